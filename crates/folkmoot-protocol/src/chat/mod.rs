@@ -1,0 +1,17 @@
+//! Chat payloads: what the data of publications, rpc replies and HTTP bodies says. Fields are named as in
+//! `docs/protocol.md`; absent and empty optional fields are left out. Clients must skip fields they do not know.
+
+mod account;
+mod event;
+mod view;
+
+pub use account::{AccountCreate, Problem, SessionCreate, SignedIn};
+pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
+pub use view::{
+    Attachment, ConnInfo, DeviceView, InviteView, LeaveReason, MemberView, MessageView, Notify,
+    Reaction, ReplyRef, Role, RoomKind, RoomView, UserView,
+};
+
+pub(crate) fn is_false(flag: &bool) -> bool {
+    !flag
+}

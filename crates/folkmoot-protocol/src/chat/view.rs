@@ -1,0 +1,266 @@
+//! Views: rooms, messages, members, users, devices and invites as one user sees them at one moment.
+
+use serde::{Deserialize, Serialize};
+
+use super::is_false;
+use crate::id::{AttachmentId, DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
+
+/// What a member may do; each role may do what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub enum Role {
+    /// Reads and writes.
+    Member,
+    /// Also kicks, bans, mutes and deletes messages of members.
+    Moderator,
+    /// Also gives roles; the one who made the room.
+    Owner,
+}
+
+/// Whether a room has a name and roles or connects two people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub enum RoomKind {
+    /// A room with a name.
+    Room,
+    /// A conversation of two.
+    Direct,
+}
+
+/// Which messages of a room a user wants to hear about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub enum Notify {
+    /// Every message.
+    #[default]
+    All,
+    /// Only those that mention the user.
+    Mentions,
+    /// None.
+    None,
+}
+
+/// How a membership ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub enum LeaveReason {
+    /// The member went.
+    Left,
+    /// A moderator ended it; the user may return with an invite.
+    Kicked,
+    /// A moderator ended it for good.
+    Banned,
+}
+
+/// A user as others see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct UserView {
+    /// The user.
+    pub id: UserId,
+    /// Name for signing in and mentions; unique.
+    pub name: String,
+    /// Name to show.
+    pub display_name: String,
+}
+
+/// A room as one of its members sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct RoomView {
+    /// The room.
+    pub id: RoomId,
+    /// Its name; empty in a direct conversation.
+    pub name: String,
+    /// Its topic.
+    pub topic: String,
+    /// Named or direct.
+    pub kind: RoomKind,
+    /// What the viewer may do.
+    pub role: Role,
+    /// Number of members.
+    pub members: u32,
+    /// The newest message.
+    pub last_seq: Seq,
+    /// The newest event.
+    pub offset: Offset,
+    /// Epoch in which `offset` counts.
+    pub epoch: String,
+    /// The last message the viewer has read.
+    pub read_seq: Seq,
+    /// Messages of others after `read_seq`.
+    pub unread: u32,
+    /// Those among them that mention the viewer.
+    pub mentions: u32,
+    /// What the viewer wants to hear about.
+    pub notify: Notify,
+    /// The other one in a direct conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<UserView>,
+    /// The newest message itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Box<MessageView>>,
+    /// Until when the viewer may not write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub muted_until: Option<UnixMillis>,
+}
+
+/// A message as one member sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct MessageView {
+    /// The room.
+    pub room: RoomId,
+    /// Its number in the room.
+    pub seq: Seq,
+    /// The author.
+    pub user: UserId,
+    /// The author's name to show.
+    pub name: String,
+    /// The text; empty once deleted.
+    pub body: String,
+    /// When it was sent.
+    pub at: UnixMillis,
+    /// When it was last edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_at: Option<UnixMillis>,
+    /// Whether it was deleted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub deleted: bool,
+    /// The sender's idempotency key; only its author sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The message it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<ReplyRef>,
+    /// Members it mentions by name.
+    pub mentions: Vec<UserId>,
+    /// Whether it mentions everyone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub mention_all: bool,
+    /// Reactions, in order of first use.
+    pub reactions: Vec<Reaction>,
+    /// Files sent with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<Attachment>>"))]
+    pub attachments: Vec<Attachment>,
+}
+
+/// The message that another one answers, as it was then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct ReplyRef {
+    /// Its number in the room.
+    pub seq: Seq,
+    /// Its author.
+    pub user: UserId,
+    /// The author's name to show.
+    pub name: String,
+    /// The beginning of its text.
+    pub body: String,
+}
+
+/// One emoji under a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct Reaction {
+    /// The emoji.
+    pub emoji: String,
+    /// How many members gave it.
+    pub count: u32,
+    /// Whether the viewer is one of them.
+    pub mine: bool,
+}
+
+/// A file sent with a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct Attachment {
+    /// The attachment.
+    pub id: AttachmentId,
+    /// File name.
+    pub name: String,
+    /// Media type.
+    pub media_type: String,
+    /// Bytes.
+    #[cfg_attr(feature = "typescript", ts(type = "number"))]
+    pub size: u64,
+    /// Pixels across, of an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Pixels down, of an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+    /// Where the file is.
+    pub url: String,
+    /// Where a small picture of it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thumbnail_url: Option<String>,
+}
+
+/// A member of a room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct MemberView {
+    /// The user.
+    pub user: UserId,
+    /// Name for mentions.
+    pub name: String,
+    /// Name to show.
+    pub display_name: String,
+    /// What the member may do.
+    pub role: Role,
+    /// Whether a device of the member is connected.
+    pub online: bool,
+    /// Until when the member may not write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub muted_until: Option<UnixMillis>,
+}
+
+/// What presence tells of a connection (`conn_info`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct ConnInfo {
+    /// The user's name to show.
+    pub name: String,
+}
+
+/// A signed-in device of the viewer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct DeviceView {
+    /// The device.
+    pub id: DeviceId,
+    /// What the user calls it.
+    pub label: String,
+    /// When it signed in.
+    pub created_at: UnixMillis,
+    /// When it was last connected.
+    pub seen_at: UnixMillis,
+    /// Whether it is the one asking.
+    pub current: bool,
+}
+
+/// An invite of a room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct InviteView {
+    /// What to put into the link.
+    pub code: String,
+    /// When it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<UnixMillis>,
+    /// How often it was accepted.
+    pub uses: u32,
+    /// How often it may be accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses_max: Option<u32>,
+    /// Who made it.
+    pub by: UserId,
+}

@@ -1,0 +1,149 @@
+//! The rpc methods: for each a request type, its reply type and its rules. [`Rpc::decode`] is the only way from
+//! a method's name and bytes to a typed request, so no unchecked field can reach an actor.
+
+mod error;
+mod invite;
+mod message;
+mod room;
+mod user;
+
+pub use error::RpcError;
+pub use invite::{
+    InviteAccept, InviteCreate, InviteCreated, InviteGet, InviteList, InvitePreview, InviteRevoke,
+    InvitedRoom, InvitesPage,
+};
+pub use message::{
+    HistoryGet, HistoryPage, MessageDelete, MessageEdit, MessageEdited, MessageReact, MessageSend,
+    MessageSent, ReadSet, ReadState, RoomPublish, Search, SearchHits, TypingSet,
+};
+pub use room::{
+    DirectOpen, MembersPage, RoomBan, RoomCreate, RoomGet, RoomKick, RoomLeave, RoomMembers,
+    RoomMute, RoomNotify, RoomSetRole, RoomUpdate, Rooms, RoomsList, Sync,
+};
+pub use user::{
+    DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, UserGet, UsersFind, UsersFound,
+};
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::chat::{RoomView, UserView};
+use crate::codes::ErrorCode;
+use crate::field::Checked;
+
+/// A request that has a method name and one type of reply.
+pub trait Method: Checked + Serialize + DeserializeOwned {
+    /// Name of the method.
+    const NAME: &'static str;
+    /// What it answers.
+    type Reply: Serialize + DeserializeOwned;
+}
+
+/// The reply of methods that have nothing to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct Empty {}
+
+/// Reads and checks a request from JSON. Nothing at all and `null` stand for `{}`.
+///
+/// # Errors
+/// Names the field that is missing, of the wrong type or against its rule.
+pub fn decode_request<T: Checked + DeserializeOwned>(data: &[u8]) -> Result<T, RpcError> {
+    let data = match data {
+        b"" | b"null" => b"{}",
+        data => data,
+    };
+    let mut deserializer = serde_json::Deserializer::from_slice(data);
+    let request: T = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| RpcError::unreadable(&error))?;
+    deserializer.end().map_err(|error| RpcError::new(ErrorCode::BadRequest, error.to_string()))?;
+    request.check()?;
+    Ok(request)
+}
+
+/// Writes a reply or an event as the JSON payload of a frame.
+pub fn encode_payload<T: Serialize>(value: &T) -> Bytes {
+    serde_json::to_vec(value).expect("chat payloads have string keys and no failing parts").into()
+}
+
+macro_rules! methods {
+    ($($variant:ident = $name:literal => $reply:ty;)*) => {
+        /// A typed, checked request.
+        #[derive(Debug, Clone, PartialEq)]
+        #[expect(missing_docs, reason = "each variant is documented as the request of its name")]
+        pub enum Rpc {
+            $($variant($variant),)*
+        }
+
+        $(impl Method for $variant {
+            const NAME: &'static str = $name;
+            type Reply = $reply;
+        })*
+
+        impl Rpc {
+            /// Every method name, in the order of `docs/protocol.md`.
+            pub const METHODS: &'static [&'static str] = &[$($name,)*];
+
+            /// Reads and checks the request of a method.
+            ///
+            /// # Errors
+            /// [`ErrorCode::MethodNotFound`] for an unknown name; otherwise as [`decode_request`].
+            pub fn decode(method: &str, data: &[u8]) -> Result<Self, RpcError> {
+                match method {
+                    $($name => decode_request(data).map(Self::$variant),)*
+                    _ => Err(RpcError::method_not_found(method)),
+                }
+            }
+
+            /// Name of the method, for metrics and logs.
+            pub const fn method(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+        }
+
+        /// Rows of the TypeScript table of methods: name, request type, reply type.
+        #[cfg(feature = "typescript")]
+        pub fn typescript_methods(config: &ts_rs::Config) -> Vec<(&'static str, String, String)> {
+            use ts_rs::TS;
+            vec![$(($name, <$variant as TS>::name(config), <$reply as TS>::name(config)),)*]
+        }
+    };
+}
+
+methods! {
+    RoomsList = "rooms.list" => Rooms;
+    RoomCreate = "room.create" => RoomView;
+    RoomGet = "room.get" => RoomView;
+    RoomUpdate = "room.update" => RoomView;
+    RoomLeave = "room.leave" => Empty;
+    RoomMembers = "room.members" => MembersPage;
+    RoomSetRole = "room.set_role" => Empty;
+    RoomKick = "room.kick" => Empty;
+    RoomBan = "room.ban" => Empty;
+    RoomMute = "room.mute" => Empty;
+    RoomNotify = "room.notify" => Empty;
+    DirectOpen = "direct.open" => RoomView;
+    InviteCreate = "invite.create" => InviteCreated;
+    InviteList = "invite.list" => InvitesPage;
+    InviteRevoke = "invite.revoke" => Empty;
+    InviteGet = "invite.get" => InvitePreview;
+    InviteAccept = "invite.accept" => RoomView;
+    MessageSend = "message.send" => MessageSent;
+    MessageEdit = "message.edit" => MessageEdited;
+    MessageDelete = "message.delete" => Empty;
+    MessageReact = "message.react" => Empty;
+    HistoryGet = "history.get" => HistoryPage;
+    ReadSet = "read.set" => ReadState;
+    TypingSet = "typing.set" => Empty;
+    UsersFind = "users.find" => UsersFound;
+    UserGet = "user.get" => UserView;
+    ProfileUpdate = "profile.update" => UserView;
+    DevicesList = "devices.list" => DevicesPage;
+    DevicesRevoke = "devices.revoke" => Empty;
+    Search = "search" => SearchHits;
+    Sync = "sync" => Rooms;
+}
+
+#[cfg(test)]
+mod tests;

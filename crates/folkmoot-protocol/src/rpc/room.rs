@@ -1,0 +1,208 @@
+//! Methods on rooms and their members.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::RpcError;
+use crate::chat::{MemberView, Notify, Role, RoomView};
+use crate::field::{self, Checked};
+use crate::id::{Offset, RoomId, UnixMillis, UserId};
+use crate::limits::MEMBERS_PAGE_MAX;
+
+/// Asks for the caller's rooms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomsList {}
+
+impl Checked for RoomsList {}
+
+/// Rooms of the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct Rooms {
+    /// The rooms.
+    pub rooms: Vec<RoomView>,
+}
+
+/// Asks which rooms have changed since the offsets the caller knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct Sync {
+    /// The last offset known of each room.
+    #[cfg_attr(feature = "typescript", ts(type = "Record<RoomId, Offset>"))]
+    pub rooms: BTreeMap<RoomId, Offset>,
+}
+
+impl Checked for Sync {
+    fn check(&self) -> Result<(), RpcError> {
+        field::sync_rooms("rooms", self.rooms.len())
+    }
+}
+
+/// Makes a room; the caller owns it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct RoomCreate {
+    /// Its name.
+    pub name: String,
+    /// Its topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+}
+
+impl Checked for RoomCreate {
+    fn check(&self) -> Result<(), RpcError> {
+        field::room_name("name", &self.name)?;
+        field::optional(&self.topic, |text| field::topic("topic", text))
+    }
+}
+
+/// Asks for one room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomGet {
+    /// The room.
+    pub room: RoomId,
+}
+
+impl Checked for RoomGet {}
+
+/// Changes a room's name or topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct RoomUpdate {
+    /// The room.
+    pub room: RoomId,
+    /// Its new name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its new topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+}
+
+impl Checked for RoomUpdate {
+    fn check(&self) -> Result<(), RpcError> {
+        field::optional(&self.name, |text| field::room_name("name", text))?;
+        field::optional(&self.topic, |text| field::topic("topic", text))
+    }
+}
+
+/// Ends the caller's membership.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomLeave {
+    /// The room.
+    pub room: RoomId,
+}
+
+impl Checked for RoomLeave {}
+
+/// Asks for the members of a room, in pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct RoomMembers {
+    /// The room.
+    pub room: RoomId,
+    /// Continues after this member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<UserId>,
+    /// Length of the page; absent: the largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+impl Checked for RoomMembers {
+    fn check(&self) -> Result<(), RpcError> {
+        field::optional(&self.limit, |limit| field::between("limit", *limit, 1, MEMBERS_PAGE_MAX))
+    }
+}
+
+/// A page of members.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct MembersPage {
+    /// The members.
+    pub members: Vec<MemberView>,
+    /// Where the next page continues; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<UserId>,
+}
+
+/// Gives a member a role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomSetRole {
+    /// The room.
+    pub room: RoomId,
+    /// The member.
+    pub user: UserId,
+    /// The new role.
+    pub role: Role,
+}
+
+impl Checked for RoomSetRole {}
+
+/// Ends another's membership.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomKick {
+    /// The room.
+    pub room: RoomId,
+    /// The member.
+    pub user: UserId,
+}
+
+impl Checked for RoomKick {}
+
+/// Bars a user from a room, or lets the user return.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomBan {
+    /// The room.
+    pub room: RoomId,
+    /// The user.
+    pub user: UserId,
+    /// Whether the user is barred.
+    pub on: bool,
+}
+
+impl Checked for RoomBan {}
+
+/// Silences a member for a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct RoomMute {
+    /// The room.
+    pub room: RoomId,
+    /// The member.
+    pub user: UserId,
+    /// Until when; absent: the member may write again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixMillis>,
+}
+
+impl Checked for RoomMute {}
+
+/// Sets what the caller wants to hear about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomNotify {
+    /// The room.
+    pub room: RoomId,
+    /// The wish.
+    pub notify: Notify,
+}
+
+impl Checked for RoomNotify {}
+
+/// Opens the conversation with another user; the same one each time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct DirectOpen {
+    /// The other user.
+    pub user: UserId,
+}
+
+impl Checked for DirectOpen {}
