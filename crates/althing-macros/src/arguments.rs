@@ -1,0 +1,86 @@
+//! The arguments of the attribute itself: `#[actor(name = "shop.cart", version = 1, …)]`.
+
+use proc_macro2::{Span, TokenStream};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{LitInt, LitStr, Path, Token, parenthesized};
+
+const KNOWN: &str = "`name`, `version`, `options`, `derive` and `crate`";
+
+/// What `#[actor(…)]` was given.
+pub(crate) struct Arguments {
+    /// The actor's name on the wire.
+    pub(crate) name: LitStr,
+    /// The version of its messages and state, if not the default.
+    pub(crate) version: Option<LitInt>,
+    /// A function that returns its `ActorOptions`.
+    pub(crate) options: Option<Path>,
+    /// Derives of every message.
+    pub(crate) derives: Vec<Path>,
+    /// Where the library is: `::althing`, unless re-exported or renamed.
+    pub(crate) althing: Path,
+}
+
+impl Arguments {
+    /// Parses what stands between the parentheses.
+    ///
+    /// # Errors
+    /// An unknown, repeated or malformed argument, or no `name`.
+    pub(crate) fn parse(tokens: TokenStream) -> syn::Result<Self> {
+        let (mut name, mut version, mut options, mut althing) = (None, None, None, None);
+        let mut derives = None;
+        let parser = syn::meta::parser(|meta| {
+            let Some(key) = meta.path.get_ident().map(ToString::to_string) else {
+                return Err(meta.error(format!("`#[actor]` takes {KNOWN}")));
+            };
+            let repeated = match key.as_str() {
+                "name" => name.replace(meta.value()?.parse::<LitStr>()?).is_some(),
+                "version" => version.replace(meta.value()?.parse::<LitInt>()?).is_some(),
+                "options" => options.replace(meta.value()?.parse::<Path>()?).is_some(),
+                "crate" => althing.replace(meta.value()?.call(Path::parse_mod_style)?).is_some(),
+                "derive" => {
+                    let list;
+                    parenthesized!(list in meta.input);
+                    let paths = Punctuated::<Path, Token![,]>::parse_terminated(&list)?;
+                    derives.replace(paths.into_iter().collect()).is_some()
+                }
+                _ => {
+                    let text = format!("`#[actor]` has no argument `{key}`; it takes {KNOWN}");
+                    return Err(meta.error(text));
+                }
+            };
+            if repeated { Err(meta.error(format!("`{key}` is given twice"))) } else { Ok(()) }
+        });
+        parser.parse2(tokens)?;
+        let name = name.ok_or_else(|| {
+            let text = "an actor has a name on the wire: `#[actor(name = \"shop.cart\")]`";
+            syn::Error::new(Span::call_site(), text)
+        })?;
+        check_name(&name)?;
+        if let Some(version) = &version {
+            version.base10_parse::<u32>()?;
+        }
+        Ok(Self {
+            name,
+            version,
+            options,
+            derives: derives.unwrap_or_default(),
+            althing: althing.unwrap_or_else(|| syn::parse_quote!(::althing)),
+        })
+    }
+}
+
+/// Names stand in logs, metrics and addresses: visible characters only.
+fn check_name(name: &LitStr) -> syn::Result<()> {
+    let text = name.value();
+    if text.is_empty() {
+        return Err(syn::Error::new(name.span(), "an actor's name cannot be empty"));
+    }
+    match text.chars().find(|letter| letter.is_whitespace() || letter.is_control()) {
+        Some(letter) => {
+            let text = format!("an actor's name cannot contain {letter:?}");
+            Err(syn::Error::new(name.span(), text))
+        }
+        None => Ok(()),
+    }
+}

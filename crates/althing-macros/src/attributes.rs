@@ -1,0 +1,130 @@
+//! The attributes of a method: its role (`#[delayed]`, `#[event]`, `#[skip]`) and its guards.
+//!
+//! They exist only inside `#[actor]`: they are taken off here, before the compiler would look for them.
+
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+use syn::{Attribute, LitInt, Path};
+
+/// What the method's own attributes ask for.
+#[derive(Default)]
+pub(crate) struct MethodAttributes {
+    /// `#[delayed]`: the reply comes later, through a `ReplyTo`.
+    pub(crate) delayed: Option<Span>,
+    /// `#[event]`: handles a topic's events.
+    pub(crate) event: Option<Span>,
+    /// `#[skip]`: an ordinary method.
+    pub(crate) skip: Option<Span>,
+    /// What is asked before the handler runs.
+    pub(crate) guards: Guards,
+}
+
+/// What is asked before the handler runs, in this order.
+#[derive(Default)]
+pub(crate) struct Guards {
+    /// `#[rate_limit(per_second = 10, burst = 20)]`
+    pub(crate) rate_limit: Option<RateLimit>,
+    /// `#[restrict(path)]`: `fn(&Self, &Message) -> Result<(), impl Into<String>>`
+    pub(crate) restrict: Option<Path>,
+    /// `#[stash_unless(path)]`: `fn(&Self) -> bool`
+    pub(crate) stash_unless: Option<Path>,
+}
+
+/// A token bucket: `burst` messages at once, refilled by `per_second`.
+pub(crate) struct RateLimit {
+    /// Where it is written.
+    pub(crate) span: Span,
+    /// Permits that come back each second.
+    pub(crate) per_second: LitInt,
+    /// Permits of a full bucket; `per_second` unless given.
+    pub(crate) burst: LitInt,
+}
+
+impl Guards {
+    /// Where the first guard stands, if there is one.
+    pub(crate) fn span(&self) -> Option<Span> {
+        let rate_limit = self.rate_limit.as_ref().map(|limit| limit.span);
+        let restrict = self.restrict.as_ref().map(Spanned::span);
+        rate_limit.or(restrict).or(self.stash_unless.as_ref().map(Spanned::span))
+    }
+}
+
+impl MethodAttributes {
+    /// Takes our attributes off a method and leaves the others.
+    ///
+    /// # Errors
+    /// A malformed, repeated or contradictory attribute. All of ours are taken off even then.
+    pub(crate) fn take(attributes: &mut Vec<Attribute>) -> syn::Result<Self> {
+        let (ours, others) = attributes.drain(..).partition::<Vec<_>, _>(is_ours);
+        *attributes = others;
+        let mut taken = Self::default();
+        for attribute in &ours {
+            taken.add(attribute)?;
+        }
+        let roles: Vec<Span> =
+            [taken.delayed, taken.event, taken.skip].into_iter().flatten().collect();
+        match roles.as_slice() {
+            [] | [_] => Ok(taken),
+            [_, second, ..] => {
+                let text = "a method is one of `#[delayed]`, `#[event]` and `#[skip]`";
+                Err(syn::Error::new(*second, text))
+            }
+        }
+    }
+
+    fn add(&mut self, attribute: &Attribute) -> syn::Result<()> {
+        let path = attribute.path();
+        let span = path.span();
+        let repeated = if path.is_ident("rate_limit") {
+            self.guards.rate_limit.replace(RateLimit::parse(attribute)?).is_some()
+        } else if path.is_ident("restrict") {
+            self.guards.restrict.replace(attribute.parse_args()?).is_some()
+        } else if path.is_ident("stash_unless") {
+            self.guards.stash_unless.replace(attribute.parse_args()?).is_some()
+        } else {
+            attribute.meta.require_path_only()?;
+            let role = if path.is_ident("delayed") {
+                &mut self.delayed
+            } else if path.is_ident("event") {
+                &mut self.event
+            } else {
+                &mut self.skip
+            };
+            role.replace(span).is_some()
+        };
+        if repeated { Err(syn::Error::new(span, "this attribute is given twice")) } else { Ok(()) }
+    }
+}
+
+impl RateLimit {
+    fn parse(attribute: &Attribute) -> syn::Result<Self> {
+        let (mut per_second, mut burst) = (None, None);
+        attribute.parse_nested_meta(|meta| {
+            let slot = if meta.path.is_ident("per_second") {
+                &mut per_second
+            } else if meta.path.is_ident("burst") {
+                &mut burst
+            } else {
+                return Err(meta.error("`rate_limit` takes `per_second` and `burst`"));
+            };
+            let count: LitInt = meta.value()?.parse()?;
+            if count.base10_parse::<u32>()? == 0 {
+                return Err(syn::Error::new(count.span(), "a limit of 0 would admit nothing"));
+            }
+            if slot.replace(count).is_some() {
+                return Err(meta.error("this limit is given twice"));
+            }
+            Ok(())
+        })?;
+        let span = attribute.path().span();
+        let per_second = per_second.ok_or_else(|| {
+            syn::Error::new(span, "`rate_limit` needs `per_second`, a whole number")
+        })?;
+        Ok(Self { span, burst: burst.unwrap_or_else(|| per_second.clone()), per_second })
+    }
+}
+
+fn is_ours(attribute: &Attribute) -> bool {
+    let names = ["delayed", "event", "skip", "rate_limit", "restrict", "stash_unless"];
+    names.iter().any(|name| attribute.path().is_ident(name))
+}

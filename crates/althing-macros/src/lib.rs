@@ -1,0 +1,76 @@
+//! The `#[actor]` attribute of althing: from an `impl` block to an actor, in code that one could write by hand.
+//!
+//! `arguments` and `attributes` read what is written on the block and on its methods, `model` and `method` decide what each
+//! method is, `expand` writes the code. Everything refused is refused at the place that is wrong, before any code is written.
+//! Use it as `althing::actor`.
+
+mod arguments;
+mod attributes;
+mod case;
+mod expand;
+mod generics;
+mod method;
+mod model;
+mod owned;
+mod reserved;
+#[cfg(test)]
+mod tests;
+
+use proc_macro::TokenStream;
+
+/// Turns an `impl` block into an actor: each `async fn` becomes a message, its handler and a call.
+///
+/// # Arguments
+/// | argument | meaning |
+/// |---|---|
+/// | `name = "shop.cart"` | the type's name on the wire and in metrics; required, never the Rust path |
+/// | `version = 2` | the version of its messages and state; 1 unless given |
+/// | `options = path` | a function that returns the type's `ActorOptions` |
+/// | `derive(Clone, Debug)` | derives of all its messages |
+/// | `crate = path` | where the library is, if not at `::althing` |
+///
+/// # Methods
+/// | written | becomes |
+/// |---|---|
+/// | `async fn` with `&mut self` | a write: a message and its `Handler` |
+/// | `async fn` with `&self` | a read: a message and its `ReadHandler`; reads that wait overlap |
+/// | `#[delayed] async fn` with `&mut self` | a message and its `DelayedHandler`; the reply goes through the `ReplyTo` |
+/// | `#[event] async fn` with `event: &Published<T>` | the `EventHandler<T>` of the topics it subscribes to; no call |
+/// | `async fn started`, `stopping`, `terminated` | the hooks of `Actor`; each may leave out the parameters it does not use |
+/// | any other `fn`, an `async fn` without `self`, or one with `#[skip]` | nothing: it stays as it is |
+///
+/// All of them stay methods of the type, so that handlers can call each other.
+///
+/// # Parameters
+/// The parameter whose type is called `Context` is the actor's context: `&mut Context<Self>`, or `&Context<Self>` in a
+/// read. The parameter whose type is called `ReplyTo` is the reply slot of a `#[delayed]` method. Their names and places
+/// are free, and both may be left out of the others. Every other parameter is a field of the message, by its own name; messages
+/// are owned, so that `&str` is refused and `String` is taken. So are replies.
+///
+/// # Guards
+/// They run before the handler, in this order, whatever the order they are written in:
+/// - `#[rate_limit(per_second = 10, burst = 20)]` rejects what exceeds the rate; `burst` is `per_second` unless given.
+/// - `#[restrict(path)]` rejects with a reason: `fn(&Self, &Message) -> Result<(), String>`.
+/// - `#[stash_unless(path)]` lets the message wait for `ctx.unstash_all()`: `fn(&Self) -> bool`.
+///
+/// # Names
+/// The messages of `Cart` stand in the module `cart_messages`, called like their methods in camel case, each as visible as
+/// its method; calls are the methods of the trait `CartCalls`, which `ActorRef<Cart>` implements. The trait is `pub` if one of
+/// the methods is, and `pub(crate)` otherwise; import it where you call. The block stands in a module, not in a
+/// function: the messages look for their types beside it.
+///
+/// A message of a generic actor carries the parameters that its fields name, with their bounds.
+///
+/// # Example
+/// This block
+/// ```ignore
+#[doc = include_str!("../tests/expansions/cart.rs")]
+/// ```
+/// expands to
+/// ```ignore
+#[doc = include_str!("../tests/expansions/cart.expanded.rs")]
+/// ```
+#[proc_macro_attribute]
+pub fn actor(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(arguments.into(), item.into()).into()
+}
