@@ -1,0 +1,59 @@
+//! What a person can do in a room, apart from writing: one function per action, each one rpc. Failures are thrown to
+//! whoever asked, who shows them where they belong.
+
+import type { Methods } from '../protocol/methods';
+import type { MessageView, RoomId, RoomView, UserId } from '../protocol/views';
+import type { Chat } from './chat.svelte';
+
+export async function createRoom(chat: Chat, name: string, topic: string): Promise<RoomView> {
+  const view = await chat.link.call('room.create', topic === '' ? { name } : { name, topic });
+  chat.add(view);
+  return view;
+}
+
+export async function openDirect(chat: Chat, user: UserId): Promise<RoomView> {
+  const view = await chat.link.call('direct.open', { user });
+  chat.add(view);
+  return view;
+}
+
+export async function acceptInvite(chat: Chat, code: string): Promise<RoomView> {
+  const view = await chat.link.call('invite.accept', { code });
+  chat.add(view);
+  return view;
+}
+
+export async function leaveRoom(chat: Chat, room: RoomId): Promise<void> {
+  await chat.link.call('room.leave', { room });
+  chat.drop(room);
+}
+
+export async function editMessage(chat: Chat, message: MessageView, body: string): Promise<void> {
+  const { room, seq } = message;
+  const { edited_at } = await chat.link.call('message.edit', { room, seq, body });
+  apply(chat, room, { type: 'edited', room, seq, body, edited_at, mentions: message.mentions });
+}
+
+export async function deleteMessage(chat: Chat, message: MessageView): Promise<void> {
+  const { room, seq } = message;
+  await chat.link.call('message.delete', { room, seq });
+  apply(chat, room, { type: 'deleted', room, seq, by: chat.me.id, at: Date.now() });
+}
+
+export async function react(chat: Chat, message: MessageView, emoji: string): Promise<void> {
+  const { room, seq } = message;
+  const on = !message.reactions.some((reaction) => reaction.emoji === emoji && reaction.mine);
+  await chat.link.call('message.react', { room, seq, emoji, on });
+  apply(chat, room, { type: 'reaction', room, seq, user: chat.me.id, emoji, on });
+}
+
+/** Shows the result at once; the event that follows finds it already applied. */
+function apply(chat: Chat, room: RoomId, event: Parameters<ReturnType<Chat['conversation']>['apply']>[0]): void {
+  const view = chat.rooms.get(room);
+  if (view) chat.conversation(view).apply(event);
+}
+
+export async function markRead(chat: Chat, room: RoomId, seq: number): Promise<void> {
+  const reply: Methods['read.set']['reply'] = await chat.link.call('read.set', { room, seq });
+  chat.setRead(room, reply.read_seq, reply.mentions);
+}

@@ -1,0 +1,245 @@
+//! Everything of one signed-in person: rooms, conversations, connection, unsent messages. It wires what arrives to the
+//! models; what an event means is decided in `model/`, what a person can do is in `actions.ts`.
+
+import { Archive, ARCHIVED_MESSAGES_MAX, type ArchivedRoom } from '../net/archive';
+import type { Keep, KeptSession } from '../net/keep';
+import type { OutboxEntry } from '../net/outbox';
+import type { Subscribed } from '../net/socket';
+import { followed } from '../model/follow';
+import { applyRoomEvent, applyUserEvent, listed, read, withRoom, without, type Rooms } from '../model/rooms';
+import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
+import { SUBSCRIPTIONS_MAX } from '../protocol/limits';
+import type { Reply } from '../protocol/methods';
+import type { RoomId, RoomView, UserView } from '../protocol/views';
+import { Conversation } from './conversation.svelte';
+import { Inbox } from './inbox';
+import { Link } from './link.svelte';
+import { Reading } from './reading.svelte';
+import { Sender } from './sender.svelte';
+
+/** The archive is written this long after the last change: often enough to be useful, rarely enough to be cheap. */
+const ARCHIVE_AFTER_MS = 1_500;
+/** Rooms beyond those followed are listed again this often. */
+const RELIST_MS = 60_000;
+
+export interface ChatListener {
+  tokenRejected(): void;
+  /** A message arrived live, for notifications and announcements. */
+  arrived(event: Extract<RoomEvent, { type: 'message' }>, view: RoomView): void;
+  roomGone(room: RoomId): void;
+}
+
+export class Chat {
+  me = $state.raw<UserView>() as UserView;
+  rooms = $state.raw<Rooms>(new Map());
+  /** False until the rooms are known, from the archive or the server. */
+  loaded = $state(false);
+  readonly link: Link;
+  readonly sender: Sender;
+  readonly reading = new Reading(this);
+  readonly #listener: ChatListener;
+  readonly #archive: Archive;
+  readonly #conversations = new Map<RoomId, Conversation>();
+  readonly #inbox = new Inbox((events) => this.#applyRoomEvents(events));
+  readonly #changed = new Set<RoomId>();
+  readonly #forgotten = new Set<RoomId>();
+  #archiving: ReturnType<typeof setTimeout> | undefined;
+  #relisting: ReturnType<typeof setInterval> | undefined;
+  #open: RoomId | undefined;
+
+  constructor(endpoint: string, session: KeptSession, keep: Keep, listener: ChatListener) {
+    this.me = session.user;
+    this.#listener = listener;
+    this.#archive = Archive.open(session.user.id);
+    this.link = new Link(endpoint, session.token, {
+      online: () => void this.#onOnline(),
+      tokenRejected: () => listener.tokenRejected(),
+      roomPublication: (room, payload, offset) => this.#onRoomPublication(room, payload, offset),
+      userPublication: (payload) => this.#onUserPublication(payload),
+      userStreamReset: () => void this.list(),
+      subscribed: (subscribed) => this.#onSubscribed(subscribed),
+      unsubscribed: (room) => void this.#onUnsubscribed(room),
+    });
+    this.sender = new Sender(this.link, keep, session.user.id, (entry, reply) => this.#onAcknowledged(entry, reply));
+  }
+
+  /** Shows what was archived, then connects from where the archive ends. */
+  async start(): Promise<void> {
+    this.sender.restore();
+    const archived = await this.#archive.load();
+    this.rooms = listed(this.rooms, archived.map((room) => room.view));
+    for (const { view, messages } of archived) this.conversation(view).addArchived(messages);
+    this.loaded = archived.length > 0;
+    this.#follow();
+    this.link.start();
+    this.#relisting = setInterval(() => {
+      if (this.link.isOnline && this.rooms.size > SUBSCRIPTIONS_MAX) void this.list();
+    }, RELIST_MS);
+  }
+
+  async stop(forget: boolean): Promise<void> {
+    clearInterval(this.#relisting);
+    clearTimeout(this.#archiving);
+    this.#inbox.stop();
+    this.sender.stop();
+    this.reading.stop();
+    this.link.stop();
+    if (forget) await this.#archive.erase();
+  }
+
+  conversation(view: RoomView): Conversation {
+    let conversation = this.#conversations.get(view.id);
+    if (!conversation) {
+      conversation = new Conversation(view, this.link, this.me.id);
+      this.#conversations.set(view.id, conversation);
+    }
+    return conversation;
+  }
+
+  /** Entering a room: it is followed from now on, and its new-messages line is set. */
+  enter(view: RoomView): Conversation {
+    const conversation = this.conversation(view);
+    conversation.newAfter = view.unread > 0 ? view.read_seq : undefined;
+    this.#open = view.id;
+    this.#follow();
+    return conversation;
+  }
+
+  add(view: RoomView): void {
+    this.rooms = withRoom(this.rooms, view);
+    this.#note(view.id);
+    this.#follow();
+  }
+
+  drop(room: RoomId): void {
+    this.rooms = without(this.rooms, room);
+    this.#conversations.delete(room);
+    this.link.socket.unsubscribe(room);
+    this.#forgotten.add(room);
+    this.#note(room);
+    this.#listener.roomGone(room);
+  }
+
+  setRead(room: RoomId, seq: number, mentions: number): void {
+    this.rooms = read(this.rooms, room, seq, mentions);
+    this.#note(room);
+  }
+
+  async list(): Promise<void> {
+    const reply = await this.link.call('rooms.list', {}).catch(() => undefined);
+    if (!reply) return;
+    const gone = [...this.rooms.keys()].filter((room) => !reply.rooms.some((view) => view.id === room));
+    for (const room of gone) this.drop(room);
+    this.rooms = listed(this.rooms, reply.rooms);
+    this.loaded = true;
+    for (const view of this.rooms.values()) {
+      this.#conversations.get(view.id)?.extendTo(view.last_seq);
+      this.#note(view.id);
+    }
+    this.#follow();
+  }
+
+  async #onOnline(): Promise<void> {
+    this.sender.dispatch({ type: 'online' });
+    this.reading.flush();
+    for (const conversation of this.#conversations.values()) if (conversation.room === this.#open) conversation.retry();
+    await this.list();
+  }
+
+  #onRoomPublication(room: RoomId, payload: unknown, offset: number | undefined): void {
+    const event = asRoomEvent(payload);
+    if (event && event.room === room) this.#inbox.push({ event, offset });
+  }
+
+  #applyRoomEvents(batch: { event: RoomEvent; offset: number | undefined }[]): void {
+    for (const { event, offset } of batch) {
+      const before = this.rooms.get(event.room);
+      this.rooms = applyRoomEvent(this.rooms, event, offset, this.me.id);
+      const view = this.rooms.get(event.room);
+      if (!view || !before) continue;
+      this.conversation(view).apply(event);
+      if (event.type === 'typing') continue;
+      this.#note(event.room);
+      if (event.type !== 'message') continue;
+      if (event.user === this.me.id) this.sender.dispatch({ type: 'acknowledged', key: event.key });
+      else if (event.seq > before.last_seq) this.#listener.arrived(event, view);
+    }
+  }
+
+  #onUserPublication(payload: unknown): void {
+    const event: UserEvent | undefined = asUserEvent(payload);
+    if (!event) return;
+    // Counts must not run ahead of messages that wait for the next frame.
+    this.#inbox.flush();
+    this.rooms = applyUserEvent(this.rooms, event, (room) => this.link.socket.isSubscribed(room));
+    if (event.type === 'room_added') this.add(event.room);
+    if (event.type === 'room_removed') this.drop(event.room);
+    if (event.type === 'read') this.#note(event.room);
+    if (event.type === 'profile' && event.user === this.me.id) {
+      this.me = { id: event.user, name: event.name, display_name: event.display_name };
+    }
+  }
+
+  #onSubscribed({ room, complete }: Subscribed): void {
+    if (complete) return;
+    this.#conversations.get(room)?.invalidate();
+    void this.#refresh(room);
+  }
+
+  /** The view's counts after missed events; the missed messages themselves are fetched as they are looked at. */
+  async #refresh(room: RoomId): Promise<void> {
+    const view = await this.link.call('room.get', { room }).catch(() => undefined);
+    if (!view) return;
+    this.rooms = withRoom(this.rooms, view);
+    this.#conversations.get(room)?.extendTo(view.last_seq);
+    this.#note(room);
+  }
+
+  /** The server ended the subscription. Only a listing tells whether the room is gone or the position was refused. */
+  async #onUnsubscribed(room: RoomId): Promise<void> {
+    this.link.socket.unsubscribe(room);
+    this.#conversations.get(room)?.invalidate();
+    const view = await this.link.call('room.get', { room }).catch(() => undefined);
+    if (!view) return this.list();
+    this.rooms = withRoom(this.rooms, view);
+    this.#follow();
+  }
+
+  #onAcknowledged(entry: OutboxEntry, reply: Reply<'message.send'>): void {
+    const view = this.rooms.get(entry.room);
+    if (!view) return;
+    // Its event may be a moment away: until then the acknowledged text stands in its place.
+    const { key, room, body } = entry;
+    this.conversation(view).addArchived([
+      { room, key, body, seq: reply.seq, at: reply.at, user: this.me.id, name: this.me.name, mentions: [], reactions: [] },
+    ]);
+  }
+
+  #follow(): void {
+    const chosen = followed(this.rooms, this.#open, SUBSCRIPTIONS_MAX);
+    for (const [room, view] of this.rooms) {
+      if (chosen.has(room)) this.link.socket.subscribe(room, { offset: view.offset, epoch: view.epoch });
+      else this.link.socket.unsubscribe(room);
+    }
+  }
+
+  #note(room: RoomId): void {
+    this.#changed.add(room);
+    clearTimeout(this.#archiving);
+    this.#archiving = setTimeout(() => void this.#writeArchive(), ARCHIVE_AFTER_MS);
+  }
+
+  async #writeArchive(): Promise<void> {
+    const kept: ArchivedRoom[] = [];
+    for (const room of this.#changed) {
+      const view = this.rooms.get(room);
+      if (!view) continue;
+      this.#forgotten.delete(room);
+      kept.push({ view, messages: this.#conversations.get(room)?.timeline.newest(ARCHIVED_MESSAGES_MAX) ?? [] });
+    }
+    const removed = [...this.#forgotten];
+    this.#changed.clear();
+    this.#forgotten.clear();
+    await this.#archive.put(kept, removed);
+  }
+}

@@ -1,0 +1,133 @@
+//! One room as it is on screen: its messages, what is being fetched, who types, where the person left off and scrolled to.
+//! It lives as long as the tab, so that coming back to a room costs no fetch.
+
+import { Heights } from '../model/heights';
+import { Timeline, type SeqRange } from '../model/timeline';
+import { expired, noticed, NOBODY, type Typists } from '../model/typing';
+import type { RoomEvent } from '../protocol/events';
+import { HISTORY_PAGE_MAX } from '../protocol/limits';
+import type { MemberView, MessageView, RoomId, RoomView, UserId } from '../protocol/views';
+import type { Link } from './link.svelte';
+
+/** Before the first measurement; about the height of a one-line message with half a heading. */
+const ROW_HEIGHT_ESTIMATE = 44;
+/** Pages are asked for once scrolling has settled this long, so that a dragged scroll bar does not ask for every page. */
+const SETTLE_MS = 60;
+
+/** Where the list was left: at the newest message, or with a message's top at a distance from the view's top. */
+export type Anchor = 'end' | { seq: number; delta: number };
+
+export class Conversation {
+  readonly room: RoomId;
+  readonly timeline: Timeline;
+  readonly heights = new Heights(ROW_HEIGHT_ESTIMATE);
+  /** Rises with every visible change of the timeline, which itself is too large to be deeply reactive. */
+  version = $state(0);
+  typists = $state.raw<Typists>(NOBODY);
+  online = $state.raw<ReadonlySet<UserId>>(new Set());
+  members = $state.raw<readonly MemberView[]>([]);
+  /** The last number read on entering; the new-messages line stands after it. */
+  newAfter = $state<number>();
+  /** Events were lost and what is on screen was fetched again. */
+  refetched = $state(false);
+  loadFailed = $state(false);
+  anchor: Anchor = 'end';
+  replyTo = $state.raw<MessageView>();
+  /** The number of the message that is being edited in place. */
+  editing = $state<number>();
+  readonly #link: Link;
+  readonly #me: UserId;
+  #wanted: SeqRange | undefined;
+  #settling: ReturnType<typeof setTimeout> | undefined;
+  #fetching = false;
+  #expiry: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(view: RoomView, link: Link, me: UserId) {
+    this.room = view.id;
+    this.timeline = new Timeline(view.id, view.last_seq);
+    this.#link = link;
+    this.#me = me;
+  }
+
+  apply(event: RoomEvent): void {
+    if (event.type === 'typing') this.#applyTyping(event);
+    else if (this.timeline.apply(event, this.#me)) this.version += 1;
+    if (event.type === 'message' && this.typists.has(event.user)) {
+      this.typists = noticed(this.typists, event.user, event.name, false, Date.now());
+    }
+  }
+
+  addArchived(messages: readonly MessageView[]): void {
+    this.timeline.addArchived(messages);
+    this.version += 1;
+  }
+
+  extendTo(lastSeq: number): void {
+    if (lastSeq <= this.timeline.lastSeq) return;
+    this.timeline.extendTo(lastSeq);
+    this.version += 1;
+  }
+
+  /** Events were missed that nobody can replay: everything is fetched again as it is looked at. */
+  invalidate(): void {
+    const hadSomething = this.timeline.heldCount > 0;
+    this.timeline.invalidate();
+    this.refetched ||= hadSomething;
+    this.version += 1;
+  }
+
+  /** The list shows this range: whatever is missing of it is fetched once scrolling settles. */
+  want(range: SeqRange): void {
+    this.#wanted = range;
+    if (this.#fetching || !this.timeline.missing(range, 1)) return;
+    clearTimeout(this.#settling);
+    this.#settling = setTimeout(() => void this.#fetch(), SETTLE_MS);
+  }
+
+  /** Asks again after a failure or once the connection is back. */
+  retry(): void {
+    this.loadFailed = false;
+    if (this.#wanted && !this.#fetching) void this.#fetch();
+  }
+
+  async #fetch(): Promise<void> {
+    const range = this.#wanted && this.timeline.missing(this.#wanted, HISTORY_PAGE_MAX);
+    if (!range || this.#fetching || !this.#link.isOnline) return;
+    this.#fetching = true;
+    try {
+      const page = pageAround(range, this.timeline.lastSeq);
+      const reply = await this.#link.call('history.get', { room: this.room, after: page.from - 1, limit: page.to - page.from + 1 });
+      this.timeline.addPage(reply.messages);
+      this.loadFailed = this.timeline.missing(range, 1)?.from === range.from;
+    } catch {
+      this.loadFailed = true;
+    } finally {
+      this.#fetching = false;
+      this.version += 1;
+    }
+    if (!this.loadFailed) void this.#fetch();
+  }
+
+  #applyTyping(event: Extract<RoomEvent, { type: 'typing' }>): void {
+    if (event.user === this.#me) return;
+    this.typists = noticed(this.typists, event.user, event.name, event.on, Date.now());
+    this.#watchExpiry();
+  }
+
+  #watchExpiry(): void {
+    clearTimeout(this.#expiry);
+    const first = Math.min(...[...this.typists.values()].map((typist) => typist.until));
+    if (!Number.isFinite(first)) return;
+    this.#expiry = setTimeout(() => {
+      this.typists = expired(this.typists, Date.now());
+      this.#watchExpiry();
+    }, Math.max(0, first - Date.now()) + 1);
+  }
+}
+
+/** A full page that ends with the missing stretch's surroundings: one fetch serves some scrolling either way. */
+function pageAround(range: SeqRange, lastSeq: number): SeqRange {
+  const spare = HISTORY_PAGE_MAX - (range.to - range.from + 1);
+  const from = Math.max(1, range.from - Math.floor(spare / 2));
+  return { from, to: Math.min(lastSeq, from + HISTORY_PAGE_MAX - 1) };
+}

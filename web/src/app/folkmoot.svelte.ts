@@ -1,0 +1,158 @@
+//! The root that everything hangs off: who is signed in, where in the client we are, what is open on top of it.
+
+import { getContext, setContext } from 'svelte';
+
+import { signIn, signOut, signUp, Unreachable, type Credentials, type SignedIn } from '../net/http';
+import { Keep, type KeptSession } from '../net/keep';
+import { titleOf } from '../model/rooms';
+import { NoReply } from '../protocol/errors';
+import type { MessageView, RoomId, RoomView } from '../protocol/views';
+import { plain } from '../text/plain';
+import { Chat } from './chat.svelte';
+import { Notifier } from './notifier';
+import { Preferences } from './preferences.svelte';
+import { Router } from './router.svelte';
+
+/** At most one of these lies over the page. */
+export type Overlay =
+  | { name: 'create_room' }
+  | { name: 'new_direct' }
+  | { name: 'switcher' }
+  | { name: 'shortcuts' }
+  | { name: 'account' }
+  | { name: 'room_settings'; room: RoomId }
+  | { name: 'invite'; room: RoomId }
+  | { name: 'confirm_delete'; message: MessageView };
+
+export type Panel = 'none' | 'members' | 'search';
+
+const KEY = Symbol('folkmoot');
+const ENDPOINT = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/connection/websocket`;
+
+export class Folkmoot {
+  readonly keep: Keep;
+  readonly preferences: Preferences;
+  readonly router = new Router();
+  readonly notifier: Notifier;
+  chat = $state.raw<Chat>();
+  overlay = $state.raw<Overlay>();
+  panel = $state<Panel>('none');
+  /** A sentence for screen readers. */
+  announcement = $state('');
+  /** What went wrong with the last thing the person asked for. */
+  notice = $state('');
+  /** Why the person has to sign in again, if the server said so. */
+  signedOutByServer = $state(false);
+
+  constructor(keep: Keep) {
+    this.keep = keep;
+    this.preferences = new Preferences(keep);
+    this.notifier = new Notifier((room, seq) => this.router.go({ name: 'room', room, seq }));
+    const session = keep.session();
+    if (session) this.#begin(session);
+  }
+
+  get strings() {
+    return this.preferences.strings;
+  }
+
+  async signIn(credentials: Credentials): Promise<void> {
+    this.#welcome(await signIn(credentials));
+  }
+
+  async signUp(credentials: Credentials): Promise<void> {
+    this.#welcome(await signUp(credentials));
+  }
+
+  async signOut(): Promise<void> {
+    const session = this.keep.session();
+    this.keep.setSession(undefined);
+    await this.#end(true);
+    this.router.go({ name: 'home' });
+    // The token is forgotten here either way; the server forgets it when it can be reached.
+    if (session) await signOut(session.token).catch(() => undefined);
+  }
+
+  announce(text: string): void {
+    this.announcement = text;
+  }
+
+  /** Runs what a click asked for; a failure is told in words. Returns whether it worked. */
+  async attempt(action: Promise<unknown>): Promise<boolean> {
+    try {
+      await action;
+      this.notice = '';
+      return true;
+    } catch (failure) {
+      this.notice = this.explain(failure);
+      return false;
+    }
+  }
+
+  explain(failure: unknown): string {
+    if (failure instanceof NoReply) return this.strings.error_offline;
+    if (failure instanceof Unreachable) return this.strings.server_unreachable;
+    return this.strings.error_generic(failure instanceof Error ? failure.message : String(failure));
+  }
+
+  #welcome({ token, user, device }: SignedIn): void {
+    const session: KeptSession = { token, user, device };
+    this.keep.setSession(session);
+    this.signedOutByServer = false;
+    this.#begin(session);
+  }
+
+  #begin(session: KeptSession): void {
+    const chat = new Chat(ENDPOINT, session, this.keep, {
+      tokenRejected: () => void this.#onTokenRejected(),
+      arrived: (event, view) => {
+        const text = this.strings.message_from(event.name, plain(event.body));
+        this.notifier.arrived(event, view, chat.me.id, titleOf(view), text);
+        const route = this.router.route;
+        if (route.name === 'room' && route.room === view.id) this.announce(text);
+      },
+      roomGone: (room) => {
+        const route = this.router.route;
+        if (route.name === 'room' && route.room === room) this.router.replace({ name: 'home' });
+      },
+    });
+    this.chat = chat;
+    void chat.start();
+  }
+
+  async #onTokenRejected(): Promise<void> {
+    this.keep.setSession(undefined);
+    this.signedOutByServer = true;
+    // What was loaded stays archived: the same person signs in again in a moment.
+    await this.#end(false);
+  }
+
+  async #end(forget: boolean): Promise<void> {
+    const chat = this.chat;
+    this.chat = undefined;
+    this.overlay = undefined;
+    this.panel = 'none';
+    await chat?.stop(forget);
+  }
+}
+
+/** The room that the address names, when the person is in it. */
+export function openRoom(folkmoot: Folkmoot): RoomView | undefined {
+  const route = folkmoot.router.route;
+  return route.name === 'room' ? folkmoot.chat?.rooms.get(route.room) : undefined;
+}
+
+export function provideFolkmoot(folkmoot: Folkmoot): void {
+  setContext(KEY, folkmoot);
+}
+
+export function useFolkmoot(): Folkmoot {
+  return getContext<Folkmoot>(KEY);
+}
+
+/** For components that only exist while someone is signed in. */
+export function useChat(): Chat {
+  const { chat } = useFolkmoot();
+  if (!chat) throw new Error('shown only to someone signed in');
+  return chat;
+}

@@ -1,0 +1,82 @@
+//! Runs the outbox: sends what it says, stores what must survive, and tells when a message is acknowledged.
+
+import { newKey, step, type Outbox, type OutboxEffect, type OutboxEntry, type OutboxEvent } from '../net/outbox';
+import type { Keep } from '../net/keep';
+import { ReplyError } from '../protocol/errors';
+import type { Reply } from '../protocol/methods';
+import type { RoomId, UserId } from '../protocol/views';
+import type { Link } from './link.svelte';
+
+export type Acknowledged = (entry: OutboxEntry, reply: Reply<'message.send'>) => void;
+
+export class Sender {
+  outbox = $state.raw<Outbox>([]);
+  readonly #link: Link;
+  readonly #keep: Keep;
+  readonly #user: UserId;
+  readonly #acknowledged: Acknowledged;
+  #wake: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(link: Link, keep: Keep, user: UserId, acknowledged: Acknowledged) {
+    this.#link = link;
+    this.#keep = keep;
+    this.#user = user;
+    this.#acknowledged = acknowledged;
+  }
+
+  /** Takes up what an earlier tab left unsent. */
+  restore(): void {
+    this.dispatch({ type: 'restored', entries: this.#keep.unsent(this.#user) });
+  }
+
+  send(room: RoomId, body: string, options: Pick<OutboxEntry, 'reply_to' | 'attachments'>): void {
+    const key = newKey((bytes) => crypto.getRandomValues(bytes));
+    this.dispatch({ type: 'enqueue', entry: { key, room, body, created_at: Date.now(), ...options } });
+  }
+
+  dispatch(event: OutboxEvent): void {
+    const next = step(this.outbox, event, this.#link.isOnline);
+    this.outbox = next.outbox;
+    for (const effect of next.effects) this.#run(effect);
+  }
+
+  stop(): void {
+    clearTimeout(this.#wake);
+  }
+
+  #run(effect: OutboxEffect): void {
+    switch (effect.type) {
+      case 'send':
+        void this.#send(effect.entry);
+        return;
+      case 'store':
+        this.#keep.setUnsent(this.#user, effect.entry.key, effect.entry);
+        return;
+      case 'erase':
+        this.#keep.setUnsent(this.#user, effect.key, undefined);
+        return;
+      case 'wake_after':
+        clearTimeout(this.#wake);
+        this.#wake = setTimeout(() => this.dispatch({ type: 'wake' }), effect.ms);
+        return;
+    }
+  }
+
+  async #send(entry: OutboxEntry): Promise<void> {
+    const { key, room, body, reply_to, attachments } = entry;
+    try {
+      const request = {
+        room, key, body,
+        ...(reply_to === undefined ? {} : { reply_to }),
+        ...(attachments === undefined ? {} : { attachments }),
+      };
+      const reply = await this.#link.call('message.send', request);
+      this.#acknowledged(entry, reply);
+      this.dispatch({ type: 'acknowledged', key });
+    } catch (failure) {
+      const error = failure instanceof Error ? failure.message : String(failure);
+      const refused = failure instanceof ReplyError && !failure.temporary;
+      this.dispatch({ type: refused ? 'refused' : 'deferred', key, error });
+    }
+  }
+}

@@ -1,0 +1,77 @@
+//! The keys that work everywhere, and what each does. Single letters count only where nothing is being typed.
+
+import { byActivity } from '../model/rooms';
+import type { RoomId } from '../protocol/views';
+import type { Chat } from './chat.svelte';
+import type { Folkmoot } from './folkmoot.svelte';
+
+/** For the shortcut sheet: the keys as printed and the sentence that explains them. */
+export const SHEET = [
+  { keys: ['Ctrl', 'K'], text: 'shortcut_switcher' },
+  { keys: ['?'], text: 'shortcut_sheet' },
+  { keys: ['Alt', '↓'], text: 'shortcut_next' },
+  { keys: ['Alt', '↑'], text: 'shortcut_previous' },
+  { keys: ['Alt', 'Shift', '↓'], text: 'shortcut_next_unread' },
+  { keys: ['C'], text: 'shortcut_compose' },
+  { keys: ['M'], text: 'shortcut_members' },
+  { keys: ['↑', '↓'], text: 'shortcut_messages' },
+  { keys: ['End'], text: 'shortcut_latest' },
+  { keys: ['R'], text: 'shortcut_reply' },
+  { keys: ['E'], text: 'shortcut_edit' },
+  { keys: ['+'], text: 'shortcut_react' },
+  { keys: ['Del'], text: 'shortcut_delete' },
+  { keys: ['↑'], text: 'shortcut_edit_last' },
+  { keys: ['Esc'], text: 'shortcut_close' },
+] as const;
+
+type Action = () => void;
+
+export function shortcutOf(event: KeyboardEvent, folkmoot: Folkmoot, chat: Chat): Action | undefined {
+  const control = event.ctrlKey || event.metaKey;
+  if (control && !event.altKey && event.key.toLowerCase() === 'k') return () => (folkmoot.overlay = { name: 'switcher' });
+  // A dialog keeps its keys to itself.
+  if (folkmoot.overlay) return undefined;
+  if (event.altKey && !control && (event.key === 'ArrowDown' || event.key === 'ArrowUp')) {
+    const step = event.key === 'ArrowDown' ? 1 : -1;
+    return () => goToNeighbour(folkmoot, chat, step, event.shiftKey ? 'unread' : 'any');
+  }
+  if (control || event.altKey || isTyping(event.target)) return undefined;
+  return letter(event.key, folkmoot);
+}
+
+function letter(key: string, folkmoot: Folkmoot): Action | undefined {
+  switch (key) {
+    case '?':
+      return () => (folkmoot.overlay = { name: 'shortcuts' });
+    case 'c':
+      return () => document.getElementById('composer')?.focus();
+    case 'm':
+      return () => (folkmoot.panel = folkmoot.panel === 'members' ? 'none' : 'members');
+    default:
+      return undefined;
+  }
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+/** The order that the list of rooms shows: rooms, then direct conversations, each by activity. */
+export function listOrder(chat: Chat): RoomId[] {
+  const views = [...chat.rooms.values()].sort(byActivity);
+  return [...views.filter((view) => view.kind === 'room'), ...views.filter((view) => view.kind === 'direct')].map((view) => view.id);
+}
+
+function goToNeighbour(folkmoot: Folkmoot, chat: Chat, step: 1 | -1, which: 'any' | 'unread'): void {
+  const order = listOrder(chat);
+  const route = folkmoot.router.route;
+  const start = route.name === 'room' ? order.indexOf(route.room) : step === 1 ? -1 : 0;
+  for (let distance = 1; distance <= order.length; distance += 1) {
+    const room = order[(start + step * distance + order.length * 2) % order.length];
+    if (room === undefined) return;
+    if (which === 'any' || (chat.rooms.get(room)?.unread ?? 0) > 0) {
+      folkmoot.router.go({ name: 'room', room });
+      return;
+    }
+  }
+}

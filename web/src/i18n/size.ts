@@ -1,0 +1,16 @@
+//! Sizes of files as people read them, in units of 1024 bytes.
+
+import type { Language } from '.';
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB'];
+
+export function fileSize(language: Language, bytes: number): string {
+  let size = bytes;
+  let unit = 0;
+  while (size >= 1024 && unit < UNITS.length - 1) {
+    size /= 1024;
+    unit += 1;
+  }
+  const shown = new Intl.NumberFormat(language, { maximumFractionDigits: size < 10 && unit > 0 ? 1 : 0 }).format(size);
+  return `${shown} ${UNITS[unit] ?? ''}`;
+}

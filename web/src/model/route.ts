@@ -1,0 +1,38 @@
+//! The addresses of the client and what they mean.
+
+import type { RoomId } from '../protocol/views';
+
+export type Route =
+  | { name: 'home' }
+  | { name: 'room'; room: RoomId; seq?: number }
+  | { name: 'invite'; code: string };
+
+export function parseRoute(path: string): Route {
+  const [, first, second, third] = path.split('/');
+  if (first === 'room' && second) {
+    const seq = Number(third);
+    return Number.isSafeInteger(seq) && seq > 0 ? { name: 'room', room: second, seq } : { name: 'room', room: second };
+  }
+  if (first === 'invite' && second) return { name: 'invite', code: decode(second) };
+  return { name: 'home' };
+}
+
+export function formatRoute(route: Route): string {
+  switch (route.name) {
+    case 'home':
+      return '/';
+    case 'room':
+      return route.seq === undefined ? `/room/${route.room}` : `/room/${route.room}/${route.seq}`;
+    case 'invite':
+      return `/invite/${encodeURIComponent(route.code)}`;
+  }
+}
+
+/** A malformed escape is not a reason to fail: the server will not know the code either way. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,85 @@
+//! Promises of the timeline: whatever arrives, in whatever order and how often, a message stands once and in its place.
+
+import { describe, expect, it } from 'vitest';
+
+import type { RoomEvent } from '../protocol/events';
+import type { MessageView } from '../protocol/views';
+import { Timeline } from './timeline';
+
+const ME = 'me';
+const message = (seq: number, changes: Partial<MessageView> = {}): MessageView => ({
+  room: 'r', seq, user: 'u', name: 'u', body: `m${seq}`, at: seq, key: `k${seq}`, mentions: [], reactions: [], ...changes,
+});
+const arrives = (seq: number): RoomEvent => ({
+  type: 'message', room: 'r', seq, offset: seq, user: 'u', name: 'u', body: `m${seq}`, at: seq, key: `k${seq}`, mentions: [],
+});
+const reaction = (user: string, on: boolean): RoomEvent => ({ type: 'reaction', room: 'r', seq: 1, user, emoji: '👍', on });
+
+describe('timeline', () => {
+  it('takes_the_same_message_once', () => {
+    const timeline = new Timeline('r', 0);
+    expect([timeline.apply(arrives(1), ME), timeline.apply(arrives(1), ME)]).toEqual([true, false]);
+    timeline.addPage([message(1)]);
+    expect(timeline.heldCount).toBe(1);
+  });
+
+  it('knows_what_is_missing_from_numbers_alone', () => {
+    const timeline = new Timeline('r', 100);
+    timeline.addPage([message(40), message(41), message(45)]);
+    expect(timeline.missing({ from: 38, to: 60 }, 100)).toEqual({ from: 38, to: 39 });
+    expect(timeline.missing({ from: 40, to: 60 }, 100)).toEqual({ from: 42, to: 44 });
+    expect(timeline.missing({ from: 46, to: 200 }, 10)).toEqual({ from: 46, to: 55 });
+    expect(timeline.missing({ from: 40, to: 41 }, 10)).toBeUndefined();
+  });
+
+  it('shows_archived_messages_but_fetches_them_again', () => {
+    const timeline = new Timeline('r', 2);
+    timeline.addArchived([message(1), message(2)]);
+    expect(timeline.at(2)?.body).toBe('m2');
+    expect(timeline.missing({ from: 1, to: 2 }, 100)).toEqual({ from: 1, to: 2 });
+    timeline.addPage([message(1), message(2, { body: 'changed while away' })]);
+    expect(timeline.at(2)?.body).toBe('changed while away');
+  });
+
+  it('keeps_everything_readable_after_a_gap_and_counts_it_as_missing', () => {
+    const timeline = new Timeline('r', 1);
+    timeline.addPage([message(1)]);
+    timeline.invalidate();
+    expect(timeline.at(1)).toBeDefined();
+    expect(timeline.missing({ from: 1, to: 1 }, 10)).toEqual({ from: 1, to: 1 });
+  });
+
+  it('lets_an_edit_win_over_a_page_read_before_it', () => {
+    const timeline = new Timeline('r', 1);
+    timeline.addPage([message(1)]);
+    timeline.apply({ type: 'edited', room: 'r', seq: 1, body: 'new', edited_at: 9, mentions: [] }, ME);
+    timeline.addPage([message(1)]);
+    expect(timeline.at(1)?.body).toBe('new');
+  });
+
+  it('never_brings_a_deleted_message_back', () => {
+    const timeline = new Timeline('r', 1);
+    timeline.addPage([message(1)]);
+    timeline.apply({ type: 'deleted', room: 'r', seq: 1, by: 'u', at: 9 }, ME);
+    timeline.addPage([message(1)]);
+    expect(timeline.at(1)).toMatchObject({ deleted: true, body: '' });
+  });
+
+  it('counts_reactions_of_others_and_takes_ones_own_only_once', () => {
+    const timeline = new Timeline('r', 1);
+    timeline.addPage([message(1)]);
+    timeline.apply(reaction('u', true), ME);
+    timeline.apply(reaction(ME, true), ME);
+    timeline.apply(reaction(ME, true), ME);
+    expect(timeline.at(1)?.reactions).toEqual([{ emoji: '👍', count: 2, mine: true }]);
+    timeline.apply(reaction(ME, false), ME);
+    timeline.apply(reaction('u', false), ME);
+    expect(timeline.at(1)?.reactions).toEqual([]);
+  });
+
+  it('hands_out_the_newest_in_order_and_stops_at_a_hole', () => {
+    const timeline = new Timeline('r', 5);
+    timeline.addPage([message(2), message(4), message(5)]);
+    expect(timeline.newest(10).map(({ seq }) => seq)).toEqual([4, 5]);
+  });
+});

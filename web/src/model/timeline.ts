@@ -1,0 +1,155 @@
+//! The messages of one room by number. Numbers have no gaps, so the room's length is known before anything is loaded, and
+//! what is missing is plain arithmetic. Applying the same event or page twice changes nothing.
+
+import type { RoomEvent } from '../protocol/events';
+import type { MessageView, RoomId, UserId } from '../protocol/views';
+
+interface Held {
+  message: MessageView;
+  /** The generation it was fetched in; older than the timeline's means it may have changed unseen. */
+  generation: number;
+}
+
+export interface SeqRange {
+  from: number;
+  /** Inclusive. */
+  to: number;
+}
+
+export class Timeline {
+  readonly room: RoomId;
+  #lastSeq: number;
+  #generation = 1;
+  readonly #held = new Map<number, Held>();
+
+  constructor(room: RoomId, lastSeq: number) {
+    this.room = room;
+    this.#lastSeq = lastSeq;
+  }
+
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  get heldCount(): number {
+    return this.#held.size;
+  }
+
+  at(seq: number): MessageView | undefined {
+    return this.#held.get(seq)?.message;
+  }
+
+  /** The room is known to reach this far; it never shrinks. */
+  extendTo(lastSeq: number): void {
+    this.#lastSeq = Math.max(this.#lastSeq, lastSeq);
+  }
+
+  /** Events were missed: everything held stays readable but counts as missing until fetched again. */
+  invalidate(): void {
+    this.#generation += 1;
+  }
+
+  /** Messages that may be out of date: shown at once, fetched again as soon as there is a connection. */
+  addArchived(messages: readonly MessageView[]): void {
+    for (const message of messages) {
+      if (!this.#held.has(message.seq)) this.#held.set(message.seq, { message, generation: this.#generation - 1 });
+      this.extendTo(message.seq);
+    }
+  }
+
+  addPage(messages: readonly MessageView[]): void {
+    for (const message of messages) {
+      const held = this.#held.get(message.seq);
+      const newer = held && held.generation === this.#generation && isNewer(held.message, message);
+      if (!newer) this.#held.set(message.seq, { message, generation: this.#generation });
+      this.extendTo(message.seq);
+    }
+  }
+
+  /** Returns whether anything visible changed. */
+  apply(event: RoomEvent, me: UserId): boolean {
+    switch (event.type) {
+      case 'message':
+        return this.#addMessage(messageOf(event));
+      case 'edited':
+        return this.#change(event.seq, (message) => ({ ...message, body: event.body, edited_at: event.edited_at, mentions: event.mentions }));
+      case 'deleted':
+        return this.#change(event.seq, asDeleted);
+      case 'reaction':
+        return this.#change(event.seq, (message) => withReaction(message, event.emoji, event.on, event.user === me));
+      case 'typing':
+      case 'joined':
+      case 'left':
+      case 'role':
+      case 'room':
+        return false;
+    }
+  }
+
+  /** The first stretch of at most `limit` numbers within the range that is not held up to date. */
+  missing(range: SeqRange, limit: number): SeqRange | undefined {
+    const end = Math.min(range.to, this.#lastSeq);
+    let from = Math.max(1, range.from);
+    while (from <= end && this.#isFresh(from)) from += 1;
+    if (from > end) return undefined;
+    let to = from;
+    while (to < end && to - from + 1 < limit && !this.#isFresh(to + 1)) to += 1;
+    return { from, to };
+  }
+
+  /** The newest messages held, oldest first. */
+  newest(count: number): MessageView[] {
+    const found: MessageView[] = [];
+    for (let seq = this.#lastSeq; seq >= 1 && found.length < count; seq -= 1) {
+      const message = this.at(seq);
+      if (!message) break;
+      found.push(message);
+    }
+    return found.reverse();
+  }
+
+  #isFresh(seq: number): boolean {
+    return this.#held.get(seq)?.generation === this.#generation;
+  }
+
+  #addMessage(message: MessageView): boolean {
+    this.extendTo(message.seq);
+    if (this.#isFresh(message.seq)) return false;
+    this.#held.set(message.seq, { message, generation: this.#generation });
+    return true;
+  }
+
+  #change(seq: number, change: (message: MessageView) => MessageView): boolean {
+    const held = this.#held.get(seq);
+    if (!held) return false;
+    held.message = change(held.message);
+    return true;
+  }
+}
+
+export function messageOf(event: Extract<RoomEvent, { type: 'message' }>): MessageView {
+  const { type: _type, offset: _offset, ...message } = event;
+  return { ...message, reactions: [] };
+}
+
+/** A page may have been read before an event that we already saw; the event wins. */
+function isNewer(held: MessageView, page: MessageView): boolean {
+  if (held.deleted) return !page.deleted;
+  return (held.edited_at ?? 0) > (page.edited_at ?? 0);
+}
+
+function asDeleted(message: MessageView): MessageView {
+  const { attachments: _attachments, reply_to: _reply, ...rest } = message;
+  return { ...rest, body: '', deleted: true, reactions: [], mentions: [] };
+}
+
+function withReaction(message: MessageView, emoji: string, on: boolean, mine: boolean): MessageView {
+  const known = message.reactions.find((reaction) => reaction.emoji === emoji);
+  if (mine && known && known.mine === on) return message;
+  const count = Math.max(0, (known?.count ?? 0) + (on ? 1 : -1));
+  const changed = { emoji, count, mine: mine ? on : (known?.mine ?? false) };
+  const reactions = known
+    ? message.reactions.map((reaction) => (reaction === known ? changed : reaction))
+    : [...message.reactions, changed];
+  return { ...message, reactions: reactions.filter((reaction) => reaction.count > 0) };
+}

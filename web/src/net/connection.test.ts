@@ -1,0 +1,73 @@
+//! Promises of the connection's state machine.
+
+import { describe, expect, it } from 'vitest';
+
+import { isTerminal, SIGNED_OUT, step, type Connection, type ConnectionEvent } from './connection';
+
+function run(events: ConnectionEvent[], from: Connection = SIGNED_OUT) {
+  return events.reduce(
+    ({ state, effects }, event) => {
+      const next = step(state, event);
+      return { state: next.state, effects: [...effects, ...next.effects] };
+    },
+    { state: from, effects: [] as string[] },
+  );
+}
+
+const SIGN_IN: ConnectionEvent = { type: 'sign_in', at: 1 };
+const CONNECTED: ConnectionEvent = { type: 'connected', at: 2 };
+const LOST: ConnectionEvent = { type: 'lost', at: 3, code: 1, detail: 'transport closed', terminal: false };
+const dropped = (at: number): ConnectionEvent => ({ type: 'lost', at, code: 3011, detail: '', terminal: false });
+
+describe('connection', () => {
+  it('opens_on_sign_in_and_flushes_unsent_messages_once_connected', () => {
+    const { state, effects } = run([SIGN_IN, CONNECTED]);
+    expect(state).toEqual({ name: 'online', since: 2 });
+    expect(effects).toEqual(['open', 'flush_outbox']);
+  });
+
+  it('counts_attempts_and_remembers_when_the_trouble_began', () => {
+    const { state } = run([SIGN_IN, CONNECTED, dropped(10), dropped(11), dropped(15)]);
+    expect(state).toEqual({ name: 'connecting', attempt: 3, since: 10, everOnline: true });
+  });
+
+  it('tells_a_first_connection_from_a_lost_one', () => {
+    expect(run([SIGN_IN, dropped(10)]).state).toMatchObject({ name: 'connecting', everOnline: false });
+  });
+
+  it('asks_for_a_new_sign_in_when_the_token_is_rejected', () => {
+    const { state, effects } = run([SIGN_IN, { type: 'lost', at: 3, code: 3500, detail: 'invalid token', terminal: true }]);
+    expect(state).toMatchObject({ name: 'ended', cause: 'token_rejected' });
+    expect(effects.slice(1)).toEqual(['close', 'forget_token']);
+  });
+
+  it('treats_the_sdk_verdict_unauthorized_like_a_rejected_token', () => {
+    expect(run([SIGN_IN, { ...LOST, terminal: true }]).state).toMatchObject({ cause: 'token_rejected' });
+  });
+
+  it('stops_at_a_terminal_code_until_the_person_asks_again', () => {
+    const refused: ConnectionEvent = { type: 'lost', at: 3, code: 3503, detail: 'force disconnect', terminal: true };
+    const ended = run([SIGN_IN, CONNECTED, refused]);
+    expect(ended.state).toMatchObject({ name: 'ended', cause: 'refused', detail: 'force disconnect' });
+    expect(step(ended.state, dropped(5)).state).toBe(ended.state);
+    expect(step(ended.state, { type: 'retry_now', at: 6 }).effects).toEqual(['open']);
+  });
+
+  it('does_not_count_attempts_without_a_network_and_reopens_when_it_returns', () => {
+    const away = run([SIGN_IN, CONNECTED, { type: 'network_lost', at: 10 }, dropped(11)]);
+    expect(away.state).toEqual({ name: 'offline', since: 10, everOnline: true });
+    const back = step(away.state, { type: 'network_found', at: 20 });
+    expect(back).toEqual({ state: { name: 'connecting', attempt: 1, since: 10, everOnline: true }, effects: ['reopen'] });
+  });
+
+  it('closes_and_forgets_on_sign_out_and_ignores_what_arrives_later', () => {
+    const { state, effects } = run([SIGN_IN, CONNECTED, { type: 'sign_out' }, dropped(9)]);
+    expect(state).toEqual(SIGNED_OUT);
+    expect(effects.slice(2)).toEqual(['close', 'forget_token']);
+    expect(step(state, CONNECTED).effects).toEqual(['close']);
+  });
+
+  it('knows_which_codes_forbid_coming_back', () => {
+    expect([3000, 3012, 3500, 3999, 4000, 4499, 4500, 4999, 5000].filter(isTerminal)).toEqual([3500, 3999, 4500, 4999]);
+  });
+});

@@ -1,0 +1,79 @@
+//! The few HTTP calls made before there is a socket: accounts, sessions, and looking at an invitation.
+
+import type { InviteTarget, UserView } from '../protocol/views';
+
+export interface SignedIn {
+  user: UserView;
+  token: string;
+  device: string;
+}
+
+/** A problem document (RFC 9457) of the server; `field` and `limit` name what was wrong. */
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly title: string,
+    readonly detail: string,
+    readonly field: string | undefined,
+  ) {
+    super(detail || title);
+    this.name = 'Problem';
+  }
+}
+
+/** The server could not be reached at all. */
+export class Unreachable extends Error {
+  constructor(cause: unknown) {
+    super('the server cannot be reached', { cause });
+    this.name = 'Unreachable';
+  }
+}
+
+export interface Credentials {
+  name: string;
+  password: string;
+  display_name?: string;
+  device: string;
+}
+
+export function signUp(credentials: Credentials): Promise<SignedIn> {
+  return request<SignedIn>('POST', '/api/v1/accounts', { body: credentials });
+}
+
+export function signIn(credentials: Credentials): Promise<SignedIn> {
+  return request<SignedIn>('POST', '/api/v1/sessions', { body: credentials });
+}
+
+export async function signOut(token: string): Promise<void> {
+  await request<undefined>('DELETE', '/api/v1/sessions/current', { token });
+}
+
+export function lookAtInvite(code: string): Promise<InviteTarget> {
+  return request<InviteTarget>('GET', `/api/v1/invites/${encodeURIComponent(code)}`, {});
+}
+
+interface Options {
+  body?: object;
+  token?: string;
+}
+
+async function request<T>(method: string, path: string, { body, token }: Options): Promise<T> {
+  const headers: Record<string, string> = {};
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  if (token !== undefined) headers['authorization'] = `Bearer ${token}`;
+  const init: RequestInit = { method, headers, credentials: 'omit' };
+  if (body !== undefined) init.body = JSON.stringify(body);
+  const response = await fetch(path, init).catch((cause: unknown) => {
+    throw new Unreachable(cause);
+  });
+  if (!response.ok) throw await asProblem(response);
+  return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+/** Reads the problem document; a proxy in between may answer with something else, then only the status is known. */
+async function asProblem(response: Response): Promise<Problem> {
+  const body: unknown = await response.json().catch(() => undefined);
+  const fields: Partial<Record<'title' | 'detail' | 'field', unknown>> = typeof body === 'object' && body !== null ? body : {};
+  const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+  return new Problem(response.status, text(fields.title) ?? response.statusText, text(fields.detail) ?? '', text(fields.field));
+}

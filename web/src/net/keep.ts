@@ -1,0 +1,93 @@
+//! What must survive a closed tab and is small: the session, unsent messages, drafts, preferences. One key per thing, so
+//! that two tabs never overwrite each other's entries. A browser that refuses storage costs persistence, never the session.
+
+import type { RoomId, UserId, UserView } from '../protocol/views';
+import type { OutboxEntry } from './outbox';
+
+export interface KeptSession {
+  token: string;
+  user: UserView;
+  device: string;
+}
+
+/** The part of `Storage` in use, so that tests can bring their own. */
+export type KeyValue = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key' | 'length'>;
+
+const SESSION = 'folkmoot.session';
+
+export class Keep {
+  readonly #storage: KeyValue | undefined;
+
+  constructor(storage: KeyValue | undefined) {
+    this.#storage = storage;
+  }
+
+  session(): KeptSession | undefined {
+    return this.#read<KeptSession>(SESSION);
+  }
+
+  setSession(session: KeptSession | undefined): void {
+    this.#write(SESSION, session);
+  }
+
+  unsent(user: UserId): OutboxEntry[] {
+    return this.#all<OutboxEntry>(`folkmoot.unsent.${user}.`);
+  }
+
+  setUnsent(user: UserId, key: string, entry: OutboxEntry | undefined): void {
+    this.#write(`folkmoot.unsent.${user}.${key}`, entry);
+  }
+
+  draft(user: UserId, room: RoomId): string {
+    return this.#read<string>(`folkmoot.draft.${user}.${room}`) ?? '';
+  }
+
+  setDraft(user: UserId, room: RoomId, draft: string): void {
+    this.#write(`folkmoot.draft.${user}.${room}`, draft === '' ? undefined : draft);
+  }
+
+  preference(name: string): string | undefined {
+    return this.#read<string>(`folkmoot.preference.${name}`);
+  }
+
+  setPreference(name: string, value: string | undefined): void {
+    this.#write(`folkmoot.preference.${name}`, value);
+  }
+
+  #read<T>(key: string): T | undefined {
+    try {
+      const text = this.#storage?.getItem(key);
+      return text === null || text === undefined ? undefined : (JSON.parse(text) as T);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #write(key: string, value: unknown): void {
+    try {
+      if (value === undefined) this.#storage?.removeItem(key);
+      else this.#storage?.setItem(key, JSON.stringify(value));
+    } catch {
+      // Storage is full or forbidden: the value lives as long as the tab.
+    }
+  }
+
+  #all<T>(prefix: string): T[] {
+    const found: T[] = [];
+    for (let index = 0; index < (this.#storage?.length ?? 0); index += 1) {
+      const key = this.#storage?.key(index);
+      const value = key?.startsWith(prefix) ? this.#read<T>(key) : undefined;
+      if (value !== undefined) found.push(value);
+    }
+    return found;
+  }
+}
+
+/** The browser's storage, or undefined where it is forbidden. */
+export function browserStorage(): KeyValue | undefined {
+  try {
+    return window.localStorage;
+  } catch {
+    return undefined;
+  }
+}

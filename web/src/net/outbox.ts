@@ -1,0 +1,134 @@
+//! Messages that the server has not acknowledged yet, as a value. A message keeps its idempotency key for life, so
+//! sending it again can never double it; one message per room is under way at a time, so that order holds.
+//! Nothing here sends or stores: the driver carries out the effects.
+
+import type { RoomId } from '../protocol/views';
+
+export type OutboxState =
+  | 'queued'
+  | 'sending'
+  /** The server refused it; only the person can decide (retry, discard). */
+  | 'failed';
+
+export interface OutboxEntry {
+  key: string;
+  room: RoomId;
+  body: string;
+  reply_to?: number;
+  attachments?: string[];
+  created_at: number;
+  state: OutboxState;
+  /** How often sending began. */
+  attempts: number;
+  /** The last refusal, in the server's words. */
+  error?: string;
+}
+
+/** In the order written; the order per room is the order of sending. */
+export type Outbox = readonly OutboxEntry[];
+
+export type OutboxEvent =
+  | { type: 'enqueue'; entry: Pick<OutboxEntry, 'key' | 'room' | 'body' | 'created_at' | 'reply_to' | 'attachments'> }
+  | { type: 'restored'; entries: readonly OutboxEntry[] }
+  | { type: 'online' }
+  | { type: 'offline' }
+  | { type: 'acknowledged'; key: string }
+  /** The server refused it for good. */
+  | { type: 'refused'; key: string; error: string }
+  /** No answer, or one that time may cure: it goes back to the queue until `wake`. */
+  | { type: 'deferred'; key: string; error: string }
+  | { type: 'wake' }
+  | { type: 'retry'; key: string }
+  | { type: 'discard'; key: string };
+
+export type OutboxEffect =
+  | { type: 'send'; entry: OutboxEntry }
+  | { type: 'store'; entry: OutboxEntry }
+  | { type: 'erase'; key: string }
+  | { type: 'wake_after'; ms: number };
+
+export interface OutboxStep {
+  outbox: Outbox;
+  effects: OutboxEffect[];
+}
+
+/** First and longest pause between two tries of a message that the server could not take just now. */
+const DEFER_MS_MIN = 500;
+const DEFER_MS_MAX = 15_000;
+
+export function step(outbox: Outbox, event: OutboxEvent, online: boolean): OutboxStep {
+  switch (event.type) {
+    case 'enqueue': {
+      const entry: OutboxEntry = { ...event.entry, state: 'queued', attempts: 0 };
+      return pump([...outbox, entry], [{ type: 'store', entry }], online);
+    }
+    case 'restored': {
+      const known = new Set(outbox.map((entry) => entry.key));
+      const restored = event.entries
+        .filter((entry) => !known.has(entry.key))
+        .map((entry): OutboxEntry => (entry.state === 'sending' ? { ...entry, state: 'queued' } : entry));
+      return pump([...outbox, ...restored].sort((a, b) => a.created_at - b.created_at), [], online);
+    }
+    case 'online':
+    case 'wake':
+      return pump(outbox, [], online);
+    case 'offline':
+      return { outbox: outbox.map((entry) => (entry.state === 'sending' ? { ...entry, state: 'queued' } : entry)), effects: [] };
+    case 'acknowledged':
+      return remove(outbox, event.key, online);
+    case 'refused':
+      return change(outbox, event.key, { state: 'failed', error: event.error }, online, []);
+    case 'deferred': {
+      const attempts = outbox.find((entry) => entry.key === event.key)?.attempts ?? 1;
+      const ms = Math.min(DEFER_MS_MAX, DEFER_MS_MIN * 2 ** Math.max(0, attempts - 1));
+      const next = outbox.map((entry) => (entry.key === event.key ? { ...entry, state: 'queued' as const, error: event.error } : entry));
+      return { outbox: next, effects: [{ type: 'wake_after', ms }] };
+    }
+    case 'retry':
+      return change(outbox, event.key, { state: 'queued', attempts: 0 }, online, []);
+    case 'discard':
+      return remove(outbox, event.key, online);
+  }
+}
+
+/** Starts the first queued message of every room that has none under way. A failed one does not hold up its room. */
+function pump(outbox: Outbox, effects: OutboxEffect[], online: boolean): OutboxStep {
+  if (!online) return { outbox, effects };
+  const busy = new Set(outbox.filter((entry) => entry.state === 'sending').map((entry) => entry.room));
+  const next = outbox.map((entry): OutboxEntry => {
+    if (entry.state !== 'queued' || busy.has(entry.room)) return entry;
+    busy.add(entry.room);
+    const sending: OutboxEntry = { ...entry, state: 'sending', attempts: entry.attempts + 1 };
+    effects.push({ type: 'send', entry: sending });
+    return sending;
+  });
+  return { outbox: next, effects };
+}
+
+function change(
+  outbox: Outbox,
+  key: string,
+  changes: Partial<OutboxEntry>,
+  online: boolean,
+  effects: OutboxEffect[],
+): OutboxStep {
+  const next = outbox.map((entry) => {
+    if (entry.key !== key) return entry;
+    const changed = { ...entry, ...changes };
+    effects.push({ type: 'store', entry: changed });
+    return changed;
+  });
+  return pump(next, effects, online);
+}
+
+function remove(outbox: Outbox, key: string, online: boolean): OutboxStep {
+  if (!outbox.some((entry) => entry.key === key)) return { outbox, effects: [] };
+  return pump(outbox.filter((entry) => entry.key !== key), [{ type: 'erase', key }], online);
+}
+
+const KEY_ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+
+/** A fresh idempotency key: 130 random bits, so that two devices never meet. */
+export function newKey(random: (bytes: Uint8Array<ArrayBuffer>) => Uint8Array): string {
+  return Array.from(random(new Uint8Array(26)), (byte) => KEY_ALPHABET[byte & 31]).join('');
+}

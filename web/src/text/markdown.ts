@@ -1,0 +1,86 @@
+//! From what a person typed to HTML that is safe to show. Marked parses, DOMPurify decides what may stay: the allow-list
+//! below is the whole vocabulary. Typed HTML is shown as text; images become links, so that nobody's address leaks.
+
+import DOMPurify from 'dompurify';
+import { Marked, type TokenizerAndRendererExtension } from 'marked';
+
+const TAGS = [
+  'p', 'br', 'strong', 'em', 'del', 'code', 'pre', 'a', 'ul', 'ol', 'li', 'blockquote', 'hr', 'span',
+  'table', 'thead', 'tbody', 'tr', 'th', 'td',
+];
+const ATTRIBUTES = ['href', 'class', 'start'];
+/** Nothing else may be followed: no javascript:, no data:, nothing relative to this page. */
+const LINK = /^(?:https?:\/\/|mailto:)/i;
+const CLASS = /^(?:mention(?: me)?|heading|language-[a-z0-9+#-]{1,24})$/;
+const MENTION = /^@([a-z0-9_.-]{2,32})/;
+
+/** Rendered bodies kept; a screen shows about twenty. */
+const CACHE_MAX = 2_000;
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+const mention: TokenizerAndRendererExtension = {
+  name: 'mention',
+  level: 'inline',
+  start: (source) => source.search(/(?<![\w.@-])@[a-z0-9_.-]/),
+  tokenizer: (source) => {
+    const found = MENTION.exec(source);
+    return found ? { type: 'mention', raw: found[0], name: found[1] } : undefined;
+  },
+  renderer: (token) => `<span class="mention">${escaped(token.raw)}</span>`,
+};
+
+const marked = new Marked({
+  gfm: true,
+  breaks: true,
+  extensions: [mention],
+  renderer: {
+    html: ({ text }) => escaped(text),
+    // A message is part of a page with its own headings; a loud line in it is not one of them.
+    heading({ tokens }) {
+      return `<p class="heading"><strong>${this.parser.parseInline(tokens)}</strong></p>`;
+    },
+    image: ({ href, text }) => `<a href="${escaped(href)}">${escaped(text || href)}</a>`,
+    checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
+  },
+});
+
+const purifier = DOMPurify(window);
+
+purifier.addHook('uponSanitizeAttribute', (_node, data) => {
+  if (data.attrName === 'href' && !LINK.test(data.attrValue.trim())) data.keepAttr = false;
+  if (data.attrName === 'class' && !CLASS.test(data.attrValue)) data.keepAttr = false;
+});
+purifier.addHook('afterSanitizeAttributes', (node) => {
+  if (node.tagName !== 'A') return;
+  node.setAttribute('target', '_blank');
+  node.setAttribute('rel', 'noopener noreferrer nofollow');
+});
+
+const cache = new Map<string, string>();
+
+/** HTML of a message body; `myName` marks mentions of the reader. */
+export function render(body: string, myName: string): string {
+  const key = `${myName} ${body}`;
+  const known = cache.get(key);
+  if (known !== undefined) return known;
+  const html = purifier.sanitize(marked.parse(body, { async: false }), {
+    ALLOWED_TAGS: TAGS,
+    ALLOWED_ATTR: ATTRIBUTES,
+    ALLOW_DATA_ATTR: false,
+    ALLOW_ARIA_ATTR: false,
+  });
+  const marking = html.replaceAll(/<span class="mention">@([a-z0-9_.-]+)<\/span>/g, (whole, name: string) =>
+    name === myName || name === 'everyone' ? `<span class="mention me">@${name}</span>` : whole,
+  );
+  if (cache.size >= CACHE_MAX) cache.delete(cache.keys().next().value ?? '');
+  cache.set(key, marking);
+  return marking;
+}
+
+/** One to three emoji and nothing else: shown larger. */
+export function isOnlyEmoji(body: string): boolean {
+  return /^(?:(?:\p{RGI_Emoji}|\p{Extended_Pictographic}️?)\s*){1,3}$/v.test(body);
+}
