@@ -1,0 +1,158 @@
+//! What a user implements: `Actor`, and one handler trait per way of receiving a message.
+//!
+//! `&mut self` handlers never overlap with anything. `&self` handlers (`ReadHandler`) overlap with each other while
+//! they wait, on one thread at a time. A write waits for the reads before it, and later reads wait for the write.
+
+use std::future::Future;
+
+use crate::actor_id::ActorId;
+use crate::context::Context;
+use crate::error::ActorError;
+use crate::options::ActorOptions;
+use crate::reply::ReplyTo;
+use crate::topic::Published;
+
+/// State plus behaviour, run by one node at a time.
+pub trait Actor: Sized + Send + 'static {
+    /// Name of the type on the wire and in metrics; explicit, never a Rust path.
+    const NAME: &'static str;
+    /// Version of the type's messages and state.
+    const VERSION: u32 = 1;
+
+    /// Mailbox, supervision and passivation of this type.
+    fn options() -> ActorOptions {
+        ActorOptions::default()
+    }
+
+    /// Runs before the first message of each life.
+    ///
+    /// # Errors
+    /// An error stops the actor; those who sent meanwhile get `AskError::NotStarted`.
+    fn started(
+        &mut self,
+        _ctx: &mut Context<Self>,
+    ) -> impl Future<Output = Result<(), ActorError>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Runs after the last message, also before passivation and restart; not after a kill.
+    fn stopping(
+        &mut self,
+        _ctx: &mut Context<Self>,
+        _reason: StopReason,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Runs when an actor watched with `ctx.watch` has stopped.
+    fn terminated(
+        &mut self,
+        _ctx: &mut Context<Self>,
+        _other: Terminated,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+}
+
+/// Handles `M` with exclusive access.
+pub trait Handler<M: Send + 'static>: Actor {
+    /// What an ask gets.
+    type Reply: Send + 'static;
+
+    /// Decides before the handler whether `message` may run.
+    fn admit(&mut self, _message: &M, _ctx: &mut Context<Self>) -> Admission {
+        Admission::Run
+    }
+
+    /// Handles one message.
+    fn handle(
+        &mut self,
+        message: M,
+        ctx: &mut Context<Self>,
+    ) -> impl Future<Output = Self::Reply> + Send;
+}
+
+/// Handles `M` with shared access; reads that wait overlap.
+pub trait ReadHandler<M: Send + 'static>: Actor {
+    /// What an ask gets.
+    type Reply: Send + 'static;
+
+    /// Decides before the handler whether `message` may run.
+    fn admit(&self, _message: &M, _ctx: &Context<Self>) -> Admission {
+        Admission::Run
+    }
+
+    /// Handles one message.
+    fn read(&self, message: M, ctx: &Context<Self>) -> impl Future<Output = Self::Reply> + Send;
+}
+
+/// Handles `M` with exclusive access and replies later, from anywhere.
+pub trait DelayedHandler<M: Send + 'static>: Actor {
+    /// What an ask gets.
+    type Reply: Send + 'static;
+
+    /// Decides before the handler whether `message` may run.
+    fn admit(&mut self, _message: &M, _ctx: &mut Context<Self>) -> Admission {
+        Admission::Run
+    }
+
+    /// Handles one message; `reply` may be kept, moved to a task or into another message.
+    fn handle(
+        &mut self,
+        message: M,
+        reply: ReplyTo<Self::Reply>,
+        ctx: &mut Context<Self>,
+    ) -> impl Future<Output = ()> + Send;
+}
+
+/// Receives the events of topics of `T` by reference.
+pub trait EventHandler<T: Send + Sync + 'static>: Actor {
+    /// Handles one event, in the topic's order.
+    fn event(
+        &mut self,
+        event: &Published<T>,
+        ctx: &mut Context<Self>,
+    ) -> impl Future<Output = ()> + Send;
+}
+
+/// A guard's verdict on a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The handler runs.
+    Run,
+    /// The message waits until `ctx.unstash_all()`.
+    Stash,
+    /// The message does not run; an ask gets `AskError::Rejected` with this text.
+    Reject(String),
+}
+
+/// Why an actor stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// `stop()` was called on it or by it.
+    Requested,
+    /// Idle for long enough; it comes back with its next message.
+    Passivated,
+    /// A handler panicked and supervision restarts it.
+    Restarting,
+    /// A handler panicked and supervision gave up.
+    Failed,
+    /// Its factory or `started` hook failed.
+    NotStarted(ActorError),
+    /// Killed: no hook ran, waiting messages were dropped.
+    Killed,
+    /// Its parent or a linked actor stopped.
+    Linked(ActorId),
+    /// The node shuts down.
+    NodeShutdown,
+}
+
+/// Tells a watcher who stopped, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terminated {
+    /// Who stopped.
+    pub id: ActorId,
+    /// Why.
+    pub reason: StopReason,
+}

@@ -1,0 +1,264 @@
+//! Typed addresses. Getting one never fails, never starts anything and does no I/O.
+//!
+//! An address is an `Arc` of the actor's cell, so sending looks nothing up.
+
+use std::future::Future;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::actor::{
+    Actor, DelayedHandler, EventHandler, Handler, ReadHandler, StopReason, Terminated,
+};
+use crate::actor_id::{ActorId, Key};
+use crate::call::Call;
+use crate::cell::{AnyCell, AsAnyCell, Cell, send_system, wake};
+use crate::dispatch::{Delayed, Read, Write};
+use crate::envelope::Envelope;
+use crate::mailbox::System;
+use crate::node::Node;
+use crate::recipient::Recipient;
+use crate::reply::ReplyTo;
+
+/// Address of an actor of type `A`.
+pub struct ActorRef<A: Actor> {
+    cell: Arc<Cell<A>>,
+}
+
+/// An address that does not keep a stopped actor's memory.
+pub struct WeakRef<A: Actor> {
+    cell: Weak<Cell<A>>,
+}
+
+impl<A: Actor> ActorRef<A> {
+    pub(crate) fn from_cell(cell: Arc<Cell<A>>) -> Self {
+        Self { cell }
+    }
+
+    pub(crate) fn cell(&self) -> &Arc<Cell<A>> {
+        &self.cell
+    }
+
+    /// Identity of the actor.
+    pub fn id(&self) -> ActorId {
+        self.cell.header().id()
+    }
+
+    /// Key of a named actor.
+    pub fn key(&self) -> Option<&Key> {
+        self.cell.header().key()
+    }
+
+    /// The node it lives on.
+    pub fn node(&self) -> Node {
+        Node::from_shared(self.cell.header().kind.node.clone())
+    }
+
+    /// Addresses a message to a `Handler`. Await it to ask; see `Call` for telling.
+    pub fn send<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, Write>
+    where
+        A: Handler<M>,
+    {
+        Call::new(self, message)
+    }
+
+    /// Addresses a message to a `ReadHandler`.
+    pub fn read<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, Read>
+    where
+        A: ReadHandler<M>,
+    {
+        Call::new(self, message)
+    }
+
+    /// Addresses a message to a `DelayedHandler`.
+    pub fn defer<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, Delayed>
+    where
+        A: DelayedHandler<M>,
+    {
+        Call::new(self, message)
+    }
+
+    /// An address that knows the message's type only.
+    pub fn recipient<M: Send + 'static>(&self) -> Recipient<M, A::Reply>
+    where
+        A: Handler<M>,
+    {
+        Recipient::new(self.clone())
+    }
+
+    /// An address that does not keep the actor's memory.
+    pub fn downgrade(&self) -> WeakRef<A> {
+        WeakRef { cell: Arc::downgrade(&self.cell) }
+    }
+
+    /// Whether the actor has its state in memory now.
+    pub fn is_active(&self) -> bool {
+        self.cell.header().mailbox.lock().active
+    }
+
+    /// Whether it has stopped for good: sends will be refused.
+    pub fn is_stopped(&self) -> bool {
+        self.cell.header().mailbox.lock().closed
+    }
+
+    /// Messages that wait or are about to run.
+    pub fn mailbox_depth(&self) -> usize {
+        self.cell.header().mailbox.depth()
+    }
+
+    /// Stops the actor after the messages that wait now, and waits for the end of its `stopping` hook.
+    ///
+    /// # Cancel safety
+    /// The actor stops even if the future is dropped.
+    pub fn stop(&self) -> impl Future<Output = ()> + Send + use<A> {
+        self.request_stop(StopReason::Requested);
+        self.stopped()
+    }
+
+    pub(crate) fn request_stop(&self, reason: StopReason) {
+        request_stop(&self.cell.as_any_cell(), reason);
+    }
+
+    /// Stops the actor at once: no hook runs, what waits is refused, a handler that waits is dropped.
+    pub fn kill(&self) {
+        close_for_good(&self.cell.as_any_cell());
+        send_system(&self.cell.as_any_cell(), System::Kill);
+    }
+
+    /// Waits until the present life has ended; ready at once if there is none.
+    pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<A> {
+        let cell = self.cell.clone();
+        let life = self.cell.header().mailbox.lock().lives();
+        std::future::poll_fn(move |cx| {
+            let mut inner = cell.header().mailbox.lock();
+            if inner.lives() > life || inner.has_ended() || inner.is_asleep() {
+                return Poll::Ready(());
+            }
+            inner.extras().stop_waiters.push(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Starts a named actor without a message.
+    pub fn activate(&self) {
+        send_system(&self.cell.as_any_cell(), System::Start);
+    }
+
+    pub(crate) fn push_exempt<M: Send + 'static>(&self, message: M)
+    where
+        A: Handler<M>,
+    {
+        let envelope = Envelope::new::<A, M, Write>(message, ReplyTo::nowhere());
+        let mut inner = self.cell.header().mailbox.lock();
+        if inner.closed {
+            drop(inner);
+            drop(envelope);
+            return;
+        }
+        let what = inner.push_exempt(envelope);
+        drop(inner);
+        wake(&self.cell, what);
+    }
+
+    pub(crate) fn add_watcher(&self, watcher: Arc<dyn AnyCell>) {
+        let mut inner = self.cell.header().mailbox.lock();
+        if !inner.has_ended() {
+            inner.extras().watchers.push(watcher);
+            return;
+        }
+        let reason = inner.extras().stopped.clone().unwrap_or(StopReason::Requested);
+        // Released before telling: the watcher may be us.
+        drop(inner);
+        send_system(&watcher, System::Terminated(Terminated { id: self.id(), reason }));
+    }
+
+    pub(crate) fn remove_watcher(&self, serial: u64) {
+        let mut inner = self.cell.header().mailbox.lock();
+        inner.extras().watchers.retain(|watcher| watcher.header().serial() != serial);
+    }
+
+    pub(crate) fn add_link(&self, other: Arc<dyn AnyCell>) {
+        let mut inner = self.cell.header().mailbox.lock();
+        if !inner.has_ended() {
+            inner.extras().linked.push(other);
+            return;
+        }
+        // Released before telling: the other may be us.
+        drop(inner);
+        send_system(&other, System::Fail(StopReason::Linked(self.id())));
+    }
+
+    /// The default deadline of asks and waiting tells.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.cell.header().kind.options.deadline
+    }
+
+    /// Runs `handler` for `event` in place if the actor is idle, else queues the event.
+    pub(crate) fn deliver<T: Send + Sync + 'static>(
+        &self,
+        event: &Arc<crate::topic::Published<T>>,
+    ) -> crate::in_place::Delivered
+    where
+        A: EventHandler<T>,
+    {
+        crate::in_place::deliver(&self.cell, event)
+    }
+}
+
+/// Asks an actor to stop after what waits; an actor that has no later life takes no more messages.
+pub(crate) fn request_stop(cell: &Arc<dyn AnyCell>, reason: StopReason) {
+    close_for_good(cell);
+    send_system(cell, System::Stop(reason));
+}
+
+fn close_for_good(cell: &Arc<dyn AnyCell>) {
+    let has_later_life = cell.header().key().is_some() && cell.is_rebuildable();
+    if !has_later_life {
+        cell.header().mailbox.lock().closed = true;
+    }
+}
+
+impl<A: Actor> Clone for ActorRef<A> {
+    fn clone(&self) -> Self {
+        Self { cell: self.cell.clone() }
+    }
+}
+
+impl<A: Actor> PartialEq for ActorRef<A> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.cell, &other.cell)
+    }
+}
+
+impl<A: Actor> Eq for ActorRef<A> {}
+
+impl<A: Actor> std::hash::Hash for ActorRef<A> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.cell.header().serial().hash(state);
+    }
+}
+
+impl<A: Actor> std::fmt::Debug for ActorRef<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ActorRef").field(&self.id()).finish()
+    }
+}
+
+impl<A: Actor> WeakRef<A> {
+    /// The address, if the actor's memory is still there.
+    pub fn upgrade(&self) -> Option<ActorRef<A>> {
+        self.cell.upgrade().map(ActorRef::from_cell)
+    }
+}
+
+impl<A: Actor> Clone for WeakRef<A> {
+    fn clone(&self) -> Self {
+        Self { cell: self.cell.clone() }
+    }
+}
+
+impl<A: Actor> std::fmt::Debug for WeakRef<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WeakRef").field(&self.upgrade()).finish()
+    }
+}

@@ -1,0 +1,293 @@
+//! Where a handler's future lives: one kibibyte, built in place, never moved once polled, reused.
+//!
+//! Layout: `memory` holds a `W: Work` in place if it fits, else a `Box<W>`; `ops` is set exactly while it does. Owner: the
+//! `Run` that holds the body; the future inside borrows the actor's state and context, so a body is always emptied
+//! (`clear`) before either is touched.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::{MaybeUninit, align_of, size_of};
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::cell::AnyCell;
+use crate::context::RunCore;
+use crate::current::{self, AskPath};
+use crate::error::AskError;
+use crate::reply::ReplyTo;
+
+/// Futures up to this size need no allocation. 1 KiB covers nearly every handler measured.
+const BODY_BYTES: usize = 1024 - 64;
+/// Bodies kept per thread, so that a burst of suspensions does not become a burst of allocations.
+const POOLED_MAX: usize = 64;
+
+#[repr(align(16))]
+#[expect(dead_code, reason = "only ever reached through a raw pointer")]
+struct Memory(MaybeUninit<[u8; BODY_BYTES]>);
+
+/// Owns a place for one handler's future and its context.
+///
+/// A raw pointer, because the future inside borrows from the slot: a `Box` would claim to be unique whenever it moves.
+pub(crate) struct Body {
+    slot: NonNull<Slot>,
+}
+
+struct Slot {
+    ops: Cell<Option<&'static Ops>>,
+    kept: Cell<Option<Arc<dyn Any + Send + Sync>>>,
+    path: UnsafeCell<Option<Arc<AskPath>>>,
+    core: UnsafeCell<RunCore>,
+    memory: UnsafeCell<Memory>,
+}
+
+struct Ops {
+    /// # Safety
+    /// The memory holds the type of these ops, for all three.
+    poll: unsafe fn(*mut Memory, &mut Context<'_>) -> Poll<()>,
+    fail: unsafe fn(*mut Memory, AskError),
+    drop: unsafe fn(*mut Memory),
+}
+
+/// A future with a way to fail it.
+pub(crate) trait Work {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
+    fn fail(&mut self, why: AskError);
+}
+
+/// A handler's future and where its output goes.
+pub(crate) struct Running<F, R> {
+    reply: ReplyTo<R>,
+    future: F,
+}
+
+/// An event handler's future.
+pub(crate) struct Event<F>(F);
+
+impl<F, R> Running<F, R> {
+    pub(crate) fn new(reply: ReplyTo<R>, future: F) -> Self {
+        Self { reply, future }
+    }
+}
+
+impl<F> Event<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self(future)
+    }
+}
+
+impl<F: Future<Output = Option<R>> + Send, R: Send> Work for Running<F, R> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: `future` is pinned with us and never moved; `reply` is `Unpin` and used by reference.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: as above.
+        let future = unsafe { Pin::new_unchecked(&mut this.future) };
+        match future.poll(cx) {
+            Poll::Ready(reply) => {
+                if let Some(reply) = reply {
+                    this.reply.complete(reply);
+                }
+                Poll::Ready(())
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn fail(&mut self, why: AskError) {
+        self.reply.fail(why);
+    }
+}
+
+impl<F: Future<Output = ()> + Send> Work for Event<F> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: the only field is pinned with us.
+        unsafe { self.map_unchecked_mut(|this| &mut this.0) }.poll(cx)
+    }
+
+    fn fail(&mut self, _why: AskError) {}
+}
+
+impl Body {
+    /// Takes an empty body from this thread's pool, for `cell`.
+    pub(crate) fn take(cell: &Arc<dyn AnyCell>) -> Self {
+        let pooled = POOL.try_with(|pool| pool.borrow_mut().0.pop()).ok().flatten();
+        let slot = pooled.unwrap_or_else(|| {
+            NonNull::from(Box::leak(Box::new(Slot {
+                ops: Cell::new(None),
+                kept: Cell::new(None),
+                path: UnsafeCell::new(None),
+                core: UnsafeCell::new(RunCore::nobody()),
+                memory: UnsafeCell::new(Memory(MaybeUninit::uninit())),
+            })))
+        });
+        let body = Self { slot };
+        // SAFETY: the body is empty, so nothing borrows its core.
+        unsafe { *body.core() = RunCore::new(cell) };
+        body
+    }
+
+    fn slot(&self) -> &Slot {
+        // SAFETY: the slot lives as long as we do and is only ever borrowed shared.
+        unsafe { self.slot.as_ref() }
+    }
+
+    /// The context's memory; only to be touched while the body is empty, except by the future inside.
+    pub(crate) fn core(&self) -> *mut RunCore {
+        self.slot().core.get()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slot().ops.get().is_none()
+    }
+
+    /// Remembers who waits for the message about to start. The body must be empty.
+    #[inline]
+    pub(crate) fn set_path(&self, path: Option<&Arc<AskPath>>) {
+        // SAFETY: nothing borrows the path between polls, and nobody else has this body.
+        let place = unsafe { &mut *self.slot().path.get() };
+        if path.is_some() || place.is_some() {
+            *place = path.cloned();
+        }
+    }
+
+    /// Keeps something alive until the future ends.
+    pub(crate) fn keep(&self, kept: Arc<dyn Any + Send + Sync>) {
+        self.slot().kept.set(Some(kept));
+    }
+
+    /// Builds `work` in place and polls it once. The body must be empty.
+    #[inline]
+    pub(crate) fn start<W: Work>(&self, work: W, cx: &mut Context<'_>) -> Poll<()> {
+        debug_assert!(self.is_empty(), "one future at a time");
+        let memory = self.slot().memory.get();
+        if fits::<W>() {
+            // SAFETY: size and alignment were checked by `fits`; the memory is free.
+            unsafe { memory.cast::<W>().write(work) }
+        } else {
+            // SAFETY: a thin pointer fits; the memory is free.
+            unsafe { memory.cast::<Box<W>>().write(Box::new(work)) }
+        }
+        self.slot().ops.set(Some(Typed::<W>::OPS));
+        self.poll(cx)
+    }
+
+    /// Polls the future; an ended one is dropped. `Ready` at once when empty.
+    #[inline]
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(ops) = self.slot().ops.get() else { return Poll::Ready(()) };
+        // SAFETY: the path is changed only while the body is empty.
+        let path = unsafe { &*self.slot().path.get() };
+        let guard = path.as_ref().map(current::waiting_for);
+        // SAFETY: `ops` belongs to what the memory holds.
+        let poll = unsafe { (ops.poll)(self.slot().memory.get(), cx) };
+        drop(guard);
+        if poll.is_ready() {
+            self.clear();
+        }
+        poll
+    }
+
+    /// Fails the ask whose handler lives here, then drops the future.
+    pub(crate) fn fail(&self, why: AskError) {
+        if let Some(ops) = self.slot().ops.get() {
+            // SAFETY: `ops` belongs to what the memory holds.
+            unsafe { (ops.fail)(self.slot().memory.get(), why) }
+        }
+        self.clear();
+    }
+
+    /// Drops the future, if there is one.
+    pub(crate) fn clear(&self) {
+        if let Some(ops) = self.slot().ops.take() {
+            // SAFETY: `ops` belonged to what the memory holds; it was taken, so this happens once.
+            unsafe { (ops.drop)(self.slot().memory.get()) }
+            self.slot().kept.take();
+        }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.clear();
+        self.set_path(None);
+        let slot = self.slot;
+        let pooled = POOL.try_with(|pool| {
+            let mut pool = pool.borrow_mut();
+            let room = pool.0.len() < POOLED_MAX;
+            if room {
+                pool.0.push(slot);
+            }
+            room
+        });
+        if !pooled.unwrap_or(false) {
+            // SAFETY: the slot came from `Box::leak`, is empty, and we were its owner.
+            drop(unsafe { Box::from_raw(slot.as_ptr()) });
+        }
+    }
+}
+
+// SAFETY: only `Work` is stored, which is `Send`; the core and the path are `Send` too.
+unsafe impl Send for Body {}
+
+/// The empty slots of one thread, freed with it.
+struct Pool(Vec<NonNull<Slot>>);
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for slot in self.0.drain(..) {
+            // SAFETY: pooled slots came from `Box::leak` and have no other owner.
+            drop(unsafe { Box::from_raw(slot.as_ptr()) });
+        }
+    }
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool(Vec::new())) };
+}
+
+const fn fits<W>() -> bool {
+    size_of::<W>() <= BODY_BYTES && align_of::<W>() <= align_of::<Memory>()
+}
+
+struct Typed<W>(PhantomData<W>);
+
+impl<W: Work> Typed<W> {
+    const OPS: &'static Ops = &Ops { poll: Self::poll, fail: Self::fail, drop: Self::drop };
+
+    /// # Safety
+    /// `memory` holds a `W` as `Body::start` stored it.
+    unsafe fn work<'a>(memory: *mut Memory) -> &'a mut W {
+        if fits::<W>() {
+            // SAFETY: stored in place.
+            unsafe { &mut *memory.cast::<W>() }
+        } else {
+            // SAFETY: stored as a box.
+            unsafe { &mut *memory.cast::<Box<W>>() }
+        }
+    }
+
+    unsafe fn poll(memory: *mut Memory, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: the caller's promise.
+        let work = unsafe { Self::work(memory) };
+        // SAFETY: bodies are boxed and never move their memory while `ops` is set; boxed work never moves.
+        unsafe { Pin::new_unchecked(work) }.poll(cx)
+    }
+
+    unsafe fn fail(memory: *mut Memory, why: AskError) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::work(memory) }.fail(why);
+    }
+
+    unsafe fn drop(memory: *mut Memory) {
+        if fits::<W>() {
+            // SAFETY: stored in place; dropped once.
+            unsafe { memory.cast::<W>().drop_in_place() }
+        } else {
+            // SAFETY: stored as a box; dropped once.
+            unsafe { memory.cast::<Box<W>>().drop_in_place() }
+        }
+    }
+}

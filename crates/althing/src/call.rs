@@ -1,0 +1,280 @@
+//! One message on its way to one actor: await it to ask, `tell` it, or `try_tell` it.
+//!
+//! An ask of an idle actor runs the handler in place, on the asker's task; otherwise the message queues with a reply slot. The
+//! timer of a deadline is made only when something has to wait.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::actor::Actor;
+use crate::actor_ref::ActorRef;
+use crate::cell::{AnyCell, wake};
+use crate::current;
+use crate::dispatch::Dispatch;
+use crate::envelope::Envelope;
+use crate::error::{AskError, SendError};
+use crate::in_place::{self, InPlace};
+use crate::mailbox::{Refused, RoomTicket};
+use crate::reply::{Receiver, ReplyTo, channel};
+
+type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A message with its target. As a future it is an ask with a deadline.
+///
+/// # Cancel safety
+/// Dropping an ask before its handler has started takes the message back; a handler that has started runs to its end and its
+/// reply is dropped.
+#[must_use = "a call does nothing until it is awaited or told"]
+pub struct Call<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
+    target: &'a ActorRef<A>,
+    message: Option<M>,
+    timeout: Option<Duration>,
+    wait: Wait<D::Reply>,
+}
+
+enum Wait<R> {
+    /// Nothing sent yet.
+    New,
+    /// The mailbox is full; the message is still ours.
+    ForRoom(RoomTicket, Sleep),
+    /// Sent.
+    ForReply(Receiver<R>, Option<Sleep>),
+}
+
+impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
+    pub(crate) fn new(target: &'a ActorRef<A>, message: M) -> Self {
+        Self { target, message: Some(message), timeout: None, wait: Wait::New }
+    }
+
+    /// Sets how long to wait, for room and for the reply together.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sends without asking for a reply; waits for room in the mailbox until the deadline.
+    ///
+    /// # Errors
+    /// `Timeout` and `Stopped` hand the message back. An actor that tells itself does not wait: `Full`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready drops the message unsent.
+    pub fn tell(mut self) -> Tell<'a, A, M, D> {
+        Tell {
+            target: self.target,
+            message: self.message.take(),
+            timeout: self.timeout,
+            waiting: None,
+            dispatch: std::marker::PhantomData,
+        }
+    }
+
+    /// Sends without asking for a reply and without waiting.
+    ///
+    /// # Errors
+    /// `Full` and `Stopped` hand the message back.
+    pub fn try_tell(mut self) -> Result<(), SendError<M>> {
+        let message = self.message.take().expect("a call is sent once");
+        push_tell::<A, M, D>(self.target, message)
+    }
+
+    fn timeout_or_default(&self) -> Duration {
+        self.timeout.unwrap_or_else(|| self.target.deadline())
+    }
+
+    fn sleep(&self) -> Sleep {
+        self.target.cell().header().kind.node.env.sleep(self.timeout_or_default())
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
+        let message = self.message.take().expect("a call is sent once");
+        match in_place::ask::<A, M, D>(self.target.cell(), message, cx) {
+            InPlace::Busy(message) => self.queue(message, cx),
+            InPlace::Replied(reply) => Poll::Ready(reply),
+            InPlace::Waits(receiver) => self.receive(receiver, cx),
+        }
+    }
+
+    fn queue(&mut self, message: M, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
+        let path = current::path();
+        if let Some(path) = &path
+            && let Some(cycle) = path.cycle(&self.target.id())
+        {
+            return Poll::Ready(Err(AskError::Cycle(cycle)));
+        }
+        let (reply, receiver) = channel(path);
+        let envelope = Envelope::new::<A, M, D>(message, reply);
+        let header = self.target.cell().header();
+        match header.mailbox.push(envelope, header.kind.len_max) {
+            Ok(what) => {
+                wake(self.target.cell(), what);
+                self.receive(receiver, cx)
+            }
+            Err(Refused::Closed(envelope)) => {
+                drop(receiver);
+                drop(envelope);
+                Poll::Ready(Err(AskError::Stopped(self.target.id())))
+            }
+            Err(Refused::Full(envelope)) => {
+                // SAFETY: the envelope was packed four lines above with these types.
+                self.message = Some(unsafe { envelope.into_message::<M, D::Reply>() });
+                self.line_up(cx)
+            }
+        }
+    }
+
+    fn line_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
+        if !matches!(self.wait, Wait::ForRoom(..)) {
+            self.wait = Wait::ForRoom(RoomTicket::default(), self.sleep());
+        }
+        let Wait::ForRoom(ticket, sleep) = &mut self.wait else { unreachable!("set above") };
+        let header = self.target.cell().header();
+        if header.mailbox.wait_for_room(ticket, cx.waker(), header.kind.len_max) {
+            cx.waker().wake_by_ref();
+        }
+        if sleep.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(AskError::Overloaded(self.target.id())));
+        }
+        Poll::Pending
+    }
+
+    fn receive(
+        &mut self,
+        receiver: Receiver<D::Reply>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<D::Reply, AskError>> {
+        self.leave_line();
+        let old = std::mem::replace(&mut self.wait, Wait::ForReply(receiver, None));
+        if let (Wait::ForRoom(_, sleep), Wait::ForReply(_, kept)) = (old, &mut self.wait) {
+            *kept = Some(sleep);
+        }
+        self.poll_reply(cx)
+    }
+
+    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
+        let fresh = match &self.wait {
+            Wait::ForReply(receiver, sleep) => match receiver.poll(cx.waker()) {
+                Poll::Ready(Ok(reply)) => return Poll::Ready(Ok(reply)),
+                Poll::Ready(Err(why)) => {
+                    let why = why.unwrap_or_else(|| AskError::NoReply(self.target.id()));
+                    return Poll::Ready(Err(why));
+                }
+                Poll::Pending => sleep.is_none().then(|| self.sleep()),
+            },
+            Wait::New | Wait::ForRoom(..) => unreachable!("polled for a reply after sending only"),
+        };
+        let Wait::ForReply(_, sleep) = &mut self.wait else { unreachable!("as above") };
+        if fresh.is_some() {
+            *sleep = fresh;
+        }
+        match sleep.as_mut().map(|sleep| sleep.as_mut().poll(cx)) {
+            Some(Poll::Ready(())) => Poll::Ready(Err(AskError::Timeout(self.target.id()))),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn leave_line(&mut self) {
+        if let Wait::ForRoom(ticket, _) = &mut self.wait {
+            self.target.cell().header().mailbox.leave_line(ticket);
+        }
+    }
+}
+
+// The message is never pinned: it is moved into an envelope or a handler.
+impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Unpin for Call<'_, A, M, D> {}
+
+impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Call<'_, A, M, D> {
+    type Output = Result<D::Reply, AskError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        match this.wait {
+            Wait::New => this.start(cx),
+            Wait::ForRoom(..) => {
+                let message = this.message.take().expect("kept while there is no room");
+                this.queue(message, cx)
+            }
+            Wait::ForReply(..) => this.poll_reply(cx),
+        }
+    }
+}
+
+impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Drop for Call<'_, A, M, D> {
+    fn drop(&mut self) {
+        self.leave_line();
+    }
+}
+
+/// A tell that waits for room.
+#[must_use = "a tell does nothing until it is awaited"]
+pub struct Tell<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
+    target: &'a ActorRef<A>,
+    message: Option<M>,
+    timeout: Option<Duration>,
+    waiting: Option<(RoomTicket, Sleep)>,
+    dispatch: std::marker::PhantomData<fn() -> D>,
+}
+
+impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Unpin for Tell<'_, A, M, D> {}
+
+impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D> {
+    type Output = Result<(), SendError<M>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let header = this.target.cell().header();
+        loop {
+            let message = this.message.take().expect("a tell is polled until ready only");
+            let message = match push_tell::<A, M, D>(this.target, message) {
+                Err(SendError::Full(message)) => message,
+                outcome => return Poll::Ready(outcome),
+            };
+            if current::is(header.serial()) {
+                return Poll::Ready(Err(SendError::Full(message)));
+            }
+            let timeout = this.timeout.unwrap_or_else(|| this.target.deadline());
+            let (ticket, sleep) = this.waiting.get_or_insert_with(|| {
+                (RoomTicket::default(), header.kind.node.env.sleep(timeout))
+            });
+            if sleep.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(SendError::Timeout(message)));
+            }
+            this.message = Some(message);
+            if !header.mailbox.wait_for_room(ticket, cx.waker(), header.kind.len_max) {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Drop for Tell<'_, A, M, D> {
+    fn drop(&mut self) {
+        if let Some((ticket, _)) = &mut self.waiting {
+            self.target.cell().header().mailbox.leave_line(ticket);
+        }
+    }
+}
+
+fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    target: &ActorRef<A>,
+    message: M,
+) -> Result<(), SendError<M>> {
+    let header = target.cell().header();
+    let envelope = Envelope::new::<A, M, D>(message, ReplyTo::nowhere());
+    match header.mailbox.push(envelope, header.kind.len_max) {
+        Ok(what) => {
+            wake(target.cell(), what);
+            Ok(())
+        }
+        Err(Refused::Full(envelope)) => {
+            // SAFETY: the envelope was packed above with these types.
+            Err(SendError::Full(unsafe { envelope.into_message::<M, D::Reply>() }))
+        }
+        Err(Refused::Closed(envelope)) => {
+            // SAFETY: the envelope was packed above with these types.
+            Err(SendError::Stopped(unsafe { envelope.into_message::<M, D::Reply>() }))
+        }
+    }
+}

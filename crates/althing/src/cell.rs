@@ -1,0 +1,256 @@
+//! One actor's place: its mailbox, its state when it has one, its name. A reference is an `Arc` of this.
+//!
+//! The state is an `UnsafeCell`; it belongs to whoever holds the mailbox's claim (`Phase::Running`), which is one `Run` at a
+//! time. A cell without state costs its own memory only: no task, no buffer.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::actor::{Actor, StopReason, Terminated};
+use crate::actor_id::{ActorId, Key};
+use crate::actor_ref::ActorRef;
+use crate::context::{Context, RunCore};
+use crate::error::ActorError;
+use crate::kind::{Factory, Kind, Start};
+use crate::mailbox::{Mailbox, System, Wake};
+use crate::run::Run;
+
+/// A hook's future; it borrows the cell's state and a body's core, which the run keeps alive and leaves alone.
+pub(crate) type Hook = Pin<Box<dyn Future<Output = Result<(), ActorError>> + Send>>;
+
+/// What does not depend on the actor's type.
+pub(crate) struct Header {
+    pub(crate) mailbox: Mailbox,
+    pub(crate) kind: Arc<Kind>,
+    key: Option<Key>,
+    serial: u64,
+    /// Set when a system message waits, so that a runner looks between two messages.
+    attention: AtomicBool,
+    /// Second since the node's start in which it last ran.
+    pub(crate) last_active_s: AtomicU32,
+}
+
+/// The place of an actor of type `A`.
+pub(crate) struct Cell<A: Actor> {
+    header: Header,
+    /// How to build the state of a child; other actors use their kind's factory.
+    factory: Option<Box<Factory<A>>>,
+    state: UnsafeCell<Option<A>>,
+}
+
+// SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a mutex in between; the rest
+// is `Sync`. Shared access by overlapping reads happens on the one thread that holds the claim.
+unsafe impl<A: Actor> Sync for Cell<A> {}
+
+/// A cell whose type is forgotten.
+pub(crate) trait AnyCell: Any + Send + Sync {
+    fn header(&self) -> &Header;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    /// Whether the actor can be built anew.
+    fn is_rebuildable(&self) -> bool;
+    /// The state.
+    ///
+    /// # Safety
+    /// The caller holds the claim. The pointer is null without state.
+    unsafe fn state(&self) -> *mut ();
+    /// Builds the state if there is none and runs the `started` hook.
+    ///
+    /// # Safety
+    /// The caller holds the claim and keeps it, the cell and `core` until the future is dropped; for all hooks.
+    unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook;
+    /// # Safety
+    /// As `start`.
+    unsafe fn stopping(&self, core: *mut RunCore, reason: StopReason) -> Hook;
+    /// # Safety
+    /// As `start`.
+    unsafe fn terminated(&self, core: *mut RunCore, other: Terminated) -> Hook;
+    /// Drops the state.
+    ///
+    /// # Safety
+    /// The caller holds the claim and nothing borrows the state.
+    unsafe fn clear(&self);
+}
+
+/// Pointers that travel inside a hook's future.
+struct Grant<A: Actor> {
+    state: *mut Option<A>,
+    context: *mut Context<A>,
+}
+
+// SAFETY: the claim that the pointers stand for moves with the run from thread to thread.
+unsafe impl<A: Actor> Send for Grant<A> {}
+
+impl<A: Actor> Grant<A> {
+    /// # Safety
+    /// The claim is held, the state is there, and nothing else borrows either.
+    unsafe fn open<'a>(self) -> (&'a mut A, &'a mut Context<A>) {
+        // SAFETY: the caller's promise.
+        let state = unsafe { &mut *self.state }.as_mut().expect("hooks run with a state");
+        // SAFETY: the caller's promise.
+        (state, unsafe { &mut *self.context })
+    }
+}
+
+impl Header {
+    pub(crate) fn new(kind: Arc<Kind>, key: Option<Key>) -> Self {
+        let serial = kind.node.next_serial();
+        Self {
+            mailbox: Mailbox::new(),
+            kind,
+            key,
+            serial,
+            attention: AtomicBool::new(false),
+            last_active_s: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
+    pub(crate) fn id(&self) -> ActorId {
+        ActorId { name: self.kind.name, key: self.key.clone(), serial: self.serial }
+    }
+
+    /// Makes the runner look for system messages before the next message.
+    pub(crate) fn call_attention(&self) {
+        self.attention.store(true, Ordering::Release);
+    }
+
+    /// Remembers that the actor has just run.
+    pub(crate) fn touch(&self) {
+        self.last_active_s.store(self.kind.node.coarse_s(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_attention(&self) -> bool {
+        // A plain load first: the flag is almost never set and this runs for every message.
+        self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::Acquire)
+    }
+}
+
+/// Does what a push asked for.
+pub(crate) fn wake(cell: &Arc<impl AnyCell + ?Sized + AsAnyCell>, wake: Wake) {
+    match wake {
+        Wake::Nothing => {}
+        Wake::Schedule => Run::schedule(cell.as_any_cell()),
+        Wake::Waker(waker) => waker.wake(),
+    }
+}
+
+/// Gives up the type; for `Arc<Cell<A>>` and `Arc<dyn AnyCell>` alike.
+pub(crate) trait AsAnyCell {
+    fn as_any_cell(self: &Arc<Self>) -> Arc<dyn AnyCell>;
+}
+
+impl<A: Actor> AsAnyCell for Cell<A> {
+    fn as_any_cell(self: &Arc<Self>) -> Arc<dyn AnyCell> {
+        self.clone()
+    }
+}
+
+impl AsAnyCell for dyn AnyCell {
+    fn as_any_cell(self: &Arc<Self>) -> Arc<dyn AnyCell> {
+        self.clone()
+    }
+}
+
+/// Sends a system message; returns whether the actor still exists.
+pub(crate) fn send_system(cell: &Arc<dyn AnyCell>, message: System) -> bool {
+    let header = cell.header();
+    let Some(what) = header.mailbox.push_system(message) else { return false };
+    header.call_attention();
+    wake(cell, what);
+    true
+}
+
+impl<A: Actor> Cell<A> {
+    pub(crate) fn new(header: Header, factory: Option<Box<Factory<A>>>, state: Option<A>) -> Self {
+        Self { header, factory, state: UnsafeCell::new(state) }
+    }
+
+    fn grant(&self, core: *mut RunCore) -> Grant<A> {
+        Grant { state: self.state.get(), context: Context::of(core) }
+    }
+
+    fn factory(&self) -> Option<&Factory<A>> {
+        self.factory.as_deref().or_else(|| self.header.kind.factory::<A>())
+    }
+}
+
+impl<A: Actor> AnyCell for Cell<A> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+
+    fn is_rebuildable(&self) -> bool {
+        self.factory().is_some()
+    }
+
+    unsafe fn state(&self) -> *mut () {
+        // SAFETY: the caller holds the claim.
+        match unsafe { &mut *self.state.get() } {
+            Some(state) => (&raw mut *state).cast(),
+            None => std::ptr::null_mut(),
+        }
+    }
+
+    unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook {
+        let grant = self.grant(core);
+        // SAFETY: the caller holds the claim.
+        let is_missing = unsafe { &*self.state.get() }.is_none();
+        let building = is_missing.then(|| {
+            self.factory().map(|factory| factory(Start::new(ActorRef::from_cell(self.clone()))))
+        });
+        Box::pin(async move {
+            if let Some(building) = building {
+                let Some(building) = building else {
+                    return Err(ActorError::new("no factory is registered for its type"));
+                };
+                let state = building.await?;
+                let place = &grant;
+                // SAFETY: the claim is held while this future lives.
+                unsafe { *place.state = Some(state) };
+            }
+            // SAFETY: the claim is held while this future lives.
+            let (state, context) = unsafe { grant.open() };
+            state.started(context).await
+        })
+    }
+
+    unsafe fn stopping(&self, core: *mut RunCore, reason: StopReason) -> Hook {
+        let grant = self.grant(core);
+        Box::pin(async move {
+            // SAFETY: the claim is held while this future lives.
+            let (state, context) = unsafe { grant.open() };
+            state.stopping(context, reason).await;
+            Ok(())
+        })
+    }
+
+    unsafe fn terminated(&self, core: *mut RunCore, other: Terminated) -> Hook {
+        let grant = self.grant(core);
+        Box::pin(async move {
+            // SAFETY: the claim is held while this future lives.
+            let (state, context) = unsafe { grant.open() };
+            state.terminated(context, other).await;
+            Ok(())
+        })
+    }
+
+    unsafe fn clear(&self) {
+        // SAFETY: the caller holds the claim and nothing borrows the state.
+        unsafe { *self.state.get() = None };
+    }
+}

@@ -1,0 +1,125 @@
+//! What happens when a life ends: who hears of it, what becomes of waiting messages, and whether the cell lives on.
+//!
+//! A named actor with a factory survives its lives: messages that came meanwhile start the next. Any other cell closes.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::actor::{StopReason, Terminated};
+use crate::cell::{AnyCell, send_system};
+use crate::envelope::Envelope;
+use crate::error::AskError;
+use crate::mailbox::{Extras, Phase, System};
+
+/// Ends a life whose state is gone already. `Continue`: messages wait, the claim is kept for the next life.
+pub(crate) fn end_life(
+    cell: &Arc<dyn AnyCell>,
+    waiting: Vec<Envelope>,
+    reason: &StopReason,
+) -> ControlFlow<()> {
+    let header = cell.header();
+    let is_virtual = header.key().is_some() && cell.is_rebuildable();
+    let keeps_messages =
+        is_virtual && matches!(reason, StopReason::Passivated | StopReason::Requested);
+    header.kind.metrics.stopped();
+
+    let mut inner = header.mailbox.lock();
+    let was_active = std::mem::replace(&mut inner.active, false);
+    let mut refused = waiting;
+    let mut wakers = Vec::new();
+    let mut next = ControlFlow::Break(());
+    if keeps_messages {
+        inner.put_back(std::mem::take(&mut refused));
+        if !inner.is_empty() {
+            next = ControlFlow::Continue(());
+        }
+    } else if is_virtual {
+        refused.append(&mut inner.take_queue());
+        wakers = inner.release(0, header.kind.len_max);
+    } else {
+        let (queue, waiters) = inner.close();
+        refused.extend(queue);
+        wakers = waiters;
+    }
+    if next.is_break() {
+        inner.phase = Phase::Idle;
+    }
+    let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active));
+    let closed = inner.closed;
+    drop(inner);
+
+    for envelope in refused {
+        envelope.reject(rejection(header.id(), reason));
+    }
+    wakers.into_iter().for_each(Waker::wake);
+    if let Some(farewell) = farewell {
+        farewell.say(cell, reason);
+    }
+    if closed {
+        header.kind.node.directory.forget(cell);
+    }
+    next
+}
+
+/// Fails the parent as if it had panicked itself.
+pub(crate) fn escalate(cell: &Arc<dyn AnyCell>) {
+    let header = cell.header();
+    let parent = header.mailbox.lock().extras().parent.take();
+    if let Some(parent) = parent {
+        send_system(&parent, System::Fail(StopReason::Linked(header.id())));
+    }
+}
+
+/// Those who must hear of an end.
+struct Farewell {
+    wakers: Vec<Waker>,
+    watchers: Vec<Arc<dyn AnyCell>>,
+    fellows: Vec<Arc<dyn AnyCell>>,
+    stash: Vec<Envelope>,
+}
+
+fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool) -> Farewell {
+    extras.lives += 1;
+    extras.stopped = Some(reason.clone());
+    extras.suspended = None;
+    extras.deferred.clear();
+    extras.system.clear();
+    let passivated = *reason == StopReason::Passivated && was_active;
+    let mut fellows = std::mem::take(&mut extras.children);
+    let mut watchers = Vec::new();
+    if !passivated {
+        fellows.append(&mut extras.linked);
+        watchers = std::mem::take(&mut extras.watchers);
+    }
+    Farewell {
+        wakers: std::mem::take(&mut extras.stop_waiters),
+        watchers,
+        fellows,
+        stash: std::mem::take(&mut extras.stash),
+    }
+}
+
+impl Farewell {
+    fn say(self, cell: &Arc<dyn AnyCell>, reason: &StopReason) {
+        let id = cell.header().id();
+        for envelope in self.stash {
+            envelope.reject(rejection(id.clone(), reason));
+        }
+        for watcher in self.watchers {
+            let news = Terminated { id: id.clone(), reason: reason.clone() };
+            send_system(&watcher, System::Terminated(news));
+        }
+        for fellow in self.fellows {
+            send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
+        }
+        self.wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+fn rejection(id: crate::actor_id::ActorId, reason: &StopReason) -> AskError {
+    match reason {
+        StopReason::NotStarted(error) => AskError::NotStarted(id, error.clone()),
+        _ => AskError::Stopped(id),
+    }
+}

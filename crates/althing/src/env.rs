@@ -1,0 +1,124 @@
+//! The one source of tasks, time and randomness of a node.
+//!
+//! On tokio, time is tokio's, so that its paused clock works in tests. A simulation brings its own `Simulation`.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+/// A boxed task.
+pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Wall-clock time: milliseconds since 1970 in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(pub u64);
+
+/// A world of its own for deterministic tests: tasks, time and randomness.
+pub trait Simulation: Send + Sync + 'static {
+    /// Runs a task.
+    fn spawn(&self, task: Task);
+    /// Time since the simulation began.
+    fn elapsed(&self) -> Duration;
+    /// Wall-clock time, milliseconds since 1970.
+    fn now(&self) -> Timestamp;
+    /// Resolves once `delay` has passed.
+    fn sleep(&self, delay: Duration) -> Task;
+    /// The next random number.
+    fn random_u64(&self) -> u64;
+    /// Whether the calling thread is running one of its tasks.
+    fn is_running(&self) -> bool;
+}
+
+pub(crate) enum Env {
+    Tokio(TokioEnv),
+    Simulated(Arc<dyn Simulation>),
+}
+
+pub(crate) struct TokioEnv {
+    handle: Handle,
+    started: Instant,
+    started_ms: u64,
+    random: AtomicU64,
+}
+
+impl Env {
+    /// The environment of the current tokio runtime.
+    pub(crate) fn tokio() -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::Tokio(TokioEnv {
+            handle: Handle::current(),
+            started: Instant::now(),
+            started_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
+            random: AtomicU64::new(random_seed()),
+        })
+    }
+
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self {
+            Self::Tokio(tokio) => drop(tokio.handle.spawn(task)),
+            Self::Simulated(simulation) => simulation.spawn(Box::pin(task)),
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        match self {
+            Self::Tokio(tokio) => tokio.started.elapsed(),
+            Self::Simulated(simulation) => simulation.elapsed(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        match self {
+            Self::Tokio(tokio) => {
+                let elapsed = u64::try_from(tokio.started.elapsed().as_millis());
+                Timestamp(tokio.started_ms.saturating_add(elapsed.unwrap_or(u64::MAX)))
+            }
+            Self::Simulated(simulation) => simulation.now(),
+        }
+    }
+
+    pub(crate) fn sleep(&self, delay: Duration) -> Task {
+        match self {
+            Self::Tokio(_) => Box::pin(tokio::time::sleep(delay)),
+            Self::Simulated(simulation) => simulation.sleep(delay),
+        }
+    }
+
+    pub(crate) fn random_u64(&self) -> u64 {
+        match self {
+            Self::Tokio(tokio) => {
+                split_mix(tokio.random.fetch_add(GOLDEN_GAMMA, Ordering::Relaxed))
+            }
+            Self::Simulated(simulation) => simulation.random_u64(),
+        }
+    }
+
+    /// Whether the calling thread is running a task, so that a handler may run in place.
+    #[inline]
+    pub(crate) fn is_in_task(&self) -> bool {
+        match self {
+            Self::Tokio(_) => tokio::task::try_id().is_some(),
+            Self::Simulated(simulation) => simulation.is_running(),
+        }
+    }
+}
+
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+fn split_mix(state: u64) -> u64 {
+    let z = state.wrapping_add(GOLDEN_GAMMA);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,264 @@
+//! A message on its way: 32 bytes, a static table of functions and 24 bytes of payload.
+//!
+//! Layout: `table` names the types; `payload` holds a `Packed<M, R>` (message and reply slot) in place if it fits and
+//! is aligned to 8, else a `Box` of it. Ownership: an envelope owns its payload until `start` takes it; dropping an
+//! envelope rejects its message, so that no asker waits for a message that will never run.
+//!
+//! Unsafe here: the payload is untyped memory. The only constructors are `Envelope::new` and `Envelope::event`, which
+//! pair the table with the very type they store, and every table function is called at most once with that payload.
+
+use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
+use std::sync::Arc;
+use std::task::{self, Poll};
+
+use crate::actor::{Actor, Admission, EventHandler};
+use crate::body::{Body, Event, Running};
+use crate::context::Context;
+use crate::dispatch::{Access, Dispatch};
+use crate::error::AskError;
+use crate::reply::ReplyTo;
+use crate::topic::Published;
+
+/// Bytes kept in place: a reply slot and two words of message.
+const INLINE_WORDS: usize = 3;
+
+type Payload = MaybeUninit<[usize; INLINE_WORDS]>;
+
+/// A message, its reply slot, and the functions that know their types.
+pub(crate) struct Envelope {
+    table: &'static Table,
+    payload: Payload,
+}
+
+/// What `start` came to.
+pub(crate) enum Started {
+    /// The handler ran to its end.
+    Done,
+    /// The handler waits; its future lives in the body.
+    Suspended,
+    /// A guard wants the message kept; here it is again.
+    Stashed(Envelope),
+}
+
+struct Table {
+    access: Access,
+    /// # Safety
+    /// `payload` is of this table's type and is not used again; `state` points to the table's actor, to which the
+    /// caller has the access that `access` names, until the body is cleared.
+    start: unsafe fn(Payload, Target<'_>, &mut task::Context<'_>) -> Started,
+    /// # Safety
+    /// `payload` is of this table's type and is not used again.
+    reject: unsafe fn(Payload, Option<AskError>),
+}
+
+/// Where a message is to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) state: *mut (),
+    pub(crate) body: &'a Body,
+}
+
+struct Packed<M, R> {
+    reply: ReplyTo<R>,
+    message: M,
+}
+
+impl Envelope {
+    /// Packs a message for an actor of type `A`.
+    pub(crate) fn new<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+        message: M,
+        reply: ReplyTo<D::Reply>,
+    ) -> Self {
+        Self { table: Tables::<A, M, D>::TABLE, payload: store(Packed { reply, message }) }
+    }
+
+    /// Packs an event that found its subscriber busy.
+    pub(crate) fn event<A: EventHandler<T>, T: Send + Sync + 'static>(
+        event: Arc<Published<T>>,
+    ) -> Self {
+        Self { table: EventTables::<A, T>::TABLE, payload: store(event) }
+    }
+
+    /// Whether the handler takes the actor's state exclusively.
+    pub(crate) fn access(&self) -> Access {
+        self.table.access
+    }
+
+    /// Runs the handler until it ends or waits.
+    ///
+    /// # Safety
+    /// `target.state` points to a live actor of the type this envelope was packed for, the body is empty, and the caller holds the access that `access()` names until the body is empty again.
+    pub(crate) unsafe fn start(self, target: Target<'_>, cx: &mut task::Context<'_>) -> Started {
+        let envelope = ManuallyDrop::new(self);
+        // SAFETY: the payload is handed over once, `ManuallyDrop` keeps our drop from using it; the rest is the
+        // caller's promise.
+        unsafe { (envelope.table.start)(envelope.payload, target, cx) }
+    }
+
+    /// Drops the message and tells its asker why.
+    pub(crate) fn reject(self, why: AskError) {
+        let envelope = ManuallyDrop::new(self);
+        // SAFETY: the payload is of the table's type and is handed over once.
+        unsafe { (envelope.table.reject)(envelope.payload, Some(why)) }
+    }
+
+    /// Takes the message back out.
+    ///
+    /// # Safety
+    /// The envelope was made by `Envelope::new::<A, M, D>` with this `M` and a `D` of this `R`.
+    pub(crate) unsafe fn into_message<M, R>(self) -> M {
+        let envelope = ManuallyDrop::new(self);
+        // SAFETY: the caller names the stored type; the payload is taken once.
+        let Packed { reply, message } = unsafe { load::<Packed<M, R>>(envelope.payload) };
+        reply.forget();
+        message
+    }
+}
+
+impl Drop for Envelope {
+    fn drop(&mut self) {
+        // SAFETY: the payload is of the table's type; it is not used after drop.
+        unsafe { (self.table.reject)(self.payload, None) }
+    }
+}
+
+// SAFETY: `Envelope::new` and `Envelope::event` accept only `Send` payloads (`M: Send`, a reply slot of `Send` replies,
+// an `Arc` of a `Send + Sync` event).
+unsafe impl Send for Envelope {}
+
+const fn fits<T>() -> bool {
+    size_of::<T>() <= size_of::<Payload>() && align_of::<T>() <= align_of::<Payload>()
+}
+
+fn store<T>(value: T) -> Payload {
+    let mut payload = Payload::uninit();
+    if fits::<T>() {
+        // SAFETY: size and alignment were checked by `fits`.
+        unsafe { payload.as_mut_ptr().cast::<T>().write(value) }
+    } else {
+        // SAFETY: a thin pointer fits into the payload's first word.
+        unsafe { payload.as_mut_ptr().cast::<*mut T>().write(Box::into_raw(Box::new(value))) }
+    }
+    payload
+}
+
+/// # Safety
+/// `payload` was made by `store::<T>` and is not used again.
+unsafe fn load<T>(payload: Payload) -> T {
+    if fits::<T>() {
+        // SAFETY: `store` wrote a `T` here.
+        unsafe { payload.as_ptr().cast::<T>().read() }
+    } else {
+        // SAFETY: `store` wrote a pointer here.
+        let boxed = unsafe { payload.as_ptr().cast::<*mut T>().read() };
+        // SAFETY: the pointer came from `Box::into_raw` and is used once.
+        *unsafe { Box::from_raw(boxed) }
+    }
+}
+
+struct Tables<A, M, D>(std::marker::PhantomData<(A, M, D)>);
+
+impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tables<A, M, D> {
+    const TABLE: &'static Table =
+        &Table { access: D::ACCESS, start: start::<A, M, D>, reject: reject::<M, D::Reply> };
+}
+
+/// # Safety
+/// As `Table::start`.
+unsafe fn start<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    payload: Payload,
+    target: Target<'_>,
+    cx: &mut task::Context<'_>,
+) -> Started {
+    // SAFETY: this table is paired with this type in `Envelope::new`.
+    let Packed { mut reply, message } = unsafe { load::<Packed<M, D::Reply>>(payload) };
+    if reply.is_abandoned() {
+        return Started::Done;
+    }
+    let state = target.state.cast::<A>();
+    let context: *mut Context<A> = Context::of(target.body.core());
+    // SAFETY: the caller holds the access that `D::ACCESS` names, to both.
+    match unsafe { D::admit(state, &message, context) } {
+        Admission::Run => {}
+        Admission::Stash => return Started::Stashed(Envelope::new::<A, M, D>(message, reply)),
+        Admission::Reject(text) => {
+            // SAFETY: the body is empty, so nothing else borrows the core.
+            let id = unsafe { &*target.body.core() }.id();
+            reply.fail(AskError::Rejected(id, text));
+            return Started::Done;
+        }
+    }
+    target.body.set_path(reply.path());
+    // SAFETY: as for `admit`; the caller keeps the access until the body is empty.
+    let future = unsafe { D::call(state, message, context, &mut reply) };
+    match target.body.start(Running::new(reply, future), cx) {
+        Poll::Ready(()) => Started::Done,
+        Poll::Pending => Started::Suspended,
+    }
+}
+
+/// # Safety
+/// As `Table::reject`.
+unsafe fn reject<M, R>(payload: Payload, why: Option<AskError>) {
+    // SAFETY: this table is paired with this type in `Envelope::new`.
+    let Packed { mut reply, message } = unsafe { load::<Packed<M, R>>(payload) };
+    drop(message);
+    match why {
+        Some(why) => reply.fail(why),
+        None => drop(reply),
+    }
+}
+
+struct EventTables<A, T>(std::marker::PhantomData<(A, T)>);
+
+impl<A: EventHandler<T>, T: Send + Sync + 'static> EventTables<A, T> {
+    const TABLE: &'static Table =
+        &Table { access: Access::Exclusive, start: start_event::<A, T>, reject: reject_event::<T> };
+}
+
+/// # Safety
+/// As `Table::start`.
+unsafe fn start_event<A: EventHandler<T>, T: Send + Sync + 'static>(
+    payload: Payload,
+    target: Target<'_>,
+    cx: &mut task::Context<'_>,
+) -> Started {
+    // SAFETY: this table is paired with this type in `Envelope::event`.
+    let event = unsafe { load::<Arc<Published<T>>>(payload) };
+    // SAFETY: the caller's promise is the same as ours; the body keeps `event` alive beside the future.
+    match unsafe { run_event::<A, T>(&event, target, cx) } {
+        Poll::Ready(()) => Started::Done,
+        Poll::Pending => Started::Suspended,
+    }
+}
+
+/// Runs an event handler by reference; a handler that waits keeps a clone of the `Arc` beside its future.
+///
+/// # Safety
+/// `target` is a live actor of type `A`, exclusively held until its body is empty.
+pub(crate) unsafe fn run_event<A: EventHandler<T>, T: Send + Sync + 'static>(
+    event: &Arc<Published<T>>,
+    target: Target<'_>,
+    cx: &mut task::Context<'_>,
+) -> Poll<()> {
+    let state = target.state.cast::<A>();
+    let context: *mut Context<A> = Context::of(target.body.core());
+    // SAFETY: the event is kept alive by our caller while this function runs, and by `keep` while the body is in use.
+    let event_ref: &Published<T> = unsafe { &*Arc::as_ptr(event) };
+    // SAFETY: the caller holds exclusive access.
+    let state: &mut A = unsafe { &mut *state };
+    // SAFETY: the context belongs to the same activation.
+    let context: &mut Context<A> = unsafe { &mut *context };
+    let poll = target.body.start(Event::new(state.event(event_ref, context)), cx);
+    if poll.is_pending() {
+        target.body.keep(event.clone());
+    }
+    poll
+}
+
+/// # Safety
+/// As `Table::reject`.
+unsafe fn reject_event<T: Send + Sync + 'static>(payload: Payload, _why: Option<AskError>) {
+    // SAFETY: this table is paired with this type in `Envelope::event`.
+    drop(unsafe { load::<Arc<Published<T>>>(payload) });
+}

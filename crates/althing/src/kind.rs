@@ -1,0 +1,91 @@
+//! An actor type as one node knows it: name, options, factory, counters. Looked up once per reference, never per message.
+
+use std::any::{Any, TypeId};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::actor::Actor;
+use crate::actor_id::Key;
+use crate::actor_ref::ActorRef;
+use crate::error::ActorError;
+use crate::metrics::KindMetrics;
+use crate::node::{Node, NodeShared};
+use crate::options::ActorOptions;
+
+/// A future of a state.
+pub(crate) type Building<A> = Pin<Box<dyn Future<Output = Result<A, ActorError>> + Send>>;
+/// Builds a state at activation and at restart.
+pub(crate) type Factory<A> = dyn Fn(Start<A>) -> Building<A> + Send + Sync;
+
+/// An actor type on one node.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) type_id: TypeId,
+    pub(crate) options: ActorOptions,
+    pub(crate) len_max: u32,
+    pub(crate) node: Arc<NodeShared>,
+    pub(crate) metrics: KindMetrics,
+    /// A `Box<Factory<A>>`.
+    factory: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Kind {
+    pub(crate) fn new<A: Actor>(node: Arc<NodeShared>, factory: Option<Box<Factory<A>>>) -> Self {
+        let options = A::options();
+        Self {
+            name: A::NAME,
+            type_id: TypeId::of::<A>(),
+            len_max: options.mailbox.len_max(),
+            options,
+            node,
+            metrics: KindMetrics::default(),
+            factory: factory.map(|factory| Box::new(factory) as Box<dyn Any + Send + Sync>),
+        }
+    }
+
+    pub(crate) fn factory<A: Actor>(&self) -> Option<&Factory<A>> {
+        self.factory.as_ref()?.downcast_ref::<Box<Factory<A>>>().map(AsRef::as_ref)
+    }
+}
+
+/// What a factory learns about the actor it builds.
+pub struct Start<A: Actor> {
+    address: ActorRef<A>,
+}
+
+impl<A: Actor> Start<A> {
+    pub(crate) fn new(address: ActorRef<A>) -> Self {
+        Self { address }
+    }
+
+    /// Key of the actor; empty for an anonymous one.
+    pub fn key(&self) -> &str {
+        self.address.key().map_or("", |key| key)
+    }
+
+    /// Key of the actor as a shared string.
+    pub fn shared_key(&self) -> Option<Key> {
+        self.address.key().cloned()
+    }
+
+    /// Address of the actor; messages to it wait until it has started.
+    pub fn address(&self) -> &ActorRef<A> {
+        &self.address
+    }
+
+    /// The node it starts on.
+    pub fn node(&self) -> Node {
+        self.address.node()
+    }
+}
+
+/// Boxes a user's factory.
+pub(crate) fn boxed_factory<A, F, B>(factory: F) -> Box<Factory<A>>
+where
+    A: Actor,
+    F: Fn(Start<A>) -> B + Send + Sync + 'static,
+    B: Future<Output = Result<A, ActorError>> + Send + 'static,
+{
+    Box::new(move |start| Box::pin(factory(start)))
+}

@@ -1,0 +1,85 @@
+//! Althing: stateful actors that run at memory speed.
+//!
+//! This crate is the local runtime: typed actors with bounded mailboxes, supervision, timers, passivation and topics. It owns no
+//! socket and no disk. Everything hangs off a [`Node`]; two nodes in one process share nothing.
+//!
+//! ```
+//! use althing::{Actor, Context, Handler, Node};
+//!
+//! struct Counter(u64);
+//! struct Add(u64);
+//!
+//! impl Actor for Counter {
+//!     const NAME: &'static str = "example.counter";
+//! }
+//!
+//! impl Handler<Add> for Counter {
+//!     type Reply = u64;
+//!     async fn handle(&mut self, Add(n): Add, _ctx: &mut Context<Self>) -> u64 {
+//!         self.0 += n;
+//!         self.0
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let node = Node::builder("example").build();
+//! let counter = node.spawn(Counter(0));
+//! counter.send(Add(2)).tell().await.unwrap();
+//! assert_eq!(counter.send(Add(3)).await, Ok(5));
+//! # });
+//! ```
+
+mod actor;
+mod actor_id;
+mod actor_ref;
+mod batch;
+mod blocking;
+mod body;
+mod call;
+mod cell;
+mod context;
+mod current;
+mod directory;
+mod dispatch;
+mod ending;
+mod env;
+mod envelope;
+mod error;
+mod guard;
+mod in_place;
+mod kind;
+mod mailbox;
+mod metrics;
+mod node;
+mod options;
+mod passivation;
+mod recipient;
+mod reply;
+mod run;
+mod supervision;
+mod timer;
+mod topic;
+mod wheel;
+
+pub use actor::{
+    Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, StopReason, Terminated,
+};
+pub use actor_id::{ActorId, Key};
+pub use actor_ref::{ActorRef, WeakRef};
+pub use althing_macros::actor;
+pub use call::{Call, Tell};
+pub use context::Context;
+pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
+pub use env::{Simulation, Task, Timestamp};
+pub use error::{ActorError, AskError, NameTaken, SendError};
+pub use kind::Start;
+pub use metrics::KindSnapshot;
+pub use node::{Node, NodeBuilder, ShutdownReport};
+pub use options::{
+    ActorOptions, BATCH_BUDGET_DEFAULT, DEADLINE_DEFAULT, MAILBOX_LEN_MAX_DEFAULT, MailboxKind,
+};
+pub use recipient::Recipient;
+pub use reply::ReplyTo;
+pub use supervision::{RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy, Supervision};
+pub use timer::TimerId;
+pub use topic::{Gap, Published, Sequence, Subscription, Topic, TopicName, TopicOptions};

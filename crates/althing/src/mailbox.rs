@@ -1,0 +1,343 @@
+//! The queue of an actor and the claim on running it, under one mutex.
+//!
+//! Push: lock, push, and schedule only if nobody runs the actor. Drain: swap the whole queue out. There are no fences and
+//! no lost wake-up, because the phase changes under the same lock as the queue. Idle mailboxes hold no buffer.
+//! System messages travel in a list of their own and are exempt from the bound.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::actor::{StopReason, Terminated};
+use crate::cell::AnyCell;
+use crate::envelope::Envelope;
+use crate::supervision::Restarts;
+
+/// Buffers kept per thread for reuse.
+const BUFFERS_MAX: usize = 64;
+/// Larger buffers go back to the allocator: one flooded actor must not pin memory.
+const BUFFER_LEN_MAX: usize = 4_096;
+
+/// The queue and the claim.
+pub(crate) struct Mailbox {
+    inner: Mutex<Inner>,
+}
+
+/// What the lock protects.
+pub(crate) struct Inner {
+    queue: Vec<Envelope>,
+    pub(crate) phase: Phase,
+    pub(crate) extras: Option<Box<Extras>>,
+    /// Messages taken out by the runner and not yet run; they still count against the bound.
+    held: u32,
+    /// Whether the actor takes no more messages.
+    pub(crate) closed: bool,
+    /// Whether the actor's state is there and started.
+    pub(crate) active: bool,
+}
+
+/// Who runs the actor.
+pub(crate) enum Phase {
+    /// Nobody: the next message schedules it.
+    Idle,
+    /// A task that waits for messages: the next one wakes it.
+    Parked(Waker),
+    /// Someone; they look into the queue before they leave.
+    Running,
+}
+
+/// What few actors need at any moment.
+#[derive(Default)]
+pub(crate) struct Extras {
+    pub(crate) system: VecDeque<System>,
+    /// System messages that wait for a handler to end; before `system` in order.
+    pub(crate) deferred: VecDeque<System>,
+    /// Wakes a runner whose handler waits; for system messages only.
+    pub(crate) suspended: Option<Waker>,
+    room_waiters: VecDeque<(u64, Waker)>,
+    waiter_serial: u64,
+    pub(crate) stop_waiters: Vec<Waker>,
+    pub(crate) watchers: Vec<Arc<dyn AnyCell>>,
+    pub(crate) linked: Vec<Arc<dyn AnyCell>>,
+    pub(crate) children: Vec<Arc<dyn AnyCell>>,
+    pub(crate) parent: Option<Arc<dyn AnyCell>>,
+    pub(crate) stash: Vec<Envelope>,
+    pub(crate) restarts: Restarts,
+    pub(crate) buckets: Vec<crate::guard::Bucket>,
+    pub(crate) stopped: Option<StopReason>,
+    /// Lives that have ended.
+    pub(crate) lives: u64,
+}
+
+/// Messages of the runtime to an actor.
+pub(crate) enum System {
+    /// Activate without a message.
+    Start,
+    /// Run what waits, then stop.
+    Stop(StopReason),
+    /// Drop everything now.
+    Kill,
+    /// A watched actor stopped.
+    Terminated(Terminated),
+    /// A linked or parent actor stopped, or a child escalated.
+    Fail(StopReason),
+}
+
+/// What the pusher must do after releasing the lock.
+#[must_use]
+pub(crate) enum Wake {
+    Nothing,
+    Schedule,
+    Waker(Waker),
+}
+
+/// Why a push was refused; the envelope comes back.
+pub(crate) enum Refused {
+    Full(Envelope),
+    Closed(Envelope),
+}
+
+/// A sender's place in the line for room.
+#[derive(Default)]
+pub(crate) struct RoomTicket(Option<u64>);
+
+impl Mailbox {
+    pub(crate) fn new() -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                queue: Vec::new(),
+                phase: Phase::Idle,
+                extras: None,
+                held: 0,
+                closed: false,
+                active: false,
+            }),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// Queues an envelope, refusing above `len_max`.
+    pub(crate) fn push(&self, envelope: Envelope, len_max: u32) -> Result<Wake, Refused> {
+        let mut inner = self.lock();
+        if inner.closed {
+            return Err(Refused::Closed(envelope));
+        }
+        if inner.len() >= len_max as usize {
+            return Err(Refused::Full(envelope));
+        }
+        inner.queue_push(envelope);
+        Ok(inner.claim())
+    }
+
+    /// Queues a system message; `None` if the actor is gone for good.
+    pub(crate) fn push_system(&self, message: System) -> Option<Wake> {
+        let mut inner = self.lock();
+        if inner.has_ended() {
+            return None;
+        }
+        let extras = inner.extras();
+        extras.system.push_back(message);
+        let suspended = extras.suspended.take();
+        Some(match (&inner.phase, suspended) {
+            (Phase::Running, Some(waker)) => Wake::Waker(waker),
+            _ => inner.claim(),
+        })
+    }
+
+    /// Joins the line for room, or renews the waker; returns at once if there is room already.
+    pub(crate) fn wait_for_room(
+        &self,
+        ticket: &mut RoomTicket,
+        waker: &Waker,
+        len_max: u32,
+    ) -> bool {
+        let mut inner = self.lock();
+        if inner.closed || inner.len() < len_max as usize {
+            return true;
+        }
+        let extras = inner.extras();
+        if let Some(id) = ticket.0
+            && let Some(place) = extras.room_waiters.iter_mut().find(|place| place.0 == id)
+        {
+            place.1.clone_from(waker);
+            return false;
+        }
+        extras.waiter_serial += 1;
+        ticket.0 = Some(extras.waiter_serial);
+        extras.room_waiters.push_back((extras.waiter_serial, waker.clone()));
+        false
+    }
+
+    /// Leaves the line; one who was called up but did not use the room passes it on.
+    pub(crate) fn leave_line(&self, ticket: &mut RoomTicket) {
+        let Some(id) = ticket.0.take() else { return };
+        let mut inner = self.lock();
+        let extras = inner.extras();
+        let before = extras.room_waiters.len();
+        extras.room_waiters.retain(|place| place.0 != id);
+        let next = if before == extras.room_waiters.len() {
+            extras.room_waiters.pop_front()
+        } else {
+            None
+        };
+        drop(inner);
+        if let Some((_, waker)) = next {
+            waker.wake();
+        }
+    }
+
+    /// Messages waiting.
+    pub(crate) fn depth(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+impl Inner {
+    pub(crate) fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len() + self.held as usize
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.held == 0
+    }
+
+    /// Messages in the queue, without those a runner holds.
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(crate) fn has_system(&self) -> bool {
+        self.extras
+            .as_ref()
+            .is_some_and(|extras| !extras.system.is_empty() || !extras.deferred.is_empty())
+    }
+
+    pub(crate) fn has_new_system(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| !extras.system.is_empty())
+    }
+
+    fn queue_push(&mut self, envelope: Envelope) {
+        if self.queue.capacity() == 0 {
+            self.queue = take_buffer();
+        }
+        self.queue.push(envelope);
+    }
+
+    /// Queues without regard to the bound or to closing: timers, stash, the actor's own results.
+    pub(crate) fn push_exempt(&mut self, envelope: Envelope) -> Wake {
+        self.queue_push(envelope);
+        self.claim()
+    }
+
+    /// Takes the claim if nobody has it.
+    pub(crate) fn claim(&mut self) -> Wake {
+        match std::mem::replace(&mut self.phase, Phase::Running) {
+            Phase::Idle => Wake::Schedule,
+            Phase::Parked(waker) => Wake::Waker(waker),
+            Phase::Running => Wake::Nothing,
+        }
+    }
+
+    /// Swaps the queue into `batch`, which must be empty; the messages count as held until released.
+    pub(crate) fn drain(&mut self, batch: &mut Vec<Envelope>) {
+        debug_assert!(batch.is_empty(), "a batch is run whole before the next");
+        if batch.capacity() == 0 && !self.queue.is_empty() {
+            *batch = take_buffer();
+        }
+        std::mem::swap(&mut self.queue, batch);
+        self.held = u32::try_from(batch.len()).unwrap_or(u32::MAX);
+        if batch.is_empty() {
+            give_buffer(std::mem::take(batch));
+        }
+    }
+
+    /// Says how many of the held messages are left, and takes the wakers of those who may now send.
+    pub(crate) fn release(&mut self, held: usize, len_max: u32) -> Vec<Waker> {
+        self.held = u32::try_from(held).unwrap_or(u32::MAX);
+        let room = (len_max as usize).saturating_sub(self.len());
+        match self.extras.as_mut() {
+            Some(extras) if !extras.room_waiters.is_empty() => {
+                let called = room.min(extras.room_waiters.len());
+                extras.room_waiters.drain(..called).map(|(_, waker)| waker).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Lives of the actor that have ended.
+    pub(crate) fn lives(&self) -> u64 {
+        self.extras.as_ref().map_or(0, |extras| extras.lives)
+    }
+
+    /// Whether the actor has no state and nothing to start for.
+    pub(crate) fn is_asleep(&self) -> bool {
+        !self.active && matches!(self.phase, Phase::Idle) && self.is_empty() && !self.has_system()
+    }
+
+    /// Whether the actor has stopped for good.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.closed && self.extras.as_ref().is_some_and(|extras| extras.stopped.is_some())
+    }
+
+    /// Puts stashed messages in front of the queue, behind what the runner holds.
+    pub(crate) fn unstash(&mut self, mut stash: Vec<Envelope>) {
+        stash.append(&mut self.queue);
+        self.queue = stash;
+    }
+
+    /// Puts messages that were held back in front of the queue.
+    pub(crate) fn put_back(&mut self, mut first: Vec<Envelope>) {
+        first.append(&mut self.queue);
+        self.queue = first;
+        self.held = 0;
+    }
+
+    /// Empties the queue, also of those who wait for room.
+    pub(crate) fn close(&mut self) -> (Vec<Envelope>, Vec<Waker>) {
+        self.closed = true;
+        self.held = 0;
+        let wakers = match self.extras.as_mut() {
+            Some(extras) => extras.room_waiters.drain(..).map(|(_, waker)| waker).collect(),
+            None => Vec::new(),
+        };
+        (std::mem::take(&mut self.queue), wakers)
+    }
+
+    pub(crate) fn take_queue(&mut self) -> Vec<Envelope> {
+        self.held = 0;
+        std::mem::take(&mut self.queue)
+    }
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Vec<Vec<Envelope>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_buffer() -> Vec<Envelope> {
+    // A thread that is going away has no pool any more.
+    BUFFERS.try_with(|buffers| buffers.borrow_mut().pop()).ok().flatten().unwrap_or_default()
+}
+
+/// Keeps an empty buffer for the next mailbox of this thread.
+pub(crate) fn give_buffer(buffer: Vec<Envelope>) {
+    debug_assert!(buffer.is_empty(), "only empty buffers are reused");
+    if buffer.capacity() == 0 || buffer.capacity() > BUFFER_LEN_MAX {
+        return;
+    }
+    let _ = BUFFERS.try_with(|buffers| {
+        let mut buffers = buffers.borrow_mut();
+        if buffers.len() < BUFFERS_MAX {
+            buffers.push(buffer);
+        }
+    });
+}

@@ -1,0 +1,320 @@
+//! A node: the owner of everything. Two nodes in one process share nothing.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::actor::{Actor, StopReason};
+use crate::actor_id::{ActorId, Key};
+use crate::actor_ref::{ActorRef, request_stop};
+use crate::blocking::Blocking;
+use crate::cell::{AnyCell, AsAnyCell, Cell, Header, send_system};
+use crate::directory::Directory;
+use crate::env::{Env, Simulation, Timestamp};
+use crate::error::{ActorError, NameTaken};
+use crate::kind::{Factory, Kind, Start, boxed_factory};
+use crate::mailbox::System;
+use crate::metrics::KindSnapshot;
+use crate::passivation;
+use crate::timer::Timers;
+use crate::topic::{Topic, TopicOptions};
+
+/// How often shutdown looks whether everybody has stopped.
+const SHUTDOWN_LOOK: Duration = Duration::from_millis(5);
+
+/// A node; cheap to clone. It lives until `shutdown`, whoever holds it.
+#[derive(Clone)]
+pub struct Node {
+    shared: Arc<NodeShared>,
+}
+
+type Kinds = HashMap<TypeId, Arc<Kind>>;
+type Register = Box<dyn FnOnce(&Arc<NodeShared>) + Send>;
+
+pub(crate) struct NodeShared {
+    name: String,
+    pub(crate) env: Env,
+    pub(crate) directory: Directory,
+    pub(crate) timers: Arc<Timers>,
+    pub(crate) blocking: Blocking,
+    kinds: RwLock<Kinds>,
+    topics: Mutex<HashMap<(TypeId, String), Box<dyn Any + Send + Sync>>>,
+    serial: AtomicU64,
+}
+
+/// Builds a node.
+pub struct NodeBuilder {
+    name: String,
+    registrations: Vec<Register>,
+    simulation: Option<Arc<dyn Simulation>>,
+    blocking_jobs_max: usize,
+}
+
+/// What a shutdown came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// Actors whose `stopping` hook ran to its end.
+    pub stopped: usize,
+    /// Actors that were killed at the deadline.
+    pub killed: Vec<ActorId>,
+}
+
+impl NodeBuilder {
+    /// Registers how actors of type `A` are built: at activation by name and at restart.
+    #[must_use]
+    pub fn actor<A, F, B>(mut self, factory: F) -> Self
+    where
+        A: Actor,
+        F: Fn(Start<A>) -> B + Send + Sync + 'static,
+        B: Future<Output = Result<A, ActorError>> + Send + 'static,
+    {
+        self.registrations.push(Box::new(move |shared| {
+            shared.register::<A>(Some(boxed_factory(factory)));
+        }));
+        self
+    }
+
+    /// Runs the node in a simulated world.
+    #[must_use]
+    pub fn simulation(mut self, simulation: Arc<dyn Simulation>) -> Self {
+        self.simulation = Some(simulation);
+        self
+    }
+
+    /// Sets how many CPU-heavy jobs run at once; the default is the number of cores.
+    #[must_use]
+    pub fn blocking_jobs_max(mut self, jobs: usize) -> Self {
+        self.blocking_jobs_max = jobs;
+        self
+    }
+
+    /// Starts the node.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, unless simulated.
+    pub fn build(self) -> Node {
+        let env = self.simulation.map_or_else(Env::tokio, Env::Simulated);
+        let shared = Arc::new_cyclic(|node: &Weak<NodeShared>| NodeShared {
+            name: self.name,
+            env,
+            directory: Directory::new(),
+            timers: Timers::new(node.clone()),
+            blocking: Blocking::new(self.blocking_jobs_max),
+            kinds: RwLock::default(),
+            topics: Mutex::default(),
+            serial: AtomicU64::new(1),
+        });
+        for register in self.registrations {
+            register(&shared);
+        }
+        passivation::start(&shared);
+        Node { shared }
+    }
+}
+
+impl Node {
+    /// Starts building a node.
+    pub fn builder(name: impl Into<String>) -> NodeBuilder {
+        NodeBuilder {
+            name: name.into(),
+            registrations: Vec::new(),
+            simulation: None,
+            blocking_jobs_max: std::thread::available_parallelism().map_or(1, Into::into),
+        }
+    }
+
+    pub(crate) fn from_shared(shared: Arc<NodeShared>) -> Self {
+        Self { shared }
+    }
+
+    /// Name of the node.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Address of the named actor; its first message activates it.
+    pub fn get<A: Actor>(&self, key: impl AsRef<str>) -> ActorRef<A> {
+        let cell = self.shared.directory.get_or_insert(key.as_ref(), |key| {
+            Cell::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None)
+        });
+        ActorRef::from_cell(cell)
+    }
+
+    /// Starts an anonymous actor. It lives until it is stopped; without a factory it cannot restart.
+    pub fn spawn<A: Actor>(&self, actor: A) -> ActorRef<A> {
+        let header = Header::new(self.shared.kind::<A>(), None);
+        self.start(Arc::new(Cell::new(header, None, Some(actor))))
+    }
+
+    /// Starts an anonymous actor that `factory` builds, now and at each restart.
+    pub fn spawn_with<A, F, B>(&self, factory: F) -> ActorRef<A>
+    where
+        A: Actor,
+        F: Fn(Start<A>) -> B + Send + Sync + 'static,
+        B: Future<Output = Result<A, ActorError>> + Send + 'static,
+    {
+        self.spawn_child(boxed_factory(factory))
+    }
+
+    pub(crate) fn spawn_child<A: Actor>(&self, factory: Box<Factory<A>>) -> ActorRef<A> {
+        let header = Header::new(self.shared.kind::<A>(), None);
+        self.start(Arc::new(Cell::new(header, Some(factory), None)))
+    }
+
+    /// Starts an actor under a name of its own.
+    ///
+    /// # Errors
+    /// `NameTaken` if an actor of that type and name has not stopped.
+    pub fn spawn_named<A: Actor>(
+        &self,
+        key: impl Into<Key>,
+        actor: A,
+    ) -> Result<ActorRef<A>, NameTaken> {
+        let key = key.into();
+        let header = Header::new(self.shared.kind::<A>(), Some(key.clone()));
+        let cell = Arc::new(Cell::new(header, None, Some(actor)));
+        match self.shared.directory.insert(&key, cell.clone()) {
+            Some(cell) => {
+                send_system(&cell.as_any_cell(), System::Start);
+                Ok(ActorRef::from_cell(cell))
+            }
+            None => Err(NameTaken(cell.header().id())),
+        }
+    }
+
+    fn start<A: Actor>(&self, cell: Arc<Cell<A>>) -> ActorRef<A> {
+        self.shared.directory.insert_anonymous(cell.as_any_cell());
+        send_system(&cell.as_any_cell(), System::Start);
+        ActorRef::from_cell(cell)
+    }
+
+    /// The topic of that name and type, made if there is none; `options` count only then.
+    pub fn topic<T: Send + Sync + 'static>(
+        &self,
+        name: impl Into<String>,
+        options: TopicOptions,
+    ) -> Topic<T> {
+        let name = name.into();
+        let mut topics = self.shared.topics.lock();
+        let topic = topics.entry((TypeId::of::<T>(), name)).or_insert_with_key(|(_, name)| {
+            Box::new(Topic::<T>::new(name.as_str().into(), self.shared.clone(), options))
+        });
+        topic.downcast_ref::<Topic<T>>().expect("a place holds topics of its own type").clone()
+    }
+
+    /// Forgets a topic: who holds it keeps it, the next `topic` of that name is a new one.
+    pub fn forget_topic<T: Send + Sync + 'static>(&self, name: impl Into<String>) {
+        self.shared.topics.lock().remove(&(TypeId::of::<T>(), name.into()));
+    }
+
+    /// Wall-clock time of the node.
+    pub fn now(&self) -> Timestamp {
+        self.shared.env.now()
+    }
+
+    /// Time since the node started.
+    pub fn elapsed(&self) -> Duration {
+        self.shared.env.elapsed()
+    }
+
+    /// Resolves once `delay` has passed in the node's time.
+    pub fn sleep(&self, delay: Duration) -> impl Future<Output = ()> + Send + use<> {
+        self.shared.env.sleep(delay)
+    }
+
+    /// Runs CPU-heavy work on the node's bounded pool.
+    pub fn blocking<T, W>(&self, work: W) -> impl Future<Output = T> + Send + use<T, W>
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+    {
+        self.shared.blocking.run(work)
+    }
+
+    /// Counters of each actor type, by name.
+    pub fn metrics(&self) -> Vec<KindSnapshot> {
+        let mut kinds: Vec<_> = self
+            .shared
+            .kinds
+            .read()
+            .values()
+            .map(|kind| kind.metrics.snapshot(kind.name))
+            .collect();
+        kinds.sort_by_key(|kind| kind.name);
+        kinds
+    }
+
+    /// Stops every actor after the messages that wait now; kills those left at the deadline.
+    pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
+        let until = self.elapsed() + deadline;
+        let mut stopping: Vec<Arc<dyn AnyCell>> = Vec::new();
+        self.shared.directory.for_each(|cell| {
+            if !is_quiet(cell) {
+                request_stop(cell, StopReason::NodeShutdown);
+                stopping.push(cell.clone());
+            }
+        });
+        let all = stopping.len();
+        loop {
+            stopping.retain(|cell| !is_quiet(cell));
+            if stopping.is_empty() || self.elapsed() >= until {
+                break;
+            }
+            self.sleep(SHUTDOWN_LOOK).await;
+        }
+        let killed: Vec<_> = stopping.iter().map(|cell| cell.header().id()).collect();
+        for cell in &stopping {
+            send_system(cell, System::Kill);
+        }
+        self.shared.topics.lock().clear();
+        self.shared.kinds.write().clear();
+        ShutdownReport { stopped: all - killed.len(), killed }
+    }
+}
+
+fn is_quiet(cell: &Arc<dyn AnyCell>) -> bool {
+    cell.header().mailbox.lock().is_asleep()
+}
+
+impl NodeShared {
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Seconds since the node started.
+    pub(crate) fn coarse_s(&self) -> u32 {
+        u32::try_from(self.env.elapsed().as_secs()).unwrap_or(u32::MAX)
+    }
+
+    fn register<A: Actor>(self: &Arc<Self>, factory: Option<Box<Factory<A>>>) -> Arc<Kind> {
+        let kind = Arc::new(Kind::new::<A>(self.clone(), factory));
+        self.kinds.write().insert(TypeId::of::<A>(), kind.clone());
+        kind
+    }
+
+    fn kind<A: Actor>(self: &Arc<Self>) -> Arc<Kind> {
+        let known = self.kinds.read().get(&TypeId::of::<A>()).cloned();
+        known.unwrap_or_else(|| {
+            let kind = Arc::new(Kind::new::<A>(self.clone(), None));
+            self.kinds.write().entry(TypeId::of::<A>()).or_insert(kind).clone()
+        })
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Node").field(&self.shared.name).finish()
+    }
+}
+
+impl std::fmt::Debug for NodeBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NodeBuilder").field(&self.name).finish()
+    }
+}

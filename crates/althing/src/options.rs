@@ -1,0 +1,95 @@
+//! Per-type settings: mailbox, supervision, passivation. Values only; the runtime reads them, nothing here acts.
+
+use std::time::Duration;
+
+use crate::supervision::Supervision;
+
+/// Messages that may wait in a mailbox by default.
+pub const MAILBOX_LEN_MAX_DEFAULT: u32 = 1_024;
+/// How long an ask waits for its reply, and a tell for room, unless told otherwise.
+pub const DEADLINE_DEFAULT: Duration = Duration::from_secs(5);
+/// Messages run in one poll before other tasks get their turn.
+pub const BATCH_BUDGET_DEFAULT: u32 = 128;
+
+/// Settings of an actor type.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ActorOptions {
+    /// Which messages may wait, and how many.
+    pub mailbox: MailboxKind,
+    /// What follows a panic.
+    pub supervision: Supervision,
+    /// Idle time after which an actor is unloaded; `None`: never.
+    pub passivate_after: Option<Duration>,
+    /// Default deadline of asks and waiting tells.
+    pub deadline: Duration,
+    /// Messages run in one poll before other tasks get their turn.
+    pub batch_budget: u32,
+}
+
+impl Default for ActorOptions {
+    fn default() -> Self {
+        Self {
+            mailbox: MailboxKind::Bounded(MAILBOX_LEN_MAX_DEFAULT),
+            supervision: Supervision::default(),
+            passivate_after: None,
+            deadline: DEADLINE_DEFAULT,
+            batch_budget: BATCH_BUDGET_DEFAULT,
+        }
+    }
+}
+
+impl ActorOptions {
+    /// Sets the mailbox.
+    #[must_use]
+    pub fn mailbox(mut self, mailbox: MailboxKind) -> Self {
+        self.mailbox = mailbox;
+        self
+    }
+
+    /// Sets what follows a panic.
+    #[must_use]
+    pub fn supervision(mut self, supervision: Supervision) -> Self {
+        self.supervision = supervision;
+        self
+    }
+
+    /// Sets the idle time after which an actor is unloaded.
+    #[must_use]
+    pub fn passivate_after(mut self, idle: Duration) -> Self {
+        self.passivate_after = Some(idle);
+        self
+    }
+
+    /// Sets the default deadline of asks and waiting tells.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Sets how many messages run in one poll.
+    #[must_use]
+    pub fn batch_budget(mut self, messages: u32) -> Self {
+        self.batch_budget = messages.max(1);
+        self
+    }
+}
+
+/// How many messages may wait, and in which order they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailboxKind {
+    /// At most this many wait; more are refused or wait for room.
+    Bounded(u32),
+    /// Without limit: memory is the bound. For trusted senders only.
+    Unbounded,
+}
+
+impl MailboxKind {
+    pub(crate) fn len_max(self) -> u32 {
+        match self {
+            Self::Bounded(len_max) => len_max.max(1),
+            Self::Unbounded => u32::MAX,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The way back of an ask: one slot, one asker, one replier, dropped in any order.
+//!
+//! The slot is a small mutex around a state; whoever comes second finds what the first left. A replier that goes
+//! without a word leaves `NoReply`; an asker that goes leaves `abandoned`, and a message not yet started is skipped.
+
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use parking_lot::Mutex;
+
+use crate::current::AskPath;
+use crate::error::AskError;
+
+/// Where the reply of an ask goes; for a tell it goes nowhere.
+///
+/// Dropping it without a reply fails the ask with `AskError::NoReply`.
+pub struct ReplyTo<R> {
+    slot: Option<Arc<Slot<R>>>,
+}
+
+pub(crate) struct Slot<R> {
+    state: Mutex<State<R>>,
+    /// Who waits for this reply, and who waits for them: for finding cycles.
+    path: Option<Arc<AskPath>>,
+}
+
+enum State<R> {
+    Waiting(Option<Waker>),
+    Replied(R),
+    Failed(Option<AskError>),
+    Abandoned,
+}
+
+/// The asker's half.
+pub(crate) struct Receiver<R> {
+    slot: Arc<Slot<R>>,
+}
+
+/// Makes a slot and returns both halves.
+pub(crate) fn channel<R>(path: Option<Arc<AskPath>>) -> (ReplyTo<R>, Receiver<R>) {
+    let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(None)), path });
+    (ReplyTo { slot: Some(slot.clone()) }, Receiver { slot })
+}
+
+impl<R> ReplyTo<R> {
+    /// A slot for a tell.
+    pub(crate) const fn nowhere() -> Self {
+        Self { slot: None }
+    }
+
+    /// Sends the reply; returns whether someone still waited for it.
+    pub fn send(mut self, reply: R) -> bool {
+        self.settle(State::Replied(reply))
+    }
+
+    /// Whether nobody waits any more, so that the work can be skipped. A tell is never abandoned.
+    pub fn is_abandoned(&self) -> bool {
+        self.slot.as_ref().is_some_and(|slot| matches!(*slot.state.lock(), State::Abandoned))
+    }
+
+    pub(crate) fn fail(&mut self, why: AskError) {
+        self.settle(State::Failed(Some(why)));
+    }
+
+    pub(crate) fn complete(&mut self, reply: R) {
+        self.settle(State::Replied(reply));
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        Self { slot: self.slot.take() }
+    }
+
+    /// Drops the slot without failing the ask: its message was handed back.
+    pub(crate) fn forget(mut self) {
+        self.slot = None;
+    }
+
+    pub(crate) fn path(&self) -> Option<&Arc<AskPath>> {
+        self.slot.as_ref()?.path.as_ref()
+    }
+
+    fn settle(&mut self, outcome: State<R>) -> bool {
+        let Some(slot) = self.slot.take() else { return false };
+        let mut state = slot.state.lock();
+        let State::Waiting(waker) = &mut *state else { return false };
+        let waker = waker.take();
+        *state = outcome;
+        // Released before waking: the asker would block on us.
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+}
+
+impl<R> Drop for ReplyTo<R> {
+    fn drop(&mut self) {
+        self.settle(State::Failed(None));
+    }
+}
+
+impl<R> std::fmt::Debug for ReplyTo<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReplyTo").field("waited_for", &self.slot.is_some()).finish()
+    }
+}
+
+impl<R> Receiver<R> {
+    /// The reply; `Err(None)` when the replier went without one.
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<R, Option<AskError>>> {
+        let mut state = self.slot.state.lock();
+        if let State::Waiting(waiting) = &mut *state {
+            if !waiting.as_ref().is_some_and(|old| old.will_wake(waker)) {
+                *waiting = Some(waker.clone());
+            }
+            return Poll::Pending;
+        }
+        match std::mem::replace(&mut *state, State::Abandoned) {
+            State::Replied(reply) => Poll::Ready(Ok(reply)),
+            State::Failed(why) => Poll::Ready(Err(why)),
+            State::Waiting(_) | State::Abandoned => Poll::Ready(Err(None)),
+        }
+    }
+}
+
+impl<R> Drop for Receiver<R> {
+    fn drop(&mut self) {
+        let old = std::mem::replace(&mut *self.slot.state.lock(), State::Abandoned);
+        drop(old);
+    }
+}

@@ -1,0 +1,491 @@
+//! Runs one actor while it has something to do: start it, run its messages in batches, stop it.
+//!
+//! A `Run` holds the mailbox's claim from `schedule` (or a run in place) until it finds the queue empty under the lock. It is
+//! a future of its own task; a run that suspends keeps the claim, so that nothing overlaps with the handler that waits.
+//! Invariant: state and core are touched only while no body holds a future, except by that future.
+
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::actor::StopReason;
+use crate::batch::Batch;
+use crate::body::Body;
+use crate::cell::{AnyCell, Hook};
+use crate::current;
+use crate::dispatch::Access;
+use crate::envelope::{Envelope, Started, Target};
+use crate::error::{ActorError, AskError};
+use crate::mailbox::{Phase, System};
+use crate::supervision::Verdict;
+
+/// Messages after which held ones are released to waiting senders: small enough to keep them going, large enough that the
+/// lock costs nothing.
+const RELEASE_EVERY: u32 = 64;
+
+/// A scheduled actor.
+pub(crate) struct Run {
+    // Before `cell`, because the futures inside borrow from it.
+    body: Body,
+    reads: Vec<Body>,
+    stage: Stage,
+    batch: Batch,
+    /// A write that waits for the reads before it.
+    held_back: Option<Envelope>,
+    /// After how many more messages to stop, and why.
+    stop_after: Option<(usize, StopReason)>,
+    pub(crate) cell: Arc<dyn AnyCell>,
+}
+
+enum Stage {
+    Begin,
+    Starting(Hook),
+    Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Serving,
+    Hooking(Hook),
+    Stopping(Hook, StopReason),
+}
+
+/// How serving ended.
+enum Served {
+    Suspended,
+    Yielded,
+    Idle,
+    /// Run the hook, then end.
+    Stop(StopReason),
+    /// End without a hook.
+    End(StopReason),
+    /// The stage changed.
+    Changed,
+}
+
+impl Run {
+    /// Starts a task for an actor whose claim was just taken.
+    pub(crate) fn schedule(cell: Arc<dyn AnyCell>) {
+        let run = Self::new(cell);
+        run.spawn();
+    }
+
+    /// A run of an actor whose claim was just taken.
+    pub(crate) fn new(cell: Arc<dyn AnyCell>) -> Self {
+        Self {
+            body: Body::take(&cell),
+            reads: Vec::new(),
+            stage: Stage::Begin,
+            batch: Batch::default(),
+            held_back: None,
+            stop_after: None,
+            cell,
+        }
+    }
+
+    /// A run of an actor that is known to be started.
+    pub(crate) fn serving(cell: Arc<dyn AnyCell>) -> Self {
+        Self { stage: Stage::Serving, ..Self::new(cell) }
+    }
+
+    /// Goes on in a task.
+    pub(crate) fn spawn(self) {
+        let node = self.cell.header().kind.node.clone();
+        node.env.spawn(self);
+    }
+
+    /// The target for a message; null state means there is none.
+    pub(crate) fn target(&self) -> Target<'_> {
+        // SAFETY: a run holds the claim.
+        Target { state: unsafe { self.cell.state() }, body: &self.body }
+    }
+
+    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let served = match &mut self.stage {
+                Stage::Serving => self.serve(cx),
+                _ => self.advance_hook(cx),
+            };
+            let end = match served {
+                Served::Suspended | Served::Yielded => return Poll::Pending,
+                Served::Idle => return Poll::Ready(()),
+                Served::Changed => continue,
+                Served::Stop(reason) => {
+                    self.stop(reason);
+                    continue;
+                }
+                Served::End(reason) => reason,
+            };
+            if self.finish(&end).is_break() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// Polls what is neither a message nor an event: start, pause, hooks, stop.
+    fn advance_hook(&mut self, cx: &mut Context<'_>) -> Served {
+        let outcome = match &mut self.stage {
+            Stage::Begin | Stage::Serving => {
+                self.begin();
+                return Served::Changed;
+            }
+            Stage::Starting(hook) | Stage::Hooking(hook) | Stage::Stopping(hook, _) => {
+                hook.as_mut().poll(cx)
+            }
+            Stage::Pausing(pause) => pause.as_mut().poll(cx).map(Ok),
+        };
+        let Poll::Ready(outcome) = outcome else { return self.suspend(cx) };
+        match std::mem::replace(&mut self.stage, Stage::Begin) {
+            Stage::Starting(_) => match outcome {
+                Ok(()) => self.started(),
+                Err(error) => return Served::End(StopReason::NotStarted(error)),
+            },
+            Stage::Hooking(_) => self.stage = Stage::Serving,
+            Stage::Stopping(_, reason) => return Served::End(reason),
+            Stage::Pausing(_) | Stage::Begin | Stage::Serving => {}
+        }
+        Served::Changed
+    }
+
+    fn begin(&mut self) {
+        if self.cell.header().mailbox.lock().active {
+            self.stage = Stage::Serving;
+            return;
+        }
+        // SAFETY: the claim is ours; `stage` is dropped before `body` and `cell` lose what the hook borrows.
+        let hook = unsafe { self.cell.clone().start(self.body.core()) };
+        self.stage = Stage::Starting(hook);
+    }
+
+    fn started(&mut self) {
+        self.stage = Stage::Serving;
+        let header = self.cell.header();
+        header.mailbox.lock().active = true;
+        header.kind.metrics.started();
+    }
+
+    fn serve(&mut self, cx: &mut Context<'_>) -> Served {
+        let cell = self.cell.clone();
+        let header = cell.header();
+        let mut budget = header.kind.options.batch_budget;
+        loop {
+            if self.body.poll(cx).is_pending() {
+                return self.suspend(cx);
+            }
+            if !self.reads.is_empty() {
+                self.reads.retain(|read| read.poll(cx).is_pending());
+            }
+            if header.take_attention()
+                && let Some(served) = self.system()
+            {
+                return served;
+            }
+            if let Some(reason) = self.stop_wanted() {
+                return if self.reads.is_empty() { Served::Stop(reason) } else { self.suspend(cx) };
+            }
+            if budget == 0 {
+                self.release();
+                cx.waker().wake_by_ref();
+                return Served::Yielded;
+            }
+            let Some(envelope) = self.held_back.take().or_else(|| self.batch.next()) else {
+                if let Some(served) = self.refill(cx) {
+                    return served;
+                }
+                continue;
+            };
+            if envelope.access() == Access::Exclusive && !self.reads.is_empty() {
+                self.held_back = Some(envelope);
+                return self.suspend(cx);
+            }
+            budget -= 1;
+            if budget.is_multiple_of(RELEASE_EVERY) {
+                self.release();
+            }
+            if let Some((left, _)) = &mut self.stop_after {
+                *left = left.saturating_sub(1);
+            }
+            if self.run_one(envelope, cx) {
+                return self.suspend(cx);
+            }
+        }
+    }
+
+    /// Runs one message; returns whether its handler waits with exclusive access.
+    #[inline]
+    fn run_one(&mut self, envelope: Envelope, cx: &mut Context<'_>) -> bool {
+        let access = envelope.access();
+        // SAFETY: the claim is ours, the body is empty, exclusive messages run only without reads, and the cell's type
+        // is the one that the envelope was packed for.
+        match unsafe { envelope.start(self.target(), cx) } {
+            Started::Done => false,
+            Started::Suspended if access == Access::Shared => {
+                let fresh = Body::take(&self.cell);
+                self.reads.push(std::mem::replace(&mut self.body, fresh));
+                false
+            }
+            Started::Suspended => true,
+            Started::Stashed(envelope) => {
+                self.stash(envelope);
+                false
+            }
+        }
+    }
+
+    /// Keeps a message that a guard put aside.
+    pub(crate) fn stash(&self, envelope: Envelope) {
+        let header = self.cell.header();
+        let mut inner = header.mailbox.lock();
+        let extras = inner.extras();
+        if extras.stash.len() < header.kind.len_max as usize {
+            extras.stash.push(envelope);
+            return;
+        }
+        // Released before rejecting: the asker wakes and may send to us.
+        drop(inner);
+        envelope.reject(AskError::Overloaded(header.id()));
+    }
+
+    /// Why the actor stops now, if it does.
+    fn stop_wanted(&mut self) -> Option<StopReason> {
+        // SAFETY: the body is empty here; reads that wait only share the core.
+        let core = unsafe { &*self.body.core() };
+        if core.stops() {
+            return core.take_stop();
+        }
+        match &self.stop_after {
+            Some((0, reason)) => Some(reason.clone()),
+            _ => None,
+        }
+    }
+
+    /// Gets more messages, or leaves: `None` means there are some.
+    fn refill(&mut self, cx: &Context<'_>) -> Option<Served> {
+        let header = self.cell.header();
+        let mut inner = header.mailbox.lock();
+        let wakers = inner.release(0, header.kind.len_max);
+        if !wakers.is_empty() {
+            drop(inner);
+            wakers.into_iter().for_each(std::task::Waker::wake);
+            inner = header.mailbox.lock();
+        }
+        if inner.has_system() {
+            drop(inner);
+            return self.system();
+        }
+        if !inner.is_empty() {
+            self.batch.fill(&mut inner);
+            return None;
+        }
+        if self.reads.is_empty() {
+            inner.phase = Phase::Idle;
+            drop(inner);
+            self.batch.recycle();
+            header.touch();
+            return Some(Served::Idle);
+        }
+        inner.phase = Phase::Parked(cx.waker().clone());
+        Some(Served::Suspended)
+    }
+
+    /// Tells waiting senders how much room there is by now.
+    fn release(&self) {
+        let header = self.cell.header();
+        let wakers = header.mailbox.lock().release(self.held(), header.kind.len_max);
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    /// Messages taken out of the mailbox and not begun.
+    fn held(&self) -> usize {
+        self.batch.left() + usize::from(self.held_back.is_some())
+    }
+
+    /// Waits for a handler; a system message that is there already is looked at first.
+    fn suspend(&mut self, cx: &Context<'_>) -> Served {
+        loop {
+            let header = self.cell.header();
+            let mut inner = header.mailbox.lock();
+            if !inner.has_new_system() {
+                inner.extras().suspended = Some(cx.waker().clone());
+                let wakers = inner.release(self.held(), header.kind.len_max);
+                drop(inner);
+                wakers.into_iter().for_each(std::task::Waker::wake);
+                return Served::Suspended;
+            }
+            drop(inner);
+            if let Some(served) = self.system_while_suspended() {
+                return served;
+            }
+        }
+    }
+
+    /// Only a kill interrupts a handler; the rest waits for it, at the front.
+    fn system_while_suspended(&mut self) -> Option<Served> {
+        let header = self.cell.header();
+        let mut inner = header.mailbox.lock();
+        let system = &mut inner.extras().system;
+        if system.iter().any(|message| matches!(message, System::Kill)) {
+            system.clear();
+            return Some(Served::End(StopReason::Killed));
+        }
+        let extras = inner.extras();
+        extras.deferred.append(&mut extras.system);
+        // Looked at again as soon as the handler has ended.
+        header.call_attention();
+        None
+    }
+
+    /// Handles system messages, first in first out.
+    fn system(&mut self) -> Option<Served> {
+        loop {
+            let header = self.cell.header();
+            let mut inner = header.mailbox.lock();
+            let extras = inner.extras();
+            let message = extras.deferred.pop_front().or_else(|| extras.system.pop_front())?;
+            if !extras.deferred.is_empty() || !extras.system.is_empty() {
+                header.call_attention();
+            }
+            let waiting = inner.queued();
+            drop(inner);
+            match message {
+                System::Start => {}
+                System::Kill => return Some(Served::End(StopReason::Killed)),
+                System::Stop(reason) => {
+                    let before = self.held() + waiting;
+                    self.stop_after.get_or_insert((before, reason));
+                }
+                System::Fail(reason) => return Some(Served::Stop(reason)),
+                System::Terminated(other) => {
+                    // SAFETY: the claim is ours; the body is empty.
+                    let hook = unsafe { self.cell.terminated(self.body.core(), other) };
+                    self.stage = Stage::Hooking(hook);
+                    return Some(Served::Changed);
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self, reason: StopReason) {
+        // SAFETY: the claim is ours; no handler is left (reads have ended, the body is empty).
+        let hook = unsafe { self.cell.stopping(self.body.core(), reason.clone()) };
+        self.stage = Stage::Stopping(hook, reason);
+    }
+
+    /// Ends a life. `Break`: the run is over; `Continue`: messages wait for the next life.
+    fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
+        self.stage = Stage::Begin;
+        self.body.clear();
+        self.reads.clear();
+        // SAFETY: no future is left that could use the state.
+        unsafe { self.cell.clear() };
+        let mut waiting: Vec<Envelope> = self.held_back.take().into_iter().collect();
+        waiting.append(&mut self.batch.rest());
+        self.batch.recycle();
+        self.stop_after = None;
+        crate::ending::end_life(&self.cell, waiting, reason)
+    }
+
+    /// A handler or hook panicked: its asker hears of it, supervision decides.
+    fn panicked(&mut self, panic: &(dyn std::any::Any + Send)) -> ControlFlow<()> {
+        let header = self.cell.header();
+        let id = header.id();
+        tracing::error!(actor = %id, panic = panic_text(panic), "handler panicked");
+        header.kind.metrics.panicked();
+        self.body.fail(AskError::HandlerPanicked(id.clone()));
+        for read in self.reads.drain(..) {
+            read.fail(AskError::HandlerPanicked(id.clone()));
+        }
+        match &self.stage {
+            Stage::Starting(_) | Stage::Begin if !self.cell.is_rebuildable() => {
+                return self.finish(&StopReason::NotStarted(ActorError::new(panic_text(panic))));
+            }
+            Stage::Stopping(_, reason) => {
+                let reason = reason.clone();
+                return self.finish(&reason);
+            }
+            _ => {}
+        }
+        let policy = header.kind.options.supervision;
+        let now = header.kind.node.env.elapsed();
+        let verdict = header.mailbox.lock().extras().restarts.decide(policy, now);
+        self.obey(verdict)
+    }
+
+    fn obey(&mut self, verdict: Verdict) -> ControlFlow<()> {
+        let header = self.cell.header();
+        match verdict {
+            Verdict::Resume if header.mailbox.lock().active => {
+                self.stage = Stage::Serving;
+                ControlFlow::Continue(())
+            }
+            Verdict::RestartAfter(pause) if self.cell.is_rebuildable() => {
+                header.kind.metrics.restarted();
+                self.stage = Stage::Pausing(header.kind.node.env.sleep(pause));
+                header.mailbox.lock().active = false;
+                // SAFETY: no future is left that could use the state.
+                unsafe { self.cell.clear() };
+                ControlFlow::Continue(())
+            }
+            Verdict::Escalate => {
+                crate::ending::escalate(&self.cell);
+                self.finish(&StopReason::Failed)
+            }
+            Verdict::Resume | Verdict::RestartAfter(_) | Verdict::Stop => {
+                self.finish(&StopReason::Failed)
+            }
+        }
+    }
+
+    /// Ends a run in place that suspended nothing: leaves if nothing waits, else goes on in a task.
+    pub(crate) fn leave(mut self) {
+        let cell = self.cell.clone();
+        let header = cell.header();
+        // SAFETY: the body is empty.
+        let stops = unsafe { &*self.body.core() }.stops();
+        if !stops {
+            let mut inner = header.mailbox.lock();
+            if inner.is_empty() && !inner.has_system() {
+                inner.phase = Phase::Idle;
+                drop(inner);
+                self.batch.recycle();
+                header.touch();
+                return;
+            }
+        }
+        self.spawn();
+    }
+
+    /// Goes on in a task after a handler panicked in place.
+    pub(crate) fn leave_panicked(mut self, panic: &(dyn std::any::Any + Send)) {
+        if self.panicked(panic).is_continue() {
+            self.spawn();
+        }
+    }
+}
+
+impl Future for Run {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let cell = this.cell.clone();
+        let _current = current::polling(cell.header());
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| this.advance(cx))) {
+                Ok(poll) => return poll,
+                Err(panic) => {
+                    if this.panicked(&*panic).is_break() {
+                        return Poll::Ready(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text")
+}

@@ -1,0 +1,127 @@
+//! What follows a panic: a pure policy with a back-off and an intensity limit.
+//!
+//! `Restarts::decide` is a value function of its history and the time; the activation executes what it says.
+
+use std::time::Duration;
+
+/// Restarts allowed within [`RESTART_WINDOW_DEFAULT`] before supervision gives up (Erlang/OTP's intensity, wider
+/// because our restarts back off).
+pub const RESTARTS_MAX_DEFAULT: u32 = 10;
+/// Window in which restarts are counted.
+pub const RESTART_WINDOW_DEFAULT: Duration = Duration::from_secs(60);
+
+/// What follows a panic in a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supervision {
+    /// Keep the state and go on with the next message.
+    Resume,
+    /// Drop the state and build it anew, unless that happens too often.
+    Restart(RestartPolicy),
+    /// Stop the actor.
+    Stop,
+    /// Stop the actor and fail its parent as if the parent had panicked.
+    Escalate,
+}
+
+impl Default for Supervision {
+    fn default() -> Self {
+        Self::Restart(RestartPolicy::default())
+    }
+}
+
+/// How often and how fast an actor restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestartPolicy {
+    /// Restarts allowed within `window`; one more stops the actor.
+    pub restarts_max: u32,
+    /// Window in which restarts are counted.
+    pub window: Duration,
+    /// Pause before the second restart of a window; the first is at once. Doubles each time.
+    pub backoff: Duration,
+    /// Longest pause.
+    pub backoff_max: Duration,
+}
+
+impl Default for RestartPolicy {
+    fn default() -> Self {
+        Self {
+            restarts_max: RESTARTS_MAX_DEFAULT,
+            window: RESTART_WINDOW_DEFAULT,
+            backoff: Duration::from_millis(10),
+            backoff_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Resume,
+    RestartAfter(Duration),
+    Stop,
+    Escalate,
+}
+
+/// The restarts of one actor, kept only once it has failed.
+#[derive(Debug, Default)]
+pub(crate) struct Restarts {
+    recent: Vec<Duration>,
+}
+
+impl Restarts {
+    /// Decides after a panic at `now` (time since the node started).
+    pub(crate) fn decide(&mut self, policy: Supervision, now: Duration) -> Verdict {
+        let policy = match policy {
+            Supervision::Resume => return Verdict::Resume,
+            Supervision::Stop => return Verdict::Stop,
+            Supervision::Escalate => return Verdict::Escalate,
+            Supervision::Restart(policy) => policy,
+        };
+        self.recent.retain(|at| now.saturating_sub(*at) < policy.window);
+        if self.recent.len() >= policy.restarts_max as usize {
+            return Verdict::Stop;
+        }
+        let pause = match self.recent.len() {
+            0 => Duration::ZERO,
+            n => policy.backoff.saturating_mul(1 << (n - 1).min(20) as u32).min(policy.backoff_max),
+        };
+        self.recent.push(now);
+        Verdict::RestartAfter(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(restarts_max: u32) -> Supervision {
+        Supervision::Restart(RestartPolicy { restarts_max, ..RestartPolicy::default() })
+    }
+
+    #[test]
+    fn restarts_back_off_and_then_stop() {
+        let mut restarts = Restarts::default();
+        let verdicts: Vec<_> =
+            (0..4).map(|s| restarts.decide(policy(3), Duration::from_secs(s))).collect();
+        assert_eq!(
+            verdicts,
+            [
+                Verdict::RestartAfter(Duration::ZERO),
+                Verdict::RestartAfter(Duration::from_millis(10)),
+                Verdict::RestartAfter(Duration::from_millis(20)),
+                Verdict::Stop
+            ]
+        );
+    }
+
+    #[test]
+    fn restarts_outside_the_window_are_forgotten() {
+        let mut restarts = Restarts::default();
+        restarts.decide(policy(1), Duration::ZERO);
+        assert_eq!(restarts.decide(policy(1), Duration::from_secs(1)), Verdict::Stop);
+        assert_eq!(
+            restarts.decide(policy(1), Duration::from_secs(61)),
+            Verdict::RestartAfter(Duration::ZERO)
+        );
+    }
+}
