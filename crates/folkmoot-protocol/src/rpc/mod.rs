@@ -40,9 +40,19 @@ pub trait Method: Checked + Serialize + DeserializeOwned {
     type Reply: Serialize + DeserializeOwned;
 }
 
+/// Sees the request and reply types of methods, for the TypeScript generator.
+#[cfg(feature = "typescript")]
+pub trait MethodVisitor {
+    /// Sees one method.
+    fn visit<M>(&mut self)
+    where
+        M: Method + ts_rs::TS + 'static,
+        M::Reply: ts_rs::TS + 'static;
+}
+
 /// The reply of methods that have nothing to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(type = "Record<string, never>"))]
 pub struct Empty {}
 
 /// Reads and checks a request from JSON. Nothing at all and `null` stand for `{}`.
@@ -102,11 +112,10 @@ macro_rules! methods {
             }
         }
 
-        /// Rows of the TypeScript table of methods: name, request type, reply type.
+        /// Shows every method's types to a visitor, in the order of [`Rpc::METHODS`].
         #[cfg(feature = "typescript")]
-        pub fn typescript_methods(config: &ts_rs::Config) -> Vec<(&'static str, String, String)> {
-            use ts_rs::TS;
-            vec![$(($name, <$variant as TS>::name(config), <$reply as TS>::name(config)),)*]
+        pub fn visit_methods(visitor: &mut impl MethodVisitor) {
+            $(visitor.visit::<$variant>();)*
         }
     };
 }

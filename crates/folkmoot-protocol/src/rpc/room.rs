@@ -12,7 +12,7 @@ use crate::limits::MEMBERS_PAGE_MAX;
 
 /// Asks for the caller's rooms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(type = "Record<string, never>"))]
 pub struct RoomsList {}
 
 impl Checked for RoomsList {}

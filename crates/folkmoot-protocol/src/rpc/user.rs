@@ -60,7 +60,7 @@ impl Checked for ProfileUpdate {
 
 /// Asks for the caller's devices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(type = "Record<string, never>"))]
 pub struct DevicesList {}
 
 impl Checked for DevicesList {}

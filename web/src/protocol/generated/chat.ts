@@ -1,0 +1,315 @@
+// Generated from crates/folkmoot-protocol by its example generate_types; do not edit.
+
+/** Body of `POST /api/v1/accounts`. */
+export type AccountCreate = {
+  /** Name for signing in and mentions. */
+  name: string,
+  /** The password. */
+  password: string,
+  /** Name to show; absent: the name. */
+  display_name?: string,
+  /** What to call this device. */
+  device?: string,
+};
+
+/** A file sent with a message. */
+export type Attachment = {
+  /** The attachment. */
+  id: AttachmentId,
+  /** File name. */
+  name: string,
+  /** Media type. */
+  media_type: string,
+  /** Bytes. */
+  size: number,
+  /** Pixels across, of an image. */
+  width?: number,
+  /** Pixels down, of an image. */
+  height?: number,
+  /** Where the file is. */
+  url: string,
+  /** Where a small picture of it is. */
+  thumbnail_url?: string,
+};
+
+/** Names one uploaded attachment. */
+export type AttachmentId = string;
+
+/** What presence tells of a connection (`conn_info`). */
+export type ConnInfo = {
+  /** The user's name to show. */
+  name: string,
+};
+
+/** Names one signed-in device of a user. */
+export type DeviceId = string;
+
+/** A signed-in device of the viewer. */
+export type DeviceView = {
+  /** The device. */
+  id: DeviceId,
+  /** What the user calls it. */
+  label: string,
+  /** When it signed in. */
+  created_at: UnixMillis,
+  /** When it was last connected. */
+  seen_at: UnixMillis,
+  /** Whether it is the one asking. */
+  current: boolean,
+};
+
+/** A message pointed at from elsewhere: a mention or a search hit. */
+export type Excerpt = {
+  /** The room. */
+  room: RoomId,
+  /** The message. */
+  seq: Seq,
+  /** Its author. */
+  user: UserId,
+  /** The author's name to show. */
+  name: string,
+  /** A part of its text. */
+  excerpt: string,
+  /** When it was sent. */
+  at: UnixMillis,
+};
+
+/** An invite of a room. */
+export type InviteView = {
+  /** What to put into the link. */
+  code: string,
+  /** When it ends. */
+  expires_at?: UnixMillis,
+  /** How often it was accepted. */
+  uses: number,
+  /** How often it may be accepted. */
+  uses_max?: number,
+  /** Who made it. */
+  by: UserId,
+};
+
+/** How a membership ended. */
+export type LeaveReason = "left" | "kicked" | "banned";
+
+/** A member of a room. */
+export type MemberView = {
+  /** The user. */
+  user: UserId,
+  /** Name for mentions. */
+  name: string,
+  /** Name to show. */
+  display_name: string,
+  /** What the member may do. */
+  role: Role,
+  /** Whether a device of the member is connected. */
+  online: boolean,
+  /** Until when the member may not write. */
+  muted_until?: UnixMillis,
+};
+
+/** A message was sent. */
+export type MessageEvent = {
+  /** The room. */
+  room: RoomId,
+  /** Its number in the room. */
+  seq: Seq,
+  /** Its place in the room's stream. */
+  offset: Offset,
+  /** The author. */
+  user: UserId,
+  /** The author's name to show. */
+  name: string,
+  /** The text. */
+  body: string,
+  /** When it was sent. */
+  at: UnixMillis,
+  /** The sender's idempotency key, by which the sender finds its own unacknowledged message. */
+  key: string,
+  /** The message it answers. */
+  reply_to?: ReplyRef,
+  /** Members it mentions by name. */
+  mentions: Array<UserId>,
+  /** Whether it mentions everyone. */
+  mention_all?: boolean,
+  /** Files sent with it. */
+  attachments?: Array<Attachment>,
+};
+
+/** A message as one member sees it. */
+export type MessageView = {
+  /** The room. */
+  room: RoomId,
+  /** Its number in the room. */
+  seq: Seq,
+  /** The author. */
+  user: UserId,
+  /** The author's name to show. */
+  name: string,
+  /** The text; empty once deleted. */
+  body: string,
+  /** When it was sent. */
+  at: UnixMillis,
+  /** When it was last edited. */
+  edited_at?: UnixMillis,
+  /** Whether it was deleted. */
+  deleted?: boolean,
+  /** The sender's idempotency key; only its author sees it. */
+  key?: string,
+  /** The message it answers. */
+  reply_to?: ReplyRef,
+  /** Members it mentions by name. */
+  mentions: Array<UserId>,
+  /** Whether it mentions everyone. */
+  mention_all?: boolean,
+  /** Reactions, in order of first use. */
+  reactions: Array<Reaction>,
+  /** Files sent with it. */
+  attachments?: Array<Attachment>,
+};
+
+/** Which messages of a room a user wants to hear about. */
+export type Notify = "all" | "mentions" | "none";
+
+/** Counts the events of a stream: from 1, without gaps; 0 stands before the first. */
+export type Offset = number;
+
+/** An error of the HTTP interface, `application/problem+json` (RFC 9457). */
+export type Problem = {
+  /** Kind of problem, a URI reference. */
+  type: string,
+  /** The kind in words. */
+  title: string,
+  /** HTTP status. */
+  status: number,
+  /** What happened this time. */
+  detail: string,
+  /** The field that broke its rule. */
+  field?: string,
+  /** The limit that was exceeded. */
+  limit?: number,
+};
+
+/** One emoji under a message. */
+export type Reaction = {
+  /** The emoji. */
+  emoji: string,
+  /** How many members gave it. */
+  count: number,
+  /** Whether the viewer is one of them. */
+  mine: boolean,
+};
+
+/** The message that another one answers, as it was then. */
+export type ReplyRef = {
+  /** Its number in the room. */
+  seq: Seq,
+  /** Its author. */
+  user: UserId,
+  /** The author's name to show. */
+  name: string,
+  /** The beginning of its text. */
+  body: string,
+};
+
+/** What a member may do; each role may do what those before it may. */
+export type Role = "member" | "moderator" | "owner";
+
+/** An event of `room:<id>`. */
+export type RoomEvent = { "type": "message" } & MessageEvent
+  | { "type": "edited", room: RoomId, seq: Seq, body: string, edited_at: UnixMillis, mentions: Array<UserId> }
+  | { "type": "deleted", room: RoomId, seq: Seq, by: UserId, at: UnixMillis }
+  | { "type": "reaction", room: RoomId, seq: Seq, user: UserId, emoji: string, on: boolean }
+  | { "type": "typing", room: RoomId, user: UserId, name: string, on: boolean }
+  | { "type": "joined", room: RoomId, user: UserId, name: string, role: Role, at: UnixMillis }
+  | { "type": "left", room: RoomId, user: UserId, by?: UserId, reason?: LeaveReason, at: UnixMillis }
+  | { "type": "role", room: RoomId, user: UserId, role: Role, muted_until?: UnixMillis, by: UserId, at: UnixMillis }
+  | { "type": "room", room: RoomId, name: string, topic: string, by: UserId, at: UnixMillis };
+
+/** Names a room, a direct conversation included. */
+export type RoomId = string;
+
+/** Whether a room has a name and roles or connects two people. */
+export type RoomKind = "room" | "direct";
+
+/** A room as one of its members sees it. */
+export type RoomView = {
+  /** The room. */
+  id: RoomId,
+  /** Its name; empty in a direct conversation. */
+  name: string,
+  /** Its topic. */
+  topic: string,
+  /** Named or direct. */
+  kind: RoomKind,
+  /** What the viewer may do. */
+  role: Role,
+  /** Number of members. */
+  members: number,
+  /** The newest message. */
+  last_seq: Seq,
+  /** The newest event. */
+  offset: Offset,
+  /** Epoch in which `offset` counts. */
+  epoch: string,
+  /** The last message the viewer has read. */
+  read_seq: Seq,
+  /** Messages of others after `read_seq`. */
+  unread: number,
+  /** Those among them that mention the viewer. */
+  mentions: number,
+  /** What the viewer wants to hear about. */
+  notify: Notify,
+  /** The other one in a direct conversation. */
+  peer?: UserView,
+  /** The newest message itself. */
+  last?: MessageView,
+  /** Until when the viewer may not write. */
+  muted_until?: UnixMillis,
+};
+
+/** Counts the messages of a room: from 1, without gaps; 0 stands before the first. */
+export type Seq = number;
+
+/** Body of `POST /api/v1/sessions`. */
+export type SessionCreate = {
+  /** Name of the account. */
+  name: string,
+  /** The password. */
+  password: string,
+  /** What to call this device. */
+  device?: string,
+};
+
+/** Answer of both: the session's token is shown this once. */
+export type SignedIn = {
+  /** The account. */
+  user: UserView,
+  /** The device's session token, `fm_` and 43 characters of base64url. */
+  token: string,
+  /** The device. */
+  device: DeviceId,
+};
+
+/** A moment: milliseconds since 1970 in UTC. */
+export type UnixMillis = number;
+
+/** An event of `user:<id>`. */
+export type UserEvent = { "type": "room_added", room: RoomView }
+  | { "type": "room_removed", room: RoomId, reason: LeaveReason }
+  | { "type": "mention" } & Excerpt
+  | { "type": "read", room: RoomId, read_seq: Seq, unread: number, mentions: number }
+  | { "type": "profile", user: UserId, name: string, display_name: string }
+  | { "type": "settings", room: RoomId, notify: Notify };
+
+/** Names a user account. */
+export type UserId = string;
+
+/** A user as others see it. */
+export type UserView = {
+  /** The user. */
+  id: UserId,
+  /** Name for signing in and mentions; unique. */
+  name: string,
+  /** Name to show. */
+  display_name: string,
+};

@@ -1,0 +1,85 @@
+// Generated from crates/folkmoot-protocol by its example generate_types; do not edit.
+
+/** Largest WebSocket message accepted from a client: twice the largest body, so that escaping fits. */
+export const FRAME_BYTES_MAX = 65536;
+
+/** Commands in one frame: SDKs subscribe again in one batch, of which the largest frame holds this many. */
+export const COMMANDS_PER_FRAME_MAX = 512;
+
+/** Characters of a message body: long enough for a stack trace, short enough for one screen of scrolling. */
+export const BODY_CHARS_MAX = 8000;
+
+/** Bytes of a message body in UTF-8: four for each character allowed, rounded up to a power of two. */
+export const BODY_BYTES_MAX = 32768;
+
+/** Shortest account name: one letter cannot be mentioned without surprise. */
+export const NAME_CHARS_MIN = 2;
+
+/** Longest account name. */
+export const NAME_CHARS_MAX = 32;
+
+/** Longest display name of a user. */
+export const DISPLAY_NAME_CHARS_MAX = 64;
+
+/** Longest name of a room. */
+export const ROOM_NAME_CHARS_MAX = 64;
+
+/** Longest topic of a room: it stands in one line above the messages. */
+export const TOPIC_CHARS_MAX = 512;
+
+/** Shortest password accepted. */
+export const PASSWORD_CHARS_MIN = 8;
+
+/** Longest password: the cost of hashing must not follow the length a stranger chooses. */
+export const PASSWORD_CHARS_MAX = 256;
+
+/** Longest label of a device. */
+export const DEVICE_LABEL_CHARS_MAX = 64;
+
+/** Longest idempotency key: a UUID or a hash in hexadecimal fits. */
+export const KEY_CHARS_MAX = 64;
+
+/** Longest reaction in bytes: a family emoji with skin tones takes 41. */
+export const EMOJI_BYTES_MAX = 64;
+
+/** Longest invite code we would look up. */
+export const INVITE_CODE_CHARS_MAX = 64;
+
+/** Longest search query. */
+export const QUERY_CHARS_MAX = 256;
+
+/** Attachments of one message. */
+export const ATTACHMENTS_MAX = 10;
+
+/** Messages or search hits in one page. */
+export const HISTORY_PAGE_MAX = 100;
+
+/** Messages in one page when the client names no limit. */
+export const HISTORY_PAGE_DEFAULT = 50;
+
+/** Members in one page. */
+export const MEMBERS_PAGE_MAX = 200;
+
+/** Users in one answer of `users.find`. */
+export const USERS_FOUND_MAX = 50;
+
+/** Channels of one connection. */
+export const CHANNELS_PER_CONNECTION_MAX = 2000;
+
+/** Rooms named in one `sync`: as many as a connection may subscribe to. */
+export const SYNC_ROOMS_MAX = 2000;
+
+/** Bytes waiting for one connection's socket; a consumer further behind is disconnected as slow. */
+export const OUTGOING_QUEUE_BYTES_MAX = 1048576;
+
+/** Events recovered by one subscribe; a client further behind fetches history. */
+export const RECOVERED_EVENTS_MAX = 1000;
+
+/** Longest life of an invite: one year. */
+export const INVITE_EXPIRES_IN_S_MAX = 31536000;
+
+/** Messages a user may send per second, by default. */
+export const MESSAGES_PER_SECOND_DEFAULT = 10;
+
+/** Messages a user may send in one burst, by default. */
+export const MESSAGE_BURST_DEFAULT = 30;

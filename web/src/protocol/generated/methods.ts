@@ -1,0 +1,413 @@
+// Generated from crates/folkmoot-protocol by its example generate_types; do not edit.
+
+import type { AttachmentId, DeviceId, DeviceView, Excerpt, InviteView, MemberView, MessageView, Notify, Offset, Role, RoomId, RoomView, Seq, UnixMillis, UserId, UserView } from './chat';
+
+/** Asks for the caller's devices. */
+export type DevicesList = Record<string, never>;
+
+/** Devices of the caller. */
+export type DevicesPage = {
+  /** The devices. */
+  devices: Array<DeviceView>,
+};
+
+/** Signs a device of the caller out; its connections end. */
+export type DevicesRevoke = {
+  /** The device. */
+  id: DeviceId,
+};
+
+/** Opens the conversation with another user; the same one each time. */
+export type DirectOpen = {
+  /** The other user. */
+  user: UserId,
+};
+
+/** The reply of methods that have nothing to say. */
+export type Empty = Record<string, never>;
+
+/** Asks for messages: the newest, or those before, after or around one. */
+export type HistoryGet = {
+  /** The room. */
+  room: RoomId,
+  /** Only older ones than this. */
+  before?: Seq,
+  /** Only newer ones than this. */
+  after?: Seq,
+  /** This one in the middle. */
+  around?: Seq,
+  /** Length of the page; absent: 50. */
+  limit?: number,
+};
+
+/** A page of messages. */
+export type HistoryPage = {
+  /** The messages, oldest first. */
+  messages: Array<MessageView>,
+  /** The oldest message the room has. */
+  first_seq: Seq,
+  /** The newest message the room has. */
+  last_seq: Seq,
+};
+
+/** Makes the caller a member. */
+export type InviteAccept = {
+  /** The invite's code. */
+  code: string,
+};
+
+/** Makes an invite. */
+export type InviteCreate = {
+  /** The room. */
+  room: RoomId,
+  /** Seconds until it ends; absent: never. */
+  expires_in_s?: number,
+  /** How often it may be accepted; absent: without limit. */
+  uses_max?: number,
+};
+
+/** The invite that was made. */
+export type InviteCreated = {
+  /** What to put into the link. */
+  code: string,
+  /** The room. */
+  room: RoomId,
+  /** When it ends. */
+  expires_at?: UnixMillis,
+  /** How often it may be accepted. */
+  uses_max?: number,
+};
+
+/** Asks where an invite leads. */
+export type InviteGet = {
+  /** The invite's code. */
+  code: string,
+};
+
+/** Asks for a room's invites. */
+export type InviteList = {
+  /** The room. */
+  room: RoomId,
+};
+
+/** Where an invite leads. */
+export type InvitePreview = {
+  /** The invite's code. */
+  code: string,
+  /** The room. */
+  room: InvitedRoom,
+};
+
+/** Ends an invite. */
+export type InviteRevoke = {
+  /** The invite's code. */
+  code: string,
+};
+
+/** A room as someone invited sees it. */
+export type InvitedRoom = {
+  /** The room. */
+  id: RoomId,
+  /** Its name. */
+  name: string,
+  /** Its topic. */
+  topic: string,
+  /** Number of members. */
+  members: number,
+};
+
+/** Invites of a room. */
+export type InvitesPage = {
+  /** The invites. */
+  invites: Array<InviteView>,
+};
+
+/** A page of members. */
+export type MembersPage = {
+  /** The members. */
+  members: Array<MemberView>,
+  /** Where the next page continues; absent on the last. */
+  next?: UserId,
+};
+
+/** Deletes a message. */
+export type MessageDelete = {
+  /** The room. */
+  room: RoomId,
+  /** The message. */
+  seq: Seq,
+};
+
+/** Replaces the text of the caller's message. */
+export type MessageEdit = {
+  /** The room. */
+  room: RoomId,
+  /** The message. */
+  seq: Seq,
+  /** The new text. */
+  body: string,
+};
+
+/** When the text was replaced. */
+export type MessageEdited = {
+  /** The moment. */
+  edited_at: UnixMillis,
+};
+
+/** Gives a reaction or takes it back. */
+export type MessageReact = {
+  /** The room. */
+  room: RoomId,
+  /** The message. */
+  seq: Seq,
+  /** The emoji. */
+  emoji: string,
+  /** Whether it is given. */
+  on: boolean,
+};
+
+/** Sends a message. */
+export type MessageSend = {
+  /** The room. */
+  room: RoomId,
+  /** The sender's idempotency key; a retry carries the same. */
+  key: string,
+  /** The text. */
+  body: string,
+  /** The message it answers. */
+  reply_to?: Seq,
+  /** Files uploaded before. */
+  attachments?: Array<AttachmentId>,
+};
+
+/** Where a message went; sent only once it is durable. */
+export type MessageSent = {
+  /** Its number in the room. */
+  seq: Seq,
+  /** Its place in the room's stream. */
+  offset: Offset,
+  /** When it was sent. */
+  at: UnixMillis,
+  /** Whether an earlier command with the same key sent it. */
+  duplicate?: boolean,
+};
+
+/** Changes the caller's profile. */
+export type ProfileUpdate = {
+  /** The new name to show. */
+  display_name: string,
+};
+
+/** Moves the caller's read cursor; it never moves back. */
+export type ReadSet = {
+  /** The room. */
+  room: RoomId,
+  /** The last message read. */
+  seq: Seq,
+};
+
+/** The caller's read cursor and what lies after it. */
+export type ReadState = {
+  /** The last message read. */
+  read_seq: Seq,
+  /** Messages of others after it. */
+  unread: number,
+  /** Those among them that mention the caller. */
+  mentions: number,
+};
+
+/** Bars a user from a room, or lets the user return. */
+export type RoomBan = {
+  /** The room. */
+  room: RoomId,
+  /** The user. */
+  user: UserId,
+  /** Whether the user is barred. */
+  on: boolean,
+};
+
+/** Makes a room; the caller owns it. */
+export type RoomCreate = {
+  /** Its name. */
+  name: string,
+  /** Its topic. */
+  topic?: string,
+};
+
+/** Asks for one room. */
+export type RoomGet = {
+  /** The room. */
+  room: RoomId,
+};
+
+/** Ends another's membership. */
+export type RoomKick = {
+  /** The room. */
+  room: RoomId,
+  /** The member. */
+  user: UserId,
+};
+
+/** Ends the caller's membership. */
+export type RoomLeave = {
+  /** The room. */
+  room: RoomId,
+};
+
+/** Asks for the members of a room, in pages. */
+export type RoomMembers = {
+  /** The room. */
+  room: RoomId,
+  /** Continues after this member. */
+  after?: UserId,
+  /** Length of the page; absent: the largest. */
+  limit?: number,
+};
+
+/** Silences a member for a time. */
+export type RoomMute = {
+  /** The room. */
+  room: RoomId,
+  /** The member. */
+  user: UserId,
+  /** Until when; absent: the member may write again. */
+  until?: UnixMillis,
+};
+
+/** Sets what the caller wants to hear about. */
+export type RoomNotify = {
+  /** The room. */
+  room: RoomId,
+  /** The wish. */
+  notify: Notify,
+};
+
+/** Data of a `publish` to `room:<id>`: a [`MessageSend`] whose channel names the room. */
+export type RoomPublish = {
+  /** The sender's idempotency key; absent: a retry may double the message. */
+  key?: string,
+  /** The text. */
+  body: string,
+  /** The message it answers. */
+  reply_to?: Seq,
+};
+
+/** Gives a member a role. */
+export type RoomSetRole = {
+  /** The room. */
+  room: RoomId,
+  /** The member. */
+  user: UserId,
+  /** The new role. */
+  role: Role,
+};
+
+/** Changes a room's name or topic. */
+export type RoomUpdate = {
+  /** The room. */
+  room: RoomId,
+  /** Its new name. */
+  name?: string,
+  /** Its new topic. */
+  topic?: string,
+};
+
+/** Rooms of the caller. */
+export type Rooms = {
+  /** The rooms. */
+  rooms: Array<RoomView>,
+};
+
+/** Asks for the caller's rooms. */
+export type RoomsList = Record<string, never>;
+
+/** Searches the messages of the caller's rooms. */
+export type Search = {
+  /** Words to find. */
+  query: string,
+  /** Only in this room. */
+  room?: RoomId,
+  /** Only older hits than this moment. */
+  before?: UnixMillis,
+  /** Length of the page; absent: the largest. */
+  limit?: number,
+};
+
+/** What was found, newest first. */
+export type SearchHits = {
+  /** The hits. */
+  hits: Array<Excerpt>,
+};
+
+/** Asks which rooms have changed since the offsets the caller knows. */
+export type Sync = {
+  /** The last offset known of each room. */
+  rooms: Record<RoomId, Offset>,
+};
+
+/** Tells the room that the caller writes or has stopped. */
+export type TypingSet = {
+  /** The room. */
+  room: RoomId,
+  /** Whether the caller writes. */
+  on: boolean,
+};
+
+/** Asks for one user. */
+export type UserGet = {
+  /** The user. */
+  user: UserId,
+};
+
+/** Finds users whose name or display name begins so. */
+export type UsersFind = {
+  /** The beginning. */
+  prefix: string,
+  /** How many at most; absent: the largest number. */
+  limit?: number,
+};
+
+/** Users found. */
+export type UsersFound = {
+  /** The users. */
+  users: Array<UserView>,
+};
+
+/** Request and reply of every rpc method. */
+export interface Methods {
+  'rooms.list': { request: RoomsList; reply: Rooms };
+  'room.create': { request: RoomCreate; reply: RoomView };
+  'room.get': { request: RoomGet; reply: RoomView };
+  'room.update': { request: RoomUpdate; reply: RoomView };
+  'room.leave': { request: RoomLeave; reply: Empty };
+  'room.members': { request: RoomMembers; reply: MembersPage };
+  'room.set_role': { request: RoomSetRole; reply: Empty };
+  'room.kick': { request: RoomKick; reply: Empty };
+  'room.ban': { request: RoomBan; reply: Empty };
+  'room.mute': { request: RoomMute; reply: Empty };
+  'room.notify': { request: RoomNotify; reply: Empty };
+  'direct.open': { request: DirectOpen; reply: RoomView };
+  'invite.create': { request: InviteCreate; reply: InviteCreated };
+  'invite.list': { request: InviteList; reply: InvitesPage };
+  'invite.revoke': { request: InviteRevoke; reply: Empty };
+  'invite.get': { request: InviteGet; reply: InvitePreview };
+  'invite.accept': { request: InviteAccept; reply: RoomView };
+  'message.send': { request: MessageSend; reply: MessageSent };
+  'message.edit': { request: MessageEdit; reply: MessageEdited };
+  'message.delete': { request: MessageDelete; reply: Empty };
+  'message.react': { request: MessageReact; reply: Empty };
+  'history.get': { request: HistoryGet; reply: HistoryPage };
+  'read.set': { request: ReadSet; reply: ReadState };
+  'typing.set': { request: TypingSet; reply: Empty };
+  'users.find': { request: UsersFind; reply: UsersFound };
+  'user.get': { request: UserGet; reply: UserView };
+  'profile.update': { request: ProfileUpdate; reply: UserView };
+  'devices.list': { request: DevicesList; reply: DevicesPage };
+  'devices.revoke': { request: DevicesRevoke; reply: Empty };
+  'search': { request: Search; reply: SearchHits };
+  'sync': { request: Sync; reply: Rooms };
+}
+
+export type Method = keyof Methods;
+export type Request<M extends Method> = Methods[M]['request'];
+export type Reply<M extends Method> = Methods[M]['reply'];
