@@ -1,9 +1,10 @@
-//! The numbers that name things in the store, each a type of its own.
+//! The numbers of the store: those that clients see come from the protocol, its own are here.
 //!
-//! SQLite keeps 64-bit signed integers; ids round-trip through the same bits, so a listing
-//! "after this id" follows the signed order. Offsets, seqs and lsns start at 1; 0 means "none yet".
+//! Offsets, seqs and lsns start at 1; 0 means "none yet".
 
 use std::fmt;
+
+pub use folkmoot_protocol::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident) => {
@@ -28,32 +29,8 @@ macro_rules! number {
 }
 
 number! {
-    /// A person with an account.
-    UserId
-}
-number! {
-    /// A room or a direct conversation.
-    RoomId
-}
-number! {
-    /// One signed-in device of a user.
-    DeviceId
-}
-number! {
-    /// A position in a stream of events, of a room or of a user; no gaps.
-    Offset
-}
-number! {
-    /// A message's number in its room; no gaps.
-    Seq
-}
-number! {
     /// A record's number in the log of one data directory; no gaps.
     Lsn
-}
-number! {
-    /// Milliseconds since 1970 in UTC.
-    TimeMs
 }
 number! {
     /// Fences a writer's pipelined appends: a failed one ends the epoch, see [`super`].

@@ -1,7 +1,39 @@
 //! The durable store: log segments in front of SQLite, one data directory, no actor in sight.
 //!
-//! Nothing is acknowledged before it is on disk. This module never calls an actor.
+//! Nothing is acknowledged before it is on disk. Two roads lead in: [`Store::append`] takes events of rooms and
+//! users into the log, from where a mover applies them to SQLite in batches; control transactions
+//! (accounts, rooms, invites) go to SQLite directly. Reads wait for the part of the log they must see.
+//!
+//! ```text
+//! append ─▶ log/queue ─▶ log/writer ─▶ log/NNNNNNNN.wal ─▶ sqlite/mover ─▶ folkmoot.sqlite ─▶ load/
+//! control/ ────────────────────────────────────────────▶ sqlite/writer ─┘
+//! ```
 
+mod control;
+mod directory;
+mod error;
 pub mod ids;
+mod load;
+pub mod log;
+mod progress;
+pub mod record;
+mod sqlite;
+mod store;
 
-pub use ids::{DeviceId, Lsn, Offset, RoomId, Seq, TimeMs, UserId, WriteEpoch};
+pub use control::{
+    Account, Device, DirectRoom, Invite, NewAccount, NewDevice, NewDirectRoom, NewInvite, NewRoom,
+    Redeemed, RoomKind, SignedIn, TokenHash,
+};
+pub use directory::FORMAT_VERSION;
+pub use error::{AppendError, ControlError, OpenError, ReadError};
+pub use ids::{DeviceId, Lsn, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
+pub use load::{
+    HistoryPage, Member, PageAnchor, Reaction, RecentKey, RoomSnapshot, RoomSummary, StoredMessage,
+    UserRoom, UserSnapshot,
+};
+pub use log::queue::{Append, Appended};
+pub use record::{
+    LeaveReason, Message, Notify, Quote, ReadCursor, Record, Role, RoomEvent, RoomRecord,
+    UserEffect, UserRecord,
+};
+pub use store::{Store, StoreOptions, StoreStats};

@@ -1,0 +1,328 @@
+//! Accounts and the devices signed in to them. A device has one session token; only its hash is stored.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::storage::error::{ControlError, ReadError};
+use crate::storage::ids::{DeviceId, UnixMillis, UserId};
+use crate::storage::progress::Stream;
+use crate::storage::sqlite::apply::{from_sql, to_sql};
+use crate::storage::store::Store;
+
+/// SHA-256 of a session token.
+pub type TokenHash = [u8; 32];
+
+/// The columns of [`Account`], in its order.
+pub(crate) const ACCOUNT_COLUMNS: &str =
+    "users.id, users.name, users.display_name, users.is_admin, users.created_at";
+
+/// A person's account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its id.
+    pub id: UserId,
+    /// The unique name.
+    pub name: String,
+    /// The name to show.
+    pub display_name: String,
+    /// Whether it administers the server; the first account does.
+    pub is_admin: bool,
+    /// When it was made.
+    pub created_at: UnixMillis,
+}
+
+/// An account to make.
+#[derive(Clone, Debug)]
+pub struct NewAccount {
+    /// A fresh id.
+    pub id: UserId,
+    /// A name that is valid; whether it is free is decided here.
+    pub name: String,
+    /// The name to show.
+    pub display_name: String,
+    /// The password's Argon2id hash in PHC form.
+    pub password_hash: String,
+    /// Now.
+    pub at: UnixMillis,
+}
+
+/// A device signed in to an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its id.
+    pub id: DeviceId,
+    /// What its owner calls it.
+    pub label: String,
+    /// When it signed in.
+    pub created_at: UnixMillis,
+    /// When it was last connected.
+    pub seen_at: UnixMillis,
+}
+
+/// A device to sign in.
+#[derive(Clone, Debug)]
+pub struct NewDevice {
+    /// A fresh id.
+    pub id: DeviceId,
+    /// Whose.
+    pub user: UserId,
+    /// What its owner calls it.
+    pub label: String,
+    /// The hash of its token.
+    pub token_hash: TokenHash,
+    /// Now.
+    pub at: UnixMillis,
+}
+
+/// Whom a session token belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedIn {
+    /// The account.
+    pub account: Account,
+    /// The device.
+    pub device: DeviceId,
+}
+
+impl Store {
+    /// Makes an account and signs its first device in.
+    ///
+    /// # Errors
+    /// [`ControlError::NameTaken`], and what every control transaction can meet.
+    pub async fn create_account(
+        &self,
+        new: NewAccount,
+        device: NewDevice,
+    ) -> Result<Account, ControlError> {
+        self.control(move |connection| {
+            let is_first: bool =
+                connection
+                    .query_row("SELECT NOT EXISTS (SELECT 1 FROM users)", [], |row| row.get(0))?;
+            let added = connection.execute(
+                "INSERT INTO users (id, name, display_name, password_hash, is_admin, created_at) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (name) DO NOTHING",
+                params![
+                    to_sql(new.id.as_u64()),
+                    new.name,
+                    new.display_name,
+                    new.password_hash,
+                    is_first,
+                    to_sql(new.at.as_u64())
+                ],
+            )?;
+            if added == 0 {
+                return Err(ControlError::NameTaken(new.name));
+            }
+            insert_device(connection, &device)?;
+            Ok(Account {
+                id: new.id,
+                name: new.name,
+                display_name: new.display_name,
+                is_admin: is_first,
+                created_at: new.at,
+            })
+        })
+        .await
+    }
+
+    /// Signs a device in to an account that exists.
+    ///
+    /// # Errors
+    /// [`ControlError::NotFound`] if there is no such account.
+    pub async fn add_device(&self, device: NewDevice) -> Result<(), ControlError> {
+        self.control(move |connection| {
+            if account(connection, device.user)?.is_none() {
+                return Err(ControlError::NotFound("user"));
+            }
+            insert_device(connection, &device)
+        })
+        .await
+    }
+
+    /// Signs a device out; its token is worthless from now on. Says whether it was signed in.
+    ///
+    /// # Errors
+    /// What every control transaction can meet.
+    pub async fn remove_device(
+        &self,
+        user: UserId,
+        device: DeviceId,
+    ) -> Result<bool, ControlError> {
+        self.control(move |connection| {
+            let removed = connection.execute(
+                "DELETE FROM devices WHERE id = ?1 AND user = ?2",
+                [to_sql(device.as_u64()), to_sql(user.as_u64())],
+            )?;
+            Ok(removed > 0)
+        })
+        .await
+    }
+
+    /// Changes the name to show.
+    ///
+    /// # Errors
+    /// [`ControlError::NotFound`] if there is no such account.
+    pub async fn set_display_name(
+        &self,
+        user: UserId,
+        display_name: String,
+    ) -> Result<Account, ControlError> {
+        self.control(move |connection| {
+            connection.execute(
+                "UPDATE users SET display_name = ?2 WHERE id = ?1",
+                params![to_sql(user.as_u64()), display_name],
+            )?;
+            account(connection, user)?.ok_or(ControlError::NotFound("user"))
+        })
+        .await
+    }
+
+    /// Whom a token belongs to.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails; an unknown token is `None`.
+    pub async fn signed_in(&self, token_hash: TokenHash) -> Result<Option<SignedIn>, ReadError> {
+        self.read(move |connection| {
+            let sql = format!(
+                "SELECT {ACCOUNT_COLUMNS}, devices.id FROM devices \
+                 JOIN users ON users.id = devices.user WHERE devices.token_hash = ?1"
+            );
+            let found = connection
+                .prepare_cached(&sql)?
+                .query_row([&token_hash[..]], |row| {
+                    let device = DeviceId::from_u64(from_sql(row.get(5)?));
+                    Ok(SignedIn { account: read_account(row)?, device })
+                })
+                .optional()?;
+            Ok(found)
+        })
+        .await
+    }
+
+    /// The account of this name and its password's hash.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails; an unknown name is `None`.
+    pub async fn credentials(&self, name: String) -> Result<Option<(Account, String)>, ReadError> {
+        self.read(move |connection| {
+            let sql = format!("SELECT {ACCOUNT_COLUMNS}, password_hash FROM users WHERE name = ?1");
+            let found = connection
+                .prepare_cached(&sql)?
+                .query_row([name], |row| Ok((read_account(row)?, row.get(5)?)))
+                .optional()?;
+            Ok(found)
+        })
+        .await
+    }
+
+    /// An account by its id.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails.
+    pub async fn account(&self, user: UserId) -> Result<Option<Account>, ReadError> {
+        self.read(move |connection| Ok(account(connection, user)?)).await
+    }
+
+    /// Accounts by their ids; unknown ones are left out.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails.
+    pub async fn accounts(&self, users: Vec<UserId>) -> Result<Vec<Account>, ReadError> {
+        self.read(move |connection| {
+            let mut found = Vec::with_capacity(users.len());
+            for user in users {
+                found.extend(account(connection, user)?);
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// An account by its exact name.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails.
+    pub async fn account_by_name(&self, name: String) -> Result<Option<Account>, ReadError> {
+        self.read(move |connection| {
+            let sql = format!("SELECT {ACCOUNT_COLUMNS} FROM users WHERE name = ?1");
+            Ok(connection.prepare_cached(&sql)?.query_row([name], read_account).optional()?)
+        })
+        .await
+    }
+
+    /// Accounts whose names begin with `prefix`, in the order of their names.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails.
+    pub async fn find_accounts(
+        &self,
+        prefix: String,
+        limit: u32,
+    ) -> Result<Vec<Account>, ReadError> {
+        self.read(move |connection| {
+            // No name sorts after the prefix and the largest character, so this is a range of the index.
+            let sql = format!(
+                "SELECT {ACCOUNT_COLUMNS} FROM users \
+                 WHERE name >= ?1 AND name < ?1 || char(1114111) ORDER BY name LIMIT ?2"
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let rows = statement.query_map(params![prefix, limit], read_account)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// The devices signed in to an account, the latest first.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails.
+    pub async fn devices(&self, user: UserId) -> Result<Vec<Device>, ReadError> {
+        self.barrier_for(&[Stream::User(user)]).await?;
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, label, created_at, seen_at FROM devices WHERE user = ?1 \
+                 ORDER BY created_at DESC, id",
+            )?;
+            let rows = statement.query_map([to_sql(user.as_u64())], |row| {
+                Ok(Device {
+                    id: DeviceId::from_u64(from_sql(row.get(0)?)),
+                    label: row.get(1)?,
+                    created_at: UnixMillis::from_u64(from_sql(row.get(2)?)),
+                    seen_at: UnixMillis::from_u64(from_sql(row.get(3)?)),
+                })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+}
+
+fn insert_device(connection: &Connection, device: &NewDevice) -> Result<(), ControlError> {
+    connection.execute(
+        "INSERT INTO devices (id, user, label, token_hash, created_at, seen_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+        params![
+            to_sql(device.id.as_u64()),
+            to_sql(device.user.as_u64()),
+            device.label,
+            &device.token_hash[..],
+            to_sql(device.at.as_u64())
+        ],
+    )?;
+    Ok(())
+}
+
+/// Reads an account inside a transaction.
+pub(crate) fn account(connection: &Connection, user: UserId) -> rusqlite::Result<Option<Account>> {
+    let sql = format!("SELECT {ACCOUNT_COLUMNS} FROM users WHERE id = ?1");
+    connection.prepare_cached(&sql)?.query_row([to_sql(user.as_u64())], read_account).optional()
+}
+
+/// Reads an account from a row that begins with [`ACCOUNT_COLUMNS`].
+pub(crate) fn read_account(row: &Row<'_>) -> rusqlite::Result<Account> {
+    Ok(Account {
+        id: UserId::from_u64(from_sql(row.get(0)?)),
+        name: row.get(1)?,
+        display_name: row.get(2)?,
+        is_admin: row.get(3)?,
+        created_at: UnixMillis::from_u64(from_sql(row.get(4)?)),
+    })
+}

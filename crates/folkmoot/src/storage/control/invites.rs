@@ -1,0 +1,159 @@
+//! Invite links: a code that lets its holder into a room, until it expires or is used up.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::storage::error::{ControlError, ReadError};
+use crate::storage::ids::{RoomId, UnixMillis, UserId};
+use crate::storage::sqlite::apply::{from_sql, to_sql};
+use crate::storage::store::Store;
+
+const COLUMNS: &str = "code, room, by, created_at, expires_at, uses, uses_max";
+
+/// An invite as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invite {
+    /// The secret in the link.
+    pub code: String,
+    /// Where it leads.
+    pub room: RoomId,
+    /// Who made it.
+    pub by: UserId,
+    /// When.
+    pub created_at: UnixMillis,
+    /// Until when it works; absent: without end.
+    pub expires_at: Option<UnixMillis>,
+    /// How often it was used.
+    pub uses: u64,
+    /// How often it may be used; absent: without limit.
+    pub uses_max: Option<u64>,
+}
+
+/// An invite to make.
+#[derive(Clone, Debug)]
+pub struct NewInvite {
+    /// A fresh, unguessable code.
+    pub code: String,
+    /// Where it leads.
+    pub room: RoomId,
+    /// Who makes it.
+    pub by: UserId,
+    /// Now.
+    pub at: UnixMillis,
+    /// Until when it works.
+    pub expires_at: Option<UnixMillis>,
+    /// How often it may be used.
+    pub uses_max: Option<u64>,
+}
+
+/// What came of using an invite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Redeemed {
+    /// One use is taken; here it is with that use counted.
+    Yes(Invite),
+    /// There is none of this code.
+    Unknown,
+    /// It has expired.
+    Expired,
+    /// All its uses are taken.
+    UsedUp,
+}
+
+impl Store {
+    /// Makes an invite.
+    ///
+    /// # Errors
+    /// What every control transaction can meet.
+    pub async fn create_invite(&self, new: NewInvite) -> Result<Invite, ControlError> {
+        self.control(move |connection| {
+            connection.execute(
+                "INSERT INTO invites VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6)",
+                params![
+                    new.code,
+                    to_sql(new.room.as_u64()),
+                    to_sql(new.by.as_u64()),
+                    to_sql(new.at.as_u64()),
+                    new.expires_at.map(|at| to_sql(at.as_u64())),
+                    new.uses_max.map(to_sql)
+                ],
+            )?;
+            find(connection, &new.code)?.ok_or(ControlError::NotFound("invite"))
+        })
+        .await
+    }
+
+    /// Takes an invite back. Says whether there was one.
+    ///
+    /// # Errors
+    /// What every control transaction can meet.
+    pub async fn revoke_invite(&self, code: String) -> Result<bool, ControlError> {
+        self.control(move |connection| {
+            Ok(connection.execute("DELETE FROM invites WHERE code = ?1", [code])? > 0)
+        })
+        .await
+    }
+
+    /// Takes one use of an invite, unless it has none left.
+    ///
+    /// # Errors
+    /// What every control transaction can meet.
+    pub async fn redeem_invite(
+        &self,
+        code: String,
+        now: UnixMillis,
+    ) -> Result<Redeemed, ControlError> {
+        self.control(move |connection| {
+            let Some(mut invite) = find(connection, &code)? else { return Ok(Redeemed::Unknown) };
+            if invite.expires_at.is_some_and(|at| at <= now) {
+                return Ok(Redeemed::Expired);
+            }
+            if invite.uses_max.is_some_and(|max| invite.uses >= max) {
+                return Ok(Redeemed::UsedUp);
+            }
+            connection.execute("UPDATE invites SET uses = uses + 1 WHERE code = ?1", [code])?;
+            invite.uses += 1;
+            Ok(Redeemed::Yes(invite))
+        })
+        .await
+    }
+
+    /// An invite by its code, whether or not it still works.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails.
+    pub async fn invite(&self, code: String) -> Result<Option<Invite>, ReadError> {
+        self.read(move |connection| Ok(find(connection, &code)?)).await
+    }
+
+    /// The invites of a room, the latest first.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails.
+    pub async fn invites(&self, room: RoomId) -> Result<Vec<Invite>, ReadError> {
+        self.read(move |connection| {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM invites WHERE room = ?1 ORDER BY created_at DESC, code"
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let rows = statement.query_map([to_sql(room.as_u64())], read_invite)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+}
+
+fn find(connection: &Connection, code: &str) -> rusqlite::Result<Option<Invite>> {
+    let sql = format!("SELECT {COLUMNS} FROM invites WHERE code = ?1");
+    connection.prepare_cached(&sql)?.query_row([code], read_invite).optional()
+}
+
+fn read_invite(row: &Row<'_>) -> rusqlite::Result<Invite> {
+    Ok(Invite {
+        code: row.get(0)?,
+        room: RoomId::from_u64(from_sql(row.get(1)?)),
+        by: UserId::from_u64(from_sql(row.get(2)?)),
+        created_at: UnixMillis::from_u64(from_sql(row.get(3)?)),
+        expires_at: row.get::<_, Option<i64>>(4)?.map(|at| UnixMillis::from_u64(from_sql(at))),
+        uses: from_sql(row.get(5)?),
+        uses_max: row.get::<_, Option<i64>>(6)?.map(from_sql),
+    })
+}

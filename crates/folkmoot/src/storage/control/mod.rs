@@ -1,0 +1,13 @@
+//! Control transactions: accounts, devices, rooms, invites. Rare, and durable before the answer.
+//!
+//! Each is one SQLite transaction on the writer's thread. What it must see of the log's tail it
+//! waits for first.
+
+mod accounts;
+mod invites;
+mod rooms;
+
+pub(crate) use accounts::account;
+pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
+pub use invites::{Invite, NewInvite, Redeemed};
+pub use rooms::{DirectRoom, NewDirectRoom, NewRoom, RoomKind};

@@ -1,0 +1,125 @@
+//! The data directory: its format version, and the lock that keeps a second process out.
+//!
+//! `VERSION` names the format of everything below it and is written last when a directory is made, so a
+//! directory without one holds nothing yet. The lock belongs to the open file and ends with the process,
+//! however it ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::OpenError;
+
+/// The on-disk format that this program reads and writes.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// An opened and locked data directory. The lock is held until this is dropped.
+#[derive(Debug)]
+pub(crate) struct DataDirectory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DataDirectory {
+    /// Opens a directory, making it if it is missing or empty.
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+        std::fs::create_dir_all(path).map_err(io_error)?;
+        // Before the lock file is made: a refused directory stays as it was.
+        let is_empty = is_empty(path).map_err(io_error)?;
+        let version = read_version(path)?;
+        if version.is_none() && !is_empty {
+            return Err(OpenError::NotADataDirectory { path: path.to_owned() });
+        }
+        let lock = lock(path)?;
+        if version.is_none() {
+            std::fs::create_dir_all(path.join("log")).map_err(io_error)?;
+            write_version(path).map_err(io_error)?;
+        }
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    /// Where the log's segments are.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    /// Where the database is.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path.join("folkmoot.sqlite")
+    }
+}
+
+/// Whether nothing but an unfinished making of a data directory is in it.
+fn is_empty(path: &Path) -> io::Result<bool> {
+    for entry in std::fs::read_dir(path)? {
+        let name = entry?.file_name();
+        if !["lock", "log", "VERSION.tmp"].iter().any(|ours| name == *ours) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn read_version(path: &Path) -> Result<Option<u32>, OpenError> {
+    let file = path.join("VERSION");
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(OpenError::Io { path: file, source }),
+    };
+    match text.trim().parse() {
+        Ok(FORMAT_VERSION) => Ok(Some(FORMAT_VERSION)),
+        _ => Err(OpenError::OtherVersion {
+            path: path.to_owned(),
+            found: text.trim().chars().take(20).collect(),
+            expected: FORMAT_VERSION,
+        }),
+    }
+}
+
+fn write_version(path: &Path) -> io::Result<()> {
+    let unfinished = path.join("VERSION.tmp");
+    let mut file = File::create(&unfinished)?;
+    writeln!(file, "{FORMAT_VERSION}")?;
+    file.sync_all()?;
+    std::fs::rename(&unfinished, path.join("VERSION"))?;
+    File::open(path)?.sync_all()
+}
+
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let lock_path = path.join("lock");
+    let io_error = |source| OpenError::Io { path: lock_path.clone(), source };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&lock_path)
+        .map_err(io_error)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(OpenError::Locked { path: path.to_owned(), holder: holder(&mut file) });
+        }
+        Err(TryLockError::Error(source)) => return Err(io_error(source)),
+    }
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    if let Err(error) = written {
+        // The number is a courtesy to whoever finds the directory locked; a full disk must not stop us.
+        tracing::warn!(%error, "cannot note the process number in the lock file");
+    }
+    Ok(file)
+}
+
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.read_to_string(&mut text);
+    match (read, text.trim().parse::<u32>()) {
+        (Ok(_), Ok(pid)) => format!("process {pid}"),
+        _ => "another process".to_owned(),
+    }
+}

@@ -1,0 +1,227 @@
+//! Pages of a room's messages, for those who scroll.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::storage::error::ReadError;
+use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
+use crate::storage::progress::Stream;
+use crate::storage::record::{Message, MessageDetails};
+use crate::storage::sqlite::apply::{from_sql, to_sql};
+use crate::storage::store::Store;
+
+const COLUMNS: &str = "seq, user, name, key, content_hash, body, details, offset, at, edited_at, \
+     deleted_at, deleted_by";
+
+/// Where a page lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageAnchor {
+    /// The last messages.
+    Latest,
+    /// The messages right before this one.
+    Before(Seq),
+    /// The messages right after this one.
+    After(Seq),
+    /// This one in the middle.
+    Around(Seq),
+}
+
+/// A message as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// What was sent, with its latest text; no text if it was deleted.
+    pub message: Message,
+    /// Its event.
+    pub offset: Offset,
+    /// When it was sent.
+    pub at: UnixMillis,
+    /// When its text was last changed.
+    pub edited_at: Option<UnixMillis>,
+    /// When and by whom it was deleted.
+    pub deleted: Option<(UnixMillis, UserId)>,
+    /// What people reacted with, in the order of the first of each.
+    pub reactions: Vec<Reaction>,
+}
+
+/// All reactions to a message with one emoji.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reaction {
+    /// The emoji.
+    pub emoji: String,
+    /// How many people.
+    pub count: u64,
+    /// Whether the viewer is one of them.
+    pub is_mine: bool,
+}
+
+/// A page of messages, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryPage {
+    /// The messages.
+    pub messages: Vec<StoredMessage>,
+    /// The room's first message; 0 if it has none.
+    pub first_seq: Seq,
+    /// The room's last message; 0 if it has none.
+    pub last_seq: Seq,
+}
+
+impl Store {
+    /// A page of at most `limit` messages of a room, as `viewer` sees them.
+    ///
+    /// # Errors
+    /// [`ReadError`]; an unknown room has an empty history.
+    pub async fn history(
+        &self,
+        room: RoomId,
+        anchor: PageAnchor,
+        limit: u32,
+        viewer: UserId,
+    ) -> Result<HistoryPage, ReadError> {
+        self.barrier_for(&[Stream::Room(room)]).await?;
+        self.read(move |connection| page(connection, room, anchor, limit, viewer)).await
+    }
+
+    /// One message; `None` if there is none of this number.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub async fn message(
+        &self,
+        room: RoomId,
+        seq: Seq,
+        viewer: UserId,
+    ) -> Result<Option<StoredMessage>, ReadError> {
+        let page = self.history(room, PageAnchor::Around(seq), 1, viewer).await?;
+        Ok(page.messages.into_iter().find(|stored| stored.message.seq == seq))
+    }
+}
+
+fn page(
+    connection: &Connection,
+    room: RoomId,
+    anchor: PageAnchor,
+    limit: u32,
+    viewer: UserId,
+) -> Result<HistoryPage, ReadError> {
+    let ends = connection
+        .prepare_cached(
+            "SELECT coalesce((SELECT min(seq) FROM messages WHERE room = ?1), 0), \
+                    coalesce((SELECT max(seq) FROM messages WHERE room = ?1), 0)",
+        )?
+        .query_row([to_sql(room.as_u64())], |row| {
+            Ok((Seq::from_u64(from_sql(row.get(0)?)), Seq::from_u64(from_sql(row.get(1)?))))
+        })
+        .optional()?;
+    let (first_seq, last_seq) = ends.unwrap_or_default();
+    let mut messages = match anchor {
+        PageAnchor::Latest => {
+            before(connection, room, Seq::from_u64(last_seq.as_u64() + 1), limit)?
+        }
+        PageAnchor::Before(seq) => before(connection, room, seq, limit)?,
+        PageAnchor::After(seq) => after(connection, room, seq, limit)?,
+        PageAnchor::Around(seq) => {
+            // The half after it includes the message itself.
+            let earlier = before(connection, room, seq, limit / 2)?;
+            let rest = limit - u32::try_from(earlier.len()).unwrap_or(limit);
+            let mut messages = earlier;
+            messages.extend(after(
+                connection,
+                room,
+                Seq::from_u64(seq.as_u64().saturating_sub(1)),
+                rest,
+            )?);
+            messages
+        }
+    };
+    for stored in &mut messages {
+        stored.reactions = reactions(connection, room, stored.message.seq, viewer)?;
+    }
+    Ok(HistoryPage { messages, first_seq, last_seq })
+}
+
+fn before(
+    connection: &Connection,
+    room: RoomId,
+    seq: Seq,
+    limit: u32,
+) -> Result<Vec<StoredMessage>, ReadError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM messages WHERE room = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
+    );
+    let mut messages = select(connection, &sql, room, seq, limit)?;
+    messages.reverse();
+    Ok(messages)
+}
+
+fn after(
+    connection: &Connection,
+    room: RoomId,
+    seq: Seq,
+    limit: u32,
+) -> Result<Vec<StoredMessage>, ReadError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM messages WHERE room = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"
+    );
+    select(connection, &sql, room, seq, limit)
+}
+
+fn select(
+    connection: &Connection,
+    sql: &str,
+    room: RoomId,
+    seq: Seq,
+    limit: u32,
+) -> Result<Vec<StoredMessage>, ReadError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    // A client's number may be anything; SQLite's largest is beyond every real one.
+    let seq = seq.as_u64().min(i64::MAX.cast_unsigned());
+    let mut rows = statement.query(params![to_sql(room.as_u64()), to_sql(seq), limit])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        messages.push(read_message(row)?);
+    }
+    Ok(messages)
+}
+
+fn read_message(row: &Row<'_>) -> Result<StoredMessage, ReadError> {
+    let details = row.get_ref(6)?.as_blob_or_null().map_err(rusqlite::Error::from)?;
+    let details = MessageDetails::decode(details)?;
+    let time = |index| -> rusqlite::Result<Option<UnixMillis>> {
+        Ok(row.get::<_, Option<i64>>(index)?.map(|at| UnixMillis::from_u64(from_sql(at))))
+    };
+    let deleted_by = row.get::<_, Option<i64>>(11)?.map(|by| UserId::from_u64(from_sql(by)));
+    Ok(StoredMessage {
+        message: Message {
+            seq: Seq::from_u64(from_sql(row.get(0)?)),
+            user: UserId::from_u64(from_sql(row.get(1)?)),
+            name: row.get(2)?,
+            key: row.get(3)?,
+            content_hash: from_sql(row.get(4)?),
+            body: row.get(5)?,
+            reply_to: details.reply_to,
+            mentions: details.mentions,
+            mention_all: details.mention_all,
+        },
+        offset: Offset::from_u64(from_sql(row.get(7)?)),
+        at: UnixMillis::from_u64(from_sql(row.get(8)?)),
+        edited_at: time(9)?,
+        deleted: time(10)?.zip(deleted_by),
+        reactions: Vec::new(),
+    })
+}
+
+fn reactions(
+    connection: &Connection,
+    room: RoomId,
+    seq: Seq,
+    viewer: UserId,
+) -> Result<Vec<Reaction>, ReadError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT emoji, count(*), max(user = ?3) FROM reactions \
+         WHERE room = ?1 AND seq = ?2 GROUP BY emoji ORDER BY min(at), emoji",
+    )?;
+    let place = [to_sql(room.as_u64()), to_sql(seq.as_u64()), to_sql(viewer.as_u64())];
+    let rows = statement.query_map(place, |row| {
+        Ok(Reaction { emoji: row.get(0)?, count: from_sql(row.get(1)?), is_mine: row.get(2)? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,77 @@
+//! The members of a room.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::storage::error::ReadError;
+use crate::storage::ids::{RoomId, UnixMillis, UserId};
+use crate::storage::progress::Stream;
+use crate::storage::record::Role;
+use crate::storage::sqlite::apply::{from_sql, to_sql};
+use crate::storage::store::Store;
+
+/// A member of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Who.
+    pub user: UserId,
+    /// Their unique name.
+    pub name: String,
+    /// Their name to show.
+    pub display_name: String,
+    /// What they may do.
+    pub role: Role,
+    /// Muted until then; absent: not muted.
+    pub muted_until: Option<UnixMillis>,
+    /// Since when.
+    pub joined_at: UnixMillis,
+}
+
+impl Store {
+    /// A page of a room's members in the order of their ids, after one of them.
+    ///
+    /// Ids are compared as SQLite keeps them, as signed numbers.
+    ///
+    /// # Errors
+    /// [`ReadError`]; an unknown room has no members.
+    pub async fn members(
+        &self,
+        room: RoomId,
+        after: Option<UserId>,
+        limit: u32,
+    ) -> Result<Vec<Member>, ReadError> {
+        self.barrier_for(&[Stream::Room(room)]).await?;
+        self.read(move |connection| page(connection, room, after, limit)).await
+    }
+}
+
+/// Reads members inside a snapshot.
+pub(super) fn page(
+    connection: &Connection,
+    room: RoomId,
+    after: Option<UserId>,
+    limit: u32,
+) -> Result<Vec<Member>, ReadError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT m.user, u.name, u.display_name, m.role, m.muted_until, m.joined_at \
+         FROM members m JOIN users u ON u.id = m.user \
+         WHERE m.room = ?1 AND (?2 IS NULL OR m.user > ?2) ORDER BY m.user LIMIT ?3",
+    )?;
+    let after = after.map(|user| to_sql(user.as_u64()));
+    let mut rows = statement.query(params![to_sql(room.as_u64()), after, limit])?;
+    let mut members = Vec::new();
+    while let Some(row) = rows.next()? {
+        members.push(read_member(row)?);
+    }
+    Ok(members)
+}
+
+fn read_member(row: &Row<'_>) -> Result<Member, ReadError> {
+    Ok(Member {
+        user: UserId::from_u64(from_sql(row.get(0)?)),
+        name: row.get(1)?,
+        display_name: row.get(2)?,
+        role: Role::from_number(row.get(3)?)?,
+        muted_until: row.get::<_, Option<i64>>(4)?.map(|at| UnixMillis::from_u64(from_sql(at))),
+        joined_at: UnixMillis::from_u64(from_sql(row.get(5)?)),
+    })
+}

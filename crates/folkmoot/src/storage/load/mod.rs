@@ -1,0 +1,14 @@
+//! Reading back: what an actor needs to come alive, and pages for those who scroll.
+//!
+//! Every read here waits for the log's tail of the streams it looks at, and reads one snapshot of SQLite.
+
+mod events;
+mod history;
+mod members;
+mod room;
+mod user;
+
+pub use history::{HistoryPage, PageAnchor, Reaction, StoredMessage};
+pub use members::Member;
+pub use room::{RecentKey, RoomSnapshot, RoomSummary};
+pub use user::{UserRoom, UserSnapshot};

@@ -1,0 +1,206 @@
+//! What a room's actor needs to come alive.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{Member, events, members};
+use crate::storage::control::RoomKind;
+use crate::storage::error::ReadError;
+use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
+use crate::storage::progress::Stream;
+use crate::storage::record::RoomRecord;
+use crate::storage::sqlite::apply::{from_sql, to_sql};
+use crate::storage::store::Store;
+
+/// Keys are kept for this long and for this many messages, whichever reaches further back.
+const KEYS_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
+const KEYS_KEPT: u64 = 10_000;
+/// The latest `@everyone` mentions that are loaded; a badge says no more than this.
+const EVERYONE_MENTIONS_MAX: u32 = 1_000;
+
+/// The columns of [`RoomSummary`], in its order.
+pub(super) const SUMMARY_COLUMNS: &str = "r.id, r.kind, r.name, r.topic, r.created_at, \
+     r.created_by, r.last_offset, r.last_seq, r.member_count";
+
+/// A room without its people and messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomSummary {
+    /// Its id.
+    pub id: RoomId,
+    /// What it is.
+    pub kind: RoomKind,
+    /// Its name; empty for a direct room.
+    pub name: String,
+    /// Its topic.
+    pub topic: String,
+    /// When it was made.
+    pub created_at: UnixMillis,
+    /// By whom.
+    pub created_by: UserId,
+    /// The last event of its stream.
+    pub last_offset: Offset,
+    /// Its last message.
+    pub last_seq: Seq,
+    /// How many members it has.
+    pub member_count: u64,
+}
+
+/// An idempotency key that must still be recognised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecentKey {
+    /// Who used it.
+    pub user: UserId,
+    /// The key.
+    pub key: String,
+    /// For which message.
+    pub seq: Seq,
+    /// That message's event.
+    pub offset: Offset,
+    /// When.
+    pub at: UnixMillis,
+    /// The hash of what was sent under it.
+    pub content_hash: u64,
+}
+
+/// Everything that a room's actor keeps in memory.
+#[derive(Clone, Debug)]
+pub struct RoomSnapshot {
+    /// The room.
+    pub summary: RoomSummary,
+    /// Its members, by id.
+    pub members: Vec<Member>,
+    /// Who may not come back.
+    pub bans: Vec<UserId>,
+    /// Keys of the last 24 hours and of the last 10,000 messages, oldest first.
+    pub keys: Vec<RecentKey>,
+    /// Messages that mention everyone, latest first, at most 1,000.
+    pub everyone_mentions: Vec<Seq>,
+    /// The last events, oldest first.
+    pub tail: Vec<RoomRecord>,
+    /// The epoch to append under.
+    pub epoch: WriteEpoch,
+}
+
+impl Store {
+    /// Loads a room for its actor, with the last `tail_len` events; `None` if there is no such room.
+    ///
+    /// Covers appends still in flight when it is called, so an actor that starts again after a crash cannot
+    /// hand out an offset twice.
+    ///
+    /// # Errors
+    /// [`ReadError`]; a retry is safe.
+    pub async fn load_room(
+        &self,
+        room: RoomId,
+        tail_len: u32,
+        now: UnixMillis,
+    ) -> Result<Option<RoomSnapshot>, ReadError> {
+        // Before the barrier: if an append fails after this, the epoch is stale and says so.
+        let epoch = self.write_epoch();
+        self.barrier_for(&[Stream::Room(room)]).await?;
+        self.read(move |connection| load(connection, room, tail_len, now, epoch)).await
+    }
+
+    /// Reads a room without its people and messages.
+    ///
+    /// # Errors
+    /// [`ReadError`]; a retry is safe.
+    pub async fn room(&self, room: RoomId) -> Result<Option<RoomSummary>, ReadError> {
+        self.barrier_for(&[Stream::Room(room)]).await?;
+        self.read(move |connection| summary(connection, room)).await
+    }
+}
+
+fn load(
+    connection: &Connection,
+    room: RoomId,
+    tail_len: u32,
+    now: UnixMillis,
+    epoch: WriteEpoch,
+) -> Result<Option<RoomSnapshot>, ReadError> {
+    let Some(summary) = summary(connection, room)? else { return Ok(None) };
+    let since = Offset::from_u64(summary.last_offset.as_u64().saturating_sub(u64::from(tail_len)));
+    Ok(Some(RoomSnapshot {
+        members: members::page(connection, room, None, u32::MAX)?,
+        bans: bans(connection, room)?,
+        keys: recent_keys(connection, &summary, now)?,
+        everyone_mentions: everyone_mentions(connection, room)?,
+        tail: events::room_events(connection, room, since, tail_len)?,
+        summary,
+        epoch,
+    }))
+}
+
+fn summary(connection: &Connection, room: RoomId) -> Result<Option<RoomSummary>, ReadError> {
+    let sql = format!("SELECT {SUMMARY_COLUMNS} FROM rooms r WHERE r.id = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found =
+        statement.query_row([to_sql(room.as_u64())], |row| Ok(read_summary(row))).optional()?;
+    found.transpose()
+}
+
+/// Reads a summary from a row that begins with [`SUMMARY_COLUMNS`].
+pub(super) fn read_summary(row: &Row<'_>) -> Result<RoomSummary, ReadError> {
+    Ok(RoomSummary {
+        id: RoomId::from_u64(from_sql(row.get(0)?)),
+        kind: RoomKind::from_number(row.get(1)?)?,
+        name: row.get(2)?,
+        topic: row.get(3)?,
+        created_at: UnixMillis::from_u64(from_sql(row.get(4)?)),
+        created_by: UserId::from_u64(from_sql(row.get(5)?)),
+        last_offset: Offset::from_u64(from_sql(row.get(6)?)),
+        last_seq: Seq::from_u64(from_sql(row.get(7)?)),
+        member_count: from_sql(row.get(8)?),
+    })
+}
+
+fn bans(connection: &Connection, room: RoomId) -> Result<Vec<UserId>, ReadError> {
+    let mut statement = connection.prepare_cached("SELECT user FROM bans WHERE room = ?1")?;
+    let rows = statement
+        .query_map([to_sql(room.as_u64())], |row| Ok(UserId::from_u64(from_sql(row.get(0)?))))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn everyone_mentions(connection: &Connection, room: RoomId) -> Result<Vec<Seq>, ReadError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT seq FROM everyone_mentions WHERE room = ?1 ORDER BY seq DESC LIMIT ?2",
+    )?;
+    let rows = statement
+        .query_map(params![to_sql(room.as_u64()), EVERYONE_MENTIONS_MAX], |row| {
+            Ok(Seq::from_u64(from_sql(row.get(0)?)))
+        })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Walks back from the last message until both bounds are passed.
+fn recent_keys(
+    connection: &Connection,
+    room: &RoomSummary,
+    now: UnixMillis,
+) -> Result<Vec<RecentKey>, ReadError> {
+    let first_seq_kept = room.last_seq.as_u64().saturating_sub(KEYS_KEPT);
+    let first_time_kept = now.as_u64().saturating_sub(KEYS_KEPT_MS);
+    let mut statement = connection.prepare_cached(
+        "SELECT user, key, seq, offset, at, content_hash FROM messages \
+         WHERE room = ?1 ORDER BY seq DESC",
+    )?;
+    let mut rows = statement.query([to_sql(room.id.as_u64())])?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key = RecentKey {
+            user: UserId::from_u64(from_sql(row.get(0)?)),
+            key: row.get(1)?,
+            seq: Seq::from_u64(from_sql(row.get(2)?)),
+            offset: Offset::from_u64(from_sql(row.get(3)?)),
+            at: UnixMillis::from_u64(from_sql(row.get(4)?)),
+            content_hash: from_sql(row.get(5)?),
+        };
+        if key.seq.as_u64() <= first_seq_kept && key.at.as_u64() < first_time_kept {
+            break;
+        }
+        if !key.key.is_empty() {
+            keys.push(key);
+        }
+    }
+    keys.reverse();
+    Ok(keys)
+}

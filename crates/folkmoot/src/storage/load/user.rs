@@ -1,0 +1,149 @@
+//! What a user's actor needs to come alive.
+
+use rusqlite::{Connection, params};
+
+use super::{RoomSummary, events, room};
+use crate::storage::control::{Account, account};
+use crate::storage::error::ReadError;
+use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
+use crate::storage::progress::Stream;
+use crate::storage::record::{Notify, Role, UserRecord};
+use crate::storage::sqlite::apply::{from_sql, to_sql};
+use crate::storage::store::Store;
+
+/// A room from the side of one of its members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserRoom {
+    /// The room.
+    pub summary: RoomSummary,
+    /// What the user may do there.
+    pub role: Role,
+    /// Muted until then; absent: not muted.
+    pub muted_until: Option<UnixMillis>,
+    /// Read up to and including this message.
+    pub read_seq: Seq,
+    /// What the user wants to hear of it.
+    pub notify: Notify,
+    /// Unread messages that mention the user by name, oldest first, at most 1,000.
+    pub mentions: Vec<Seq>,
+    /// Unread messages that mention everyone, at most 1,000.
+    pub everyone_mentions: Vec<Seq>,
+    /// The other one of a direct room.
+    pub peer: Option<UserId>,
+}
+
+/// Everything that a user's actor keeps in memory.
+#[derive(Clone, Debug)]
+pub struct UserSnapshot {
+    /// The account.
+    pub account: Account,
+    /// The last event of the user's stream.
+    pub last_offset: Offset,
+    /// The last events, oldest first.
+    pub tail: Vec<UserRecord>,
+    /// The rooms the user is in, by id.
+    pub rooms: Vec<UserRoom>,
+    /// The epoch to append under.
+    pub epoch: WriteEpoch,
+}
+
+impl Store {
+    /// Loads a user for its actor, with the last `tail_len` events; `None` if there is no such user.
+    ///
+    /// The rooms' sequence numbers are as of now: it waits for the tails of those rooms too.
+    ///
+    /// # Errors
+    /// [`ReadError`]; a retry is safe.
+    pub async fn load_user(
+        &self,
+        user: UserId,
+        tail_len: u32,
+    ) -> Result<Option<UserSnapshot>, ReadError> {
+        // Before the barrier: if an append fails after this, the epoch is stale and says so.
+        let epoch = self.write_epoch();
+        self.barrier_for(&[Stream::User(user)]).await?;
+        let mut streams = self
+            .read(move |connection| {
+                let mut statement =
+                    connection.prepare_cached("SELECT room FROM members WHERE user = ?1")?;
+                let rows = statement.query_map([to_sql(user.as_u64())], |row| {
+                    Ok(Stream::Room(RoomId::from_u64(from_sql(row.get(0)?))))
+                })?;
+                Ok(rows.collect::<Result<Vec<_>, _>>()?)
+            })
+            .await?;
+        // Also keeps the list from being empty, which would mean everything.
+        streams.push(Stream::User(user));
+        self.barrier_for(&streams).await?;
+        self.read(move |connection| load(connection, user, tail_len, epoch)).await
+    }
+}
+
+fn load(
+    connection: &Connection,
+    user: UserId,
+    tail_len: u32,
+    epoch: WriteEpoch,
+) -> Result<Option<UserSnapshot>, ReadError> {
+    let Some(account) = account(connection, user)? else {
+        return Ok(None);
+    };
+    let last_offset = connection
+        .prepare_cached("SELECT last_offset FROM users WHERE id = ?1")?
+        .query_row([to_sql(user.as_u64())], |row| Ok(Offset::from_u64(from_sql(row.get(0)?))))?;
+    let since = Offset::from_u64(last_offset.as_u64().saturating_sub(u64::from(tail_len)));
+    let tail = events::user_events(connection, user, since, tail_len)?;
+    let rooms = rooms(connection, user)?;
+    Ok(Some(UserSnapshot { account, last_offset, tail, rooms, epoch }))
+}
+
+fn rooms(connection: &Connection, user: UserId) -> Result<Vec<UserRoom>, ReadError> {
+    let sql = format!(
+        "SELECT {}, m.role, m.muted_until, coalesce(s.read_seq, 0), coalesce(s.notify, 1), \
+                (SELECT iif(d.low = ?1, d.high, d.low) FROM directs d WHERE d.room = r.id) \
+         FROM members m JOIN rooms r ON r.id = m.room \
+         LEFT JOIN read_states s ON s.user = m.user AND s.room = m.room \
+         WHERE m.user = ?1 ORDER BY r.id",
+        room::SUMMARY_COLUMNS
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([to_sql(user.as_u64())])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let summary = room::read_summary(row)?;
+        let read_seq = Seq::from_u64(from_sql(row.get(11)?));
+        let place = [to_sql(user.as_u64()), to_sql(summary.id.as_u64()), to_sql(read_seq.as_u64())];
+        let mentions = seqs(
+            connection,
+            "SELECT seq FROM mentions WHERE user = ?1 AND room = ?2 AND seq > ?3 ORDER BY seq",
+            place,
+        )?;
+        let everyone_mentions = seqs(
+            connection,
+            "SELECT seq FROM everyone_mentions WHERE ?1 IS NOT NULL AND room = ?2 AND seq > ?3 \
+             ORDER BY seq DESC LIMIT 1000",
+            place,
+        )?;
+        found.push(UserRoom {
+            summary,
+            role: Role::from_number(row.get(9)?)?,
+            muted_until: row
+                .get::<_, Option<i64>>(10)?
+                .map(|at| UnixMillis::from_u64(from_sql(at))),
+            read_seq,
+            notify: Notify::from_number(row.get(12)?)?,
+            mentions,
+            everyone_mentions,
+            peer: row.get::<_, Option<i64>>(13)?.map(|peer| UserId::from_u64(from_sql(peer))),
+        });
+    }
+    Ok(found)
+}
+
+fn seqs(connection: &Connection, sql: &str, place: [i64; 3]) -> Result<Vec<Seq>, ReadError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![place[0], place[1], place[2]], |row| {
+        Ok(Seq::from_u64(from_sql(row.get(0)?)))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,274 @@
+//! What waits to be written, and who may add to it.
+//!
+//! An append enters the queue when it is called, not when its future is first polled, so one caller's
+//! appends keep their order without awaiting each other. A failed write refuses everything queued behind it and
+//! ends the write epoch: a record already on its way would otherwise leave a gap in its stream.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::{Notify, oneshot};
+
+use super::segment::PAYLOAD_LEN_MAX;
+use crate::storage::error::AppendError;
+use crate::storage::ids::{Lsn, WriteEpoch};
+use crate::storage::progress::{Progress, Stream, Ticket};
+
+/// How much may wait. Above the first number [`Queue::ready`] waits, above twice it appends are refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueLimits {
+    /// Bytes not written yet. 16 MiB is a few hundred milliseconds of this disk's work.
+    pub(crate) queued_bytes_max: usize,
+    /// Bytes written but not moved into SQLite yet; they are replayed on start.
+    pub(crate) backlog_bytes_max: u64,
+}
+
+/// What an acknowledged append was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The record's number in the log; it is on disk.
+    pub lsn: Lsn,
+}
+
+/// A record that waits to be written.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) payload: Vec<u8>,
+    pub(crate) done: oneshot::Sender<Result<Appended, AppendError>>,
+}
+
+/// What the log's thread takes at once.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) bytes: usize,
+    /// The last entry's ticket.
+    pub(crate) ticket: Ticket,
+}
+
+#[derive(Debug)]
+struct State {
+    entries: Vec<Entry>,
+    bytes: usize,
+    last_ticket: Ticket,
+    epoch: WriteEpoch,
+    /// Why appends are refused at present.
+    refusal: Option<AppendError>,
+    closing: bool,
+}
+
+/// The queue in front of the log's thread.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    /// Wakes the log's thread.
+    work: Condvar,
+    /// Wakes those who wait in [`Queue::ready`].
+    room: Notify,
+    progress: Arc<Progress>,
+    limits: QueueLimits,
+}
+
+impl Queue {
+    pub(crate) fn new(progress: Arc<Progress>, limits: QueueLimits) -> Self {
+        let state = State {
+            entries: Vec::new(),
+            bytes: 0,
+            last_ticket: Ticket(0),
+            epoch: WriteEpoch(1),
+            refusal: None,
+            closing: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            room: Notify::new(),
+            progress,
+            limits,
+        }
+    }
+
+    /// Adds a record; `epoch` is checked unless its order does not matter.
+    pub(crate) fn append(
+        &self,
+        epoch: Option<WriteEpoch>,
+        payload: Vec<u8>,
+        streams: [Option<Stream>; 2],
+    ) -> Append {
+        if payload.len() > PAYLOAD_LEN_MAX {
+            let limit = PAYLOAD_LEN_MAX;
+            return Append::refused(AppendError::TooLarge { bytes: payload.len(), limit });
+        }
+        let backlog = self.progress.lag().bytes;
+        let (tx, rx) = oneshot::channel();
+        let mut state = self.state.lock();
+        if let Some(error) = self.refusal(&state, epoch, backlog) {
+            return Append::refused(error);
+        }
+        state.last_ticket = self.progress.enter(streams);
+        state.bytes += payload.len();
+        state.entries.push(Entry { payload, done: tx });
+        let was_empty = state.entries.len() == 1;
+        drop(state);
+        if was_empty {
+            self.work.notify_one();
+        }
+        Append(Outcome::Waiting(rx))
+    }
+
+    fn refusal(
+        &self,
+        state: &State,
+        epoch: Option<WriteEpoch>,
+        backlog: u64,
+    ) -> Option<AppendError> {
+        if state.closing {
+            return Some(AppendError::ShuttingDown);
+        }
+        if let Some(refusal) = &state.refusal {
+            return Some(refusal.clone());
+        }
+        if let Some(given) = epoch.filter(|given| *given != state.epoch) {
+            return Some(AppendError::StaleEpoch { given, current: state.epoch });
+        }
+        let limit = self.limits.queued_bytes_max * 2;
+        if state.bytes > limit {
+            return Some(AppendError::Overloaded { bytes: state.bytes, limit });
+        }
+        if backlog > self.limits.backlog_bytes_max * 2 {
+            return Some(match self.progress.stalled() {
+                Some(reason) => AppendError::Failed(reason),
+                None => AppendError::Overloaded {
+                    bytes: usize::try_from(backlog).unwrap_or(usize::MAX),
+                    limit: usize::try_from(self.limits.backlog_bytes_max * 2).unwrap_or(usize::MAX),
+                },
+            });
+        }
+        None
+    }
+
+    /// Waits until the queue and the backlog are under their limits.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the wait and changes nothing.
+    pub(crate) async fn ready(&self) -> Result<(), AppendError> {
+        loop {
+            let changed = self.room.notified();
+            {
+                let lag = self.progress.lag();
+                let state = self.state.lock();
+                if let Some(error) = self.refusal(&state, None, lag.bytes) {
+                    if !matches!(error, AppendError::Overloaded { .. }) {
+                        return Err(error);
+                    }
+                } else if state.bytes <= self.limits.queued_bytes_max
+                    && lag.bytes <= self.limits.backlog_bytes_max
+                {
+                    return Ok(());
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Wakes those who wait for room; called whenever some may have come free.
+    pub(crate) fn notify_room(&self) {
+        self.room.notify_waiters();
+    }
+
+    /// The epoch that appends are accepted under.
+    pub(crate) fn epoch(&self) -> WriteEpoch {
+        self.state.lock().epoch
+    }
+
+    /// Blocks the log's thread until there is something to write; `None` once closed and empty.
+    pub(crate) fn take(&self, reuse: Vec<Entry>) -> Option<Batch> {
+        let mut state = self.state.lock();
+        while state.entries.is_empty() {
+            if state.closing {
+                return None;
+            }
+            self.work.wait(&mut state);
+        }
+        let entries = std::mem::replace(&mut state.entries, reuse);
+        let bytes = std::mem::take(&mut state.bytes);
+        let ticket = state.last_ticket;
+        drop(state);
+        self.room.notify_waiters();
+        Some(Batch { entries, bytes, ticket })
+    }
+
+    /// Refuses all that is queued and all that comes, until [`Queue::reopen`], and ends the epoch.
+    pub(crate) fn refuse(&self, why: &AppendError) -> Batch {
+        let mut state = self.state.lock();
+        state.refusal = Some(why.clone());
+        state.epoch = state.epoch.next();
+        let entries = std::mem::take(&mut state.entries);
+        let bytes = std::mem::take(&mut state.bytes);
+        let ticket = state.last_ticket;
+        drop(state);
+        self.room.notify_waiters();
+        Batch { entries, bytes, ticket }
+    }
+
+    /// Takes appends again.
+    pub(crate) fn reopen(&self) {
+        self.state.lock().refusal = None;
+        self.room.notify_waiters();
+    }
+
+    /// Refuses what comes from now on; what is queued is still written.
+    pub(crate) fn close(&self) {
+        self.state.lock().closing = true;
+        self.work.notify_all();
+        self.room.notify_waiters();
+    }
+
+    /// Blocks the log's thread for `pause`, or until the queue is closed; says whether it is.
+    pub(crate) fn wait_closing(&self, pause: std::time::Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.closing {
+            self.work.wait_for(&mut state, pause);
+        }
+        state.closing
+    }
+}
+
+/// The answer to an append: resolves when the record is on disk, or to why it is not.
+///
+/// The record is queued already; polling only waits.
+///
+/// # Cancel safety
+/// Dropping it does not take the record back; it is written all the same.
+#[derive(Debug)]
+#[must_use = "a record is not durable before this resolves"]
+pub struct Append(Outcome);
+
+#[derive(Debug)]
+enum Outcome {
+    Waiting(oneshot::Receiver<Result<Appended, AppendError>>),
+    Refused(Option<AppendError>),
+}
+
+impl Append {
+    fn refused(error: AppendError) -> Self {
+        Self(Outcome::Refused(Some(error)))
+    }
+}
+
+impl Future for Append {
+    type Output = Result<Appended, AppendError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Outcome::Waiting(rx) => {
+                Pin::new(rx).poll(cx).map(|answer| answer.unwrap_or(Err(AppendError::ShuttingDown)))
+            }
+            Outcome::Refused(error) => {
+                Poll::Ready(Err(error.take().expect("a future is not polled after it resolved")))
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The bytes of a log segment, and what a damaged one means. Pure: bytes in, verdict out.
+//!
+//! ```text
+//! segment  magic 8 | number u64 | first lsn u64 | zero u32 | crc32c u32      then records, then zeros
+//! record   length u32 | crc32c u32 | lsn u64 | durable u64 | payload          all little endian
+//! ```
+//! `durable` is the last lsn known to be synced when the record was written. It is what tells a torn tail
+//! from damage: after a power cut any part of the last, unacknowledged write may be missing, even with
+//! valid records behind the hole; but a valid record that says "the missing one was durable" proves that an
+//! acknowledged record is lost. The first is cut off, the second is an error.
+
+use crate::storage::ids::Lsn;
+
+/// Bytes before the first record of a segment.
+pub const SEGMENT_HEADER_LEN: usize = 32;
+/// Bytes before a record's payload.
+pub const RECORD_HEADER_LEN: usize = 24;
+/// The largest payload. A message's body is at most 32 KiB; the rest is room for what comes later, while a
+/// damaged length still cannot ask for gigabytes.
+pub const PAYLOAD_LEN_MAX: usize = 1 << 20;
+
+const MAGIC: [u8; 8] = *b"FMLOG\0\0\x01";
+
+/// What the first bytes of a segment say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// The segment's number, as in its file name.
+    pub number: u64,
+    /// The lsn of its first record; records of older segments from here on are superseded.
+    pub first_lsn: Lsn,
+}
+
+impl SegmentHeader {
+    /// The header's bytes.
+    #[must_use]
+    pub fn encode(self) -> [u8; SEGMENT_HEADER_LEN] {
+        let mut bytes = [0; SEGMENT_HEADER_LEN];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..16].copy_from_slice(&self.number.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.first_lsn.0.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..28]);
+        bytes[28..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header; `None` for bytes that are none.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..SEGMENT_HEADER_LEN)?;
+        let intact = bytes[..8] == MAGIC && crc32c::crc32c(&bytes[..28]) == u32_at(bytes, 28);
+        intact.then(|| Self { number: u64_at(bytes, 8), first_lsn: Lsn(u64_at(bytes, 16)) })
+    }
+}
+
+/// One intact record, borrowed from a segment's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Its number.
+    pub lsn: Lsn,
+    /// The last record known to be durable when this one was written.
+    pub durable: Lsn,
+    /// The encoded record.
+    pub payload: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// Bytes it takes in the segment.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a frame has a header and is never empty")]
+    pub fn len(&self) -> usize {
+        RECORD_HEADER_LEN + self.payload.len()
+    }
+}
+
+/// Appends a record's bytes to `out`.
+pub fn encode_frame(out: &mut Vec<u8>, lsn: Lsn, durable: Lsn, payload: &[u8]) {
+    debug_assert!(!payload.is_empty() && payload.len() <= PAYLOAD_LEN_MAX);
+    let length = u32::try_from(payload.len()).expect("the queue refuses payloads over the limit");
+    let start = out.len();
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&lsn.0.to_le_bytes());
+    out.extend_from_slice(&durable.0.to_le_bytes());
+    out.extend_from_slice(payload);
+    let crc = frame_crc(&out[start..]);
+    out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Reads the record at the start of `bytes`; `None` unless it is whole and intact.
+#[must_use]
+pub fn decode_frame(bytes: &[u8]) -> Option<Frame<'_>> {
+    let length = frame_len(bytes)?;
+    let bytes = bytes.get(..length)?;
+    (frame_crc(bytes) == u32_at(bytes, 4)).then(|| Frame {
+        lsn: Lsn(u64_at(bytes, 8)),
+        durable: Lsn(u64_at(bytes, 16)),
+        payload: &bytes[RECORD_HEADER_LEN..],
+    })
+}
+
+/// The length a record at the start of `bytes` claims, header included; `None` for an impossible claim.
+#[must_use]
+pub fn frame_len(bytes: &[u8]) -> Option<usize> {
+    if bytes.len() < RECORD_HEADER_LEN {
+        return None;
+    }
+    let length = u32_at(bytes, 0) as usize;
+    (1..=PAYLOAD_LEN_MAX).contains(&length).then_some(RECORD_HEADER_LEN + length)
+}
+
+/// How the records of a segment end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Nothing but zeros, or the file's end, follows.
+    Clean,
+    /// An unfinished write follows, none of it acknowledged.
+    Torn,
+    /// An acknowledged record is damaged.
+    Corrupt(String),
+}
+
+/// What a scan of a segment found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The segment's header.
+    pub header: SegmentHeader,
+    /// The last intact record, or the one before the segment's first.
+    pub last_lsn: Lsn,
+    /// Where the intact records end.
+    pub valid_len: usize,
+    /// What follows them.
+    pub end: End,
+}
+
+/// Walks the records of a whole segment, handing each to `visit`, up to the first that is not intact.
+///
+/// `until` is the first lsn of the following segment, which supersedes what this one holds from there on.
+/// Returns `None` if the header itself is not intact.
+pub fn scan(bytes: &[u8], until: Option<Lsn>, mut visit: impl FnMut(Frame<'_>)) -> Option<Scan> {
+    let header = SegmentHeader::decode(bytes)?;
+    let mut last_lsn = Lsn(header.first_lsn.0.saturating_sub(1));
+    let mut valid_len = SEGMENT_HEADER_LEN;
+    loop {
+        let expected = last_lsn.next();
+        if until.is_some_and(|until| expected >= until) {
+            return Some(Scan { header, last_lsn, valid_len, end: End::Clean });
+        }
+        match decode_frame(&bytes[valid_len..]) {
+            Some(frame) if frame.lsn == expected => {
+                visit(frame);
+                last_lsn = expected;
+                valid_len += frame.len();
+            }
+            _ => {
+                let end = judge_end(&bytes[valid_len..], expected, until);
+                return Some(Scan { header, last_lsn, valid_len, end });
+            }
+        }
+    }
+}
+
+/// Says what it means that no intact record with lsn `missing` starts here.
+fn judge_end(rest: &[u8], missing: Lsn, until: Option<Lsn>) -> End {
+    if let Some(until) = until {
+        return End::Corrupt(format!(
+            "record {missing} is damaged or missing, the next segment begins at record {until}"
+        ));
+    }
+    if rest.iter().all(|byte| *byte == 0) {
+        return End::Clean;
+    }
+    match witness_of_loss(rest, missing) {
+        None => End::Torn,
+        Some(witness) => End::Corrupt(format!(
+            "record {missing} is damaged, but record {witness} behind it says it was acknowledged"
+        )),
+    }
+}
+
+/// Looks for an intact record written after `missing` was durable.
+fn witness_of_loss(rest: &[u8], missing: Lsn) -> Option<Lsn> {
+    (1..rest.len().saturating_sub(RECORD_HEADER_LEN)).find_map(|position| {
+        let bytes = &rest[position..];
+        // Cheap tests first: a checksum at every byte of 64 MiB would take minutes.
+        let (lsn, durable) = (u64_at(bytes, 8), u64_at(bytes, 16));
+        let plausible =
+            durable >= missing.0 && durable < lsn && lsn - missing.0 < rest.len() as u64;
+        if !plausible {
+            return None;
+        }
+        decode_frame(bytes).map(|frame| frame.lsn)
+    })
+}
+
+fn frame_crc(frame: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&frame[..4]), &frame[8..])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes were sliced"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes were sliced"))
+}

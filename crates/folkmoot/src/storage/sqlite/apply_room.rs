@@ -1,0 +1,285 @@
+//! Applies the records of one room.
+
+use rusqlite::{OptionalExtension, Transaction, params};
+
+use super::apply::{prune_up_to, to_sql};
+use crate::storage::ids::{RoomId, Seq, UserId};
+use crate::storage::record::{LeaveReason, Message, MessageDetails, RoomEvent, RoomRecord};
+
+/// The columns of `rooms` that events change.
+struct RoomRow {
+    last_offset: u64,
+    last_seq: u64,
+    member_count: i64,
+}
+
+/// Applies a room's records, which come in the order of their offsets.
+pub(super) fn apply<'a>(
+    transaction: &Transaction<'_>,
+    room: RoomId,
+    records: impl Iterator<Item = &'a RoomRecord>,
+) -> rusqlite::Result<()> {
+    let Some(mut row) = load(transaction, room)? else {
+        // Appending to a room before its creation is committed is a bug of the caller.
+        tracing::error!(%room, "dropped records of a room that does not exist");
+        return Ok(());
+    };
+    let before = row.last_offset;
+    for record in records {
+        if record.offset.as_u64() <= row.last_offset {
+            tracing::error!(%room, offset = %record.offset, "dropped a record with a used offset");
+            continue;
+        }
+        if record.offset.as_u64() != row.last_offset + 1 {
+            tracing::error!(%room, offset = %record.offset, "a record leaves a gap of offsets");
+        }
+        row.last_offset = record.offset.as_u64();
+        apply_event(transaction, record, &mut row)?;
+        insert_event(transaction, record)?;
+    }
+    transaction
+        .prepare_cached(
+            "UPDATE rooms SET last_offset = ?2, last_seq = ?3, member_count = ?4 WHERE id = ?1",
+        )?
+        .execute(params![
+            to_sql(room.as_u64()),
+            to_sql(row.last_offset),
+            to_sql(row.last_seq),
+            row.member_count
+        ])?;
+    if let Some(up_to) = prune_up_to(before, row.last_offset) {
+        transaction
+            .prepare_cached("DELETE FROM room_events WHERE room = ?1 AND offset <= ?2")?
+            .execute([to_sql(room.as_u64()), to_sql(up_to)])?;
+    }
+    Ok(())
+}
+
+fn load(transaction: &Transaction<'_>, room: RoomId) -> rusqlite::Result<Option<RoomRow>> {
+    transaction
+        .prepare_cached("SELECT last_offset, last_seq, member_count FROM rooms WHERE id = ?1")?
+        .query_row([to_sql(room.as_u64())], |row| {
+            Ok(RoomRow {
+                last_offset: row.get::<_, i64>(0)?.cast_unsigned(),
+                last_seq: row.get::<_, i64>(1)?.cast_unsigned(),
+                member_count: row.get(2)?,
+            })
+        })
+        .optional()
+}
+
+fn insert_event(transaction: &Transaction<'_>, record: &RoomRecord) -> rusqlite::Result<()> {
+    // A message's row has all of it; keeping it twice would also keep it after its deletion.
+    let event = match &record.event {
+        RoomEvent::Message(_) => None,
+        event => Some(event.encode()),
+    };
+    transaction.prepare_cached("INSERT INTO room_events VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
+        params![
+            to_sql(record.room.as_u64()),
+            to_sql(record.offset.as_u64()),
+            to_sql(record.at.as_u64()),
+            record.event.seq().map(|seq| to_sql(seq.as_u64())),
+            event
+        ],
+    )?;
+    Ok(())
+}
+
+fn apply_event(
+    transaction: &Transaction<'_>,
+    record: &RoomRecord,
+    row: &mut RoomRow,
+) -> rusqlite::Result<()> {
+    let room = to_sql(record.room.as_u64());
+    let at = to_sql(record.at.as_u64());
+    match &record.event {
+        RoomEvent::Message(message) => {
+            row.last_seq = row.last_seq.max(message.seq.as_u64());
+            insert_message(transaction, record, message)
+        }
+        RoomEvent::Edited { seq, body, mentions } => {
+            edit(transaction, record, *seq, body, mentions)
+        }
+        RoomEvent::Deleted { seq, by } => delete(transaction, record, *seq, *by),
+        RoomEvent::Reaction { seq, user, emoji, on } => {
+            let (seq, user) = (to_sql(seq.as_u64()), to_sql(user.as_u64()));
+            let change = if *on {
+                "INSERT OR IGNORE INTO reactions VALUES (?1, ?2, ?3, ?4, ?5)"
+            } else {
+                "DELETE FROM reactions \
+                 WHERE room = ?1 AND seq = ?2 AND emoji = ?3 AND user = ?4 AND ?5 IS NOT NULL"
+            };
+            transaction.prepare_cached(change)?.execute(params![room, seq, emoji, user, at])?;
+            Ok(())
+        }
+        RoomEvent::Joined { user, role, .. } => {
+            let added = transaction
+                .prepare_cached("INSERT OR IGNORE INTO members VALUES (?1, ?2, ?3, NULL, ?4)")?
+                .execute(params![room, to_sql(user.as_u64()), role.number(), at])?;
+            row.member_count += i64::from(added > 0);
+            Ok(())
+        }
+        RoomEvent::Left { user, by, reason } => {
+            let user_id = to_sql(user.as_u64());
+            let removed = transaction
+                .prepare_cached("DELETE FROM members WHERE room = ?1 AND user = ?2")?
+                .execute([room, user_id])?;
+            row.member_count -= i64::from(removed > 0);
+            if *reason == LeaveReason::Banned {
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO bans VALUES (?1, ?2, ?3, ?4)")?
+                    .execute([room, user_id, to_sql(by.unwrap_or(*user).as_u64()), at])?;
+            }
+            Ok(())
+        }
+        RoomEvent::RoleSet { user, role, muted_until, .. } => {
+            transaction
+                .prepare_cached(
+                    "UPDATE members SET role = ?3, muted_until = ?4 WHERE room = ?1 AND user = ?2",
+                )?
+                .execute(params![
+                    room,
+                    to_sql(user.as_u64()),
+                    role.number(),
+                    muted_until.map(|until| to_sql(until.as_u64()))
+                ])?;
+            Ok(())
+        }
+        RoomEvent::Described { name, topic, .. } => {
+            transaction
+                .prepare_cached("UPDATE rooms SET name = ?2, topic = ?3 WHERE id = ?1")?
+                .execute(params![room, name, topic])?;
+            Ok(())
+        }
+    }
+}
+
+fn insert_message(
+    transaction: &Transaction<'_>,
+    record: &RoomRecord,
+    message: &Message,
+) -> rusqlite::Result<()> {
+    let details = MessageDetails {
+        reply_to: message.reply_to.clone(),
+        mentions: message.mentions.clone(),
+        mention_all: message.mention_all,
+    };
+    transaction
+        .prepare_cached(
+            "INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, NULL, NULL)",
+        )?
+        .execute(params![
+            to_sql(record.room.as_u64()),
+            to_sql(message.seq.as_u64()),
+            to_sql(record.offset.as_u64()),
+            to_sql(message.user.as_u64()),
+            message.name,
+            to_sql(record.at.as_u64()),
+            message.key,
+            to_sql(message.content_hash),
+            message.body,
+            details.encode()
+        ])?;
+    if message.mention_all {
+        transaction
+            .prepare_cached("INSERT INTO everyone_mentions VALUES (?1, ?2)")?
+            .execute([to_sql(record.room.as_u64()), to_sql(message.seq.as_u64())])?;
+    }
+    Ok(())
+}
+
+fn edit(
+    transaction: &Transaction<'_>,
+    record: &RoomRecord,
+    seq: Seq,
+    body: &str,
+    mentions: &[UserId],
+) -> rusqlite::Result<()> {
+    let Some(mut details) = details(transaction, record.room, seq)? else { return Ok(()) };
+    details.mentions = mentions.to_vec();
+    transaction
+        .prepare_cached(
+            "UPDATE messages SET body = ?3, details = ?4, edited_at = ?5 \
+             WHERE room = ?1 AND seq = ?2 AND deleted_at IS NULL",
+        )?
+        .execute(params![
+            to_sql(record.room.as_u64()),
+            to_sql(seq.as_u64()),
+            body,
+            details.encode(),
+            to_sql(record.at.as_u64())
+        ])?;
+    Ok(())
+}
+
+/// Takes a message's text out of every table that has it.
+fn delete(
+    transaction: &Transaction<'_>,
+    record: &RoomRecord,
+    seq: Seq,
+    by: UserId,
+) -> rusqlite::Result<()> {
+    let Some(details) = details(transaction, record.room, seq)? else { return Ok(()) };
+    let room_seq = [to_sql(record.room.as_u64()), to_sql(seq.as_u64())];
+    transaction
+        .prepare_cached(
+            "UPDATE messages SET body = '', details = NULL, deleted_at = ?3, deleted_by = ?4 \
+             WHERE room = ?1 AND seq = ?2",
+        )?
+        .execute([room_seq[0], room_seq[1], to_sql(record.at.as_u64()), to_sql(by.as_u64())])?;
+    for forget in [
+        "DELETE FROM reactions WHERE room = ?1 AND seq = ?2",
+        "DELETE FROM everyone_mentions WHERE room = ?1 AND seq = ?2",
+    ] {
+        transaction.prepare_cached(forget)?.execute(room_seq)?;
+    }
+    for user in details.mentions {
+        transaction
+            .prepare_cached("DELETE FROM mentions WHERE user = ?1 AND room = ?2 AND seq = ?3")?
+            .execute([to_sql(user.as_u64()), room_seq[0], room_seq[1]])?;
+    }
+    // Edits in the stream keep their offsets, without the text.
+    let emptied = RoomEvent::Edited { seq, body: String::new(), mentions: Vec::new() }.encode();
+    let mut edits = transaction.prepare_cached(
+        "SELECT offset, event FROM room_events WHERE room = ?1 AND seq = ?2 AND event IS NOT NULL",
+    )?;
+    let mut rows = edits.query(room_seq)?;
+    while let Some(row) = rows.next()? {
+        let offset: i64 = row.get(0)?;
+        let event = RoomEvent::decode(row.get_ref(1)?.as_blob()?);
+        if matches!(event, Ok(RoomEvent::Edited { .. })) {
+            transaction
+                .prepare_cached(
+                    "UPDATE room_events SET event = ?3 WHERE room = ?1 AND offset = ?2",
+                )?
+                .execute(params![room_seq[0], offset, emptied])?;
+        }
+    }
+    Ok(())
+}
+
+/// The details of a message; `None`, after a word in the log, if there is no such message.
+fn details(
+    transaction: &Transaction<'_>,
+    room: RoomId,
+    seq: Seq,
+) -> rusqlite::Result<Option<MessageDetails>> {
+    let found = transaction
+        .prepare_cached("SELECT details FROM messages WHERE room = ?1 AND seq = ?2")?
+        .query_row([to_sql(room.as_u64()), to_sql(seq.as_u64())], |row| {
+            row.get::<_, Option<Vec<u8>>>(0)
+        })
+        .optional()?;
+    let Some(bytes) = found else {
+        tracing::error!(%room, %seq, "a record changes a message that does not exist");
+        return Ok(None);
+    };
+    match MessageDetails::decode(bytes.as_deref()) {
+        Ok(details) => Ok(Some(details)),
+        Err(error) => {
+            tracing::error!(%room, %seq, %error, "a message's details do not decode");
+            Ok(Some(MessageDetails::default()))
+        }
+    }
+}

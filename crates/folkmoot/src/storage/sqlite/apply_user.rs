@@ -1,0 +1,136 @@
+//! Applies the records of one user: the user's stream, read cursors, mentions, settings.
+//!
+//! A mention and the read cursor that covers it may come in either order; both end the same.
+
+use rusqlite::{OptionalExtension, Transaction, params};
+
+use super::apply::{from_sql, prune_up_to, to_sql};
+use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
+use crate::storage::record::{Notify, Record, UserEffect, UserRecord};
+
+/// Unread mentions kept per user and room; a badge says no more than this.
+const MENTIONS_KEPT: i64 = 1_000;
+
+/// Applies a user's records in their order; the group holds no others.
+pub(super) fn apply(
+    transaction: &Transaction<'_>,
+    group: &[(Lsn, Record)],
+) -> rusqlite::Result<()> {
+    for (_, record) in group {
+        if let Record::Cursor(cursor) = record {
+            read(transaction, cursor.user, cursor.room, cursor.seq)?;
+        }
+    }
+    let records = group.iter().filter_map(|(_, record)| match record {
+        Record::User(record) => Some(record),
+        _ => None,
+    });
+    apply_stream(transaction, records)
+}
+
+fn apply_stream<'a>(
+    transaction: &Transaction<'_>,
+    records: impl Iterator<Item = &'a UserRecord>,
+) -> rusqlite::Result<()> {
+    let mut records = records.peekable();
+    let Some(user) = records.peek().map(|record| record.user) else { return Ok(()) };
+    let found = transaction
+        .prepare_cached("SELECT last_offset FROM users WHERE id = ?1")?
+        .query_row([to_sql(user.as_u64())], |row| row.get(0))
+        .optional()?;
+    let Some(before) = found.map(from_sql) else {
+        tracing::error!(%user, "dropped records of a user that does not exist");
+        return Ok(());
+    };
+    let mut last = before;
+    for record in records {
+        if record.offset.as_u64() <= last {
+            tracing::error!(%user, offset = %record.offset, "dropped a record with a used offset");
+            continue;
+        }
+        if record.offset.as_u64() != last + 1 {
+            tracing::error!(%user, offset = %record.offset, "a record leaves a gap of offsets");
+        }
+        last = record.offset.as_u64();
+        transaction.prepare_cached("INSERT INTO user_events VALUES (?1, ?2, ?3, ?4)")?.execute(
+            params![to_sql(user.as_u64()), to_sql(last), to_sql(record.at.as_u64()), record.data],
+        )?;
+        match record.effect {
+            None => {}
+            Some(UserEffect::Read { room, seq }) => read(transaction, user, room, seq)?,
+            Some(UserEffect::Mention { room, seq }) => mention(transaction, user, room, seq)?,
+            Some(UserEffect::Notify { room, notify: how }) => notify(transaction, user, room, how)?,
+        }
+    }
+    transaction
+        .prepare_cached("UPDATE users SET last_offset = ?2 WHERE id = ?1")?
+        .execute([to_sql(user.as_u64()), to_sql(last)])?;
+    if let Some(up_to) = prune_up_to(before, last) {
+        transaction
+            .prepare_cached("DELETE FROM user_events WHERE user = ?1 AND offset <= ?2")?
+            .execute([to_sql(user.as_u64()), to_sql(up_to)])?;
+    }
+    Ok(())
+}
+
+fn read(
+    transaction: &Transaction<'_>,
+    user: UserId,
+    room: RoomId,
+    seq: Seq,
+) -> rusqlite::Result<()> {
+    let place = [to_sql(user.as_u64()), to_sql(room.as_u64()), to_sql(seq.as_u64())];
+    transaction
+        .prepare_cached(
+            "INSERT INTO read_states (user, room, read_seq) VALUES (?1, ?2, ?3) \
+             ON CONFLICT DO UPDATE SET read_seq = max(read_seq, excluded.read_seq)",
+        )?
+        .execute(place)?;
+    transaction
+        .prepare_cached("DELETE FROM mentions WHERE user = ?1 AND room = ?2 AND seq <= ?3")?
+        .execute(place)?;
+    Ok(())
+}
+
+fn mention(
+    transaction: &Transaction<'_>,
+    user: UserId,
+    room: RoomId,
+    seq: Seq,
+) -> rusqlite::Result<()> {
+    let place = [to_sql(user.as_u64()), to_sql(room.as_u64()), to_sql(seq.as_u64())];
+    let added = transaction
+        .prepare_cached(
+            "INSERT OR IGNORE INTO mentions SELECT ?1, ?2, ?3 \
+             WHERE NOT EXISTS (SELECT 1 FROM read_states \
+                               WHERE user = ?1 AND room = ?2 AND read_seq >= ?3) \
+               AND NOT EXISTS (SELECT 1 FROM messages \
+                               WHERE room = ?2 AND seq = ?3 AND deleted_at IS NOT NULL)",
+        )?
+        .execute(place)?;
+    if added > 0 {
+        transaction
+            .prepare_cached(
+                "DELETE FROM mentions WHERE user = ?1 AND room = ?2 AND seq <= \
+                   (SELECT seq FROM mentions WHERE user = ?1 AND room = ?2 \
+                    ORDER BY seq DESC LIMIT 1 OFFSET ?3)",
+            )?
+            .execute([place[0], place[1], MENTIONS_KEPT])?;
+    }
+    Ok(())
+}
+
+fn notify(
+    transaction: &Transaction<'_>,
+    user: UserId,
+    room: RoomId,
+    notify: Notify,
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO read_states (user, room, notify) VALUES (?1, ?2, ?3) \
+             ON CONFLICT DO UPDATE SET notify = excluded.notify",
+        )?
+        .execute(params![to_sql(user.as_u64()), to_sql(room.as_u64()), notify.number()])?;
+    Ok(())
+}

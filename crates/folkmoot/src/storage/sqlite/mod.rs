@@ -1,0 +1,45 @@
+//! SQLite behind the log: one connection that writes, a few that read.
+//!
+//! Only the `writer` thread changes anything: it applies the log in batches and runs control transactions.
+
+pub(crate) mod apply;
+mod apply_room;
+mod apply_user;
+pub(crate) mod migrations;
+pub(crate) mod mover;
+pub(crate) mod readers;
+pub(crate) mod writer;
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::OpenError;
+
+/// How many prepared statements a connection keeps: all that this module has.
+const STATEMENTS_MAX: usize = 128;
+
+/// Opens the one connection that writes and brings the schema up to date.
+pub(crate) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
+    let mut connection = Connection::open(path)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // Segments are deleted once SQLite has their records, so its commits must be durable themselves.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // In KiB: the pages that a batch touches should stay in memory from one batch to the next.
+    connection.pragma_update(None, "cache_size", -65_536)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    migrations::migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+/// Opens a connection that only reads.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
+    // A reader meets a lock only while the writer recovers or truncates the WAL file.
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}

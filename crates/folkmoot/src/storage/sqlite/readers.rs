@@ -1,0 +1,100 @@
+//! A few threads with a reading connection each; reads never wait for the writer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::Connection;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::storage::error::ReadError;
+
+/// Reads waiting at once; more wait outside.
+const JOBS_MAX: usize = 1_024;
+
+type Job = Box<dyn FnOnce(&Connection) + Send>;
+
+/// The queue in front of the reading threads.
+pub(crate) struct Readers {
+    state: Mutex<State>,
+    work: Condvar,
+    permits: Semaphore,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+impl Readers {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::default(), work: Condvar::new(), permits: Semaphore::new(JOBS_MAX) }
+    }
+
+    /// Runs `read` on a reading thread, inside one snapshot of the database.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the answer; the read may still run.
+    pub(crate) async fn run<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<R, ReadError> + Send + 'static,
+    ) -> Result<R, ReadError> {
+        let permit = self.permits.acquire().await.map_err(|_| ReadError::ShuttingDown)?;
+        let (tx, rx) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            // Nobody waits any more: a disconnected client's read costs nothing.
+            if !tx.is_closed() {
+                let _ = tx.send(in_snapshot(connection, read));
+            }
+        });
+        {
+            let mut state = self.state.lock();
+            if state.closed {
+                return Err(ReadError::ShuttingDown);
+            }
+            state.jobs.push_back(job);
+        }
+        self.work.notify_one();
+        let answer = rx.await.unwrap_or(Err(ReadError::ShuttingDown));
+        drop(permit);
+        answer
+    }
+
+    /// Serves reads until closed.
+    pub(crate) fn serve(self: &Arc<Self>, connection: &Connection) {
+        loop {
+            let job = {
+                let mut state = self.state.lock();
+                loop {
+                    if let Some(job) = state.jobs.pop_front() {
+                        break job;
+                    }
+                    if state.closed {
+                        return;
+                    }
+                    self.work.wait(&mut state);
+                }
+            };
+            job(connection);
+        }
+    }
+
+    /// Refuses new reads; what waits is still served.
+    pub(crate) fn close(&self) {
+        self.state.lock().closed = true;
+        self.permits.close();
+        self.work.notify_all();
+    }
+}
+
+/// Several statements must see the same state, or a snapshot of a room could contradict itself.
+fn in_snapshot<R>(
+    connection: &Connection,
+    read: impl FnOnce(&Connection) -> Result<R, ReadError>,
+) -> Result<R, ReadError> {
+    let transaction = connection.unchecked_transaction()?;
+    let result = read(&transaction)?;
+    transaction.commit()?;
+    Ok(result)
+}

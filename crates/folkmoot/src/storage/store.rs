@@ -1,0 +1,354 @@
+//! The store as its callers see it: open, append, read, close. It owns the threads and joins them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+
+use super::directory::DataDirectory;
+use super::error::{AppendError, ControlError, OpenError, ReadError};
+use super::ids::WriteEpoch;
+use super::log::disk::{Disk, RealDisk};
+use super::log::queue::{Append, Queue, QueueLimits};
+use super::log::segments::Segments;
+use super::log::writer::{LogWriter, LogWriterStart};
+use super::progress::{Progress, Stream};
+use super::record::{Record, RoomEvent};
+use super::sqlite::mover::{Mover, applied_lsn};
+use super::sqlite::readers::Readers;
+use super::sqlite::writer::Control;
+use super::sqlite::{open_reader, open_writer, writer};
+
+/// How to open a store; `StoreOptions::new` has the defaults that were measured.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// The data directory; made if it is missing.
+    pub directory: PathBuf,
+    /// Bytes of a log segment; 64 MiB. A segment is preallocated.
+    pub segment_bytes: u64,
+    /// Bytes of records that may wait to be written; 16 MiB.
+    pub queued_bytes_max: usize,
+    /// Bytes of records that may wait to be moved into SQLite; 256 MiB, some seconds of replay.
+    pub backlog_bytes_max: u64,
+    /// Reading threads; 4.
+    pub readers: usize,
+}
+
+impl StoreOptions {
+    /// The defaults, for a data directory.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            segment_bytes: 64 << 20,
+            queued_bytes_max: 16 << 20,
+            backlog_bytes_max: 256 << 20,
+            readers: 4,
+        }
+    }
+}
+
+/// What the store is doing, for the metrics page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreStats {
+    /// The last record that is on disk.
+    pub durable_lsn: super::ids::Lsn,
+    /// The last record that is in SQLite.
+    pub applied_lsn: super::ids::Lsn,
+    /// Bytes of log between the two.
+    pub lag_bytes: u64,
+    /// Log segments on disk.
+    pub segments: usize,
+}
+
+/// The durable store of one data directory. Clones share it.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    queue: Arc<Queue>,
+    progress: Arc<Progress>,
+    control: Arc<Control>,
+    readers: Arc<Readers>,
+    segments: Arc<Segments>,
+    stream_epoch: String,
+    threads: Mutex<Option<Threads>>,
+}
+
+struct Threads {
+    log: JoinHandle<()>,
+    sqlite: JoinHandle<()>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Store {
+    /// Opens a data directory, replays its log and starts the threads.
+    ///
+    /// Blocks: call it before serving, or on a blocking thread.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the directory is as it was, but for a torn tail that is cut off.
+    pub fn open(options: &StoreOptions) -> Result<Self, OpenError> {
+        Self::open_on(options, Arc::new(RealDisk))
+    }
+
+    /// Opens a data directory whose log is written to the given disk.
+    pub(crate) fn open_on(options: &StoreOptions, disk: Arc<dyn Disk>) -> Result<Self, OpenError> {
+        let directory = Arc::new(DataDirectory::open(&options.directory)?);
+        let mut connection = open_writer(&directory.database())?;
+        let applied = applied_lsn(&connection)?;
+        let recovered = Segments::recover(&directory.log(), applied)?;
+        let segments = Arc::new(recovered.segments);
+        let mut mover = Mover::new(Arc::clone(&segments), Arc::clone(&disk), applied);
+        replay(&mut mover, &mut connection, applied, recovered.last_lsn, &directory)?;
+        let stream_epoch = connection.query_row("SELECT epoch FROM store", [], |row| row.get(0))?;
+
+        let progress = Arc::new(Progress::new(recovered.last_lsn));
+        let limits = QueueLimits {
+            queued_bytes_max: options.queued_bytes_max,
+            backlog_bytes_max: options.backlog_bytes_max,
+        };
+        let queue = Arc::new(Queue::new(Arc::clone(&progress), limits));
+        let log = LogWriter::start(LogWriterStart {
+            disk,
+            segments: Arc::clone(&segments),
+            queue: Arc::clone(&queue),
+            progress: Arc::clone(&progress),
+            segment_len: options.segment_bytes,
+            next_number: recovered.next_number,
+            last_lsn: recovered.last_lsn,
+        })
+        .map_err(|source| OpenError::Io { path: directory.log(), source })?;
+        let mut reading = Vec::new();
+        for _ in 0..options.readers.max(1) {
+            reading.push(open_reader(&directory.database())?);
+        }
+        let control = Arc::new(Control::new(Arc::clone(&progress)));
+        let readers = Arc::new(Readers::new());
+        let inner = Inner {
+            queue,
+            progress,
+            control,
+            readers,
+            segments,
+            stream_epoch,
+            threads: Mutex::new(None),
+        };
+        let threads = inner.spawn(log, mover, connection, reading, &directory)?;
+        *inner.threads.lock() = Some(threads);
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// Queues a record at once; the future it returns resolves when the record is on disk.
+    ///
+    /// One caller's records keep their order whether or not their futures are awaited in between. Await
+    /// [`Store::ready`] first: this never waits for room, it refuses.
+    ///
+    /// # Errors
+    /// The future's [`AppendError`] says what may have happened and what to do.
+    pub fn append(&self, epoch: WriteEpoch, record: &Record) -> Append {
+        let is_ordered = matches!(record, Record::Room(_) | Record::User(_));
+        self.0.queue.append(is_ordered.then_some(epoch), record.encode(), touched(record))
+    }
+
+    /// Waits until the store has room for appends.
+    ///
+    /// # Errors
+    /// [`AppendError::DiskFull`], [`AppendError::Failed`] or [`AppendError::ShuttingDown`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    pub async fn ready(&self) -> Result<(), AppendError> {
+        self.0.queue.ready().await
+    }
+
+    /// The epoch that appends are accepted under; a failed append ends it. Snapshots carry it.
+    #[must_use]
+    pub fn write_epoch(&self) -> WriteEpoch {
+        self.0.queue.epoch()
+    }
+
+    /// The epoch of every stream of this data directory, as clients see it beside their offsets.
+    #[must_use]
+    pub fn stream_epoch(&self) -> &str {
+        &self.0.stream_epoch
+    }
+
+    /// Waits until SQLite holds all that was appended before the call.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it cannot come to that.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    pub async fn barrier(&self) -> Result<(), ReadError> {
+        self.0.progress.barrier(&[]).await
+    }
+
+    /// What the store is doing.
+    #[must_use]
+    pub fn stats(&self) -> StoreStats {
+        let lag = self.0.progress.lag();
+        StoreStats {
+            durable_lsn: lag.durable,
+            applied_lsn: lag.applied,
+            lag_bytes: lag.bytes,
+            segments: self.0.segments.count(),
+        }
+    }
+
+    /// Writes what is queued, moves it into SQLite, ends the threads and gives the directory free.
+    ///
+    /// Later calls of anything are refused as shutting down. A second call returns at once.
+    pub async fn close(&self) {
+        let inner = Arc::clone(&self.0);
+        // A panic in it is our own bug and was printed by the thread that had it.
+        let _ = tokio::task::spawn_blocking(move || inner.close()).await;
+    }
+
+    /// Waits for the tails of some streams.
+    pub(super) async fn barrier_for(&self, streams: &[Stream]) -> Result<(), ReadError> {
+        self.0.progress.barrier(streams).await
+    }
+
+    /// Runs a control transaction.
+    pub(super) async fn control<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<R, ControlError> + Send + 'static,
+    ) -> Result<R, ControlError> {
+        self.0.control.run(work).await
+    }
+
+    /// Runs a read.
+    pub(super) async fn read<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<R, ReadError> + Send + 'static,
+    ) -> Result<R, ReadError> {
+        self.0.readers.run(read).await
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Store").field(&self.stats()).finish()
+    }
+}
+
+impl Inner {
+    fn spawn(
+        &self,
+        log: LogWriter,
+        mover: Mover,
+        connection: Connection,
+        reading: Vec<Connection>,
+        directory: &Arc<DataDirectory>,
+    ) -> Result<Threads, OpenError> {
+        // Each thread holds the directory's lock, which must outlast the last write.
+        let held = Arc::clone(directory);
+        let log = spawn("folkmoot-log", directory, move || {
+            log.run();
+            drop(held);
+        })?;
+        let held = Arc::clone(directory);
+        let (control, progress, queue) =
+            (Arc::clone(&self.control), Arc::clone(&self.progress), Arc::clone(&self.queue));
+        let sqlite = spawn("folkmoot-sqlite", directory, move || {
+            writer::run(connection, mover, &control, &progress, &|| queue.notify_room());
+            progress.close();
+            drop(held);
+        })?;
+        let mut readers = Vec::new();
+        for connection in reading {
+            let serving = Arc::clone(&self.readers);
+            readers.push(spawn("folkmoot-read", directory, move || serving.serve(&connection))?);
+        }
+        Ok(Threads { log, sqlite, readers })
+    }
+
+    /// Asks the threads to end, without waiting.
+    fn begin_close(&self) {
+        self.queue.close();
+        self.control.close();
+        self.readers.close();
+    }
+
+    fn close(&self) {
+        self.begin_close();
+        let Some(threads) = self.threads.lock().take() else { return };
+        // The log first: the mover must know that nothing comes any more.
+        let _ = threads.log.join();
+        self.control.log_ended();
+        let _ = threads.sqlite.join();
+        for reader in threads.readers {
+            let _ = reader.join();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.begin_close();
+        let Some(threads) = self.threads.lock().take() else { return };
+        let control = Arc::clone(&self.control);
+        // Not joined here, because this may run on the reactor; the threads end by themselves.
+        let _ = std::thread::Builder::new().name("folkmoot-close".into()).spawn(move || {
+            let _ = threads.log.join();
+            control.log_ended();
+        });
+    }
+}
+
+fn spawn(
+    name: &str,
+    directory: &DataDirectory,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, OpenError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map_err(|source| OpenError::Io { path: directory.log(), source })
+}
+
+/// Brings SQLite up to the end of the log before anything is served.
+fn replay(
+    mover: &mut Mover,
+    connection: &mut Connection,
+    mut applied: super::ids::Lsn,
+    last: super::ids::Lsn,
+    directory: &DataDirectory,
+) -> Result<(), OpenError> {
+    use super::sqlite::mover::MoveError;
+    if applied >= last {
+        return Ok(());
+    }
+    tracing::info!(records = last.0 - applied.0, "moving the log's tail into the database");
+    while applied < last {
+        applied = mover.step(connection, last).map_err(|error| match error {
+            MoveError::Sqlite(error) => OpenError::Sqlite(error),
+            MoveError::Log(error) => {
+                OpenError::Io { path: directory.log(), source: std::io::Error::other(error) }
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// The streams whose rows a record changes.
+fn touched(record: &Record) -> [Option<Stream>; 2] {
+    match record {
+        Record::Room(record) => {
+            let member = match &record.event {
+                RoomEvent::Joined { user, .. }
+                | RoomEvent::Left { user, .. }
+                | RoomEvent::RoleSet { user, .. } => Some(Stream::User(*user)),
+                _ => None,
+            };
+            [Some(Stream::Room(record.room)), member]
+        }
+        Record::User(record) => [Some(Stream::User(record.user)), None],
+        Record::Cursor(cursor) => [Some(Stream::User(cursor.user)), None],
+        Record::DeviceSeen { .. } => [None, None],
+    }
+}
