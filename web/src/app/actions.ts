@@ -1,8 +1,8 @@
 //! What a person can do in a room, apart from writing: one function per action, each one rpc. Failures are thrown to
 //! whoever asked, who shows them where they belong.
 
-import type { Methods } from '../protocol/methods';
-import type { MessageView, RoomId, RoomView, UserId } from '../protocol/views';
+import type { Methods } from '../protocol/generated/methods';
+import type { MessageView, RoomId, RoomView, UserId } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
 
 export async function createRoom(chat: Chat, name: string, topic: string): Promise<RoomView> {

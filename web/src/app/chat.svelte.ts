@@ -5,12 +5,11 @@ import { Archive, ARCHIVED_MESSAGES_MAX, type ArchivedRoom } from '../net/archiv
 import type { Keep, KeptSession } from '../net/keep';
 import type { OutboxEntry } from '../net/outbox';
 import type { Subscribed } from '../net/socket';
-import { followed } from '../model/follow';
+import { followed, FOLLOWED_MAX } from '../model/follow';
 import { applyRoomEvent, applyUserEvent, listed, read, withRoom, without, type Rooms } from '../model/rooms';
 import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
-import { SUBSCRIPTIONS_MAX } from '../protocol/limits';
-import type { Reply } from '../protocol/methods';
-import type { RoomId, RoomView, UserView } from '../protocol/views';
+import type { Reply } from '../protocol/generated/methods';
+import type { RoomId, RoomView, UserView } from '../protocol/generated/chat';
 import { Conversation } from './conversation.svelte';
 import { Inbox } from './inbox';
 import { Link } from './link.svelte';
@@ -73,7 +72,7 @@ export class Chat {
     this.#follow();
     this.link.start();
     this.#relisting = setInterval(() => {
-      if (this.link.isOnline && this.rooms.size > SUBSCRIPTIONS_MAX) void this.list();
+      if (this.link.isOnline && this.rooms.size > FOLLOWED_MAX) void this.list();
     }, RELIST_MS);
   }
 
@@ -211,12 +210,12 @@ export class Chat {
     // Its event may be a moment away: until then the acknowledged text stands in its place.
     const { key, room, body } = entry;
     this.conversation(view).addArchived([
-      { room, key, body, seq: reply.seq, at: reply.at, user: this.me.id, name: this.me.name, mentions: [], reactions: [] },
+      { room, key, body, seq: reply.seq, at: reply.at, user: this.me.id, name: this.me.display_name || this.me.name, mentions: [], reactions: [] },
     ]);
   }
 
   #follow(): void {
-    const chosen = followed(this.rooms, this.#open, SUBSCRIPTIONS_MAX);
+    const chosen = followed(this.rooms, this.#open, FOLLOWED_MAX);
     for (const [room, view] of this.rooms) {
       if (chosen.has(room)) this.link.socket.subscribe(room, { offset: view.offset, epoch: view.epoch });
       else this.link.socket.unsubscribe(room);

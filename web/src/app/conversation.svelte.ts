@@ -5,8 +5,8 @@ import { Heights } from '../model/heights';
 import { Timeline, type SeqRange } from '../model/timeline';
 import { expired, noticed, NOBODY, type Typists } from '../model/typing';
 import type { RoomEvent } from '../protocol/events';
-import { HISTORY_PAGE_MAX } from '../protocol/limits';
-import type { MemberView, MessageView, RoomId, RoomView, UserId } from '../protocol/views';
+import { HISTORY_PAGE_MAX } from '../protocol/generated/limits';
+import type { MemberView, MessageView, RoomId, RoomView, UserId } from '../protocol/generated/chat';
 import type { Link } from './link.svelte';
 
 /** Before the first measurement; about the height of a one-line message with half a heading. */

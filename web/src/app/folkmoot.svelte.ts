@@ -2,11 +2,11 @@
 
 import { getContext, setContext } from 'svelte';
 
-import { signIn, signOut, signUp, Unreachable, type Credentials, type SignedIn } from '../net/http';
+import { signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
 import { Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
-import type { MessageView, RoomId, RoomView } from '../protocol/views';
+import type { MessageView, RoomId, RoomView, SignedIn } from '../protocol/generated/chat';
 import { plain } from '../text/plain';
 import { Chat } from './chat.svelte';
 import { Notifier } from './notifier';

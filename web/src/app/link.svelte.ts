@@ -3,7 +3,7 @@
 import { SIGNED_OUT, step, type Connection, type ConnectionEffect, type ConnectionEvent } from '../net/connection';
 import { Socket, type SocketListener } from '../net/socket';
 import { NoReply } from '../protocol/errors';
-import type { Method, Reply, Request } from '../protocol/methods';
+import type { Method, Reply, Request } from '../protocol/generated/methods';
 
 export interface LinkListener extends Omit<SocketListener, 'connection'> {
   online(): void;

@@ -1,7 +1,7 @@
 //! The members of a room as far as a page needs them: the first page for completion and the panel, more on demand.
 
-import { MEMBERS_PAGE_MAX } from '../protocol/limits';
-import type { MemberView, RoomId, UserId } from '../protocol/views';
+import { MEMBERS_PAGE_MAX } from '../protocol/generated/limits';
+import type { MemberView, RoomId, UserId } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
 
 export interface MembersPage {

@@ -1,7 +1,7 @@
 //! Notifications of the browser, for messages that the person is not looking at and has not silenced.
 
 import type { RoomEvent } from '../protocol/events';
-import type { RoomId, RoomView, UserId } from '../protocol/views';
+import type { RoomId, RoomView, UserId } from '../protocol/generated/chat';
 
 type MessageEvent = Extract<RoomEvent, { type: 'message' }>;
 

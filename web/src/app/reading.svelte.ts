@@ -1,6 +1,6 @@
 //! Moves the read cursor as a person reads: at most once a second, only while they can be looking.
 
-import type { RoomId } from '../protocol/views';
+import type { RoomId } from '../protocol/generated/chat';
 import { markRead } from './actions';
 import type { Chat } from './chat.svelte';
 

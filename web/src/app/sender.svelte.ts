@@ -3,8 +3,8 @@
 import { newKey, step, type Outbox, type OutboxEffect, type OutboxEntry, type OutboxEvent } from '../net/outbox';
 import type { Keep } from '../net/keep';
 import { ReplyError } from '../protocol/errors';
-import type { Reply } from '../protocol/methods';
-import type { RoomId, UserId } from '../protocol/views';
+import type { Reply } from '../protocol/generated/methods';
+import type { RoomId, UserId } from '../protocol/generated/chat';
 import type { Link } from './link.svelte';
 
 export type Acknowledged = (entry: OutboxEntry, reply: Reply<'message.send'>) => void;

@@ -1,7 +1,7 @@
 //! The keys that work everywhere, and what each does. Single letters count only where nothing is being typed.
 
 import { byActivity } from '../model/rooms';
-import type { RoomId } from '../protocol/views';
+import type { RoomId } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
 import type { Folkmoot } from './folkmoot.svelte';
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 
-import type { MessageView, RoomView } from '../protocol/views';
+import type { MessageView, RoomView } from '../protocol/generated/chat';
 import { complete, findNamed, triggerAt } from './completion';
 import { followed } from './follow';
 import { matching } from './matching';

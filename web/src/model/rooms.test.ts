@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { RoomEvent } from '../protocol/events';
-import type { RoomView } from '../protocol/views';
+import type { RoomView } from '../protocol/generated/chat';
 import { applyRoomEvent, applyUserEvent, byActivity, listed, read, titleOf, unreadTotal, type Rooms } from './rooms';
 
 const ME = 'me';

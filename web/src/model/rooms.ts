@@ -2,7 +2,7 @@
 //! Unread is the room's last number minus the read cursor: it costs the same for any number of messages.
 
 import type { RoomEvent, UserEvent } from '../protocol/events';
-import type { RoomId, RoomView, UserId } from '../protocol/views';
+import type { RoomId, RoomView, UserId } from '../protocol/generated/chat';
 import { messageOf } from './timeline';
 
 export type Rooms = ReadonlyMap<RoomId, RoomView>;

@@ -1,6 +1,6 @@
 //! The addresses of the client and what they mean.
 
-import type { RoomId } from '../protocol/views';
+import type { RoomId } from '../protocol/generated/chat';
 
 export type Route =
   | { name: 'home' }

@@ -1,6 +1,6 @@
 //! What stands above a message: a day, a new-messages line, an author. Decided from the message and the one before it.
 
-import type { MessageView } from '../protocol/views';
+import type { MessageView } from '../protocol/generated/chat';
 
 /** Messages of one author within this time share one heading. */
 const GROUP_MS_MAX = 5 * 60 * 1000;

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { RoomEvent } from '../protocol/events';
-import type { MessageView } from '../protocol/views';
+import type { MessageView } from '../protocol/generated/chat';
 import { Timeline } from './timeline';
 
 const ME = 'me';

@@ -2,7 +2,7 @@
 //! what is missing is plain arithmetic. Applying the same event or page twice changes nothing.
 
 import type { RoomEvent } from '../protocol/events';
-import type { MessageView, RoomId, UserId } from '../protocol/views';
+import type { MessageView, RoomId, UserId } from '../protocol/generated/chat';
 
 interface Held {
   message: MessageView;

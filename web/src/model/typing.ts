@@ -1,6 +1,6 @@
 //! Who is typing in a room, as a value. A notice ends by itself: the sender may have lost the network in mid-sentence.
 
-import type { UserId } from '../protocol/views';
+import type { UserId } from '../protocol/generated/chat';
 
 /** A typist repeats the notice every 3 s; two lost ones end it. */
 export const TYPING_TTL_MS = 7_000;

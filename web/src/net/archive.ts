@@ -1,7 +1,7 @@
 //! What was loaded, kept for reading without a network: rooms and the newest messages of each, in IndexedDB.
 //! It is a copy: everything in it may be stale, and losing it costs nothing but a fetch.
 
-import type { MessageView, RoomId, RoomView, UserId } from '../protocol/views';
+import type { MessageView, RoomId, RoomView, UserId } from '../protocol/generated/chat';
 
 export interface ArchivedRoom {
   view: RoomView;

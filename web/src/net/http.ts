@@ -1,12 +1,7 @@
 //! The few HTTP calls made before there is a socket: accounts, sessions, and looking at an invitation.
 
-import type { InviteTarget, UserView } from '../protocol/views';
-
-export interface SignedIn {
-  user: UserView;
-  token: string;
-  device: string;
-}
+import type { SignedIn } from '../protocol/generated/chat';
+import type { InvitePreview } from '../protocol/generated/methods';
 
 /** A problem document (RFC 9457) of the server; `field` and `limit` name what was wrong. */
 export class Problem extends Error {
@@ -48,8 +43,8 @@ export async function signOut(token: string): Promise<void> {
   await request<undefined>('DELETE', '/api/v1/sessions/current', { token });
 }
 
-export function lookAtInvite(code: string): Promise<InviteTarget> {
-  return request<InviteTarget>('GET', `/api/v1/invites/${encodeURIComponent(code)}`, {});
+export function lookAtInvite(code: string): Promise<InvitePreview> {
+  return request<InvitePreview>('GET', `/api/v1/invites/${encodeURIComponent(code)}`, {});
 }
 
 interface Options {

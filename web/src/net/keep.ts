@@ -1,7 +1,7 @@
 //! What must survive a closed tab and is small: the session, unsent messages, drafts, preferences. One key per thing, so
 //! that two tabs never overwrite each other's entries. A browser that refuses storage costs persistence, never the session.
 
-import type { RoomId, UserId, UserView } from '../protocol/views';
+import type { RoomId, UserId, UserView } from '../protocol/generated/chat';
 import type { OutboxEntry } from './outbox';
 
 export interface KeptSession {

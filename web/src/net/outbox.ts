@@ -2,7 +2,7 @@
 //! sending it again can never double it; one message per room is under way at a time, so that order holds.
 //! Nothing here sends or stores: the driver carries out the effects.
 
-import type { RoomId } from '../protocol/views';
+import type { RoomId } from '../protocol/generated/chat';
 
 export type OutboxState =
   | 'queued'

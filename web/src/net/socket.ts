@@ -4,8 +4,8 @@
 import { Centrifuge, type Subscription } from 'centrifuge';
 
 import { NoReply, ReplyError } from '../protocol/errors';
-import type { Method, Reply, Request } from '../protocol/methods';
-import type { RoomId, UserId } from '../protocol/views';
+import type { Method, Reply, Request } from '../protocol/generated/methods';
+import type { RoomId, UserId } from '../protocol/generated/chat';
 import { isTerminal, type ConnectionEvent } from './connection';
 
 /** How long an rpc may take before it counts as unanswered. */

@@ -1,30 +1,10 @@
 //! Error codes of replies, and which of them a retry can cure.
 
-export const ErrorCode = {
-  internal: 100,
-  unauthorized: 101,
-  unknownChannel: 102,
-  permissionDenied: 103,
-  methodNotFound: 104,
-  alreadySubscribed: 105,
-  limitExceeded: 106,
-  badRequest: 107,
-  notAvailable: 108,
-  tokenExpired: 109,
-  expired: 110,
-  tooManyRequests: 111,
-  unrecoverablePosition: 112,
-  invalidField: 400,
-  notFound: 404,
-  keyReused: 409,
-  tooLarge: 413,
-  rateLimited: 429,
-  storeUnavailable: 503,
-} as const;
+import { ErrorCode } from './generated/codes';
 
 const CURED_BY_WAITING: ReadonlySet<number> = new Set([
-  ErrorCode.internal, ErrorCode.notAvailable, ErrorCode.tooManyRequests, ErrorCode.rateLimited,
-  ErrorCode.storeUnavailable,
+  ErrorCode.Internal, ErrorCode.NotAvailable, ErrorCode.TooManyRequests, ErrorCode.RateLimited,
+  ErrorCode.StoreUnavailable,
 ]);
 
 /** An answer of the server that is an error; `code` is one of the protocol's. */
