@@ -87,6 +87,10 @@ limits! {
     /// Events recovered by one subscribe; a client further behind fetches history.
     RECOVERED_EVENTS_MAX: usize = 1_000;
 
+    /// Bytes of publications or messages in one reply. A page or recovery that would exceed it ends early or is
+    /// refused: half the outgoing queue, and below the 1 MiB at which the Python SDK's WebSocket library gives up.
+    REPLY_BYTES_MAX: usize = OUTGOING_QUEUE_BYTES_MAX / 2;
+
     /// Longest life of an invite: one year.
     INVITE_EXPIRES_IN_S_MAX: u32 = 365 * 24 * 60 * 60;
 

@@ -75,6 +75,9 @@ export const OUTGOING_QUEUE_BYTES_MAX = 1048576;
 /** Events recovered by one subscribe; a client further behind fetches history. */
 export const RECOVERED_EVENTS_MAX = 1000;
 
+/** Bytes of publications or messages in one reply. A page or recovery that would exceed it ends early or is refused: half the outgoing queue, and below the 1 MiB at which the Python SDK's WebSocket library gives up. */
+export const REPLY_BYTES_MAX = 524288;
+
 /** Longest life of an invite: one year. */
 export const INVITE_EXPIRES_IN_S_MAX = 31536000;
 
