@@ -22,6 +22,17 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Stands in for arguments that could not be read, so that no other error follows from theirs.
+    pub(crate) fn unreadable() -> Self {
+        Self {
+            name: LitStr::new("unreadable", Span::call_site()),
+            version: None,
+            options: None,
+            derives: Vec::new(),
+            althing: syn::parse_quote!(::althing),
+        }
+    }
+
     /// Parses what stands between the parentheses.
     ///
     /// # Errors

@@ -22,12 +22,12 @@ pub(crate) struct MethodAttributes {
 /// What is asked before the handler runs, in this order.
 #[derive(Default)]
 pub(crate) struct Guards {
-    /// `#[rate_limit(per_second = 10, burst = 20)]`
-    pub(crate) rate_limit: Option<RateLimit>,
     /// `#[restrict(path)]`: `fn(&Self, &Message) -> Result<(), impl Into<String>>`
     pub(crate) restrict: Option<Path>,
     /// `#[stash_unless(path)]`: `fn(&Self) -> bool`
     pub(crate) stash_unless: Option<Path>,
+    /// `#[rate_limit(per_second = 10, burst = 20)]`
+    pub(crate) rate_limit: Option<RateLimit>,
 }
 
 /// A token bucket: `burst` messages at once, refilled by `per_second`.
@@ -43,9 +43,9 @@ pub(crate) struct RateLimit {
 impl Guards {
     /// Where the first guard stands, if there is one.
     pub(crate) fn span(&self) -> Option<Span> {
-        let rate_limit = self.rate_limit.as_ref().map(|limit| limit.span);
         let restrict = self.restrict.as_ref().map(Spanned::span);
-        rate_limit.or(restrict).or(self.stash_unless.as_ref().map(Spanned::span))
+        let stash_unless = self.stash_unless.as_ref().map(Spanned::span);
+        restrict.or(stash_unless).or(self.rate_limit.as_ref().map(|limit| limit.span))
     }
 }
 

@@ -15,11 +15,11 @@ use syn::{Generics, Ident, ItemImpl, Path, Type, Visibility};
 use crate::arguments::Arguments;
 use crate::case;
 use crate::generics;
-use crate::model::{Argument, Message, Model};
+use crate::model::{Argument, Complaints, Message, Model};
 
 /// Expands `#[actor(arguments)] item`.
 ///
-/// After an error the block itself is still emitted, so that the compiler does not also report its methods as missing.
+/// What is not wrong is generated even beside errors, so that none of them makes the compiler report others.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut block: ItemImpl = match syn::parse2(item) {
         Ok(block) => block,
@@ -30,20 +30,16 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
             return refusal.into_compile_error();
         }
     };
-    let arguments = Arguments::parse(arguments);
-    let model = Model::take(&mut block);
-    let generated = match (arguments, model) {
-        (Ok(arguments), Ok(model)) => {
-            Expansion::new(&model, &arguments).and_then(|it| it.generate())
-        }
-        (Err(mut first), Err(second)) => {
-            first.combine(second);
-            Err(first)
-        }
-        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
-    };
-    let generated = generated.unwrap_or_else(syn::Error::into_compile_error);
-    quote! { #block #generated }
+    let mut complaints = Complaints::default();
+    let arguments = complaints.note(Arguments::parse(arguments));
+    let arguments = arguments.unwrap_or_else(Arguments::unreadable);
+    let model = Model::take(&mut block, &mut complaints);
+    let generated = complaints.note(model).map(|model| {
+        let expansion = Expansion::new(&model, &arguments, &mut complaints);
+        expansion.generate()
+    });
+    let complaints = complaints.into_compile_errors();
+    quote! { #block #complaints #generated }
 }
 
 /// What every part of the expansion needs to know.
@@ -55,41 +51,41 @@ struct Expansion<'a> {
     module: Ident,
     /// The extension trait.
     calls: Ident,
-    /// Of each message, in the model's order.
-    carried: Vec<Generics>,
+    /// Each message with the generic parameters it carries.
+    messages: Vec<(&'a Message, Generics)>,
 }
 
 impl<'a> Expansion<'a> {
-    fn new(model: &'a Model, arguments: &'a Arguments) -> syn::Result<Self> {
-        let carried = model.messages.iter().map(|message| {
+    fn new(model: &'a Model, arguments: &'a Arguments, complaints: &mut Complaints) -> Self {
+        let messages = model.messages.iter().filter_map(|message| {
             let fields: Vec<&Type> = message.fields.iter().map(|field| &field.ty).collect();
-            generics::used_by(&fields, &model.generics, &message.method)
+            let carried = generics::used_by(&fields, &model.generics, &message.method);
+            Some((message, complaints.note(carried)?))
         });
-        Ok(Self {
+        Self {
+            messages: messages.collect(),
             model,
             arguments,
             althing: &arguments.althing,
             module: case::messages_module(&model.ident),
             calls: case::calls_trait(&model.ident),
-            carried: carried.collect::<syn::Result<_>>()?,
-        })
+        }
     }
 
-    fn generate(&self) -> syn::Result<TokenStream> {
+    fn generate(&self) -> TokenStream {
         let actor = self.actor();
         let events = self.model.events.iter().map(|event| self.event_handler(event));
         let handlers = self.messages().map(|(message, carried)| self.handler(message, carried));
-        let (messages, calls) = if self.model.messages.is_empty() {
+        let (messages, calls) = if self.messages.is_empty() {
             (TokenStream::new(), TokenStream::new())
         } else {
-            (self.messages_module()?, self.calls_trait())
+            (self.messages_module(), self.calls_trait())
         };
-        Ok(quote! { #actor #messages #(#handlers)* #(#events)* #calls })
+        quote! { #actor #messages #(#handlers)* #(#events)* #calls }
     }
 
-    /// Each message with the generic parameters it carries.
     fn messages(&self) -> impl Iterator<Item = (&Message, &Generics)> {
-        self.model.messages.iter().zip(&self.carried)
+        self.messages.iter().map(|(message, carried)| (*message, carried))
     }
 
     /// The message's type, as written beside the `impl`.
@@ -101,8 +97,7 @@ impl<'a> Expansion<'a> {
 
     /// `pub` if one of the methods is, `pub(crate)` otherwise: a trait has one visibility for all its methods.
     fn widest_visibility(&self) -> Visibility {
-        let is_public = |message: &Message| matches!(message.vis, Visibility::Public(_));
-        if self.model.messages.iter().any(is_public) {
+        if self.messages().any(|(message, _)| matches!(message.vis, Visibility::Public(_))) {
             syn::parse_quote!(pub)
         } else {
             syn::parse_quote!(pub(crate))

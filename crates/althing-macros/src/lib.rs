@@ -48,10 +48,12 @@ use proc_macro::TokenStream;
 /// are owned, so that `&str` is refused and `String` is taken. So are replies.
 ///
 /// # Guards
-/// They run before the handler, in this order, whatever the order they are written in:
-/// - `#[rate_limit(per_second = 10, burst = 20)]` rejects what exceeds the rate; `burst` is `per_second` unless given.
+/// They run before the handler, in this order, whatever the order they are written in, and again when a message leaves the
+/// stash:
 /// - `#[restrict(path)]` rejects with a reason: `fn(&Self, &Message) -> Result<(), String>`.
 /// - `#[stash_unless(path)]` lets the message wait for `ctx.unstash_all()`: `fn(&Self) -> bool`.
+/// - `#[rate_limit(per_second = 10, burst = 20)]` rejects what exceeds the rate; `burst` is `per_second` unless given. Only
+///   messages that the other two admit count.
 ///
 /// # Names
 /// The messages of `Cart` stand in the module `cart_messages`, called like their methods in camel case, each as visible as

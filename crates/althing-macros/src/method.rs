@@ -123,7 +123,8 @@ fn message(
         (None, Some(_)) => Kind::Write,
         (None, None) => Kind::Read,
     };
-    reserved::check(&method.sig.ident)?;
+    let ident = case::message_ident(&method.sig.ident)?;
+    reserved::check(&method.sig.ident, &ident)?;
     let (mut fields, mut arguments, mut delayed_reply) = (Vec::new(), Vec::new(), None);
     for typed in parameters(&method.sig) {
         if is_context(typed) {
@@ -143,7 +144,7 @@ fn message(
     check_one_context(method)?;
     Ok(Message {
         method: method.sig.ident.clone(),
-        ident: case::message_ident(&method.sig.ident)?,
+        ident,
         kind,
         vis: method.vis.clone(),
         docs: kept(&method.attrs, &["doc"]),

@@ -2,6 +2,8 @@
 //!
 //! Nothing here emits code. Every complaint is collected, so that one compilation shows them all.
 
+use proc_macro2::TokenStream;
+use quote::format_ident;
 use syn::{Attribute, GenericParam, Generics, Ident, ImplItem, ItemImpl, Type, Visibility};
 
 use crate::attributes::{Guards, MethodAttributes};
@@ -113,16 +115,16 @@ pub(crate) struct HookShape {
 }
 
 impl Model {
-    /// Reads an `impl` block and takes our attributes off its methods.
+    /// Reads an `impl` block and takes our attributes off its methods; notes everything that cannot be an
+    /// actor's. A method complained about is left out, the others stand.
     ///
     /// # Errors
-    /// Everything in it that cannot become an actor, combined into one error.
-    pub(crate) fn take(item: &mut ItemImpl) -> syn::Result<Self> {
-        let mut complaints = Complaints::default();
-        let ident = complaints.note(check_impl(item));
+    /// The block cannot be an actor's at all.
+    pub(crate) fn take(item: &mut ItemImpl, complaints: &mut Complaints) -> syn::Result<Self> {
+        let ident = check_impl(item);
         let mut model = Self {
             actor: (*item.self_ty).clone(),
-            ident: ident.unwrap_or_else(|| quote::format_ident!("Actor")),
+            ident: ident.as_ref().map_or_else(|_| format_ident!("Actor"), Clone::clone),
             generics: item.generics.clone(),
             messages: Vec::new(),
             events: Vec::new(),
@@ -134,15 +136,16 @@ impl Model {
                 .and_then(|attributes| method::role(method, attributes));
             match complaints.note(role) {
                 Some(Role::Message(message)) => {
-                    complaints.note(model.check_unique(&message));
-                    model.messages.push(message);
+                    if complaints.note(model.check_unique(&message)).is_some() {
+                        model.messages.push(message);
+                    }
                 }
                 Some(Role::Event(event)) => model.events.push(event),
                 Some(Role::Hook(hook)) => model.hooks.push(hook),
                 Some(Role::Ordinary) | None => {}
             }
         }
-        complaints.into_result(model)
+        ident.map(|_| model)
     }
 
     /// `add_2` and `add2` are two methods but one message; the same method under two `#[cfg]`s is fine.
@@ -180,11 +183,13 @@ fn check_impl(item: &ItemImpl) -> syn::Result<Ident> {
     }
 }
 
+/// Errors found so far; all of them reach the user.
 #[derive(Default)]
-struct Complaints(Option<syn::Error>);
+pub(crate) struct Complaints(Option<syn::Error>);
 
 impl Complaints {
-    fn note<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+    /// Keeps the error, if it is one.
+    pub(crate) fn note<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         match (result, &mut self.0) {
             (Ok(value), _) => return Some(value),
             (Err(error), Some(first)) => first.combine(error),
@@ -193,7 +198,8 @@ impl Complaints {
         None
     }
 
-    fn into_result<T>(self, value: T) -> syn::Result<T> {
-        self.0.map_or(Ok(value), Err)
+    /// What the compiler is told.
+    pub(crate) fn into_compile_errors(self) -> Option<TokenStream> {
+        self.0.map(syn::Error::into_compile_error)
     }
 }

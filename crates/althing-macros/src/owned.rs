@@ -3,7 +3,6 @@
 //! A message outlives the call that sends it, so its types borrow nothing. Types written beside the `impl` mean
 //! something else inside the messages module; `Relocation` rewrites exactly what would change its meaning.
 
-use proc_macro2::Span;
 use quote::ToTokens;
 use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
@@ -25,9 +24,9 @@ struct Borrows<'a> {
 }
 
 impl Borrows<'_> {
-    fn refuse(&mut self, span: Span, instead: &str) {
+    fn refuse(&mut self, borrow: &dyn ToTokens, instead: &str) {
         let text = format!("{} are owned: {instead}", self.what);
-        self.found.get_or_insert_with(|| syn::Error::new(span, text));
+        self.found.get_or_insert_with(|| syn::Error::new_spanned(borrow, text));
     }
 }
 
@@ -37,22 +36,17 @@ impl<'ast> Visit<'ast> for Borrows<'_> {
             Type::Reference(reference) if !is_static(reference) => {
                 let instead = owned_form(&reference.elem);
                 let written = ty.to_token_stream().to_string().replace("& ", "&");
-                self.refuse(
-                    syn::spanned::Spanned::span(ty),
-                    &format!("take `{instead}` instead of `{written}`"),
-                );
+                self.refuse(ty, &format!("take `{instead}` instead of `{written}`"));
             }
-            Type::ImplTrait(_) => self.refuse(
-                syn::spanned::Spanned::span(ty),
-                "name a type (a `Box<dyn Trait>`, if need be) instead of `impl Trait`",
-            ),
+            Type::ImplTrait(_) => self
+                .refuse(ty, "name a type (a `Box<dyn Trait>`, if need be) instead of `impl Trait`"),
             _ => visit::visit_type(self, ty),
         }
     }
 
     fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
         if lifetime.ident != "static" {
-            self.refuse(lifetime.span(), &format!("nothing in them can borrow for `{lifetime}`"));
+            self.refuse(lifetime, &format!("nothing in them can borrow for `{lifetime}`"));
         }
     }
 }

@@ -1,32 +1,79 @@
-//! Names that a call cannot have, because `ActorRef` has a method of that name, which would win silently.
+//! Names that a message method cannot have, because something of that name would win silently.
 
 use syn::Ident;
 
-const METHODS_OF_ACTOR_REF: [&str; 12] = [
-    "send",
-    "read",
+/// Inherent methods come before those of the calls trait.
+const METHODS_OF_ACTOR_REF: [&str; 16] = [
+    "activate",
+    "clone",
     "defer",
-    "recipient",
     "downgrade",
-    "stop",
-    "kill",
-    "stopped",
     "id",
     "is_active",
+    "is_stopped",
     "key",
-    "clone",
+    "kill",
+    "mailbox_depth",
+    "node",
+    "read",
+    "recipient",
+    "send",
+    "stop",
+    "stopped",
 ];
 
-/// Refuses a message method whose call nobody could reach.
+/// Types of the standard prelude that fields are made of: a message of that name would hide them in its module.
+const PRELUDE_TYPES: [&str; 5] = ["Box", "Option", "Result", "String", "Vec"];
+
+/// Refuses a method whose call nobody could reach, or whose message hides a standard type.
 ///
 /// # Errors
-/// The name is one of `ActorRef`'s own.
-pub(crate) fn check(method: &Ident) -> syn::Result<()> {
-    if METHODS_OF_ACTOR_REF.iter().any(|reserved| method == reserved) {
-        let text = format!(
+/// One of the two is the case.
+pub(crate) fn check(method: &Ident, message: &Ident) -> syn::Result<()> {
+    let text = if METHODS_OF_ACTOR_REF.iter().any(|reserved| method == reserved) {
+        format!(
             "every `ActorRef` has a method `{method}`, which would hide this call: rename it, or `#[skip]` it"
-        );
-        return Err(syn::Error::new(method.span(), text));
+        )
+    } else if PRELUDE_TYPES.iter().any(|name| message == name) {
+        format!(
+            "this method's message would be called `{message}` and hide the standard type from the others: rename it"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(syn::Error::new(method.span(), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_of_actor_ref_is_reserved() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../althing/src/actor_ref.rs");
+        let file = syn::parse_file(&std::fs::read_to_string(path).expect("the library's source"));
+        let is_actor_ref = |ty: &syn::Type| matches!(ty, syn::Type::Path(path) if path.path.segments[0].ident == "ActorRef");
+        let items = file.expect("Rust").items.into_iter();
+        let methods: Vec<String> = items
+            .filter_map(|item| match item {
+                syn::Item::Impl(block)
+                    if block.trait_.is_none() && is_actor_ref(&block.self_ty) =>
+                {
+                    Some(block.items)
+                }
+                _ => None,
+            })
+            .flatten()
+            .filter_map(|item| match item {
+                syn::ImplItem::Fn(method) if matches!(method.vis, syn::Visibility::Public(_)) => {
+                    Some(method.sig.ident.to_string())
+                }
+                _ => None,
+            })
+            .collect();
+        assert!(methods.contains(&"send".to_owned()), "{methods:?}");
+        for method in methods {
+            assert!(METHODS_OF_ACTOR_REF.contains(&method.as_str()), "{method}");
+        }
     }
-    Ok(())
 }

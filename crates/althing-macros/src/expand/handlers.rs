@@ -68,6 +68,7 @@ impl Expansion<'_> {
         }
     }
 
+    /// The permit is taken last: guards run again for a message that leaves the stash, and it would pay twice.
     fn admit(&self, message: &Message, message_type: &TokenStream) -> Option<TokenStream> {
         let guards = &message.guards;
         let span = guards.span()?.resolved_at(Span::call_site());
@@ -95,9 +96,9 @@ impl Expansion<'_> {
             fn admit(
                 #receiver, #message_name: &#message_type, #ctx: #context
             ) -> #althing::Admission {
-                #rate_limit
                 #restrict
                 #stash
+                #rate_limit
                 #althing::Admission::Run
             }
         })

@@ -9,41 +9,26 @@ use crate::case;
 use crate::model::Message;
 use crate::owned::Relocation;
 
-/// Types of the standard prelude: hidden by a message of that name, and not found under `super::`.
-const PRELUDE_TYPES: [&str; 5] = ["Box", "Option", "Result", "String", "Vec"];
-
 impl Expansion<'_> {
-    pub(super) fn messages_module(&self) -> syn::Result<TokenStream> {
+    pub(super) fn messages_module(&self) -> TokenStream {
         let (vis, module) = (self.widest_visibility(), &self.module);
         let doc =
             format!(" The messages of `{}`, one for each call.", case::unraw(&self.model.ident));
-        let hiding: Vec<Ident> = self.model.messages.iter().map(|it| it.ident.clone()).collect();
+        let hiding: Vec<Ident> = self.messages().map(|(it, _)| it.ident.clone()).collect();
         let structs =
             self.messages().map(|(message, carried)| self.message(message, carried, &hiding));
-        let structs = structs.collect::<syn::Result<Vec<_>>>()?;
-        Ok(quote! {
+        quote! {
             #[doc = #doc]
             #[allow(dead_code, unused_imports)]
             #vis mod #module {
                 use super::*;
                 #(#structs)*
             }
-        })
+        }
     }
 
-    fn message(
-        &self,
-        message: &Message,
-        carried: &Generics,
-        hiding: &[Ident],
-    ) -> syn::Result<TokenStream> {
+    fn message(&self, message: &Message, carried: &Generics, hiding: &[Ident]) -> TokenStream {
         let Message { ident, cfgs, .. } = message;
-        if PRELUDE_TYPES.iter().any(|name| ident == name) {
-            let text = format!(
-                "this method's message would be called `{ident}` and hide the standard type from the others: rename it"
-            );
-            return Err(syn::Error::new(message.method.span(), text));
-        }
         let mut relocation = Relocation { actor: &self.model.actor, hiding: Some(hiding) };
         let generics = relocation.of_generics(carried);
         let (parameters, bounds) = (&generics, &generics.where_clause);
@@ -62,12 +47,12 @@ impl Expansion<'_> {
             quote! { #bounds { #(#fields),* } }
         };
         let span = span_of(&message.method);
-        Ok(quote_spanned! {span=>
+        quote_spanned! {span=>
             #(#cfgs)*
             #[doc = #doc]
             #derives
             #vis struct #ident #parameters #body
-        })
+        }
     }
 }
 

@@ -89,16 +89,16 @@ where
         message: &room_messages::Append<S>,
         ctx: &mut crate::althing::Context<Self>,
     ) -> crate::althing::Admission {
-        if !ctx.take_permit("append", 10, 20) {
-            return crate::althing::Admission::Reject(
-                "rate limit of 10 a second exceeded by append".into(),
-            );
-        }
         if let ::core::result::Result::Err(reason) = Self::may_append(self, message) {
             return crate::althing::Admission::Reject(reason.into());
         }
         if !Self::is_loaded(self) {
             return crate::althing::Admission::Stash;
+        }
+        if !ctx.take_permit("append", 10, 20) {
+            return crate::althing::Admission::Reject(
+                "rate limit of 10 a second exceeded by append".into(),
+            );
         }
         crate::althing::Admission::Run
     }
