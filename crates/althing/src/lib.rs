@@ -46,6 +46,8 @@ mod env;
 mod envelope;
 mod error;
 mod guard;
+#[cfg(doctest)]
+mod guide;
 mod in_place;
 mod kind;
 mod mailbox;

@@ -1,0 +1,29 @@
+//! The guide in `docs/guide`, as documentation tests: every code block of it is compiled and run. Nothing else sees this module.
+
+macro_rules! chapters {
+    ($($name:ident)*) => {
+        $(
+            #[doc = include_str!(concat!("../../../docs/guide/src/", stringify!($name), ".md"))]
+            mod $name {}
+        )*
+    };
+}
+
+chapters! {
+    addresses
+    asking
+    backpressure
+    blocking
+    by_hand
+    delayed
+    guards
+    hello
+    metrics
+    passivation
+    reads
+    supervision
+    testing
+    timers
+    topics
+    watching
+}
