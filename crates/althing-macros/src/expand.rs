@@ -38,6 +38,8 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
         let expansion = Expansion::new(&model, &arguments, &mut complaints);
         expansion.generate()
     });
+    // A handler is async whether it waits or not.
+    block.attrs.push(syn::parse_quote!(#[allow(clippy::unused_async)]));
     let complaints = complaints.into_compile_errors();
     quote! { #block #complaints #generated }
 }

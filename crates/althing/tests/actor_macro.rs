@@ -2,7 +2,7 @@
 //!
 //! The actors are public so that every lint about public items sees the generated code.
 
-#![deny(warnings, missing_docs, unreachable_pub, clippy::all)]
+#![deny(warnings, missing_docs, unreachable_pub, clippy::all, clippy::unused_async)]
 
 pub mod cart {
     //! Reads, writes, options and hooks.
@@ -148,6 +148,13 @@ pub mod gate {
             self.waiting = Some(reply);
         }
 
+        /// Replies as soon as the gate is open.
+        #[delayed]
+        #[stash_unless(Self::is_open)]
+        pub async fn promise_when_open(&mut self, reply: ReplyTo<u32>) {
+            reply.send(1);
+        }
+
         /// Settles the promise; returns whether somebody waited.
         pub async fn settle(&mut self, value: u32) -> bool {
             self.waiting.take().is_some_and(|reply| reply.send(value))
@@ -165,7 +172,8 @@ pub mod gate {
             self.mourning = Some(reply);
         }
 
-        /// What it heard from topics.
+        /// What it heard from topics; once a second.
+        #[rate_limit(per_second = 1)]
         pub async fn heard(&self) -> u64 {
             self.heard
         }
@@ -332,6 +340,15 @@ async fn events_reach_the_actor_in_order_with_messages() {
     let _subscription = bells.subscribe(&gate);
     bells.publish(Bell(3));
     assert_eq!(gate.heard().await, Ok(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_and_delayed_handlers_are_guarded_too() {
+    let gate = node().spawn(Gate::default());
+    assert_eq!(gate.heard().await, Ok(0));
+    assert!(matches!(gate.heard().await, Err(AskError::Rejected(..))));
+    let (promised, opened) = tokio::join!(gate.promise_when_open(), gate.open());
+    assert_eq!((promised, opened), (Ok(1), Ok(())));
 }
 
 #[tokio::test]

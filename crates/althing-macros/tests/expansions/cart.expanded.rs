@@ -1,3 +1,4 @@
+#[allow(clippy::unused_async)]
 impl Cart {
     /// Lists what is in the cart.
     pub async fn items(&self) -> Vec<Item> {

@@ -1,3 +1,4 @@
+#[allow(clippy::unused_async)]
 impl<S, C: Clock> Room<S, C>
 where
     S: Store + Send + Sync + 'static,

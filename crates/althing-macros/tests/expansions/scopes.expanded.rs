@@ -1,3 +1,4 @@
+#[allow(clippy::unused_async)]
 impl Relay {
     async fn frame(&mut self, frame: Frame, next: self::Next, top: super::Top) -> Frame {
         frame

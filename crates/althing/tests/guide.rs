@@ -1,0 +1,24 @@
+//! The guide is whole: each of its chapters stands in its table of contents and is run as a documentation test.
+
+use std::path::Path;
+
+#[test]
+fn every_chapter_is_listed_and_tested() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let chapters = package.join("../../docs/guide/src");
+    let contents = std::fs::read_to_string(chapters.join("SUMMARY.md")).unwrap();
+    let tested = std::fs::read_to_string(package.join("src/guide.rs")).unwrap();
+    let tested: Vec<&str> = tested.lines().map(str::trim).collect();
+    for entry in std::fs::read_dir(&chapters).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(chapter) = name.strip_suffix(".md").filter(|chapter| *chapter != "SUMMARY") else {
+            continue;
+        };
+        assert!(contents.contains(&format!("({name})")), "{name} is not in SUMMARY.md");
+        assert!(tested.contains(&chapter), "{chapter} is not in src/guide.rs");
+        let text = std::fs::read_to_string(chapters.join(&name)).unwrap();
+        for fence in text.lines().filter(|line| line.starts_with("```") && line.len() > 3) {
+            assert_eq!(fence, "```rust", "a block of {name} would not be run");
+        }
+    }
+}
