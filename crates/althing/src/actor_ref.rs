@@ -7,18 +7,18 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::actor::{
-    Actor, DelayedHandler, EventHandler, Handler, ReadHandler, StopReason, Terminated,
-};
+use crate::actor::{Actor, DelayedHandler, Handler, ReadHandler, StopReason, Terminated};
 use crate::actor_id::{ActorId, Key};
 use crate::call::Call;
 use crate::cell::{AnyCell, AsAnyCell, Cell, send_system, wake};
+use crate::claim::Value;
 use crate::dispatch::{Delayed, Read, Write};
 use crate::envelope::Envelope;
-use crate::mailbox::System;
+use crate::mailbox::{Inner, Phase, System};
 use crate::node::Node;
 use crate::recipient::Recipient;
 use crate::reply::ReplyTo;
+use crate::run::Run;
 
 /// Address of an actor of type `A`.
 pub struct ActorRef<A: Actor> {
@@ -121,8 +121,9 @@ impl<A: Actor> ActorRef<A> {
 
     /// Stops the actor at once: no hook runs, what waits is refused, a handler that waits is dropped.
     pub fn kill(&self) {
-        close_for_good(&self.cell.as_any_cell());
-        send_system(&self.cell.as_any_cell(), System::Kill);
+        let cell = self.cell.as_any_cell();
+        close_for_good(&cell, &mut cell.header().mailbox.lock());
+        send_system(&cell, System::Kill);
     }
 
     /// Waits until the present life has ended; ready at once if there is none.
@@ -131,7 +132,7 @@ impl<A: Actor> ActorRef<A> {
         let life = self.cell.header().mailbox.lock().lives();
         std::future::poll_fn(move |cx| {
             let mut inner = cell.header().mailbox.lock();
-            if inner.lives() > life || inner.has_ended() || inner.is_asleep() {
+            if inner.lives() != life || inner.has_ended() || inner.is_asleep() {
                 return Poll::Ready(());
             }
             inner.extras().stop_waiters.push(cx.waker().clone());
@@ -192,29 +193,28 @@ impl<A: Actor> ActorRef<A> {
     pub(crate) fn deadline(&self) -> Duration {
         self.cell.header().kind.options.deadline
     }
-
-    /// Runs `handler` for `event` in place if the actor is idle, else queues the event.
-    pub(crate) fn deliver<T: Send + Sync + 'static>(
-        &self,
-        event: &Arc<crate::topic::Published<T>>,
-    ) -> crate::in_place::Delivered
-    where
-        A: EventHandler<T>,
-    {
-        crate::in_place::deliver(&self.cell, event)
-    }
 }
 
-/// Asks an actor to stop after what waits; an actor that has no later life takes no more messages.
+/// Asks an actor to stop after what waits; an actor that has no later life takes no more messages. An idle one stops
+/// here and now.
 pub(crate) fn request_stop(cell: &Arc<dyn AnyCell>, reason: StopReason) {
-    close_for_good(cell);
+    let mut inner = cell.header().mailbox.lock();
+    let is_idle = inner.is_quiet();
+    close_for_good(cell, &mut inner);
+    if is_idle {
+        inner.phase = Phase::Running;
+        drop(inner);
+        Run::stopping(cell.clone(), reason).run_now();
+        return;
+    }
+    drop(inner);
     send_system(cell, System::Stop(reason));
 }
 
-fn close_for_good(cell: &Arc<dyn AnyCell>) {
+fn close_for_good(cell: &Arc<dyn AnyCell>, inner: &mut Inner) {
     let has_later_life = cell.header().key().is_some() && cell.is_rebuildable();
     if !has_later_life {
-        cell.header().mailbox.lock().closed = true;
+        inner.closed = true;
     }
 }
 

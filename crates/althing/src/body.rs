@@ -58,9 +58,10 @@ pub(crate) trait Work {
     fn fail(&mut self, why: AskError);
 }
 
-/// A handler's future and where its output goes.
+/// A handler's future and where its output goes: to the slot if there is one, else it stays here.
 pub(crate) struct Running<F, R> {
-    reply: ReplyTo<R>,
+    pub(crate) reply: ReplyTo<R>,
+    pub(crate) output: Option<R>,
     future: F,
 }
 
@@ -69,7 +70,7 @@ pub(crate) struct Event<F>(F);
 
 impl<F, R> Running<F, R> {
     pub(crate) fn new(reply: ReplyTo<R>, future: F) -> Self {
-        Self { reply, future }
+        Self { reply, output: None, future }
     }
 }
 
@@ -86,9 +87,10 @@ impl<F: Future<Output = Option<R>> + Send, R: Send> Work for Running<F, R> {
         // SAFETY: as above.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
         match future.poll(cx) {
-            Poll::Ready(reply) => {
-                if let Some(reply) = reply {
-                    this.reply.complete(reply);
+            Poll::Ready(output) => {
+                match output {
+                    Some(reply) if this.reply.is_somewhere() => this.reply.complete(reply),
+                    output => this.output = output,
                 }
                 Poll::Ready(())
             }
@@ -111,8 +113,8 @@ impl<F: Future<Output = ()> + Send> Work for Event<F> {
 }
 
 impl Body {
-    /// Takes an empty body from this thread's pool, for `cell`.
-    pub(crate) fn take(cell: &Arc<dyn AnyCell>) -> Self {
+    /// Takes an empty body from this thread's pool, for `cell`, which must outlive its use.
+    pub(crate) fn take(cell: *const dyn AnyCell) -> Self {
         let pooled = POOL.try_with(|pool| pool.borrow_mut().0.pop()).ok().flatten();
         let slot = pooled.unwrap_or_else(|| {
             NonNull::from(Box::leak(Box::new(Slot {
@@ -124,9 +126,23 @@ impl Body {
             })))
         });
         let body = Self { slot };
-        // SAFETY: the body is empty, so nothing borrows its core.
-        unsafe { *body.core() = RunCore::new(cell) };
+        body.retarget(cell);
         body
+    }
+
+    /// Makes an empty body serve another cell, which must outlive its use.
+    #[inline]
+    pub(crate) fn retarget(&self, cell: *const dyn AnyCell) {
+        debug_assert!(self.is_empty(), "a future borrows the core");
+        // SAFETY: the body is empty, so nothing borrows its core.
+        unsafe { *self.core() = RunCore::new(cell) };
+    }
+
+    /// Whether the handler that just ended wants its actor to stop. The body must be empty.
+    #[inline]
+    pub(crate) fn stops(&self) -> bool {
+        // SAFETY: the body is empty; reads in other bodies share the core of theirs.
+        unsafe { &*self.core() }.stops()
     }
 
     fn slot(&self) -> &Slot {
@@ -161,6 +177,17 @@ impl Body {
     /// Builds `work` in place and polls it once. The body must be empty.
     #[inline]
     pub(crate) fn start<W: Work>(&self, work: W, cx: &mut Context<'_>) -> Poll<()> {
+        self.start_then(work, cx, |_, poll| poll)
+    }
+
+    /// As `start`; `then` sees the work after its poll, before an ended one is dropped.
+    #[inline]
+    pub(crate) fn start_then<W: Work, T>(
+        &self,
+        work: W,
+        cx: &mut Context<'_>,
+        then: impl FnOnce(&mut W, Poll<()>) -> T,
+    ) -> T {
         debug_assert!(self.is_empty(), "one future at a time");
         let memory = self.slot().memory.get();
         if fits::<W>() {
@@ -171,16 +198,32 @@ impl Body {
             unsafe { memory.cast::<Box<W>>().write(Box::new(work)) }
         }
         self.slot().ops.set(Some(Typed::<W>::OPS));
-        self.poll(cx)
+        let guard = self.enter_path();
+        // SAFETY: just stored.
+        let poll = unsafe { Typed::<W>::poll(memory, cx) };
+        drop(guard);
+        // SAFETY: just stored.
+        let outcome = then(unsafe { Typed::<W>::work(memory) }, poll);
+        if poll.is_ready() {
+            self.slot().ops.set(None);
+            // SAFETY: stored above and not used after this; `ops` no longer names it.
+            unsafe { Typed::<W>::drop(memory) }
+        }
+        outcome
+    }
+
+    #[inline]
+    fn enter_path(&self) -> Option<current::Guard> {
+        // SAFETY: the path is changed only while the body is empty.
+        let path = unsafe { &*self.slot().path.get() };
+        path.as_ref().map(current::waiting_for)
     }
 
     /// Polls the future; an ended one is dropped. `Ready` at once when empty.
     #[inline]
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(ops) = self.slot().ops.get() else { return Poll::Ready(()) };
-        // SAFETY: the path is changed only while the body is empty.
-        let path = unsafe { &*self.slot().path.get() };
-        let guard = path.as_ref().map(current::waiting_for);
+        let guard = self.enter_path();
         // SAFETY: `ops` belongs to what the memory holds.
         let poll = unsafe { (ops.poll)(self.slot().memory.get(), cx) };
         drop(guard);

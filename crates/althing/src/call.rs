@@ -17,6 +17,7 @@ use crate::envelope::Envelope;
 use crate::error::{AskError, SendError};
 use crate::in_place::{self, InPlace};
 use crate::mailbox::{Refused, RoomTicket};
+use crate::outbox::{self, Offered};
 use crate::reply::{Receiver, ReplyTo, channel};
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -90,6 +91,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
 
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
         let message = self.message.take().expect("a call is sent once");
+        // What was told before the ask must arrive before it.
+        outbox::hand_over();
         match in_place::ask::<A, M, D>(self.target.cell(), message, cx) {
             InPlace::Busy(message) => self.queue(message, cx),
             InPlace::Replied(reply) => Poll::Ready(reply),
@@ -261,20 +264,33 @@ fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     target: &ActorRef<A>,
     message: M,
 ) -> Result<(), SendError<M>> {
+    let mut envelope = Envelope::new::<A, M, D>(message, ReplyTo::nowhere());
+    if current::depth() > 0 {
+        envelope = match outbox::offer(target.cell(), envelope) {
+            Offered::Taken => return Ok(()),
+            Offered::Alone(envelope) => envelope,
+            Offered::Refused(refused) => return Err(hand_back::<A, M, D>(refused)),
+        };
+    }
     let header = target.cell().header();
-    let envelope = Envelope::new::<A, M, D>(message, ReplyTo::nowhere());
     match header.mailbox.push(envelope, header.kind.len_max) {
         Ok(what) => {
             wake(target.cell(), what);
             Ok(())
         }
-        Err(Refused::Full(envelope)) => {
-            // SAFETY: the envelope was packed above with these types.
-            Err(SendError::Full(unsafe { envelope.into_message::<M, D::Reply>() }))
+        Err(refused) => Err(hand_back::<A, M, D>(refused)),
+    }
+}
+
+fn hand_back<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(refused: Refused) -> SendError<M> {
+    match refused {
+        Refused::Full(envelope) => {
+            // SAFETY: `push_tell` packed the envelope with these types.
+            SendError::Full(unsafe { envelope.into_message::<M, D::Reply>() })
         }
-        Err(Refused::Closed(envelope)) => {
-            // SAFETY: the envelope was packed above with these types.
-            Err(SendError::Stopped(unsafe { envelope.into_message::<M, D::Reply>() }))
+        Refused::Closed(envelope) => {
+            // SAFETY: `push_tell` packed the envelope with these types.
+            SendError::Stopped(unsafe { envelope.into_message::<M, D::Reply>() })
         }
     }
 }

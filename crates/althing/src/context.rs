@@ -49,8 +49,8 @@ impl RunCore {
         Self { cell: None, stop: AtomicU8::new(RUNS_ON) }
     }
 
-    pub(crate) fn new(cell: &Arc<dyn AnyCell>) -> Self {
-        let cell = NonNull::new(Arc::as_ptr(cell).cast_mut());
+    pub(crate) fn new(cell: *const dyn AnyCell) -> Self {
+        let cell = NonNull::new(cell.cast_mut());
         Self { cell, stop: AtomicU8::new(RUNS_ON) }
     }
 

@@ -8,6 +8,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::actor_id::ActorId;
+use crate::outbox;
 
 /// A chain of actors that wait for each other.
 #[derive(Debug)]
@@ -36,6 +37,9 @@ pub(crate) struct Guard(Current);
 impl Drop for Guard {
     fn drop(&mut self) {
         CURRENT.set(self.0);
+        if self.0.depth == 0 {
+            outbox::hand_over();
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -18,7 +18,7 @@ use crate::cell::{AnyCell, Cell};
 const SHARDS: usize = 64;
 
 type Named = HashMap<(TypeId, Key), Arc<dyn AnyCell>>;
-type Anonymous = HashMap<u64, Arc<dyn AnyCell>>;
+type Anonymous = HashMap<u64, Arc<dyn AnyCell>, BuildHasherDefault<SerialHasher>>;
 
 pub(crate) struct Directory {
     named: Vec<Mutex<Named>>,
@@ -110,6 +110,24 @@ impl Directory {
 
     fn anonymous_shard(&self, serial: u64) -> &Mutex<Anonymous> {
         &self.anonymous[serial as usize % SHARDS]
+    }
+}
+
+/// Serials are dense and chosen by us: a multiplication spreads them well enough (Fibonacci hashing; Knuth, TAOCP 6.4).
+#[derive(Default)]
+struct SerialHasher(u64);
+
+impl Hasher for SerialHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("only serials are hashed")
+    }
+
+    fn write_u64(&mut self, serial: u64) {
+        self.0 = serial.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 

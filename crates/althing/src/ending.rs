@@ -45,6 +45,10 @@ pub(crate) fn end_life(
     if next.is_break() {
         inner.phase = Phase::Idle;
     }
+    inner.count_end();
+    if *reason != StopReason::Requested {
+        inner.extras();
+    }
     let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active));
     let closed = inner.closed;
     drop(inner);
@@ -80,7 +84,6 @@ struct Farewell {
 }
 
 fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool) -> Farewell {
-    extras.lives += 1;
     extras.stopped = Some(reason.clone());
     extras.suspended = None;
     extras.deferred.clear();

@@ -98,6 +98,14 @@ impl Env {
         }
     }
 
+    /// Makes the node's runtime the current one on a thread that runs none of its tasks.
+    pub(crate) fn enter(&self) -> Option<tokio::runtime::EnterGuard<'_>> {
+        match self {
+            Self::Tokio(tokio) if tokio::task::try_id().is_none() => Some(tokio.handle.enter()),
+            _ => None,
+        }
+    }
+
     /// Whether the calling thread is running a task, so that a handler may run in place.
     #[inline]
     pub(crate) fn is_in_task(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Runs a handler on the caller's own task when its actor is idle: no queue, no reply slot, no task switch.
 //!
-//! The caller takes the mailbox's claim, polls the handler once, and leaves. A handler that waits moves into a task of its
+//! The caller claims the quiet mailbox, polls the handler once, and leaves. A handler that waits moves into a task of its
 //! own, with a slot made then. Nesting is limited, because each level uses the caller's stack.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::actor::{Actor, Admission, EventHandler};
-use crate::body::Running;
+use crate::body::{Body, Running};
 use crate::cell::{AnyCell, AsAnyCell, Cell, wake};
 use crate::context::Context as ActorContext;
-use crate::current;
+use crate::current::{self, AskPath};
 use crate::dispatch::Dispatch;
-use crate::envelope::{Envelope, run_event};
+use crate::envelope::{Envelope, Target, run_event};
 use crate::error::AskError;
-use crate::mailbox::{Phase, Refused};
-use crate::reply::{Receiver, channel};
+use crate::mailbox::Refused;
+use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
 use crate::topic::Published;
 
 /// Handlers run inside each other on one stack; beyond it messages queue.
-const DEPTH_MAX: u32 = 8;
+pub(crate) const DEPTH_MAX: u32 = 8;
 
 /// What became of an ask in place.
 pub(crate) enum InPlace<M, R> {
@@ -31,6 +31,122 @@ pub(crate) enum InPlace<M, R> {
     Replied(Result<R, AskError>),
     /// The handler waits; its reply will come here.
     Waits(Receiver<R>),
+}
+
+/// How a handler began.
+enum Begun<R> {
+    Done(R),
+    Refused(AskError),
+    Waits(Receiver<R>),
+    /// The handler ended and something else keeps the reply slot.
+    Kept(Receiver<R>),
+    Stashed(Envelope, Receiver<R>),
+}
+
+/// Asks an idle actor on the caller's task.
+#[inline]
+pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    cell: &Arc<Cell<A>>,
+    message: M,
+    cx: &mut Context<'_>,
+) -> InPlace<M, D::Reply> {
+    let header = cell.header();
+    if current::depth() >= DEPTH_MAX
+        || !header.kind.node.env.is_in_task()
+        || !header.mailbox.try_claim()
+    {
+        return InPlace::Busy(message);
+    }
+    let path = current::path();
+    let place: *const Cell<A> = Arc::as_ptr(cell);
+    let body = Body::take(place);
+    let guard = current::polling(header);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the claim is ours and a quiet mailbox's actor has its state.
+        let target = Target { state: unsafe { cell.state() }, body: &body };
+        begin::<A, M, D>(cell, target, message, path, cx)
+    }));
+    drop(guard);
+    match outcome {
+        Ok(Begun::Done(reply)) => {
+            leave(cell, body);
+            InPlace::Replied(Ok(reply))
+        }
+        Ok(Begun::Refused(why)) => {
+            leave(cell, body);
+            InPlace::Replied(Err(why))
+        }
+        Ok(Begun::Kept(receiver)) => {
+            leave(cell, body);
+            InPlace::Waits(receiver)
+        }
+        Ok(Begun::Waits(receiver)) => {
+            Run::take_over(cell.as_any_cell(), body).spawn();
+            InPlace::Waits(receiver)
+        }
+        Ok(Begun::Stashed(envelope, receiver)) => {
+            Run::take_over(cell.as_any_cell(), body).stash_and_spawn(envelope);
+            InPlace::Waits(receiver)
+        }
+        Err(panic) => {
+            Run::take_over(cell.as_any_cell(), body).recover(&*panic);
+            InPlace::Replied(Err(AskError::HandlerPanicked(header.id())))
+        }
+    }
+}
+
+#[inline]
+fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    cell: &Arc<Cell<A>>,
+    target: Target<'_>,
+    message: M,
+    path: Option<Arc<AskPath>>,
+    cx: &mut Context<'_>,
+) -> Begun<D::Reply> {
+    let state = target.state.cast::<A>();
+    let context = ActorContext::<A>::of(target.body.core());
+    // SAFETY: our caller holds the claim, the state is there, the body is empty.
+    match unsafe { D::admit(state, &message, context) } {
+        Admission::Run => {}
+        Admission::Stash => {
+            let (reply, receiver) = channel(path);
+            return Begun::Stashed(Envelope::new::<A, M, D>(message, reply), receiver);
+        }
+        Admission::Reject(text) => {
+            return Begun::Refused(AskError::Rejected(cell.header().id(), text));
+        }
+    }
+    target.body.set_path(path.as_ref());
+    let (mut reply, kept) = if D::KEEPS_REPLY {
+        let (reply, receiver) = channel(path.clone());
+        (reply, Some(receiver))
+    } else {
+        (ReplyTo::nowhere(), None)
+    };
+    // SAFETY: as above; the claim is kept until the body is empty.
+    let future = unsafe { D::call(state, message, context, &mut reply) };
+    target.body.start_then(Running::new(reply, future), cx, |running, poll| {
+        match (poll, running.output.take(), kept) {
+            (Poll::Ready(()), Some(output), _) => Begun::Done(output),
+            (Poll::Ready(()), None, Some(kept)) => Begun::Kept(kept),
+            (Poll::Pending, _, Some(kept)) => Begun::Waits(kept),
+            (_, _, None) => {
+                let (reply, receiver) = channel(path);
+                running.reply = reply;
+                Begun::Waits(receiver)
+            }
+        }
+    })
+}
+
+/// Gives the claim back after a handler that ended, or has a task see to what came meanwhile.
+#[inline]
+fn leave<A: Actor>(cell: &Arc<Cell<A>>, body: Body) {
+    let header = cell.header();
+    header.touch();
+    if body.stops() || !header.mailbox.try_leave() {
+        Run::take_over(cell.as_any_cell(), body).spawn();
+    }
 }
 
 /// What became of an event.
@@ -46,133 +162,57 @@ pub(crate) enum Delivered {
     Gone,
 }
 
-/// Takes the claim of an idle, started actor with nothing to do.
-fn claim<A: Actor>(cell: &Arc<Cell<A>>) -> Option<Run> {
-    if current::depth() >= DEPTH_MAX || !cell.header().kind.node.env.is_in_task() {
-        return None;
-    }
-    let mut inner = cell.header().mailbox.lock();
-    if !matches!(inner.phase, Phase::Idle)
-        || !inner.active
-        || inner.closed
-        || !inner.is_empty()
-        || inner.has_system()
-    {
-        return None;
-    }
-    inner.phase = Phase::Running;
-    drop(inner);
-    Some(Run::serving(cell.as_any_cell()))
+/// Goes from subscriber to subscriber with one body.
+pub(crate) struct Visitor {
+    body: Option<Body>,
+    may_run: bool,
 }
 
-/// Asks an idle actor on the caller's task.
-pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-    cell: &Arc<Cell<A>>,
-    message: M,
-    cx: &mut Context<'_>,
-) -> InPlace<M, D::Reply> {
-    let Some(run) = claim(cell) else { return InPlace::Busy(message) };
-    let path = current::path();
-    let current = current::polling(cell.header());
-    let outcome = catch_unwind(AssertUnwindSafe(|| start::<A, M, D>(&run, message, path, cx)));
-    drop(current);
-    match outcome {
-        Ok(Begun::Refused(why)) => {
-            run.leave();
-            InPlace::Replied(Err(why))
-        }
-        Ok(Begun::Done(receiver)) => {
-            run.leave();
-            finish(receiver, cell)
-        }
-        Ok(Begun::Waits(receiver)) => {
-            run.spawn();
-            InPlace::Waits(receiver)
-        }
-        Ok(Begun::Stashed(envelope, receiver)) => {
-            run.stash(envelope);
-            run.leave();
-            InPlace::Waits(receiver)
-        }
-        Err(panic) => {
-            run.leave_panicked(&*panic);
-            InPlace::Replied(Err(AskError::HandlerPanicked(cell.header().id())))
-        }
+impl Visitor {
+    /// A visitor on the calling thread; `may_run` tells whether handlers may run in place here.
+    pub(crate) fn new(is_in_task: bool) -> Self {
+        Self { body: None, may_run: is_in_task && current::depth() < DEPTH_MAX }
     }
-}
 
-enum Begun<R> {
-    Refused(AskError),
-    Done(Receiver<R>),
-    Waits(Receiver<R>),
-    Stashed(Envelope, Receiver<R>),
-}
-
-fn finish<A: Actor, M, R>(receiver: Receiver<R>, cell: &Arc<Cell<A>>) -> InPlace<M, R> {
-    match receiver.poll(Waker::noop()) {
-        Poll::Ready(Ok(reply)) => InPlace::Replied(Ok(reply)),
-        Poll::Ready(Err(why)) => {
-            InPlace::Replied(Err(why.unwrap_or_else(|| AskError::NoReply(cell.header().id()))))
+    /// Delivers an event: in place if the subscriber is idle, else through its mailbox. `cell` is of type `A`.
+    ///
+    /// # Safety
+    /// `cell` is a `Cell<A>`.
+    pub(crate) unsafe fn deliver<A: EventHandler<T>, T: Send + Sync + 'static>(
+        &mut self,
+        cell: &Arc<dyn AnyCell>,
+        event: &Arc<Published<T>>,
+    ) -> Delivered {
+        let header = cell.header();
+        if !self.may_run || !header.mailbox.try_claim() {
+            return enqueue::<A, T>(cell, event);
         }
-        // A delayed handler kept the slot.
-        Poll::Pending => InPlace::Waits(receiver),
-    }
-}
-
-fn start<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-    run: &Run,
-    message: M,
-    path: Option<Arc<crate::current::AskPath>>,
-    cx: &mut Context<'_>,
-) -> Begun<D::Reply> {
-    let target = run.target();
-    let state = target.state.cast::<A>();
-    let context = ActorContext::<A>::of(target.body.core());
-    // SAFETY: the run holds the claim, the state is there (`active`), the body is empty.
-    match unsafe { D::admit(state, &message, context) } {
-        Admission::Run => {}
-        Admission::Stash => {
-            let (reply, receiver) = channel(path);
-            return Begun::Stashed(Envelope::new::<A, M, D>(message, reply), receiver);
+        let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
+        body.retarget(Arc::as_ptr(cell));
+        let guard = current::polling(header);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: the claim is ours and a quiet mailbox's actor has its state.
+            let target = Target { state: unsafe { cell.state() }, body: &body };
+            let mut cx = Context::from_waker(Waker::noop());
+            // SAFETY: the claim of a cell of type `A` is ours, and the body is empty.
+            unsafe { run_event::<A, T>(event, target, &mut cx) }
+        }));
+        drop(guard);
+        header.touch();
+        match outcome {
+            Ok(Poll::Ready(())) if !body.stops() && header.mailbox.try_leave() => {
+                self.body = Some(body);
+            }
+            // A handler that waits is polled again at once, with a waker that works.
+            Ok(_) => Run::take_over(cell.clone(), body).spawn(),
+            Err(panic) => Run::take_over(cell.clone(), body).recover(&*panic),
         }
-        Admission::Reject(text) => {
-            return Begun::Refused(AskError::Rejected(run.cell.header().id(), text));
-        }
+        Delivered::Ran
     }
-    let (mut reply, receiver) = channel::<D::Reply>(path.clone());
-    target.body.set_path(path.as_ref());
-    // SAFETY: as above; the run keeps the claim until the body is empty.
-    let future = unsafe { D::call(state, message, context, &mut reply) };
-    match target.body.start(Running::new(reply, future), cx) {
-        Poll::Ready(()) => Begun::Done(receiver),
-        Poll::Pending => Begun::Waits(receiver),
-    }
-}
-
-/// Delivers an event: in place if the subscriber is idle, else through its mailbox.
-pub(crate) fn deliver<A: EventHandler<T>, T: Send + Sync + 'static>(
-    cell: &Arc<Cell<A>>,
-    event: &Arc<Published<T>>,
-) -> Delivered {
-    let Some(run) = claim(cell) else { return enqueue(cell, event) };
-    let current = current::polling(cell.header());
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let mut cx = Context::from_waker(Waker::noop());
-        // SAFETY: the run holds the claim of a cell of type `A`, and its body is empty.
-        unsafe { run_event::<A, T>(event, run.target(), &mut cx) }
-    }));
-    drop(current);
-    match outcome {
-        Ok(Poll::Ready(())) => run.leave(),
-        // The task polls it again at once, with a waker that works.
-        Ok(Poll::Pending) => run.spawn(),
-        Err(panic) => run.leave_panicked(&*panic),
-    }
-    Delivered::Ran
 }
 
 fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
-    cell: &Arc<Cell<A>>,
+    cell: &Arc<dyn AnyCell>,
     event: &Arc<Published<T>>,
 ) -> Delivered {
     let envelope = Envelope::event::<A, T>(event.clone());

@@ -1,7 +1,7 @@
-//! The queue of an actor and the claim on running it, under one mutex.
+//! The queue of an actor, and who runs it, under one lock.
 //!
-//! Push: lock, push, and schedule only if nobody runs the actor. Drain: swap the whole queue out. There are no fences and
-//! no lost wake-up, because the phase changes under the same lock as the queue. Idle mailboxes hold no buffer.
+//! Push: lock, push, and schedule only if nobody runs the actor. Drain: swap the whole queue out. There is no lost wake-up,
+//! because the phase changes under the same lock as the queue. Idle mailboxes hold no buffer.
 //! System messages travel in a list of their own and are exempt from the bound.
 
 use std::cell::RefCell;
@@ -9,13 +9,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use parking_lot::{Mutex, MutexGuard};
-
 use crate::actor::{StopReason, Terminated};
 use crate::cell::AnyCell;
+use crate::claim::{ClaimLock, Guard, Value};
 use crate::envelope::Envelope;
 use crate::supervision::Restarts;
 
+/// Room that is enough for one called sender to go on with: calling fewer of them at a time means fewer parked threads.
+const ROOM_PER_CALL: usize = 256;
 /// Buffers kept per thread for reuse.
 const BUFFERS_MAX: usize = 64;
 /// Larger buffers go back to the allocator: one flooded actor must not pin memory.
@@ -23,7 +24,7 @@ const BUFFER_LEN_MAX: usize = 4_096;
 
 /// The queue and the claim.
 pub(crate) struct Mailbox {
-    inner: Mutex<Inner>,
+    inner: ClaimLock<Inner>,
 }
 
 /// What the lock protects.
@@ -33,10 +34,16 @@ pub(crate) struct Inner {
     pub(crate) extras: Option<Box<Extras>>,
     /// Messages taken out by the runner and not yet run; they still count against the bound.
     held: u32,
+    /// Room promised to bundles on their way.
+    reserved: u32,
+    /// Lives that have ended.
+    lives: u32,
     /// Whether the actor takes no more messages.
     pub(crate) closed: bool,
     /// Whether the actor's state is there and started.
     pub(crate) active: bool,
+    /// Whether the last life has ended.
+    ended: bool,
 }
 
 /// Who runs the actor.
@@ -67,9 +74,8 @@ pub(crate) struct Extras {
     pub(crate) stash: Vec<Envelope>,
     pub(crate) restarts: Restarts,
     pub(crate) buckets: Vec<crate::guard::Bucket>,
+    /// Why the last life ended, where that was not a plain stop.
     pub(crate) stopped: Option<StopReason>,
-    /// Lives that have ended.
-    pub(crate) lives: u64,
 }
 
 /// Messages of the runtime to an actor.
@@ -94,6 +100,21 @@ pub(crate) enum Wake {
     Waker(Waker),
 }
 
+impl Value for Inner {
+    fn claimed(&mut self) {
+        self.phase = Phase::Running;
+    }
+
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        matches!(self.phase, Phase::Idle)
+            && self.active
+            && !self.closed
+            && self.queue.is_empty()
+            && !self.has_system()
+    }
+}
+
 /// Why a push was refused; the envelope comes back.
 pub(crate) enum Refused {
     Full(Envelope),
@@ -107,19 +128,35 @@ pub(crate) struct RoomTicket(Option<u64>);
 impl Mailbox {
     pub(crate) fn new() -> Self {
         Self {
-            inner: Mutex::new(Inner {
+            inner: ClaimLock::new(Inner {
                 queue: Vec::new(),
                 phase: Phase::Idle,
                 extras: None,
                 held: 0,
+                reserved: 0,
+                lives: 0,
                 closed: false,
                 active: false,
+                ended: false,
             }),
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, Inner> {
         self.inner.lock()
+    }
+
+    /// Claims an idle, started actor with nothing to do.
+    #[inline]
+    pub(crate) fn try_claim(&self) -> bool {
+        self.inner.try_claim()
+    }
+
+    /// Gives the claim back if nothing has come meanwhile.
+    #[inline]
+    pub(crate) fn try_leave(&self) -> bool {
+        self.inner.try_leave()
     }
 
     /// Queues an envelope, refusing above `len_max`.
@@ -204,7 +241,7 @@ impl Inner {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.queue.len() + self.held as usize
+        self.queue.len() + self.held as usize + self.reserved as usize
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -265,18 +302,46 @@ impl Inner {
     pub(crate) fn release(&mut self, held: usize, len_max: u32) -> Vec<Waker> {
         self.held = u32::try_from(held).unwrap_or(u32::MAX);
         let room = (len_max as usize).saturating_sub(self.len());
-        match self.extras.as_mut() {
-            Some(extras) if !extras.room_waiters.is_empty() => {
-                let called = room.min(extras.room_waiters.len());
-                extras.room_waiters.drain(..called).map(|(_, waker)| waker).collect()
-            }
-            _ => Vec::new(),
+        let is_drained = self.queue.is_empty() && held == 0;
+        let Some(extras) = self.extras.as_mut() else { return Vec::new() };
+        if extras.room_waiters.is_empty() || room * 2 < len_max as usize {
+            return Vec::new();
         }
+        let called = if is_drained { room } else { room.div_ceil(ROOM_PER_CALL) };
+        let called = called.min(extras.room_waiters.len());
+        extras.room_waiters.drain(..called).map(|(_, waker)| waker).collect()
+    }
+
+    /// Promises room for up to `wanted` messages; returns how much.
+    pub(crate) fn reserve(&mut self, wanted: u32, len_max: u32) -> u32 {
+        let room = (len_max as usize).saturating_sub(self.len());
+        let granted = wanted.min(u32::try_from(room).unwrap_or(u32::MAX));
+        self.reserved += granted;
+        granted
+    }
+
+    /// Queues a bundle whose room was promised; a closed mailbox leaves it to the caller.
+    pub(crate) fn deliver_reserved(&mut self, bundle: &mut Vec<Envelope>, reserved: u32) -> Wake {
+        self.reserved -= reserved;
+        if self.closed {
+            return Wake::Nothing;
+        }
+        if self.queue.capacity() == 0 {
+            self.queue = take_buffer();
+        }
+        self.queue.append(bundle);
+        self.claim()
     }
 
     /// Lives of the actor that have ended.
-    pub(crate) fn lives(&self) -> u64 {
-        self.extras.as_ref().map_or(0, |extras| extras.lives)
+    pub(crate) fn lives(&self) -> u32 {
+        self.lives
+    }
+
+    /// Counts the end of a life.
+    pub(crate) fn count_end(&mut self) {
+        self.lives = self.lives.wrapping_add(1);
+        self.ended = self.closed;
     }
 
     /// Whether the actor has no state and nothing to start for.
@@ -286,7 +351,7 @@ impl Inner {
 
     /// Whether the actor has stopped for good.
     pub(crate) fn has_ended(&self) -> bool {
-        self.closed && self.extras.as_ref().is_some_and(|extras| extras.stopped.is_some())
+        self.ended
     }
 
     /// Puts stashed messages in front of the queue, behind what the runner holds.

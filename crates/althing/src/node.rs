@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -18,9 +18,10 @@ use crate::directory::Directory;
 use crate::env::{Env, Simulation, Timestamp};
 use crate::error::{ActorError, NameTaken};
 use crate::kind::{Factory, Kind, Start, boxed_factory};
-use crate::mailbox::System;
+use crate::mailbox::{Phase, System};
 use crate::metrics::KindSnapshot;
 use crate::passivation;
+use crate::run::Run;
 use crate::timer::Timers;
 use crate::topic::{Topic, TopicOptions};
 
@@ -45,6 +46,7 @@ pub(crate) struct NodeShared {
     kinds: RwLock<Kinds>,
     topics: Mutex<HashMap<(TypeId, String), Box<dyn Any + Send + Sync>>>,
     serial: AtomicU64,
+    coarse_s: AtomicU32,
 }
 
 /// Builds a node.
@@ -109,6 +111,7 @@ impl NodeBuilder {
             kinds: RwLock::default(),
             topics: Mutex::default(),
             serial: AtomicU64::new(1),
+            coarse_s: AtomicU32::new(0),
         });
         for register in self.registrations {
             register(&shared);
@@ -190,7 +193,9 @@ impl Node {
 
     fn start<A: Actor>(&self, cell: Arc<Cell<A>>) -> ActorRef<A> {
         self.shared.directory.insert_anonymous(cell.as_any_cell());
-        send_system(&cell.as_any_cell(), System::Start);
+        // A new cell's claim is ours: nobody else knows it.
+        cell.header().mailbox.lock().phase = Phase::Running;
+        Run::new(cell.as_any_cell()).run_now();
         ActorRef::from_cell(cell)
     }
 
@@ -287,9 +292,17 @@ impl NodeShared {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Seconds since the node started.
+    /// Seconds since the node started, as of the last pass of passivation.
+    #[inline]
     pub(crate) fn coarse_s(&self) -> u32 {
-        u32::try_from(self.env.elapsed().as_secs()).unwrap_or(u32::MAX)
+        self.coarse_s.load(Ordering::Relaxed)
+    }
+
+    /// Brings the coarse clock up to date and returns it.
+    pub(crate) fn tick_coarse(&self) -> u32 {
+        let now_s = u32::try_from(self.env.elapsed().as_secs()).unwrap_or(u32::MAX);
+        self.coarse_s.store(now_s, Ordering::Relaxed);
+        now_s
     }
 
     fn register<A: Actor>(self: &Arc<Self>, factory: Option<Box<Factory<A>>>) -> Arc<Kind> {

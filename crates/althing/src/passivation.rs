@@ -22,7 +22,7 @@ pub(crate) fn start(node: &Arc<NodeShared>) {
             drop(node);
             pause.await;
             let Some(node) = weak.upgrade() else { return };
-            let now_s = node.coarse_s();
+            let now_s = node.tick_coarse();
             node.directory.for_each(|cell| unload_if_idle(cell, now_s));
             node.directory.sweep_unused();
         }

@@ -58,6 +58,12 @@ impl<R> ReplyTo<R> {
         self.slot.as_ref().is_some_and(|slot| matches!(*slot.state.lock(), State::Abandoned))
     }
 
+    /// Whether there is an asker to reply to.
+    #[inline]
+    pub(crate) fn is_somewhere(&self) -> bool {
+        self.slot.is_some()
+    }
+
     pub(crate) fn fail(&mut self, why: AskError) {
         self.settle(State::Failed(Some(why)));
     }

@@ -14,12 +14,14 @@ use std::task::{Context, Poll};
 use crate::actor::StopReason;
 use crate::batch::Batch;
 use crate::body::Body;
-use crate::cell::{AnyCell, Hook};
+use crate::cell::{AnyCell, Header, Hook};
 use crate::current;
 use crate::dispatch::Access;
 use crate::envelope::{Envelope, Started, Target};
 use crate::error::{ActorError, AskError};
+use crate::in_place;
 use crate::mailbox::{Phase, System};
+use crate::outbox;
 use crate::supervision::Verdict;
 
 /// Messages after which held ones are released to waiting senders: small enough to keep them going, large enough that the
@@ -71,10 +73,20 @@ impl Run {
 
     /// A run of an actor whose claim was just taken.
     pub(crate) fn new(cell: Arc<dyn AnyCell>) -> Self {
+        let body = Body::take(Arc::as_ptr(&cell));
+        Self::with_body(cell, body, Stage::Begin)
+    }
+
+    /// Takes over a claim under which `body` was used in place.
+    pub(crate) fn take_over(cell: Arc<dyn AnyCell>, body: Body) -> Self {
+        Self::with_body(cell, body, Stage::Serving)
+    }
+
+    fn with_body(cell: Arc<dyn AnyCell>, body: Body, stage: Stage) -> Self {
         Self {
-            body: Body::take(&cell),
+            body,
             reads: Vec::new(),
-            stage: Stage::Begin,
+            stage,
             batch: Batch::default(),
             held_back: None,
             stop_after: None,
@@ -82,9 +94,24 @@ impl Run {
         }
     }
 
-    /// A run of an actor that is known to be started.
-    pub(crate) fn serving(cell: Arc<dyn AnyCell>) -> Self {
-        Self { stage: Stage::Serving, ..Self::new(cell) }
+    /// Stops an idle actor whose claim was just taken.
+    pub(crate) fn stopping(cell: Arc<dyn AnyCell>, reason: StopReason) -> Self {
+        Self { stop_after: Some((0, reason)), ..Self::new(cell) }
+    }
+
+    /// Runs on the calling thread as far as that goes without waiting, then in a task.
+    pub(crate) fn run_now(mut self) {
+        if current::depth() >= in_place::DEPTH_MAX {
+            return self.spawn();
+        }
+        let cell = self.cell.clone();
+        let entered = cell.header().kind.node.env.enter();
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        // Whatever waits is polled again at once in the task, with a waker that works.
+        if Pin::new(&mut self).poll(&mut cx).is_pending() {
+            self.spawn();
+        }
+        drop(entered);
     }
 
     /// Goes on in a task.
@@ -99,10 +126,10 @@ impl Run {
         Target { state: unsafe { self.cell.state() }, body: &self.body }
     }
 
-    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn advance(&mut self, header: &Header, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let served = match &mut self.stage {
-                Stage::Serving => self.serve(cx),
+                Stage::Serving => self.serve(header, cx),
                 _ => self.advance_hook(cx),
             };
             let end = match served {
@@ -163,9 +190,7 @@ impl Run {
         header.kind.metrics.started();
     }
 
-    fn serve(&mut self, cx: &mut Context<'_>) -> Served {
-        let cell = self.cell.clone();
-        let header = cell.header();
+    fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
         let mut budget = header.kind.options.batch_budget;
         loop {
             if self.body.poll(cx).is_pending() {
@@ -207,6 +232,7 @@ impl Run {
             if self.run_one(envelope, cx) {
                 return self.suspend(cx);
             }
+            outbox::boundary();
         }
     }
 
@@ -219,7 +245,7 @@ impl Run {
         match unsafe { envelope.start(self.target(), cx) } {
             Started::Done => false,
             Started::Suspended if access == Access::Shared => {
-                let fresh = Body::take(&self.cell);
+                let fresh = Body::take(Arc::as_ptr(&self.cell));
                 self.reads.push(std::mem::replace(&mut self.body, fresh));
                 false
             }
@@ -232,7 +258,7 @@ impl Run {
     }
 
     /// Keeps a message that a guard put aside.
-    pub(crate) fn stash(&self, envelope: Envelope) {
+    fn stash(&self, envelope: Envelope) {
         let header = self.cell.header();
         let mut inner = header.mailbox.lock();
         let extras = inner.extras();
@@ -247,10 +273,9 @@ impl Run {
 
     /// Why the actor stops now, if it does.
     fn stop_wanted(&mut self) -> Option<StopReason> {
-        // SAFETY: the body is empty here; reads that wait only share the core.
-        let core = unsafe { &*self.body.core() };
-        if core.stops() {
-            return core.take_stop();
+        if self.body.stops() {
+            // SAFETY: the body is empty.
+            return unsafe { &*self.body.core() }.take_stop();
         }
         match &self.stop_after {
             Some((0, reason)) => Some(reason.clone()),
@@ -435,27 +460,14 @@ impl Run {
         }
     }
 
-    /// Ends a run in place that suspended nothing: leaves if nothing waits, else goes on in a task.
-    pub(crate) fn leave(mut self) {
-        let cell = self.cell.clone();
-        let header = cell.header();
-        // SAFETY: the body is empty.
-        let stops = unsafe { &*self.body.core() }.stops();
-        if !stops {
-            let mut inner = header.mailbox.lock();
-            if inner.is_empty() && !inner.has_system() {
-                inner.phase = Phase::Idle;
-                drop(inner);
-                self.batch.recycle();
-                header.touch();
-                return;
-            }
-        }
+    /// Keeps a message that a guard put aside in place, and goes on in a task.
+    pub(crate) fn stash_and_spawn(self, envelope: Envelope) {
+        self.stash(envelope);
         self.spawn();
     }
 
-    /// Goes on in a task after a handler panicked in place.
-    pub(crate) fn leave_panicked(mut self, panic: &(dyn std::any::Any + Send)) {
+    /// Has supervision decide after a handler panicked in place.
+    pub(crate) fn recover(mut self, panic: &(dyn std::any::Any + Send)) {
         if self.panicked(panic).is_continue() {
             self.spawn();
         }
@@ -470,7 +482,7 @@ impl Future for Run {
         let cell = this.cell.clone();
         let _current = current::polling(cell.header());
         loop {
-            match catch_unwind(AssertUnwindSafe(|| this.advance(cx))) {
+            match catch_unwind(AssertUnwindSafe(|| this.advance(cell.header(), cx))) {
                 Ok(poll) => return poll,
                 Err(panic) => {
                     if this.panicked(&*panic).is_break() {

@@ -10,8 +10,10 @@ use parking_lot::Mutex;
 
 use crate::actor::EventHandler;
 use crate::actor_ref::ActorRef;
-use crate::in_place::Delivered;
+use crate::cell::{AnyCell, AsAnyCell};
+use crate::in_place::{Delivered, Visitor};
 use crate::node::{Node, NodeShared};
+use crate::outbox;
 
 /// Subscribers per chunk: one job's work, small enough to spread over the cores.
 const CHUNK_LEN: usize = 512;
@@ -95,7 +97,11 @@ struct Work<T> {
     running: bool,
 }
 
-type Deliver<T> = dyn Fn(&Arc<Published<T>>) -> Delivered + Send + Sync;
+/// Delivers to a cell of the type it was made for.
+///
+/// # Safety
+/// The cell is of that type.
+type Deliver<T> = unsafe fn(&mut Visitor, &Arc<dyn AnyCell>, &Arc<Published<T>>) -> Delivered;
 
 struct Subscribers<T> {
     listed: Vec<Subscriber<T>>,
@@ -108,7 +114,8 @@ struct Subscribers<T> {
 struct Subscriber<T> {
     id: u64,
     since: Sequence,
-    deliver: Box<Deliver<T>>,
+    cell: Arc<dyn AnyCell>,
+    deliver: Deliver<T>,
 }
 
 impl<T: Send + Sync + 'static> Topic<T> {
@@ -137,6 +144,12 @@ impl<T: Send + Sync + 'static> Topic<T> {
     pub fn subscribers(&self) -> usize {
         let chunks = self.shared.state.lock().chunks.clone();
         chunks.iter().map(|chunk| chunk.subscribers.lock().len()).sum()
+    }
+
+    /// Events that some subscribers have still to be handed.
+    pub fn pending(&self) -> usize {
+        let chunks = self.shared.state.lock().chunks.clone();
+        chunks.iter().map(|chunk| chunk.queue.lock().pending()).sum()
     }
 
     /// Publishes with the next sequence number; never waits.
@@ -187,16 +200,18 @@ impl<T: Send + Sync + 'static> Topic<T> {
 
     /// Works off the chunks: a single one here, more on the node's workers.
     fn work(&self, chunks: &[Arc<Chunk<T>>]) {
+        // What the publisher told before must arrive before.
+        outbox::hand_over();
         match chunks {
             [] => {}
-            [only] => only.run(),
+            [only] => only.run(self.shared.node.env.is_in_task()),
             many => {
                 for chunk in many {
                     if chunk.queue.lock().running {
                         continue;
                     }
                     let chunk = chunk.clone();
-                    self.shared.node.env.spawn(async move { chunk.run() });
+                    self.shared.node.env.spawn(async move { chunk.run(true) });
                 }
             }
         }
@@ -204,14 +219,18 @@ impl<T: Send + Sync + 'static> Topic<T> {
 
     /// Subscribes an actor to every event after the subscription's position, which `Subscription::since` tells.
     pub fn subscribe<A: EventHandler<T>>(&self, actor: &ActorRef<A>) -> Subscription {
-        let actor = actor.clone();
-        let deliver = Box::new(move |event: &Arc<Published<T>>| actor.deliver(event));
+        let cell = actor.cell().as_any_cell();
         let mut state = self.shared.state.lock();
         state.next_id += 1;
         let id = state.next_id;
         let chunk = state.chunk_with_room();
         let since = state.last;
-        chunk.subscribers.lock().listed.push(Subscriber { id, since, deliver });
+        chunk.subscribers.lock().listed.push(Subscriber {
+            id,
+            since,
+            cell,
+            deliver: Visitor::deliver::<A, T>,
+        });
         drop(state);
         let shared = Arc::downgrade(&self.shared);
         let chunk = Arc::downgrade(&chunk);
@@ -251,9 +270,16 @@ impl<T> State<T> {
     }
 }
 
+impl<T> Work<T> {
+    fn pending(&self) -> usize {
+        self.events.len() + usize::from(self.running)
+    }
+}
+
 impl<T: Send + Sync + 'static> Chunk<T> {
     /// Delivers what waits, one event after the other; returns at once if somebody else is at it.
-    fn run(&self) {
+    fn run(&self, is_in_task: bool) {
+        let mut visitor = Visitor::new(is_in_task);
         {
             let mut queue = self.queue.lock();
             if queue.running {
@@ -270,15 +296,20 @@ impl<T: Send + Sync + 'static> Chunk<T> {
                 };
                 event
             };
-            self.deliver(&event);
+            self.deliver(&event, &mut visitor);
         }
     }
 
-    fn deliver(&self, event: &Arc<Published<T>>) {
+    fn deliver(&self, event: &Arc<Published<T>>, visitor: &mut Visitor) {
         // Taken out, so that a handler run in place may subscribe and unsubscribe.
         let mut listed = self.subscribers.lock().take_out();
         listed.retain(|subscriber| {
-            event.sequence <= subscriber.since || (subscriber.deliver)(event) != Delivered::Gone
+            if event.sequence <= subscriber.since {
+                return true;
+            }
+            // SAFETY: `subscribe` pairs the function with a cell of its type.
+            let delivered = unsafe { (subscriber.deliver)(visitor, &subscriber.cell, event) };
+            delivered != Delivered::Gone
         });
         self.subscribers.lock().put_back(listed);
     }
