@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: guide web test-web test-browser
+.PHONY: check-types fuzz guide types web test-web test-browser
 
 web: ## build the browser client into web/dist
 	cd web && npm ci --silent && npm run --silent build
@@ -13,3 +13,15 @@ guide: ## build the guide into target/guide
 	@test -x .tools/bin/mdbook || cargo install --quiet mdbook --locked --no-default-features --features search --root .tools \
 		|| { echo "the guide needs mdbook, which cargo could not install; it reads as Markdown in docs/guide/src"; exit 1; }
 	.tools/bin/mdbook build docs/guide
+
+TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --
+
+types: ## generate the TypeScript of the protocol from its Rust types
+	$(TYPES)
+
+check-types: ## fail when the generated TypeScript is out of date
+	$(TYPES) --check
+
+SECONDS ?= 30
+fuzz: ## fuzz the frame decoder for SECONDS; needs a nightly toolchain and cargo-fuzz
+	cd fuzz && mkdir -p corpus && cargo +nightly fuzz run --fuzz-dir . decode_frame corpus seeds/decode_frame -- -max_total_time=$(SECONDS)

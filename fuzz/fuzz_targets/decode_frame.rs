@@ -1,5 +1,5 @@
 //! Any bytes as a client's WebSocket message, in both formats, through to the typed request. What decodes must
-//! encode, and decode to the same again. Run: `cargo +nightly fuzz run decode_frame fuzz/corpus fuzz/seeds/decode_frame`.
+//! encode, and decode to the same again. Run by `make fuzz`; the seeds also run as a test of folkmoot-protocol.
 
 #![no_main]
 
