@@ -1,6 +1,11 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: check-types fuzz guide types web test-web test-browser
+.PHONY: check-types fuzz guide run types web test-web test-browser
+
+# Without npm the server still runs, with a page that says how to get the client.
+run: ## build the client and the server, start on 127.0.0.1:8000 with data in ./data (ARGS=--demo for bots)
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web; else echo "npm is missing: building without the web client"; fi
+	cargo run --release -p folkmoot -- $(ARGS)
 
 web: ## build the browser client into web/dist
 	cd web && npm ci --silent && npm run --silent build

@@ -138,6 +138,12 @@ macro_rules! number_types {
             pub const fn as_u64(self) -> u64 {
                 self.0
             }
+
+            /// The number that follows this one.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0 + 1)
+            }
         }
 
         impl fmt::Display for $name {

@@ -1,5 +1,25 @@
 //! Folkmoot, a self-hosted chat server: rooms, direct messages, a durable store, one binary.
 //!
-//! Reading order equals data order: bytes come in at the gateway and end in [`storage`].
+//! Reading order equals data order: bytes come in at `gateway`, go through `session` to `room`
+//! and `user`, and end in [`storage`]; events come back as publications through topics.
 
+mod account;
+mod config;
+mod gateway;
+mod http;
+mod lane;
+mod metrics;
+mod publication;
+mod rate_limit;
+mod recovery;
+mod room;
+mod server;
+mod service;
+mod session;
 pub mod storage;
+mod tail;
+mod user;
+mod wire;
+
+pub use config::{Config, ConfigError, Flags};
+pub use service::{Running, StartError, start};

@@ -1,0 +1,4 @@
+//! Who somebody is: passwords and session tokens. Knows nothing of rooms.
+
+pub(crate) mod password;
+pub(crate) mod token;

@@ -1,0 +1,250 @@
+//! What can be set, and where from: a flag, else its environment variable, else the TOML file,
+//! else the default. Only `Config` travels further; nothing else reads the environment.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::rate_limit::Rate;
+
+/// A self-hosted chat server: rooms, direct messages and a durable store in one binary.
+#[derive(Debug, Default, clap::Parser)]
+#[command(name = "folkmoot", version, about)]
+pub struct Flags {
+    /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:8000]
+    #[arg(long, env = "FOLKMOOT_LISTEN", value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Directory that holds everything the server keeps [default: ./data]
+    #[arg(long, env = "FOLKMOOT_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// TOML file with further settings; see docs/configuration.md
+    #[arg(long, env = "FOLKMOOT_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Origin of another web site whose pages may connect, such as https://chat.example.org;
+    /// may be given several times. Pages served by this server always may
+    #[arg(long = "allow-origin", env = "FOLKMOOT_ALLOW_ORIGIN", value_delimiter = ',')]
+    pub allow_origin: Vec<String>,
+    /// Messages one user may send per second, with bursts of three times as many; 0 is no limit
+    /// [default: 10]
+    #[arg(long, env = "FOLKMOOT_MESSAGES_PER_SECOND", value_name = "N")]
+    pub messages_per_second: Option<u32>,
+    /// Fills the server with a few rooms and talking bots
+    #[arg(long, env = "FOLKMOOT_DEMO")]
+    pub demo: bool,
+    /// What to log: error, warn, info, debug, or filters such as folkmoot=debug [default: info]
+    #[arg(long, env = "FOLKMOOT_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+/// The TOML file. Unknown keys are an error: a misspelt setting must not pass silently.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    listen: Option<SocketAddr>,
+    data: Option<PathBuf>,
+    allow_origin: Vec<String>,
+    log: Option<String>,
+    limits: LimitsSection,
+    gateway: GatewaySection,
+    idle: IdleSection,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct LimitsSection {
+    messages_per_second: u32,
+    message_burst: Option<u32>,
+    log_ins_per_minute: u32,
+    accounts_per_minute: u32,
+}
+
+impl Default for LimitsSection {
+    fn default() -> Self {
+        // One name or address may try a password ten times a minute: guessing stays hopeless,
+        // a person with a new keyboard is not locked out.
+        Self {
+            messages_per_second: 10,
+            message_burst: None,
+            log_ins_per_minute: 10,
+            accounts_per_minute: 30,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct GatewaySection {
+    ping_s: u64,
+    pong_timeout_s: u64,
+    connect_timeout_s: u64,
+    outgoing_queue_bytes_max: usize,
+}
+
+impl Default for GatewaySection {
+    fn default() -> Self {
+        Self {
+            // Below the 30 to 60 s after which home routers forget a connection.
+            ping_s: 25,
+            pong_timeout_s: 8,
+            connect_timeout_s: 10,
+            outgoing_queue_bytes_max: 1024 * 1024,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct IdleSection {
+    room_s: u64,
+    user_s: u64,
+}
+
+impl Default for IdleSection {
+    fn default() -> Self {
+        Self { room_s: 300, user_s: 300 }
+    }
+}
+
+/// All settings of one server.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The data directory.
+    pub data: PathBuf,
+    /// Further origins whose pages may connect.
+    pub allow_origin: Vec<String>,
+    /// Fill with bots.
+    pub demo: bool,
+    /// The log filter.
+    pub log: String,
+    /// Messages of one user.
+    pub(crate) message_rate: Rate,
+    /// Password attempts of one name, and of one address.
+    pub(crate) log_in_rate: Rate,
+    /// New accounts from one address.
+    pub(crate) account_rate: Rate,
+    pub(crate) gateway: GatewayConfig,
+    /// A room without sockets and messages for so long leaves memory.
+    pub(crate) room_idle: Duration,
+    /// The same for a user.
+    pub(crate) user_idle: Duration,
+}
+
+/// How the server treats its sockets.
+#[derive(Debug, Clone)]
+pub(crate) struct GatewayConfig {
+    pub(crate) ping: Duration,
+    pub(crate) pong_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) outgoing_queue_bytes_max: usize,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file named by `--config` cannot be read.
+    #[error("cannot read the configuration file {path}: {source}")]
+    Unreadable {
+        /// As given.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// It is not what `docs/configuration.md` describes.
+    #[error("the configuration file {path} is invalid: {message}")]
+    Invalid {
+        /// As given.
+        path: PathBuf,
+        /// Line and reason.
+        message: String,
+    },
+}
+
+impl Config {
+    /// Merges flags, file and defaults.
+    ///
+    /// # Errors
+    /// The file is missing, not TOML, or has a key or value that is not known.
+    pub fn load(flags: Flags) -> Result<Self, ConfigError> {
+        let file = match &flags.config {
+            Some(path) => read(path)?,
+            None => File::default(),
+        };
+        Ok(Self::merge(flags, file))
+    }
+
+    fn merge(flags: Flags, file: File) -> Self {
+        let File { listen, data, mut allow_origin, log, limits, gateway, idle } = file;
+        allow_origin.extend(flags.allow_origin);
+        let per_second = flags.messages_per_second.unwrap_or(limits.messages_per_second);
+        let burst = match flags.messages_per_second {
+            Some(per_second) => per_second.saturating_mul(3),
+            None => limits.message_burst.unwrap_or(per_second.saturating_mul(3)),
+        };
+        Self {
+            listen: flags.listen.or(listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8000))),
+            data: flags.data.or(data).unwrap_or_else(|| PathBuf::from("data")),
+            allow_origin,
+            demo: flags.demo,
+            log: flags.log.or(log).unwrap_or_else(|| "info".to_owned()),
+            message_rate: Rate::per_second(per_second, burst),
+            log_in_rate: Rate::per_minute(limits.log_ins_per_minute),
+            account_rate: Rate::per_minute(limits.accounts_per_minute),
+            gateway: GatewayConfig {
+                ping: Duration::from_secs(gateway.ping_s),
+                pong_timeout: Duration::from_secs(gateway.pong_timeout_s),
+                connect_timeout: Duration::from_secs(gateway.connect_timeout_s),
+                outgoing_queue_bytes_max: gateway.outgoing_queue_bytes_max,
+            },
+            room_idle: Duration::from_secs(idle.room_s),
+            user_idle: Duration::from_secs(idle.user_s),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<File, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+    toml::from_str(&text).map_err(|error| ConfigError::Invalid {
+        path: path.to_owned(),
+        message: error.to_string().trim_end().replace('\n', " "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Result<File, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_the_file_over_defaults() {
+        let text = "listen = '127.0.0.1:1'\ndata = 'there'\n[limits]\nmessages_per_second = 5";
+        let flags = Flags { data: Some("here".into()), ..Flags::default() };
+        let config = Config::merge(flags, file(text).unwrap());
+        assert_eq!(config.listen.port(), 1);
+        assert_eq!(config.data, PathBuf::from("here"));
+        assert_eq!(config.message_rate, Rate::per_second(5, 15));
+        let plain = Config::merge(Flags::default(), File::default());
+        assert_eq!(plain.listen.to_string(), "127.0.0.1:8000");
+        assert_eq!(plain.message_rate, Rate::per_second(10, 30));
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_named() {
+        let error = file("[limits]\nmesages_per_second = 5").err().unwrap();
+        assert!(error.contains("mesages_per_second"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let flags = Flags { config: Some("/nowhere.toml".into()), ..Flags::default() };
+        let error = Config::load(flags).unwrap_err().to_string();
+        assert!(error.contains("/nowhere.toml"), "{error}");
+    }
+}

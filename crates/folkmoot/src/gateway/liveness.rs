@@ -1,0 +1,123 @@
+//! When to ping a connection and when to give it up, as a value: times come in, actions go out.
+//!
+//! The server pings, the client answers with an empty command. A connection that has not said who
+//! it is within the connect timeout holds a socket for nobody and is closed as stale.
+
+use std::time::Duration;
+
+use folkmoot_protocol::DisconnectCode;
+
+use crate::config::GatewayConfig;
+
+/// What is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    Nothing,
+    Ping,
+    Close(DisconnectCode),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// Waits for the connect command.
+    Opening { close_at: Duration },
+    /// Connected; the last ping was answered.
+    Quiet { ping_at: Duration },
+    /// A ping is out.
+    Pinged { close_at: Duration },
+}
+
+/// All times are since the socket was opened.
+#[derive(Debug)]
+pub(crate) struct Liveness {
+    ping: Duration,
+    pong_timeout: Duration,
+    phase: Phase,
+}
+
+impl Liveness {
+    pub(crate) fn new(config: &GatewayConfig) -> Self {
+        Self {
+            ping: config.ping,
+            pong_timeout: config.pong_timeout,
+            phase: Phase::Opening { close_at: config.connect_timeout },
+        }
+    }
+
+    /// When [`Self::due`] has something to say.
+    pub(crate) fn deadline(&self) -> Duration {
+        match self.phase {
+            Phase::Opening { close_at } | Phase::Pinged { close_at } => close_at,
+            Phase::Quiet { ping_at } => ping_at,
+        }
+    }
+
+    pub(crate) fn connected(&mut self, now: Duration) {
+        self.phase = Phase::Quiet { ping_at: now + self.ping };
+    }
+
+    /// Any frame proves life; a pong is one.
+    pub(crate) fn heard(&mut self, now: Duration) {
+        if let Phase::Pinged { .. } = self.phase {
+            self.phase = Phase::Quiet { ping_at: now + self.ping };
+        }
+    }
+
+    pub(crate) fn due(&mut self, now: Duration) -> Due {
+        if now < self.deadline() {
+            return Due::Nothing;
+        }
+        match self.phase {
+            Phase::Opening { .. } => Due::Close(DisconnectCode::Stale),
+            Phase::Pinged { .. } => Due::Close(DisconnectCode::NoPong),
+            Phase::Quiet { .. } => {
+                self.phase = Phase::Pinged { close_at: now + self.pong_timeout };
+                Due::Ping
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn liveness() -> Liveness {
+        Liveness::new(&GatewayConfig {
+            ping: 25 * SECOND,
+            pong_timeout: 8 * SECOND,
+            connect_timeout: 10 * SECOND,
+            outgoing_queue_bytes_max: 1,
+        })
+    }
+
+    #[test]
+    fn who_never_connects_is_closed_as_stale() {
+        let mut liveness = liveness();
+        liveness.heard(9 * SECOND);
+        assert_eq!(liveness.due(9 * SECOND), Due::Nothing);
+        assert_eq!(liveness.due(10 * SECOND), Due::Close(DisconnectCode::Stale));
+    }
+
+    #[test]
+    fn pings_go_on_while_they_are_answered() {
+        let mut liveness = liveness();
+        liveness.connected(SECOND);
+        assert_eq!(liveness.due(25 * SECOND), Due::Nothing);
+        assert_eq!(liveness.due(26 * SECOND), Due::Ping);
+        assert_eq!(liveness.due(26 * SECOND), Due::Nothing);
+        liveness.heard(27 * SECOND);
+        assert_eq!(liveness.deadline(), 52 * SECOND);
+        assert_eq!(liveness.due(52 * SECOND), Due::Ping);
+    }
+
+    #[test]
+    fn an_unanswered_ping_ends_the_connection() {
+        let mut liveness = liveness();
+        liveness.connected(SECOND);
+        assert_eq!(liveness.due(26 * SECOND), Due::Ping);
+        assert_eq!(liveness.due(34 * SECOND), Due::Close(DisconnectCode::NoPong));
+    }
+}

@@ -1,0 +1,67 @@
+//! The sockets: reading, decoding, the bounded write queue, ping and pong, close codes. Decides
+//! nothing about chat.
+
+mod connection;
+mod liveness;
+mod origin;
+mod outbox;
+mod writer;
+
+use std::sync::Arc;
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use folkmoot_protocol::limits::FRAME_BYTES_MAX;
+use folkmoot_protocol::{ErrorCode, Format, PROTOBUF_SUBPROTOCOL};
+use serde::Deserialize;
+
+pub(crate) use outbox::Outbox;
+
+use crate::http::Refused;
+use crate::server::Server;
+
+/// The SDKs name it when they speak JSON.
+const JSON_SUBPROTOCOL: &str = "centrifuge-json";
+/// Value of `?format=` that asks for protobuf.
+const PROTOBUF_FORMAT: &str = "cf_protobuf";
+/// Read and write buffers of one socket. The library's 128 KiB each would make an idle connection
+/// cost a quarter of a megabyte.
+const SOCKET_BUFFER_BYTES: usize = 4 * 1024;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct SocketQuery {
+    #[serde(default)]
+    format: String,
+}
+
+/// `GET /connection/websocket`.
+pub(crate) async fn websocket(
+    State(server): State<Arc<Server>>,
+    Query(query): Query<SocketQuery>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if !origin::is_allowed(&headers, &server.config.allow_origin) {
+        let text = "pages of this origin may not connect; see --allow-origin";
+        return Refused::new(ErrorCode::PermissionDenied, text).into_response();
+    }
+    let upgrade = upgrade
+        .protocols([PROTOBUF_SUBPROTOCOL, JSON_SUBPROTOCOL])
+        .max_message_size(FRAME_BYTES_MAX)
+        .max_frame_size(FRAME_BYTES_MAX)
+        .read_buffer_size(SOCKET_BUFFER_BYTES)
+        .write_buffer_size(SOCKET_BUFFER_BYTES);
+    let chose_protobuf =
+        upgrade.selected_protocol().is_some_and(|protocol| protocol == PROTOBUF_SUBPROTOCOL);
+    let format = match chose_protobuf || query.format == PROTOBUF_FORMAT {
+        true => Format::Protobuf,
+        false => Format::Json,
+    };
+    upgrade.on_upgrade(move |socket| async move {
+        let connected = server.connected();
+        connection::serve(socket, server, format).await;
+        drop(connected);
+    })
+}

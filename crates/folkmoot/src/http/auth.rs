@@ -1,0 +1,51 @@
+//! Who a request comes from: the bearer token of a signed-in device.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use folkmoot_protocol::ErrorCode;
+
+use super::Refused;
+use crate::account::token::Token;
+use crate::server::Server;
+use crate::session::Identity;
+use crate::session::rpc::read_failure;
+use crate::storage::Account;
+
+/// The caller of a route that needs one.
+pub(crate) struct Signed {
+    pub(crate) identity: Identity,
+    pub(crate) account: Account,
+}
+
+impl FromRequestParts<Arc<Server>> for Signed {
+    type Rejection = Refused;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &Arc<Server>,
+    ) -> Result<Self, Self::Rejection> {
+        let token = parts
+            .headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .ok_or_else(|| {
+                Refused::new(ErrorCode::Unauthorized, "send `Authorization: Bearer <token>`")
+            })?;
+        let wrong = || Refused::new(ErrorCode::Unauthorized, "the token is wrong or revoked");
+        let token = Token::parse(token).ok_or_else(wrong)?;
+        let found = server.store.signed_in(token.hash()).await;
+        let signed_in = found.map_err(|error| read_failure(&error))?.ok_or_else(wrong)?;
+        let account = signed_in.account;
+        let identity = Identity {
+            server: server.clone(),
+            user: account.id,
+            name: account.name.as_str().into(),
+            device: signed_in.device,
+        };
+        Ok(Self { identity, account })
+    }
+}

@@ -1,0 +1,57 @@
+//! HTTP: the REST routes, problem documents, health, metrics, the OpenAPI document and the web
+//! client. Holds no state; chat goes through the same functions as over the socket.
+
+mod accounts;
+mod assets;
+mod auth;
+mod body;
+mod openapi;
+mod problem;
+mod rooms;
+mod security;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware;
+use axum::response::IntoResponse;
+use axum::routing::{delete, get, post};
+use folkmoot_protocol::limits::FRAME_BYTES_MAX;
+
+pub(crate) use problem::Refused;
+
+use crate::server::Server;
+use crate::{gateway, metrics};
+
+/// All routes of a server.
+pub(crate) fn router(server: Arc<Server>) -> Router {
+    Router::new()
+        .route("/api/v1/accounts", post(accounts::create))
+        .route("/api/v1/sessions", post(accounts::sign_in))
+        .route("/api/v1/sessions/current", delete(accounts::sign_out))
+        .route("/api/v1/me", get(accounts::me))
+        .route("/api/v1/rooms", get(rooms::list).post(rooms::create))
+        .route("/api/v1/rooms/{id}", get(rooms::get))
+        .route("/api/v1/rooms/{id}/messages", get(rooms::history).post(rooms::send))
+        .route("/api/v1/invites/{code}", get(rooms::invite))
+        .route("/api/v1/openapi.json", get(openapi::document))
+        .route("/healthz", get(healthz))
+        .route("/metrics", get(metrics_page))
+        .route("/connection/websocket", get(gateway::websocket))
+        .fallback(assets::serve)
+        .layer(middleware::map_response(security::add_headers))
+        // The largest body is a message, and the same over the socket.
+        .layer(DefaultBodyLimit::max(FRAME_BYTES_MAX))
+        .with_state(server)
+}
+
+/// Answers as long as the process serves.
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+async fn metrics_page(State(server): State<Arc<Server>>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], metrics::page(&server))
+}

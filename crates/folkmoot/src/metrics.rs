@@ -1,0 +1,81 @@
+//! Counters of the server, and the page that a Prometheus server reads.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use folkmoot_protocol::DisconnectCode;
+use parking_lot::Mutex;
+
+use crate::server::Server;
+
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    connections_total: AtomicU64,
+    commands_total: AtomicU64,
+    /// By code.
+    disconnects: Mutex<BTreeMap<u32, u64>>,
+}
+
+impl Metrics {
+    pub(crate) fn connection_opened(&self) {
+        self.connections_total.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connection_closed(&self, code: DisconnectCode) {
+        *self.disconnects.lock().entry(code.code()).or_default() += 1;
+    }
+
+    pub(crate) fn commands(&self, count: usize) {
+        self.commands_total.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+/// The page, in the Prometheus text format.
+pub(crate) fn page(server: &Server) -> String {
+    let metrics = &server.metrics;
+    let stats = server.store.stats();
+    let mut page = String::new();
+    let mut line = |name: &str, kind: &str, help: &str, value: u64| {
+        let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    };
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    line("folkmoot_connections", "gauge", "Open sockets.", *server.connections().borrow() as u64);
+    line(
+        "folkmoot_connections_total",
+        "counter",
+        "Sockets opened since the start.",
+        load(&metrics.connections_total),
+    );
+    line(
+        "folkmoot_commands_total",
+        "counter",
+        "Commands received over sockets.",
+        load(&metrics.commands_total),
+    );
+    line(
+        "folkmoot_store_durable_lsn",
+        "counter",
+        "Last record of the log that is on disk.",
+        stats.durable_lsn.0,
+    );
+    line(
+        "folkmoot_store_applied_lsn",
+        "counter",
+        "Last record of the log that is in the database.",
+        stats.applied_lsn.0,
+    );
+    line(
+        "folkmoot_store_lag_bytes",
+        "gauge",
+        "Bytes of log that are not in the database yet.",
+        stats.lag_bytes,
+    );
+    line("folkmoot_store_segments", "gauge", "Segments of the log on disk.", stats.segments as u64);
+    page.push_str("# HELP folkmoot_disconnects_total Sockets closed, by code.\n");
+    page.push_str("# TYPE folkmoot_disconnects_total counter\n");
+    for (code, count) in &*metrics.disconnects.lock() {
+        let _ = writeln!(page, "folkmoot_disconnects_total{{code=\"{code}\"}} {count}");
+    }
+    page
+}

@@ -1,0 +1,84 @@
+//! One event on its way to sockets: encoded at most once per format, then shared.
+//!
+//! A topic hands the same `Publication` to every session, so the cost of an event for each further
+//! subscriber is a reference count and a push into its queue.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use folkmoot_protocol::frame::{Publication as Frame, Push, PushKind};
+use folkmoot_protocol::{Channel, Format};
+
+use crate::storage::{Offset, UserId};
+
+/// Whether an event has a place in its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Recoverable, at this offset.
+    At(Offset),
+    /// Typing: true for seconds only, so never recovered.
+    Fleeting,
+}
+
+#[derive(Debug)]
+pub(crate) struct Publication {
+    pub(crate) channel: Channel,
+    pub(crate) place: Place,
+    /// Who may not read on after this event: somebody who left or was removed.
+    pub(crate) removes: Option<UserId>,
+    data: Bytes,
+    json: OnceLock<Bytes>,
+    protobuf: OnceLock<Bytes>,
+}
+
+impl Publication {
+    /// `data` is the event as JSON.
+    pub(crate) fn new(channel: Channel, place: Place, data: Bytes) -> Self {
+        let (json, protobuf) = (OnceLock::new(), OnceLock::new());
+        Self { channel, place, removes: None, data, json, protobuf }
+    }
+
+    /// The event as one entry of a recovery or history reply.
+    pub(crate) fn frame(&self) -> Frame {
+        let offset = match self.place {
+            Place::At(offset) => offset.as_u64(),
+            Place::Fleeting => 0,
+        };
+        Frame { data: self.data.clone(), offset, ..Frame::default() }
+    }
+
+    /// The push that carries the event, ready for a socket.
+    pub(crate) fn encoded(&self, format: Format) -> &Bytes {
+        let slot = match format {
+            Format::Json => &self.json,
+            Format::Protobuf => &self.protobuf,
+        };
+        slot.get_or_init(|| {
+            let kind = Some(PushKind::Pub(self.frame()));
+            let push = Push { channel: self.channel.to_string(), kind };
+            format.encode_push(push).expect("the data of an event is JSON that we wrote")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folkmoot_protocol::RoomId;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_encoded_once_per_format_and_shared() {
+        let channel = Channel::Room(RoomId::from_u64(1));
+        let data = Bytes::from_static(b"{\"type\":\"typing\"}");
+        let publication = Publication::new(channel, Place::At(Offset::from_u64(7)), data);
+        let first = publication.encoded(Format::Json);
+        assert_eq!(first.as_ptr(), publication.encoded(Format::Json).as_ptr());
+        let text = std::str::from_utf8(first).unwrap();
+        let expected = r#"{"push":{"channel":"room:0000000000001","pub":{"data":{"type":"typing"},"offset":7}}}"#;
+        assert_eq!(text, expected);
+        let binary = publication.encoded(Format::Protobuf);
+        let replies = Format::Protobuf.decode_replies(binary).unwrap();
+        assert_eq!(replies, Format::Json.decode_replies(first).unwrap());
+    }
+}

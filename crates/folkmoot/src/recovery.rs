@@ -1,0 +1,60 @@
+//! What a subscriber that was away gets: the position of the stream, and what it missed.
+
+use std::sync::Arc;
+
+use folkmoot_protocol::frame::{Publication as Frame, SubscribeResult};
+
+use crate::publication::Publication;
+use crate::storage::Offset;
+
+/// Where a client stands that wants to go on rather than begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Since {
+    pub(crate) offset: Offset,
+    pub(crate) epoch: String,
+}
+
+/// What there is to send before the live events.
+#[derive(Debug)]
+pub(crate) enum Missed {
+    /// The client did not ask.
+    NotAsked,
+    /// All of it, oldest first.
+    All(Vec<Frame>),
+    /// Too much, or of another data directory: the client has to fetch history.
+    TooMuch,
+}
+
+impl Missed {
+    pub(crate) fn from_memory(publications: &[Arc<Publication>]) -> Self {
+        Self::All(publications.iter().map(|publication| publication.frame()).collect())
+    }
+}
+
+/// A subscription as its stream accepted it: live events follow after `offset`.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) offset: Offset,
+    pub(crate) missed: Missed,
+}
+
+impl Attached {
+    /// The reply for the client.
+    pub(crate) fn into_result(self, epoch: &str) -> SubscribeResult {
+        let (was_recovering, recovered, publications) = match self.missed {
+            Missed::NotAsked => (false, false, Vec::new()),
+            Missed::All(publications) => (true, true, publications),
+            Missed::TooMuch => (true, false, Vec::new()),
+        };
+        SubscribeResult {
+            recoverable: true,
+            positioned: true,
+            epoch: epoch.to_owned(),
+            offset: self.offset.as_u64(),
+            publications,
+            recovered,
+            was_recovering,
+            ..SubscribeResult::default()
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The Room actor: puts commands in order, appends what they lead to, and acknowledges and
+//! publishes it once it is durable.
+//!
+//! It never waits for the disk: many appends are under way at once, `settle` completes them in
+//! order. What the state says ahead of the disk nobody gets to see before; if an append fails,
+//! all after it fail too and the state is loaded again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use althing::{ActorError, Context, ReplyTo, Topic, actor};
+use folkmoot_protocol::{Channel, chat, rpc};
+
+use super::command::{Decision, Refusal, Request};
+use super::online::{Online, OnlineClient};
+use super::state::{Kind, RoomState};
+use super::view::{Done, Listed, Preview, Summary};
+use super::{RoomError, load};
+use crate::lane::Lane;
+use crate::publication::{Place, Publication};
+use crate::recovery::{Attached, Missed, Since};
+use crate::server::Server;
+use crate::storage::ReadError;
+use crate::storage::record::{Message, Record, RoomEvent, RoomRecord};
+use crate::storage::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
+use crate::tail::Tail;
+use crate::wire;
+
+/// Commands appended but not durable: about a hundred group syncs of a busy room.
+const PENDING_MAX: usize = 16_384;
+
+/// One room, while somebody needs it.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(super) server: Arc<Server>,
+    pub(super) id: RoomId,
+    /// `None`: there is no such room.
+    pub(super) state: Option<RoomState>,
+    pub(super) epoch: WriteEpoch,
+    pub(super) lane: Lane,
+    pub(super) pending: VecDeque<Pending>,
+    pub(super) tail: Tail,
+    /// The newest message that is durable.
+    pub(super) last_seq: Seq,
+    pub(super) last: Option<(UnixMillis, Message)>,
+    pub(super) topic: Topic<Arc<Publication>>,
+    pub(super) online: Online,
+    idle_ticks: u32,
+}
+
+/// A record under way to the disk.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) record: RoomRecord,
+    pub(super) reply: ReplyTo<Result<Done, RoomError>>,
+    /// Retries of the same send that came before it was durable.
+    pub(super) repeats: Vec<(Done, ReplyTo<Result<Done, RoomError>>)>,
+}
+
+impl Room {
+    /// What the node makes rooms with.
+    pub(crate) async fn load(id: RoomId, server: Arc<Server>) -> Result<Self, ActorError> {
+        let topic = server.topic(Channel::Room(id));
+        let mut room = Self {
+            server,
+            id,
+            state: None,
+            epoch: WriteEpoch::default(),
+            lane: Lane::default(),
+            pending: VecDeque::new(),
+            tail: Tail::new(Offset::from_u64(0), super::TAIL_LEN),
+            last_seq: Seq::from_u64(0),
+            last: None,
+            topic,
+            online: Online::default(),
+            idle_ticks: 0,
+        };
+        room.reload().await?;
+        Ok(room)
+    }
+
+    /// Takes the state from the store: what is durable, and nothing else.
+    pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
+        let Some(loaded) = load::load(&self.server.store, self.id, self.server.now()).await? else {
+            return Ok(());
+        };
+        self.last_seq = loaded.state.last_seq;
+        self.state = Some(loaded.state);
+        self.tail = loaded.tail;
+        self.last = loaded.last;
+        self.epoch = loaded.epoch;
+        Ok(())
+    }
+
+    pub(super) fn state(&self) -> Result<&RoomState, RoomError> {
+        self.state.as_ref().ok_or(RoomError::NoSuchRoom)
+    }
+
+    /// Appends a change; its reply waits for the disk.
+    fn append(
+        &mut self,
+        event: RoomEvent,
+        reply: ReplyTo<Result<Done, RoomError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        let now = now(ctx);
+        let Some(state) = &mut self.state else { return };
+        let record = state.commit(event, now);
+        self.lane.push(self.server.store.append(self.epoch, &Record::Room(record.clone())));
+        self.pending.push_back(Pending { record, reply, repeats: Vec::new() });
+        self.wait(ctx);
+    }
+
+    pub(super) fn wait(&mut self, ctx: &mut Context<Self>) {
+        if let Some(wait) = self.lane.wait() {
+            ctx.pipe(wait, |settled| settled);
+        }
+    }
+}
+
+#[actor(name = "folkmoot.room")]
+impl Room {
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        ctx.every(self.server.config.room_idle / 2, super::CheckIdle);
+        Ok(())
+    }
+
+    /// Judges a command; the answer comes once what it led to is durable.
+    #[delayed]
+    pub(crate) async fn apply(
+        &mut self,
+        request: Request,
+        reply: ReplyTo<Result<Done, RoomError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.idle_ticks = 0;
+        if self.pending.len() >= PENDING_MAX || self.lane.is_broken() {
+            reply.send(Err(RoomError::Busy));
+            return;
+        }
+        let decision = match self.state() {
+            Ok(state) => state.decide(&request, now(ctx)).map_err(RoomError::Refused),
+            Err(error) => Err(error),
+        };
+        match decision {
+            Ok(Decision::Append(event)) => self.append(event, reply, ctx),
+            Ok(Decision::Repeat(first)) => self.repeat(first, reply),
+            Ok(Decision::Ban { user, on }) => self.store_ban(request.by, user, on, reply, ctx),
+            Ok(Decision::Nothing) => {
+                let (at, offset) = (now(ctx), self.tail.last());
+                reply.send(Ok(Done { at, offset, seq: None, is_repeat: true }));
+            }
+            Err(error) => {
+                reply.send(Err(error));
+            }
+        }
+    }
+
+    /// Tells those who look at the room that somebody is writing. Never stored.
+    pub(crate) async fn typing(
+        &mut self,
+        by: UserId,
+        on: bool,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), RoomError> {
+        let member = self.state()?.speaker(by, now(ctx))?;
+        let (room, user, name) = (self.id, by, member.name.clone());
+        let data = rpc::encode_payload(&chat::RoomEvent::Typing { room, user, name, on });
+        let channel = Channel::Room(self.id);
+        self.topic.publish(Arc::new(Publication::new(channel, Place::Fleeting, data)));
+        Ok(())
+    }
+
+    /// Accepts a subscriber, which has joined the topic already: what is published after the
+    /// position given here reaches it from there.
+    #[delayed]
+    pub(crate) async fn attach(
+        &mut self,
+        client: OnlineClient,
+        since: Option<Since>,
+        reply: ReplyTo<Result<Attached, RoomError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.idle_ticks = 0;
+        if let Err(refused) = self.state().and_then(|state| Ok(state.member(client.user)?)) {
+            reply.send(Err(refused));
+            return;
+        }
+        self.online.add(client);
+        let offset = self.tail.last();
+        let missed = match since {
+            None => Missed::NotAsked,
+            Some(since) if since.epoch != self.server.epoch() => Missed::TooMuch,
+            Some(since) => match self.tail.after(since.offset) {
+                Some(publications) => Missed::from_memory(&publications),
+                None => {
+                    let (server, room) = (self.server.clone(), self.id);
+                    ctx.detach(async move {
+                        let missed = load::missed(&server.store, room, since.offset, offset);
+                        let attached = missed.await.map(|missed| Attached { offset, missed });
+                        reply.send(attached);
+                    });
+                    return;
+                }
+            },
+        };
+        reply.send(Ok(Attached { offset, missed }));
+    }
+
+    pub(crate) async fn detach(&mut self, client: Arc<str>) {
+        self.online.remove(&client);
+    }
+
+    /// The room as the member `by` sees it.
+    pub(crate) async fn summary(&self, by: UserId) -> Result<Summary, RoomError> {
+        let state = self.state()?;
+        let member = state.member(by)?;
+        let peer = match state.kind {
+            Kind::Direct => state.members.keys().find(|user| **user != by).copied(),
+            Kind::Room => None,
+        };
+        Ok(Summary {
+            id: self.id,
+            kind: state.kind,
+            name: state.name.clone(),
+            topic: state.topic.clone(),
+            members: state.members.len(),
+            last_seq: self.last_seq,
+            offset: self.tail.last(),
+            role: member.role,
+            muted_until: member.muted_until,
+            peer,
+            everyone: state.everyone.iter().copied().collect(),
+            last: self
+                .last
+                .as_ref()
+                .map(|(at, message)| wire::fresh_message(self.id, *at, message, by)),
+        })
+    }
+
+    /// The room as somebody with an invite sees it.
+    pub(crate) async fn preview(&self) -> Result<Preview, RoomError> {
+        let state = self.state()?;
+        let (name, topic) = (state.name.clone(), state.topic.clone());
+        Ok(Preview { name, topic, members: state.members.len() })
+    }
+
+    /// Whether `user` may become a member; false if it is one already.
+    pub(crate) async fn may_join(&self, user: UserId) -> Result<bool, RoomError> {
+        let state = self.state()?;
+        if state.banned.contains(&user) {
+            return Err(RoomError::Refused(Refusal::Banned));
+        }
+        Ok(!state.members.contains_key(&user))
+    }
+
+    /// Members by rising id, after `after`.
+    pub(crate) async fn members(
+        &self,
+        by: UserId,
+        after: Option<UserId>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, RoomError> {
+        let state = self.state()?;
+        state.member(by)?;
+        Ok(state
+            .members_after(after, limit)
+            .map(|(user, member)| Listed {
+                user,
+                name: member.name.clone(),
+                role: member.role,
+                muted_until: member.muted_until,
+                online: self.online.has(user),
+            })
+            .collect())
+    }
+
+    /// The connections that look at the room.
+    pub(crate) async fn presence(&self, by: UserId) -> Result<Vec<OnlineClient>, RoomError> {
+        self.state()?.member(by)?;
+        Ok(self.online.clients().cloned().collect())
+    }
+
+    /// How many connections and users look at the room.
+    pub(crate) async fn presence_stats(&self, by: UserId) -> Result<(usize, usize), RoomError> {
+        self.state()?.member(by)?;
+        Ok(self.online.counts())
+    }
+}
+
+impl althing::Handler<super::CheckIdle> for Room {
+    type Reply = ();
+
+    /// Leaves memory after two quiet checks; presence is kept here only, so not while anyone looks.
+    async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
+        self.idle_ticks += 1;
+        let is_idle = self.online.is_empty() && self.pending.is_empty();
+        if is_idle && self.idle_ticks > 2 || self.state.is_none() {
+            ctx.passivate();
+        }
+    }
+}
+
+pub(super) fn now(ctx: &Context<Room>) -> UnixMillis {
+    UnixMillis::from_u64(ctx.now().0)
+}
+
+impl From<Refusal> for RoomError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}

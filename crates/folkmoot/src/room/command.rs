@@ -1,0 +1,110 @@
+//! What can be asked of a room, and the ways it refuses.
+
+use super::idempotency::FirstSend;
+use super::state::Original;
+use crate::storage::record::{Role, RoomEvent};
+use crate::storage::{Seq, UnixMillis, UserId};
+
+/// Limits of text were checked at the edge; who may do what is checked here.
+#[derive(Debug, Clone)]
+pub(crate) enum Command {
+    Send {
+        key: String,
+        body: String,
+        reply_to: Option<Seq>,
+    },
+    Edit {
+        seq: Seq,
+        body: String,
+    },
+    Delete {
+        seq: Seq,
+    },
+    React {
+        seq: Seq,
+        emoji: String,
+        on: bool,
+    },
+    /// The server lets somebody in: the creator, an invited person, the two of a direct room.
+    Admit {
+        name: String,
+        role: Role,
+    },
+    Leave,
+    Kick {
+        user: UserId,
+    },
+    Ban {
+        user: UserId,
+        on: bool,
+    },
+    /// `until` in the future mutes; `None` ends it.
+    Mute {
+        user: UserId,
+        until: Option<UnixMillis>,
+    },
+    SetRole {
+        user: UserId,
+        role: Role,
+    },
+    Update {
+        name: Option<String>,
+        topic: Option<String>,
+    },
+}
+
+impl Command {
+    /// The earlier message this command is about, if any.
+    pub(crate) fn about(&self) -> Option<Seq> {
+        match self {
+            Self::Send { reply_to, .. } => *reply_to,
+            Self::Edit { seq, .. } | Self::Delete { seq } | Self::React { seq, .. } => Some(*seq),
+            _ => None,
+        }
+    }
+}
+
+/// A command with who gave it.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) by: UserId,
+    pub(crate) command: Command,
+    /// The message [`Command::about`] names, for one too old to be in memory.
+    pub(crate) original: Option<Original>,
+}
+
+/// What a permitted command leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Decision {
+    /// Append, then acknowledge and publish.
+    Append(RoomEvent),
+    /// The same send came before; answer with its numbers.
+    Repeat(FirstSend),
+    /// Store a ban of somebody outside, or that it is lifted; outsiders are not in the stream.
+    Ban { user: UserId, on: bool },
+    /// Things are as asked already.
+    Nothing,
+}
+
+/// Why nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// Somebody who is not in a room learns nothing about it.
+    #[error("you are not a member of this room")]
+    NotMember,
+    #[error("you are banned from this room")]
+    Banned,
+    #[error("you are muted until {until}")]
+    Muted { until: UnixMillis },
+    #[error("{0}")]
+    NotAllowed(&'static str),
+    #[error("no message {0} in this room")]
+    NoMessage(Seq),
+    #[error("this user is not a member of the room")]
+    NoSuchMember,
+    #[error("key was used for other content, in message {first}")]
+    KeyReused { first: Seq },
+    /// The message is not in memory: ask again with [`Request::original`].
+    #[error("message {0} has to be loaded")]
+    Unloaded(Seq),
+}

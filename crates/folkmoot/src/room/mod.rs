@@ -1,0 +1,48 @@
+//! Rooms: `state` and `rules` are pure and decide, `actor` puts commands in order, `settle`
+//! completes them once they are durable.
+
+mod actor;
+pub(crate) mod command;
+pub(crate) mod idempotency;
+pub(crate) mod load;
+mod mentions;
+mod online;
+mod rules;
+mod settle;
+pub(crate) mod state;
+pub(crate) mod view;
+
+pub(crate) use actor::{Room, RoomCalls};
+pub(crate) use command::{Command, Refusal, Request};
+pub(crate) use online::OnlineClient;
+pub(crate) use state::{Kind, Original};
+
+use crate::storage::{AppendError, ControlError, ReadError};
+
+/// Publications kept in memory for clients that reconnect; a minute of a busy room.
+const TAIL_LEN: usize = 256;
+
+/// Looks whether the room is still needed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CheckIdle;
+
+/// Why a room did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RoomError {
+    #[error("no such room")]
+    NoSuchRoom,
+    /// The rules forbid it; nothing changed.
+    #[error("{0}")]
+    Refused(#[source] Refusal),
+    /// Too much is under way to the disk; nothing changed, retry.
+    #[error("too many messages of this room wait for the disk")]
+    Busy,
+    /// Nothing was acknowledged; a retry is safe under the same key.
+    #[error("{0}")]
+    Append(#[source] AppendError),
+    /// Nothing changed.
+    #[error("{0}")]
+    Control(#[source] ControlError),
+    #[error("{0}")]
+    Read(#[source] ReadError),
+}

@@ -1,0 +1,218 @@
+//! Who may do what in a room. Pure: judges a request against a state, changes nothing.
+
+use super::command::{Command, Decision, Refusal, Request};
+use super::idempotency::ContentHash;
+use super::mentions::{self, Mentions};
+use super::state::{Kind, Member, Original, RoomState};
+use crate::storage::record::{LeaveReason, Message, Role, RoomEvent};
+use crate::storage::{Seq, UnixMillis, UserId};
+
+const DIRECT_IS_FOR_TWO: &str = "a direct conversation has no roles and no moderation";
+
+pub(super) fn decide(
+    room: &RoomState,
+    request: &Request,
+    now: UnixMillis,
+) -> Result<Decision, Refusal> {
+    let by = request.by;
+    match &request.command {
+        Command::Send { .. } => send(room, request, now),
+        Command::Edit { seq, body } => {
+            speaker(room, by, now)?;
+            let original = original(room, request, *seq)?;
+            if original.quote.user != by {
+                return Err(Refusal::NotAllowed("only its author may edit a message"));
+            }
+            let mentions = mentions_of(room, by, body).users;
+            append(RoomEvent::Edited { seq: *seq, body: body.clone(), mentions })
+        }
+        Command::Delete { seq } => {
+            let member = room.member(by)?;
+            let original = original(room, request, *seq)?;
+            if original.quote.user != by && member.role < Role::Moderator {
+                return Err(Refusal::NotAllowed(
+                    "only its author or a moderator may delete a message",
+                ));
+            }
+            append(RoomEvent::Deleted { seq: *seq, by })
+        }
+        Command::React { seq, emoji, on } => {
+            speaker(room, by, now)?;
+            original(room, request, *seq)?;
+            append(RoomEvent::Reaction { seq: *seq, user: by, emoji: emoji.clone(), on: *on })
+        }
+        Command::Admit { name, role } => {
+            if room.members.contains_key(&by) {
+                return Ok(Decision::Nothing);
+            }
+            if room.banned.contains(&by) {
+                return Err(Refusal::Banned);
+            }
+            // A room whose last member left is taken over by who comes next.
+            let is_orphan = room.kind == Kind::Room && room.members.is_empty();
+            let role = if is_orphan { Role::Owner } else { *role };
+            append(RoomEvent::Joined { user: by, name: name.clone(), role })
+        }
+        Command::Leave => leave(room, by),
+        Command::Kick { user } => {
+            above(room, by, *user, "kick")?;
+            append(RoomEvent::Left { user: *user, by: Some(by), reason: LeaveReason::Kicked })
+        }
+        Command::Ban { user, on } => ban(room, by, *user, *on),
+        Command::Mute { user, until } => {
+            let member = above(room, by, *user, "mute")?;
+            if member.muted_until == *until {
+                return Ok(Decision::Nothing);
+            }
+            append(RoomEvent::RoleSet { user: *user, role: member.role, muted_until: *until, by })
+        }
+        Command::SetRole { user, role } => set_role(room, by, *user, *role),
+        Command::Update { name, topic } => {
+            not_direct(room)?;
+            if room.member(by)?.role < Role::Moderator {
+                return Err(Refusal::NotAllowed("only moderators may change the room"));
+            }
+            let name = name.clone().unwrap_or_else(|| room.name.clone());
+            let topic = topic.clone().unwrap_or_else(|| room.topic.clone());
+            if name == room.name && topic == room.topic {
+                return Ok(Decision::Nothing);
+            }
+            append(RoomEvent::Described { name, topic, by })
+        }
+    }
+}
+
+fn append(event: RoomEvent) -> Result<Decision, Refusal> {
+    Ok(Decision::Append(event))
+}
+
+fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision, Refusal> {
+    let Command::Send { key, body, reply_to } = &request.command else {
+        return Err(Refusal::NotAllowed("not a send"));
+    };
+    let by = request.by;
+    let member = room.member(by)?;
+    let content = ContentHash::of(body, *reply_to);
+    // Before the mute: a retry asks what became of the first try, it does not speak again.
+    if let Some(first) = room.keys.get(by, key) {
+        return match first.content == content {
+            true => Ok(Decision::Repeat(first)),
+            false => Err(Refusal::KeyReused { first: first.seq }),
+        };
+    }
+    speaker(room, by, now)?;
+    let reply_to = match reply_to {
+        Some(seq) => Some(original(room, request, *seq)?.quote.clone()),
+        None => None,
+    };
+    let Mentions { users, everyone } = mentions_of(room, by, body);
+    append(RoomEvent::Message(Message {
+        seq: room.last_seq.next(),
+        user: by,
+        name: member.name.clone(),
+        key: key.clone(),
+        content_hash: content.0,
+        body: body.clone(),
+        reply_to,
+        mentions: users,
+        mention_all: everyone && member.role >= Role::Moderator,
+    }))
+}
+
+/// A member who is not muted at `now`.
+pub(super) fn speaker(room: &RoomState, by: UserId, now: UnixMillis) -> Result<&Member, Refusal> {
+    let member = room.member(by)?;
+    match member.muted_until {
+        Some(until) if until > now => Err(Refusal::Muted { until }),
+        _ => Ok(member),
+    }
+}
+
+fn mentions_of(room: &RoomState, by: UserId, body: &str) -> Mentions<UserId> {
+    mentions::extract(body, |name| room.user_named(name).filter(|user| *user != by))
+}
+
+/// The message a request is about, from memory or as the request brings it.
+fn original<'a>(
+    room: &'a RoomState,
+    request: &'a Request,
+    seq: Seq,
+) -> Result<&'a Original, Refusal> {
+    if seq == Seq::from_u64(0) || seq > room.last_seq {
+        return Err(Refusal::NoMessage(seq));
+    }
+    let original = room
+        .recent(seq)
+        .or(request.original.as_ref().filter(|original| original.quote.seq == seq))
+        .ok_or(Refusal::Unloaded(seq))?;
+    if original.deleted { Err(Refusal::NoMessage(seq)) } else { Ok(original) }
+}
+
+fn leave(room: &RoomState, by: UserId) -> Result<Decision, Refusal> {
+    not_direct(room)?;
+    let member = room.member(by)?;
+    if member.role == Role::Owner && room.owners() == 1 && room.members.len() > 1 {
+        return Err(Refusal::NotAllowed("the last owner names another one before leaving"));
+    }
+    append(RoomEvent::Left { user: by, by: None, reason: LeaveReason::Left })
+}
+
+fn ban(room: &RoomState, by: UserId, user: UserId, on: bool) -> Result<Decision, Refusal> {
+    moderator(room, by, "ban")?;
+    if room.banned.contains(&user) == on {
+        return Ok(Decision::Nothing);
+    }
+    if room.members.contains_key(&user) {
+        above(room, by, user, "ban")?;
+        return append(RoomEvent::Left { user, by: Some(by), reason: LeaveReason::Banned });
+    }
+    Ok(Decision::Ban { user, on })
+}
+
+fn set_role(room: &RoomState, by: UserId, user: UserId, role: Role) -> Result<Decision, Refusal> {
+    not_direct(room)?;
+    if room.member(by)?.role != Role::Owner {
+        return Err(Refusal::NotAllowed("only owners may set roles"));
+    }
+    let member = room.members.get(&user).ok_or(Refusal::NoSuchMember)?;
+    if member.role == role {
+        return Ok(Decision::Nothing);
+    }
+    if member.role == Role::Owner && room.owners() == 1 {
+        return Err(Refusal::NotAllowed("a room keeps at least one owner"));
+    }
+    append(RoomEvent::RoleSet { user, role, muted_until: member.muted_until, by })
+}
+
+fn moderator(room: &RoomState, by: UserId, verb: &'static str) -> Result<Role, Refusal> {
+    not_direct(room)?;
+    let role = room.member(by)?.role;
+    match (role, verb) {
+        (Role::Member, "kick") => Err(Refusal::NotAllowed("only moderators may kick")),
+        (Role::Member, "mute") => Err(Refusal::NotAllowed("only moderators may mute")),
+        (Role::Member, _) => Err(Refusal::NotAllowed("only moderators may ban")),
+        _ => Ok(role),
+    }
+}
+
+/// The member `user`, if `by` stands above: a moderator over members, an owner over both.
+fn above<'a>(
+    room: &'a RoomState,
+    by: UserId,
+    user: UserId,
+    verb: &'static str,
+) -> Result<&'a Member, Refusal> {
+    let role = moderator(room, by, verb)?;
+    let member = room.members.get(&user).ok_or(Refusal::NoSuchMember)?;
+    match member.role < role {
+        true => Ok(member),
+        false => Err(Refusal::NotAllowed("they have the same or a higher role")),
+    }
+}
+
+fn not_direct(room: &RoomState) -> Result<(), Refusal> {
+    match room.kind {
+        Kind::Direct => Err(Refusal::NotAllowed(DIRECT_IS_FOR_TWO)),
+        Kind::Room => Ok(()),
+    }
+}

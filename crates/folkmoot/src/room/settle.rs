@@ -1,0 +1,177 @@
+//! Completes what became durable, in order: publish to the room, tell the users concerned,
+//! acknowledge. Takes back everything after a failed append.
+
+use std::sync::Arc;
+
+use super::actor::{Pending, Room, now};
+use super::idempotency::FirstSend;
+use super::view::{Done, Mention};
+use super::{RoomError, load};
+use crate::lane::Settled;
+use crate::storage::record::{RoomEvent, RoomRecord};
+use crate::storage::{AppendError, ControlError};
+use crate::storage::{Seq, UnixMillis, UserId};
+use crate::user::User;
+use crate::user::user_messages::{Joined, Left, Mentioned};
+use althing::{ActorRef, Context, Handler, ReplyTo};
+
+/// A ban of an outsider went through the store, or not.
+#[derive(Debug)]
+pub(super) struct BanStored {
+    user: UserId,
+    on: bool,
+    at: UnixMillis,
+    outcome: Result<(), ControlError>,
+    reply: ReplyTo<Result<Done, RoomError>>,
+}
+
+impl Handler<Settled> for Room {
+    type Reply = ();
+
+    async fn handle(&mut self, mut settled: Settled, ctx: &mut Context<Self>) {
+        self.lane.resume(&mut settled);
+        let durable: Vec<Pending> = self.pending.drain(..settled.durable).collect();
+        for Pending { record, reply, repeats } in durable {
+            self.publish(&record);
+            self.tell_users(&record, ctx);
+            let seq = match &record.event {
+                RoomEvent::Message(message) => Some(message.seq),
+                _ => None,
+            };
+            let done = Done { at: record.at, offset: record.offset, seq, is_repeat: false };
+            reply.send(Ok(done));
+            for (done, reply) in repeats {
+                reply.send(Ok(done));
+            }
+        }
+        match settled.failed {
+            None => self.wait(ctx),
+            Some(error) => self.take_back(&error, ctx).await,
+        }
+    }
+}
+
+impl Room {
+    /// Answers a retry. If the first try is still on its way to the disk, so is the answer.
+    pub(super) fn repeat(&mut self, first: FirstSend, reply: ReplyTo<Result<Done, RoomError>>) {
+        let done =
+            Done { at: first.at, offset: first.offset, seq: Some(first.seq), is_repeat: true };
+        // Offsets have no gaps, so the distance to the last durable one is the place in line.
+        let place = first.offset.as_u64().checked_sub(self.tail.last().as_u64() + 1);
+        match place.and_then(|place| self.pending.get_mut(usize::try_from(place).ok()?)) {
+            None => {
+                reply.send(Ok(done));
+            }
+            Some(pending) => pending.repeats.push((done, reply)),
+        }
+    }
+
+    fn publish(&mut self, record: &RoomRecord) {
+        match &record.event {
+            RoomEvent::Message(message) => {
+                self.last_seq = message.seq;
+                self.last = Some((record.at, message.clone()));
+            }
+            RoomEvent::Edited { seq, body, .. } => self.change_last(*seq, body),
+            RoomEvent::Deleted { seq, .. } => self.change_last(*seq, ""),
+            RoomEvent::Left { user, .. } => self.online.remove_user(*user),
+            _ => {}
+        }
+        let publication = Arc::new(load::publication(record));
+        self.tail.push(publication.clone());
+        self.topic.publish(publication);
+    }
+
+    fn change_last(&mut self, seq: Seq, body: &str) {
+        if let Some((_, last)) = self.last.as_mut().filter(|(_, last)| last.seq == seq) {
+            body.clone_into(&mut last.body);
+        }
+    }
+
+    /// Before the acknowledgement, so that who asks next finds the user's actor informed.
+    fn tell_users(&self, record: &RoomRecord, ctx: &mut Context<Self>) {
+        match &record.event {
+            RoomEvent::Message(message) => {
+                for user in &message.mentions {
+                    let mention = Mention::of(self.id, record.at, message);
+                    tell(&self.server.user(*user), Mentioned { mention }, ctx);
+                }
+            }
+            RoomEvent::Joined { user, .. } => {
+                // Who joins has not to catch up with what was said before.
+                let joined = Joined { room: self.id, read_seq: self.last_seq };
+                tell(&self.server.user(*user), joined, ctx);
+            }
+            RoomEvent::Left { user, reason, .. } => {
+                let left = Left { room: self.id, reason: *reason };
+                tell(&self.server.user(*user), left, ctx);
+            }
+            _ => {}
+        }
+    }
+
+    /// Stores a ban of an outsider, or that it is lifted, beside the actor.
+    pub(super) fn store_ban(
+        &mut self,
+        by: UserId,
+        user: UserId,
+        on: bool,
+        reply: ReplyTo<Result<Done, RoomError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        let (server, room, at) = (self.server.clone(), self.id, now(ctx));
+        let stored = async move {
+            match on {
+                true => server.store.ban(room, user, by, at).await,
+                false => server.store.unban(room, user).await.map(drop),
+            }
+        };
+        ctx.pipe(stored, move |outcome| BanStored { user, on, at, outcome, reply });
+    }
+
+    /// Nothing after a failed append became durable: those who wait learn it, and the state, which
+    /// is ahead of the disk, is loaded again.
+    async fn take_back(&mut self, error: &AppendError, ctx: &mut Context<Self>) {
+        tracing::warn!(room = %self.id, %error, pending = self.pending.len(), "appends failed");
+        for pending in self.pending.drain(..) {
+            let repeats = pending.repeats.into_iter().map(|(_, reply)| reply);
+            for reply in std::iter::once(pending.reply).chain(repeats) {
+                reply.send(Err(RoomError::Append(error.clone())));
+            }
+        }
+        if self.reload().await.is_err() {
+            // Its next message tries again, and is refused while the store cannot be read.
+            ctx.passivate();
+        }
+    }
+}
+
+impl Handler<BanStored> for Room {
+    type Reply = ();
+
+    async fn handle(&mut self, stored: BanStored, _: &mut Context<Self>) {
+        let BanStored { user, on, at, outcome, reply } = stored;
+        let done = outcome.map_err(RoomError::Control).map(|()| {
+            if let Some(state) = &mut self.state {
+                state.set_banned(user, on);
+            }
+            Done { at, offset: self.tail.last(), seq: None, is_repeat: false }
+        });
+        reply.send(done);
+    }
+}
+
+/// Tells a user's actor without holding up the room: a full mailbox is waited for beside it.
+fn tell<M>(user: &ActorRef<User>, message: M, ctx: &mut Context<Room>)
+where
+    User: Handler<M>,
+    M: Send + 'static,
+{
+    let Err(refused) = user.send(message).try_tell() else { return };
+    let (user, message) = (user.clone(), refused.into_message());
+    ctx.detach(async move {
+        if user.send(message).tell().await.is_err() {
+            tracing::warn!(user = %user.id(), "a user could not be told of an event of a room");
+        }
+    });
+}

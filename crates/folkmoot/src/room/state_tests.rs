@@ -1,0 +1,288 @@
+//! The promises of a room's rules and numbers.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::room::command::Command;
+
+const ANNA: UserId = UserId::from_u64(1);
+const BOB: UserId = UserId::from_u64(2);
+const CARA: UserId = UserId::from_u64(3);
+const DORA: UserId = UserId::from_u64(4);
+
+fn at(ms: u64) -> UnixMillis {
+    UnixMillis::from_u64(ms)
+}
+
+fn seq(n: u64) -> Seq {
+    Seq::from_u64(n)
+}
+
+fn request(by: UserId, command: Command) -> Request {
+    Request { by, command, original: None }
+}
+
+fn send(key: &str, body: &str) -> Command {
+    Command::Send { key: key.into(), body: body.into(), reply_to: None }
+}
+
+/// Anna owns, Bob moderates, Cara is a member; Dora is outside.
+fn room() -> RoomState {
+    let mut room = RoomState::new(RoomId::from_u64(9), Kind::Room, "hall".into(), "".into());
+    for (user, name, role) in
+        [(ANNA, "anna", Role::Owner), (BOB, "bob", Role::Moderator), (CARA, "cara", Role::Member)]
+    {
+        run(&mut room, user, Command::Admit { name: name.into(), role }).unwrap();
+    }
+    room
+}
+
+/// Decides and commits at time 0.
+fn run(room: &mut RoomState, by: UserId, command: Command) -> Result<Option<RoomRecord>, Refusal> {
+    run_at(room, by, command, 0)
+}
+
+fn run_at(
+    room: &mut RoomState,
+    by: UserId,
+    command: Command,
+    now: u64,
+) -> Result<Option<RoomRecord>, Refusal> {
+    match room.decide(&request(by, command), at(now))? {
+        Decision::Append(event) => Ok(Some(room.commit(event, at(now)))),
+        Decision::Ban { user, on } => {
+            room.set_banned(user, on);
+            Ok(None)
+        }
+        Decision::Repeat(_) | Decision::Nothing => Ok(None),
+    }
+}
+
+fn post(room: &mut RoomState, by: UserId, key: &str, body: &str) -> Message {
+    match run(room, by, send(key, body)).unwrap().unwrap().event {
+        RoomEvent::Message(message) => message,
+        other => panic!("not a post: {other:?}"),
+    }
+}
+
+#[test]
+fn messages_and_events_are_numbered_from_one_without_gaps() {
+    let mut room = room();
+    assert_eq!(room.offset.as_u64(), 3);
+    assert_eq!(post(&mut room, CARA, "a", "hi").seq, seq(1));
+    assert_eq!(post(&mut room, BOB, "a", "hi").seq, seq(2));
+    assert_eq!(room.offset.as_u64(), 5);
+}
+
+#[test]
+fn a_retry_is_answered_with_the_first_number_and_other_content_is_refused() {
+    let mut room = room();
+    let first = post(&mut room, CARA, "k", "hi");
+    let again = room.decide(&request(CARA, send("k", "hi")), at(1)).unwrap();
+    assert!(matches!(again, Decision::Repeat(send) if send.seq == first.seq));
+    let other = room.decide(&request(CARA, send("k", "ho")), at(1));
+    assert_eq!(other, Err(Refusal::KeyReused { first: seq(1) }));
+}
+
+#[test]
+fn a_muted_member_still_learns_that_the_first_try_arrived() {
+    let mut room = room();
+    post(&mut room, CARA, "k", "hi");
+    run(&mut room, BOB, Command::Mute { user: CARA, until: Some(at(10)) }).unwrap();
+    let retry = room.decide(&request(CARA, send("k", "hi")), at(1)).unwrap();
+    assert!(matches!(retry, Decision::Repeat(_)));
+    let fresh = room.decide(&request(CARA, send("l", "hi")), at(1));
+    assert_eq!(fresh, Err(Refusal::Muted { until: at(10) }));
+    assert!(run_at(&mut room, CARA, send("l", "hi"), 10).is_ok());
+}
+
+#[test]
+fn outsiders_can_do_nothing() {
+    let mut room = room();
+    for command in [
+        send("k", "hi"),
+        Command::Delete { seq: seq(1) },
+        Command::Leave,
+        Command::Kick { user: CARA },
+        Command::Ban { user: CARA, on: true },
+        Command::SetRole { user: CARA, role: Role::Owner },
+        Command::Update { name: Some("x".into()), topic: None },
+    ] {
+        assert_eq!(run(&mut room, DORA, command), Err(Refusal::NotMember));
+    }
+}
+
+#[test]
+fn only_the_author_edits_and_author_or_moderator_delete() {
+    let mut room = room();
+    post(&mut room, CARA, "k", "hi");
+    let edit = || Command::Edit { seq: seq(1), body: "ho".into() };
+    assert!(matches!(run(&mut room, ANNA, edit()), Err(Refusal::NotAllowed(_))));
+    assert!(run(&mut room, CARA, edit()).unwrap().is_some());
+    assert_eq!(room.recent(seq(1)).unwrap().quote.body, "ho");
+    post(&mut room, BOB, "k", "mine");
+    let delete = |n| Command::Delete { seq: seq(n) };
+    assert!(matches!(run(&mut room, CARA, delete(2)), Err(Refusal::NotAllowed(_))));
+    assert!(run(&mut room, BOB, delete(1)).unwrap().is_some());
+    assert_eq!(run(&mut room, CARA, edit()), Err(Refusal::NoMessage(seq(1))));
+    assert_eq!(run(&mut room, CARA, delete(3)), Err(Refusal::NoMessage(seq(3))));
+    assert_eq!(run(&mut room, CARA, delete(0)), Err(Refusal::NoMessage(seq(0))));
+}
+
+#[test]
+fn an_old_message_must_be_brought_along() {
+    let mut room = room();
+    for n in 0..=RECENT_LEN {
+        post(&mut room, CARA, &n.to_string(), "hi");
+    }
+    let mut edit = request(CARA, Command::Edit { seq: seq(1), body: "ho".into() });
+    assert_eq!(room.decide(&edit, at(0)), Err(Refusal::Unloaded(seq(1))));
+    let quote = Quote { seq: seq(1), user: CARA, name: "cara".into(), body: "hi".into() };
+    edit.original = Some(Original { quote, deleted: false });
+    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Append(_))));
+    // Memory knows better than what was brought.
+    edit.command = Command::Edit { seq: seq(2), body: "ho".into() };
+    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Append(_))));
+}
+
+#[test]
+fn a_reply_quotes_what_it_answers() {
+    let mut room = room();
+    post(&mut room, CARA, "k", &"long ".repeat(100));
+    let reply = Command::Send { key: "r".into(), body: "yes".into(), reply_to: Some(seq(1)) };
+    let Some(RoomRecord { event: RoomEvent::Message(reply), .. }) =
+        run(&mut room, BOB, reply).unwrap()
+    else {
+        panic!("no reply")
+    };
+    let quote = reply.reply_to.unwrap();
+    assert_eq!((quote.user, quote.seq), (CARA, seq(1)));
+    assert_eq!(quote.body.chars().count(), EXCERPT_CHARS);
+}
+
+#[test]
+fn moderation_works_downwards_only() {
+    let mut room = room();
+    let kick = |user| Command::Kick { user };
+    assert!(matches!(run(&mut room, CARA, kick(BOB)), Err(Refusal::NotAllowed(_))));
+    assert!(matches!(run(&mut room, BOB, kick(ANNA)), Err(Refusal::NotAllowed(_))));
+    assert!(matches!(run(&mut room, BOB, kick(BOB)), Err(Refusal::NotAllowed(_))));
+    assert_eq!(run(&mut room, BOB, kick(DORA)), Err(Refusal::NoSuchMember));
+    assert!(run(&mut room, BOB, kick(CARA)).unwrap().is_some());
+    assert!(run(&mut room, ANNA, kick(BOB)).unwrap().is_some());
+    assert_eq!(room.members.len(), 1);
+}
+
+#[test]
+fn a_ban_keeps_out_until_it_is_lifted() {
+    let mut room = room();
+    let admit = || Command::Admit { name: "cara".into(), role: Role::Member };
+    run(&mut room, BOB, Command::Ban { user: CARA, on: true }).unwrap();
+    assert_eq!(run(&mut room, CARA, admit()), Err(Refusal::Banned));
+    assert_eq!(run(&mut room, BOB, Command::Ban { user: CARA, on: true }), Ok(None));
+    run(&mut room, BOB, Command::Ban { user: CARA, on: false }).unwrap();
+    assert!(run(&mut room, CARA, admit()).unwrap().is_some());
+    assert_eq!(run(&mut room, CARA, admit()), Ok(None));
+}
+
+#[test]
+fn a_room_keeps_an_owner() {
+    let mut room = room();
+    assert!(matches!(run(&mut room, ANNA, Command::Leave), Err(Refusal::NotAllowed(_))));
+    let demote = Command::SetRole { user: ANNA, role: Role::Member };
+    assert!(matches!(run(&mut room, ANNA, demote.clone()), Err(Refusal::NotAllowed(_))));
+    let promote = Command::SetRole { user: BOB, role: Role::Owner };
+    assert!(matches!(run(&mut room, BOB, promote.clone()), Err(Refusal::NotAllowed(_))));
+    assert!(run(&mut room, ANNA, promote).unwrap().is_some());
+    assert!(run(&mut room, ANNA, demote).unwrap().is_some());
+    assert_eq!(room.owners(), 1);
+    assert!(run(&mut room, ANNA, Command::Leave).unwrap().is_some());
+}
+
+#[test]
+fn everyone_is_for_moderators_and_counted_once_in_the_room() {
+    let mut room = room();
+    assert!(!post(&mut room, CARA, "a", "@everyone").mention_all);
+    assert!(post(&mut room, BOB, "a", "@everyone and @cara").mention_all);
+    post(&mut room, BOB, "b", "hm");
+    assert!(post(&mut room, ANNA, "a", "@Everyone").mention_all);
+    assert_eq!(room.everyone, [seq(2), seq(4)]);
+}
+
+#[test]
+fn mentions_name_members_but_never_oneself() {
+    let mut room = room();
+    let post = post(&mut room, BOB, "a", "@bob, @cara and @dora");
+    assert_eq!(post.mentions, [CARA]);
+}
+
+#[test]
+fn a_direct_conversation_has_no_moderation() {
+    let mut room = RoomState::new(RoomId::from_u64(9), Kind::Direct, "".into(), "".into());
+    for (user, name) in [(ANNA, "anna"), (BOB, "bob")] {
+        let admit = Command::Admit { name: name.into(), role: Role::Member };
+        run(&mut room, user, admit).unwrap();
+    }
+    for command in [
+        Command::Leave,
+        Command::Kick { user: BOB },
+        Command::Ban { user: BOB, on: true },
+        Command::Mute { user: BOB, until: None },
+        Command::SetRole { user: BOB, role: Role::Owner },
+        Command::Update { name: Some("x".into()), topic: None },
+    ] {
+        assert!(matches!(run(&mut room, ANNA, command), Err(Refusal::NotAllowed(_))));
+    }
+    assert!(run(&mut room, ANNA, send("k", "hi")).unwrap().is_some());
+}
+
+fn any_command() -> impl Strategy<Value = (u64, Command)> {
+    let user = || (1u64..5).prop_map(UserId::from_u64);
+    let number = || (0u64..20).prop_map(Seq::from_u64);
+    let role = prop_oneof![Just(Role::Member), Just(Role::Moderator), Just(Role::Owner)];
+    let command = prop_oneof![
+        6 => (0u8..6, 0u8..2).prop_map(|(key, body)| send(&key.to_string(), &body.to_string())),
+        1 => (number(), ".{0,5}").prop_map(|(seq, body)| Command::Edit { seq, body }),
+        1 => number().prop_map(|seq| Command::Delete { seq }),
+        1 => number().prop_map(|seq| Command::React { seq, emoji: "x".into(), on: true }),
+        2 => Just(Command::Admit { name: "n".into(), role: Role::Member }),
+        1 => Just(Command::Leave),
+        1 => user().prop_map(|user| Command::Kick { user }),
+        1 => (user(), any::<bool>()).prop_map(|(user, on)| Command::Ban { user, on }),
+        1 => user().prop_map(|user| Command::Mute { user, until: Some(at(5)) }),
+        1 => (user(), role).prop_map(|(user, role)| Command::SetRole { user, role }),
+    ];
+    (1u64..5, command)
+}
+
+proptest! {
+    /// Whatever is asked: numbers have no gaps, a key never posts twice, an owner stays, and
+    /// folding the events into a fresh room gives the same room.
+    #[test]
+    fn any_history_keeps_the_rooms_promises(
+        commands in proptest::collection::vec(any_command(), 0..120),
+    ) {
+        let mut room = room();
+        let mut events = Vec::new();
+        let mut posts = HashSet::new();
+        for (now, (by, command)) in commands.into_iter().enumerate() {
+            let before = room.offset.as_u64();
+            let by = UserId::from_u64(by);
+            if let Ok(Some(event)) = run_at(&mut room, by, command, now as u64 / 10) {
+                prop_assert_eq!(event.offset.as_u64(), before + 1);
+                if let RoomEvent::Message(post) = &event.event {
+                    prop_assert!(posts.insert((post.user, post.key.clone())), "key posted twice");
+                    prop_assert_eq!(post.seq.as_u64(), posts.len() as u64);
+                }
+                events.push(event);
+            }
+            prop_assert_eq!(room.offset.as_u64(), 3 + events.len() as u64);
+            prop_assert!(room.owners() >= 1 || room.members.is_empty());
+        }
+        let mut replayed = self::room();
+        events.iter().for_each(|event| replayed.apply(event));
+        prop_assert_eq!(&replayed.members, &room.members);
+        prop_assert_eq!(replayed.last_seq, room.last_seq);
+        prop_assert_eq!(replayed.keys.len(), room.keys.len());
+    }
+}

@@ -1,0 +1,91 @@
+//! What a room tells about itself, to members, to strangers with an invite, and to its users'
+//! actors. Values only.
+
+use folkmoot_protocol::chat::MessageView;
+
+use crate::storage::record::{Message, Role};
+use crate::storage::{Offset, RoomId, Seq, UnixMillis, UserId};
+
+use super::state::Kind;
+
+/// A room as one member sees it, but for what only the member's own actor knows.
+#[derive(Debug, Clone)]
+pub(crate) struct Summary {
+    pub(crate) id: RoomId,
+    pub(crate) kind: Kind,
+    pub(crate) name: String,
+    pub(crate) topic: String,
+    pub(crate) members: usize,
+    /// Numbers of what is durable.
+    pub(crate) last_seq: Seq,
+    pub(crate) offset: Offset,
+    pub(crate) role: Role,
+    pub(crate) muted_until: Option<UnixMillis>,
+    /// The other one, in a direct conversation.
+    pub(crate) peer: Option<UserId>,
+    /// Numbers of the `@everyone` messages kept, rising.
+    pub(crate) everyone: Vec<Seq>,
+    /// The newest message, if it is recent.
+    pub(crate) last: Option<MessageView>,
+}
+
+impl Summary {
+    /// How many `@everyone` messages came after `seq`.
+    pub(crate) fn everyone_after(&self, seq: Seq) -> usize {
+        self.everyone.len() - self.everyone.partition_point(|mention| *mention <= seq)
+    }
+}
+
+/// A room as somebody with an invite sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Preview {
+    pub(crate) name: String,
+    pub(crate) topic: String,
+    pub(crate) members: usize,
+}
+
+/// One page entry of the member list.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    pub(crate) user: UserId,
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) muted_until: Option<UnixMillis>,
+    pub(crate) online: bool,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone)]
+pub(crate) struct Done {
+    /// When it took effect.
+    pub(crate) at: UnixMillis,
+    pub(crate) offset: Offset,
+    /// The message it made, or the first one under the same key.
+    pub(crate) seq: Option<Seq>,
+    /// It had been done before.
+    pub(crate) is_repeat: bool,
+}
+
+/// A message that mentions somebody, on its way to that user.
+#[derive(Debug, Clone)]
+pub(crate) struct Mention {
+    pub(crate) room: RoomId,
+    pub(crate) seq: Seq,
+    pub(crate) by: UserId,
+    pub(crate) name: String,
+    pub(crate) excerpt: String,
+    pub(crate) at: UnixMillis,
+}
+
+impl Mention {
+    pub(crate) fn of(room: RoomId, at: UnixMillis, message: &Message) -> Self {
+        Self {
+            room,
+            seq: message.seq,
+            by: message.user,
+            name: message.name.clone(),
+            excerpt: super::state::excerpt(&message.body).to_owned(),
+            at,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What one server consists of: its node, store, settings and limits. Everything hangs off a
+//! `Server`, so two of them fit into one process, and so into one test.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use althing::{ActorError, ActorRef, Node, Start, Topic, TopicOptions};
+use folkmoot_protocol::Channel;
+use folkmoot_protocol::chat::{RoomView, UserView};
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::publication::Publication;
+use crate::rate_limit::RateLimits;
+use crate::room::Room;
+use crate::room::view::Summary;
+use crate::storage::{RoomId, Store, UnixMillis, UserId};
+use crate::user::User;
+use crate::user::state::Membership;
+use crate::wire;
+
+/// How long actors may take to finish on shutdown before they are abandoned.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) config: Config,
+    pub(crate) store: Store,
+    pub(crate) metrics: Metrics,
+    pub(crate) message_limits: RateLimits<UserId>,
+    /// Password attempts, by name and by address.
+    pub(crate) log_in_limits: RateLimits<String>,
+    /// New accounts, by address.
+    pub(crate) account_limits: RateLimits<String>,
+    node: Node,
+    epoch: String,
+    stopping: watch::Sender<bool>,
+    connections: watch::Sender<usize>,
+}
+
+/// Counts as a connection until dropped.
+#[derive(Debug)]
+pub(crate) struct Connected(Arc<Server>);
+
+impl Server {
+    /// A server on an open store.
+    pub(crate) fn new(config: Config, store: Store) -> Arc<Self> {
+        Arc::new_cyclic(|server| {
+            let (for_rooms, for_users) = (server.clone(), server.clone());
+            // Weak, because the node would otherwise keep itself alive through its factories.
+            let node = Node::builder("folkmoot")
+                .actor(move |start: Start<Room>| {
+                    let server = for_rooms.upgrade();
+                    let id = key::<folkmoot_protocol::RoomId, _>(&start);
+                    async move { Room::load(id?, server.ok_or_else(gone)?).await }
+                })
+                .actor(move |start: Start<User>| {
+                    let server = for_users.upgrade();
+                    let id = key::<folkmoot_protocol::UserId, _>(&start);
+                    async move { User::load(id?, server.ok_or_else(gone)?).await }
+                })
+                .build();
+            Self {
+                metrics: Metrics::default(),
+                message_limits: RateLimits::new(config.message_rate),
+                log_in_limits: RateLimits::new(config.log_in_rate),
+                account_limits: RateLimits::new(config.account_rate),
+                epoch: store.stream_epoch().to_owned(),
+                stopping: watch::Sender::new(false),
+                connections: watch::Sender::new(0),
+                config,
+                store,
+                node,
+            }
+        })
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    pub(crate) fn room(&self, room: RoomId) -> ActorRef<Room> {
+        self.node.get::<Room>(room.to_string())
+    }
+
+    pub(crate) fn user(&self, user: UserId) -> ActorRef<User> {
+        self.node.get::<User>(user.to_string())
+    }
+
+    /// The live events of a channel.
+    pub(crate) fn topic(&self, channel: Channel) -> Topic<Arc<Publication>> {
+        // Recovery is the business of rooms and users; a ring here would keep every event twice.
+        self.node.topic(channel.to_string(), TopicOptions { replay: 0 })
+    }
+
+    /// In which offsets count: that of the data directory.
+    pub(crate) fn epoch(&self) -> &str {
+        &self.epoch
+    }
+
+    pub(crate) fn now(&self) -> UnixMillis {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        UnixMillis::from_u64(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// A room as the user of whom both are sees it.
+    pub(crate) async fn room_view(&self, summary: &Summary, membership: &Membership) -> RoomView {
+        let peer = match summary.peer {
+            Some(peer) => self.peer(peer).await,
+            None => None,
+        };
+        crate::user::room_view(summary, membership, &self.epoch, peer)
+    }
+
+    async fn peer(&self, peer: UserId) -> Option<UserView> {
+        // A view without its peer is still a view; the next one has it again.
+        self.store.account(peer).await.ok().flatten().map(wire::user_view)
+    }
+
+    /// Turns true when the server begins to stop.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
+    /// Counts a connection.
+    pub(crate) fn connected(self: &Arc<Self>) -> Connected {
+        self.connections.send_modify(|count| *count += 1);
+        Connected(self.clone())
+    }
+
+    /// How many connections there are.
+    pub(crate) fn connections(&self) -> watch::Receiver<usize> {
+        self.connections.subscribe()
+    }
+
+    pub(crate) fn begin_stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Ends the actors, then the store: what was appended is on disk afterwards.
+    pub(crate) async fn close(&self) {
+        let report = self.node.shutdown(SHUTDOWN_TIMEOUT).await;
+        tracing::debug!(?report, "the actors have stopped");
+        self.store.close().await;
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.connections.send_modify(|count| *count -= 1);
+    }
+}
+
+fn gone() -> ActorError {
+    ActorError::new("the server is gone")
+}
+
+fn key<I: std::str::FromStr<Err: std::error::Error>, A: althing::Actor>(
+    start: &Start<A>,
+) -> Result<I, ActorError> {
+    start.key().to_string().parse().map_err(ActorError::new)
+}

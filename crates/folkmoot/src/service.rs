@@ -1,0 +1,101 @@
+//! A running server: starts it, says where it listens, stops it without losing anything.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::config::Config;
+use crate::http;
+use crate::server::Server;
+use crate::storage::{OpenError, Store, StoreOptions};
+
+/// How long clients may take to read their close frame.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a server did not start. One line for whoever typed the command.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory cannot be used.
+    #[error("{0}")]
+    Store(#[from] OpenError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// As configured.
+        address: SocketAddr,
+        /// The system's reason, such as a port in use.
+        source: std::io::Error,
+    },
+}
+
+/// A server that is up.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    pub(crate) server: Arc<Server>,
+    accepting: JoinHandle<std::io::Result<()>>,
+}
+
+/// Opens the data directory, listens and serves.
+///
+/// # Errors
+/// [`StartError`]; nothing runs then, and the data directory is as it was.
+pub async fn start(config: Config) -> Result<Running, StartError> {
+    // First the address: a second server on it must not touch the data.
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|source| StartError::Listen { address: config.listen, source })?;
+    let address = listener
+        .local_addr()
+        .map_err(|source| StartError::Listen { address: config.listen, source })?;
+    let options = StoreOptions::new(&config.data);
+    let store = tokio::task::spawn_blocking(move || Store::open(&options))
+        .await
+        .expect("opening a store does not panic")?;
+    Ok(serve(config, store, listener, address))
+}
+
+fn serve(config: Config, store: Store, listener: TcpListener, address: SocketAddr) -> Running {
+    let server = Server::new(config, store);
+    let routes = http::router(server.clone());
+    let mut stopping = server.stopping();
+    // Messages are coalesced before they are written, so the kernel must not wait for more.
+    let listener = listener.tap_io(|socket| {
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+    });
+    let accepting = tokio::spawn(async move {
+        let service = routes.into_make_service_with_connect_info::<SocketAddr>();
+        axum::serve(listener, service)
+            .with_graceful_shutdown(async move {
+                let _ = stopping.wait_for(|stops| *stops).await;
+            })
+            .await
+    });
+    Running { address, server, accepting }
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Says goodbye to every client, finishes what was begun, closes the store.
+    pub async fn stop(self) {
+        let Self { server, accepting, .. } = self;
+        server.begin_stop();
+        let mut connections = server.connections();
+        let goodbyes = connections.wait_for(|count| *count == 0);
+        if tokio::time::timeout(GOODBYE_TIMEOUT, goodbyes).await.is_err() {
+            tracing::warn!(connections = *connections.borrow(), "some clients did not read on");
+        }
+        accepting.abort();
+        server.close().await;
+    }
+}

@@ -1,0 +1,145 @@
+//! The Session actor: one connection's subscriptions. Publications reach it from topics by
+//! reference and leave as shared bytes; nothing is encoded or copied per subscriber.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use althing::{Context, Published, StopReason, Subscription, actor};
+use folkmoot_protocol::frame::{Push, PushKind, Unsubscribe};
+use folkmoot_protocol::limits::CHANNELS_PER_CONNECTION_MAX;
+use folkmoot_protocol::rpc::RpcError;
+use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, Format};
+
+use super::cursor::{Cursor, Gap};
+use crate::gateway::Outbox;
+use crate::publication::Publication;
+use crate::room::RoomCalls;
+use crate::server::Server;
+use crate::storage::{Offset, UserId};
+use crate::user::UserCalls;
+
+/// The SDKs do not subscribe again by themselves after a code below 2500.
+const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    server: Arc<Server>,
+    client: Arc<str>,
+    user: UserId,
+    format: Format,
+    outbox: Arc<Outbox>,
+    channels: HashMap<Channel, Joined>,
+}
+
+/// A channel of the connection.
+#[derive(Debug)]
+struct Joined {
+    cursor: Cursor,
+    /// Ends the delivery when dropped.
+    _subscription: Subscription,
+}
+
+impl Session {
+    pub(crate) fn new(
+        server: Arc<Server>,
+        client: Arc<str>,
+        user: UserId,
+        format: Format,
+        outbox: Arc<Outbox>,
+    ) -> Self {
+        Self { server, client, user, format, outbox, channels: HashMap::new() }
+    }
+
+    fn deliver(&mut self, publication: &Arc<Publication>) {
+        let Some(joined) = self.channels.get_mut(&publication.channel) else { return };
+        match joined.cursor.take(publication) {
+            Ok(false) => {}
+            Ok(true) => self.send(publication),
+            Err(Gap) => self.outbox.close(DisconnectCode::InsufficientState),
+        }
+    }
+
+    fn send(&mut self, publication: &Publication) {
+        self.outbox.push(publication.encoded(self.format).clone());
+        if publication.removes == Some(self.user) {
+            self.remove(publication.channel);
+        }
+    }
+
+    /// Ends a subscription that the user may not keep.
+    fn remove(&mut self, channel: Channel) {
+        if self.channels.remove(&channel).is_none() {
+            return;
+        }
+        let reason = "not a member any more".to_owned();
+        let kind = PushKind::Unsubscribe(Unsubscribe { code: UNSUBSCRIBED_BY_SERVER, reason });
+        let push = Push { channel: channel.to_string(), kind: Some(kind) };
+        self.outbox.push(self.format.encode_push(push).expect("the push has no payload"));
+    }
+
+    async fn detach(&self, channel: Channel) {
+        let told = match channel {
+            Channel::Room(room) => {
+                self.server.room(room).detach(self.client.clone()).tell().await.is_ok()
+            }
+            Channel::User(user) => {
+                self.server.user(user).detach(self.client.clone()).tell().await.is_ok()
+            }
+        };
+        if !told {
+            tracing::debug!(%channel, "presence could not be taken back");
+        }
+    }
+}
+
+#[actor(name = "folkmoot.session")]
+impl Session {
+    /// Joins a channel's topic; its publications are held until `go_live`.
+    pub(crate) async fn join(
+        &mut self,
+        channel: Channel,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), RpcError> {
+        if self.channels.contains_key(&channel) {
+            return Err(ErrorCode::AlreadySubscribed.into());
+        }
+        if self.channels.len() >= CHANNELS_PER_CONNECTION_MAX {
+            let text = format!("at most {CHANNELS_PER_CONNECTION_MAX} channels per connection");
+            return Err(RpcError::new(ErrorCode::LimitExceeded, text));
+        }
+        let subscription = self.server.topic(channel).subscribe(&ctx.address());
+        let joined = Joined { cursor: Cursor::joining(), _subscription: subscription };
+        self.channels.insert(channel, joined);
+        Ok(())
+    }
+
+    /// The reply with everything up to `position` is out: sends what came after it.
+    pub(crate) async fn go_live(&mut self, channel: Channel, position: Offset) {
+        let Some(joined) = self.channels.get_mut(&channel) else { return };
+        match joined.cursor.go_live(position) {
+            Ok(held) => held.iter().for_each(|publication| self.send(publication)),
+            Err(Gap) => self.outbox.close(DisconnectCode::InsufficientState),
+        }
+    }
+
+    /// Leaves a channel; says whether it was joined.
+    pub(crate) async fn leave(&mut self, channel: Channel) -> bool {
+        let was_joined = self.channels.remove(&channel).is_some();
+        if was_joined {
+            self.detach(channel).await;
+        }
+        was_joined
+    }
+
+    #[event]
+    async fn on_publication(&mut self, event: &Published<Arc<Publication>>) {
+        self.deliver(&event.payload);
+    }
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        let channels: Vec<Channel> = self.channels.drain().map(|(channel, _)| channel).collect();
+        for channel in channels {
+            self.detach(channel).await;
+        }
+    }
+}

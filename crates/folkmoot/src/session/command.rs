@@ -1,0 +1,165 @@
+//! Answers the commands of the client protocol: subscribing, publishing, history, presence, rpc.
+
+use folkmoot_protocol::chat::ConnInfo;
+use folkmoot_protocol::frame::{
+    ClientInfo, HistoryRequest, HistoryResult, Outcome, PingResult, PresenceResult,
+    PresenceStatsResult, PublishRequest, PublishResult, Reply, Request, RpcRequest, RpcResult,
+    SubscribeRequest, UnsubscribeResult,
+};
+use folkmoot_protocol::rpc::{self as methods, MessageSend, RoomPublish, Rpc, RpcError};
+use folkmoot_protocol::{Channel, ErrorCode, RoomId};
+
+use super::rpc::{self, failure};
+use super::{Caller, SessionCalls, encode};
+use crate::recovery::Since;
+use crate::room::{OnlineClient, RoomCalls};
+use crate::storage::Offset;
+use crate::user::UserCalls;
+use crate::wire;
+
+/// Events in one `history` reply; a client pages on from there.
+const HISTORY_EVENTS_MAX: u32 = 1_000;
+
+/// Runs a command. `None`: its reply is out already.
+pub(crate) async fn run(caller: &Caller, id: u32, request: Request) -> Option<Reply> {
+    let outcome = match request {
+        Request::Subscribe(request) => match subscribe(caller, id, request).await {
+            Ok(()) => return None,
+            Err(error) => Err(error),
+        },
+        Request::Unsubscribe(request) => match parse(&request.channel) {
+            Ok(channel) => unsubscribe(caller, channel).await,
+            Err(error) => Err(error),
+        },
+        Request::Publish(request) => publish(caller, request).await,
+        Request::Presence(request) => presence(caller, &request.channel).await,
+        Request::PresenceStats(request) => presence_stats(caller, &request.channel).await,
+        Request::History(request) => history(caller, request).await,
+        Request::Ping(_) => Ok(Outcome::Ping(PingResult {})),
+        Request::Rpc(request) => call(caller, &request).await,
+        Request::Refresh(_) | Request::SubRefresh(_) => {
+            Err(RpcError::new(ErrorCode::NotAvailable, "tokens here do not expire by themselves"))
+        }
+        Request::Connect(_) | Request::Send(_) => Err(ErrorCode::BadRequest.into()),
+    };
+    Some(match outcome {
+        Ok(outcome) => Reply::ok(id, outcome),
+        Err(error) => Reply::failed(id, error),
+    })
+}
+
+fn parse(channel: &str) -> Result<Channel, RpcError> {
+    channel.parse().map_err(|error| RpcError::new(ErrorCode::UnknownChannel, format!("{error}")))
+}
+
+fn parse_room(channel: &str) -> Result<RoomId, RpcError> {
+    match parse(channel)? {
+        Channel::Room(room) => Ok(room),
+        Channel::User(_) => Err(RpcError::new(
+            ErrorCode::NotAvailable,
+            "a user's channel offers no publishing and no presence",
+        )),
+    }
+}
+
+async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Result<(), RpcError> {
+    let room = match parse(&request.channel)? {
+        Channel::Room(room) => room,
+        // One's own stream is subscribed by the server, anybody else's is private.
+        Channel::User(user) if user == caller.identity.user => {
+            return Err(ErrorCode::AlreadySubscribed.into());
+        }
+        Channel::User(_) => return Err(ErrorCode::PermissionDenied.into()),
+    };
+    let channel = Channel::Room(room);
+    caller.session.join(channel).await.map_err(|error| failure(&error))??;
+    let since = request
+        .recover
+        .then(|| Since { offset: Offset::from_u64(request.offset), epoch: request.epoch.clone() });
+    let client = OnlineClient {
+        client: caller.client.clone(),
+        user: caller.identity.user,
+        name: caller.display_name.clone(),
+    };
+    let server = &caller.identity.server;
+    let attached = match rpc::room_answer(server.room(room).attach(client, since).await) {
+        Ok(attached) => attached,
+        Err(error) => {
+            let _ = caller.session.leave(channel).await;
+            return Err(error);
+        }
+    };
+    let position = attached.offset;
+    let result = attached.into_result(server.epoch());
+    caller.outbox.push(encode(caller.format, &Reply::ok(id, Outcome::Subscribe(result))));
+    // Only now, so that no publication overtakes the reply.
+    caller.session.go_live(channel, position).await.map_err(|error| failure(&error))
+}
+
+async fn unsubscribe(caller: &Caller, channel: Channel) -> Result<Outcome, RpcError> {
+    if matches!(channel, Channel::User(_)) {
+        return Err(ErrorCode::PermissionDenied.into());
+    }
+    caller.session.leave(channel).await.map_err(|error| failure(&error))?;
+    Ok(Outcome::Unsubscribe(UnsubscribeResult {}))
+}
+
+async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, RpcError> {
+    let room = parse_room(&request.channel)?;
+    let RoomPublish { key, body, reply_to } = methods::decode_request(&request.data)?;
+    let key = key.unwrap_or_default();
+    let message = MessageSend { room, key, body, reply_to, attachments: Vec::new() };
+    rpc::messages::send(&caller.identity, message).await?;
+    Ok(Outcome::Publish(PublishResult {}))
+}
+
+async fn presence(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
+    let room = caller.identity.server.room(parse_room(channel)?);
+    let online = rpc::room_answer(room.presence(caller.identity.user).await)?;
+    let presence = online.iter().map(|online| (online.client.to_string(), info(online))).collect();
+    Ok(Outcome::Presence(PresenceResult { presence }))
+}
+
+fn info(online: &OnlineClient) -> ClientInfo {
+    let user: folkmoot_protocol::UserId = online.user;
+    ClientInfo {
+        user: user.to_string(),
+        client: online.client.to_string(),
+        conn_info: methods::encode_payload(&ConnInfo { name: online.name.to_string() }),
+        ..ClientInfo::default()
+    }
+}
+
+async fn presence_stats(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
+    let room = caller.identity.server.room(parse_room(channel)?);
+    let (clients, users) = rpc::room_answer(room.presence_stats(caller.identity.user).await)?;
+    let (num_clients, num_users) = (wire::count(clients), wire::count(users));
+    Ok(Outcome::PresenceStats(PresenceStatsResult { num_clients, num_users }))
+}
+
+async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, RpcError> {
+    let server = &caller.identity.server;
+    let (offset, stream) = match parse(&request.channel)? {
+        Channel::Room(room) => {
+            let summary = server.room(room).summary(caller.identity.user).await;
+            (rpc::room_answer(summary)?.offset, Channel::Room(room))
+        }
+        Channel::User(user) if user == caller.identity.user => {
+            let position = server.user(user).position().await;
+            (position.map_err(|error| failure(&error))?, Channel::User(user))
+        }
+        Channel::User(_) => return Err(ErrorCode::PermissionDenied.into()),
+    };
+    let publications = match request.limit {
+        0 => Vec::new(),
+        _ => rpc::stream::page(server, stream, &request, offset, HISTORY_EVENTS_MAX).await?,
+    };
+    let epoch = server.epoch().to_owned();
+    Ok(Outcome::History(HistoryResult { publications, epoch, offset: offset.as_u64() }))
+}
+
+async fn call(caller: &Caller, request: &RpcRequest) -> Result<Outcome, RpcError> {
+    let method = Rpc::decode(&request.method, &request.data)?;
+    let data = rpc::call(&caller.identity, method).await?;
+    Ok(Outcome::Rpc(RpcResult { data }))
+}

@@ -1,0 +1,67 @@
+//! Sessions: who is connected, what they subscribe to, and what their commands lead to.
+//!
+//! `opening` admits a connection, `command` answers its commands beside each other, `actor` owns
+//! its subscriptions, `rpc` holds the chat methods.
+
+mod actor;
+pub(crate) mod command;
+mod cursor;
+mod opening;
+pub(crate) mod rpc;
+
+use std::sync::Arc;
+
+use althing::ActorRef;
+use bytes::Bytes;
+use folkmoot_protocol::frame::Reply;
+use folkmoot_protocol::{Channel, Format};
+
+pub(crate) use actor::{Session, SessionCalls};
+pub(crate) use opening::Opening;
+
+use crate::gateway::Outbox;
+use crate::server::Server;
+use crate::storage::{DeviceId, Offset, UserId};
+
+/// Who gives a command: a user through one of their devices, by socket or by HTTP.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) server: Arc<Server>,
+    pub(crate) user: UserId,
+    pub(crate) name: Arc<str>,
+    pub(crate) device: DeviceId,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) identity: Identity,
+    /// The connection's id.
+    pub(crate) client: Arc<str>,
+    pub(crate) display_name: Arc<str>,
+    pub(crate) format: Format,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) session: ActorRef<Session>,
+    /// Where the user's own stream stood when the connect reply was made.
+    position: Offset,
+}
+
+impl Caller {
+    /// The connect reply is out: the user's stream follows.
+    pub(crate) async fn go_live(&self) {
+        let channel = Channel::User(self.identity.user);
+        let _ = self.session.go_live(channel, self.position).await;
+    }
+
+    /// The connection has ended: gives back its subscriptions and presence.
+    pub(crate) async fn end(&self) {
+        self.session.stop().await;
+    }
+}
+
+/// Encodes a reply for the outbox.
+pub(crate) fn encode(format: Format, reply: &Reply) -> Bytes {
+    let mut message = Vec::new();
+    format.encode_reply(reply, &mut message).expect("payloads of replies are JSON that we wrote");
+    message.into()
+}

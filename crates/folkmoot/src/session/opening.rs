@@ -1,0 +1,100 @@
+//! Opens a session: checks the token, starts the Session actor, subscribes the user's own stream.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use folkmoot_protocol::frame::{ConnectRequest, ConnectResult, Outcome, Reply, SubscribeResult};
+use folkmoot_protocol::{Channel, DisconnectCode, Format};
+
+use super::{Caller, Identity, Session, SessionCalls};
+use crate::account::token::{Token, random_id};
+use crate::gateway::Outbox;
+use crate::recovery::Since;
+use crate::server::Server;
+use crate::storage::SignedIn;
+use crate::storage::record::Record;
+use crate::storage::{Offset, UserId};
+use crate::user::{Attachment, UserCalls};
+
+/// A connect command with the connection it came from.
+pub(crate) struct Opening {
+    pub(crate) server: Arc<Server>,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) format: Format,
+    pub(crate) request: ConnectRequest,
+}
+
+impl Opening {
+    /// Admits the connection, or says with which code to close it.
+    pub(crate) async fn connect(self, id: u32) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
+        let signed_in = self.authenticate().await?;
+        let SignedIn { account, device } = signed_in;
+        let user = account.id;
+        let channel = Channel::User(user);
+        let client: Arc<str> = format!("{:016x}{:016x}", random_id(), random_id()).into();
+        let session = self.server.node().spawn(Session::new(
+            self.server.clone(),
+            client.clone(),
+            user,
+            self.format,
+            self.outbox.clone(),
+        ));
+        session.join(channel).await.map_err(internal)?.map_err(internal)?;
+        let stream = self.subscribe_user(user, device, &client).await?;
+        let position = Offset::from_u64(stream.offset);
+        let gateway = &self.server.config.gateway;
+        let result = ConnectResult {
+            client: client.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ping: u32::try_from(gateway.ping.as_secs()).unwrap_or(u32::MAX),
+            pong: true,
+            subs: BTreeMap::from([(channel.to_string(), stream)]),
+            ..ConnectResult::default()
+        };
+        let identity =
+            Identity { server: self.server.clone(), user, name: account.name.into(), device };
+        let caller = Caller {
+            identity,
+            client,
+            display_name: account.display_name.into(),
+            format: self.format,
+            outbox: self.outbox,
+            session,
+            position,
+        };
+        Ok((Arc::new(caller), Reply::ok(id, Outcome::Connect(result))))
+    }
+
+    async fn authenticate(&self) -> Result<SignedIn, DisconnectCode> {
+        let token = Token::parse(&self.request.token).ok_or(DisconnectCode::InvalidToken)?;
+        let found = self.server.store.signed_in(token.hash()).await.map_err(internal)?;
+        let signed_in = found.ok_or(DisconnectCode::InvalidToken)?;
+        // Nobody waits for it: when a device was last seen may be a moment old after a crash.
+        let seen = Record::DeviceSeen { device: signed_in.device, at: self.server.now() };
+        drop(self.server.store.append(self.server.store.write_epoch(), &seen));
+        Ok(signed_in)
+    }
+
+    async fn subscribe_user(
+        &self,
+        user: UserId,
+        device: crate::storage::DeviceId,
+        client: &Arc<str>,
+    ) -> Result<SubscribeResult, DisconnectCode> {
+        let wanted = self.request.subs.get(&Channel::User(user).to_string());
+        let since = wanted.filter(|request| request.recover).map(|request| Since {
+            offset: Offset::from_u64(request.offset),
+            epoch: request.epoch.clone(),
+        });
+        let outbox = self.outbox.clone();
+        let connection = Attachment { client: client.clone(), device, outbox };
+        let attached = self.server.user(user).attach(connection, since).await;
+        let attached = attached.map_err(internal)?.map_err(internal)?;
+        Ok(attached.into_result(self.server.epoch()))
+    }
+}
+
+fn internal(error: impl std::fmt::Display) -> DisconnectCode {
+    tracing::warn!(%error, "a connection could not be opened");
+    DisconnectCode::ServerError
+}

@@ -1,0 +1,133 @@
+//! Methods on invites: links by which strangers become members.
+
+use folkmoot_protocol::chat::{InviteView, RoomView};
+use folkmoot_protocol::rpc::{
+    InviteCreate, InviteCreated, InvitePreview, InvitedRoom, InvitesPage, RpcError,
+};
+use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
+
+use super::error::{control_failure, read_failure, room_answer};
+use super::messages::apply;
+use super::rooms;
+use crate::account::token::random_invite_code;
+use crate::room::view::Summary;
+use crate::room::{Command, Kind, RoomCalls};
+use crate::server::Server;
+use crate::session::Identity;
+use crate::storage::record::Role;
+use crate::storage::{Invite, NewInvite, Redeemed, RoomId, UnixMillis};
+use crate::wire;
+
+pub(crate) async fn create(
+    by: &Identity,
+    request: InviteCreate,
+) -> Result<InviteCreated, RpcError> {
+    let InviteCreate { room, expires_in_s, uses_max } = request;
+    let summary = member_summary(by, room).await?;
+    if summary.kind == Kind::Direct {
+        let text = "nobody can be invited to a direct conversation";
+        return Err(RpcError::new(ErrorCode::PermissionDenied, text));
+    }
+    let at = by.server.now();
+    let new = NewInvite {
+        code: random_invite_code(),
+        room,
+        by: by.user,
+        at,
+        expires_at: expires_in_s
+            .map(|seconds| UnixMillis::from_u64(at.as_u64() + u64::from(seconds) * 1_000)),
+        uses_max: uses_max.map(u64::from),
+    };
+    let invite = by.server.store.create_invite(new).await;
+    let invite = invite.map_err(|error| control_failure(&error))?;
+    let expires_at = invite.expires_at;
+    Ok(InviteCreated { code: invite.code, room, expires_at, uses_max })
+}
+
+pub(crate) async fn list(by: &Identity, room: WireRoom) -> Result<InvitesPage, RpcError> {
+    member_summary(by, room).await?;
+    let invites = by.server.store.invites(room).await;
+    let invites = invites.map_err(|error| read_failure(&error))?.into_iter().map(view).collect();
+    Ok(InvitesPage { invites })
+}
+
+fn view(invite: Invite) -> InviteView {
+    InviteView {
+        code: invite.code,
+        expires_at: invite.expires_at,
+        uses: wire::count(invite.uses),
+        uses_max: invite.uses_max.map(wire::count),
+        by: invite.by,
+    }
+}
+
+/// Ends an invite: its maker may, and the room's moderators.
+pub(crate) async fn revoke(by: &Identity, code: String) -> Result<(), RpcError> {
+    let invite = find(&by.server, code).await?;
+    let summary = member_summary(by, invite.room).await?;
+    if invite.by != by.user && summary.role < Role::Moderator {
+        let text = "only its maker or a moderator may revoke an invite";
+        return Err(RpcError::new(ErrorCode::PermissionDenied, text));
+    }
+    by.server.store.revoke_invite(invite.code).await.map_err(|error| control_failure(&error))?;
+    Ok(())
+}
+
+/// Where an invite leads; whoever has the code may know.
+pub(crate) async fn get(server: &Server, code: String) -> Result<InvitePreview, RpcError> {
+    let Invite { code, room, .. } = usable(server, find(server, code).await?)?;
+    let preview = room_answer(server.room(room).preview().await)?;
+    let (name, topic) = (preview.name, preview.topic);
+    let members = wire::count(preview.members);
+    Ok(InvitePreview { code, room: InvitedRoom { id: room, name, topic, members } })
+}
+
+pub(crate) async fn accept(by: &Identity, code: String) -> Result<RoomView, RpcError> {
+    let invite = usable(&by.server, find(&by.server, code).await?)?;
+    let room = by.server.room(invite.room);
+    // Before a use is taken: members and the banned do not use it up.
+    if !room_answer(room.may_join(by.user).await)? {
+        return rooms::get(by, invite.room).await;
+    }
+    let redeemed = by.server.store.redeem_invite(invite.code, by.server.now()).await;
+    match redeemed.map_err(|error| control_failure(&error))? {
+        Redeemed::Yes(_) => {}
+        Redeemed::Unknown => return Err(unknown()),
+        Redeemed::Expired => return Err(expired()),
+        Redeemed::UsedUp => return Err(used_up()),
+    }
+    let admit = Command::Admit { name: by.name.to_string(), role: Role::Member };
+    apply(by, invite.room, admit).await?;
+    rooms::get(by, invite.room).await
+}
+
+async fn member_summary(by: &Identity, room: RoomId) -> Result<Summary, RpcError> {
+    room_answer(by.server.room(room).summary(by.user).await)
+}
+
+async fn find(server: &Server, code: String) -> Result<Invite, RpcError> {
+    let invite = server.store.invite(code).await.map_err(|error| read_failure(&error))?;
+    invite.ok_or_else(unknown)
+}
+
+fn usable(server: &Server, invite: Invite) -> Result<Invite, RpcError> {
+    if invite.expires_at.is_some_and(|at| at <= server.now()) {
+        return Err(expired());
+    }
+    if invite.uses_max.is_some_and(|max| invite.uses >= max) {
+        return Err(used_up());
+    }
+    Ok(invite)
+}
+
+fn unknown() -> RpcError {
+    RpcError::new(ErrorCode::NotFound, "no such invite")
+}
+
+fn expired() -> RpcError {
+    RpcError::new(ErrorCode::NotFound, "this invite has expired")
+}
+
+fn used_up() -> RpcError {
+    RpcError::new(ErrorCode::NotFound, "this invite has been used as often as it may")
+}

@@ -1,0 +1,116 @@
+//! Methods on messages: sending, changing, reading.
+
+use folkmoot_protocol::limits::HISTORY_PAGE_DEFAULT;
+use folkmoot_protocol::rpc::{
+    HistoryGet, HistoryPage, MessageDelete, MessageEdit, MessageEdited, MessageReact, MessageSend,
+    MessageSent, ReadSet, ReadState, RpcError, TypingSet,
+};
+use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
+
+use super::error::{failure, read_failure, room_answer, room_failure, user_answer};
+use crate::room::view::Done;
+use crate::room::{Command, Original, Refusal, Request, RoomCalls, RoomError};
+use crate::session::Identity;
+use crate::storage::{PageAnchor, Quote, RoomId, Seq};
+use crate::user::UserCalls;
+use crate::wire;
+
+/// Sends a message; answers once it is durable.
+pub(crate) async fn send(by: &Identity, request: MessageSend) -> Result<MessageSent, RpcError> {
+    if !request.attachments.is_empty() {
+        return Err(RpcError::new(ErrorCode::NotAvailable, "this server stores no attachments"));
+    }
+    if let Err(wait_ms) = by.server.message_limits.take(by.user, by.server.now().as_u64()) {
+        let text = format!("too many messages; try again in {wait_ms} ms");
+        return Err(RpcError::new(ErrorCode::RateLimited, text));
+    }
+    let MessageSend { room, key, body, reply_to, .. } = request;
+    let command = Command::Send { key, body, reply_to };
+    let done = apply(by, room, command).await?;
+    let seq = done.seq.ok_or(ErrorCode::Internal)?;
+    let (offset, at) = (done.offset, done.at);
+    Ok(MessageSent { seq, offset, at, duplicate: done.is_repeat })
+}
+
+pub(crate) async fn edit(by: &Identity, request: MessageEdit) -> Result<MessageEdited, RpcError> {
+    let MessageEdit { room, seq, body } = request;
+    let done = apply(by, room, Command::Edit { seq, body }).await?;
+    Ok(MessageEdited { edited_at: done.at })
+}
+
+pub(crate) async fn delete(by: &Identity, request: MessageDelete) -> Result<(), RpcError> {
+    apply(by, request.room, Command::Delete { seq: request.seq }).await.map(drop)
+}
+
+pub(crate) async fn react(by: &Identity, request: MessageReact) -> Result<(), RpcError> {
+    let MessageReact { room, seq, emoji, on } = request;
+    apply(by, room, Command::React { seq, emoji, on }).await.map(drop)
+}
+
+/// Has the room carry out a command; brings an old message along if the room asks for it.
+pub(crate) async fn apply(
+    by: &Identity,
+    room: WireRoom,
+    command: Command,
+) -> Result<Done, RpcError> {
+    let id: RoomId = room;
+    let room = by.server.room(id);
+    let about = command.about();
+    // A copy only for the few commands that may have to be given twice.
+    let again = about.is_some().then(|| command.clone());
+    let request = Request { by: by.user, command, original: None };
+    let answer = room.apply(request).await.map_err(|error| failure(&error))?;
+    let (seq, command) = match (answer, again) {
+        (Err(RoomError::Refused(Refusal::Unloaded(seq))), Some(command)) => (seq, command),
+        (answer, _) => return answer.map_err(room_failure),
+    };
+    let original = Some(load_original(by, id, seq).await?);
+    room_answer(room.apply(Request { by: by.user, command, original }).await)
+}
+
+async fn load_original(by: &Identity, room: RoomId, seq: Seq) -> Result<Original, RpcError> {
+    let stored = by.server.store.message(room, seq, by.user).await;
+    let stored = stored.map_err(|error| read_failure(&error))?;
+    let Some(stored) = stored else {
+        return Err(room_failure(RoomError::Refused(Refusal::NoMessage(seq))));
+    };
+    let deleted = stored.deleted.is_some();
+    let crate::storage::Message { seq, user, name, body, .. } = stored.message;
+    let body = crate::room::state::excerpt(&body).to_owned();
+    Ok(Original { quote: Quote { seq, user, name, body }, deleted })
+}
+
+pub(crate) async fn history(by: &Identity, request: HistoryGet) -> Result<HistoryPage, RpcError> {
+    let room: RoomId = request.room;
+    // Also the check that the caller may read here.
+    room_answer(by.server.room(room).summary(by.user).await)?;
+    let anchor = match (request.before, request.after, request.around) {
+        (Some(seq), _, _) => PageAnchor::Before(seq),
+        (_, Some(seq), _) => PageAnchor::After(seq),
+        (_, _, Some(seq)) => PageAnchor::Around(seq),
+        _ => PageAnchor::Latest,
+    };
+    let limit = request.limit.unwrap_or(HISTORY_PAGE_DEFAULT);
+    let page = by.server.store.history(room, anchor, limit, by.user).await;
+    let page = page.map_err(|error| read_failure(&error))?;
+    Ok(HistoryPage {
+        messages: page
+            .messages
+            .into_iter()
+            .map(|stored| wire::stored_message(room, stored, by.user))
+            .collect(),
+        first_seq: page.first_seq,
+        last_seq: page.last_seq,
+    })
+}
+
+/// Moves the read cursor; the user's other devices hear of it.
+pub(crate) async fn read(by: &Identity, request: ReadSet) -> Result<ReadState, RpcError> {
+    let summary = by.server.room(request.room).summary(by.user).await;
+    let summary = room_answer(summary)?;
+    user_answer(by.server.user(by.user).read_up_to(request.seq, summary).await)
+}
+
+pub(crate) async fn typing(by: &Identity, request: TypingSet) -> Result<(), RpcError> {
+    room_answer(by.server.room(request.room).typing(by.user, request.on).await)
+}

@@ -1,0 +1,64 @@
+//! The chat methods, one file per subject. Each asks the actors it needs and puts the answer
+//! together; rules live in the actors, limits of fields were checked when the request was decoded.
+
+pub(crate) mod error;
+pub(crate) mod invites;
+pub(crate) mod members;
+pub(crate) mod messages;
+pub(crate) mod rooms;
+pub(crate) mod stream;
+pub(crate) mod users;
+
+use bytes::Bytes;
+use folkmoot_protocol::rpc::{Empty, Rpc, RpcError, encode_payload};
+use folkmoot_protocol::{ErrorCode, rpc};
+
+use super::Identity;
+pub(crate) use error::{control_failure, failure, read_failure, room_answer};
+
+/// Calls a method; the reply is JSON.
+pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> {
+    match method {
+        Rpc::MessageSend(request) => reply(messages::send(by, request).await),
+        Rpc::MessageEdit(request) => reply(messages::edit(by, request).await),
+        Rpc::MessageDelete(request) => empty(messages::delete(by, request).await),
+        Rpc::MessageReact(request) => empty(messages::react(by, request).await),
+        Rpc::HistoryGet(request) => reply(messages::history(by, request).await),
+        Rpc::ReadSet(request) => reply(messages::read(by, request).await),
+        Rpc::TypingSet(request) => empty(messages::typing(by, request).await),
+        Rpc::RoomsList(_) => reply(rooms::list(by).await),
+        Rpc::RoomCreate(request) => reply(rooms::create(by, request).await),
+        Rpc::RoomGet(request) => reply(rooms::get(by, request.room).await),
+        Rpc::RoomUpdate(request) => reply(rooms::update(by, request).await),
+        Rpc::RoomNotify(request) => empty(rooms::notify(by, request).await),
+        Rpc::DirectOpen(request) => reply(rooms::open_direct(by, request).await),
+        Rpc::Sync(request) => reply(rooms::sync(by, &request).await),
+        Rpc::RoomLeave(request) => empty(members::leave(by, request).await),
+        Rpc::RoomMembers(request) => reply(members::list(by, request).await),
+        Rpc::RoomSetRole(request) => empty(members::set_role(by, request).await),
+        Rpc::RoomKick(request) => empty(members::kick(by, request).await),
+        Rpc::RoomBan(request) => empty(members::ban(by, request).await),
+        Rpc::RoomMute(request) => empty(members::mute(by, request).await),
+        Rpc::InviteCreate(request) => reply(invites::create(by, request).await),
+        Rpc::InviteList(request) => reply(invites::list(by, request.room).await),
+        Rpc::InviteRevoke(request) => empty(invites::revoke(by, request.code).await),
+        Rpc::InviteGet(request) => reply(invites::get(&by.server, request.code).await),
+        Rpc::InviteAccept(request) => reply(invites::accept(by, request.code).await),
+        Rpc::UsersFind(request) => reply(users::find(by, request).await),
+        Rpc::UserGet(request) => reply(users::get(by, request.user).await),
+        Rpc::ProfileUpdate(request) => reply(users::update_profile(by, request).await),
+        Rpc::DevicesList(_) => reply(users::devices(by).await),
+        Rpc::DevicesRevoke(request) => empty(users::revoke_device(by, request.id).await),
+        Rpc::Search(rpc::Search { .. }) => {
+            Err(RpcError::new(ErrorCode::NotAvailable, "this server has no search index"))
+        }
+    }
+}
+
+fn reply<T: serde::Serialize>(result: Result<T, RpcError>) -> Result<Bytes, RpcError> {
+    result.map(|value| encode_payload(&value))
+}
+
+fn empty(result: Result<(), RpcError>) -> Result<Bytes, RpcError> {
+    reply(result.map(|()| Empty {}))
+}

@@ -1,0 +1,84 @@
+//! Pages of a channel's events, for the client protocol's `history` command.
+
+use folkmoot_protocol::frame::{HistoryRequest, Publication};
+use folkmoot_protocol::rpc::RpcError;
+use folkmoot_protocol::{Channel, ErrorCode};
+
+use super::error::read_failure;
+use crate::server::Server;
+use crate::storage::Offset;
+
+/// The events of `channel` that `request` asks for, of which the last is `last`.
+pub(crate) async fn page(
+    server: &Server,
+    channel: Channel,
+    request: &HistoryRequest,
+    last: Offset,
+    limit_max: u32,
+) -> Result<Vec<Publication>, RpcError> {
+    // A negative limit asks for all there is.
+    let limit = u32::try_from(request.limit).unwrap_or(limit_max).min(limit_max);
+    if request.since.as_ref().is_some_and(|since| since.epoch != server.epoch()) {
+        return Err(ErrorCode::UnrecoverablePosition.into());
+    }
+    let since = request.since.as_ref().map(|since| Offset::from_u64(since.offset));
+    let (after, count) = window(since, last, limit, request.reverse);
+    let mut page = events(server, channel, after, count).await?;
+    page.retain(|publication| publication.offset <= last.as_u64());
+    if request.reverse {
+        page.reverse();
+    }
+    Ok(page)
+}
+
+/// Where a page begins (after which offset) and how many events it has at most.
+fn window(since: Option<Offset>, last: Offset, limit: u32, reverse: bool) -> (Offset, u32) {
+    if !reverse {
+        let oldest = Offset::from_u64(last.as_u64().saturating_sub(u64::from(limit)));
+        return (since.unwrap_or(oldest), limit);
+    }
+    // Backwards from just before `since`, or from the end.
+    let end =
+        since.map_or(last.as_u64(), |since| since.as_u64().saturating_sub(1).min(last.as_u64()));
+    let after = end.saturating_sub(u64::from(limit));
+    (Offset::from_u64(after), u32::try_from(end - after).unwrap_or(limit))
+}
+
+async fn events(
+    server: &Server,
+    channel: Channel,
+    after: Offset,
+    limit: u32,
+) -> Result<Vec<Publication>, RpcError> {
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let found = match channel {
+        Channel::Room(room) => {
+            let events = server.store.room_events(room, after, limit).await;
+            events.map(|found| found.map(|events| crate::room::load::frames(&events)))
+        }
+        Channel::User(user) => {
+            let events = server.store.user_events(user, after, limit).await;
+            events.map(|found| found.map(|events| crate::user::load::frames(&events)))
+        }
+    };
+    let found = found.map_err(|error| read_failure(&error))?;
+    found.ok_or_else(|| ErrorCode::UnrecoverablePosition.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_go_forwards_from_a_position_and_backwards_from_the_end() {
+        let last = Offset::from_u64(10);
+        assert_eq!(window(Some(Offset::from_u64(4)), last, 3, false), (Offset::from_u64(4), 3));
+        assert_eq!(window(None, last, 3, false), (Offset::from_u64(7), 3));
+        assert_eq!(window(None, last, 3, true), (Offset::from_u64(7), 3));
+        assert_eq!(window(Some(Offset::from_u64(4)), last, 2, true), (Offset::from_u64(1), 2));
+        assert_eq!(window(Some(Offset::from_u64(2)), last, 5, true), (Offset::from_u64(0), 1));
+        assert_eq!(window(Some(Offset::from_u64(1)), last, 5, true), (Offset::from_u64(0), 0));
+    }
+}

@@ -1,0 +1,59 @@
+//! Methods on users, profiles and devices.
+
+use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::chat::{DeviceView, UserView};
+use folkmoot_protocol::limits::USERS_FOUND_MAX;
+use folkmoot_protocol::rpc::{DevicesPage, ProfileUpdate, RpcError, UsersFind, UsersFound};
+
+use super::error::{control_failure, failure, read_failure};
+use crate::session::Identity;
+use crate::storage::{DeviceId, UserId};
+use crate::user::UserCalls;
+use crate::wire;
+
+pub(crate) async fn find(by: &Identity, request: UsersFind) -> Result<UsersFound, RpcError> {
+    let limit = request.limit.unwrap_or(USERS_FOUND_MAX);
+    // Names are lower case; what people type need not be.
+    let prefix = request.prefix.to_lowercase();
+    let found = by.server.store.find_accounts(prefix, limit).await;
+    let found = found.map_err(|error| read_failure(&error))?;
+    Ok(UsersFound { users: found.into_iter().map(wire::user_view).collect() })
+}
+
+pub(crate) async fn get(by: &Identity, user: UserId) -> Result<UserView, RpcError> {
+    let account = by.server.store.account(user).await.map_err(|error| read_failure(&error))?;
+    let account = account.ok_or_else(|| RpcError::new(ErrorCode::NotFound, "no such user"))?;
+    Ok(wire::user_view(account))
+}
+
+pub(crate) async fn update_profile(
+    by: &Identity,
+    request: ProfileUpdate,
+) -> Result<UserView, RpcError> {
+    let account = by.server.store.set_display_name(by.user, request.display_name).await;
+    let view = wire::user_view(account.map_err(|error| control_failure(&error))?);
+    let told = by.server.user(by.user).renamed(view.clone()).await;
+    told.map_err(|error| failure(&error))?;
+    Ok(view)
+}
+
+pub(crate) async fn devices(by: &Identity) -> Result<DevicesPage, RpcError> {
+    let devices = by.server.store.devices(by.user).await.map_err(|error| read_failure(&error))?;
+    let view = |device: crate::storage::Device| DeviceView {
+        id: device.id,
+        label: device.label,
+        created_at: device.created_at,
+        seen_at: device.seen_at,
+        current: device.id == by.device,
+    };
+    Ok(DevicesPage { devices: devices.into_iter().map(view).collect() })
+}
+
+/// Signs a device out: its token is worthless, its connections end.
+pub(crate) async fn revoke_device(by: &Identity, device: DeviceId) -> Result<(), RpcError> {
+    let removed = by.server.store.remove_device(by.user, device).await;
+    if !removed.map_err(|error| control_failure(&error))? {
+        return Err(RpcError::new(ErrorCode::NotFound, "no such device"));
+    }
+    by.server.user(by.user).revoke(device).await.map_err(|error| failure(&error))
+}

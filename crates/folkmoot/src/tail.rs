@@ -1,0 +1,86 @@
+//! The newest publications of a room or user, for clients that missed a little.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::publication::{Place, Publication};
+use crate::storage::Offset;
+
+/// Publications in offset order without gaps, at most `len_max`.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    publications: VecDeque<Arc<Publication>>,
+    len_max: usize,
+    /// The last offset published; those before memory began included.
+    last: Offset,
+}
+
+impl Tail {
+    /// Empty, after everything up to `last`.
+    pub(crate) fn new(last: Offset, len_max: usize) -> Self {
+        Self { publications: VecDeque::new(), len_max, last }
+    }
+
+    pub(crate) fn last(&self) -> Offset {
+        self.last
+    }
+
+    pub(crate) fn push(&mut self, publication: Arc<Publication>) {
+        let Place::At(offset) = publication.place else { return };
+        debug_assert_eq!(offset, self.last.next(), "a publication was skipped");
+        self.last = offset;
+        if self.publications.len() == self.len_max {
+            self.publications.pop_front();
+        }
+        self.publications.push_back(publication);
+    }
+
+    /// All after `since`, or `None` if memory does not reach back so far.
+    pub(crate) fn after(&self, since: Offset) -> Option<Vec<Arc<Publication>>> {
+        let missed = self.last.as_u64().checked_sub(since.as_u64())?;
+        let missed = usize::try_from(missed).ok()?;
+        let skipped = self.publications.len().checked_sub(missed)?;
+        Some(self.publications.iter().skip(skipped).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use folkmoot_protocol::{Channel, RoomId};
+
+    use super::*;
+
+    fn tail(from: u64, to: u64) -> Tail {
+        let mut tail = Tail::new(Offset::from_u64(from - 1), 4);
+        for offset in from..=to {
+            let channel = Channel::Room(RoomId::from_u64(1));
+            let place = Place::At(Offset::from_u64(offset));
+            tail.push(Arc::new(Publication::new(channel, place, Bytes::from_static(b"{}"))));
+        }
+        tail
+    }
+
+    fn offsets(publications: Option<Vec<Arc<Publication>>>) -> Option<Vec<u64>> {
+        publications.map(|all| all.iter().map(|one| one.frame().offset).collect())
+    }
+
+    #[test]
+    fn what_was_missed_comes_in_order() {
+        let tail = tail(5, 8);
+        assert_eq!(offsets(tail.after(Offset::from_u64(6))), Some(vec![7, 8]));
+        assert_eq!(offsets(tail.after(Offset::from_u64(8))), Some(vec![]));
+        assert_eq!(offsets(tail.after(Offset::from_u64(4))), Some(vec![5, 6, 7, 8]));
+    }
+
+    #[test]
+    fn what_memory_does_not_hold_is_not_guessed() {
+        assert_eq!(offsets(tail(5, 8).after(Offset::from_u64(3))), None);
+        assert_eq!(offsets(tail(5, 12).after(Offset::from_u64(7))), None);
+        assert_eq!(
+            offsets(tail(5, 8).after(Offset::from_u64(9))),
+            None,
+            "a position from the future"
+        );
+    }
+}

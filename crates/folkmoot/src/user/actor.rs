@@ -1,0 +1,381 @@
+//! The User actor: the user's own stream, memberships, read cursors and connected devices.
+//!
+//! Like a room it appends without waiting and publishes what is durable. It may ask rooms; rooms
+//! only ever tell it, so the two cannot wait for each other.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use althing::{ActorError, Context, Handler, ReplyTo, Topic, actor};
+use folkmoot_protocol::chat::{Excerpt, UserEvent, UserView};
+use folkmoot_protocol::rpc::ReadState;
+use folkmoot_protocol::{Channel, DisconnectCode};
+
+use super::state::{Membership, UserChange, UserState};
+use super::{UserError, load};
+use crate::gateway::Outbox;
+use crate::lane::{Lane, Settled};
+use crate::publication::Publication;
+use crate::recovery::{Attached, Missed, Since};
+use crate::room::RoomCalls;
+use crate::room::view::{Mention, Summary};
+use crate::server::Server;
+use crate::storage::Account;
+use crate::storage::ReadError;
+use crate::storage::record::{LeaveReason, Notify, Record, UserRecord};
+use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
+use crate::tail::Tail;
+use crate::wire;
+
+/// One user, while a device is connected or a room has something to tell.
+#[derive(Debug)]
+pub(crate) struct User {
+    server: Arc<Server>,
+    id: UserId,
+    /// `None`: there is no such user.
+    known: Option<(Account, UserState)>,
+    epoch: WriteEpoch,
+    lane: Lane,
+    pending: VecDeque<Pending>,
+    tail: Tail,
+    topic: Topic<Arc<Publication>>,
+    connections: HashMap<Arc<str>, Attachment>,
+    idle_ticks: u32,
+}
+
+/// A connection of one of the user's devices.
+#[derive(Debug, Clone)]
+pub(crate) struct Attachment {
+    pub(crate) client: Arc<str>,
+    pub(crate) device: DeviceId,
+    pub(crate) outbox: Arc<Outbox>,
+}
+
+/// A record under way to the disk, and what to do once it is there.
+#[derive(Debug)]
+struct Pending {
+    record: UserRecord,
+    acknowledge: Acknowledge,
+}
+
+#[derive(Debug)]
+enum Acknowledge {
+    Nobody,
+    Done(ReplyTo<Result<(), UserError>>),
+    Read(ReadState, ReplyTo<Result<ReadState, UserError>>),
+}
+
+impl User {
+    /// What the node makes users with.
+    pub(crate) async fn load(id: UserId, server: Arc<Server>) -> Result<Self, ActorError> {
+        let topic = server.topic(Channel::User(id));
+        let mut user = Self {
+            server,
+            id,
+            known: None,
+            epoch: WriteEpoch::default(),
+            lane: Lane::default(),
+            pending: VecDeque::new(),
+            tail: Tail::new(Offset::from_u64(0), super::TAIL_LEN),
+            topic,
+            connections: HashMap::new(),
+            idle_ticks: 0,
+        };
+        user.reload().await?;
+        Ok(user)
+    }
+
+    /// Takes the state from the store: what is durable, and nothing else.
+    async fn reload(&mut self) -> Result<(), ReadError> {
+        let Some(loaded) = load::load(&self.server.store, self.id).await? else { return Ok(()) };
+        self.known = Some((loaded.account, loaded.state));
+        self.tail = loaded.tail;
+        self.epoch = loaded.epoch;
+        Ok(())
+    }
+
+    fn state(&self) -> Result<&UserState, UserError> {
+        self.known.as_ref().map(|(_, state)| state).ok_or(UserError::NoSuchUser)
+    }
+
+    fn membership_of(&self, room: RoomId) -> Result<&Membership, UserError> {
+        self.state()?.rooms.get(&room).ok_or(UserError::NotMember)
+    }
+
+    fn append(
+        &mut self,
+        change: UserChange,
+        event: &UserEvent,
+        acknowledge: Acknowledge,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some((_, state)) = &mut self.known else { return };
+        let record = UserRecord {
+            user: self.id,
+            offset: state.commit(change),
+            at: UnixMillis::from_u64(ctx.now().0),
+            data: serde_json::to_string(event).expect("an event has no failing parts"),
+            effect: change.effect(),
+        };
+        self.lane.push(self.server.store.append(self.epoch, &Record::User(record.clone())));
+        self.pending.push_back(Pending { record, acknowledge });
+        self.wait(ctx);
+    }
+
+    fn wait(&mut self, ctx: &mut Context<Self>) {
+        if let Some(wait) = self.lane.wait() {
+            ctx.pipe(wait, |settled| settled);
+        }
+    }
+}
+
+#[actor(name = "folkmoot.user")]
+impl User {
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        ctx.every(self.server.config.user_idle / 2, super::CheckIdle);
+        Ok(())
+    }
+
+    /// A room tells that the user is a member now.
+    pub(crate) async fn joined(&mut self, room: RoomId, read_seq: Seq, ctx: &mut Context<Self>) {
+        let change = match self.state().map(|state| state.room_added(room, read_seq)) {
+            Ok(Some(change)) => change,
+            // Loaded after the fact, and so known already; the devices still have to hear of it.
+            Ok(None) => UserChange::Read { room, seq: read_seq },
+            Err(_) => return,
+        };
+        let membership = Membership { read_seq, ..Membership::default() };
+        let summary = self.server.room(room).summary(self.id).await;
+        let Ok(Ok(summary)) = summary else { return };
+        let view = self.server.room_view(&summary, &membership).await;
+        let event = UserEvent::RoomAdded { room: Box::new(view) };
+        self.append(change, &event, Acknowledge::Nobody, ctx);
+    }
+
+    /// A room tells that the user is no member any more.
+    pub(crate) async fn left(
+        &mut self,
+        room: RoomId,
+        reason: LeaveReason,
+        ctx: &mut Context<Self>,
+    ) {
+        if let Ok(Some(change)) = self.state().map(|state| state.room_removed(room)) {
+            let event = UserEvent::RoomRemoved { room, reason: reason.into() };
+            self.append(change, &event, Acknowledge::Nobody, ctx);
+        }
+    }
+
+    /// A room tells that a message mentions the user.
+    pub(crate) async fn mentioned(&mut self, mention: Mention, ctx: &mut Context<Self>) {
+        let change = self.state().map(|state| state.mentioned(mention.room, mention.seq));
+        let Ok(Some(change)) = change else { return };
+        let event = UserEvent::Mention(Excerpt {
+            room: mention.room,
+            seq: mention.seq,
+            user: mention.by,
+            name: mention.name,
+            excerpt: mention.excerpt,
+            at: mention.at,
+        });
+        self.append(change, &event, Acknowledge::Nobody, ctx);
+    }
+
+    /// Moves the read cursor of a room forward; tells the user's other devices.
+    #[delayed]
+    pub(crate) async fn read_up_to(
+        &mut self,
+        seq: Seq,
+        summary: Summary,
+        reply: ReplyTo<Result<ReadState, UserError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        let room = summary.id;
+        let change = match self.membership_of(room) {
+            Ok(_) => self.state().map(|state| state.read(room, seq, summary.last_seq)),
+            Err(error) => Err(error),
+        };
+        match change {
+            Err(error) => {
+                reply.send(Err(error));
+            }
+            Ok(None) => {
+                let state = self.membership_of(room).map(|known| read_state(known, &summary));
+                reply.send(state);
+            }
+            Ok(Some(change)) => {
+                let mut known = self.membership_of(room).cloned().unwrap_or_default();
+                known.read_to(seq.min(summary.last_seq));
+                let state = read_state(&known, &summary);
+                let event = UserEvent::Read {
+                    room,
+                    read_seq: state.read_seq,
+                    unread: state.unread,
+                    mentions: state.mentions,
+                };
+                self.append(change, &event, Acknowledge::Read(state, reply), ctx);
+            }
+        }
+    }
+
+    /// Sets what the user wants to hear of a room.
+    #[delayed]
+    pub(crate) async fn set_notify(
+        &mut self,
+        room: RoomId,
+        notify: Notify,
+        reply: ReplyTo<Result<(), UserError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        let change = match self.membership_of(room) {
+            Ok(_) => self.state().map(|state| state.notify(room, notify)),
+            Err(error) => Err(error),
+        };
+        match change {
+            Ok(Some(change)) => {
+                let event = UserEvent::Settings { room, notify: notify.into() };
+                self.append(change, &event, Acknowledge::Done(reply), ctx);
+            }
+            unchanged => {
+                reply.send(unchanged.map(drop));
+            }
+        }
+    }
+
+    /// Takes a new display name, which the store has already.
+    pub(crate) async fn renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
+        if let Some((account, _)) = &mut self.known {
+            account.display_name.clone_from(&view.display_name);
+        }
+        let UserView { id, name, display_name } = view;
+        let event = UserEvent::Profile { user: id, name, display_name };
+        self.append(UserChange::Profile, &event, Acknowledge::Nobody, ctx);
+    }
+
+    /// Accepts a connection, which has joined the topic already: what is published after the
+    /// position given here reaches it from there.
+    #[delayed]
+    pub(crate) async fn attach(
+        &mut self,
+        connection: Attachment,
+        since: Option<Since>,
+        reply: ReplyTo<Result<Attached, UserError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.idle_ticks = 0;
+        self.connections.insert(connection.client.clone(), connection);
+        let offset = self.tail.last();
+        let missed = match since {
+            None => Missed::NotAsked,
+            Some(since) if since.epoch != self.server.epoch() => Missed::TooMuch,
+            Some(since) => match self.tail.after(since.offset) {
+                Some(publications) => Missed::from_memory(&publications),
+                None => {
+                    let (server, user) = (self.server.clone(), self.id);
+                    ctx.detach(async move {
+                        let missed = load::missed(&server.store, user, since.offset, offset).await;
+                        reply.send(missed.map(|missed| Attached { offset, missed }));
+                    });
+                    return;
+                }
+            },
+        };
+        reply.send(Ok(Attached { offset, missed }));
+    }
+
+    pub(crate) async fn detach(&mut self, client: Arc<str>) {
+        self.connections.remove(&client);
+    }
+
+    /// Ends the connections of a device that was signed out.
+    pub(crate) async fn revoke(&mut self, device: DeviceId) {
+        for connection in self.connections.values().filter(|known| known.device == device) {
+            connection.outbox.close(DisconnectCode::InvalidToken);
+        }
+    }
+
+    /// The rooms the user is in.
+    pub(crate) async fn memberships(&self) -> Result<Vec<(RoomId, Membership)>, UserError> {
+        let rooms = self.state()?.rooms.iter();
+        Ok(rooms.map(|(room, membership)| (*room, membership.clone())).collect())
+    }
+
+    /// The last event of the user's stream.
+    pub(crate) async fn position(&self) -> Offset {
+        self.tail.last()
+    }
+
+    pub(crate) async fn membership(&self, room: RoomId) -> Result<Membership, UserError> {
+        self.membership_of(room).cloned()
+    }
+}
+
+impl Handler<Settled> for User {
+    type Reply = ();
+
+    async fn handle(&mut self, mut settled: Settled, ctx: &mut Context<Self>) {
+        self.lane.resume(&mut settled);
+        for pending in self.pending.drain(..settled.durable) {
+            let publication = Arc::new(load::publication(&pending.record));
+            self.tail.push(publication.clone());
+            self.topic.publish(publication);
+            pending.acknowledge.done();
+        }
+        let Some(error) = settled.failed else { return self.wait(ctx) };
+        tracing::warn!(user = %self.id, %error, "appends failed");
+        for pending in self.pending.drain(..) {
+            pending.acknowledge.failed(|| UserError::Append(error.clone()));
+        }
+        // The state is ahead of the disk.
+        if self.reload().await.is_err() {
+            ctx.passivate();
+        }
+    }
+}
+
+impl Handler<super::CheckIdle> for User {
+    type Reply = ();
+
+    /// Leaves memory after two quiet checks without a connection.
+    async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
+        self.idle_ticks += 1;
+        let is_idle = self.connections.is_empty() && self.pending.is_empty();
+        if is_idle && self.idle_ticks > 2 || self.known.is_none() {
+            ctx.passivate();
+        }
+    }
+}
+
+impl Acknowledge {
+    fn done(self) {
+        match self {
+            Self::Nobody => {}
+            Self::Done(reply) => {
+                reply.send(Ok(()));
+            }
+            Self::Read(state, reply) => {
+                reply.send(Ok(state));
+            }
+        }
+    }
+
+    fn failed(self, error: impl Fn() -> UserError) {
+        match self {
+            Self::Nobody => {}
+            Self::Done(reply) => {
+                reply.send(Err(error()));
+            }
+            Self::Read(_, reply) => {
+                reply.send(Err(error()));
+            }
+        }
+    }
+}
+
+fn read_state(membership: &Membership, summary: &Summary) -> ReadState {
+    let mentions = membership.mentions.len() + summary.everyone_after(membership.read_seq);
+    ReadState {
+        read_seq: membership.read_seq,
+        unread: wire::count(membership.unread(summary.last_seq)),
+        mentions: wire::count(mentions),
+    }
+}

@@ -1,0 +1,32 @@
+//! Users: `state` is pure and decides, `actor` owns the user's stream and devices.
+
+mod actor;
+pub(crate) mod load;
+pub(crate) mod state;
+mod view;
+
+pub(crate) use actor::{Attachment, User, UserCalls, user_messages};
+pub(crate) use view::room_view;
+
+use crate::storage::{AppendError, ReadError};
+
+/// Publications kept in memory for devices that reconnect.
+const TAIL_LEN: usize = 64;
+
+/// Looks whether the user is still needed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CheckIdle;
+
+/// Why a user's actor did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UserError {
+    #[error("no such user")]
+    NoSuchUser,
+    #[error("you are not a member of this room")]
+    NotMember,
+    /// Nothing was acknowledged; a retry is safe.
+    #[error("{0}")]
+    Append(#[source] AppendError),
+    #[error("{0}")]
+    Read(#[source] ReadError),
+}

@@ -1,0 +1,39 @@
+//! Puts together what a room knows and what the user knows into the room as the user sees it.
+
+use folkmoot_protocol::chat::{RoomKind, RoomView, UserView};
+
+use super::state::Membership;
+use crate::room::Kind;
+use crate::room::view::Summary;
+use crate::wire;
+
+/// The room as one user sees it.
+pub(crate) fn room_view(
+    summary: &Summary,
+    membership: &Membership,
+    epoch: &str,
+    peer: Option<UserView>,
+) -> RoomView {
+    let mentions = membership.mentions.len() + summary.everyone_after(membership.read_seq);
+    RoomView {
+        id: summary.id,
+        name: summary.name.clone(),
+        topic: summary.topic.clone(),
+        kind: match summary.kind {
+            Kind::Room => RoomKind::Room,
+            Kind::Direct => RoomKind::Direct,
+        },
+        role: summary.role.into(),
+        members: wire::count(summary.members),
+        last_seq: summary.last_seq,
+        offset: summary.offset,
+        epoch: epoch.to_owned(),
+        read_seq: membership.read_seq,
+        unread: wire::count(membership.unread(summary.last_seq)),
+        mentions: wire::count(mentions),
+        notify: membership.notify.into(),
+        peer,
+        last: summary.last.clone().map(Box::new),
+        muted_until: summary.muted_until,
+    }
+}

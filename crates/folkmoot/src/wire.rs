@@ -1,0 +1,165 @@
+//! Turns what the store keeps into what clients see. The two sides have their own types, so that
+//! a change on the wire never changes a file on disk; this is the only place that knows both.
+
+use folkmoot_protocol::chat;
+
+use crate::storage::{
+    Account, LeaveReason, Message, Notify, Quote, Role, RoomEvent, RoomId, RoomRecord,
+    StoredMessage, UnixMillis, UserId,
+};
+
+macro_rules! same_variants {
+    ($($name:ident { $($variant:ident),+ })*) => {$(
+        impl From<chat::$name> for $name {
+            fn from(seen: chat::$name) -> Self {
+                match seen { $(chat::$name::$variant => Self::$variant,)+ }
+            }
+        }
+
+        impl From<$name> for chat::$name {
+            fn from(stored: $name) -> Self {
+                match stored { $($name::$variant => Self::$variant,)+ }
+            }
+        }
+    )*};
+}
+
+same_variants! {
+    Role { Member, Moderator, Owner }
+    LeaveReason { Left, Kicked, Banned }
+    Notify { All, Mentions, None }
+}
+
+/// A count for the wire; far beyond any limit it stops rather than wraps.
+pub(crate) fn count(number: impl TryInto<u32>) -> u32 {
+    number.try_into().unwrap_or(u32::MAX)
+}
+
+/// The event of a room's stream that subscribers get.
+pub(crate) fn room_event(record: &RoomRecord) -> chat::RoomEvent {
+    let room = record.room;
+    let at = record.at;
+    match &record.event {
+        RoomEvent::Message(message) => {
+            chat::RoomEvent::Message(Box::new(message_event(record, message)))
+        }
+        RoomEvent::Edited { seq, body, mentions } => chat::RoomEvent::Edited {
+            room,
+            seq: (*seq),
+            body: body.clone(),
+            edited_at: at,
+            mentions: mentions.clone(),
+        },
+        RoomEvent::Deleted { seq, by } => {
+            chat::RoomEvent::Deleted { room, seq: (*seq), by: (*by), at }
+        }
+        RoomEvent::Reaction { seq, user, emoji, on } => chat::RoomEvent::Reaction {
+            room,
+            seq: (*seq),
+            user: (*user),
+            emoji: emoji.clone(),
+            on: *on,
+        },
+        RoomEvent::Joined { user, name, role } => chat::RoomEvent::Joined {
+            room,
+            user: (*user),
+            name: name.clone(),
+            role: (*role).into(),
+            at,
+        },
+        RoomEvent::Left { user, by, reason } => chat::RoomEvent::Left {
+            room,
+            user: (*user),
+            by: by.map(Into::into),
+            reason: Some((*reason).into()),
+            at,
+        },
+        RoomEvent::RoleSet { user, role, muted_until, by } => chat::RoomEvent::Role {
+            room,
+            user: (*user),
+            role: (*role).into(),
+            muted_until: muted_until.map(Into::into),
+            by: (*by),
+            at,
+        },
+        RoomEvent::Described { name, topic, by } => {
+            chat::RoomEvent::Room { room, name: name.clone(), topic: topic.clone(), by: (*by), at }
+        }
+    }
+}
+
+fn message_event(record: &RoomRecord, message: &Message) -> chat::MessageEvent {
+    chat::MessageEvent {
+        room: record.room,
+        seq: message.seq,
+        offset: record.offset,
+        user: message.user,
+        name: message.name.clone(),
+        body: message.body.clone(),
+        at: record.at,
+        key: message.key.clone(),
+        reply_to: message.reply_to.as_ref().map(reply_ref),
+        mentions: message.mentions.clone(),
+        mention_all: message.mention_all,
+        attachments: Vec::new(),
+    }
+}
+
+/// A message as `viewer` sees it just after it was sent.
+pub(crate) fn fresh_message(
+    room: RoomId,
+    at: UnixMillis,
+    message: &Message,
+    viewer: UserId,
+) -> chat::MessageView {
+    chat::MessageView {
+        room,
+        seq: message.seq,
+        user: message.user,
+        name: message.name.clone(),
+        body: message.body.clone(),
+        at,
+        edited_at: None,
+        deleted: false,
+        key: (message.user == viewer && !message.key.is_empty()).then(|| message.key.clone()),
+        reply_to: message.reply_to.as_ref().map(reply_ref),
+        mentions: message.mentions.clone(),
+        mention_all: message.mention_all,
+        reactions: Vec::new(),
+        attachments: Vec::new(),
+    }
+}
+
+/// A message of the history as `viewer` sees it.
+pub(crate) fn stored_message(
+    room: RoomId,
+    stored: StoredMessage,
+    viewer: UserId,
+) -> chat::MessageView {
+    let StoredMessage { message, at, edited_at, deleted, reactions, .. } = stored;
+    let reactions = reactions.into_iter().map(|reaction| chat::Reaction {
+        emoji: reaction.emoji,
+        count: count(reaction.count),
+        mine: reaction.is_mine,
+    });
+    chat::MessageView {
+        edited_at,
+        deleted: deleted.is_some(),
+        reactions: reactions.collect(),
+        ..fresh_message(room, at, &message, viewer)
+    }
+}
+
+pub(crate) fn user_view(account: Account) -> chat::UserView {
+    let Account { id, name, display_name, .. } = account;
+    chat::UserView { id, name, display_name }
+}
+
+pub(crate) fn reply_ref(quote: &Quote) -> chat::ReplyRef {
+    chat::ReplyRef {
+        seq: quote.seq,
+        user: quote.user,
+        name: quote.name.clone(),
+        body: quote.body.clone(),
+    }
+}
