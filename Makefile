@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: check-types fuzz guide run types web test-web test-browser
+.PHONY: bench bench-peers check-types fuzz guide run types web test-web test-browser
 
 # Without npm the server still runs, with a page that says how to get the client.
 run: ## build the client and the server, start on 127.0.0.1:8000 with data in ./data (ARGS=--demo for bots)
@@ -30,3 +30,9 @@ check-types: ## fail when the generated TypeScript is out of date
 SECONDS ?= 30
 fuzz: ## fuzz the frame decoder for SECONDS; needs a nightly toolchain and cargo-fuzz
 	cd fuzz && mkdir -p corpus && cargo +nightly fuzz run --fuzz-dir . decode_frame corpus seeds/decode_frame -- -max_total_time=$(SECONDS)
+
+bench: ## measure Althing on the named workloads (WORKLOADS="ask-1 spawn" for some)
+	cargo run --release -p althing-bench -- $(WORKLOADS)
+
+bench-peers: ## build the peers, measure them in turn with Althing, write bench/results and the plot
+	cargo run --release -p althing-bench -- peers $(WORKLOADS)

@@ -21,7 +21,7 @@ impl Wake for Unpark {
 }
 
 /// Polls `future` on this thread until it is ready.
-pub fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);

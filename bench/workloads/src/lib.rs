@@ -18,7 +18,6 @@ mod tally;
 mod tell;
 
 pub use allocs::{CountingAllocator, allocations_during};
-pub use block_on::block_on;
 pub use command::{Arguments, main};
 pub use countdown::{Countdown, Unfinished};
 pub use measure::{Budget, Sample, median_ns, percentile_ns};

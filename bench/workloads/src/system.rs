@@ -3,6 +3,7 @@
 //! One implementation per actor library, each with the best settings its documentation names. The
 //! methods are generic and monomorphised: the trait itself costs nothing at run time.
 
+use crate::block_on::block_on;
 use crate::tally::Tally;
 use std::future::Future;
 use std::sync::mpsc;
@@ -25,6 +26,11 @@ pub trait System: Send + Sync + Sized + 'static {
 
     /// Runs `task` on one of the runtime's own workers.
     fn run_task(&self, task: impl Future<Output = ()> + Send + 'static);
+
+    /// Runs `future` on the calling thread, which belongs to no runtime.
+    fn on_thread<F: Future>(&self, future: F) -> F::Output {
+        block_on(future)
+    }
 
     /// Starts an actor; its start hook calls [`Tally::started`].
     fn spawn(&self, tally: Tally) -> impl Future<Output = Self::Address> + Send;

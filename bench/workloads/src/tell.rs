@@ -4,7 +4,6 @@
 //! of eight actors (`-actors`). They start together at a barrier; the clock stops when the last
 //! message is handled, not when it is sent.
 
-use crate::block_on::block_on;
 use crate::measure::{Budget, Sample, median_ns};
 use crate::system::{System, on_worker};
 use crate::tally::Board;
@@ -98,12 +97,13 @@ impl<S: System> Field<S> {
         for sender in 0..SENDERS {
             let (target, count) = (self.target(sender), self.per_sender);
             let (ready, go) = (Arc::clone(&ready), Arc::clone(&go));
+            let system = Arc::clone(&self.system);
             // Detached on purpose: the batch ends with the last message handled, by when every
             // sender has sent its last.
             thread::spawn(move || {
                 ready.wait();
                 go.wait();
-                block_on(send_all::<S>(&target, count));
+                system.on_thread(send_all::<S>(&target, count));
             });
         }
         ready.wait();

@@ -1,0 +1,123 @@
+//! The workloads by name: what they measure, how much by default, and which way is better.
+//!
+//! The loops themselves live in `althing-bench-workloads` (shared with the peers) and in `solo/`
+//! (those that only make sense for Althing).
+
+/// Which of two values wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    Higher,
+    Lower,
+}
+
+/// One named workload.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// Messages per batch, or actors where actors are counted.
+    pub(crate) messages: u64,
+    pub(crate) better: Better,
+    /// Whether peers are asked for it.
+    pub(crate) shared: bool,
+    /// Workloads of one group do the same work, sent from threads or tasks; a ratio is taken
+    /// against the best peer of the whole group.
+    pub(crate) group: &'static str,
+}
+
+const TELL_MESSAGES: u64 = 2_000_000;
+const ACTORS: u64 = 200_000;
+
+const fn shared(
+    name: &'static str,
+    group: &'static str,
+    messages: u64,
+    better: Better,
+    about: &'static str,
+) -> Workload {
+    Workload { name, about, messages, better, shared: true, group }
+}
+
+/// Every workload, in the order of the tables.
+pub(crate) const CATALOGUE: &[Workload] = &[
+    shared(
+        "tell-8to1",
+        "tell-8to1",
+        TELL_MESSAGES,
+        Better::Higher,
+        "8 threads outside the runtime tell 1 actor (bounded, 1,024)",
+    ),
+    shared(
+        "tell-8to1-tasks",
+        "tell-8to1",
+        TELL_MESSAGES,
+        Better::Higher,
+        "8 tasks inside the runtime tell 1 actor (bounded, 1,024)",
+    ),
+    shared(
+        "tell-8to1-actors",
+        "tell-8to1-actors",
+        TELL_MESSAGES,
+        Better::Higher,
+        "8 actors tell 1 actor from their handlers",
+    ),
+    shared(
+        "tell-8to8",
+        "tell-8to8",
+        TELL_MESSAGES,
+        Better::Higher,
+        "8 threads outside the runtime tell one actor each",
+    ),
+    shared(
+        "tell-8to8-tasks",
+        "tell-8to8",
+        TELL_MESSAGES,
+        Better::Higher,
+        "8 tasks inside the runtime tell one actor each",
+    ),
+    shared("ask-1", "ask-1", 1, Better::Lower, "one client asks one actor, ns"),
+    shared("ask-8", "ask-8", 1, Better::Higher, "8 clients ask one actor, asks per second"),
+    shared("publish-1k", "publish-1k", 1, Better::Lower, "ns per subscriber, 1,000 subscribers"),
+    shared(
+        "publish-100k",
+        "publish-100k",
+        1,
+        Better::Lower,
+        "ns per subscriber, 100,000 subscribers",
+    ),
+    shared(
+        "publish-1m",
+        "publish-1m",
+        1,
+        Better::Lower,
+        "ns per subscriber, 1,000,000 subscribers",
+    ),
+    shared("actor-memory", "actor-memory", ACTORS, Better::Lower, "bytes per idle actor"),
+    shared("spawn", "spawn", ACTORS, Better::Lower, "ns per actor started"),
+    shared("stop", "stop", ACTORS, Better::Lower, "ns per actor stopped"),
+    shared(
+        "tell-allocs",
+        "tell-allocs",
+        TELL_MESSAGES,
+        Better::Lower,
+        "heap allocations per message (Rust systems)",
+    ),
+];
+
+/// The workload of that name.
+pub(crate) fn find(name: &str) -> Option<&'static Workload> {
+    CATALOGUE.iter().find(|workload| workload.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_group_is_named_by_a_member() {
+        for (index, workload) in CATALOGUE.iter().enumerate() {
+            assert!(CATALOGUE[..index].iter().all(|other| other.name != workload.name));
+            assert!(find(workload.group).is_some(), "{}", workload.group);
+        }
+    }
+}

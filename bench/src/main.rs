@@ -1,0 +1,163 @@
+//! `althing-bench`: named workloads, on Althing alone or beside its peers.
+//!
+//! `althing-bench WORKLOAD [--json]` measures ours; `peers` builds the peers and interleaves them
+//! with ours; `once` is one round in this process and speaks the same command line as every peer.
+//! Data flow: catalogue (what) → systems (who) → rounds (run) → row (median) → report and plot.
+
+mod althing;
+mod catalogue;
+mod machine;
+mod plot;
+mod report;
+mod results;
+mod rounds;
+mod row;
+mod systems;
+
+use althing_bench_workloads::CountingAllocator;
+use anyhow::{Context, Result, bail};
+use catalogue::{CATALOGUE, Workload};
+use clap::{Args, Parser, Subcommand};
+use rounds::Plan;
+use std::env;
+use std::process::ExitCode;
+use systems::Candidate;
+
+/// mimalloc, as in the peers' programs, with a counter that only `tell-allocs` turns on.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Measures named workloads on Althing and on its peers.
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Workloads to measure on Althing; `list` shows them, none means all shared ones
+    workloads: Vec<String>,
+    #[command(flatten)]
+    amount: Amount,
+    /// One JSON object per row instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Lists the workloads
+    List,
+    /// Builds the peers and measures them in turn with Althing
+    Peers {
+        /// Workloads to measure; none means every shared one
+        workloads: Vec<String>,
+        #[command(flatten)]
+        amount: Amount,
+        /// Measure only these systems (comma separated); Althing is always one of them
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// One JSON object per row instead of a table
+        #[arg(long)]
+        json: bool,
+        /// Leave bench/results and the plot as they are
+        #[arg(long)]
+        no_record: bool,
+    },
+    /// Writes RESULTS.md and the plot again from the recorded results
+    Report,
+}
+
+#[derive(Args, Clone, Copy)]
+struct Amount {
+    /// Rounds; each runs every system once, in turn
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Messages per batch (or actors); the workload's own number when absent
+    #[arg(long)]
+    messages: Option<u64>,
+    /// Seconds of measured batches per round and system
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = env::args().skip(1);
+    if arguments.next().as_deref() == Some("once") {
+        return althing_bench_workloads::main::<althing::Althing>(arguments);
+    }
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("althing-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    match cli.command {
+        Some(Command::List) => {
+            for workload in CATALOGUE {
+                println!("{:18} {}", workload.name, workload.about);
+            }
+            Ok(())
+        }
+        Some(Command::Report) => results::Recorded::load()?.publish(),
+        Some(Command::Peers { workloads, amount, only, json, no_record }) => {
+            let mut recorded = results::Recorded::load_or_new()?;
+            let candidates = systems::with_peers(&only)?;
+            let outcome = measure(&select(&workloads)?, &candidates, amount)?;
+            print_rows(&outcome, json)?;
+            if no_record {
+                return Ok(());
+            }
+            recorded.merge(outcome, &candidates, amount.rounds, amount.seconds);
+            recorded.publish()
+        }
+        None => {
+            let rows = measure(&select(&cli.workloads)?, &[systems::ours()?], cli.amount)?;
+            print_rows(&rows, cli.json)
+        }
+    }
+}
+
+/// The named workloads, or all that have a meaning for every system.
+fn select(names: &[String]) -> Result<Vec<&'static Workload>> {
+    if names.is_empty() {
+        return Ok(CATALOGUE.iter().filter(|workload| workload.shared).collect());
+    }
+    names
+        .iter()
+        .map(|name| {
+            catalogue::find(name)
+                .with_context(|| format!("no workload {name}; `althing-bench list` names them"))
+        })
+        .collect()
+}
+
+fn measure(
+    workloads: &[&'static Workload],
+    candidates: &[Candidate],
+    amount: Amount,
+) -> Result<Vec<row::Row>> {
+    if !(0.0..=600.0).contains(&amount.seconds) {
+        bail!("--seconds {} is not between 0 and 600", amount.seconds);
+    }
+    let mut rows = Vec::new();
+    for workload in workloads {
+        let messages = amount.messages.unwrap_or(workload.messages);
+        let plan = Plan { workload, messages, seconds: amount.seconds, rounds: amount.rounds };
+        rows.extend(rounds::interleave(&plan, candidates)?);
+    }
+    Ok(rows)
+}
+
+fn print_rows(rows: &[row::Row], json: bool) -> Result<()> {
+    if json {
+        for row in rows {
+            println!("{}", serde_json::to_string(row)?);
+        }
+    } else {
+        print!("{}", report::terminal_table(rows));
+    }
+    Ok(())
+}

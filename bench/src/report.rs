@@ -1,0 +1,211 @@
+//! Tables: aligned columns for a terminal, Markdown with ratios for `RESULTS.md`.
+
+use crate::catalogue::{self, Better, CATALOGUE, Workload};
+use crate::results::Recorded;
+use crate::row::Row;
+use std::fmt::Write as _;
+
+/// Rows as aligned text.
+pub(crate) fn terminal_table(rows: &[Row]) -> String {
+    let mut cells = vec![
+        ["workload", "system", "metric", "median", "min", "max", "unit", "runs"].map(str::to_owned),
+    ];
+    for row in rows {
+        let figure = |value: f64| if row.is_measured() { round(value) } else { "–".to_owned() };
+        let remark = if row.is_measured() { row.runs.to_string() } else { row.note.clone() };
+        cells.push([
+            row.workload.clone(),
+            row.system.clone(),
+            row.metric.clone(),
+            figure(row.median),
+            figure(row.min),
+            figure(row.max),
+            row.unit.clone(),
+            remark,
+        ]);
+    }
+    let width = |column: usize| {
+        cells.iter().map(|line| line[column].chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..cells[0].len()).map(width).collect();
+    let mut text = String::new();
+    for line in &cells {
+        let padded: Vec<String> =
+            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        text.push_str(padded.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Everything recorded, as a Markdown document.
+pub(crate) fn markdown(recorded: &Recorded) -> String {
+    let mut text = String::new();
+    heading(&mut text, recorded);
+    ratios(&mut text, recorded);
+    figures(&mut text, recorded);
+    settings(&mut text, recorded);
+    text
+}
+
+fn heading(text: &mut String, recorded: &Recorded) {
+    let machine = &recorded.machine;
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        text,
+        "# Althing beside its peers\n\n\
+         Written by `cargo run --release -p althing-bench -- peers` (`make bench-peers`); do not edit.\n\n\
+         {} ({} cores, {} GiB), Linux {}, commit {}, {}. Message: one u64; handler: add; the clock\n\
+         stops when the last message is handled, and every run checks the sum. Medians of {} rounds of\n\
+         {} s; each round runs every system once, in turn, in a process of its own.\n",
+        machine.cpu,
+        machine.cores,
+        machine.memory_gib,
+        machine.kernel,
+        machine.commit,
+        machine.date(),
+        recorded.rounds,
+        recorded.seconds,
+    );
+}
+
+/// One line per group of workloads: ours, the best peer, and how many times better ours is.
+fn ratios(text: &mut String, recorded: &Recorded) {
+    text.push_str("| workload | metric | Althing | best peer | ratio |\n|---|---|---|---|---|\n");
+    for workload in CATALOGUE.iter().filter(|workload| workload.name == workload.group) {
+        for metric in recorded.metrics_of_group(workload.group) {
+            let Some(ours) = best(recorded, workload, &metric, |row| row.system == "althing")
+            else {
+                continue;
+            };
+            let theirs = best(recorded, workload, &metric, |row| row.system != "althing");
+            let (peer, ratio) = theirs.map_or(("–".to_owned(), "–".to_owned()), |theirs| {
+                let ratio = times_better(workload.better, ours.median, theirs.median);
+                (format!("{} ({})", figure(theirs), theirs.system), format!("{ratio:.1}×"))
+            });
+            let _ = writeln!(
+                text,
+                "| {} | {metric} | {} | {peer} | **{ratio}** |",
+                workload.group,
+                figure(ours)
+            );
+        }
+    }
+    text.push_str(
+        "\nA ratio above 1 means that Althing is better. Both sides are taken in their best way of \
+         sending:\nfrom threads outside the runtime or from tasks inside it.\n\n",
+    );
+}
+
+fn best<'a>(
+    recorded: &'a Recorded,
+    group: &Workload,
+    metric: &str,
+    side: impl Fn(&Row) -> bool,
+) -> Option<&'a Row> {
+    let in_group = |row: &&Row| {
+        row.is_measured()
+            && row.metric == metric
+            && side(row)
+            && catalogue::find(&row.workload).is_some_and(|found| found.group == group.group)
+    };
+    let rows = recorded.rows.iter().filter(in_group);
+    match group.better {
+        Better::Higher => rows.max_by(|a, b| a.median.total_cmp(&b.median)),
+        Better::Lower => rows.min_by(|a, b| a.median.total_cmp(&b.median)),
+    }
+}
+
+/// How many times better `ours` is than `theirs`.
+pub(crate) fn times_better(better: Better, ours: f64, theirs: f64) -> f64 {
+    match better {
+        Better::Higher => ours / theirs,
+        Better::Lower => theirs / ours,
+    }
+}
+
+/// Every figure: a line per workload and metric, a column per system.
+fn figures(text: &mut String, recorded: &Recorded) {
+    let names: Vec<&str> = recorded.systems.iter().map(|system| system.name.as_str()).collect();
+    let _ = writeln!(text, "| workload | unit | {} |", names.join(" | "));
+    let _ = writeln!(text, "|---|---|{}", "---|".repeat(names.len()));
+    for workload in CATALOGUE {
+        for metric in recorded.metrics_of(workload.name) {
+            let find = |system: &str| {
+                recorded.rows.iter().find(|row| {
+                    row.workload == workload.name
+                        && row.system == system
+                        && (row.metric == metric || !row.is_measured())
+                })
+            };
+            let cells: Vec<String> = names
+                .iter()
+                .map(|name| find(name).filter(|row| row.is_measured()))
+                .map(|row| row.map_or("–".to_owned(), |row| round(row.median)))
+                .collect();
+            let unit = names.iter().find_map(|name| find(name).filter(|row| row.is_measured()));
+            let unit = unit.map_or("", |row| row.unit.as_str());
+            let label = match metric.as_str() {
+                "p50" | "p99" => format!("{} {metric}", workload.name),
+                _ => workload.name.to_owned(),
+            };
+            let _ = writeln!(text, "| {label} | {unit} | {} |", cells.join(" | "));
+        }
+    }
+    text.push('\n');
+}
+
+/// Versions and settings, then what is missing and why.
+fn settings(text: &mut String, recorded: &Recorded) {
+    for system in &recorded.systems {
+        let _ = writeln!(text, "- {}: {}", system.name, system.settings);
+    }
+    let mut notes: Vec<String> = recorded
+        .rows
+        .iter()
+        .filter(|row| !row.note.is_empty() && row.note != "no such workload")
+        .map(|row| format!("- {} {}: {}", row.system, row.workload, row.note))
+        .collect();
+    notes.dedup();
+    if !notes.is_empty() {
+        let _ = writeln!(text, "\nNotes:\n{}", notes.join("\n"));
+    }
+}
+
+fn figure(row: &Row) -> String {
+    format!("{} {}", round(row.median), row.unit)
+}
+
+/// Three significant digits: the noise of a shared machine is far above the fourth.
+pub(crate) fn round(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value if value >= 0.1 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_about_three_digits() {
+        let shown: Vec<String> = [0.0, 0.00051, 0.25, 2.345, 45.67, 1234.5].map(round).into();
+        assert_eq!(shown, ["0", "0.0005", "0.25", "2.35", "45.7", "1234"]);
+    }
+
+    #[test]
+    fn a_ratio_above_one_means_ours_is_better() {
+        assert_eq!(times_better(Better::Higher, 50.0, 10.0), 5.0);
+        assert_eq!(times_better(Better::Lower, 50.0, 10.0), 0.2);
+    }
+
+    #[test]
+    fn a_terminal_table_shows_why_a_figure_is_missing() {
+        let table = terminal_table(&[Row::missing("spawn", "goakt", "not built: no go")]);
+        assert!(table.lines().nth(1).is_some_and(|line| line.contains("not built: no go")));
+    }
+}

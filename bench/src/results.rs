@@ -1,0 +1,139 @@
+//! What was measured beside the peers, kept in `bench/results/peers.json` between runs.
+//!
+//! A run of some workloads replaces their rows and keeps the others; the commit and machine are those
+//! of the latest run. Every row of ours carries on only as long as nobody measures it again.
+
+use crate::machine::Machine;
+use crate::plot;
+use crate::report;
+use crate::row::Row;
+use crate::systems::{Candidate, bench_directory};
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A system that was measured, as the tables name it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct System {
+    pub(crate) name: String,
+    pub(crate) settings: String,
+}
+
+/// Everything in the results file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    pub(crate) machine: Machine,
+    pub(crate) rounds: u32,
+    pub(crate) seconds: f64,
+    pub(crate) systems: Vec<System>,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Recorded {
+    /// Reads the results file.
+    pub(crate) fn load() -> Result<Self> {
+        let path = results_file();
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("unreadable {}", path.display()))
+    }
+
+    /// Reads the results file, or starts an empty one.
+    pub(crate) fn load_or_new() -> Result<Self> {
+        match fs::metadata(results_file()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            _ => Self::load(),
+        }
+    }
+
+    /// Puts new rows in the place of those of the same workload and system.
+    pub(crate) fn merge(
+        &mut self,
+        rows: Vec<Row>,
+        candidates: &[Candidate],
+        rounds: u32,
+        seconds: f64,
+    ) {
+        self.machine = Machine::current();
+        self.rounds = rounds;
+        self.seconds = seconds;
+        for candidate in candidates {
+            self.systems.retain(|system| system.name != candidate.name);
+            self.systems.push(System {
+                name: candidate.name.clone(),
+                settings: candidate.settings.to_owned(),
+            });
+        }
+        self.rows.retain(|old| {
+            !rows.iter().any(|new| new.workload == old.workload && new.system == old.system)
+        });
+        self.rows.extend(rows);
+    }
+
+    /// Metrics of one workload, in the order they were first printed.
+    pub(crate) fn metrics_of(&self, workload: &str) -> Vec<String> {
+        self.metrics(|row| row.workload == workload)
+    }
+
+    /// Metrics of a group of workloads.
+    pub(crate) fn metrics_of_group(&self, group: &str) -> Vec<String> {
+        self.metrics(|row| {
+            crate::catalogue::find(&row.workload).is_some_and(|found| found.group == group)
+        })
+    }
+
+    fn metrics(&self, wanted: impl Fn(&Row) -> bool) -> Vec<String> {
+        let mut metrics = Vec::new();
+        for row in self.rows.iter().filter(|row| row.is_measured() && wanted(row)) {
+            if !metrics.contains(&row.metric) {
+                metrics.push(row.metric.clone());
+            }
+        }
+        metrics
+    }
+
+    /// Writes the results file, the tables and the plot.
+    pub(crate) fn publish(&self) -> Result<()> {
+        write(&results_file(), &format!("{}\n", serde_json::to_string_pretty(self)?))?;
+        write(&bench_directory().join("results/RESULTS.md"), &report::markdown(self))?;
+        write(&bench_directory().join("../docs/images/bench-tell.svg"), &plot::tells(self))
+    }
+}
+
+fn results_file() -> PathBuf {
+    bench_directory().join("results/peers.json")
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(workload: &str, system: &str, median: f64) -> Row {
+        let mut row = Row::missing(workload, system, "");
+        row.metric = "rate".to_owned();
+        row.median = median;
+        row.runs = 5;
+        row
+    }
+
+    #[test]
+    fn a_later_run_replaces_only_what_it_measured() {
+        let mut recorded = Recorded::default();
+        recorded.merge(vec![row("ask-1", "kameo", 1.0), row("spawn", "kameo", 2.0)], &[], 5, 1.0);
+        recorded.merge(vec![row("ask-1", "kameo", 3.0)], &[], 7, 1.0);
+        let medians: Vec<f64> = recorded.rows.iter().map(|row| row.median).collect();
+        assert_eq!(medians, [2.0, 3.0]);
+        assert_eq!(recorded.rounds, 7);
+        assert_eq!(recorded.metrics_of("ask-1"), ["rate"]);
+    }
+}
