@@ -35,7 +35,7 @@ pub trait Actor: Sized + Send + 'static {
         async { Ok(()) }
     }
 
-    /// Runs after the last message, also before passivation and restart; not after a kill.
+    /// Runs after the last message, also before passivation; not after a kill or a panic.
     fn stopping(
         &mut self,
         _ctx: &mut Context<Self>,

@@ -14,7 +14,7 @@ use crate::cell::{AnyCell, AsAnyCell, Cell, send_system, wake};
 use crate::claim::Value;
 use crate::dispatch::{Delayed, Read, Write};
 use crate::envelope::Envelope;
-use crate::mailbox::{Inner, Phase, System};
+use crate::mailbox::{Inner, Life, Phase, System};
 use crate::node::Node;
 use crate::recipient::Recipient;
 use crate::reply::ReplyTo;
@@ -145,20 +145,33 @@ impl<A: Actor> ActorRef<A> {
         send_system(&self.cell.as_any_cell(), System::Start);
     }
 
-    pub(crate) fn push_exempt<M: Send + 'static>(&self, message: M)
+    /// The life the actor is in.
+    pub(crate) fn life(&self) -> Life {
+        self.cell.header().mailbox.lock().life()
+    }
+
+    /// Queues without regard to the bound, if the actor is still in `life`; returns whether it was.
+    pub(crate) fn push_exempt<M: Send + 'static>(
+        &self,
+        life: Life,
+        message: M,
+        reply: ReplyTo<A::Reply>,
+    ) -> bool
     where
         A: Handler<M>,
     {
-        let envelope = Envelope::new::<A, M, Write>(message, ReplyTo::nowhere());
+        let envelope = Envelope::new::<A, M, Write>(message, reply);
         let mut inner = self.cell.header().mailbox.lock();
-        if inner.closed {
+        if inner.closed || inner.life() != life {
+            // Released before dropping: the message's drop may send to us.
             drop(inner);
             drop(envelope);
-            return;
+            return false;
         }
         let what = inner.push_exempt(envelope);
         drop(inner);
         wake(&self.cell, what);
+        true
     }
 
     pub(crate) fn add_watcher(&self, watcher: Arc<dyn AnyCell>) {

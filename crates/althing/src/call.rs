@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use crate::actor::Actor;
 use crate::actor_ref::ActorRef;
-use crate::cell::{AnyCell, wake};
+use crate::cell::{AnyCell, Cell, wake};
 use crate::current;
 use crate::dispatch::Dispatch;
 use crate::envelope::Envelope;
 use crate::error::{AskError, SendError};
 use crate::in_place::{self, InPlace};
-use crate::mailbox::{Refused, RoomTicket};
+use crate::mailbox::{Line, Priority, Refused, Wake};
 use crate::outbox::{self, Offered};
 use crate::reply::{Receiver, ReplyTo, channel};
 
@@ -32,26 +32,39 @@ pub struct Call<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     target: &'a ActorRef<A>,
     message: Option<M>,
     timeout: Option<Duration>,
-    wait: Wait<D::Reply>,
+    priority: Priority,
+    wait: Wait<'a, D::Reply>,
 }
 
-enum Wait<R> {
+enum Wait<'a, R> {
     /// Nothing sent yet.
     New,
     /// The mailbox is full; the message is still ours.
-    ForRoom(RoomTicket, Sleep),
+    ForRoom(Line<'a>, Sleep),
     /// Sent.
     ForReply(Receiver<R>, Option<Sleep>),
 }
 
 impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     pub(crate) fn new(target: &'a ActorRef<A>, message: M) -> Self {
-        Self { target, message: Some(message), timeout: None, wait: Wait::New }
+        Self {
+            target,
+            message: Some(message),
+            timeout: None,
+            priority: Priority::Normal,
+            wait: Wait::New,
+        }
     }
 
     /// Sets how long to wait, for room and for the reply together.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets which of the messages that wait runs first. Priority does not lift the mailbox's bound.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
         self
     }
 
@@ -67,6 +80,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             target: self.target,
             message: self.message.take(),
             timeout: self.timeout,
+            priority: self.priority,
             waiting: None,
             dispatch: std::marker::PhantomData,
         }
@@ -78,7 +92,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// `Full` and `Stopped` hand the message back.
     pub fn try_tell(mut self) -> Result<(), SendError<M>> {
         let message = self.message.take().expect("a call is sent once");
-        push_tell::<A, M, D>(self.target, message)
+        push_tell::<A, M, D>(self.target, message, self.priority)
     }
 
     fn timeout_or_default(&self) -> Duration {
@@ -109,8 +123,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         }
         let (reply, receiver) = channel(path);
         let envelope = Envelope::new::<A, M, D>(message, reply);
-        let header = self.target.cell().header();
-        match header.mailbox.push(envelope, header.kind.len_max) {
+        match send(self.target.cell(), envelope, self.priority) {
             Ok(what) => {
                 wake(self.target.cell(), what);
                 self.receive(receiver, cx)
@@ -129,12 +142,12 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     }
 
     fn line_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
-        if !matches!(self.wait, Wait::ForRoom(..)) {
-            self.wait = Wait::ForRoom(RoomTicket::default(), self.sleep());
-        }
-        let Wait::ForRoom(ticket, sleep) = &mut self.wait else { unreachable!("set above") };
         let header = self.target.cell().header();
-        if header.mailbox.wait_for_room(ticket, cx.waker(), header.kind.len_max) {
+        if !matches!(self.wait, Wait::ForRoom(..)) {
+            self.wait = Wait::ForRoom(header.mailbox.line(), self.sleep());
+        }
+        let Wait::ForRoom(line, sleep) = &mut self.wait else { unreachable!("set above") };
+        if line.wait_for_room(cx.waker(), header.kind.len_max) {
             cx.waker().wake_by_ref();
         }
         if sleep.as_mut().poll(cx).is_ready() {
@@ -148,7 +161,6 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         receiver: Receiver<D::Reply>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<D::Reply, AskError>> {
-        self.leave_line();
         let old = std::mem::replace(&mut self.wait, Wait::ForReply(receiver, None));
         if let (Wait::ForRoom(_, sleep), Wait::ForReply(_, kept)) = (old, &mut self.wait) {
             *kept = Some(sleep);
@@ -177,12 +189,6 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             _ => Poll::Pending,
         }
     }
-
-    fn leave_line(&mut self) {
-        if let Wait::ForRoom(ticket, _) = &mut self.wait {
-            self.target.cell().header().mailbox.leave_line(ticket);
-        }
-    }
 }
 
 // The message is never pinned: it is moved into an envelope or a handler.
@@ -204,19 +210,14 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Call<'_, A, M, D
     }
 }
 
-impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Drop for Call<'_, A, M, D> {
-    fn drop(&mut self) {
-        self.leave_line();
-    }
-}
-
 /// A tell that waits for room.
 #[must_use = "a tell does nothing until it is awaited"]
 pub struct Tell<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     target: &'a ActorRef<A>,
     message: Option<M>,
     timeout: Option<Duration>,
-    waiting: Option<(RoomTicket, Sleep)>,
+    priority: Priority,
+    waiting: Option<(Line<'a>, Sleep)>,
     dispatch: std::marker::PhantomData<fn() -> D>,
 }
 
@@ -230,7 +231,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
         let header = this.target.cell().header();
         loop {
             let message = this.message.take().expect("a tell is polled until ready only");
-            let message = match push_tell::<A, M, D>(this.target, message) {
+            let message = match push_tell::<A, M, D>(this.target, message, this.priority) {
                 Err(SendError::Full(message)) => message,
                 outcome => return Poll::Ready(outcome),
             };
@@ -238,24 +239,16 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
                 return Poll::Ready(Err(SendError::Full(message)));
             }
             let timeout = this.timeout.unwrap_or_else(|| this.target.deadline());
-            let (ticket, sleep) = this.waiting.get_or_insert_with(|| {
-                (RoomTicket::default(), header.kind.node.env.sleep(timeout))
+            let (line, sleep) = this.waiting.get_or_insert_with(|| {
+                (header.mailbox.line(), header.kind.node.env.sleep(timeout))
             });
             if sleep.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Err(SendError::Timeout(message)));
             }
             this.message = Some(message);
-            if !header.mailbox.wait_for_room(ticket, cx.waker(), header.kind.len_max) {
+            if !line.wait_for_room(cx.waker(), header.kind.len_max) {
                 return Poll::Pending;
             }
-        }
-    }
-}
-
-impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Drop for Tell<'_, A, M, D> {
-    fn drop(&mut self) {
-        if let Some((ticket, _)) = &mut self.waiting {
-            self.target.cell().header().mailbox.leave_line(ticket);
         }
     }
 }
@@ -263,23 +256,34 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Drop for Tell<'_, A, M, D> 
 fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     target: &ActorRef<A>,
     message: M,
+    priority: Priority,
 ) -> Result<(), SendError<M>> {
     let mut envelope = Envelope::new::<A, M, D>(message, ReplyTo::nowhere());
-    if current::depth() > 0 {
+    if current::depth() > 0 && priority == Priority::Normal {
         envelope = match outbox::offer(target.cell(), envelope) {
             Offered::Taken => return Ok(()),
             Offered::Alone(envelope) => envelope,
             Offered::Refused(refused) => return Err(hand_back::<A, M, D>(refused)),
         };
     }
-    let header = target.cell().header();
-    match header.mailbox.push(envelope, header.kind.len_max) {
+    match send(target.cell(), envelope, priority) {
         Ok(what) => {
             wake(target.cell(), what);
             Ok(())
         }
         Err(refused) => Err(hand_back::<A, M, D>(refused)),
     }
+}
+
+fn send<A: Actor>(cell: &Cell<A>, envelope: Envelope, priority: Priority) -> Result<Wake, Refused> {
+    let header = cell.header();
+    if priority == Priority::Normal {
+        return header.mailbox.push(envelope, header.kind.len_max);
+    }
+    let what = header.mailbox.push_aside(envelope, header.kind.len_max, priority)?;
+    // Looked at before the rest of the batch at hand.
+    header.call_attention();
+    Ok(what)
 }
 
 fn hand_back<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(refused: Refused) -> SendError<M> {

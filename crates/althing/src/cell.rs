@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::future::Future;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -39,7 +40,9 @@ pub(crate) struct Cell<A: Actor> {
     header: Header,
     /// How to build the state of a child; other actors use their kind's factory.
     factory: Option<Box<Factory<A>>>,
-    state: UnsafeCell<Option<A>>,
+    state: UnsafeCell<MaybeUninit<A>>,
+    /// Whether `state` holds an actor; changed under the claim only.
+    is_present: UnsafeCell<bool>,
 }
 
 // SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a mutex in between; the rest
@@ -52,11 +55,8 @@ pub(crate) trait AnyCell: Any + Send + Sync {
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
     /// Whether the actor can be built anew.
     fn is_rebuildable(&self) -> bool;
-    /// The state.
-    ///
-    /// # Safety
-    /// The caller holds the claim. The pointer is null without state.
-    unsafe fn state(&self) -> *mut ();
+    /// Where the state is; valid while it is there, to who holds the claim.
+    fn state(&self) -> *mut ();
     /// Builds the state if there is none and runs the `started` hook.
     ///
     /// # Safety
@@ -77,7 +77,7 @@ pub(crate) trait AnyCell: Any + Send + Sync {
 
 /// Pointers that travel inside a hook's future.
 struct Grant<A: Actor> {
-    state: *mut Option<A>,
+    state: *mut A,
     context: *mut Context<A>,
 }
 
@@ -89,7 +89,7 @@ impl<A: Actor> Grant<A> {
     /// The claim is held, the state is there, and nothing else borrows either.
     unsafe fn open<'a>(self) -> (&'a mut A, &'a mut Context<A>) {
         // SAFETY: the caller's promise.
-        let state = unsafe { &mut *self.state }.as_mut().expect("hooks run with a state");
+        let state = unsafe { &mut *self.state };
         // SAFETY: the caller's promise.
         (state, unsafe { &mut *self.context })
     }
@@ -173,15 +173,38 @@ pub(crate) fn send_system(cell: &Arc<dyn AnyCell>, message: System) -> bool {
 
 impl<A: Actor> Cell<A> {
     pub(crate) fn new(header: Header, factory: Option<Box<Factory<A>>>, state: Option<A>) -> Self {
-        Self { header, factory, state: UnsafeCell::new(state) }
+        let is_present = UnsafeCell::new(state.is_some());
+        let state = state.map_or_else(MaybeUninit::uninit, MaybeUninit::new);
+        Self { header, factory, state: UnsafeCell::new(state), is_present }
+    }
+
+    /// Where the state is or will be. No reference is made on the way: a handler that waits may hold one.
+    fn place(&self) -> *mut A {
+        self.state.get().cast()
     }
 
     fn grant(&self, core: *mut RunCore) -> Grant<A> {
-        Grant { state: self.state.get(), context: Context::of(core) }
+        Grant { state: self.place(), context: Context::of(core) }
+    }
+
+    /// # Safety
+    /// The caller holds the claim and there is no state.
+    unsafe fn put(&self, state: A) {
+        // SAFETY: the caller holds the claim; the place is free.
+        unsafe { self.place().write(state) };
+        // SAFETY: the caller holds the claim.
+        unsafe { *self.is_present.get() = true };
     }
 
     fn factory(&self) -> Option<&Factory<A>> {
         self.factory.as_deref().or_else(|| self.header.kind.factory::<A>())
+    }
+}
+
+impl<A: Actor> Drop for Cell<A> {
+    fn drop(&mut self) {
+        // SAFETY: nobody else is left who could hold the claim.
+        unsafe { AnyCell::clear(self) }
     }
 }
 
@@ -198,18 +221,14 @@ impl<A: Actor> AnyCell for Cell<A> {
         self.factory().is_some()
     }
 
-    unsafe fn state(&self) -> *mut () {
-        // SAFETY: the caller holds the claim.
-        match unsafe { &mut *self.state.get() } {
-            Some(state) => (&raw mut *state).cast(),
-            None => std::ptr::null_mut(),
-        }
+    fn state(&self) -> *mut () {
+        self.place().cast()
     }
 
     unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook {
         let grant = self.grant(core);
         // SAFETY: the caller holds the claim.
-        let is_missing = unsafe { &*self.state.get() }.is_none();
+        let is_missing = !unsafe { *self.is_present.get() };
         let building = is_missing.then(|| {
             self.factory().map(|factory| factory(Start::new(ActorRef::from_cell(self.clone()))))
         });
@@ -219,9 +238,8 @@ impl<A: Actor> AnyCell for Cell<A> {
                     return Err(ActorError::new("no factory is registered for its type"));
                 };
                 let state = building.await?;
-                let place = &grant;
                 // SAFETY: the claim is held while this future lives.
-                unsafe { *place.state = Some(state) };
+                unsafe { self.put(state) };
             }
             // SAFETY: the claim is held while this future lives.
             let (state, context) = unsafe { grant.open() };
@@ -250,7 +268,11 @@ impl<A: Actor> AnyCell for Cell<A> {
     }
 
     unsafe fn clear(&self) {
-        // SAFETY: the caller holds the claim and nothing borrows the state.
-        unsafe { *self.state.get() = None };
+        // SAFETY: the caller holds the claim.
+        let is_present = unsafe { &mut *self.is_present.get() };
+        if std::mem::take(is_present) {
+            // SAFETY: it was there, and nothing borrows it.
+            unsafe { self.place().drop_in_place() };
+        }
     }
 }

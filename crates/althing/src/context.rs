@@ -19,6 +19,7 @@ use crate::error::ActorError;
 use crate::guard;
 use crate::kind::{Start, boxed_factory};
 use crate::node::Node;
+use crate::reply::ReplyTo;
 use crate::timer::TimerId;
 
 const RUNS_ON: u8 = 0;
@@ -225,7 +226,8 @@ impl<A: Actor> Context<A> {
         self.core.header().kind.node.blocking.run(work)
     }
 
-    /// Runs `future` beside the actor; its output comes back as a message, exempt from the mailbox's bound.
+    /// Runs `future` beside the actor; its output comes back as a message, exempt from the mailbox's bound, unless the actor
+    /// has restarted or stopped meanwhile.
     pub fn pipe<F, M, W>(&mut self, future: F, wrap: W)
     where
         A: Handler<M>,
@@ -234,9 +236,10 @@ impl<A: Actor> Context<A> {
         W: FnOnce(F::Output) -> M + Send + 'static,
     {
         let me = self.address();
+        let life = me.life();
         self.detach(async move {
             let output = future.await;
-            me.push_exempt(wrap(output));
+            me.push_exempt(life, wrap(output), ReplyTo::nowhere());
         });
     }
 

@@ -51,7 +51,11 @@ pub(crate) fn end_life(
     }
     let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active));
     let closed = inner.closed;
+    let parent = inner.extras.as_mut().and_then(|extras| extras.parent.take());
     drop(inner);
+    if let Some(parent) = parent {
+        leave_parent(&parent, cell);
+    }
 
     for envelope in refused {
         envelope.reject(rejection(header.id(), reason));
@@ -66,12 +70,12 @@ pub(crate) fn end_life(
     next
 }
 
-/// Fails the parent as if it had panicked itself.
-pub(crate) fn escalate(cell: &Arc<dyn AnyCell>) {
-    let header = cell.header();
-    let parent = header.mailbox.lock().extras().parent.take();
-    if let Some(parent) = parent {
-        send_system(&parent, System::Fail(StopReason::Linked(header.id())));
+fn leave_parent(parent: &Arc<dyn AnyCell>, child: &Arc<dyn AnyCell>) {
+    let mut inner = parent.header().mailbox.lock();
+    let children = &mut inner.extras().children;
+    if let Some(place) = children.iter().position(|other| Arc::ptr_eq(other, child)) {
+        // Keeps the order, which rest-for-one needs.
+        children.remove(place);
     }
 }
 

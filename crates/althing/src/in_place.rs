@@ -62,8 +62,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let body = Body::take(place);
     let guard = current::polling(header);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the claim is ours and a quiet mailbox's actor has its state.
-        let target = Target { state: unsafe { cell.state() }, body: &body };
+        let target = Target { state: cell.state(), body: &body };
         begin::<A, M, D>(cell, target, message, path, cx)
     }));
     drop(guard);
@@ -105,7 +104,7 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 ) -> Begun<D::Reply> {
     let state = target.state.cast::<A>();
     let context = ActorContext::<A>::of(target.body.core());
-    // SAFETY: our caller holds the claim, the state is there, the body is empty.
+    // SAFETY: our caller holds the claim, a quiet mailbox's actor has its state, the body is empty.
     match unsafe { D::admit(state, &message, context) } {
         Admission::Run => {}
         Admission::Stash => {
@@ -191,8 +190,7 @@ impl Visitor {
         body.retarget(Arc::as_ptr(cell));
         let guard = current::polling(header);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: the claim is ours and a quiet mailbox's actor has its state.
-            let target = Target { state: unsafe { cell.state() }, body: &body };
+            let target = Target { state: cell.state(), body: &body };
             let mut cx = Context::from_waker(Waker::noop());
             // SAFETY: the claim of a cell of type `A` is ours, and the body is empty.
             unsafe { run_event::<A, T>(event, target, &mut cx) }

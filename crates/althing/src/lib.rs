@@ -60,6 +60,7 @@ mod passivation;
 mod recipient;
 mod reply;
 mod run;
+mod supervise;
 mod supervision;
 mod sync;
 mod timer;
@@ -78,6 +79,7 @@ pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
 pub use env::{Simulation, Task, Timestamp};
 pub use error::{ActorError, AskError, NameTaken, SendError};
 pub use kind::Start;
+pub use mailbox::Priority;
 pub use metrics::KindSnapshot;
 pub use node::{Node, NodeBuilder, ShutdownReport};
 pub use options::{
@@ -85,6 +87,8 @@ pub use options::{
 };
 pub use recipient::Recipient;
 pub use reply::ReplyTo;
-pub use supervision::{RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy, Supervision};
+pub use supervision::{
+    ChildStrategy, RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy, Supervision,
+};
 pub use timer::TimerId;
 pub use topic::{Gap, Published, Sequence, Subscription, Topic, TopicName, TopicOptions};

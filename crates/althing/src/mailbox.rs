@@ -38,6 +38,10 @@ pub(crate) struct Inner {
     reserved: u32,
     /// Lives that have ended.
     lives: u32,
+    /// Which life this is: counts ends and restarts.
+    life: Life,
+    /// Messages in the lanes of other than normal priority.
+    aside: u32,
     /// Whether the actor takes no more messages.
     pub(crate) closed: bool,
     /// Whether the actor's state is there and started.
@@ -64,6 +68,8 @@ pub(crate) struct Extras {
     pub(crate) deferred: VecDeque<System>,
     /// Wakes a runner whose handler waits; for system messages only.
     pub(crate) suspended: Option<Waker>,
+    high: VecDeque<Envelope>,
+    low: VecDeque<Envelope>,
     room_waiters: VecDeque<(u64, Waker)>,
     waiter_serial: u64,
     pub(crate) stop_waiters: Vec<Waker>,
@@ -88,8 +94,12 @@ pub(crate) enum System {
     Kill,
     /// A watched actor stopped.
     Terminated(Terminated),
-    /// A linked or parent actor stopped, or a child escalated.
+    /// A linked or parent actor stopped.
     Fail(StopReason),
+    /// A child escalated its failure.
+    ChildFailed,
+    /// A sibling failed and the parent restarts this one with it.
+    Restart,
 }
 
 /// What the pusher must do after releasing the lock.
@@ -111,8 +121,25 @@ impl Value for Inner {
             && self.active
             && !self.closed
             && self.queue.is_empty()
+            && self.aside == 0
             && !self.has_system()
     }
+}
+
+/// One life of an actor, from a start to the end or restart after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life(u32);
+
+/// Which of the messages that wait runs first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Priority {
+    /// Before all others, and before the rest of the batch at hand.
+    High,
+    /// In the order of arrival.
+    #[default]
+    Normal,
+    /// When nothing else waits.
+    Low,
 }
 
 /// Why a push was refused; the envelope comes back.
@@ -121,9 +148,11 @@ pub(crate) enum Refused {
     Closed(Envelope),
 }
 
-/// A sender's place in the line for room.
-#[derive(Default)]
-pub(crate) struct RoomTicket(Option<u64>);
+/// A sender's place in the line for room; dropping it leaves the line.
+pub(crate) struct Line<'a> {
+    mailbox: &'a Mailbox,
+    place: Option<u64>,
+}
 
 impl Mailbox {
     pub(crate) fn new() -> Self {
@@ -135,6 +164,8 @@ impl Mailbox {
                 held: 0,
                 reserved: 0,
                 lives: 0,
+                life: Life(0),
+                aside: 0,
                 closed: false,
                 active: false,
                 ended: false,
@@ -172,6 +203,30 @@ impl Mailbox {
         Ok(inner.claim())
     }
 
+    /// As `push`, into the lane of another priority.
+    pub(crate) fn push_aside(
+        &self,
+        envelope: Envelope,
+        len_max: u32,
+        priority: Priority,
+    ) -> Result<Wake, Refused> {
+        if priority == Priority::Normal {
+            return self.push(envelope, len_max);
+        }
+        let mut inner = self.lock();
+        if inner.closed {
+            return Err(Refused::Closed(envelope));
+        }
+        if inner.len() >= len_max as usize {
+            return Err(Refused::Full(envelope));
+        }
+        inner.aside += 1;
+        let extras = inner.extras();
+        let lane = if priority == Priority::High { &mut extras.high } else { &mut extras.low };
+        lane.push_back(envelope);
+        Ok(inner.claim())
+    }
+
     /// Queues a system message; `None` if the actor is gone for good.
     pub(crate) fn push_system(&self, message: System) -> Option<Wake> {
         let mut inner = self.lock();
@@ -187,34 +242,43 @@ impl Mailbox {
         })
     }
 
-    /// Joins the line for room, or renews the waker; returns at once if there is room already.
-    pub(crate) fn wait_for_room(
-        &self,
-        ticket: &mut RoomTicket,
-        waker: &Waker,
-        len_max: u32,
-    ) -> bool {
-        let mut inner = self.lock();
+    /// A place in the line, not yet taken.
+    pub(crate) fn line(&self) -> Line<'_> {
+        Line { mailbox: self, place: None }
+    }
+
+    /// Messages waiting.
+    pub(crate) fn depth(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+impl Line<'_> {
+    /// Joins the line for room, or renews the waker; returns whether there is room already.
+    pub(crate) fn wait_for_room(&mut self, waker: &Waker, len_max: u32) -> bool {
+        let mut inner = self.mailbox.lock();
         if inner.closed || inner.len() < len_max as usize {
             return true;
         }
         let extras = inner.extras();
-        if let Some(id) = ticket.0
+        if let Some(id) = self.place
             && let Some(place) = extras.room_waiters.iter_mut().find(|place| place.0 == id)
         {
             place.1.clone_from(waker);
             return false;
         }
         extras.waiter_serial += 1;
-        ticket.0 = Some(extras.waiter_serial);
+        self.place = Some(extras.waiter_serial);
         extras.room_waiters.push_back((extras.waiter_serial, waker.clone()));
         false
     }
+}
 
-    /// Leaves the line; one who was called up but did not use the room passes it on.
-    pub(crate) fn leave_line(&self, ticket: &mut RoomTicket) {
-        let Some(id) = ticket.0.take() else { return };
-        let mut inner = self.lock();
+impl Drop for Line<'_> {
+    /// One who was called up but did not use the room passes it on.
+    fn drop(&mut self) {
+        let Some(id) = self.place.take() else { return };
+        let mut inner = self.mailbox.lock();
         let extras = inner.extras();
         let before = extras.room_waiters.len();
         extras.room_waiters.retain(|place| place.0 != id);
@@ -228,11 +292,6 @@ impl Mailbox {
             waker.wake();
         }
     }
-
-    /// Messages waiting.
-    pub(crate) fn depth(&self) -> usize {
-        self.lock().len()
-    }
 }
 
 impl Inner {
@@ -241,16 +300,39 @@ impl Inner {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.queue.len() + self.held as usize + self.reserved as usize
+        self.queue.len() + (self.held + self.reserved + self.aside) as usize
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.held == 0
+        self.queue.is_empty() && self.held == 0 && self.aside == 0
     }
 
     /// Messages in the queue, without those a runner holds.
     pub(crate) fn queued(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.aside as usize
+    }
+
+    /// Takes the next message of high priority.
+    pub(crate) fn take_high(&mut self) -> Option<Envelope> {
+        let envelope = self.extras.as_mut()?.high.pop_front()?;
+        self.aside -= 1;
+        Some(envelope)
+    }
+
+    fn take_low(&mut self) -> Option<Envelope> {
+        let envelope = self.extras.as_mut()?.low.pop_front()?;
+        self.aside -= 1;
+        Some(envelope)
+    }
+
+    /// The life the actor is in.
+    pub(crate) fn life(&self) -> Life {
+        self.life
+    }
+
+    /// Counts a restart.
+    pub(crate) fn begin_life(&mut self) {
+        self.life = Life(self.life.0.wrapping_add(1));
     }
 
     pub(crate) fn has_system(&self) -> bool {
@@ -292,6 +374,9 @@ impl Inner {
             *batch = take_buffer();
         }
         std::mem::swap(&mut self.queue, batch);
+        if batch.is_empty() {
+            batch.extend(self.take_high().or_else(|| self.take_low()));
+        }
         self.held = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         if batch.is_empty() {
             give_buffer(std::mem::take(batch));
@@ -341,6 +426,7 @@ impl Inner {
     /// Counts the end of a life.
     pub(crate) fn count_end(&mut self) {
         self.lives = self.lives.wrapping_add(1);
+        self.begin_life();
         self.ended = self.closed;
     }
 
@@ -370,17 +456,22 @@ impl Inner {
     /// Empties the queue, also of those who wait for room.
     pub(crate) fn close(&mut self) -> (Vec<Envelope>, Vec<Waker>) {
         self.closed = true;
-        self.held = 0;
         let wakers = match self.extras.as_mut() {
             Some(extras) => extras.room_waiters.drain(..).map(|(_, waker)| waker).collect(),
             None => Vec::new(),
         };
-        (std::mem::take(&mut self.queue), wakers)
+        (self.take_queue(), wakers)
     }
 
+    /// Takes everything that waits, in whatever lane.
     pub(crate) fn take_queue(&mut self) -> Vec<Envelope> {
         self.held = 0;
-        std::mem::take(&mut self.queue)
+        self.aside = 0;
+        let mut all = std::mem::take(&mut self.queue);
+        if let Some(extras) = self.extras.as_mut() {
+            all.extend(extras.high.drain(..).chain(extras.low.drain(..)));
+        }
+        all
     }
 }
 

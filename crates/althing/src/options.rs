@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::supervision::Supervision;
+use crate::supervision::{ChildStrategy, Supervision};
 
 /// Messages that may wait in a mailbox by default.
 pub const MAILBOX_LEN_MAX_DEFAULT: u32 = 1_024;
@@ -19,6 +19,8 @@ pub struct ActorOptions {
     pub mailbox: MailboxKind,
     /// What follows a panic.
     pub supervision: Supervision,
+    /// Which children restart when one of them does.
+    pub children: ChildStrategy,
     /// Idle time after which an actor is unloaded; `None`: never.
     pub passivate_after: Option<Duration>,
     /// Default deadline of asks and waiting tells.
@@ -32,6 +34,7 @@ impl Default for ActorOptions {
         Self {
             mailbox: MailboxKind::Bounded(MAILBOX_LEN_MAX_DEFAULT),
             supervision: Supervision::default(),
+            children: ChildStrategy::default(),
             passivate_after: None,
             deadline: DEADLINE_DEFAULT,
             batch_budget: BATCH_BUDGET_DEFAULT,
@@ -51,6 +54,13 @@ impl ActorOptions {
     #[must_use]
     pub fn supervision(mut self, supervision: Supervision) -> Self {
         self.supervision = supervision;
+        self
+    }
+
+    /// Sets which children restart when one of them does.
+    #[must_use]
+    pub fn children(mut self, strategy: ChildStrategy) -> Self {
+        self.children = strategy;
         self
     }
 

@@ -101,8 +101,11 @@ impl<R> ReplyTo<R> {
 }
 
 impl<R> Drop for ReplyTo<R> {
+    #[inline]
     fn drop(&mut self) {
-        self.settle(State::Failed(None));
+        if self.slot.is_some() {
+            self.settle(State::Failed(None));
+        }
     }
 }
 
@@ -113,6 +116,11 @@ impl<R> std::fmt::Debug for ReplyTo<R> {
 }
 
 impl<R> Receiver<R> {
+    /// Whether the replier has replied or gone.
+    pub(crate) fn is_settled(&self) -> bool {
+        !matches!(*self.slot.state.lock(), State::Waiting(_))
+    }
+
     /// The reply; `Err(None)` when the replier went without one.
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<R, Option<AskError>>> {
         let mut state = self.slot.state.lock();

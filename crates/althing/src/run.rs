@@ -4,12 +4,14 @@
 //! a future of its own task; a run that suspends keeps the claim, so that nothing overlaps with the handler that waits.
 //! Invariant: state and core are touched only while no body holds a future, except by that future.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::actor::StopReason;
 use crate::batch::Batch;
@@ -18,11 +20,10 @@ use crate::cell::{AnyCell, Header, Hook};
 use crate::current;
 use crate::dispatch::Access;
 use crate::envelope::{Envelope, Started, Target};
-use crate::error::{ActorError, AskError};
+use crate::error::AskError;
 use crate::in_place;
 use crate::mailbox::{Phase, System};
 use crate::outbox;
-use crate::supervision::Verdict;
 
 /// Messages after which held ones are released to waiting senders: small enough to keep them going, large enough that the
 /// lock costs nothing.
@@ -31,18 +32,20 @@ const RELEASE_EVERY: u32 = 64;
 /// A scheduled actor.
 pub(crate) struct Run {
     // Before `cell`, because the futures inside borrow from it.
-    body: Body,
-    reads: Vec<Body>,
-    stage: Stage,
+    pub(crate) body: Body,
+    pub(crate) reads: Vec<Body>,
+    pub(crate) stage: Stage,
     batch: Batch,
     /// A write that waits for the reads before it.
     held_back: Option<Envelope>,
+    /// Messages of high priority that came while a batch was at hand.
+    urgent: VecDeque<Envelope>,
     /// After how many more messages to stop, and why.
     stop_after: Option<(usize, StopReason)>,
     pub(crate) cell: Arc<dyn AnyCell>,
 }
 
-enum Stage {
+pub(crate) enum Stage {
     Begin,
     Starting(Hook),
     Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -60,6 +63,8 @@ enum Served {
     Stop(StopReason),
     /// End without a hook.
     End(StopReason),
+    /// A child's failure counts as the actor's own.
+    Failed,
     /// The stage changed.
     Changed,
 }
@@ -89,6 +94,7 @@ impl Run {
             stage,
             batch: Batch::default(),
             held_back: None,
+            urgent: VecDeque::new(),
             stop_after: None,
             cell,
         }
@@ -120,12 +126,6 @@ impl Run {
         node.env.spawn(self);
     }
 
-    /// The target for a message; null state means there is none.
-    pub(crate) fn target(&self) -> Target<'_> {
-        // SAFETY: a run holds the claim.
-        Target { state: unsafe { self.cell.state() }, body: &self.body }
-    }
-
     fn advance(&mut self, header: &Header, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let served = match &mut self.stage {
@@ -138,6 +138,12 @@ impl Run {
                 Served::Changed => continue,
                 Served::Stop(reason) => {
                     self.stop(reason);
+                    continue;
+                }
+                Served::Failed => {
+                    if self.supervise().is_break() {
+                        return Poll::Ready(());
+                    }
                     continue;
                 }
                 Served::End(reason) => reason,
@@ -167,6 +173,7 @@ impl Run {
                 Err(error) => return Served::End(StopReason::NotStarted(error)),
             },
             Stage::Hooking(_) => self.stage = Stage::Serving,
+            Stage::Stopping(_, StopReason::Restarting) => self.rebuild(Duration::ZERO),
             Stage::Stopping(_, reason) => return Served::End(reason),
             Stage::Pausing(_) | Stage::Begin | Stage::Serving => {}
         }
@@ -192,6 +199,7 @@ impl Run {
 
     fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
         let mut budget = header.kind.options.batch_budget;
+        let state = self.cell.state();
         loop {
             if self.body.poll(cx).is_pending() {
                 return self.suspend(cx);
@@ -200,7 +208,7 @@ impl Run {
                 self.reads.retain(|read| read.poll(cx).is_pending());
             }
             if header.take_attention()
-                && let Some(served) = self.system()
+                && let Some(served) = self.look(cx)
             {
                 return served;
             }
@@ -212,7 +220,12 @@ impl Run {
                 cx.waker().wake_by_ref();
                 return Served::Yielded;
             }
-            let Some(envelope) = self.held_back.take().or_else(|| self.batch.next()) else {
+            let Some(envelope) = self
+                .held_back
+                .take()
+                .or_else(|| self.urgent.pop_front())
+                .or_else(|| self.batch.next())
+            else {
                 if let Some(served) = self.refill(cx) {
                     return served;
                 }
@@ -229,7 +242,7 @@ impl Run {
             if let Some((left, _)) = &mut self.stop_after {
                 *left = left.saturating_sub(1);
             }
-            if self.run_one(envelope, cx) {
+            if self.run_one(state, envelope, cx) {
                 return self.suspend(cx);
             }
             outbox::boundary();
@@ -238,11 +251,11 @@ impl Run {
 
     /// Runs one message; returns whether its handler waits with exclusive access.
     #[inline]
-    fn run_one(&mut self, envelope: Envelope, cx: &mut Context<'_>) -> bool {
+    fn run_one(&mut self, state: *mut (), envelope: Envelope, cx: &mut Context<'_>) -> bool {
         let access = envelope.access();
         // SAFETY: the claim is ours, the body is empty, exclusive messages run only without reads, and the cell's type
         // is the one that the envelope was packed for.
-        match unsafe { envelope.start(self.target(), cx) } {
+        match unsafe { envelope.start(Target { state, body: &self.body }, cx) } {
             Started::Done => false,
             Started::Suspended if access == Access::Shared => {
                 let fresh = Body::take(Arc::as_ptr(&self.cell));
@@ -255,6 +268,12 @@ impl Run {
                 false
             }
         }
+    }
+
+    /// Keeps a message that a guard put aside in place, and goes on in a task.
+    pub(crate) fn stash_and_spawn(self, envelope: Envelope) {
+        self.stash(envelope);
+        self.spawn();
     }
 
     /// Keeps a message that a guard put aside.
@@ -295,7 +314,7 @@ impl Run {
         }
         if inner.has_system() {
             drop(inner);
-            return self.system();
+            return self.look(cx);
         }
         if !inner.is_empty() {
             self.batch.fill(&mut inner);
@@ -321,7 +340,7 @@ impl Run {
 
     /// Messages taken out of the mailbox and not begun.
     fn held(&self) -> usize {
-        self.batch.left() + usize::from(self.held_back.is_some())
+        self.batch.left() + self.urgent.len() + usize::from(self.held_back.is_some())
     }
 
     /// Waits for a handler; a system message that is there already is looked at first.
@@ -359,13 +378,26 @@ impl Run {
         None
     }
 
+    /// Looks for system and urgent messages. Reads that wait are waited for first, because hooks need the state.
+    fn look(&mut self, cx: &Context<'_>) -> Option<Served> {
+        if self.reads.is_empty() {
+            return self.system();
+        }
+        let killed = self.system_while_suspended();
+        Some(killed.unwrap_or_else(|| self.suspend(cx)))
+    }
+
     /// Handles system messages, first in first out.
     fn system(&mut self) -> Option<Served> {
         loop {
             let header = self.cell.header();
             let mut inner = header.mailbox.lock();
             let extras = inner.extras();
-            let message = extras.deferred.pop_front().or_else(|| extras.system.pop_front())?;
+            let Some(message) = extras.deferred.pop_front().or_else(|| extras.system.pop_front())
+            else {
+                self.urgent.extend(std::iter::from_fn(|| inner.take_high()));
+                return None;
+            };
             if !extras.deferred.is_empty() || !extras.system.is_empty() {
                 header.call_attention();
             }
@@ -379,6 +411,11 @@ impl Run {
                     self.stop_after.get_or_insert((before, reason));
                 }
                 System::Fail(reason) => return Some(Served::Stop(reason)),
+                System::ChildFailed => return Some(Served::Failed),
+                System::Restart if self.cell.is_rebuildable() => {
+                    return Some(Served::Stop(StopReason::Restarting));
+                }
+                System::Restart => {}
                 System::Terminated(other) => {
                     // SAFETY: the claim is ours; the body is empty.
                     let hook = unsafe { self.cell.terminated(self.body.core(), other) };
@@ -396,81 +433,18 @@ impl Run {
     }
 
     /// Ends a life. `Break`: the run is over; `Continue`: messages wait for the next life.
-    fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
+    pub(crate) fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
         self.stage = Stage::Begin;
         self.body.clear();
         self.reads.clear();
         // SAFETY: no future is left that could use the state.
         unsafe { self.cell.clear() };
-        let mut waiting: Vec<Envelope> = self.held_back.take().into_iter().collect();
+        let mut waiting: Vec<Envelope> =
+            self.held_back.take().into_iter().chain(self.urgent.drain(..)).collect();
         waiting.append(&mut self.batch.rest());
         self.batch.recycle();
         self.stop_after = None;
         crate::ending::end_life(&self.cell, waiting, reason)
-    }
-
-    /// A handler or hook panicked: its asker hears of it, supervision decides.
-    fn panicked(&mut self, panic: &(dyn std::any::Any + Send)) -> ControlFlow<()> {
-        let header = self.cell.header();
-        let id = header.id();
-        tracing::error!(actor = %id, panic = panic_text(panic), "handler panicked");
-        header.kind.metrics.panicked();
-        self.body.fail(AskError::HandlerPanicked(id.clone()));
-        for read in self.reads.drain(..) {
-            read.fail(AskError::HandlerPanicked(id.clone()));
-        }
-        match &self.stage {
-            Stage::Starting(_) | Stage::Begin if !self.cell.is_rebuildable() => {
-                return self.finish(&StopReason::NotStarted(ActorError::new(panic_text(panic))));
-            }
-            Stage::Stopping(_, reason) => {
-                let reason = reason.clone();
-                return self.finish(&reason);
-            }
-            _ => {}
-        }
-        let policy = header.kind.options.supervision;
-        let now = header.kind.node.env.elapsed();
-        let verdict = header.mailbox.lock().extras().restarts.decide(policy, now);
-        self.obey(verdict)
-    }
-
-    fn obey(&mut self, verdict: Verdict) -> ControlFlow<()> {
-        let header = self.cell.header();
-        match verdict {
-            Verdict::Resume if header.mailbox.lock().active => {
-                self.stage = Stage::Serving;
-                ControlFlow::Continue(())
-            }
-            Verdict::RestartAfter(pause) if self.cell.is_rebuildable() => {
-                header.kind.metrics.restarted();
-                self.stage = Stage::Pausing(header.kind.node.env.sleep(pause));
-                header.mailbox.lock().active = false;
-                // SAFETY: no future is left that could use the state.
-                unsafe { self.cell.clear() };
-                ControlFlow::Continue(())
-            }
-            Verdict::Escalate => {
-                crate::ending::escalate(&self.cell);
-                self.finish(&StopReason::Failed)
-            }
-            Verdict::Resume | Verdict::RestartAfter(_) | Verdict::Stop => {
-                self.finish(&StopReason::Failed)
-            }
-        }
-    }
-
-    /// Keeps a message that a guard put aside in place, and goes on in a task.
-    pub(crate) fn stash_and_spawn(self, envelope: Envelope) {
-        self.stash(envelope);
-        self.spawn();
-    }
-
-    /// Has supervision decide after a handler panicked in place.
-    pub(crate) fn recover(mut self, panic: &(dyn std::any::Any + Send)) {
-        if self.panicked(panic).is_continue() {
-            self.spawn();
-        }
     }
 }
 
@@ -492,12 +466,4 @@ impl Future for Run {
             }
         }
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no text")
 }

@@ -19,7 +19,7 @@ pub enum Supervision {
     Restart(RestartPolicy),
     /// Stop the actor.
     Stop,
-    /// Stop the actor and fail its parent as if the parent had panicked.
+    /// Stop the actor and fail its parent as if the parent had panicked: the parent's own supervision decides.
     Escalate,
 }
 
@@ -27,6 +27,18 @@ impl Default for Supervision {
     fn default() -> Self {
         Self::Restart(RestartPolicy::default())
     }
+}
+
+/// Which children restart when one of them does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChildStrategy {
+    /// The one that failed.
+    #[default]
+    OneForOne,
+    /// All of them.
+    AllForOne,
+    /// The one that failed and those started after it.
+    RestForOne,
 }
 
 /// How often and how fast an actor restarts.

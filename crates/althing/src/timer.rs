@@ -1,6 +1,6 @@
 //! Volatile timers of actors: one wheel and one task per node.
 //!
-//! A timer holds its actor weakly: a forgotten actor's timers fire into nothing. The task sleeps until the wheel's next tick
+//! A timer belongs to one life of its actor, which it holds weakly: after a restart or passivation it fires into nothing. The task sleeps until the wheel's next tick
 //! and is woken early when a nearer one arrives.
 
 use std::future::{Future, poll_fn};
@@ -16,7 +16,9 @@ use tokio::sync::Notify;
 use crate::actor::{Actor, Handler};
 use crate::actor_ref::{ActorRef, WeakRef};
 use crate::env::Task;
+use crate::mailbox::Life;
 use crate::node::NodeShared;
+use crate::reply::{Receiver, ReplyTo, channel};
 use crate::wheel::{EntryId, Wheel};
 
 /// Names a timer of an actor.
@@ -51,11 +53,11 @@ impl Timers {
         delay: Duration,
         message: M,
     ) -> TimerId {
-        let actor = actor.downgrade();
+        let (life, actor) = (actor.life(), actor.downgrade());
         let mut message = Some(message);
         self.add(delay, move |_, _| {
             if let (Some(actor), Some(message)) = (actor.upgrade(), message.take()) {
-                actor.push_exempt(message);
+                actor.push_exempt(life, message, ReplyTo::nowhere());
             }
         })
     }
@@ -70,10 +72,10 @@ impl Timers {
         A: Actor + Handler<M>,
         M: Clone + Send + Sync + 'static,
     {
-        let actor: WeakRef<A> = actor.downgrade();
+        let (life, actor) = (actor.life(), actor.downgrade());
         // A period of zero would keep the wheel busy for ever.
         let period = period.max(Duration::from_millis(1));
-        let tick = Arc::new(PeriodicTick { actor, message, period });
+        let tick = Arc::new(PeriodicTick { actor, life, message, period, last: Mutex::new(None) });
         let id = TimerId { place: Arc::new(Mutex::new(None)) };
         tick.line_up(self, &id);
         id
@@ -113,10 +115,13 @@ impl Timers {
     }
 }
 
-struct PeriodicTick<A: Actor, M> {
+struct PeriodicTick<A: Actor + Handler<M>, M: Send + 'static> {
     actor: WeakRef<A>,
+    life: Life,
     message: M,
     period: Duration,
+    /// Tells when the last tick's handler has ended.
+    last: Mutex<Option<Receiver<A::Reply>>>,
 }
 
 impl<A: Actor + Handler<M>, M: Clone + Send + Sync + 'static> PeriodicTick<A, M> {
@@ -128,11 +133,19 @@ impl<A: Actor + Handler<M>, M: Clone + Send + Sync + 'static> PeriodicTick<A, M>
     }
 
     fn fire(self: &Arc<Self>, timers: &Timers, id: &TimerId) {
-        let Some(actor) = self.actor.upgrade().filter(|actor| !actor.is_stopped()) else { return };
+        let Some(actor) = self.actor.upgrade() else { return };
         if id.place.lock().is_none() {
             return;
         }
-        actor.push_exempt(self.message.clone());
+        let mut last = self.last.lock();
+        if last.as_ref().is_none_or(Receiver::is_settled) {
+            let (reply, receiver) = channel(None);
+            *last = Some(receiver);
+            drop(last);
+            if !actor.push_exempt(self.life, self.message.clone(), reply) {
+                return;
+            }
+        }
         self.line_up(timers, id);
     }
 }

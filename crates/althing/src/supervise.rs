@@ -1,0 +1,128 @@
+//! Carries out supervision: after a panic, after a child's escalation, and for siblings that restart together.
+
+use std::any::Any;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::actor::StopReason;
+use crate::cell::{AnyCell, send_system};
+use crate::error::{ActorError, AskError};
+use crate::mailbox::System;
+use crate::run::{Run, Stage};
+use crate::supervision::{ChildStrategy, Verdict};
+
+impl Run {
+    /// Has supervision decide after a handler panicked in place.
+    pub(crate) fn recover(mut self, panic: &(dyn Any + Send)) {
+        if self.panicked(panic).is_continue() {
+            self.spawn();
+        }
+    }
+
+    /// A handler or hook panicked: its asker hears of it, supervision decides.
+    pub(crate) fn panicked(&mut self, panic: &(dyn Any + Send)) -> ControlFlow<()> {
+        let header = self.cell.header();
+        let id = header.id();
+        tracing::error!(actor = %id, panic = panic_text(panic), "handler panicked");
+        header.kind.metrics.panicked();
+        self.fail_handlers();
+        match &self.stage {
+            Stage::Starting(_) | Stage::Begin if !self.cell.is_rebuildable() => {
+                self.finish(&StopReason::NotStarted(ActorError::new(panic_text(panic))))
+            }
+            Stage::Stopping(_, reason) => {
+                let reason = reason.clone();
+                self.finish(&reason)
+            }
+            _ => self.supervise(),
+        }
+    }
+
+    fn fail_handlers(&mut self) {
+        let id = self.cell.header().id();
+        self.body.fail(AskError::HandlerPanicked(id.clone()));
+        for read in self.reads.drain(..) {
+            read.fail(AskError::HandlerPanicked(id.clone()));
+        }
+    }
+
+    /// Applies the type's policy to a failure. `Break`: the run is over.
+    pub(crate) fn supervise(&mut self) -> ControlFlow<()> {
+        let cell = self.cell.clone();
+        let header = cell.header();
+        let policy = header.kind.options.supervision;
+        let now = header.kind.node.env.elapsed();
+        let verdict = header.mailbox.lock().extras().restarts.decide(policy, now);
+        match verdict {
+            Verdict::Resume if header.mailbox.lock().active => {
+                self.stage = Stage::Serving;
+                ControlFlow::Continue(())
+            }
+            Verdict::RestartAfter(pause) if cell.is_rebuildable() => {
+                restart_siblings(&cell);
+                self.fail_handlers();
+                self.rebuild(pause);
+                ControlFlow::Continue(())
+            }
+            Verdict::Escalate => {
+                escalate(&cell);
+                self.finish(&StopReason::Failed)
+            }
+            Verdict::Resume | Verdict::RestartAfter(_) | Verdict::Stop => {
+                self.finish(&StopReason::Failed)
+            }
+        }
+    }
+
+    /// Drops the state and has the next life begin after `pause`; children end with the old one. Waiting messages stay.
+    pub(crate) fn rebuild(&mut self, pause: Duration) {
+        let header = self.cell.header();
+        header.kind.metrics.restarted();
+        let mut inner = header.mailbox.lock();
+        inner.active = false;
+        inner.begin_life();
+        let children = inner.extras.as_mut().map(|extras| std::mem::take(&mut extras.children));
+        drop(inner);
+        self.stage = Stage::Pausing(header.kind.node.env.sleep(pause));
+        // SAFETY: the claim is ours and no future is left that could use the state.
+        unsafe { self.cell.clear() };
+        for child in children.into_iter().flatten() {
+            send_system(&child, System::Fail(StopReason::Linked(header.id())));
+        }
+    }
+}
+
+/// Fails the parent as if it had panicked itself.
+fn escalate(cell: &Arc<dyn AnyCell>) {
+    let parent = cell.header().mailbox.lock().extras().parent.take();
+    if let Some(parent) = parent {
+        send_system(&parent, System::ChildFailed);
+    }
+}
+
+/// Restarts those siblings that the parent's strategy ties to `cell`.
+fn restart_siblings(cell: &Arc<dyn AnyCell>) {
+    let parent = cell.header().mailbox.lock().extras().parent.clone();
+    let Some(parent) = parent else { return };
+    let strategy = parent.header().kind.options.children;
+    if strategy == ChildStrategy::OneForOne {
+        return;
+    }
+    let siblings = parent.header().mailbox.lock().extras().children.clone();
+    let own = siblings.iter().position(|sibling| Arc::ptr_eq(sibling, cell)).unwrap_or(0);
+    for (index, sibling) in siblings.iter().enumerate() {
+        let is_tied = strategy == ChildStrategy::AllForOne || index > own;
+        if index != own && is_tied {
+            send_system(sibling, System::Restart);
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text")
+}
