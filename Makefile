@@ -1,6 +1,9 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: bench bench-peers check-types fuzz guide run types web test-web test-browser
+.PHONY: help bench bench-peers check check-types fix fuzz guide run types web test test-rust test-web test-browser
+
+help:
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
 
 # Without npm the server still runs, with a page that says how to get the client.
 run: ## build the client and the server, start on 127.0.0.1:8000 with data in ./data (ARGS=--demo for bots)
@@ -18,6 +21,27 @@ guide: ## build the guide into target/guide
 	@test -x .tools/bin/mdbook || cargo install --quiet mdbook --locked --no-default-features --features search --root .tools \
 		|| { echo "the guide needs mdbook, which cargo could not install; it reads as Markdown in docs/guide/src"; exit 1; }
 	.tools/bin/mdbook build docs/guide
+
+check: check-types ## everything that reads and judges: format, lints, docs, spelling, dependencies, file sizes, types
+	.ci/tools
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	.tools/py/bin/typos
+	.tools/bin/cargo-deny --log-level error check bans licenses sources
+	.ci/file-sizes
+
+fix: ## format, and apply what clippy can
+	cargo fmt --all
+	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged --quiet
+	cargo fmt --all
+
+# The client is built first, because the server embeds it; the tests of real processes use the server that cargo built.
+test: web test-rust test-web ## every test
+	@echo "all tests passed"
+
+test-rust: ## tests of the Rust workspace
+	cargo test --workspace --quiet
 
 TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --
 

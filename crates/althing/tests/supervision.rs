@@ -90,13 +90,13 @@ async fn restarted_with<const STRATEGY: u8>() -> Vec<String> {
     let node = Node::builder("test").build();
     let (news, mut heard) = mpsc::unbounded_channel();
     let parent = node.spawn(Parent::<STRATEGY> { news, children: Vec::new() });
-    let children = parent.send(Children).await.unwrap();
+    let children = parent.send(Children).await.expect("the parent runs");
     for _ in 0..4 {
-        heard.recv().await.unwrap();
+        heard.recv().await.expect("everybody starts");
     }
     assert_eq!(children[1].send(Fail).await, Err(AskError::HandlerPanicked(children[1].id())));
     for child in &children {
-        child.send(Ping).await.unwrap();
+        child.send(Ping).await.expect("the child runs");
     }
     let mut names: Vec<_> = std::iter::from_fn(|| heard.try_recv().ok()).collect();
     names.sort();

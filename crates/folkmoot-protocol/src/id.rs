@@ -1,6 +1,6 @@
 //! Identifiers as clients see them: 64-bit integers written as 13 characters of Crockford base32, lower case.
 //! The width is fixed, so text sorts like the number. There is one spelling per id: upper case and
-//! look-alikes (i, l, o, u) are refused, because ids serve as keys.
+//! similar letters (i, l, o, u) are refused, because ids serve as keys.
 
 use std::fmt;
 use std::str::FromStr;
