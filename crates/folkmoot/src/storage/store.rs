@@ -9,14 +9,14 @@ use rusqlite::Connection;
 
 use super::directory::DataDirectory;
 use super::error::{AppendError, ControlError, OpenError, ReadError};
-use super::ids::WriteEpoch;
+use super::ids::{Lsn, WriteEpoch};
 use super::log::disk::{Disk, RealDisk};
 use super::log::queue::{Append, Queue, QueueLimits};
 use super::log::segments::Segments;
 use super::log::writer::{LogWriter, LogWriterStart};
 use super::progress::{Progress, Stream};
 use super::record::{Record, RoomEvent};
-use super::sqlite::mover::{Mover, applied_lsn};
+use super::sqlite::mover::{MoveError, Mover, applied_lsn};
 use super::sqlite::readers::Readers;
 use super::sqlite::writer::Control;
 use super::sqlite::{open_reader, open_writer, writer};
@@ -54,9 +54,9 @@ impl StoreOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStats {
     /// The last record that is on disk.
-    pub durable_lsn: super::ids::Lsn,
+    pub durable_lsn: Lsn,
     /// The last record that is in SQLite.
-    pub applied_lsn: super::ids::Lsn,
+    pub applied_lsn: Lsn,
     /// Bytes of log between the two.
     pub lag_bytes: u64,
     /// Log segments on disk.
@@ -279,11 +279,12 @@ impl Inner {
         let Some(threads) = self.threads.lock().take() else { return };
         // The log first: the mover must know that nothing comes any more.
         let _ = threads.log.join();
-        self.control.log_ended();
-        let _ = threads.sqlite.join();
         for reader in threads.readers {
             let _ = reader.join();
         }
+        self.control.log_ended();
+        // Last: SQLite empties its WAL when the connection that writes is the last one to close.
+        let _ = threads.sqlite.join();
     }
 }
 
@@ -315,24 +316,20 @@ fn spawn(
 fn replay(
     mover: &mut Mover,
     connection: &mut Connection,
-    mut applied: super::ids::Lsn,
-    last: super::ids::Lsn,
+    applied: Lsn,
+    last: Lsn,
     directory: &DataDirectory,
 ) -> Result<(), OpenError> {
-    use super::sqlite::mover::MoveError;
     if applied >= last {
         return Ok(());
     }
     tracing::info!(records = last.0 - applied.0, "moving the log's tail into the database");
-    while applied < last {
-        applied = mover.step(connection, last).map_err(|error| match error {
-            MoveError::Sqlite(error) => OpenError::Sqlite(error),
-            MoveError::Log(error) => {
-                OpenError::Io { path: directory.log(), source: std::io::Error::other(error) }
-            }
-        })?;
-    }
-    Ok(())
+    mover.catch_up(connection, last).map_err(|error| match error {
+        MoveError::Sqlite(error) => OpenError::Sqlite(error),
+        MoveError::Log(error) => {
+            OpenError::Io { path: directory.log(), source: std::io::Error::other(error) }
+        }
+    })
 }
 
 /// The streams whose rows a record changes.

@@ -8,6 +8,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+#[cfg(test)]
+pub(crate) mod faulty;
+
 /// A directory that segments are written into.
 pub(crate) trait Disk: Send + Sync + 'static {
     /// Makes an empty file, replacing one of that name.

@@ -10,3 +10,6 @@ pub mod segment;
 pub(crate) mod segments;
 pub(crate) mod tail_reader;
 pub(crate) mod writer;
+
+#[cfg(test)]
+mod tests;

@@ -66,7 +66,7 @@ pub(crate) struct Queue {
     /// Wakes the log's thread.
     work: Condvar,
     /// Wakes those who wait in [`Queue::ready`].
-    room: Notify,
+    pub(super) room: Notify,
     progress: Arc<Progress>,
     limits: QueueLimits,
 }

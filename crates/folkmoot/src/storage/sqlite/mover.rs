@@ -1,7 +1,8 @@
 //! Moves the log into SQLite: a batch of records and the lsn of the last one, in one transaction.
 //!
 //! Records and `applied_lsn` are committed together, so a record is applied exactly once however often the
-//! process dies. Segments are deleted behind it, after the commit is durable.
+//! process dies. Segments are deleted behind it, after the commit is durable. On a full disk it makes what
+//! room it can: SQLite's own WAL goes into the database file, and batches become smaller.
 
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use crate::storage::log::tail_reader::{TailError, TailReader};
 /// Bytes of log applied in one transaction: about 20,000 chat messages. Larger batches gain little and make
 /// barriers and control transactions wait longer.
 pub(crate) const BATCH_BYTES: usize = 4 << 20;
+/// The batch that a full disk is tried with; batches double from there while they succeed.
+const BATCH_BYTES_MIN: usize = 64 << 10;
 
 /// Why a batch was not applied; nothing of it was.
 #[derive(Debug, thiserror::Error)]
@@ -28,19 +31,29 @@ pub(crate) enum MoveError {
     Log(#[from] TailError),
 }
 
+impl MoveError {
+    fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            Self::Log(_) => false,
+        }
+    }
+}
+
 /// The mover's place in the log.
 pub(crate) struct Mover {
     segments: Arc<Segments>,
     disk: Arc<dyn Disk>,
     reader: TailReader,
     applied: Lsn,
+    batch_bytes: usize,
 }
 
 impl Mover {
     /// Begins where SQLite ends.
     pub(crate) fn new(segments: Arc<Segments>, disk: Arc<dyn Disk>, applied: Lsn) -> Self {
         let reader = TailReader::new(Arc::clone(&segments), applied);
-        Self { segments, disk, reader, applied }
+        Self { segments, disk, reader, applied, batch_bytes: BATCH_BYTES }
     }
 
     /// Applies one batch of what is durable; returns how far SQLite is now.
@@ -49,22 +62,60 @@ impl Mover {
         connection: &mut Connection,
         durable: Lsn,
     ) -> Result<Lsn, MoveError> {
-        let result = self.try_step(connection, durable);
-        if result.is_err() {
+        loop {
+            let is_tight = self.batch_bytes < BATCH_BYTES;
+            if is_tight {
+                // First of all: a batch that failed has left a large WAL, and what is free now may be enough
+                // to give that back but not for another batch.
+                empty_wal(connection);
+            }
+            let error = match self.try_step(connection, durable) {
+                Ok(applied) => {
+                    self.batch_bytes = (self.batch_bytes * 2).min(BATCH_BYTES);
+                    return Ok(applied);
+                }
+                Err(error) => error,
+            };
             // The reader is ahead of what was committed.
             self.reader = TailReader::new(Arc::clone(&self.segments), self.applied);
+            if !error.is_disk_full() {
+                return Err(error);
+            }
+            self.batch_bytes = BATCH_BYTES_MIN;
+            if is_tight {
+                return Err(error);
+            }
         }
-        result
+    }
+
+    /// Applies everything up to `last`.
+    pub(crate) fn catch_up(
+        &mut self,
+        connection: &mut Connection,
+        last: Lsn,
+    ) -> Result<(), MoveError> {
+        while self.applied < last {
+            self.step(connection, last)?;
+        }
+        Ok(())
     }
 
     fn try_step(&mut self, connection: &mut Connection, durable: Lsn) -> Result<Lsn, MoveError> {
-        let records = self.reader.read(durable, BATCH_BYTES)?;
+        let records = self.reader.read(durable, self.batch_bytes)?;
         let Some((last, _)) = records.last() else { return Ok(self.applied) };
         let last = *last;
         apply::apply(connection, records, last)?;
         self.applied = last;
         self.segments.remove_applied(last, &*self.disk);
         Ok(last)
+    }
+}
+
+/// Moves SQLite's WAL into the database file and gives its space back, as far as there is room for that.
+fn empty_wal(connection: &Connection) {
+    let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    if let Err(error) = emptied {
+        tracing::debug!(%error, "the database's WAL cannot be emptied on the full disk");
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::mover::{MoveError, Mover};
 use crate::storage::error::ControlError;
-use crate::storage::progress::Progress;
+use crate::storage::progress::{Lag, Progress};
 
 /// How long a record may wait for others before it is moved. Larger batches cost SQLite less per
 /// record; a barrier does not wait for this.
@@ -113,45 +113,65 @@ pub(crate) fn run(
     progress: &Progress,
     on_moved: &dyn Fn(),
 ) {
-    let mut behind_since: Option<Instant> = None;
-    let mut stalled_until: Option<Instant> = None;
+    let mut pace = Pace::default();
     loop {
-        let (job, log_ended, closed) = {
+        let (job, is_ending) = {
             let mut jobs = control.jobs.lock();
-            (jobs.waiting.pop_front(), jobs.log_ended, jobs.closed)
+            (jobs.waiting.pop_front(), jobs.log_ended && jobs.closed)
         };
         let has_job = job.is_some();
         if let Some(job) = job {
             job(&mut connection);
+        } else if is_ending {
+            break;
         }
-        let lag = progress.lag();
+        match pace.next(&progress.lag()) {
+            Turn::Move => {
+                pace.moved(move_batch(&mut connection, &mut mover, progress));
+                on_moved();
+            }
+            Turn::Wait(timeout) if !has_job => progress.wait(timeout),
+            Turn::Wait(_) => {}
+        }
+    }
+    let durable = progress.lag().durable;
+    match mover.catch_up(&mut connection, durable) {
+        Ok(()) => progress.applied(durable),
+        // Nothing is lost: it is in the log, and moved on the next start.
+        Err(error) => tracing::warn!(%error, "the log's tail was not moved into the database"),
+    }
+}
+
+/// Decides when a batch is worth moving.
+#[derive(Default)]
+struct Pace {
+    behind_since: Option<Instant>,
+    stalled_until: Option<Instant>,
+}
+
+enum Turn {
+    Move,
+    Wait(Option<Duration>),
+}
+
+impl Pace {
+    fn next(&mut self, lag: &Lag) -> Turn {
         if !lag.is_behind {
-            behind_since = None;
-            if has_job {
-                continue;
-            }
-            if log_ended && closed {
-                return;
-            }
-            progress.wait(None);
-            continue;
+            *self = Self::default();
+            return Turn::Wait(None);
         }
         let now = Instant::now();
-        let due = *behind_since.get_or_insert(now) + GATHER_MAX;
-        let is_due = lag.is_awaited || log_ended || lag.bytes >= GATHER_BYTES || now >= due;
-        let wake = stalled_until.unwrap_or(if is_due { now } else { due });
-        if wake > now {
-            if stalled_until.is_some() && log_ended {
-                return; // What is left is in the log and moved on the next start.
-            }
-            if !has_job {
-                progress.wait(Some(wake - now));
-            }
-            continue;
+        let gathered = *self.behind_since.get_or_insert(now) + GATHER_MAX;
+        let is_urgent = lag.is_awaited || lag.bytes >= GATHER_BYTES;
+        let due = self.stalled_until.unwrap_or(if is_urgent { now } else { gathered });
+        match due.checked_duration_since(now) {
+            Some(left) if !left.is_zero() => Turn::Wait(Some(left)),
+            _ => Turn::Move,
         }
-        behind_since = None;
-        stalled_until = move_batch(&mut connection, &mut mover, progress);
-        on_moved();
+    }
+
+    fn moved(&mut self, stalled_until: Option<Instant>) {
+        *self = Self { behind_since: None, stalled_until };
     }
 }
 

@@ -1,0 +1,128 @@
+//! Bytes that are damaged, cut or invented.
+
+use proptest::prelude::*;
+
+use super::super::segment::{self, End, SegmentHeader, encode_frame, scan};
+use super::*;
+
+/// A segment of several batches of two records.
+fn segment_bytes(batches: u64) -> Vec<u8> {
+    let mut bytes = SegmentHeader { number: 1, first_lsn: Lsn(1) }.encode().to_vec();
+    for batch in 0..batches {
+        let durable = Lsn(batch * 2);
+        for number in [durable.0 + 1, durable.0 + 2] {
+            encode_frame(&mut bytes, Lsn(number), durable, &record(number).encode());
+        }
+    }
+    bytes
+}
+
+fn numbers(bytes: &[u8], until: Option<Lsn>) -> (Vec<u64>, Option<End>) {
+    let mut found = Vec::new();
+    let scan = scan(bytes, until, |frame| {
+        assert_eq!(Record::decode(frame.payload), Ok(record(frame.lsn.0)));
+        found.push(frame.lsn.0);
+    });
+    (found, scan.map(|scan| scan.end))
+}
+
+#[test]
+fn damage_to_an_acknowledged_record_is_an_error_and_to_the_last_batch_a_torn_tail() {
+    let intact = segment_bytes(3);
+    let record_len = (intact.len() - segment::SEGMENT_HEADER_LEN) / 6;
+    for index in segment::SEGMENT_HEADER_LEN..intact.len() {
+        let mut bytes = intact.clone();
+        bytes[index] ^= 0x40;
+        let damaged = (index - segment::SEGMENT_HEADER_LEN) / record_len;
+        let (found, end) = numbers(&bytes, None);
+        assert_eq!(found, (1..=damaged as u64).collect::<Vec<_>>());
+        // Records 1 to 4 are vouched for by the batches after them; 5 and 6 were the last.
+        if damaged < 4 {
+            assert!(matches!(end, Some(End::Corrupt(_))), "byte {index}: {end:?}");
+        } else {
+            assert_eq!(end, Some(End::Torn), "byte {index}");
+        }
+    }
+}
+
+#[test]
+fn zeros_after_the_last_record_are_no_damage() {
+    let mut bytes = segment_bytes(2);
+    bytes.resize(bytes.len() + 500, 0);
+    assert_eq!(numbers(&bytes, None), (vec![1, 2, 3, 4], Some(End::Clean)));
+}
+
+#[test]
+fn the_next_segment_supersedes_what_lies_beyond_its_beginning() {
+    let mut bytes = segment_bytes(2);
+    assert_eq!(numbers(&bytes, Some(Lsn(3))), (vec![1, 2], Some(End::Clean)));
+    bytes.truncate(segment::SEGMENT_HEADER_LEN + 10);
+    let (found, end) = numbers(&bytes, Some(Lsn(3)));
+    assert_eq!(found, [0; 0]);
+    assert!(matches!(end, Some(End::Corrupt(_))));
+}
+
+#[test]
+fn damage_names_the_segment_and_the_position() {
+    let directory = TestDirectory::new("damage");
+    let path = directory.0.join("00000001.wal");
+    let mut bytes = segment_bytes(3);
+    bytes[segment::SEGMENT_HEADER_LEN + 5] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let error = recover(&directory.0).unwrap_err();
+    let OpenError::Corrupt { segment, position, .. } = error else { panic!("{error}") };
+    assert_eq!((segment, position), (path.clone(), segment::SEGMENT_HEADER_LEN as u64));
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "a refused log is left as it was");
+}
+
+#[test]
+fn a_torn_tail_is_cut_off_once() {
+    let directory = TestDirectory::new("torn");
+    let path = directory.0.join("00000001.wal");
+    let bytes = segment_bytes(3);
+    std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    assert_eq!(recover(&directory.0).unwrap(), [1, 2, 3, 4, 5]);
+    let cut = std::fs::metadata(&path).unwrap().len();
+    assert!(cut < bytes.len() as u64 - 3);
+    assert_eq!(recover(&directory.0).unwrap(), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn records_that_are_in_no_segment_are_missed() {
+    let directory = TestDirectory::new("missing");
+    let header = SegmentHeader { number: 4, first_lsn: Lsn(9) };
+    std::fs::write(directory.0.join("00000004.wal"), header.encode()).unwrap();
+    let error = recover(&directory.0).unwrap_err();
+    assert!(matches!(error, OpenError::MissingRecords { applied: Lsn(0), found: Lsn(9) }));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        scan(&bytes, None, |_| {});
+        let mut behind_header = segment_bytes(0);
+        behind_header.extend_from_slice(&bytes);
+        prop_assert_eq!(numbers(&behind_header, None).0, Vec::<u64>::new());
+    }
+
+    #[test]
+    fn mutated_bytes_yield_a_prefix_of_what_was_written(
+        batches in 1_u64..6,
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in any::<prop::sample::Index>(),
+        moved in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = segment_bytes(batches);
+        for (index, value) in changes {
+            let index = index.index(bytes.len());
+            bytes[index] = value;
+        }
+        // Old bytes in a new place must not pass for records either.
+        let from = moved.index(bytes.len());
+        let copied = bytes[from..].to_vec();
+        bytes.truncate(cut.index(bytes.len()));
+        bytes.extend_from_slice(&copied);
+        let (found, _) = numbers(&bytes, None);
+        prop_assert_eq!(&found, &(1..=found.len() as u64).collect::<Vec<_>>());
+    }
+}
