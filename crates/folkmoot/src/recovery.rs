@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use folkmoot_protocol::frame::{Publication as Frame, SubscribeResult};
+use folkmoot_protocol::limits::REPLY_BYTES_MAX;
 
 use crate::publication::Publication;
 use crate::storage::Offset;
@@ -26,8 +27,15 @@ pub(crate) enum Missed {
 }
 
 impl Missed {
+    /// All of these, unless they are too many bytes for one reply: a client that got them would be
+    /// disconnected as slow, recover, and be disconnected again without end.
+    pub(crate) fn within_limit(publications: Vec<Frame>) -> Self {
+        let bytes: usize = publications.iter().map(|publication| publication.data.len()).sum();
+        if bytes > REPLY_BYTES_MAX { Self::TooMuch } else { Self::All(publications) }
+    }
+
     pub(crate) fn from_memory(publications: &[Arc<Publication>]) -> Self {
-        Self::All(publications.iter().map(|publication| publication.frame()).collect())
+        Self::within_limit(publications.iter().map(|publication| publication.frame()).collect())
     }
 }
 

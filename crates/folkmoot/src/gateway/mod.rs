@@ -26,6 +26,9 @@ use crate::server::Server;
 const JSON_SUBPROTOCOL: &str = "centrifuge-json";
 /// Value of `?format=` that asks for protobuf.
 const PROTOBUF_FORMAT: &str = "cf_protobuf";
+/// What the WebSocket layer takes before it closes with its own code 1009. Above the protocol's
+/// limit, so that a frame that is only somewhat too large is answered with the protocol's code.
+const MESSAGE_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
 /// Read and write buffers of one socket. The library's 128 KiB each would make an idle connection
 /// cost a quarter of a megabyte.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1024;
@@ -49,8 +52,8 @@ pub(crate) async fn websocket(
     }
     let upgrade = upgrade
         .protocols([PROTOBUF_SUBPROTOCOL, JSON_SUBPROTOCOL])
-        .max_message_size(FRAME_BYTES_MAX)
-        .max_frame_size(FRAME_BYTES_MAX)
+        .max_message_size(MESSAGE_BYTES_MAX)
+        .max_frame_size(MESSAGE_BYTES_MAX)
         .read_buffer_size(SOCKET_BUFFER_BYTES)
         .write_buffer_size(SOCKET_BUFFER_BYTES);
     let chose_protobuf =

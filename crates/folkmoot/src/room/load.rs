@@ -101,7 +101,7 @@ pub(super) async fn missed(
     let limit = u32::try_from(limit).expect("bounded above");
     let events = store.room_events(room, since, limit).await.map_err(RoomError::Read)?;
     Ok(match events {
-        Some(events) => Missed::All(frames(&events)),
+        Some(events) => Missed::within_limit(frames(&events)),
         None => Missed::TooMuch,
     })
 }

@@ -71,7 +71,7 @@ pub(super) async fn missed(
     let limit = u32::try_from(limit).expect("bounded above");
     let events = store.user_events(user, since, limit).await.map_err(UserError::Read)?;
     Ok(match events {
-        Some(events) => Missed::All(frames(&events)),
+        Some(events) => Missed::within_limit(frames(&events)),
         None => Missed::TooMuch,
     })
 }

@@ -83,10 +83,9 @@ pub(crate) async fn get(server: &Server, code: String) -> Result<InvitePreview, 
 }
 
 pub(crate) async fn accept(by: &Identity, code: String) -> Result<RoomView, RpcError> {
-    let invite = usable(&by.server, find(&by.server, code).await?)?;
-    let room = by.server.room(invite.room);
+    let invite = find(&by.server, code).await?;
     // Before a use is taken: members and the banned do not use it up.
-    if !room_answer(room.may_join(by.user).await)? {
+    if !room_answer(by.server.room(invite.room).may_join(by.user).await)? {
         return rooms::get(by, invite.room).await;
     }
     let redeemed = by.server.store.redeem_invite(invite.code, by.server.now()).await;

@@ -1,13 +1,15 @@
 //! Methods on messages: sending, changing, reading.
 
-use folkmoot_protocol::limits::HISTORY_PAGE_DEFAULT;
+use folkmoot_protocol::chat::MessageView;
+use folkmoot_protocol::limits::{HISTORY_PAGE_DEFAULT, REPLY_BYTES_MAX};
 use folkmoot_protocol::rpc::{
     HistoryGet, HistoryPage, MessageDelete, MessageEdit, MessageEdited, MessageReact, MessageSend,
-    MessageSent, ReadSet, ReadState, RpcError, TypingSet,
+    MessageSent, ReadSet, ReadState, RpcError, TypingSet, encode_payload,
 };
 use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
 
 use super::error::{failure, read_failure, room_answer, room_failure, user_answer};
+use super::stream::len_within;
 use crate::room::view::Done;
 use crate::room::{Command, Original, Refusal, Request, RoomCalls, RoomError};
 use crate::session::Identity;
@@ -93,15 +95,38 @@ pub(crate) async fn history(by: &Identity, request: HistoryGet) -> Result<Histor
     let limit = request.limit.unwrap_or(HISTORY_PAGE_DEFAULT);
     let page = by.server.store.history(room, anchor, limit, by.user).await;
     let page = page.map_err(|error| read_failure(&error))?;
+    let messages = page.messages.into_iter();
+    let messages = messages.map(|stored| wire::stored_message(room, stored, by.user)).collect();
     Ok(HistoryPage {
-        messages: page
-            .messages
-            .into_iter()
-            .map(|stored| wire::stored_message(room, stored, by.user))
-            .collect(),
+        messages: within_reply(messages, anchor),
         first_seq: page.first_seq,
         last_seq: page.last_seq,
     })
+}
+
+/// Shortens a page that is too large for one reply, at the end that is further from its anchor.
+fn within_reply(mut messages: Vec<MessageView>, anchor: PageAnchor) -> Vec<MessageView> {
+    let sizes = messages.iter().map(|message| encode_payload(message).len());
+    match anchor {
+        PageAnchor::After(_) => {
+            let len = len_within(REPLY_BYTES_MAX, sizes);
+            messages.truncate(len);
+            messages
+        }
+        PageAnchor::Latest | PageAnchor::Before(_) => {
+            let len = len_within(REPLY_BYTES_MAX, sizes.rev());
+            messages.split_off(messages.len().saturating_sub(len))
+        }
+        PageAnchor::Around(seq) => {
+            // The one in the middle must stay; half the limit for what leads up to it.
+            let middle = messages.partition_point(|message| message.seq < seq);
+            let sizes: Vec<usize> = sizes.collect();
+            let before = len_within(REPLY_BYTES_MAX / 2, sizes[..middle].iter().rev().copied());
+            let after = len_within(REPLY_BYTES_MAX / 2, sizes[middle..].iter().copied());
+            messages.truncate(middle + after);
+            messages.split_off(middle.saturating_sub(before))
+        }
+    }
 }
 
 /// Moves the read cursor; the user's other devices hear of it.

@@ -1,6 +1,7 @@
 //! Pages of a channel's events, for the client protocol's `history` command.
 
 use folkmoot_protocol::frame::{HistoryRequest, Publication};
+use folkmoot_protocol::limits::REPLY_BYTES_MAX;
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, ErrorCode};
 
@@ -28,7 +29,19 @@ pub(crate) async fn page(
     if request.reverse {
         page.reverse();
     }
+    let len = len_within(REPLY_BYTES_MAX, page.iter().map(|publication| publication.data.len()));
+    page.truncate(len);
     Ok(page)
+}
+
+/// How many of the first parts fit into a reply; one always does.
+pub(crate) fn len_within(bytes_max: usize, parts: impl Iterator<Item = usize>) -> usize {
+    let mut bytes = 0;
+    let fitting = parts.take_while(|part| {
+        bytes += part;
+        bytes <= bytes_max
+    });
+    fitting.count().max(1)
 }
 
 /// Where a page begins (after which offset) and how many events it has at most.
@@ -70,6 +83,12 @@ async fn events(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reply_takes_what_fits_and_at_least_one() {
+        assert_eq!(len_within(10, [4, 6, 1].into_iter()), 2);
+        assert_eq!(len_within(10, [40].into_iter()), 1);
+    }
 
     #[test]
     fn pages_go_forwards_from_a_position_and_backwards_from_the_end() {

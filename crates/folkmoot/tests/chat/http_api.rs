@@ -1,0 +1,96 @@
+//! The HTTP interface: routes, problem documents, headers.
+
+use serde_json::json;
+
+use crate::support::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rooms_and_messages_work_without_a_socket() {
+    let server = Server::start().await;
+    let anna = server.sign_up("anna").await;
+    let token = Some(anna.token.as_str());
+    let me = server.http("GET /api/v1/me", token, "").await;
+    assert_eq!(me.json()["name"], "anna");
+    let created = server.http("POST /api/v1/rooms", token, "{\"name\":\"Tea\"}").await;
+    assert_eq!(created.status, 201);
+    let id = created.json()["id"].as_str().unwrap().to_owned();
+    let messages = format!("/api/v1/rooms/{id}/messages");
+    let body = json!({"key": "k", "body": "by post"}).to_string();
+    let sent = server.http(&format!("POST {messages}"), token, &body).await;
+    assert_eq!(sent.json()["seq"], 1);
+    let again = server.http(&format!("POST {messages}"), token, &body).await;
+    assert_eq!(again.json()["duplicate"], true);
+    let page = server.http(&format!("GET {messages}?limit=10"), token, "").await;
+    assert_eq!(page.json()["messages"][0]["body"], "by post");
+    let list = server.http("GET /api/v1/rooms", token, "").await;
+    assert_eq!(list.json()["rooms"][0]["id"], id.as_str());
+    let room = server.http(&format!("GET /api/v1/rooms/{id}"), token, "").await;
+    assert_eq!(room.json()["last_seq"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_are_problem_documents() {
+    let server = Server::start().await;
+    let anna = server.sign_up("anna").await;
+    let token = Some(anna.token.as_str());
+    let taken = json!({"name": "anna", "password": "correct horse"}).to_string();
+    let short = json!({"name": "bob", "password": "short"}).to_string();
+    let wrong = json!({"name": "anna", "password": "wrong horse"}).to_string();
+    let huge = "x".repeat(70_000);
+    for (line, token, body, status, word) in [
+        ("POST /api/v1/accounts", None, taken.as_str(), 400, "taken"),
+        ("POST /api/v1/accounts", None, &short, 400, "password"),
+        ("POST /api/v1/accounts", None, "{", 400, "JSON"),
+        ("POST /api/v1/accounts", None, &huge, 413, "65536"),
+        ("POST /api/v1/sessions", None, &wrong, 401, "wrong"),
+        ("GET /api/v1/me", None, "", 401, "Bearer"),
+        ("GET /api/v1/me", Some("fm_x"), "", 401, "token"),
+        ("GET /api/v1/rooms/0000000000007", token, "", 404, "room"),
+        ("GET /api/v1/invites/nothing", None, "", 404, "invite"),
+        ("GET /api/v1/nothing", None, "", 404, "route"),
+    ] {
+        let answer = server.http(line, token, body).await;
+        assert_eq!(answer.status, status, "{line}: {answer:?}");
+        assert!(answer.head.contains("content-type: application/problem+json"), "{answer:?}");
+        let problem = answer.json();
+        assert_eq!(problem["status"], status);
+        assert!(problem["detail"].as_str().unwrap().contains(word), "{problem}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invite_can_be_looked_at_before_signing_up() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let room = anna.create_room("Tea").await;
+    let invite = anna.call("invite.create", json!({"room": room})).await;
+    let line = format!("GET /api/v1/invites/{}", invite["code"].as_str().unwrap());
+    assert_eq!(server.http(&line, None, "").await.json()["room"]["name"], "Tea");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guessing_passwords_is_limited() {
+    let server = Server::with("[limits]\nlog_ins_per_minute = 3\n").await;
+    server.sign_up("anna").await;
+    let wrong = json!({"name": "anna", "password": "wrong horse"}).to_string();
+    for _ in 0..3 {
+        assert_eq!(server.http("POST /api/v1/sessions", None, &wrong).await.status, 401);
+    }
+    let limited = server.http("POST /api/v1/sessions", None, &wrong).await;
+    assert_eq!(limited.status, 429);
+    assert!(limited.json()["detail"].as_str().unwrap().contains("try again in"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_metrics_and_documents_are_served_with_strict_headers() {
+    let server = Server::start().await;
+    assert_eq!(server.http("GET /healthz", None, "").await.body, "ok\n");
+    let _anna = server.join("anna").await;
+    let metrics = server.http("GET /metrics", None, "").await;
+    assert!(metrics.body.contains("\nfolkmoot_connections 1\n"), "{}", metrics.body);
+    let page = server.http("GET /", None, "").await;
+    assert_eq!(page.status, 200);
+    for header in ["content-security-policy: default-src 'none'", "x-frame-options: deny"] {
+        assert!(page.head.contains(header), "{}", page.head);
+    }
+}

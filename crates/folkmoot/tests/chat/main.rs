@@ -1,0 +1,12 @@
+//! The chat server from outside: real sockets, real files, one server per test.
+
+mod connections;
+mod conversation;
+mod http_api;
+mod membership;
+mod messages;
+mod process;
+mod reading;
+mod recovery;
+mod refusals;
+mod support;

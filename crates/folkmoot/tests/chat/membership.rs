@@ -1,0 +1,216 @@
+//! Coming and going: invites, direct conversations, roles, moderation, presence.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invite_ends_with_its_uses() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let room = anna.create_room("Tea").await;
+    let invite = anna.call("invite.create", json!({"room": room, "uses_max": 1})).await;
+    let code = json!({"code": invite["code"]});
+    let mut bob = server.join("bob").await;
+    let preview = bob.call("invite.get", code.clone()).await;
+    assert_eq!((&preview["room"]["name"], &preview["room"]["members"]), (&json!("Tea"), &json!(1)));
+    assert_eq!(bob.call("invite.accept", code.clone()).await["role"], "member");
+    // Who is in already does not need a use.
+    assert_eq!(bob.call("invite.accept", code.clone()).await["id"], room.as_str());
+    let mut cara = server.join("cara").await;
+    let refused = cara.fail("invite.accept", code.clone()).await;
+    assert_eq!(refused.code, 404);
+    assert!(refused.message.contains("as often as it may"), "{refused:?}");
+    let list = anna.call("invite.list", json!({"room": room})).await;
+    assert_eq!(list["invites"][0]["uses"], 1);
+    anna.call("invite.revoke", code.clone()).await;
+    assert!(cara.fail("invite.get", code).await.message.contains("no such invite"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invite_ends_with_its_time() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let mut bob = server.join("bob").await;
+    let room = anna.create_room("Tea").await;
+    let invite = anna.call("invite.create", json!({"room": room, "expires_in_s": 1})).await;
+    let code = json!({"code": invite["code"]});
+    // The server's clock is real here; the shortest life is a second.
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    let refused = loop {
+        match bob.rpc("invite.get", code.clone()).await {
+            Err(refused) => break refused,
+            Ok(_) => assert!(tokio::time::Instant::now() < deadline, "it never expired"),
+        }
+    };
+    assert!(refused.message.contains("expired"), "{refused:?}");
+    assert_eq!(bob.fail("invite.accept", code).await.code, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_people_have_one_direct_conversation() {
+    let server = Server::start().await;
+    let anna_account = server.sign_up("anna").await;
+    let bob_account = server.sign_up("bob").await;
+    let mut anna = server.connect(&anna_account).await;
+    let mut bob = server.connect(&bob_account).await;
+    let room = anna.call("direct.open", json!({"user": bob_account.id})).await;
+    assert_eq!((&room["kind"], &room["peer"]["name"]), (&json!("direct"), &json!("bob")));
+    let added = bob.event(&format!("user:{}", bob_account.id), "room_added").await;
+    assert_eq!(added["room"]["peer"]["name"], "anna");
+    let same = bob.call("direct.open", json!({"user": anna_account.id})).await;
+    assert_eq!(same["id"], room["id"]);
+    let id = room["id"].as_str().unwrap().to_owned();
+    bob.subscribe(&id).await;
+    anna.say(&id, "1", "psst").await;
+    assert_eq!(bob.message(&id).await["body"], "psst");
+    let refused = anna.fail("invite.create", json!({"room": id})).await;
+    assert_eq!(refused.code, 103);
+    let refused = anna.fail("direct.open", json!({"user": anna_account.id})).await;
+    assert_eq!(refused.code, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_removed_hears_it_and_nothing_more() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let account = server.sign_up("bob").await;
+    let mut bob = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    bob.subscribe(&room).await;
+    anna.call("room.kick", json!({"room": room, "user": account.id})).await;
+    let channel = format!("room:{room}");
+    assert_eq!(bob.event(&channel, "left").await["reason"], "kicked");
+    assert_eq!(bob.push(&channel).await["unsubscribe"]["code"], 2000);
+    let removed = bob.event(&format!("user:{}", account.id), "room_removed").await;
+    assert_eq!(removed["room"], room.as_str());
+    anna.say(&room, "1", "about bob").await;
+    assert_eq!(bob.fail("history.get", json!({"room": room})).await.code, 103);
+    assert_eq!(bob.call("rooms.list", json!({})).await["rooms"], json!([]));
+    // Kicked is not banned.
+    anna.invite(&room, &mut bob).await;
+    assert_eq!(bob.subscribe(&room).await["recoverable"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ban_outlives_a_restart_until_it_is_lifted() {
+    let mut server = Server::start().await;
+    let anna_account = server.sign_up("anna").await;
+    let bob_account = server.sign_up("bob").await;
+    let mut anna = server.connect(&anna_account).await;
+    let mut bob = server.connect(&bob_account).await;
+    let room = anna.create_room("Tea").await;
+    let code = json!({"code": anna.call("invite.create", json!({"room": room})).await["code"]});
+    bob.call("invite.accept", code.clone()).await;
+    let ban = |on: bool| json!({"room": room, "user": bob_account.id, "on": on});
+    anna.call("room.ban", ban(true)).await;
+    server.restart().await;
+    let mut anna = server.connect(&anna_account).await;
+    let mut bob = server.connect(&bob_account).await;
+    let refused = bob.fail("invite.accept", code.clone()).await;
+    assert!(refused.code == 103 && refused.message.contains("banned"), "{refused:?}");
+    anna.call("room.ban", ban(false)).await;
+    bob.call("invite.accept", code).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_and_mutes_are_told_and_hold() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let bob_account = server.sign_up("bob").await;
+    let mut bob = server.connect(&bob_account).await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    bob.subscribe(&room).await;
+    let far = 32_503_680_000_000_u64;
+    let mute = json!({"room": room, "user": bob_account.id, "until": far});
+    anna.call("room.mute", mute).await;
+    let told = bob.event(&format!("room:{room}"), "role").await;
+    assert_eq!(told["muted_until"], far);
+    let refused = bob.fail("message.send", json!({"room": room, "key": "k", "body": "x"})).await;
+    assert!(refused.code == 103 && refused.message.contains("muted"), "{refused:?}");
+    assert_eq!(bob.fail("typing.set", json!({"room": room, "on": true})).await.code, 103);
+    anna.call("room.mute", json!({"room": room, "user": bob_account.id})).await;
+    bob.say(&room, "k", "free again").await;
+    let role = json!({"room": room, "user": bob_account.id, "role": "moderator"});
+    assert_eq!(bob.fail("room.set_role", role.clone()).await.code, 103);
+    anna.call("room.set_role", role).await;
+    let update = json!({"room": room, "topic": "green tea"});
+    assert_eq!(bob.call("room.update", update).await["topic"], "green tea");
+    assert_eq!(anna.fail("room.leave", json!({"room": room})).await.code, 103);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn presence_follows_the_connections() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let bob_account = server.sign_up("bob").await;
+    let mut bob = server.connect(&bob_account).await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    anna.subscribe(&room).await;
+    bob.subscribe(&room).await;
+    let channel = json!({"channel": format!("room:{room}")});
+    let presence = anna.command("presence", channel.clone()).await.unwrap();
+    let clients = presence["presence"].as_object().unwrap();
+    let names: Vec<_> = clients.values().map(|client| &client["conn_info"]["name"]).collect();
+    assert!(names.contains(&&json!("anna")) && names.contains(&&json!("bob")), "{names:?}");
+    assert!(clients.contains_key(bob.hello["client"].as_str().unwrap()));
+    bob.vanish();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        let stats = anna.command("presence_stats", channel.clone()).await.unwrap();
+        if stats == json!({"num_clients": 1, "num_users": 1}) {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "still online: {stats}");
+    }
+    let page = anna.call("room.members", json!({"room": room})).await;
+    let online = |name: &str| -> Value {
+        let members = page["members"].as_array().unwrap();
+        members.iter().find(|member| member["name"] == name).unwrap()["online"].clone()
+    };
+    assert_eq!((online("anna"), online("bob")), (json!(true), json!(false)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_are_paged_in_a_steady_order() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let room = anna.create_room("Tea").await;
+    for name in ["bob", "cara", "dora", "emil"] {
+        let mut client = server.join(name).await;
+        anna.invite(&room, &mut client).await;
+    }
+    let mut names = Vec::new();
+    let mut request = json!({"room": room, "limit": 2});
+    loop {
+        let page = anna.call("room.members", request.clone()).await;
+        let members = page["members"].as_array().unwrap();
+        names.extend(members.iter().map(|member| member["name"].as_str().unwrap().to_owned()));
+        if page["next"].is_null() {
+            break;
+        }
+        request["after"] = page["next"].clone();
+    }
+    names.sort();
+    assert_eq!(names, ["anna", "bob", "cara", "dora", "emil"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_are_found_and_profiles_change() {
+    let server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    server.sign_up("annabel").await;
+    let found = anna.call("users.find", json!({"prefix": "ANN"})).await;
+    assert_eq!(found["users"].as_array().unwrap().len(), 2);
+    anna.call("profile.update", json!({"display_name": "Anna K."})).await;
+    let told = anna.event(&format!("user:{}", account.id), "profile").await;
+    assert_eq!(told["display_name"], "Anna K.");
+    let seen = anna.call("user.get", json!({"user": account.id})).await;
+    assert_eq!(seen["display_name"], "Anna K.");
+}

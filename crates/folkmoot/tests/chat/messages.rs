@@ -1,0 +1,179 @@
+//! Messages: keys, edits, deletions, reactions, replies, history, typing.
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Server};
+
+/// Anna and Bob, subscribed to Anna's room.
+async fn pair(server: &Server) -> (Client, Client, String) {
+    let mut anna = server.join("anna").await;
+    let mut bob = server.join("bob").await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    anna.subscribe(&room).await;
+    bob.subscribe(&room).await;
+    (anna, bob, room)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_gets_the_first_number_and_nobody_sees_it_twice() {
+    let server = Server::start().await;
+    let (mut anna, mut bob, room) = pair(&server).await;
+    let request = json!({"room": room, "key": "k", "body": "once"});
+    let first = anna.call("message.send", request.clone()).await;
+    let again = anna.call("message.send", request).await;
+    assert_eq!((&again["seq"], &again["offset"]), (&first["seq"], &first["offset"]));
+    assert_eq!((&first["duplicate"], &again["duplicate"]), (&Value::Null, &json!(true)));
+    anna.say(&room, "l", "after").await;
+    assert_eq!(bob.message(&room).await["body"], "once");
+    assert_eq!(bob.message(&room).await["body"], "after");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_reused_with_other_content_is_refused() {
+    let server = Server::start().await;
+    let (mut anna, _bob, room) = pair(&server).await;
+    anna.say(&room, "k", "one thing").await;
+    let failure =
+        anna.fail("message.send", json!({"room": room, "key": "k", "body": "another"})).await;
+    assert_eq!(failure.code, 409);
+    assert!(failure.message.contains("message 1"), "{failure:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retries_sent_at_once_become_one_message() {
+    let server = Server::start().await;
+    let (mut anna, _bob, room) = pair(&server).await;
+    let request = json!({"room": room, "key": "k", "body": "once"});
+    let rpc = json!({"method": "message.send", "data": request});
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(anna.post("rpc", rpc.clone()).await);
+    }
+    for id in ids {
+        assert_eq!(anna.reply(id, "rpc").await.unwrap()["data"]["seq"], 1);
+    }
+    let page = anna.call("history.get", json!({"room": room})).await;
+    assert_eq!(page["messages"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_one_sender_keep_their_order() {
+    let server = Server::start().await;
+    let (mut anna, mut bob, room) = pair(&server).await;
+    let mut ids = Vec::new();
+    for n in 0..200 {
+        let data = json!({"room": room, "key": format!("k{n}"), "body": n.to_string()});
+        ids.push(anna.post("rpc", json!({"method": "message.send", "data": data})).await);
+    }
+    for n in 0..200 {
+        let message = bob.message(&room).await;
+        assert_eq!(message["body"], n.to_string());
+        assert_eq!(message["seq"], n + 1);
+    }
+    for (n, id) in ids.into_iter().enumerate() {
+        assert_eq!(anna.reply(id, "rpc").await.unwrap()["data"]["seq"], n + 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn edits_deletions_and_reactions_reach_everybody_and_history() {
+    let server = Server::start().await;
+    let (mut anna, mut bob, room) = pair(&server).await;
+    let channel = format!("room:{room}");
+    for n in 1..=3 {
+        anna.say(&room, &format!("k{n}"), &format!("message {n}")).await;
+    }
+    let edit = json!({"room": room, "seq": 1, "body": "better"});
+    let edited = anna.call("message.edit", edit).await;
+    assert_eq!(bob.event(&channel, "edited").await["edited_at"], edited["edited_at"]);
+    anna.call("message.delete", json!({"room": room, "seq": 2})).await;
+    assert_eq!(bob.event(&channel, "deleted").await["seq"], 2);
+    let react = json!({"room": room, "seq": 3, "emoji": "👍", "on": true});
+    bob.call("message.react", react).await;
+    assert_eq!(anna.event(&channel, "reaction").await["emoji"], "👍");
+    let page = bob.call("history.get", json!({"room": room})).await;
+    let messages = page["messages"].as_array().unwrap();
+    assert_eq!(messages[0]["body"], "better");
+    assert_eq!((&messages[1]["deleted"], &messages[1]["body"]), (&json!(true), &json!("")));
+    assert_eq!(messages[2]["reactions"], json!([{"emoji": "👍", "count": 1, "mine": true}]));
+    let refused = bob.fail("message.edit", json!({"room": room, "seq": 1, "body": "x"})).await;
+    assert_eq!(refused.code, 103);
+    let refused = bob.fail("message.delete", json!({"room": room, "seq": 1})).await;
+    assert_eq!(refused.code, 103);
+    let gone = anna.fail("message.edit", json!({"room": room, "seq": 2, "body": "x"})).await;
+    assert_eq!(gone.code, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_quotes_and_an_old_message_can_still_be_edited() {
+    let server = Server::start().await;
+    let (mut anna, mut bob, room) = pair(&server).await;
+    anna.say(&room, "first", "the beginning").await;
+    // Pushes the first message out of the room's memory.
+    let mut ids = Vec::new();
+    for n in 0..600 {
+        let data = json!({"room": room, "key": n.to_string(), "body": "filler"});
+        ids.push(anna.post("rpc", json!({"method": "message.send", "data": data})).await);
+    }
+    for id in ids {
+        anna.reply(id, "rpc").await.unwrap();
+    }
+    let reply = json!({"room": room, "key": "r", "body": "yes", "reply_to": 1});
+    bob.call("message.send", reply).await;
+    anna.call("message.edit", json!({"room": room, "seq": 1, "body": "the start"})).await;
+    let refused = bob.fail("message.edit", json!({"room": room, "seq": 1, "body": "x"})).await;
+    assert_eq!(refused.code, 103);
+    let page = anna.call("history.get", json!({"room": room, "around": 1, "limit": 1})).await;
+    assert_eq!(page["messages"][0]["body"], "the start");
+    let page = anna.call("history.get", json!({"room": room, "limit": 1})).await;
+    let quote = &page["messages"][0]["reply_to"];
+    assert_eq!((&quote["name"], &quote["body"]), (&json!("anna"), &json!("the beginning")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_pages_in_both_directions() {
+    let server = Server::start().await;
+    let (mut anna, _bob, room) = pair(&server).await;
+    for n in 1..=30 {
+        anna.say(&room, &n.to_string(), "x").await;
+    }
+    let mut seqs = async |data: Value| -> Vec<u64> {
+        let page = anna.call("history.get", data).await;
+        assert_eq!((&page["first_seq"], &page["last_seq"]), (&json!(1), &json!(30)));
+        let messages = page["messages"].as_array().unwrap();
+        messages.iter().map(|message| message["seq"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(seqs(json!({"room": room, "limit": 3})).await, [28, 29, 30]);
+    assert_eq!(seqs(json!({"room": room, "before": 28, "limit": 2})).await, [26, 27]);
+    assert_eq!(seqs(json!({"room": room, "after": 5, "limit": 2})).await, [6, 7]);
+    let around = seqs(json!({"room": room, "around": 15, "limit": 5})).await;
+    assert!(around.contains(&15) && around.len() == 5, "{around:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn typing_is_told_but_never_stored() {
+    let server = Server::start().await;
+    let (mut anna, mut bob, room) = pair(&server).await;
+    let channel = format!("room:{room}");
+    anna.call("typing.set", json!({"room": room, "on": true})).await;
+    let mut push = bob.push(&channel).await;
+    while push["pub"]["data"]["type"] != "typing" {
+        push = bob.push(&channel).await;
+    }
+    assert_eq!(push["pub"]["offset"], Value::Null);
+    assert_eq!(push["pub"]["data"]["name"], "anna");
+    let history = json!({"channel": channel, "limit": 100});
+    let history = bob.command("history", history).await.unwrap();
+    let events = history["publications"].as_array().unwrap();
+    assert!(events.iter().all(|event| event["data"]["type"] != "typing"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publish_is_a_send() {
+    let server = Server::start().await;
+    let (mut anna, mut bob, room) = pair(&server).await;
+    let request = json!({"channel": format!("room:{room}"), "data": {"body": "published"}});
+    anna.command("publish", request).await.unwrap();
+    assert_eq!(bob.message(&room).await["body"], "published");
+}

@@ -1,0 +1,108 @@
+//! What is unread: cursors, mentions, several devices.
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Server};
+
+async fn view(client: &mut Client, room: &str) -> Value {
+    client.call("room.get", json!({"room": room})).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_on_one_device_shows_on_the_other_and_never_moves_back() {
+    let mut server = Server::start().await;
+    let mut bob = server.join("bob").await;
+    let account = server.sign_up("anna").await;
+    let mut phone = server.connect(&account).await;
+    let laptop_account = server.sign_in("anna").await;
+    let mut laptop = server.connect(&laptop_account).await;
+    let room = bob.create_room("Tea").await;
+    bob.say(&room, "before", "said before anna came").await;
+    bob.invite(&room, &mut phone).await;
+    assert_eq!(view(&mut phone, &room).await["unread"], 0);
+    for n in 1..=5 {
+        bob.say(&room, &n.to_string(), "x").await;
+    }
+    assert_eq!(view(&mut phone, &room).await["unread"], 5);
+    let state = phone.call("read.set", json!({"room": room, "seq": 4})).await;
+    assert_eq!(state, json!({"read_seq": 4, "unread": 2, "mentions": 0}));
+    let channel = format!("user:{}", account.id);
+    let told = laptop.event(&channel, "read").await;
+    assert_eq!((&told["read_seq"], &told["unread"]), (&json!(4), &json!(2)));
+    let back = laptop.call("read.set", json!({"room": room, "seq": 2})).await;
+    assert_eq!(back["read_seq"], 4);
+    let beyond = laptop.call("read.set", json!({"room": room, "seq": 99})).await;
+    assert_eq!(beyond, json!({"read_seq": 6, "unread": 0, "mentions": 0}));
+    server.restart().await;
+    let mut phone = server.connect(&account).await;
+    assert_eq!(view(&mut phone, &room).await["read_seq"], 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mentions_reach_the_mentioned_wherever_they_are() {
+    let mut server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let account = server.sign_up("bob").await;
+    let mut bob = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    anna.say(&room, "1", "hello @bob, meet @nobody").await;
+    // Bob has not subscribed to the room.
+    let mention = bob.event(&format!("user:{}", account.id), "mention").await;
+    assert_eq!((&mention["seq"], &mention["name"]), (&json!(1), &json!("anna")));
+    anna.say(&room, "2", "@everyone tea is ready").await;
+    let seen = view(&mut bob, &room).await;
+    assert_eq!((&seen["unread"], &seen["mentions"]), (&json!(2), &json!(2)));
+    server.restart().await;
+    let mut bob = server.connect(&account).await;
+    assert_eq!(view(&mut bob, &room).await["mentions"], 2);
+    let state = bob.call("read.set", json!({"room": room, "seq": 1})).await;
+    assert_eq!(state, json!({"read_seq": 1, "unread": 1, "mentions": 1}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everyone_is_for_moderators() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let mut bob = server.join("bob").await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    anna.subscribe(&room).await;
+    bob.say(&room, "1", "@everyone listen").await;
+    assert_eq!(anna.message(&room).await["mention_all"], Value::Null);
+    assert_eq!(view(&mut anna, &room).await["mentions"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_a_room_are_kept_and_told() {
+    let mut server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    anna.call("room.notify", json!({"room": room, "notify": "mentions"})).await;
+    let told = anna.event(&format!("user:{}", account.id), "settings").await;
+    assert_eq!(told["notify"], "mentions");
+    server.restart().await;
+    let mut anna = server.connect(&account).await;
+    assert_eq!(view(&mut anna, &room).await["notify"], "mentions");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sync_tells_only_the_rooms_that_changed() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let quiet = anna.create_room("Quiet").await;
+    let busy = anna.create_room("Busy").await;
+    let list = anna.call("rooms.list", json!({})).await;
+    let known: serde_json::Map<String, Value> = list["rooms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|room| (room["id"].as_str().unwrap().to_owned(), room["offset"].clone()))
+        .collect();
+    assert!(known.contains_key(&quiet));
+    anna.say(&busy, "1", "x").await;
+    let changed = anna.call("sync", json!({"rooms": known})).await;
+    let ids: Vec<_> = changed["rooms"].as_array().unwrap().iter().map(|room| &room["id"]).collect();
+    assert_eq!(ids, [&json!(busy)]);
+}

@@ -1,0 +1,11 @@
+//! A server on a directory of its own, and clients that speak the protocol.
+
+mod client;
+mod http;
+mod scratch;
+mod server;
+
+pub(crate) use client::Client;
+pub(crate) use http::{Answer, request};
+pub(crate) use scratch::Scratch;
+pub(crate) use server::Server;

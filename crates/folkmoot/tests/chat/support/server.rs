@@ -1,0 +1,111 @@
+//! A server under test, and accounts on it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use folkmoot::{Config, Flags, Running};
+use serde_json::json;
+
+use super::{Answer, Client, Scratch, request};
+
+pub(crate) struct Server {
+    running: Option<Running>,
+    scratch: Scratch,
+    settings: String,
+}
+
+/// A signed-up user.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    pub(crate) id: String,
+    pub(crate) token: String,
+    pub(crate) device: String,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        // Tests send as fast as they can, unless the limit is what they test.
+        Self::with("[limits]\nmessages_per_second = 0\naccounts_per_minute = 0\n").await
+    }
+
+    /// A server with a settings file.
+    pub(crate) async fn with(settings: &str) -> Self {
+        let scratch = Scratch::new();
+        let mut server = Self { running: None, scratch, settings: settings.to_owned() };
+        server.begin().await;
+        server
+    }
+
+    async fn begin(&mut self) {
+        let config = Config::load(self.flags()).expect("the settings are valid");
+        self.running = Some(folkmoot::start(config).await.expect("the server starts"));
+    }
+
+    fn flags(&self) -> Flags {
+        Flags {
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+            data: Some(self.data()),
+            config: Some(self.scratch.file("folkmoot.toml", &self.settings)),
+            ..Flags::default()
+        }
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.scratch.path().join("data")
+    }
+
+    /// Stops it as SIGTERM does, and starts it again on the same data.
+    pub(crate) async fn restart(&mut self) {
+        self.stop().await;
+        self.begin().await;
+    }
+
+    pub(crate) async fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.running.as_ref().expect("the server runs").address()
+    }
+
+    pub(crate) async fn http(&self, line: &str, token: Option<&str>, body: &str) -> Answer {
+        request(self.address(), line, token, body).await
+    }
+
+    pub(crate) async fn sign_up(&self, name: &str) -> Account {
+        self.sign("POST /api/v1/accounts", name).await
+    }
+
+    /// One more device of an account.
+    pub(crate) async fn sign_in(&self, name: &str) -> Account {
+        self.sign("POST /api/v1/sessions", name).await
+    }
+
+    async fn sign(&self, line: &str, name: &str) -> Account {
+        let body = json!({"name": name, "password": "correct horse"}).to_string();
+        let answer = self.http(line, None, &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        let answer = answer.json();
+        let text = |value: &serde_json::Value| value.as_str().expect("a string").to_owned();
+        Account {
+            id: text(&answer["user"]["id"]),
+            token: text(&answer["token"]),
+            device: text(&answer["device"]),
+        }
+    }
+
+    /// A connected client of an account.
+    pub(crate) async fn connect(&self, account: &Account) -> Client {
+        let mut client = Client::open(self.address()).await;
+        client.connect(&account.token).await.expect("the token is valid");
+        client
+    }
+
+    /// Signs up and connects.
+    pub(crate) async fn join(&self, name: &str) -> Client {
+        let account = self.sign_up(name).await;
+        self.connect(&account).await
+    }
+}
