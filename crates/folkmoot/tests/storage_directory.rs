@@ -91,6 +91,44 @@ async fn a_closed_store_refuses_everything_and_frees_the_directory() {
 }
 
 #[tokio::test]
+async fn segments_do_not_pile_up_with_restarts() {
+    let directory = TestDirectory::new("restarts");
+    let store = populated(&directory).await;
+    store.append(store.write_epoch(), &message(2, 1, "x")).await.unwrap();
+    store.close().await;
+    for _ in 0..3 {
+        let store = directory.open();
+        assert_eq!(store.stats().segments, 1);
+        store.close().await;
+    }
+    assert_eq!(std::fs::read_dir(directory.path().join("log")).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn records_that_were_applied_already_are_not_applied_again() {
+    let directory = TestDirectory::new("replay");
+    let log = directory.path().join("log");
+    let store = populated(&directory).await;
+    let epoch = store.write_epoch();
+    for seq in 1..=50 {
+        store.append(epoch, &message(seq + 1, seq, "x")).await.unwrap();
+    }
+    // The log as a crash leaves it that comes after SQLite's commit and before the segments are deleted.
+    let kept = TestDirectory::new("replay-kept");
+    copy(&log, &kept.path());
+    store.close().await;
+    std::fs::remove_dir_all(&log).unwrap();
+    copy(&kept.path(), &log);
+    let store = directory.open();
+    let room = store.load_room(ROOM, 100, UnixMillis::from_u64(1)).await.unwrap().unwrap();
+    assert_eq!(room.tail.len(), 51);
+    store.append(room.epoch, &message(52, 51, "x")).await.unwrap();
+    let page = store.history(ROOM, PageAnchor::Latest, 100, ANA).await.unwrap();
+    assert_eq!(page.messages.len(), 51);
+    store.close().await;
+}
+
+#[tokio::test]
 async fn dropping_a_store_acknowledges_and_keeps_what_was_queued() {
     let directory = TestDirectory::new("dropped");
     let store = populated(&directory).await;

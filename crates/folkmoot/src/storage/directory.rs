@@ -17,7 +17,7 @@ pub const FORMAT_VERSION: u32 = 1;
 #[derive(Debug)]
 pub(crate) struct DataDirectory {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl DataDirectory {
@@ -36,7 +36,7 @@ impl DataDirectory {
             std::fs::create_dir_all(path.join("log")).map_err(io_error)?;
             write_version(path).map_err(io_error)?;
         }
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), lock })
     }
 
     /// Where the log's segments are.
@@ -47,6 +47,13 @@ impl DataDirectory {
     /// Where the database is.
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join("folkmoot.sqlite")
+    }
+}
+
+impl Drop for DataDirectory {
+    fn drop(&mut self) {
+        // Closing the file would do, but for a child that is between its fork and its exec and holds a copy.
+        let _ = self.lock.unlock();
     }
 }
 

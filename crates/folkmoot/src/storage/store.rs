@@ -91,11 +91,7 @@ impl Store {
     /// # Errors
     /// [`OpenError`]; the directory is as it was, but for a torn tail that is cut off.
     pub fn open(options: &StoreOptions) -> Result<Self, OpenError> {
-        Self::open_on(options, Arc::new(RealDisk))
-    }
-
-    /// Opens a data directory whose log is written to the given disk.
-    pub(crate) fn open_on(options: &StoreOptions, disk: Arc<dyn Disk>) -> Result<Self, OpenError> {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let directory = Arc::new(DataDirectory::open(&options.directory)?);
         let mut connection = open_writer(&directory.database())?;
         let applied = applied_lsn(&connection)?;
@@ -112,7 +108,7 @@ impl Store {
         };
         let queue = Arc::new(Queue::new(Arc::clone(&progress), limits));
         let log = LogWriter::start(LogWriterStart {
-            disk,
+            disk: Arc::clone(&disk),
             segments: Arc::clone(&segments),
             queue: Arc::clone(&queue),
             progress: Arc::clone(&progress),
@@ -121,6 +117,8 @@ impl Store {
             last_lsn: recovered.last_lsn,
         })
         .map_err(|source| OpenError::Io { path: directory.log(), source })?;
+        // Only now that a segment follows them may all older ones go; else they would pile up with each start.
+        segments.remove_applied(recovered.last_lsn, &*disk);
         let mut reading = Vec::new();
         for _ in 0..options.readers.max(1) {
             reading.push(open_reader(&directory.database())?);

@@ -5,13 +5,13 @@
 //! never continues an old one but opens a new one, so a torn tail is cut off exactly once.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
 use super::disk::Disk;
-use super::segment::{self, End, SegmentHeader};
+use super::segment::{self, End, SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::storage::error::OpenError;
 use crate::storage::ids::Lsn;
 
@@ -40,41 +40,29 @@ pub(crate) struct Recovered {
 }
 
 impl Segments {
-    /// Reads every segment, cuts off a torn tail and refuses damage.
+    /// Checks every segment that SQLite still needs, cuts off a torn tail and refuses damage.
     pub(crate) fn recover(directory: &Path, applied: Lsn) -> Result<Recovered, OpenError> {
         let numbers = list(directory).map_err(|source| io_error(directory, source))?;
         let next_number = numbers.last().map_or(1, |number| number + 1);
-        let mut found = Vec::new();
-        for (index, number) in numbers.iter().enumerate() {
-            let path = segment_path(directory, *number);
-            let bytes = std::fs::read(&path).map_err(|source| io_error(&path, source))?;
-            match SegmentHeader::decode(&bytes) {
-                Some(header) if header.number == *number => found.push((path, bytes, header)),
-                // Power went before the header was synced, so nothing in it was acknowledged.
-                None if index + 1 == numbers.len() && is_unborn(&bytes) => {
-                    std::fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
-                }
-                _ => {
-                    let reason = "its header is damaged".to_owned();
-                    return Err(OpenError::Corrupt { segment: path, position: 0, reason });
-                }
-            }
+        let mut spans = Vec::new();
+        for number in &numbers {
+            let is_last = Some(number) == numbers.last();
+            spans.extend(read_span(&segment_path(directory, *number), *number, is_last)?);
+        }
+        if let Some(found) = spans.first().map(|span| span.first_lsn)
+            && found > applied.next()
+        {
+            return Err(OpenError::MissingRecords { applied, found });
         }
         let mut last_lsn = applied;
-        for (index, (path, bytes, header)) in found.iter().enumerate() {
-            let until = found.get(index + 1).map(|(_, _, next)| next.first_lsn);
-            if index == 0 && header.first_lsn > applied.next() {
-                return Err(OpenError::MissingRecords { applied, found: header.first_lsn });
+        for (index, span) in spans.iter().enumerate() {
+            let until = spans.get(index + 1).map(|next| next.first_lsn);
+            if until.is_some_and(|until| until <= applied.next()) {
+                continue;
             }
-            last_lsn = last_lsn.max(check_segment(path, bytes, until)?);
+            let path = segment_path(directory, span.number);
+            last_lsn = last_lsn.max(check_segment(&path, until)?);
         }
-        let spans = found
-            .iter()
-            .map(|(_, _, header)| SegmentSpan {
-                number: header.number,
-                first_lsn: header.first_lsn,
-            })
-            .collect();
         let segments = Self { directory: directory.to_owned(), spans: Mutex::new(spans) };
         Ok(Recovered { segments, last_lsn, next_number })
     }
@@ -138,14 +126,33 @@ fn list(directory: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// A segment that got its name, but whose first write never became durable.
-fn is_unborn(bytes: &[u8]) -> bool {
-    let header = bytes.get(..segment::SEGMENT_HEADER_LEN).unwrap_or(bytes);
-    header.iter().all(|byte| *byte == 0)
+/// Reads a segment's header; `None` for one that never came into use, which is deleted.
+fn read_span(path: &Path, number: u64, is_last: bool) -> Result<Option<SegmentSpan>, OpenError> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(SEGMENT_HEADER_LEN as u64).read_to_end(&mut bytes))
+        .map_err(|source| io_error(path, source))?;
+    match SegmentHeader::decode(&bytes) {
+        Some(header) if header.number == number => {
+            Ok(Some(SegmentSpan { number, first_lsn: header.first_lsn }))
+        }
+        // Power went before the header was synced, so nothing in it was acknowledged.
+        None if is_last && bytes.iter().all(|byte| *byte == 0) => {
+            std::fs::remove_file(path).map_err(|source| io_error(path, source))?;
+            Ok(None)
+        }
+        _ => Err(OpenError::Corrupt {
+            segment: path.to_owned(),
+            position: 0,
+            reason: "its header is damaged".to_owned(),
+        }),
+    }
 }
 
-fn check_segment(path: &Path, bytes: &[u8], until: Option<Lsn>) -> Result<Lsn, OpenError> {
-    let scan = segment::scan(bytes, until, |_| {}).expect("the header was decoded before");
+/// Reads a whole segment; returns its last record.
+fn check_segment(path: &Path, until: Option<Lsn>) -> Result<Lsn, OpenError> {
+    let bytes = std::fs::read(path).map_err(|source| io_error(path, source))?;
+    let scan = segment::scan(&bytes, until, |_| {}).expect("the header was decoded before");
     match scan.end {
         End::Clean => {}
         End::Torn => cut_off(path, scan.valid_len, bytes.len(), scan.last_lsn)

@@ -165,9 +165,10 @@ fn insert_message(
         mentions: message.mentions.clone(),
         mention_all: message.mention_all,
     };
-    transaction
+    let added = transaction
         .prepare_cached(
-            "INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, NULL, NULL)",
+            "INSERT OR IGNORE INTO messages \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, NULL, NULL)",
         )?
         .execute(params![
             to_sql(record.room.as_u64()),
@@ -181,6 +182,11 @@ fn insert_message(
             message.body,
             details.encode()
         ])?;
+    if added == 0 {
+        // A bug of the room, which must not stop the mover for all others.
+        tracing::error!(room = %record.room, seq = %message.seq, "dropped a message with a used seq");
+        return Ok(());
+    }
     if message.mention_all {
         transaction
             .prepare_cached("INSERT INTO everyone_mentions VALUES (?1, ?2)")?

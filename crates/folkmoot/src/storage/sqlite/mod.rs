@@ -10,6 +10,9 @@ pub(crate) mod mover;
 pub(crate) mod readers;
 pub(crate) mod writer;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
