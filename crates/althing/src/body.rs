@@ -18,6 +18,7 @@ use crate::cell::AnyCell;
 use crate::context::RunCore;
 use crate::current::{self, AskPath};
 use crate::error::AskError;
+use crate::metrics::Timed;
 use crate::reply::ReplyTo;
 
 /// Futures up to this size need no allocation. 1 KiB covers nearly every handler measured.
@@ -39,6 +40,8 @@ pub(crate) struct Body {
 struct Slot {
     ops: Cell<Option<&'static Ops>>,
     kept: Cell<Option<Arc<dyn Any + Send + Sync>>>,
+    /// Set while a sampled handler waits: its time is taken when it ends.
+    timed: Cell<Option<Timed>>,
     path: UnsafeCell<Option<Arc<AskPath>>>,
     core: UnsafeCell<RunCore>,
     memory: UnsafeCell<Memory>,
@@ -120,6 +123,7 @@ impl Body {
             NonNull::from(Box::leak(Box::new(Slot {
                 ops: Cell::new(None),
                 kept: Cell::new(None),
+                timed: Cell::new(None),
                 path: UnsafeCell::new(None),
                 core: UnsafeCell::new(RunCore::nobody()),
                 memory: UnsafeCell::new(Memory(MaybeUninit::uninit())),
@@ -172,6 +176,11 @@ impl Body {
     /// Keeps something alive until the future ends.
     pub(crate) fn keep(&self, kept: Arc<dyn Any + Send + Sync>) {
         self.slot().kept.set(Some(kept));
+    }
+
+    /// Has the handler that waits here timed until it ends.
+    pub(crate) fn time(&self, timed: Option<Timed>) {
+        self.slot().timed.set(timed);
     }
 
     /// Builds `work` in place and polls it once. The body must be empty.
@@ -228,6 +237,10 @@ impl Body {
         let poll = unsafe { (ops.poll)(self.slot().memory.get(), cx) };
         drop(guard);
         if poll.is_ready() {
+            if let Some(timed) = self.slot().timed.take() {
+                // SAFETY: the handler has ended; what is left of its future no longer uses the core.
+                unsafe { &*self.core() }.header().kind.end_timing(timed);
+            }
             self.clear();
         }
         poll
@@ -248,6 +261,7 @@ impl Body {
             // SAFETY: `ops` belonged to what the memory holds; it was taken, so this happens once.
             unsafe { (ops.drop)(self.slot().memory.get()) }
             self.slot().kept.take();
+            self.slot().timed.take();
         }
     }
 }

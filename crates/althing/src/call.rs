@@ -17,6 +17,7 @@ use crate::envelope::Envelope;
 use crate::error::{AskError, SendError};
 use crate::in_place::{self, InPlace};
 use crate::mailbox::{Line, Priority, Refused, Wake};
+use crate::metrics::Counter;
 use crate::outbox::{self, Offered};
 use crate::reply::{Receiver, ReplyTo, channel};
 
@@ -92,7 +93,11 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// `Full` and `Stopped` hand the message back.
     pub fn try_tell(mut self) -> Result<(), SendError<M>> {
         let message = self.message.take().expect("a call is sent once");
-        push_tell::<A, M, D>(self.target, message, self.priority)
+        let outcome = push_tell::<A, M, D>(self.target, message, self.priority);
+        if matches!(outcome, Err(SendError::Full(_))) {
+            self.target.cell().header().kind.metrics.count(Counter::Overloaded);
+        }
+        outcome
     }
 
     fn timeout_or_default(&self) -> Duration {
@@ -151,6 +156,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             cx.waker().wake_by_ref();
         }
         if sleep.as_mut().poll(cx).is_ready() {
+            header.kind.metrics.count(Counter::Overloaded);
             return Poll::Ready(Err(AskError::Overloaded(self.target.id())));
         }
         Poll::Pending
@@ -185,7 +191,10 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             *sleep = fresh;
         }
         match sleep.as_mut().map(|sleep| sleep.as_mut().poll(cx)) {
-            Some(Poll::Ready(())) => Poll::Ready(Err(AskError::Timeout(self.target.id()))),
+            Some(Poll::Ready(())) => {
+                self.target.cell().header().kind.metrics.count(Counter::TimedOut);
+                Poll::Ready(Err(AskError::Timeout(self.target.id())))
+            }
             _ => Poll::Pending,
         }
     }
@@ -236,6 +245,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
                 outcome => return Poll::Ready(outcome),
             };
             if current::is(header.serial()) {
+                header.kind.metrics.count(Counter::Overloaded);
                 return Poll::Ready(Err(SendError::Full(message)));
             }
             let timeout = this.timeout.unwrap_or_else(|| this.target.deadline());
@@ -243,6 +253,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
                 (header.mailbox.line(), header.kind.node.env.sleep(timeout))
             });
             if sleep.as_mut().poll(cx).is_ready() {
+                header.kind.metrics.count(Counter::Overloaded);
                 return Poll::Ready(Err(SendError::Timeout(message)));
             }
             this.message = Some(message);

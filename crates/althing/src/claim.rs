@@ -32,6 +32,8 @@ pub(crate) trait Value {
 /// A value behind a lock, with a claim beside it.
 pub(crate) struct ClaimLock<V> {
     word: AtomicU32,
+    /// Messages run so far, wrapping; written by whoever has the actor's claim, read by anyone. Here, because it is padding.
+    tally: AtomicU32,
     value: UnsafeCell<V>,
 }
 
@@ -41,7 +43,7 @@ unsafe impl<V: Send> Sync for ClaimLock<V> {}
 impl<V: Value> ClaimLock<V> {
     pub(crate) fn new(value: V) -> Self {
         let word = if value.is_quiet() { 0 } else { BUSY };
-        Self { word: AtomicU32::new(word), value: UnsafeCell::new(value) }
+        Self { word: AtomicU32::new(word), tally: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
     /// Locks the value.
@@ -88,6 +90,23 @@ impl<V: Value> ClaimLock<V> {
                 yield_now();
             }
         }
+    }
+
+    /// Counts messages that the holder of the claim runs.
+    #[inline]
+    pub(crate) fn add_to_tally(&self, messages: u32) {
+        let before = self.tally.load(Ordering::Relaxed);
+        self.tally.store(before.wrapping_add(messages), Ordering::Relaxed);
+    }
+
+    /// Messages run so far, wrapping.
+    pub(crate) fn tally(&self) -> u32 {
+        self.tally.load(Ordering::Relaxed)
+    }
+
+    /// Whether the mailbox is unlocked, started, empty and not run by anyone, at this moment.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == 0
     }
 
     /// Claims the actor if the mailbox is quiet.

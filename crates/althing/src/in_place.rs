@@ -3,19 +3,21 @@
 //! The caller claims the quiet mailbox, polls the handler once, and leaves. A handler that waits moves into a task of its
 //! own, with a slot made then. Nesting is limited, because each level uses the caller's stack.
 
+use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::actor::{Actor, Admission, EventHandler};
 use crate::body::{Body, Running};
-use crate::cell::{AnyCell, AsAnyCell, Cell, wake};
+use crate::cell::{AnyCell, AsAnyCell, Cell, Header, wake};
 use crate::context::Context as ActorContext;
 use crate::current::{self, AskPath};
 use crate::dispatch::Dispatch;
 use crate::envelope::{Envelope, Target, run_event};
 use crate::error::AskError;
 use crate::mailbox::Refused;
+use crate::metrics::{Counter, Timed};
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
 use crate::topic::Published;
@@ -61,6 +63,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let place: *const Cell<A> = Arc::as_ptr(cell);
     let body = Body::take(place);
     let guard = current::polling(header);
+    let timed = header.kind.begin_message(type_name::<M>);
+    header.mailbox.add_to_tally(1);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: cell.state(), body: &body };
         begin::<A, M, D>(cell, target, message, path, cx)
@@ -68,22 +72,28 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     drop(guard);
     match outcome {
         Ok(Begun::Done(reply)) => {
+            end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Ok(reply))
         }
         Ok(Begun::Refused(why)) => {
+            header.kind.metrics.count(Counter::Rejected);
+            end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Err(why))
         }
         Ok(Begun::Kept(receiver)) => {
+            end_timing(header, timed);
             leave(cell, body);
             InPlace::Waits(receiver)
         }
         Ok(Begun::Waits(receiver)) => {
+            body.time(timed);
             Run::take_over(cell.as_any_cell(), body).spawn();
             InPlace::Waits(receiver)
         }
         Ok(Begun::Stashed(envelope, receiver)) => {
+            header.kind.metrics.shard().inspect(|shard| shard.unhandle());
             Run::take_over(cell.as_any_cell(), body).stash_and_spawn(envelope);
             InPlace::Waits(receiver)
         }
@@ -138,6 +148,13 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     })
 }
 
+#[inline]
+fn end_timing(header: &Header, timed: Option<Timed>) {
+    if let Some(timed) = timed {
+        header.kind.end_timing(timed);
+    }
+}
+
 /// Gives the claim back after a handler that ended, or has a task see to what came meanwhile.
 #[inline]
 fn leave<A: Actor>(cell: &Arc<Cell<A>>, body: Body) {
@@ -189,6 +206,8 @@ impl Visitor {
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
         body.retarget(Arc::as_ptr(cell));
         let guard = current::polling(header);
+        let timed = header.kind.begin_message(type_name::<Published<T>>);
+        header.mailbox.add_to_tally(1);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let target = Target { state: cell.state(), body: &body };
             let mut cx = Context::from_waker(Waker::noop());
@@ -197,6 +216,11 @@ impl Visitor {
         }));
         drop(guard);
         header.touch();
+        match outcome {
+            Ok(Poll::Ready(())) => end_timing(header, timed),
+            Ok(Poll::Pending) => body.time(timed),
+            Err(_) => {}
+        }
         match outcome {
             Ok(Poll::Ready(())) if !body.stops() && header.mailbox.try_leave() => {
                 self.body = Some(body);
@@ -220,7 +244,10 @@ fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
             wake(cell, what);
             Delivered::Queued
         }
-        Err(Refused::Full(_)) => Delivered::Missed,
+        Err(Refused::Full(_)) => {
+            header.kind.metrics.count(Counter::Missed);
+            Delivered::Missed
+        }
         Err(Refused::Closed(_)) => Delivered::Gone,
     }
 }

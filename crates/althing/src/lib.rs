@@ -50,6 +50,7 @@ mod guard;
 #[cfg(doctest)]
 mod guide;
 mod in_place;
+mod inspection;
 mod kind;
 mod mailbox;
 mod metrics;
@@ -78,9 +79,10 @@ pub use context::Context;
 pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
 pub use env::{Simulation, Task, Timestamp};
 pub use error::{ActorError, AskError, NameTaken, SendError};
+pub use inspection::{ActorView, Inspection, Inspector};
 pub use kind::Start;
 pub use mailbox::Priority;
-pub use metrics::KindSnapshot;
+pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot};
 pub use node::{Node, NodeBuilder, ShutdownReport};
 pub use options::{
     ActorOptions, BATCH_BUDGET_DEFAULT, DEADLINE_DEFAULT, MAILBOX_LEN_MAX_DEFAULT, MailboxKind,

@@ -190,6 +190,22 @@ impl Mailbox {
         self.inner.try_leave()
     }
 
+    /// Counts messages that the holder of the claim runs.
+    #[inline]
+    pub(crate) fn add_to_tally(&self, messages: u32) {
+        self.inner.add_to_tally(messages);
+    }
+
+    /// Messages run so far, wrapping.
+    pub(crate) fn tally(&self) -> u32 {
+        self.inner.tally()
+    }
+
+    /// Whether the actor is started and has nothing to do; looked at without the lock.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.inner.is_quiet()
+    }
+
     /// Queues an envelope, refusing above `len_max`.
     pub(crate) fn push(&self, envelope: Envelope, len_max: u32) -> Result<Wake, Refused> {
         let mut inner = self.lock();

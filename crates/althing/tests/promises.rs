@@ -212,7 +212,7 @@ async fn a_panic_reaches_the_asker_as_an_error_and_the_actor_restarts() {
     assert_eq!(counter.send(Panic).await, Err(AskError::HandlerPanicked(counter.id())));
     assert_eq!(counter.read(Get).await, Ok(0));
     assert_eq!(builds.load(Ordering::Relaxed), 2);
-    assert_eq!(node.metrics()[0].restarted, 1);
+    assert_eq!(node.metrics().kinds[0].restarted, 1);
 }
 
 #[tokio::test]
