@@ -46,6 +46,7 @@ mod ending;
 mod env;
 mod envelope;
 mod error;
+mod group;
 mod guard;
 #[cfg(doctest)]
 mod guide;
@@ -79,6 +80,7 @@ pub use context::Context;
 pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
 pub use env::{Simulation, Task, Timestamp};
 pub use error::{ActorError, AskError, NameTaken, SendError};
+pub use group::Group;
 pub use inspection::{ActorView, Inspection, Inspector};
 pub use kind::Start;
 pub use mailbox::Priority;
