@@ -151,3 +151,109 @@ impl<V: Value> Drop for Guard<'_, V> {
         self.lock.word.store(word, Ordering::Release);
     }
 }
+
+#[cfg(all(test, althing_loom))]
+mod model {
+    //! Every interleaving of two threads around one lock: `make loom`.
+
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::{ClaimLock, Value};
+
+    /// A mailbox in small: messages that wait, and whether somebody runs the actor.
+    #[derive(Default)]
+    struct Mailbox {
+        waiting: u32,
+        running: bool,
+    }
+
+    impl Value for Mailbox {
+        fn claimed(&mut self) {
+            self.running = true;
+        }
+
+        fn is_quiet(&self) -> bool {
+            !self.running && self.waiting == 0
+        }
+    }
+
+    struct Actor {
+        lock: ClaimLock<Mailbox>,
+        /// The state: loom fails the model if two threads touch it at once.
+        handled: UnsafeCell<u32>,
+    }
+
+    impl Actor {
+        fn handle(&self, messages: u32) {
+            // SAFETY: the claim is held; that is what the model checks.
+            self.handled.with_mut(|handled| unsafe { *handled += messages });
+        }
+
+        /// Runs what waits until nothing does; the claim is ours.
+        fn run(&self) {
+            loop {
+                let mut mailbox = self.lock.lock();
+                let waiting = std::mem::take(&mut mailbox.waiting);
+                if waiting == 0 {
+                    mailbox.running = false;
+                    return;
+                }
+                drop(mailbox);
+                self.handle(waiting);
+            }
+        }
+
+        fn tell(&self) {
+            let mut mailbox = self.lock.lock();
+            mailbox.waiting += 1;
+            let schedules = !std::mem::replace(&mut mailbox.running, true);
+            drop(mailbox);
+            if schedules {
+                self.run();
+            }
+        }
+
+        fn ask(&self) {
+            if !self.lock.try_claim() {
+                return self.tell();
+            }
+            self.handle(1);
+            if !self.lock.try_leave() {
+                self.run();
+            }
+        }
+    }
+
+    fn check(first: fn(&Actor), second: fn(&Actor)) {
+        loom::model(move || {
+            let actor = Arc::new(Actor {
+                lock: ClaimLock::new(Mailbox::default()),
+                handled: UnsafeCell::new(0),
+            });
+            let other = actor.clone();
+            let thread = thread::spawn(move || second(&other));
+            first(&actor);
+            thread.join().expect("the model's thread ends");
+            // SAFETY: everybody else has ended.
+            assert_eq!(actor.handled.with(|handled| unsafe { *handled }), 2);
+            assert!(actor.lock.lock().is_quiet());
+        });
+    }
+
+    #[test]
+    fn two_tells_run_once_each_and_never_at_once() {
+        check(Actor::tell, Actor::tell);
+    }
+
+    #[test]
+    fn an_ask_in_place_and_a_tell_run_once_each_and_never_at_once() {
+        check(Actor::ask, Actor::tell);
+    }
+
+    #[test]
+    fn two_asks_in_place_run_once_each_and_never_at_once() {
+        check(Actor::ask, Actor::ask);
+    }
+}

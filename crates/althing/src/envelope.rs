@@ -201,7 +201,6 @@ unsafe fn start<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             return Started::Done;
         }
     }
-    target.body.set_path(reply.path());
     // SAFETY: as for `admit`; the caller keeps the access until the body is empty.
     let future = unsafe { D::call(state, message, context, &mut reply) };
     match target.body.start(Running::new(reply, future), cx) {

@@ -67,6 +67,7 @@ mod supervision;
 mod sync;
 mod timer;
 mod topic;
+mod waits;
 mod wheel;
 
 pub use actor::{

@@ -14,6 +14,7 @@ use crate::cell::AnyCell;
 use crate::claim::{ClaimLock, Guard, Value};
 use crate::envelope::Envelope;
 use crate::supervision::Restarts;
+use crate::waits::Edge;
 
 /// Room that is enough for one called sender to go on with: calling fewer of them at a time means fewer parked threads.
 const ROOM_PER_CALL: usize = 256;
@@ -79,6 +80,8 @@ pub(crate) struct Extras {
     pub(crate) parent: Option<Arc<dyn AnyCell>>,
     pub(crate) stash: Vec<Envelope>,
     pub(crate) restarts: Restarts,
+    /// Replies that handlers of the actor wait for.
+    pub(crate) waits: Vec<Edge>,
     pub(crate) buckets: Vec<crate::guard::Bucket>,
     /// Why the last life ended, where that was not a plain stop.
     pub(crate) stopped: Option<StopReason>,

@@ -479,7 +479,7 @@ impl Future for Run {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         let cell = this.cell.clone();
-        let _current = current::polling(cell.header());
+        let _current = current::polling(&cell);
         loop {
             match catch_unwind(AssertUnwindSafe(|| this.advance(cell.header(), cx))) {
                 Ok(poll) => return poll,
