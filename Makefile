@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help loom memcheck miri soak bench bench-peers check check-types fix fuzz guide run types web test test-rust test-web test-browser
+.PHONY: help bench bench-peers check check-types fix fuzz guide run types web test test-rust test-web test-browser
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -31,18 +31,6 @@ check: check-types ## everything that reads and judges: format, lints, docs, spe
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.ci/file-sizes
 
-loom: ## every interleaving of the claim lock, by loom
-	RUSTFLAGS="--cfg althing_loom" CARGO_TARGET_DIR=target/loom cargo test --release -p althing --lib claim::model
-
-memcheck: ## the runtime's tests under valgrind
-	.ci/memcheck
-
-miri: ## the runtime's tests under miri with strict provenance, where the nightly toolchain has it
-	MIRIFLAGS="-Zmiri-strict-provenance -Zmiri-disable-isolation" cargo +nightly miri test -p althing --test promises --test supervision
-
-soak: ## stops, kills and panics at random under load for SECONDS
-	SECONDS=$(SECONDS) cargo run --release -p althing --example soak
-
 fix: ## format, and apply what clippy can
 	cargo fmt --all
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged --quiet
@@ -64,8 +52,9 @@ check-types: ## fail when the generated TypeScript is out of date
 	$(TYPES) --check
 
 SECONDS ?= 30
-fuzz: ## fuzz the frame decoder for SECONDS; needs a nightly toolchain and cargo-fuzz
-	cd fuzz && mkdir -p corpus && cargo +nightly fuzz run --fuzz-dir . decode_frame corpus seeds/decode_frame -- -max_total_time=$(SECONDS)
+fuzz: ## fuzz the frame decoder and the log reader for SECONDS each; needs a nightly toolchain and cargo-fuzz
+	cd fuzz && for target in decode_frame log_reader; do mkdir -p corpus/$$target && \
+		cargo +nightly fuzz run --fuzz-dir . $$target corpus/$$target seeds/$$target -- -max_total_time=$(SECONDS) || exit 1; done
 
 bench: ## measure Althing on the named workloads (WORKLOADS="ask-1 spawn" for some)
 	cargo run --release -p althing-bench -- $(WORKLOADS)

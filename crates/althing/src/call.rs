@@ -10,17 +10,15 @@ use std::time::Duration;
 
 use crate::actor::Actor;
 use crate::actor_ref::ActorRef;
-use crate::cell::{AnyCell, AsAnyCell, Cell, wake};
+use crate::cell::{AnyCell, Cell, wake};
 use crate::current;
 use crate::dispatch::Dispatch;
 use crate::envelope::Envelope;
 use crate::error::{AskError, SendError};
 use crate::in_place::{self, InPlace};
 use crate::mailbox::{Line, Priority, Refused, Wake};
-use crate::metrics::Counter;
 use crate::outbox::{self, Offered};
 use crate::reply::{Receiver, ReplyTo, channel};
-use crate::waits::{self, Waiting};
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -36,17 +34,15 @@ pub struct Call<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     timeout: Option<Duration>,
     priority: Priority,
     wait: Wait<'a, D::Reply>,
-    /// The deadline, once something has to wait.
-    sleep: Option<Sleep>,
 }
 
 enum Wait<'a, R> {
     /// Nothing sent yet.
     New,
     /// The mailbox is full; the message is still ours.
-    ForRoom(Line<'a>),
+    ForRoom(Line<'a>, Sleep),
     /// Sent.
-    ForReply(Receiver<R>, Option<Waiting>),
+    ForReply(Receiver<R>, Option<Sleep>),
 }
 
 impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
@@ -57,7 +53,6 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             timeout: None,
             priority: Priority::Normal,
             wait: Wait::New,
-            sleep: None,
         }
     }
 
@@ -97,15 +92,15 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// `Full` and `Stopped` hand the message back.
     pub fn try_tell(mut self) -> Result<(), SendError<M>> {
         let message = self.message.take().expect("a call is sent once");
-        let outcome = push_tell::<A, M, D>(self.target, message, self.priority);
-        if matches!(outcome, Err(SendError::Full(_))) {
-            self.target.cell().header().kind.metrics.count(Counter::Overloaded);
-        }
-        outcome
+        push_tell::<A, M, D>(self.target, message, self.priority)
     }
 
     fn timeout_or_default(&self) -> Duration {
         self.timeout.unwrap_or_else(|| self.target.deadline())
+    }
+
+    fn sleep(&self) -> Sleep {
+        self.target.cell().header().kind.node.env.sleep(self.timeout_or_default())
     }
 
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
@@ -120,7 +115,13 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     }
 
     fn queue(&mut self, message: M, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
-        let (reply, receiver) = channel();
+        let path = current::path();
+        if let Some(path) = &path
+            && let Some(cycle) = path.cycle(&self.target.id())
+        {
+            return Poll::Ready(Err(AskError::Cycle(cycle)));
+        }
+        let (reply, receiver) = channel(path);
         let envelope = Envelope::new::<A, M, D>(message, reply);
         match send(self.target.cell(), envelope, self.priority) {
             Ok(what) => {
@@ -142,23 +143,17 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
 
     fn line_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
         let header = self.target.cell().header();
-        if !matches!(self.wait, Wait::ForRoom(_)) {
-            self.wait = Wait::ForRoom(header.mailbox.line());
+        if !matches!(self.wait, Wait::ForRoom(..)) {
+            self.wait = Wait::ForRoom(header.mailbox.line(), self.sleep());
         }
-        let Wait::ForRoom(line) = &mut self.wait else { unreachable!("set above") };
+        let Wait::ForRoom(line, sleep) = &mut self.wait else { unreachable!("set above") };
         if line.wait_for_room(cx.waker(), header.kind.len_max) {
             cx.waker().wake_by_ref();
         }
-        self.poll_deadline(cx).map(|()| {
-            self.target.cell().header().kind.metrics.count(Counter::Overloaded);
-            Err(AskError::Overloaded(self.target.id()))
-        })
-    }
-
-    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let timeout = self.timeout_or_default();
-        let env = &self.target.cell().header().kind.node.env;
-        self.sleep.get_or_insert_with(|| env.sleep(timeout)).as_mut().poll(cx)
+        if sleep.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(AskError::Overloaded(self.target.id())));
+        }
+        Poll::Pending
     }
 
     fn receive(
@@ -166,32 +161,33 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         receiver: Receiver<D::Reply>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<D::Reply, AskError>> {
-        self.wait = Wait::ForReply(receiver, None);
+        let old = std::mem::replace(&mut self.wait, Wait::ForReply(receiver, None));
+        if let (Wait::ForRoom(_, sleep), Wait::ForReply(_, kept)) = (old, &mut self.wait) {
+            *kept = Some(sleep);
+        }
         self.poll_reply(cx)
     }
 
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
-        let target = self.target;
-        let Wait::ForReply(receiver, waiting) = &mut self.wait else {
-            unreachable!("polled for a reply after sending only")
+        let fresh = match &self.wait {
+            Wait::ForReply(receiver, sleep) => match receiver.poll(cx.waker()) {
+                Poll::Ready(Ok(reply)) => return Poll::Ready(Ok(reply)),
+                Poll::Ready(Err(why)) => {
+                    let why = why.unwrap_or_else(|| AskError::NoReply(self.target.id()));
+                    return Poll::Ready(Err(why));
+                }
+                Poll::Pending => sleep.is_none().then(|| self.sleep()),
+            },
+            Wait::New | Wait::ForRoom(..) => unreachable!("polled for a reply after sending only"),
         };
-        match receiver.poll(cx.waker()) {
-            Poll::Ready(Ok(reply)) => return Poll::Ready(Ok(reply)),
-            Poll::Ready(Err(why)) => {
-                return Poll::Ready(Err(why.unwrap_or_else(|| AskError::NoReply(target.id()))));
-            }
-            Poll::Pending => {}
+        let Wait::ForReply(_, sleep) = &mut self.wait else { unreachable!("as above") };
+        if fresh.is_some() {
+            *sleep = fresh;
         }
-        if waiting.is_none() {
-            match waits::begin(target.cell().as_any_cell(), receiver.awaited()) {
-                Ok(begun) => *waiting = begun,
-                Err(cycle) => return Poll::Ready(Err(AskError::Cycle(cycle))),
-            }
+        match sleep.as_mut().map(|sleep| sleep.as_mut().poll(cx)) {
+            Some(Poll::Ready(())) => Poll::Ready(Err(AskError::Timeout(self.target.id()))),
+            _ => Poll::Pending,
         }
-        self.poll_deadline(cx).map(|()| {
-            target.cell().header().kind.metrics.count(Counter::TimedOut);
-            Err(AskError::Timeout(target.id()))
-        })
     }
 }
 
@@ -240,7 +236,6 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
                 outcome => return Poll::Ready(outcome),
             };
             if current::is(header.serial()) {
-                header.kind.metrics.count(Counter::Overloaded);
                 return Poll::Ready(Err(SendError::Full(message)));
             }
             let timeout = this.timeout.unwrap_or_else(|| this.target.deadline());
@@ -248,7 +243,6 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
                 (header.mailbox.line(), header.kind.node.env.sleep(timeout))
             });
             if sleep.as_mut().poll(cx).is_ready() {
-                header.kind.metrics.count(Counter::Overloaded);
                 return Poll::Ready(Err(SendError::Timeout(message)));
             }
             this.message = Some(message);

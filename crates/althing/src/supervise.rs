@@ -9,7 +9,6 @@ use crate::actor::StopReason;
 use crate::cell::{AnyCell, send_system};
 use crate::error::{ActorError, AskError};
 use crate::mailbox::System;
-use crate::metrics::Counter;
 use crate::run::{Run, Stage};
 use crate::supervision::{ChildStrategy, Verdict};
 
@@ -26,7 +25,7 @@ impl Run {
         let header = self.cell.header();
         let id = header.id();
         tracing::error!(actor = %id, panic = panic_text(panic), "handler panicked");
-        header.kind.metrics.count(Counter::Panicked);
+        header.kind.metrics.panicked();
         self.fail_handlers();
         match &self.stage {
             Stage::Starting(_) | Stage::Begin if !self.cell.is_rebuildable() => {
@@ -79,11 +78,9 @@ impl Run {
     /// Drops the state and has the next life begin after `pause`; children end with the old one. Waiting messages stay.
     pub(crate) fn rebuild(&mut self, pause: Duration) {
         let header = self.cell.header();
-        header.kind.metrics.count(Counter::Restarted);
+        header.kind.metrics.restarted();
         let mut inner = header.mailbox.lock();
-        if std::mem::replace(&mut inner.active, false) {
-            header.kind.metrics.count(Counter::Stopped);
-        }
+        inner.active = false;
         inner.begin_life();
         let children = inner.extras.as_mut().map(|extras| std::mem::take(&mut extras.children));
         drop(inner);

@@ -8,9 +8,12 @@ use std::path::Path;
 use std::process::Command;
 
 use folkmoot::storage::{
-    AppendError, ControlError, OpenError, PageAnchor, ReadError, Store, StoreOptions, UnixMillis,
+    AppendError, ControlError, OpenError, PageAnchor, ReadError, RoomEvent, Seq, Store,
+    StoreOptions, UnixMillis,
 };
-use storage_support::{ANA, BO, ROOM, TestDirectory, account, message, populated, small_options};
+use storage_support::{
+    ANA, BO, ROOM, TestDirectory, account, message, populated, room_event, small_options,
+};
 
 const DIRECTORY: &str = "FOLKMOOT_LOCKED_DIRECTORY";
 
@@ -171,6 +174,14 @@ async fn the_first_format_keeps_loading() {
         assert_eq!(store.credentials("ana".into()).await.unwrap().unwrap().0.id, ANA);
         store.close().await;
     }
+    // What came with a later schema works on it too.
+    let store = Store::open(&small_options(directory.path())).unwrap();
+    let seq = Seq::from_u64(20);
+    let reaction = RoomEvent::Reaction { seq, user: BO, emoji: "🌱".into(), on: true };
+    store.append(store.write_epoch(), &room_event(22, reaction)).await.unwrap();
+    let message = store.message(ROOM, seq, BO).await.unwrap().unwrap();
+    assert!(message.reactions[0].is_mine);
+    store.close().await;
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -19,6 +19,8 @@ pub const RECORD_HEADER_LEN: usize = 24;
 /// damaged length still cannot ask for gigabytes.
 pub const PAYLOAD_LEN_MAX: usize = 1 << 20;
 
+/// No log comes to this; from here on counting could overflow.
+const LSN_MAX: u64 = 1 << 62;
 const MAGIC: [u8; 8] = *b"FMLOG\0\0\x01";
 
 /// What the first bytes of a segment say.
@@ -48,7 +50,9 @@ impl SegmentHeader {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..SEGMENT_HEADER_LEN)?;
         let intact = bytes[..8] == MAGIC && crc32c::crc32c(&bytes[..28]) == u32_at(bytes, 28);
-        intact.then(|| Self { number: u64_at(bytes, 8), first_lsn: Lsn(u64_at(bytes, 16)) })
+        let first_lsn = Lsn(u64_at(bytes, 16));
+        let possible = (1..=LSN_MAX).contains(&first_lsn.0);
+        (intact && possible).then(|| Self { number: u64_at(bytes, 8), first_lsn })
     }
 }
 
@@ -138,7 +142,7 @@ pub struct Scan {
 /// Returns `None` if the header itself is not intact.
 pub fn scan(bytes: &[u8], until: Option<Lsn>, mut visit: impl FnMut(Frame<'_>)) -> Option<Scan> {
     let header = SegmentHeader::decode(bytes)?;
-    let mut last_lsn = Lsn(header.first_lsn.0.saturating_sub(1));
+    let mut last_lsn = Lsn(header.first_lsn.0 - 1);
     let mut valid_len = SEGMENT_HEADER_LEN;
     loop {
         let expected = last_lsn.next();

@@ -96,6 +96,25 @@ fn records_that_are_in_no_segment_are_missed() {
     assert!(matches!(error, OpenError::MissingRecords { applied: Lsn(0), found: Lsn(9) }));
 }
 
+/// The same property that the fuzz target checks.
+#[test]
+fn seeds_of_the_fuzz_target_are_read_byte_for_byte() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/log_reader");
+    let mut count = 0;
+    for entry in std::fs::read_dir(seeds).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let mut records = Vec::new();
+        let found = scan(&bytes, None, |frame| {
+            encode_frame(&mut records, frame.lsn, frame.durable, frame.payload);
+        });
+        if let Some(found) = found {
+            assert_eq!(bytes[segment::SEGMENT_HEADER_LEN..found.valid_len], records);
+        }
+        count += 1;
+    }
+    assert!(count >= 7, "only {count} seeds found");
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
