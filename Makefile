@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help bench bench-peers check check-types fix fuzz guide run types web test test-rust test-web test-browser
+.PHONY: help loom memcheck miri soak bench bench-peers check check-types fix fuzz guide run types web test test-rust test-web test-browser
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -30,6 +30,18 @@ check: check-types ## everything that reads and judges: format, lints, docs, spe
 	.tools/py/bin/typos
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.ci/file-sizes
+
+loom: ## every interleaving of the claim lock, by loom
+	RUSTFLAGS="--cfg althing_loom" CARGO_TARGET_DIR=target/loom cargo test --release -p althing --lib claim::model
+
+memcheck: ## the runtime's tests under valgrind
+	.ci/memcheck
+
+miri: ## the runtime's tests under miri with strict provenance, where the nightly toolchain has it
+	MIRIFLAGS="-Zmiri-strict-provenance -Zmiri-disable-isolation" cargo +nightly miri test -p althing --test promises --test supervision
+
+soak: ## stops, kills and panics at random under load for SECONDS
+	SECONDS=$(SECONDS) cargo run --release -p althing --example soak
 
 fix: ## format, and apply what clippy can
 	cargo fmt --all

@@ -16,8 +16,8 @@ use std::task::{Context, Poll};
 
 use crate::cell::AnyCell;
 use crate::context::RunCore;
-use crate::current::{self, AskPath};
 use crate::error::AskError;
+use crate::metrics::Timed;
 use crate::reply::ReplyTo;
 
 /// Futures up to this size need no allocation. 1 KiB covers nearly every handler measured.
@@ -39,7 +39,8 @@ pub(crate) struct Body {
 struct Slot {
     ops: Cell<Option<&'static Ops>>,
     kept: Cell<Option<Arc<dyn Any + Send + Sync>>>,
-    path: UnsafeCell<Option<Arc<AskPath>>>,
+    /// Set while a sampled handler waits: its time is taken when it ends.
+    timed: Cell<Option<Timed>>,
     core: UnsafeCell<RunCore>,
     memory: UnsafeCell<Memory>,
 }
@@ -120,7 +121,7 @@ impl Body {
             NonNull::from(Box::leak(Box::new(Slot {
                 ops: Cell::new(None),
                 kept: Cell::new(None),
-                path: UnsafeCell::new(None),
+                timed: Cell::new(None),
                 core: UnsafeCell::new(RunCore::nobody()),
                 memory: UnsafeCell::new(Memory(MaybeUninit::uninit())),
             })))
@@ -159,19 +160,14 @@ impl Body {
         self.slot().ops.get().is_none()
     }
 
-    /// Remembers who waits for the message about to start. The body must be empty.
-    #[inline]
-    pub(crate) fn set_path(&self, path: Option<&Arc<AskPath>>) {
-        // SAFETY: nothing borrows the path between polls, and nobody else has this body.
-        let place = unsafe { &mut *self.slot().path.get() };
-        if path.is_some() || place.is_some() {
-            *place = path.cloned();
-        }
-    }
-
     /// Keeps something alive until the future ends.
     pub(crate) fn keep(&self, kept: Arc<dyn Any + Send + Sync>) {
         self.slot().kept.set(Some(kept));
+    }
+
+    /// Has the handler that waits here timed until it ends.
+    pub(crate) fn time(&self, timed: Option<Timed>) {
+        self.slot().timed.set(timed);
     }
 
     /// Builds `work` in place and polls it once. The body must be empty.
@@ -198,10 +194,8 @@ impl Body {
             unsafe { memory.cast::<Box<W>>().write(Box::new(work)) }
         }
         self.slot().ops.set(Some(Typed::<W>::OPS));
-        let guard = self.enter_path();
         // SAFETY: just stored.
         let poll = unsafe { Typed::<W>::poll(memory, cx) };
-        drop(guard);
         // SAFETY: just stored.
         let outcome = then(unsafe { Typed::<W>::work(memory) }, poll);
         if poll.is_ready() {
@@ -212,22 +206,17 @@ impl Body {
         outcome
     }
 
-    #[inline]
-    fn enter_path(&self) -> Option<current::Guard> {
-        // SAFETY: the path is changed only while the body is empty.
-        let path = unsafe { &*self.slot().path.get() };
-        path.as_ref().map(current::waiting_for)
-    }
-
     /// Polls the future; an ended one is dropped. `Ready` at once when empty.
     #[inline]
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(ops) = self.slot().ops.get() else { return Poll::Ready(()) };
-        let guard = self.enter_path();
         // SAFETY: `ops` belongs to what the memory holds.
         let poll = unsafe { (ops.poll)(self.slot().memory.get(), cx) };
-        drop(guard);
         if poll.is_ready() {
+            if let Some(timed) = self.slot().timed.take() {
+                // SAFETY: the handler has ended; what is left of its future no longer uses the core.
+                unsafe { &*self.core() }.header().kind.end_timing(timed);
+            }
             self.clear();
         }
         poll
@@ -248,6 +237,7 @@ impl Body {
             // SAFETY: `ops` belonged to what the memory holds; it was taken, so this happens once.
             unsafe { (ops.drop)(self.slot().memory.get()) }
             self.slot().kept.take();
+            self.slot().timed.take();
         }
     }
 }
@@ -255,7 +245,6 @@ impl Body {
 impl Drop for Body {
     fn drop(&mut self) {
         self.clear();
-        self.set_path(None);
         let slot = self.slot;
         let pooled = POOL.try_with(|pool| {
             let mut pool = pool.borrow_mut();
@@ -272,7 +261,7 @@ impl Drop for Body {
     }
 }
 
-// SAFETY: only `Work` is stored, which is `Send`; the core and the path are `Send` too.
+// SAFETY: only `Work` is stored, which is `Send`; the core is `Send` too.
 unsafe impl Send for Body {}
 
 /// The empty slots of one thread, freed with it.

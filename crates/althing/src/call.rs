@@ -10,15 +10,17 @@ use std::time::Duration;
 
 use crate::actor::Actor;
 use crate::actor_ref::ActorRef;
-use crate::cell::{AnyCell, Cell, wake};
+use crate::cell::{AnyCell, AsAnyCell, Cell, wake};
 use crate::current;
 use crate::dispatch::Dispatch;
 use crate::envelope::Envelope;
 use crate::error::{AskError, SendError};
 use crate::in_place::{self, InPlace};
 use crate::mailbox::{Line, Priority, Refused, Wake};
+use crate::metrics::Counter;
 use crate::outbox::{self, Offered};
 use crate::reply::{Receiver, ReplyTo, channel};
+use crate::waits::{self, Waiting};
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -34,15 +36,17 @@ pub struct Call<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     timeout: Option<Duration>,
     priority: Priority,
     wait: Wait<'a, D::Reply>,
+    /// The deadline, once something has to wait.
+    sleep: Option<Sleep>,
 }
 
 enum Wait<'a, R> {
     /// Nothing sent yet.
     New,
     /// The mailbox is full; the message is still ours.
-    ForRoom(Line<'a>, Sleep),
+    ForRoom(Line<'a>),
     /// Sent.
-    ForReply(Receiver<R>, Option<Sleep>),
+    ForReply(Receiver<R>, Option<Waiting>),
 }
 
 impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
@@ -53,6 +57,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             timeout: None,
             priority: Priority::Normal,
             wait: Wait::New,
+            sleep: None,
         }
     }
 
@@ -92,15 +97,15 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// `Full` and `Stopped` hand the message back.
     pub fn try_tell(mut self) -> Result<(), SendError<M>> {
         let message = self.message.take().expect("a call is sent once");
-        push_tell::<A, M, D>(self.target, message, self.priority)
+        let outcome = push_tell::<A, M, D>(self.target, message, self.priority);
+        if matches!(outcome, Err(SendError::Full(_))) {
+            self.target.cell().header().kind.metrics.count(Counter::Overloaded);
+        }
+        outcome
     }
 
     fn timeout_or_default(&self) -> Duration {
         self.timeout.unwrap_or_else(|| self.target.deadline())
-    }
-
-    fn sleep(&self) -> Sleep {
-        self.target.cell().header().kind.node.env.sleep(self.timeout_or_default())
     }
 
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
@@ -115,13 +120,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     }
 
     fn queue(&mut self, message: M, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
-        let path = current::path();
-        if let Some(path) = &path
-            && let Some(cycle) = path.cycle(&self.target.id())
-        {
-            return Poll::Ready(Err(AskError::Cycle(cycle)));
-        }
-        let (reply, receiver) = channel(path);
+        let (reply, receiver) = channel();
         let envelope = Envelope::new::<A, M, D>(message, reply);
         match send(self.target.cell(), envelope, self.priority) {
             Ok(what) => {
@@ -143,17 +142,23 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
 
     fn line_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
         let header = self.target.cell().header();
-        if !matches!(self.wait, Wait::ForRoom(..)) {
-            self.wait = Wait::ForRoom(header.mailbox.line(), self.sleep());
+        if !matches!(self.wait, Wait::ForRoom(_)) {
+            self.wait = Wait::ForRoom(header.mailbox.line());
         }
-        let Wait::ForRoom(line, sleep) = &mut self.wait else { unreachable!("set above") };
+        let Wait::ForRoom(line) = &mut self.wait else { unreachable!("set above") };
         if line.wait_for_room(cx.waker(), header.kind.len_max) {
             cx.waker().wake_by_ref();
         }
-        if sleep.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(AskError::Overloaded(self.target.id())));
-        }
-        Poll::Pending
+        self.poll_deadline(cx).map(|()| {
+            self.target.cell().header().kind.metrics.count(Counter::Overloaded);
+            Err(AskError::Overloaded(self.target.id()))
+        })
+    }
+
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let timeout = self.timeout_or_default();
+        let env = &self.target.cell().header().kind.node.env;
+        self.sleep.get_or_insert_with(|| env.sleep(timeout)).as_mut().poll(cx)
     }
 
     fn receive(
@@ -161,33 +166,32 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         receiver: Receiver<D::Reply>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<D::Reply, AskError>> {
-        let old = std::mem::replace(&mut self.wait, Wait::ForReply(receiver, None));
-        if let (Wait::ForRoom(_, sleep), Wait::ForReply(_, kept)) = (old, &mut self.wait) {
-            *kept = Some(sleep);
-        }
+        self.wait = Wait::ForReply(receiver, None);
         self.poll_reply(cx)
     }
 
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
-        let fresh = match &self.wait {
-            Wait::ForReply(receiver, sleep) => match receiver.poll(cx.waker()) {
-                Poll::Ready(Ok(reply)) => return Poll::Ready(Ok(reply)),
-                Poll::Ready(Err(why)) => {
-                    let why = why.unwrap_or_else(|| AskError::NoReply(self.target.id()));
-                    return Poll::Ready(Err(why));
-                }
-                Poll::Pending => sleep.is_none().then(|| self.sleep()),
-            },
-            Wait::New | Wait::ForRoom(..) => unreachable!("polled for a reply after sending only"),
+        let target = self.target;
+        let Wait::ForReply(receiver, waiting) = &mut self.wait else {
+            unreachable!("polled for a reply after sending only")
         };
-        let Wait::ForReply(_, sleep) = &mut self.wait else { unreachable!("as above") };
-        if fresh.is_some() {
-            *sleep = fresh;
+        match receiver.poll(cx.waker()) {
+            Poll::Ready(Ok(reply)) => return Poll::Ready(Ok(reply)),
+            Poll::Ready(Err(why)) => {
+                return Poll::Ready(Err(why.unwrap_or_else(|| AskError::NoReply(target.id()))));
+            }
+            Poll::Pending => {}
         }
-        match sleep.as_mut().map(|sleep| sleep.as_mut().poll(cx)) {
-            Some(Poll::Ready(())) => Poll::Ready(Err(AskError::Timeout(self.target.id()))),
-            _ => Poll::Pending,
+        if waiting.is_none() {
+            match waits::begin(target.cell().as_any_cell(), receiver.awaited()) {
+                Ok(begun) => *waiting = begun,
+                Err(cycle) => return Poll::Ready(Err(AskError::Cycle(cycle))),
+            }
         }
+        self.poll_deadline(cx).map(|()| {
+            target.cell().header().kind.metrics.count(Counter::TimedOut);
+            Err(AskError::Timeout(target.id()))
+        })
     }
 }
 
@@ -236,6 +240,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
                 outcome => return Poll::Ready(outcome),
             };
             if current::is(header.serial()) {
+                header.kind.metrics.count(Counter::Overloaded);
                 return Poll::Ready(Err(SendError::Full(message)));
             }
             let timeout = this.timeout.unwrap_or_else(|| this.target.deadline());
@@ -243,6 +248,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
                 (header.mailbox.line(), header.kind.node.env.sleep(timeout))
             });
             if sleep.as_mut().poll(cx).is_ready() {
+                header.kind.metrics.count(Counter::Overloaded);
                 return Poll::Ready(Err(SendError::Timeout(message)));
             }
             this.message = Some(message);

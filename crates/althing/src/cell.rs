@@ -140,7 +140,11 @@ impl Header {
 pub(crate) fn wake(cell: &Arc<impl AnyCell + ?Sized + AsAnyCell>, wake: Wake) {
     match wake {
         Wake::Nothing => {}
-        Wake::Schedule => Run::schedule(cell.as_any_cell()),
+        Wake::Schedule => {
+            // From here on its first message waits.
+            cell.header().touch();
+            Run::schedule(cell.as_any_cell());
+        }
         Wake::Waker(waker) => waker.wake(),
     }
 }

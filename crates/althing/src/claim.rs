@@ -32,6 +32,8 @@ pub(crate) trait Value {
 /// A value behind a lock, with a claim beside it.
 pub(crate) struct ClaimLock<V> {
     word: AtomicU32,
+    /// Messages run so far, wrapping; written by whoever has the actor's claim, read by anyone. Here, because it is padding.
+    tally: AtomicU32,
     value: UnsafeCell<V>,
 }
 
@@ -41,7 +43,7 @@ unsafe impl<V: Send> Sync for ClaimLock<V> {}
 impl<V: Value> ClaimLock<V> {
     pub(crate) fn new(value: V) -> Self {
         let word = if value.is_quiet() { 0 } else { BUSY };
-        Self { word: AtomicU32::new(word), value: UnsafeCell::new(value) }
+        Self { word: AtomicU32::new(word), tally: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
     /// Locks the value.
@@ -90,6 +92,23 @@ impl<V: Value> ClaimLock<V> {
         }
     }
 
+    /// Counts messages that the holder of the claim runs.
+    #[inline]
+    pub(crate) fn add_to_tally(&self, messages: u32) {
+        let before = self.tally.load(Ordering::Relaxed);
+        self.tally.store(before.wrapping_add(messages), Ordering::Relaxed);
+    }
+
+    /// Messages run so far, wrapping.
+    pub(crate) fn tally(&self) -> u32 {
+        self.tally.load(Ordering::Relaxed)
+    }
+
+    /// Whether the mailbox is unlocked, started, empty and not run by anyone, at this moment.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == 0
+    }
+
     /// Claims the actor if the mailbox is quiet.
     #[inline]
     pub(crate) fn try_claim(&self) -> bool {
@@ -130,5 +149,111 @@ impl<V: Value> Drop for Guard<'_, V> {
     fn drop(&mut self) {
         let word = if self.is_quiet() { 0 } else { BUSY };
         self.lock.word.store(word, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, althing_loom))]
+mod model {
+    //! Every interleaving of two threads around one lock: `make loom`.
+
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::{ClaimLock, Value};
+
+    /// A mailbox in small: messages that wait, and whether somebody runs the actor.
+    #[derive(Default)]
+    struct Mailbox {
+        waiting: u32,
+        running: bool,
+    }
+
+    impl Value for Mailbox {
+        fn claimed(&mut self) {
+            self.running = true;
+        }
+
+        fn is_quiet(&self) -> bool {
+            !self.running && self.waiting == 0
+        }
+    }
+
+    struct Actor {
+        lock: ClaimLock<Mailbox>,
+        /// The state: loom fails the model if two threads touch it at once.
+        handled: UnsafeCell<u32>,
+    }
+
+    impl Actor {
+        fn handle(&self, messages: u32) {
+            // SAFETY: the claim is held; that is what the model checks.
+            self.handled.with_mut(|handled| unsafe { *handled += messages });
+        }
+
+        /// Runs what waits until nothing does; the claim is ours.
+        fn run(&self) {
+            loop {
+                let mut mailbox = self.lock.lock();
+                let waiting = std::mem::take(&mut mailbox.waiting);
+                if waiting == 0 {
+                    mailbox.running = false;
+                    return;
+                }
+                drop(mailbox);
+                self.handle(waiting);
+            }
+        }
+
+        fn tell(&self) {
+            let mut mailbox = self.lock.lock();
+            mailbox.waiting += 1;
+            let schedules = !std::mem::replace(&mut mailbox.running, true);
+            drop(mailbox);
+            if schedules {
+                self.run();
+            }
+        }
+
+        fn ask(&self) {
+            if !self.lock.try_claim() {
+                return self.tell();
+            }
+            self.handle(1);
+            if !self.lock.try_leave() {
+                self.run();
+            }
+        }
+    }
+
+    fn check(first: fn(&Actor), second: fn(&Actor)) {
+        loom::model(move || {
+            let actor = Arc::new(Actor {
+                lock: ClaimLock::new(Mailbox::default()),
+                handled: UnsafeCell::new(0),
+            });
+            let other = actor.clone();
+            let thread = thread::spawn(move || second(&other));
+            first(&actor);
+            thread.join().expect("the model's thread ends");
+            // SAFETY: everybody else has ended.
+            assert_eq!(actor.handled.with(|handled| unsafe { *handled }), 2);
+            assert!(actor.lock.lock().is_quiet());
+        });
+    }
+
+    #[test]
+    fn two_tells_run_once_each_and_never_at_once() {
+        check(Actor::tell, Actor::tell);
+    }
+
+    #[test]
+    fn an_ask_in_place_and_a_tell_run_once_each_and_never_at_once() {
+        check(Actor::ask, Actor::tell);
+    }
+
+    #[test]
+    fn two_asks_in_place_run_once_each_and_never_at_once() {
+        check(Actor::ask, Actor::ask);
     }
 }

@@ -1,40 +1,30 @@
-//! Which activation this thread is polling, and who waits for what it does: for cycles.
+//! Which actor this thread is polling, and how deep handlers run inside each other.
 //!
-//! A thread-local holds the serial of the actor being polled and the ask it works on. It is set around each poll and
-//! restored after it, so that it is right for handlers that run in place inside others.
+//! A thread-local is set around each poll and restored after it, so that it is right for handlers that run in place inside others.
 
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::actor_id::ActorId;
+use crate::cell::AnyCell;
 use crate::outbox;
-
-/// A chain of actors that wait for each other.
-#[derive(Debug)]
-pub(crate) struct AskPath {
-    pub(crate) waiting: ActorId,
-    pub(crate) parent: Option<Arc<AskPath>>,
-}
 
 #[derive(Clone, Copy)]
 struct Current {
-    /// The actor's header; null outside actors.
-    actor: *const crate::cell::Header,
-    path: *const Arc<AskPath>,
+    /// The actor's reference; null outside actors.
+    actor: *const Arc<dyn AnyCell>,
     depth: u32,
 }
 
-const NOBODY: Current = Current { actor: ptr::null(), path: ptr::null(), depth: 0 };
-
 thread_local! {
-    static CURRENT: Cell<Current> = const { Cell::new(NOBODY) };
+    static CURRENT: Cell<Current> = const { Cell::new(Current { actor: ptr::null(), depth: 0 }) };
 }
 
 /// Restores what was current before.
 pub(crate) struct Guard(Current);
 
 impl Drop for Guard {
+    #[inline]
     fn drop(&mut self) {
         CURRENT.set(self.0);
         if self.0.depth == 0 {
@@ -44,61 +34,29 @@ impl Drop for Guard {
 }
 
 /// Marks `actor` as the one being polled until the guard drops. The guard must not outlive `actor`.
-pub(crate) fn polling(actor: &crate::cell::Header) -> Guard {
+#[inline]
+pub(crate) fn polling(actor: &Arc<dyn AnyCell>) -> Guard {
     let before = CURRENT.get();
-    CURRENT.set(Current { actor, path: ptr::null(), depth: before.depth + 1 });
-    Guard(before)
-}
-
-/// Marks the ask that the current actor works on until the guard drops. The guard must not outlive `path`.
-pub(crate) fn waiting_for(path: &Arc<AskPath>) -> Guard {
-    let before = CURRENT.get();
-    CURRENT.set(Current { path, ..before });
+    CURRENT.set(Current { actor, depth: before.depth + 1 });
     Guard(before)
 }
 
 /// How many activations are being polled inside each other on this thread.
+#[inline]
 pub(crate) fn depth() -> u32 {
     CURRENT.get().depth
+}
+
+/// The actor being polled on this thread.
+pub(crate) fn actor() -> Option<Arc<dyn AnyCell>> {
+    let actor = CURRENT.get().actor;
+    // SAFETY: `actor` is null or outlives the guard that set it, which has not dropped yet.
+    unsafe { actor.as_ref() }.cloned()
 }
 
 /// Whether this thread is polling the actor with that serial right now.
 pub(crate) fn is(serial: u64) -> bool {
     let actor = CURRENT.get().actor;
-    // SAFETY: `actor` is null or outlives the guard that set it, which has not dropped yet.
-    !actor.is_null() && unsafe { &*actor }.serial() == serial
-}
-
-/// The path of an ask made here: the current actor, then those who wait for it. `None` outside actors.
-pub(crate) fn path() -> Option<Arc<AskPath>> {
-    let current = CURRENT.get();
-    if current.actor.is_null() {
-        return None;
-    }
-    // SAFETY: `actor` outlives the guard that set it, which has not dropped yet.
-    let waiting = unsafe { &*current.actor }.id();
-    let parent = if current.path.is_null() {
-        None
-    } else {
-        // SAFETY: `path` outlives the guard that set it, which has not dropped yet.
-        Some(unsafe { &*current.path }.clone())
-    };
-    Some(Arc::new(AskPath { waiting, parent }))
-}
-
-impl AskPath {
-    /// The cycle that an ask of `target` would close: from `target` around to it again.
-    pub(crate) fn cycle(&self, target: &ActorId) -> Option<Vec<ActorId>> {
-        let mut chain = vec![target.clone()];
-        let mut link = Some(self);
-        while let Some(path) = link {
-            chain.push(path.waiting.clone());
-            if path.waiting.serial == target.serial {
-                chain.reverse();
-                return Some(chain);
-            }
-            link = path.parent.as_deref();
-        }
-        None
-    }
+    // SAFETY: as above.
+    unsafe { actor.as_ref() }.is_some_and(|actor| actor.header().serial() == serial)
 }

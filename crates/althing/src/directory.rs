@@ -7,6 +7,7 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -24,6 +25,7 @@ pub(crate) struct Directory {
     named: Vec<Mutex<Named>>,
     anonymous: Vec<Mutex<Anonymous>>,
     hasher: RandomState,
+    next_sample: AtomicUsize,
 }
 
 impl Directory {
@@ -32,6 +34,7 @@ impl Directory {
             named: (0..SHARDS).map(|_| Mutex::default()).collect(),
             anonymous: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
+            next_sample: AtomicUsize::new(0),
         }
     }
 
@@ -101,6 +104,31 @@ impl Directory {
             let cells: Vec<_> = shard.lock().values().cloned().collect();
             cells.iter().for_each(&mut visit);
         }
+    }
+
+    /// Visits cells shard by shard, from the next shard each time, until at least `cells_min` were visited or there are no more; returns
+    /// how many. `visit` runs under a shard's lock and must not come back here.
+    pub(crate) fn sample(
+        &self,
+        cells_min: usize,
+        mut visit: impl FnMut(&Arc<dyn AnyCell>),
+    ) -> usize {
+        let first = self.next_sample.fetch_add(1, Ordering::Relaxed);
+        let mut visited = 0;
+        for i in 0..SHARDS {
+            let shard = first.wrapping_add(i) % SHARDS;
+            let named = self.named[shard].lock();
+            named.values().for_each(&mut visit);
+            visited += named.len();
+            drop(named);
+            let anonymous = self.anonymous[shard].lock();
+            anonymous.values().for_each(&mut visit);
+            visited += anonymous.len();
+            if visited >= cells_min {
+                break;
+            }
+        }
+        visited
     }
 
     fn shard_of(&self, type_id: TypeId, key: &str) -> &Mutex<Named> {

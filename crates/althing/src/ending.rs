@@ -11,6 +11,7 @@ use crate::cell::{AnyCell, send_system};
 use crate::envelope::Envelope;
 use crate::error::AskError;
 use crate::mailbox::{Extras, Phase, System};
+use crate::metrics::Counter;
 
 /// Ends a life whose state is gone already. `Continue`: messages wait, the claim is kept for the next life.
 pub(crate) fn end_life(
@@ -22,7 +23,6 @@ pub(crate) fn end_life(
     let is_virtual = header.key().is_some() && cell.is_rebuildable();
     let keeps_messages =
         is_virtual && matches!(reason, StopReason::Passivated | StopReason::Requested);
-    header.kind.metrics.stopped();
 
     let mut inner = header.mailbox.lock();
     let was_active = std::mem::replace(&mut inner.active, false);
@@ -55,6 +55,9 @@ pub(crate) fn end_life(
     drop(inner);
     if let Some(parent) = parent {
         leave_parent(&parent, cell);
+    }
+    if was_active {
+        header.kind.metrics.count(Counter::Stopped);
     }
 
     for envelope in refused {

@@ -7,6 +7,7 @@
 //! Unsafe here: the payload is untyped memory. The only constructors are `Envelope::new` and `Envelope::event`, which
 //! pair the table with the very type they store, and every table function is called at most once with that payload.
 
+use std::any::type_name;
 use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 use std::sync::Arc;
 use std::task::{self, Poll};
@@ -16,6 +17,7 @@ use crate::body::{Body, Event, Running};
 use crate::context::Context;
 use crate::dispatch::{Access, Dispatch};
 use crate::error::AskError;
+use crate::metrics::{Counter, MessageName};
 use crate::reply::ReplyTo;
 use crate::topic::Published;
 
@@ -42,6 +44,7 @@ pub(crate) enum Started {
 
 struct Table {
     access: Access,
+    name: MessageName,
     /// # Safety
     /// `payload` is of this table's type and is not used again; `state` points to the table's actor, to which the
     /// caller has the access that `access` names, until the body is cleared.
@@ -82,6 +85,11 @@ impl Envelope {
     /// Whether the handler takes the actor's state exclusively.
     pub(crate) fn access(&self) -> Access {
         self.table.access
+    }
+
+    /// Names the message's type.
+    pub(crate) fn name(&self) -> MessageName {
+        self.table.name
     }
 
     /// Runs the handler until it ends or waits.
@@ -159,8 +167,12 @@ unsafe fn load<T>(payload: Payload) -> T {
 struct Tables<A, M, D>(std::marker::PhantomData<(A, M, D)>);
 
 impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tables<A, M, D> {
-    const TABLE: &'static Table =
-        &Table { access: D::ACCESS, start: start::<A, M, D>, reject: reject::<M, D::Reply> };
+    const TABLE: &'static Table = &Table {
+        access: D::ACCESS,
+        name: type_name::<M>,
+        start: start::<A, M, D>,
+        reject: reject::<M, D::Reply>,
+    };
 }
 
 /// # Safety
@@ -183,12 +195,12 @@ unsafe fn start<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Admission::Stash => return Started::Stashed(Envelope::new::<A, M, D>(message, reply)),
         Admission::Reject(text) => {
             // SAFETY: the body is empty, so nothing else borrows the core.
-            let id = unsafe { &*target.body.core() }.id();
-            reply.fail(AskError::Rejected(id, text));
+            let header = unsafe { &*target.body.core() }.header();
+            header.kind.metrics.count(Counter::Rejected);
+            reply.fail(AskError::Rejected(header.id(), text));
             return Started::Done;
         }
     }
-    target.body.set_path(reply.path());
     // SAFETY: as for `admit`; the caller keeps the access until the body is empty.
     let future = unsafe { D::call(state, message, context, &mut reply) };
     match target.body.start(Running::new(reply, future), cx) {
@@ -212,8 +224,12 @@ unsafe fn reject<M, R>(payload: Payload, why: Option<AskError>) {
 struct EventTables<A, T>(std::marker::PhantomData<(A, T)>);
 
 impl<A: EventHandler<T>, T: Send + Sync + 'static> EventTables<A, T> {
-    const TABLE: &'static Table =
-        &Table { access: Access::Exclusive, start: start_event::<A, T>, reject: reject_event::<T> };
+    const TABLE: &'static Table = &Table {
+        access: Access::Exclusive,
+        name: type_name::<Published<T>>,
+        start: start_event::<A, T>,
+        reject: reject_event::<T>,
+    };
 }
 
 /// # Safety

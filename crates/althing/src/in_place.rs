@@ -3,19 +3,22 @@
 //! The caller claims the quiet mailbox, polls the handler once, and leaves. A handler that waits moves into a task of its
 //! own, with a slot made then. Nesting is limited, because each level uses the caller's stack.
 
+use std::any::type_name;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::actor::{Actor, Admission, EventHandler};
 use crate::body::{Body, Running};
-use crate::cell::{AnyCell, AsAnyCell, Cell, wake};
+use crate::cell::{AnyCell, AsAnyCell, Cell, Header, wake};
 use crate::context::Context as ActorContext;
-use crate::current::{self, AskPath};
+use crate::current;
 use crate::dispatch::Dispatch;
 use crate::envelope::{Envelope, Target, run_event};
 use crate::error::AskError;
 use crate::mailbox::Refused;
+use crate::metrics::{Counter, Timed};
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
 use crate::topic::Published;
@@ -57,33 +60,41 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     {
         return InPlace::Busy(message);
     }
-    let path = current::path();
     let place: *const Cell<A> = Arc::as_ptr(cell);
     let body = Body::take(place);
-    let guard = current::polling(header);
+    let actor = untyped(cell);
+    let guard = current::polling(&actor);
+    let timed = header.kind.begin_message(type_name::<M>);
+    header.mailbox.add_to_tally(1);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: cell.state(), body: &body };
-        begin::<A, M, D>(cell, target, message, path, cx)
+        begin::<A, M, D>(cell, target, message, cx)
     }));
     drop(guard);
     match outcome {
         Ok(Begun::Done(reply)) => {
+            end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Ok(reply))
         }
         Ok(Begun::Refused(why)) => {
+            header.kind.metrics.count(Counter::Rejected);
+            end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Err(why))
         }
         Ok(Begun::Kept(receiver)) => {
+            end_timing(header, timed);
             leave(cell, body);
             InPlace::Waits(receiver)
         }
         Ok(Begun::Waits(receiver)) => {
+            body.time(timed);
             Run::take_over(cell.as_any_cell(), body).spawn();
             InPlace::Waits(receiver)
         }
         Ok(Begun::Stashed(envelope, receiver)) => {
+            header.kind.metrics.shard().inspect(|shard| shard.unhandle());
             Run::take_over(cell.as_any_cell(), body).stash_and_spawn(envelope);
             InPlace::Waits(receiver)
         }
@@ -94,12 +105,20 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }
 }
 
+/// The same reference without its type and without counting it.
+#[inline]
+fn untyped<A: Actor>(cell: &Arc<Cell<A>>) -> ManuallyDrop<Arc<dyn AnyCell>> {
+    let cell: *const Cell<A> = Arc::as_ptr(cell);
+    let cell: *const dyn AnyCell = cell;
+    // SAFETY: the pointer is an `Arc`'s, which outlives this one; `ManuallyDrop` leaves its count alone.
+    ManuallyDrop::new(unsafe { Arc::from_raw(cell) })
+}
+
 #[inline]
 fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     cell: &Arc<Cell<A>>,
     target: Target<'_>,
     message: M,
-    path: Option<Arc<AskPath>>,
     cx: &mut Context<'_>,
 ) -> Begun<D::Reply> {
     let state = target.state.cast::<A>();
@@ -108,16 +127,15 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     match unsafe { D::admit(state, &message, context) } {
         Admission::Run => {}
         Admission::Stash => {
-            let (reply, receiver) = channel(path);
+            let (reply, receiver) = channel();
             return Begun::Stashed(Envelope::new::<A, M, D>(message, reply), receiver);
         }
         Admission::Reject(text) => {
             return Begun::Refused(AskError::Rejected(cell.header().id(), text));
         }
     }
-    target.body.set_path(path.as_ref());
     let (mut reply, kept) = if D::KEEPS_REPLY {
-        let (reply, receiver) = channel(path.clone());
+        let (reply, receiver) = channel();
         (reply, Some(receiver))
     } else {
         (ReplyTo::nowhere(), None)
@@ -130,12 +148,19 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             (Poll::Ready(()), None, Some(kept)) => Begun::Kept(kept),
             (Poll::Pending, _, Some(kept)) => Begun::Waits(kept),
             (_, _, None) => {
-                let (reply, receiver) = channel(path);
+                let (reply, receiver) = channel();
                 running.reply = reply;
                 Begun::Waits(receiver)
             }
         }
     })
+}
+
+#[inline]
+fn end_timing(header: &Header, timed: Option<Timed>) {
+    if let Some(timed) = timed {
+        header.kind.end_timing(timed);
+    }
 }
 
 /// Gives the claim back after a handler that ended, or has a task see to what came meanwhile.
@@ -188,7 +213,9 @@ impl Visitor {
         }
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
         body.retarget(Arc::as_ptr(cell));
-        let guard = current::polling(header);
+        let guard = current::polling(cell);
+        let timed = header.kind.begin_message(type_name::<Published<T>>);
+        header.mailbox.add_to_tally(1);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let target = Target { state: cell.state(), body: &body };
             let mut cx = Context::from_waker(Waker::noop());
@@ -197,6 +224,11 @@ impl Visitor {
         }));
         drop(guard);
         header.touch();
+        match outcome {
+            Ok(Poll::Ready(())) => end_timing(header, timed),
+            Ok(Poll::Pending) => body.time(timed),
+            Err(_) => {}
+        }
         match outcome {
             Ok(Poll::Ready(())) if !body.stops() && header.mailbox.try_leave() => {
                 self.body = Some(body);
@@ -220,7 +252,10 @@ fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
             wake(cell, what);
             Delivered::Queued
         }
-        Err(Refused::Full(_)) => Delivered::Missed,
+        Err(Refused::Full(_)) => {
+            header.kind.metrics.count(Counter::Missed);
+            Delivered::Missed
+        }
         Err(Refused::Closed(_)) => Delivered::Gone,
     }
 }

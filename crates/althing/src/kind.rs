@@ -9,7 +9,7 @@ use crate::actor::Actor;
 use crate::actor_id::Key;
 use crate::actor_ref::ActorRef;
 use crate::error::ActorError;
-use crate::metrics::KindMetrics;
+use crate::metrics::{KindMetrics, MessageName, Timed};
 use crate::node::{Node, NodeShared};
 use crate::options::ActorOptions;
 
@@ -38,9 +38,31 @@ impl Kind {
             type_id: TypeId::of::<A>(),
             len_max: options.mailbox.len_max(),
             options,
+            metrics: KindMetrics::new(node.metrics),
             node,
-            metrics: KindMetrics::default(),
             factory: factory.map(|factory| Box::new(factory) as Box<dyn Any + Send + Sync>),
+        }
+    }
+
+    /// Counts a message that is about to run in place; `Some` if it is to be timed.
+    #[inline]
+    pub(crate) fn begin_message(&self, message: MessageName) -> Option<Timed> {
+        let is_sample = self.metrics.shard()?.handle();
+        is_sample.then(|| self.begin_timing(message))
+    }
+
+    /// Begins to time a message that was counted.
+    #[cold]
+    pub(crate) fn begin_timing(&self, message: MessageName) -> Timed {
+        Timed { started_ns: self.node.clock_ns(), message }
+    }
+
+    /// Takes the time of a message down.
+    #[cold]
+    pub(crate) fn end_timing(&self, timed: Timed) {
+        if let Some(shard) = self.metrics.shard() {
+            let elapsed_ns = self.node.clock_ns().saturating_sub(timed.started_ns);
+            shard.record(timed.message, elapsed_ns);
         }
     }
 

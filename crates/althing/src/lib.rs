@@ -46,10 +46,12 @@ mod ending;
 mod env;
 mod envelope;
 mod error;
+mod group;
 mod guard;
 #[cfg(doctest)]
 mod guide;
 mod in_place;
+mod inspection;
 mod kind;
 mod mailbox;
 mod metrics;
@@ -65,6 +67,7 @@ mod supervision;
 mod sync;
 mod timer;
 mod topic;
+mod waits;
 mod wheel;
 
 pub use actor::{
@@ -78,9 +81,11 @@ pub use context::Context;
 pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
 pub use env::{Simulation, Task, Timestamp};
 pub use error::{ActorError, AskError, NameTaken, SendError};
+pub use group::Group;
+pub use inspection::{ActorView, Inspection, Inspector};
 pub use kind::Start;
 pub use mailbox::Priority;
-pub use metrics::KindSnapshot;
+pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot};
 pub use node::{Node, NodeBuilder, ShutdownReport};
 pub use options::{
     ActorOptions, BATCH_BUDGET_DEFAULT, DEADLINE_DEFAULT, MAILBOX_LEN_MAX_DEFAULT, MailboxKind,

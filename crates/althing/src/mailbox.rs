@@ -14,6 +14,7 @@ use crate::cell::AnyCell;
 use crate::claim::{ClaimLock, Guard, Value};
 use crate::envelope::Envelope;
 use crate::supervision::Restarts;
+use crate::waits::Edge;
 
 /// Room that is enough for one called sender to go on with: calling fewer of them at a time means fewer parked threads.
 const ROOM_PER_CALL: usize = 256;
@@ -79,6 +80,8 @@ pub(crate) struct Extras {
     pub(crate) parent: Option<Arc<dyn AnyCell>>,
     pub(crate) stash: Vec<Envelope>,
     pub(crate) restarts: Restarts,
+    /// Replies that handlers of the actor wait for.
+    pub(crate) waits: Vec<Edge>,
     pub(crate) buckets: Vec<crate::guard::Bucket>,
     /// Why the last life ended, where that was not a plain stop.
     pub(crate) stopped: Option<StopReason>,
@@ -188,6 +191,22 @@ impl Mailbox {
     #[inline]
     pub(crate) fn try_leave(&self) -> bool {
         self.inner.try_leave()
+    }
+
+    /// Counts messages that the holder of the claim runs.
+    #[inline]
+    pub(crate) fn add_to_tally(&self, messages: u32) {
+        self.inner.add_to_tally(messages);
+    }
+
+    /// Messages run so far, wrapping.
+    pub(crate) fn tally(&self) -> u32 {
+        self.inner.tally()
+    }
+
+    /// Whether the actor is started and has nothing to do; looked at without the lock.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.inner.is_quiet()
     }
 
     /// Queues an envelope, refusing above `len_max`.

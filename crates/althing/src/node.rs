@@ -17,9 +17,10 @@ use crate::cell::{AnyCell, AsAnyCell, Cell, Header, send_system};
 use crate::directory::Directory;
 use crate::env::{Env, Simulation, Timestamp};
 use crate::error::{ActorError, NameTaken};
+use crate::inspection::{self, Inspector};
 use crate::kind::{Factory, Kind, Start, boxed_factory};
 use crate::mailbox::{Phase, System};
-use crate::metrics::KindSnapshot;
+use crate::metrics::{Metrics, Snapshot};
 use crate::passivation;
 use crate::run::Run;
 use crate::timer::Timers;
@@ -43,6 +44,7 @@ pub(crate) struct NodeShared {
     pub(crate) directory: Directory,
     pub(crate) timers: Arc<Timers>,
     pub(crate) blocking: Blocking,
+    pub(crate) metrics: Metrics,
     kinds: RwLock<Kinds>,
     topics: Mutex<HashMap<(TypeId, String), Box<dyn Any + Send + Sync>>>,
     serial: AtomicU64,
@@ -55,6 +57,7 @@ pub struct NodeBuilder {
     registrations: Vec<Register>,
     simulation: Option<Arc<dyn Simulation>>,
     blocking_jobs_max: usize,
+    metrics: Metrics,
 }
 
 /// What a shutdown came to.
@@ -96,6 +99,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Sets whether the node counts; `Off` is for measuring what that costs.
+    #[must_use]
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
     /// Starts the node.
     ///
     /// # Panics
@@ -108,6 +118,7 @@ impl NodeBuilder {
             directory: Directory::new(),
             timers: Timers::new(node.clone()),
             blocking: Blocking::new(self.blocking_jobs_max),
+            metrics: self.metrics,
             kinds: RwLock::default(),
             topics: Mutex::default(),
             serial: AtomicU64::new(1),
@@ -129,6 +140,7 @@ impl Node {
             registrations: Vec::new(),
             simulation: None,
             blocking_jobs_max: std::thread::available_parallelism().map_or(1, Into::into),
+            metrics: Metrics::On,
         }
     }
 
@@ -242,17 +254,23 @@ impl Node {
         self.shared.blocking.run(work)
     }
 
-    /// Counters of each actor type, by name.
-    pub fn metrics(&self) -> Vec<KindSnapshot> {
+    /// Counters of each actor type, and what waits in the mailboxes.
+    pub fn metrics(&self) -> Snapshot {
         let mut kinds: Vec<_> = self
             .shared
             .kinds
             .read()
             .values()
-            .map(|kind| kind.metrics.snapshot(kind.name))
+            .map(|kind| kind.metrics.totals().into_snapshot(kind.name))
             .collect();
         kinds.sort_by_key(|kind| kind.name);
-        kinds
+        let visited = inspection::measure_mailboxes(&self.shared, &mut kinds);
+        Snapshot { kinds, visited }
+    }
+
+    /// An onlooker that finds hot actors and deep mailboxes.
+    pub fn inspector(&self) -> Inspector {
+        Inspector::new(self.shared.clone())
     }
 
     /// Stops every actor after the messages that wait now; kills those left at the deadline.
@@ -296,6 +314,11 @@ impl NodeShared {
     #[inline]
     pub(crate) fn coarse_s(&self) -> u32 {
         self.coarse_s.load(Ordering::Relaxed)
+    }
+
+    /// Nanoseconds since the node started, for timing handlers.
+    pub(crate) fn clock_ns(&self) -> u64 {
+        u64::try_from(self.env.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Brings the coarse clock up to date and returns it.

@@ -8,8 +8,8 @@ use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::current::AskPath;
 use crate::error::AskError;
+use crate::waits::Awaited;
 
 /// Where the reply of an ask goes; for a tell it goes nowhere.
 ///
@@ -18,10 +18,8 @@ pub struct ReplyTo<R> {
     slot: Option<Arc<Slot<R>>>,
 }
 
-pub(crate) struct Slot<R> {
+struct Slot<R> {
     state: Mutex<State<R>>,
-    /// Who waits for this reply, and who waits for them: for finding cycles.
-    path: Option<Arc<AskPath>>,
 }
 
 enum State<R> {
@@ -37,9 +35,21 @@ pub(crate) struct Receiver<R> {
 }
 
 /// Makes a slot and returns both halves.
-pub(crate) fn channel<R>(path: Option<Arc<AskPath>>) -> (ReplyTo<R>, Receiver<R>) {
-    let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(None)), path });
+pub(crate) fn channel<R>() -> (ReplyTo<R>, Receiver<R>) {
+    let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(None)) });
     (ReplyTo { slot: Some(slot.clone()) }, Receiver { slot })
+}
+
+impl<R: Send> Awaited for Slot<R> {
+    fn is_settled(&self) -> bool {
+        Slot::is_settled(self)
+    }
+}
+
+impl<R> Slot<R> {
+    fn is_settled(&self) -> bool {
+        !matches!(*self.state.lock(), State::Waiting(_))
+    }
 }
 
 impl<R> ReplyTo<R> {
@@ -81,10 +91,6 @@ impl<R> ReplyTo<R> {
         self.slot = None;
     }
 
-    pub(crate) fn path(&self) -> Option<&Arc<AskPath>> {
-        self.slot.as_ref()?.path.as_ref()
-    }
-
     fn settle(&mut self, outcome: State<R>) -> bool {
         let Some(slot) = self.slot.take() else { return false };
         let mut state = slot.state.lock();
@@ -118,7 +124,15 @@ impl<R> std::fmt::Debug for ReplyTo<R> {
 impl<R> Receiver<R> {
     /// Whether the replier has replied or gone.
     pub(crate) fn is_settled(&self) -> bool {
-        !matches!(*self.slot.state.lock(), State::Waiting(_))
+        self.slot.is_settled()
+    }
+
+    /// The slot, for those who follow who waits for whom.
+    pub(crate) fn awaited(&self) -> Arc<dyn Awaited>
+    where
+        R: Send + 'static,
+    {
+        self.slot.clone()
     }
 
     /// The reply; `Err(None)` when the replier went without one.

@@ -23,6 +23,7 @@ use crate::envelope::{Envelope, Started, Target};
 use crate::error::AskError;
 use crate::in_place;
 use crate::mailbox::{Phase, System};
+use crate::metrics::{Counter, Shard};
 use crate::outbox;
 
 /// Messages after which held ones are released to waiting senders: small enough to keep them going, large enough that the
@@ -194,12 +195,13 @@ impl Run {
         self.stage = Stage::Serving;
         let header = self.cell.header();
         header.mailbox.lock().active = true;
-        header.kind.metrics.started();
+        header.kind.metrics.count(Counter::Started);
     }
 
     fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
         let mut budget = header.kind.options.batch_budget;
         let state = self.cell.state();
+        let shard = header.kind.metrics.shard();
         loop {
             if self.body.poll(cx).is_pending() {
                 return self.suspend(cx);
@@ -242,7 +244,7 @@ impl Run {
             if let Some((left, _)) = &mut self.stop_after {
                 *left = left.saturating_sub(1);
             }
-            if self.run_one(state, envelope, cx) {
+            if self.run_one(state, envelope, shard, cx) {
                 return self.suspend(cx);
             }
             outbox::boundary();
@@ -251,19 +253,38 @@ impl Run {
 
     /// Runs one message; returns whether its handler waits with exclusive access.
     #[inline]
-    fn run_one(&mut self, state: *mut (), envelope: Envelope, cx: &mut Context<'_>) -> bool {
+    fn run_one(
+        &mut self,
+        state: *mut (),
+        envelope: Envelope,
+        shard: Option<&Shard>,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let timed = shard
+            .is_some_and(Shard::handle)
+            .then(|| self.cell.header().kind.begin_timing(envelope.name()));
         let access = envelope.access();
         // SAFETY: the claim is ours, the body is empty, exclusive messages run only without reads, and the cell's type
         // is the one that the envelope was packed for.
         match unsafe { envelope.start(Target { state, body: &self.body }, cx) } {
-            Started::Done => false,
+            Started::Done => {
+                if let Some(timed) = timed {
+                    self.cell.header().kind.end_timing(timed);
+                }
+                false
+            }
             Started::Suspended if access == Access::Shared => {
+                self.body.time(timed);
                 let fresh = Body::take(Arc::as_ptr(&self.cell));
                 self.reads.push(std::mem::replace(&mut self.body, fresh));
                 false
             }
-            Started::Suspended => true,
+            Started::Suspended => {
+                self.body.time(timed);
+                true
+            }
             Started::Stashed(envelope) => {
+                shard.inspect(|shard| shard.unhandle());
                 self.stash(envelope);
                 false
             }
@@ -287,6 +308,7 @@ impl Run {
         }
         // Released before rejecting: the asker wakes and may send to us.
         drop(inner);
+        header.kind.metrics.count(Counter::Overloaded);
         envelope.reject(AskError::Overloaded(header.id()));
     }
 
@@ -318,6 +340,9 @@ impl Run {
         }
         if !inner.is_empty() {
             self.batch.fill(&mut inner);
+            drop(inner);
+            header.touch();
+            header.mailbox.add_to_tally(u32::try_from(self.batch.left()).unwrap_or(u32::MAX));
             return None;
         }
         if self.reads.is_empty() {
@@ -454,7 +479,7 @@ impl Future for Run {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         let cell = this.cell.clone();
-        let _current = current::polling(cell.header());
+        let _current = current::polling(&cell);
         loop {
             match catch_unwind(AssertUnwindSafe(|| this.advance(cell.header(), cx))) {
                 Ok(poll) => return poll,

@@ -9,6 +9,7 @@ use crate::actor::StopReason;
 use crate::cell::{AnyCell, send_system};
 use crate::error::{ActorError, AskError};
 use crate::mailbox::System;
+use crate::metrics::Counter;
 use crate::run::{Run, Stage};
 use crate::supervision::{ChildStrategy, Verdict};
 
@@ -25,7 +26,7 @@ impl Run {
         let header = self.cell.header();
         let id = header.id();
         tracing::error!(actor = %id, panic = panic_text(panic), "handler panicked");
-        header.kind.metrics.panicked();
+        header.kind.metrics.count(Counter::Panicked);
         self.fail_handlers();
         match &self.stage {
             Stage::Starting(_) | Stage::Begin if !self.cell.is_rebuildable() => {
@@ -78,9 +79,11 @@ impl Run {
     /// Drops the state and has the next life begin after `pause`; children end with the old one. Waiting messages stay.
     pub(crate) fn rebuild(&mut self, pause: Duration) {
         let header = self.cell.header();
-        header.kind.metrics.restarted();
+        header.kind.metrics.count(Counter::Restarted);
         let mut inner = header.mailbox.lock();
-        inner.active = false;
+        if std::mem::replace(&mut inner.active, false) {
+            header.kind.metrics.count(Counter::Stopped);
+        }
         inner.begin_life();
         let children = inner.extras.as_mut().map(|extras| std::mem::take(&mut extras.children));
         drop(inner);

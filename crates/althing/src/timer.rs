@@ -139,7 +139,7 @@ impl<A: Actor + Handler<M>, M: Clone + Send + Sync + 'static> PeriodicTick<A, M>
         }
         let mut last = self.last.lock();
         if last.as_ref().is_none_or(Receiver::is_settled) {
-            let (reply, receiver) = channel(None);
+            let (reply, receiver) = channel();
             *last = Some(receiver);
             drop(last);
             if !actor.push_exempt(self.life, self.message.clone(), reply) {

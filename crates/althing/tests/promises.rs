@@ -212,7 +212,7 @@ async fn a_panic_reaches_the_asker_as_an_error_and_the_actor_restarts() {
     assert_eq!(counter.send(Panic).await, Err(AskError::HandlerPanicked(counter.id())));
     assert_eq!(counter.read(Get).await, Ok(0));
     assert_eq!(builds.load(Ordering::Relaxed), 2);
-    assert_eq!(node.metrics()[0].restarted, 1);
+    assert_eq!(node.metrics().kinds[0].restarted, 1);
 }
 
 #[tokio::test]
@@ -595,4 +595,54 @@ async fn kill_ends_an_actor_that_never_finishes_starting() {
     tokio::task::yield_now().await;
     never.kill();
     never.stopped().await;
+}
+
+struct Crossed {
+    other: Option<ActorRef<Crossed>>,
+    both: Arc<tokio::sync::Barrier>,
+}
+
+struct Introduce(ActorRef<Crossed>);
+struct AskTheOther;
+struct Nothing;
+
+impl Actor for Crossed {
+    const NAME: &'static str = "test.crossed";
+}
+
+impl Handler<Introduce> for Crossed {
+    type Reply = ();
+
+    async fn handle(&mut self, Introduce(other): Introduce, _ctx: &mut Context<Self>) {
+        self.other = Some(other);
+    }
+}
+
+impl Handler<Nothing> for Crossed {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Nothing, _ctx: &mut Context<Self>) {}
+}
+
+impl Handler<AskTheOther> for Crossed {
+    type Reply = Result<(), AskError>;
+
+    async fn handle(&mut self, _: AskTheOther, _ctx: &mut Context<Self>) -> Result<(), AskError> {
+        self.both.wait().await;
+        self.other.as_ref().expect("introduced").send(Nothing).await
+    }
+}
+
+#[tokio::test]
+async fn two_that_ask_each_other_at_once_do_not_wait_for_their_deadlines() {
+    let node = node();
+    let both = Arc::new(tokio::sync::Barrier::new(2));
+    let [a, b] = [(); 2].map(|()| node.spawn(Crossed { other: None, both: both.clone() }));
+    a.send(Introduce(b.clone())).await.unwrap();
+    b.send(Introduce(a.clone())).await.unwrap();
+    let asked = std::time::Instant::now();
+    let (one, two) = tokio::join!(a.send(AskTheOther), b.send(AskTheOther));
+    assert!(asked.elapsed() < Duration::from_secs(2));
+    let outcomes = [one.unwrap(), two.unwrap()];
+    assert!(outcomes.iter().any(|outcome| matches!(outcome, Err(AskError::Cycle(_)))));
 }

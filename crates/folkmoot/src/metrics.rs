@@ -77,5 +77,6 @@ pub(crate) fn page(server: &Server) -> String {
     for (code, count) in &*metrics.disconnects.lock() {
         let _ = writeln!(page, "folkmoot_disconnects_total{{code=\"{code}\"}} {count}");
     }
+    page.push_str(&server.node().metrics().prometheus_text());
     page
 }

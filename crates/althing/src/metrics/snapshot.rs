@@ -1,0 +1,170 @@
+//! What the counters said at one moment, as plain values.
+//!
+//! A snapshot is not a cut through time: counters go on while they are read. Each one is exact by itself and never goes back.
+
+use std::time::Duration;
+
+use super::histogram::Histogram;
+use super::shard::{Counter, MessageTimes, Shard};
+
+/// The metrics of a node at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// One entry per actor type, sorted by name.
+    pub kinds: Vec<KindSnapshot>,
+    /// Actors whose mailboxes were looked at; all of them unless there are very many.
+    pub visited: usize,
+}
+
+/// The metrics of one actor type at one moment. Counts are since the node's start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KindSnapshot {
+    /// `Actor::NAME`.
+    pub name: &'static str,
+    /// Messages and events that reached an actor, whatever came of them.
+    pub handled: u64,
+    /// Messages that a guard refused.
+    pub rejected: u64,
+    /// Handlers and hooks that panicked.
+    pub panicked: u64,
+    /// Events that found a full mailbox.
+    pub missed: u64,
+    /// Restarts by supervision.
+    pub restarted: u64,
+    /// Lives begun, by restarts too.
+    pub started: u64,
+    /// Lives ended, by restarts too.
+    pub stopped: u64,
+    /// Asks whose deadline passed before the reply came.
+    pub timed_out: u64,
+    /// Messages that found no room in the mailbox within their deadline.
+    pub overloaded: u64,
+    /// Messages waiting now, in the mailboxes looked at.
+    pub depth: u64,
+    /// The most that wait in one of those mailboxes.
+    pub depth_max: u64,
+    /// How long the actor that is furthest behind has not taken a message that waits; in whole seconds.
+    pub oldest: Duration,
+    /// Handling times of one in 64 messages.
+    pub handling: Histogram,
+    /// The same by message type, the longest mean first.
+    pub messages: Vec<MessageSnapshot>,
+}
+
+/// Handling times of one message type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MessageSnapshot {
+    /// The Rust name of its type, without the path.
+    pub name: String,
+    /// Messages that were timed.
+    pub sampled: u64,
+    /// Their time together.
+    pub sum: Duration,
+    /// The longest of them.
+    pub max: Duration,
+}
+
+impl Snapshot {
+    /// The metrics of the actor type of that name.
+    pub fn kind(&self, name: &str) -> Option<&KindSnapshot> {
+        self.kinds.iter().find(|kind| kind.name == name)
+    }
+}
+
+impl KindSnapshot {
+    /// Actors that have their state in memory now.
+    pub fn live(&self) -> u64 {
+        self.started.saturating_sub(self.stopped)
+    }
+
+    /// Messages that were refused by a guard or made their handler panic.
+    pub fn failed(&self) -> u64 {
+        self.rejected + self.panicked
+    }
+}
+
+impl MessageSnapshot {
+    /// The mean of the times.
+    pub fn mean(&self) -> Duration {
+        let sum_ns = u64::try_from(self.sum.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(sum_ns.checked_div(self.sampled).unwrap_or(0))
+    }
+}
+
+/// The sum of an actor type's shards.
+#[derive(Default)]
+pub(crate) struct Totals {
+    kind: KindSnapshot,
+    messages: Vec<MessageTimes>,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, shard: &Shard) {
+        let kind = &mut self.kind;
+        kind.handled = kind.handled.wrapping_add(shard.handled());
+        kind.rejected += shard.counted(Counter::Rejected);
+        kind.panicked += shard.counted(Counter::Panicked);
+        kind.missed += shard.counted(Counter::Missed);
+        kind.restarted += shard.counted(Counter::Restarted);
+        kind.started += shard.counted(Counter::Started);
+        kind.stopped += shard.counted(Counter::Stopped);
+        kind.timed_out += shard.counted(Counter::TimedOut);
+        kind.overloaded += shard.counted(Counter::Overloaded);
+        for (sum, n) in kind.handling.buckets.iter_mut().zip(shard.buckets()) {
+            *sum += n;
+        }
+        kind.handling.sum_ns = kind.handling.sum_ns.wrapping_add(shard.sum_ns());
+        shard.merge_messages(&mut self.messages);
+    }
+
+    pub(crate) fn into_snapshot(self, name: &'static str) -> KindSnapshot {
+        let mut messages: Vec<_> = self.messages.iter().map(message_snapshot).collect();
+        messages.sort_by_key(|message| std::cmp::Reverse(message.mean()));
+        KindSnapshot { name, messages, ..self.kind }
+    }
+}
+
+fn message_snapshot(times: &MessageTimes) -> MessageSnapshot {
+    MessageSnapshot {
+        name: short_name(times.name),
+        sampled: times.sampled,
+        sum: Duration::from_nanos(times.sum_ns),
+        max: Duration::from_nanos(times.max_ns),
+    }
+}
+
+/// A type's name without the paths in it: `Add`, `Published<Event>`.
+fn short_name(name: &str) -> String {
+    let mut short = String::with_capacity(name.len());
+    for part in name.split_inclusive("::") {
+        match part.strip_suffix("::") {
+            // A path's segment: what it began with stays only if it is punctuation.
+            Some(segment) => {
+                let kept = segment.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+                short.push_str(kept);
+            }
+            None => short.push_str(part),
+        }
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_named_without_paths() {
+        for (long, short) in [
+            ("u64", "u64"),
+            ("shop::cart::Add", "Add"),
+            ("althing::Published<shop::Event>", "Published<Event>"),
+            ("alloc::vec::Vec<(a::B, c::D)>", "Vec<(B, D)>"),
+        ] {
+            assert_eq!(short_name(long), short);
+        }
+    }
+}
