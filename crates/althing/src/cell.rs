@@ -29,6 +29,8 @@ pub(crate) struct Header {
     pub(crate) kind: Arc<Kind>,
     key: Option<Key>,
     serial: u64,
+    /// Where the directory keeps an anonymous actor.
+    slot: AtomicU32,
     /// Set when a system message waits, so that a runner looks between two messages.
     attention: AtomicBool,
     /// Second since the node's start in which it last ran.
@@ -103,6 +105,7 @@ impl Header {
             kind,
             key,
             serial,
+            slot: AtomicU32::new(0),
             attention: AtomicBool::new(false),
             last_active_s: AtomicU32::new(0),
         }
@@ -114,6 +117,16 @@ impl Header {
 
     pub(crate) fn key(&self) -> Option<&Key> {
         self.key.as_ref()
+    }
+
+    /// Where the directory keeps the actor, if it is anonymous.
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    /// Set once, under the directory's lock.
+    pub(crate) fn set_slot(&self, slot: u32) {
+        self.slot.store(slot, Ordering::Relaxed);
     }
 
     pub(crate) fn id(&self) -> ActorId {

@@ -1,11 +1,11 @@
-//! Which actors live on this node: named ones by type and key, anonymous ones by serial, in shards.
+//! Which actors live on this node: named ones by type and key, anonymous ones in slots, in shards.
 //!
 //! The directory's reference keeps an actor alive. A named actor is removed only together with a check, under the shard's
 //! lock, that nobody else holds its cell: so a name never has two cells.
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,13 +19,20 @@ use crate::cell::{AnyCell, Cell};
 const SHARDS: usize = 64;
 
 type Named = HashMap<(TypeId, Key), Arc<dyn AnyCell>>;
-type Anonymous = HashMap<u64, Arc<dyn AnyCell>, BuildHasherDefault<SerialHasher>>;
+
+/// Anonymous actors by slot; a cell knows its own.
+#[derive(Default)]
+struct Anonymous {
+    cells: Vec<Option<Arc<dyn AnyCell>>>,
+    free: Vec<u32>,
+}
 
 pub(crate) struct Directory {
     named: Vec<Mutex<Named>>,
     anonymous: Vec<Mutex<Anonymous>>,
     hasher: RandomState,
     next_sample: AtomicUsize,
+    next_pass: AtomicUsize,
 }
 
 impl Directory {
@@ -35,6 +42,7 @@ impl Directory {
             anonymous: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             next_sample: AtomicUsize::new(0),
+            next_pass: AtomicUsize::new(0),
         }
     }
 
@@ -64,15 +72,26 @@ impl Directory {
     }
 
     pub(crate) fn insert_anonymous(&self, cell: Arc<dyn AnyCell>) {
-        let serial = cell.header().serial();
-        self.anonymous_shard(serial).lock().insert(serial, cell);
+        let mut shard = self.anonymous_shard(cell.header().serial()).lock();
+        let slot = shard.free.pop().unwrap_or_else(|| {
+            shard.cells.push(None);
+            u32::try_from(shard.cells.len() - 1).expect("fewer than 2^32 actors a shard")
+        });
+        cell.header().set_slot(slot);
+        shard.cells[slot as usize] = Some(cell);
     }
 
     /// Removes a cell that has stopped for good, and only that cell.
     pub(crate) fn forget(&self, cell: &Arc<dyn AnyCell>) {
         let header = cell.header();
         let Some(key) = header.key() else {
-            self.anonymous_shard(header.serial()).lock().remove(&header.serial());
+            let mut shard = self.anonymous_shard(header.serial()).lock();
+            let slot = header.slot();
+            // Dropped after the lock: the actor's drop may start others.
+            let forgotten = shard.cells[slot as usize].take();
+            shard.free.push(slot);
+            drop(shard);
+            drop(forgotten);
             return;
         };
         let type_id = header.kind.type_id;
@@ -83,15 +102,26 @@ impl Directory {
         }
     }
 
-    /// Removes sleeping named actors whose address nobody holds; returns how many are left.
-    pub(crate) fn sweep_unused(&self) -> usize {
-        let mut left = 0;
-        for shard in &self.named {
-            let mut shard = shard.lock();
-            shard.retain(|_, cell| !is_unused(cell));
-            left += shard.len();
+    /// Visits some of the actors under their shard's lock, and removes sleeping named ones whose address nobody holds. Goes
+    /// on where the last call ended, shard by shard, until `cells_min` have been visited.
+    pub(crate) fn pass(&self, cells_min: usize, mut visit: impl FnMut(&Arc<dyn AnyCell>)) {
+        let mut visited = 0;
+        for _ in 0..SHARDS {
+            let shard = self.next_pass.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            let mut named = self.named[shard].lock();
+            visited += named.len();
+            named.retain(|_, cell| {
+                visit(cell);
+                !is_unused(cell)
+            });
+            drop(named);
+            let anonymous = self.anonymous[shard].lock();
+            anonymous.cells.iter().flatten().for_each(&mut visit);
+            visited += anonymous.cells.len();
+            if visited >= cells_min {
+                return;
+            }
         }
-        left
     }
 
     /// All cells, cloned shard by shard.
@@ -101,7 +131,7 @@ impl Directory {
             cells.iter().for_each(&mut visit);
         }
         for shard in &self.anonymous {
-            let cells: Vec<_> = shard.lock().values().cloned().collect();
+            let cells: Vec<_> = shard.lock().cells.iter().flatten().cloned().collect();
             cells.iter().for_each(&mut visit);
         }
     }
@@ -122,8 +152,8 @@ impl Directory {
             visited += named.len();
             drop(named);
             let anonymous = self.anonymous[shard].lock();
-            anonymous.values().for_each(&mut visit);
-            visited += anonymous.len();
+            anonymous.cells.iter().flatten().for_each(&mut visit);
+            visited += anonymous.cells.len();
             if visited >= cells_min {
                 break;
             }
@@ -138,24 +168,6 @@ impl Directory {
 
     fn anonymous_shard(&self, serial: u64) -> &Mutex<Anonymous> {
         &self.anonymous[serial as usize % SHARDS]
-    }
-}
-
-/// Serials are dense and chosen by us: a multiplication spreads them well enough (Fibonacci hashing; Knuth, TAOCP 6.4).
-#[derive(Default)]
-struct SerialHasher(u64);
-
-impl Hasher for SerialHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _bytes: &[u8]) {
-        unreachable!("only serials are hashed")
-    }
-
-    fn write_u64(&mut self, serial: u64) {
-        self.0 = serial.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 

@@ -58,6 +58,7 @@ pub struct NodeBuilder {
     simulation: Option<Arc<dyn Simulation>>,
     blocking_jobs_max: usize,
     metrics: Metrics,
+    memory_budget_bytes: Option<u64>,
 }
 
 /// What a shutdown came to.
@@ -106,6 +107,14 @@ impl NodeBuilder {
         self
     }
 
+    /// Keeps the process's resident memory below `bytes` as far as that goes by unloading the named actors that have been
+    /// idle for longest. Read from the operating system once a second (Linux only; elsewhere there is no limit).
+    #[must_use]
+    pub fn memory_budget_bytes(mut self, bytes: u64) -> Self {
+        self.memory_budget_bytes = Some(bytes);
+        self
+    }
+
     /// Starts the node.
     ///
     /// # Panics
@@ -127,7 +136,7 @@ impl NodeBuilder {
         for register in self.registrations {
             register(&shared);
         }
-        passivation::start(&shared);
+        passivation::start(&shared, self.memory_budget_bytes);
         Node { shared }
     }
 }
@@ -140,6 +149,7 @@ impl Node {
             registrations: Vec::new(),
             simulation: None,
             blocking_jobs_max: std::thread::available_parallelism().map_or(1, Into::into),
+            memory_budget_bytes: None,
             metrics: Metrics::On,
         }
     }

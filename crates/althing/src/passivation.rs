@@ -1,5 +1,10 @@
-//! Unloads idle actors and forgets addresses nobody holds, in one pass over the directory now and then.
+//! Unloads idle actors and forgets addresses nobody holds, in passes over part of the directory.
+//!
+//! Two reasons to unload: an actor was idle for as long as its type says, or the process is above its memory budget; then the
+//! actors that have been idle for longest go first. A pass looks at a bounded number of actors, so that millions of them do not
+//! cost a core; with up to [`CELLS_PER_PASS`] actors every pass sees them all.
 
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,14 +12,17 @@ use std::time::Duration;
 use crate::actor::StopReason;
 use crate::actor_ref::request_stop;
 use crate::cell::AnyCell;
-use crate::mailbox::Phase;
 use crate::node::NodeShared;
 
 /// Pause between passes. An idle time is met within one pass and a second.
 const PASS_EVERY: Duration = Duration::from_secs(1);
+/// Actors looked at in one pass: some ten milliseconds of one core.
+const CELLS_PER_PASS: usize = 100_000;
+/// Actors unloaded in one pass for lack of memory; the next pass looks at what that gave.
+const UNLOADED_PER_PASS: usize = 10_000;
 
 /// Starts the passes; they end with the node.
-pub(crate) fn start(node: &Arc<NodeShared>) {
+pub(crate) fn start(node: &Arc<NodeShared>, memory_budget_bytes: Option<u64>) {
     let weak = Arc::downgrade(node);
     node.env.spawn(async move {
         while let Some(node) = weak.upgrade() {
@@ -22,24 +30,71 @@ pub(crate) fn start(node: &Arc<NodeShared>) {
             drop(node);
             pause.await;
             let Some(node) = weak.upgrade() else { return };
-            let now_s = node.tick_coarse();
-            node.directory.for_each(|cell| unload_if_idle(cell, now_s));
-            node.directory.sweep_unused();
+            let is_over_budget = memory_budget_bytes
+                .is_some_and(|budget| resident_bytes().is_some_and(|bytes| bytes > budget));
+            pass(&node, is_over_budget);
         }
     });
 }
 
-fn unload_if_idle(cell: &Arc<dyn AnyCell>, now_s: u32) {
-    let header = cell.header();
-    let Some(idle) = header.kind.options.passivate_after else { return };
-    let last_s = header.last_active_s.load(Ordering::Relaxed);
-    if Duration::from_secs(u64::from(now_s.saturating_sub(last_s))) < idle {
-        return;
-    }
-    let inner = header.mailbox.lock();
-    let is_idle = inner.active && matches!(inner.phase, Phase::Idle) && inner.is_empty();
-    drop(inner);
-    if is_idle {
+fn pass(node: &NodeShared, is_over_budget: bool) {
+    let now_s = node.tick_coarse();
+    let mut idle = Vec::new();
+    let mut longest = Longest::default();
+    node.directory.pass(CELLS_PER_PASS, |cell| {
+        let header = cell.header();
+        let idle_s = now_s.saturating_sub(header.last_active_s.load(Ordering::Relaxed));
+        match header.kind.options.passivate_after {
+            Some(limit) if Duration::from_secs(u64::from(idle_s)) >= limit => {
+                if header.mailbox.is_quiet() {
+                    idle.push(cell.clone());
+                }
+            }
+            _ if is_over_budget && header.key().is_some() && header.mailbox.is_quiet() => {
+                longest.offer(idle_s, cell);
+            }
+            _ => {}
+        }
+    });
+    for cell in idle.iter().chain(longest.cells()) {
         request_stop(cell, StopReason::Passivated);
     }
+}
+
+/// The actors that have been idle for longest, of those offered.
+#[derive(Default)]
+struct Longest {
+    /// Idle seconds, negated, so that the shortest is on top; and where the cell is.
+    heap: BinaryHeap<(std::cmp::Reverse<u32>, usize)>,
+    cells: Vec<Arc<dyn AnyCell>>,
+}
+
+impl Longest {
+    fn offer(&mut self, idle_s: u32, cell: &Arc<dyn AnyCell>) {
+        if !cell.is_rebuildable() {
+            return;
+        }
+        if self.cells.len() < UNLOADED_PER_PASS {
+            self.heap.push((std::cmp::Reverse(idle_s), self.cells.len()));
+            self.cells.push(cell.clone());
+            return;
+        }
+        let Some(mut shortest) = self.heap.peek_mut() else { return };
+        if shortest.0.0 < idle_s {
+            self.cells[shortest.1] = cell.clone();
+            shortest.0 = std::cmp::Reverse(idle_s);
+        }
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &Arc<dyn AnyCell>> {
+        self.cells.iter()
+    }
+}
+
+/// Resident memory of this process; `None` where the system does not tell.
+fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    // Linux on every target we build for has pages of 4 KiB, or accounts as if.
+    Some(pages * 4_096)
 }

@@ -646,3 +646,20 @@ async fn two_that_ask_each_other_at_once_do_not_wait_for_their_deadlines() {
     let outcomes = [one.unwrap(), two.unwrap()];
     assert!(outcomes.iter().any(|outcome| matches!(outcome, Err(AskError::Cycle(_)))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn above_its_memory_budget_a_node_unloads_who_was_idle_for_longest() {
+    let (stops, mut stopped) = mpsc::unbounded_channel();
+    let node = Node::builder("test")
+        // Any process is above one byte.
+        .memory_budget_bytes(1)
+        .actor(move |start: althing::Start<Entity>| {
+            let (key, stops) = (start.key().to_owned(), stops.clone());
+            async move { Ok(Entity { key, stops }) }
+        })
+        .build();
+    let one = node.get::<Entity>("a");
+    one.send(WhoAmI).await.unwrap();
+    assert_eq!(stopped.recv().await, Some(StopReason::Passivated));
+    assert_eq!(one.send(WhoAmI).await.as_deref(), Ok("a"));
+}
