@@ -45,14 +45,11 @@ fn pass(node: &NodeShared, is_over_budget: bool) {
         let header = cell.header();
         let idle_s = now_s.saturating_sub(header.last_active_s.load(Ordering::Relaxed));
         match header.kind.options.passivate_after {
+            _ if !header.mailbox.is_quiet() => {}
             Some(limit) if Duration::from_secs(u64::from(idle_s)) >= limit => {
-                if header.mailbox.is_quiet() {
-                    idle.push(cell.clone());
-                }
+                idle.push(cell.clone());
             }
-            _ if is_over_budget && header.key().is_some() && header.mailbox.is_quiet() => {
-                longest.offer(idle_s, cell);
-            }
+            _ if is_over_budget && header.key().is_some() => longest.offer(idle_s, cell),
             _ => {}
         }
     });

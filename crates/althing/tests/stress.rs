@@ -29,7 +29,7 @@ impl Handler<Numbered> for Checker {
     async fn handle(&mut self, message: Numbered, _ctx: &mut Context<Self>) {
         assert_eq!(message.number, self.next[message.sender], "sender {}", message.sender);
         self.next[message.sender] += 1;
-        if self.by_events && message.number % 1_000 == 0 {
+        if self.by_events && message.number.is_multiple_of(1_000) {
             // Now and then a handler that waits, so that batches are cut.
             tokio::task::yield_now().await;
         }
