@@ -12,7 +12,7 @@ const ATTRIBUTES = ['href', 'class', 'start'];
 /** Nothing else may be followed: no javascript:, no data:, nothing relative to this page. */
 const LINK = /^(?:https?:\/\/|mailto:)/i;
 const CLASS = /^(?:mention(?: me)?|heading|language-[a-z0-9+#-]{1,24})$/;
-const MENTION = /^@([a-z0-9_.-]{2,32})/;
+const MENTION = /^@([a-z0-9_.-]{1,31}[a-z0-9_])/i;
 
 /** Rendered bodies kept; a screen shows about twenty. */
 const CACHE_MAX = 2_000;
@@ -24,7 +24,7 @@ function escaped(text: string): string {
 const mention: TokenizerAndRendererExtension = {
   name: 'mention',
   level: 'inline',
-  start: (source) => source.search(/(?<![\w.@-])@[a-z0-9_.-]/),
+  start: (source) => source.search(/(?<![\w@])@[a-z0-9_.-]/i),
   tokenizer: (source) => {
     const found = MENTION.exec(source);
     return found ? { type: 'mention', raw: found[0], name: found[1] } : undefined;
@@ -72,8 +72,8 @@ export function render(body: string, myName: string): string {
     ALLOW_DATA_ATTR: false,
     ALLOW_ARIA_ATTR: false,
   });
-  const marking = html.replaceAll(/<span class="mention">@([a-z0-9_.-]+)<\/span>/g, (whole, name: string) =>
-    name === myName || name === 'everyone' ? `<span class="mention me">@${name}</span>` : whole,
+  const marking = html.replaceAll(/<span class="mention">@([a-z0-9_.-]+)<\/span>/gi, (whole, name: string) =>
+    [myName, 'everyone'].includes(name.toLowerCase()) ? `<span class="mention me">@${name}</span>` : whole,
   );
   if (cache.size >= CACHE_MAX) cache.delete(cache.keys().next().value ?? '');
   cache.set(key, marking);

@@ -1,0 +1,259 @@
+//! For everyone: no violation that axe-core can find on any view in either theme, the whole main road by keyboard alone,
+//! and a phone's width without anything cut off.
+
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+
+import type { Result } from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { launchBrowser } from './support/browser';
+import { PASSWORD, Person } from './support/person';
+import { Server } from './support/server';
+
+const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const SCHEMES = ['light', 'dark'] as const;
+
+let server: Server;
+let browser: Browser;
+let astrid: Person;
+let bo: Person;
+let link: string;
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
+  // The page's policy refuses injected scripts, as it should; the checker is one.
+  astrid = await Person.arrive(browser, 'astrid', { bypassCSP: true });
+  bo = await Person.arrive(browser, 'bo');
+  await astrid.signUp(server.url, 'Astrid Holm');
+  await astrid.createRoom('Harbour', 'Boats and tides');
+  link = await astrid.invite();
+  await bo.joinBy(link, 'Bo Lind');
+  await bo.say('Hello @astrid, `code` and https://example.org');
+  await bo.say('```rust\nfn main() { println!("ahoy"); }\n```');
+  await astrid.message('ahoy').waitFor();
+  await astrid.act('Hello', 'React');
+  await astrid.page.getByRole('button', { name: '👍' }).click();
+  await astrid.act('Hello', 'Reply');
+  await astrid.say('Ahoy yourself.');
+  await astrid.allSent();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** What axe-core finds in the page as it stands, in both themes, as lines that name the element. */
+async function violations(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.evaluate(AXE);
+    const results: Result[] = await page.evaluate(async () => {
+      const axe = (window as unknown as { axe: { run(): Promise<{ violations: Result[] }> } }).axe;
+      return (await axe.run()).violations;
+    });
+    for (const { id, nodes } of results) {
+      for (const node of nodes) found.push(`${colorScheme} ${id}: ${node.html.slice(0, 160)} ${node.failureSummary ?? ''}`);
+    }
+  }
+  return found;
+}
+
+async function openedBy(button: string | RegExp): Promise<void> {
+  await astrid.page.getByRole('button', { name: button }).first().click();
+}
+
+async function closed(): Promise<void> {
+  await astrid.page.keyboard.press('Escape');
+}
+
+describe('axe-core finds nothing', () => {
+  it('on_signing_in_and_creating_an_account', async () => {
+    const guest = await Person.arrive(browser, 'guest', { bypassCSP: true });
+    await guest.page.goto(server.url);
+    await guest.page.getByLabel('User name').waitFor();
+    expect(await violations(guest.page)).toEqual([]);
+    await guest.page.goto(link);
+    await guest.page.getByText('You are invited').waitFor();
+    expect(await violations(guest.page)).toEqual([]);
+    await guest.context.close();
+  });
+
+  it('on_an_invitation_for_someone_signed_in', async () => {
+    await astrid.page.goto(link);
+    await astrid.page.getByRole('button', { name: 'Join room' }).waitFor();
+    expect(await violations(astrid.page)).toEqual([]);
+    await openedBy('Cancel');
+  });
+
+  it('on_the_empty_page_and_in_a_room', async () => {
+    expect(await violations(astrid.page)).toEqual([]);
+    await astrid.open('Harbour');
+    await astrid.message('Ahoy yourself').hover();
+    expect(await violations(astrid.page)).toEqual([]);
+  });
+
+  it('while_completing_a_name_and_picking_an_emoji', async () => {
+    await astrid.composer.pressSequentially('@b');
+    await astrid.page.getByRole('option').first().waitFor();
+    expect(await violations(astrid.page)).toEqual([]);
+    await closed();
+    await astrid.composer.fill('');
+    await openedBy('Emoji');
+    await astrid.page.getByLabel('Search emoji').waitFor();
+    expect(await violations(astrid.page)).toEqual([]);
+    await closed();
+  });
+
+  it.each(['Members', 'Search'])('in_the_panel_%s', async (name) => {
+    await openedBy(name);
+    await astrid.page.getByRole('complementary').waitFor();
+    expect(await violations(astrid.page)).toEqual([]);
+    await astrid.page.getByRole('complementary').getByRole('button', { name: 'Close' }).click();
+  });
+
+  it.each(['Create room', 'New direct message', 'Go to room', 'Keyboard shortcuts', /^Account:/, 'Room settings', 'Invite people'])(
+    'in_the_dialog_%s',
+    async (name) => {
+      await openedBy(name);
+      await astrid.page.getByRole('dialog').waitFor();
+      expect(await violations(astrid.page)).toEqual([]);
+      await closed();
+      expect(await astrid.page.getByRole('dialog').count()).toBe(0);
+    },
+  );
+
+  it('in_german_on_a_phone', async () => {
+    const greta = await Person.arrive(browser, 'astrid', { locale: 'de-DE', viewport: { width: 390, height: 844 }, bypassCSP: true });
+    await greta.page.goto(server.url);
+    await greta.page.getByLabel('Benutzername').fill('astrid');
+    await greta.page.getByLabel('Passwort', { exact: true }).fill(PASSWORD);
+    await greta.page.getByRole('button', { name: 'Anmelden' }).click();
+    await greta.page.getByRole('link', { name: /Harbour/ }).click();
+    await greta.message('Ahoy yourself').waitFor();
+    expect(await violations(greta.page)).toEqual([]);
+    const overflow = await greta.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(overflow).toBe(0);
+    await greta.page.getByRole('button', { name: 'Liste der Räume öffnen' }).click();
+    expect(await violations(greta.page)).toEqual([]);
+    await greta.context.close();
+  });
+});
+
+describe('the keyboard alone', () => {
+  it('signs_up_makes_a_room_writes_answers_edits_reacts_and_deletes', async () => {
+    const kim = await Person.arrive(browser, 'kim');
+    const { page } = kim;
+    const { keyboard } = page;
+    await page.goto(server.url);
+    await page.getByLabel('User name').waitFor();
+    await tabTo(page, 'Create account');
+    await keyboard.press('Enter');
+    await page.getByLabel('Display name').waitFor();
+    await keyboard.press('Shift+Tab');
+    await tabTo(page, 'User name', 'Shift+Tab');
+    await keyboard.type('kim');
+    await keyboard.press('Tab');
+    await keyboard.type('Kim Berg');
+    await keyboard.press('Tab');
+    await keyboard.type(PASSWORD);
+    await keyboard.press('Enter');
+    await page.getByRole('button', { name: /^Account:/ }).waitFor();
+
+    await tabTo(page, 'Create room');
+    await keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await tabTo(page, 'Room name');
+    await keyboard.type('Attic');
+    await keyboard.press('Enter');
+    await kim.composer.waitFor();
+
+    await keyboard.press('c');
+    await keyboard.type('First words');
+    await keyboard.press('Enter');
+    await kim.message('First words').waitFor();
+    // Up from an empty field edits one's last message.
+    await keyboard.press('ArrowUp');
+    await page.getByLabel('Edit message').waitFor();
+    await keyboard.type(', mended');
+    await keyboard.press('Enter');
+    await kim.message('First words, mended').waitFor();
+
+    await keyboard.press('Shift+Tab');
+    await focusOn(page, 'ARTICLE', 'Shift+Tab');
+    await keyboard.press('r');
+    await page.getByText('Replying to Kim Berg').waitFor();
+    await keyboard.type('An answer');
+    await keyboard.press('Enter');
+    await kim.message('An answer').waitFor();
+
+    await focusOn(page, 'ARTICLE', 'Shift+Tab');
+    await keyboard.press('Home');
+    await keyboard.press('ArrowDown');
+    await keyboard.press('+');
+    await page.getByLabel('Search emoji').waitFor();
+    await keyboard.type('tada');
+    await page.getByRole('button', { name: 'tada' }).waitFor();
+    await keyboard.press('Enter');
+    await kim.message('An answer').getByRole('button', { name: /🎉, 1 person, including you/ }).waitFor();
+
+    await focusOn(page, 'ARTICLE', 'Shift+Tab');
+    await keyboard.press('Home');
+    await keyboard.press('Delete');
+    await page.getByRole('dialog').waitFor();
+    await tabTo(page, 'Delete');
+    await keyboard.press('Enter');
+    await kim.message('This message was deleted').waitFor();
+
+    await keyboard.press('Control+k');
+    await keyboard.type('att');
+    await page.getByRole('option', { name: /Attic/ }).waitFor();
+    await keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Attic', level: 1 }).waitFor();
+    expect(kim.errors).toEqual([]);
+    await kim.context.close();
+  });
+
+  it('always_shows_where_the_focus_is', async () => {
+    await astrid.open('Harbour');
+    for (let step = 0; step < 25; step += 1) {
+      await astrid.page.keyboard.press('Tab');
+      const visible = await astrid.page.evaluate(() => {
+        const element = document.activeElement;
+        if (!element || element === document.body) return true;
+        const shows = (each: Element | null): boolean => {
+          if (!each) return false;
+          const style = getComputedStyle(each);
+          return (style.outlineStyle !== 'none' && style.outlineWidth !== '0px') || style.boxShadow !== 'none';
+        };
+        return shows(element) || shows(element.parentElement);
+      });
+      expect(visible).toBe(true);
+    }
+  });
+});
+
+/** Presses Tab until the element of this name has the focus. */
+async function tabTo(page: Page, name: string, key = 'Tab'): Promise<void> {
+  for (let step = 0; step < 60; step += 1) {
+    const current = await page.evaluate(() => {
+      const element = document.activeElement;
+      const label = element?.id ? document.querySelector(`label[for="${element.id}"]`)?.textContent : undefined;
+      return element?.getAttribute('aria-label') ?? label ?? element?.textContent?.trim() ?? '';
+    });
+    if (current === name) return;
+    await page.keyboard.press(key);
+  }
+  throw new Error(`the keyboard never reached “${name}”`);
+}
+
+async function focusOn(page: Page, tag: string, key: string): Promise<void> {
+  for (let step = 0; step < 30; step += 1) {
+    if ((await page.evaluate(() => document.activeElement?.tagName)) === tag) return;
+    await page.keyboard.press(key);
+  }
+  throw new Error(`the keyboard never reached a ${tag}`);
+}

@@ -1,0 +1,124 @@
+//! Two people meet through an invitation and talk: the main road through the product, in a real browser on the real server.
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { launchBrowser } from './support/browser';
+import { Person } from './support/person';
+import { Server } from './support/server';
+
+let server: Server;
+let browser: Browser;
+let astrid: Person;
+let bo: Person;
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
+  astrid = await Person.arrive(browser, 'astrid');
+  bo = await Person.arrive(browser, 'bo');
+  await astrid.signUp(server.url, 'Astrid Holm');
+  await astrid.createRoom('Harbour', 'Boats and tides');
+  await bo.joinBy(await astrid.invite(), 'Bo Lind');
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+describe('two people', () => {
+  it('see_what_the_other_writes', async () => {
+    await astrid.say('Good morning, **Bo**!');
+    await bo.message('Good morning, Bo!').waitFor();
+    await bo.say('Morning @astrid, on my way.');
+    await astrid.message('on my way').waitFor();
+    expect(await astrid.page.locator('.mention.me').count()).toBe(1);
+  });
+
+  it('see_each_other_typing', async () => {
+    await bo.composer.pressSequentially('hm');
+    await astrid.page.getByText('Bo Lind is typing').waitFor();
+    await bo.composer.fill('');
+  });
+
+  it('edit_and_delete_in_place', async () => {
+    await bo.say('The boat is reed.');
+    await bo.act('boat is reed', 'Edit');
+    await bo.page.getByLabel('Edit message').fill('The boat is red.');
+    await bo.page.keyboard.press('Enter');
+    await astrid.message('boat is red').getByText('(edited)').waitFor();
+    await bo.say('Never mind this one.');
+    await astrid.message('Never mind').waitFor();
+    await bo.act('Never mind', 'Delete');
+    await bo.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await astrid.message('This message was deleted').waitFor();
+  });
+
+  it('answer_with_a_quote_and_react', async () => {
+    await astrid.act('boat is red', 'Reply');
+    await astrid.say('Then bring the long rope.');
+    await bo.message('long rope').getByRole('button', { name: /Go to the message by Bo Lind/ }).waitFor();
+    await bo.act('long rope', 'React');
+    await bo.page.getByRole('button', { name: '👍' }).click();
+    await astrid.message('long rope').getByRole('button', { name: /👍, 1 person/ }).click();
+    await bo.message('long rope').getByRole('button', { name: /👍, 2 people, including you/ }).waitFor();
+  });
+
+  it('complete_names_and_emoji_while_writing', async () => {
+    await astrid.composer.pressSequentially('Thanks @bo');
+    await astrid.page.getByRole('option', { name: /@bo/ }).waitFor();
+    await astrid.page.keyboard.press('Enter');
+    await astrid.composer.pressSequentially(':tad');
+    await astrid.page.getByRole('option', { name: /:tada:/ }).waitFor();
+    await astrid.page.keyboard.press('Tab');
+    await astrid.page.keyboard.press('Enter');
+    await bo.message('Thanks @bo 🎉').waitFor();
+  });
+
+  it('find_unread_and_mention_badges_and_the_new_messages_line', async () => {
+    await bo.createRoom('Elsewhere');
+    await astrid.say('One.');
+    await astrid.say('Two, @bo.');
+    await bo.page.getByRole('link', { name: /Harbour.*2 unread messages, 1 mention/ }).click();
+    await bo.message('Two, @bo').waitFor();
+    await bo.page.locator('article', { hasText: 'One.' }).getByText('New', { exact: true }).waitFor();
+    await bo.page.getByRole('link', { name: 'Harbour', exact: true }).waitFor();
+  });
+
+  it('keep_a_draft_per_room', async () => {
+    await bo.composer.fill('not yet');
+    await bo.open('Elsewhere');
+    expect(await bo.composer.inputValue()).toBe('');
+    await bo.open('Harbour');
+    expect(await bo.composer.inputValue()).toBe('not yet');
+    await bo.composer.fill('');
+  });
+
+  it('write_to_each_other_directly', async () => {
+    await bo.page.getByRole('button', { name: 'New direct message' }).click();
+    await bo.page.getByLabel('Find a person').fill('ast');
+    await bo.page.getByRole('button', { name: /Astrid Holm/ }).click();
+    await bo.page.getByRole('heading', { name: 'Astrid Holm', level: 1 }).waitFor();
+    await bo.say('Just between us.');
+    await astrid.page.getByRole('link', { name: /Bo Lind.*1 unread message/ }).click();
+    await astrid.message('Just between us').waitFor();
+    await astrid.open('Harbour');
+    await bo.open('Harbour');
+  });
+
+  it('find_everything_after_a_reload_and_after_a_restart', async () => {
+    const before = await astrid.everything();
+    await astrid.page.reload();
+    await astrid.message('Two, @bo').waitFor();
+    expect(await astrid.everything()).toEqual(before);
+    await server.kill();
+    await server.run();
+    await astrid.page.reload();
+    await astrid.isOnline();
+    expect(await astrid.everything()).toEqual(before);
+  });
+
+  it('cause_no_error_in_either_page', () => {
+    expect([...astrid.errors, ...bo.errors]).toEqual([]);
+  });
+});

@@ -1,0 +1,129 @@
+//! One person at one browser window, described by what people see: labels, buttons, messages. Everything that a page
+//! reports as an error is collected, so that a test can promise that there was none.
+
+import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
+
+export const PASSWORD = 'correct horse battery';
+
+/** A message as shown: who, what, and its number in the room. */
+export interface Shown {
+  seq: number;
+  text: string;
+}
+
+export class Person {
+  readonly name: string;
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Errors of the page: exceptions, refused by policy, failed loads. */
+  readonly errors: string[] = [];
+
+  private constructor(name: string, context: BrowserContext, page: Page) {
+    this.name = name;
+    this.context = context;
+    this.page = page;
+    page.on('pageerror', (error) => this.errors.push(`exception: ${error.message}`));
+    page.on('console', (message) => {
+      // A connection that fails while the server is down is expected to be reported by the browser.
+      if (message.type() === 'error' && !/WebSocket|net::ERR_/.test(message.text())) this.errors.push(`console: ${message.text()}`);
+    });
+  }
+
+  static async arrive(browser: Browser, name: string, options: BrowserContextOptions = {}): Promise<Person> {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: 'en-GB', ...options });
+    return new Person(name, context, await context.newPage());
+  }
+
+  async signUp(url: string, displayName = ''): Promise<void> {
+    const { page } = this;
+    await page.goto(url);
+    const toSignUp = page.getByRole('button', { name: 'Create account' });
+    if (!(await page.getByLabel('Display name').isVisible())) await toSignUp.click();
+    await page.getByLabel('User name').fill(this.name);
+    await page.getByLabel('Display name').fill(displayName);
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+    await page.getByRole('button', { name: 'Create account' }).click();
+    await page.getByRole('button', { name: /^Account:|^Join room$/ }).waitFor();
+  }
+
+  async createRoom(name: string, topic = ''): Promise<void> {
+    const { page } = this;
+    await page.getByRole('button', { name: 'Create room' }).first().click();
+    await page.getByLabel('Room name').fill(name);
+    await page.getByLabel('Topic').fill(topic);
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    await this.composer.waitFor();
+  }
+
+  /** Makes an invitation to the open room and returns its link. */
+  async invite(): Promise<string> {
+    const { page } = this;
+    await page.getByRole('button', { name: 'Invite people' }).click();
+    await page.getByRole('button', { name: 'Create link' }).click();
+    const link = await page.getByLabel('Invitation link').inputValue();
+    await page.keyboard.press('Escape');
+    return link;
+  }
+
+  /** Follows an invitation, signing up on the way. */
+  async joinBy(link: string, displayName = ''): Promise<void> {
+    await this.signUp(link, displayName);
+    await this.page.getByRole('button', { name: 'Join room' }).click();
+    await this.composer.waitFor();
+  }
+
+  get composer(): Locator {
+    return this.page.locator('#composer');
+  }
+
+  async say(text: string): Promise<void> {
+    await this.composer.fill(text);
+    await this.composer.press('Enter');
+  }
+
+  /** Opens a room by its name in the list. */
+  async open(room: string): Promise<void> {
+    await this.page.getByRole('link', { name: room }).click();
+    await this.page.getByRole('heading', { name: room, level: 1 }).waitFor();
+  }
+
+  /** An acknowledged message that holds the text. */
+  message(text: string): Locator {
+    return this.page.locator('article[data-seq]').filter({ hasText: text }).last();
+  }
+
+  async act(text: string, action: 'React' | 'Reply' | 'Edit' | 'Delete'): Promise<void> {
+    await this.message(text).hover();
+    await this.message(text).getByRole('button', { name: action, exact: true }).click();
+  }
+
+  /** Every acknowledged message, from the first to the last, gathered by scrolling through the room. */
+  async everything(): Promise<Shown[]> {
+    const found = new Map<number, string>();
+    const feed = this.page.getByRole('feed');
+    await feed.evaluate((element) => element.scrollTo(0, 0));
+    for (;;) {
+      await this.page.waitForFunction(() => document.querySelector('[role=feed]')?.getAttribute('aria-busy') === 'false');
+      const rows = await this.page.locator('article[data-seq]').evaluateAll((elements) =>
+        elements.map((element) => ({ seq: Number(element.getAttribute('data-seq')), text: element.querySelector('.body')?.textContent.trim() ?? '' })),
+      );
+      for (const { seq, text } of rows) found.set(seq, text);
+      const atEnd = await feed.evaluate((element) => {
+        const before = element.scrollTop;
+        element.scrollBy(0, element.clientHeight);
+        return element.scrollTop === before;
+      });
+      if (atEnd) break;
+    }
+    return [...found].sort(([a], [b]) => a - b).map(([seq, text]) => ({ seq, text }));
+  }
+
+  /** Waits until nothing is on its way any more. */
+  async allSent(): Promise<void> {
+    await this.page.waitForFunction(() => document.querySelectorAll('[data-pending]').length === 0, undefined, { timeout: 60_000 });
+  }
+
+  async isOnline(): Promise<void> {
+    await this.page.locator('[data-connection="online"]').waitFor({ state: 'attached', timeout: 60_000 });
+  }
+}

@@ -1,0 +1,87 @@
+//! The real server binary with a data directory of its own, on a free port, killed and started again at will.
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+const START_MS_MAX = 30_000;
+const LISTENING = /http:\/\/(127\.0\.0\.1:\d+)/;
+
+function binary(): string {
+  const target = process.env['CARGO_TARGET_DIR'] ?? path.join(ROOT, 'target');
+  const candidates = [process.env['FOLKMOOT_BIN'], path.join(target, 'release/folkmoot'), path.join(target, 'debug/folkmoot')];
+  const found = candidates.find((candidate) => candidate !== undefined && existsSync(candidate));
+  if (found === undefined) throw new Error('no folkmoot binary: run `make web` and `cargo build -p folkmoot` first, or set FOLKMOOT_BIN');
+  return found;
+}
+
+export class Server {
+  readonly data: string;
+  #address = '127.0.0.1:0';
+  #process: ChildProcess | undefined;
+  readonly #flags: readonly string[];
+
+  private constructor(data: string, flags: readonly string[]) {
+    this.data = data;
+    this.#flags = flags;
+  }
+
+  static async start(...flags: string[]): Promise<Server> {
+    const server = new Server(await mkdtemp(path.join(tmpdir(), 'folkmoot-')), flags);
+    await server.run();
+    return server;
+  }
+
+  get url(): string {
+    return `http://${this.#address}`;
+  }
+
+  /** Starts it; after the first time on the same port as before. */
+  async run(): Promise<void> {
+    const child = spawn(binary(), ['--listen', this.#address, '--data', this.data, '--messages-per-second', '0', ...this.#flags], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, FOLKMOOT_LOG: 'info', NO_COLOR: '1' },
+    });
+    this.#process = child;
+    this.#address = await addressOf(child);
+  }
+
+  /** The machine loses power: no goodbye, no flush. */
+  async kill(): Promise<void> {
+    await ended(this.#process, 'SIGKILL');
+  }
+
+  async stop(): Promise<void> {
+    await ended(this.#process, 'SIGTERM');
+    await rm(this.data, { recursive: true, force: true });
+  }
+}
+
+function addressOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const lines: string[] = [];
+    const timer = setTimeout(() => reject(new Error(`the server did not start:\n${lines.join('\n')}`)), START_MS_MAX);
+    const read = (line: string) => {
+      lines.push(line);
+      const address = LISTENING.exec(line)?.[1];
+      if (address === undefined) return;
+      clearTimeout(timer);
+      resolve(address);
+    };
+    for (const stream of [child.stdout, child.stderr]) if (stream) createInterface({ input: stream }).on('line', read);
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`the server ended with ${code}:\n${lines.join('\n')}`)));
+  });
+}
+
+function ended(child: ChildProcess | undefined, signal: NodeJS.Signals): Promise<void> {
+  if (!child || child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+    child.kill(signal);
+  });
+}

@@ -1,0 +1,113 @@
+//! Hostile text in every place that shows text of others: nothing of it runs, and nothing leaves the allowed vocabulary.
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { launchBrowser } from './support/browser';
+import { Person } from './support/person';
+import { Server } from './support/server';
+import { XSS_CORPUS } from './support/xss_corpus';
+
+const EVENT_ATTRIBUTES = /^on/i;
+const ELEMENTS_ALLOWED = new Set([
+  'P', 'BR', 'STRONG', 'EM', 'DEL', 'CODE', 'PRE', 'A', 'UL', 'OL', 'LI', 'BLOCKQUOTE', 'HR', 'SPAN', 'TABLE', 'THEAD', 'TBODY',
+  'TR', 'TH', 'TD',
+]);
+
+let server: Server;
+let browser: Browser;
+let attacker: Person;
+let victim: Person;
+const fired: string[] = [];
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
+  attacker = await Person.arrive(browser, 'mallory');
+  victim = await Person.arrive(browser, 'victim');
+  await victim.context.exposeFunction('boom', () => fired.push(victim.page.url()));
+  victim.page.on('dialog', (dialog) => {
+    fired.push(dialog.message());
+    void dialog.dismiss();
+  });
+  await attacker.signUp(server.url, `<img src=x onerror=boom()>`);
+  await attacker.createRoom(`<svg onload=boom()>`, `"><script>boom()</script>`);
+  await victim.joinBy(await attacker.invite(), `<b onmouseover=boom()>Victim`);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+describe('hostile text', () => {
+  it('comes_in_at_least_a_hundred_shapes', () => {
+    expect(new Set(XSS_CORPUS).size).toBeGreaterThanOrEqual(100);
+  });
+
+  it('never_runs_in_messages_quotes_names_or_topics', async () => {
+    for (const payload of XSS_CORPUS) await attacker.say(payload);
+    await attacker.allSent();
+    await attacker.say('that was all');
+    await victim.message('that was all').waitFor();
+    const shown = await victim.everything();
+    expect(shown).toHaveLength(XSS_CORPUS.length + 1);
+    expect(fired).toEqual([]);
+  });
+
+  it('leaves_only_the_allowed_elements_without_event_attributes_or_strange_links', async () => {
+    const found = new Set<string>();
+    const feed = victim.page.getByRole('feed');
+    await feed.evaluate((element) => element.scrollTo(0, 0));
+    for (let last = -1, top = 0; top !== last; ) {
+      last = top;
+      for (const item of await victim.page.locator('.body').evaluateAll(describeElements)) found.add(item);
+      top = await feed.evaluate((element) => {
+        element.scrollBy(0, element.clientHeight);
+        return element.scrollTop;
+      });
+      await victim.page.waitForFunction(() => document.querySelector('[role=feed]')?.getAttribute('aria-busy') === 'false');
+    }
+    const items = [...found].map((item) => JSON.parse(item) as { tag: string; attributes: [string, string][] });
+    expect(items.map(({ tag }) => tag).filter((tag) => !ELEMENTS_ALLOWED.has(tag))).toEqual([]);
+    const attributes = items.flatMap(({ attributes: each }) => each);
+    expect(attributes.filter(([name]) => EVENT_ATTRIBUTES.test(name) || name === 'style' || name === 'src')).toEqual([]);
+    expect(attributes.filter(([name, value]) => name === 'href' && !/^(https?:|mailto:)/.test(value))).toEqual([]);
+  });
+
+  it('opens_links_without_handing_over_the_page', async () => {
+    await attacker.say('see https://example.org/here');
+    const link = victim.message('example.org/here').getByRole('link');
+    expect(await link.getAttribute('rel')).toContain('noopener');
+    expect(await link.getAttribute('target')).toBe('_blank');
+  });
+
+  it('is_plain_text_in_every_dialog_and_panel_that_shows_it', async () => {
+    const { page } = victim;
+    await page.getByRole('button', { name: 'Members' }).click();
+    await page.getByText('@mallory').waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('option').first().waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: /^Account:/ }).click();
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    expect(fired).toEqual([]);
+    expect(victim.errors).toEqual([]);
+  });
+
+  it('meets_a_policy_that_would_refuse_it_anyway', async () => {
+    const response = await victim.page.request.get(server.url);
+    const policy = response.headers()['content-security-policy'] ?? '';
+    expect(policy).toMatch(/script-src 'self'(;|$)/);
+    expect(policy).not.toContain('unsafe');
+  });
+});
+
+/** Runs in the page: every element under the bodies with its attributes, as text so that equal ones fold. */
+function describeElements(bodies: Element[]): string[] {
+  return bodies.flatMap((body) =>
+    [...body.querySelectorAll('*')].map((element) =>
+      JSON.stringify({ tag: element.tagName, attributes: [...element.attributes].map(({ name, value }) => [name, value]) }),
+    ),
+  );
+}
