@@ -13,6 +13,7 @@ import type { RoomId, RoomView, UserView } from '../protocol/generated/chat';
 import { Conversation } from './conversation.svelte';
 import { Inbox } from './inbox';
 import { Link } from './link.svelte';
+import { People } from './people.svelte';
 import { Reading } from './reading.svelte';
 import { Sender } from './sender.svelte';
 
@@ -36,6 +37,7 @@ export class Chat {
   readonly link: Link;
   readonly sender: Sender;
   readonly reading = new Reading(this);
+  readonly people = new People();
   readonly #listener: ChatListener;
   readonly #archive: Archive;
   readonly #conversations = new Map<RoomId, Conversation>();
@@ -47,7 +49,7 @@ export class Chat {
   #open: RoomId | undefined;
 
   constructor(endpoint: string, session: KeptSession, keep: Keep, listener: ChatListener) {
-    this.me = session.user;
+    this.setProfile(session.user);
     this.#listener = listener;
     this.#archive = Archive.open(session.user.id);
     this.link = new Link(endpoint, session.token, {
@@ -119,6 +121,12 @@ export class Chat {
     this.#listener.roomGone(room);
   }
 
+  /** Someone's new name: shown on everything they ever wrote. */
+  setProfile(me: UserView): void {
+    this.me = me;
+    this.people.meet([me]);
+  }
+
   setRead(room: RoomId, seq: number, mentions: number): void {
     this.rooms = read(this.rooms, room, seq, mentions);
     this.#note(room);
@@ -131,6 +139,7 @@ export class Chat {
     for (const room of gone) this.drop(room);
     this.rooms = listed(this.rooms, reply.rooms);
     this.loaded = true;
+    this.people.meet(reply.rooms.flatMap((view) => view.peer ?? []));
     for (const view of this.rooms.values()) {
       this.#conversations.get(view.id)?.extendTo(view.last_seq);
       this.#note(view.id);
@@ -175,7 +184,7 @@ export class Chat {
     if (event.type === 'room_removed') this.drop(event.room);
     if (event.type === 'read') this.#note(event.room);
     if (event.type === 'profile' && event.user === this.me.id) {
-      this.me = { id: event.user, name: event.name, display_name: event.display_name };
+      this.setProfile({ id: event.user, name: event.name, display_name: event.display_name });
     }
   }
 

@@ -26,6 +26,8 @@ export class Conversation {
   typists = $state.raw<Typists>(NOBODY);
   online = $state.raw<ReadonlySet<UserId>>(new Set());
   members = $state.raw<readonly MemberView[]>([]);
+  /** Set while the list of members has more pages. */
+  membersAfter = $state<UserId>();
   /** The last number read on entering; the new-messages line stands after it. */
   newAfter = $state<number>();
   /** Events were lost and what is on screen was fetched again. */

@@ -106,7 +106,7 @@ export class Folkmoot {
     const chat = new Chat(ENDPOINT, session, this.keep, {
       tokenRejected: () => void this.#onTokenRejected(),
       arrived: (event, view) => {
-        const text = this.strings.message_from(event.name, plain(event.body));
+        const text = this.strings.message_from(chat.people.nameOf(event.user, event.name), plain(event.body));
         this.notifier.arrived(event, view, chat.me.id, titleOf(view), text);
         const route = this.router.route;
         if (route.name === 'room' && route.room === view.id) this.announce(text);

@@ -12,5 +12,6 @@ export interface MembersPage {
 export async function membersOf(chat: Chat, room: RoomId, after?: UserId): Promise<MembersPage> {
   const request = after === undefined ? { room, limit: MEMBERS_PAGE_MAX } : { room, after, limit: MEMBERS_PAGE_MAX };
   const reply = await chat.link.call('room.members', request);
+  chat.people.meet(reply.members);
   return { members: reply.members, next: reply.next };
 }

@@ -62,13 +62,9 @@ function changed(view: RoomView, event: RoomEvent, me: UserId): RoomView {
 
 function withMessage(view: RoomView, event: Extract<RoomEvent, { type: 'message' }>, me: UserId): RoomView {
   if (event.seq <= view.last_seq) return view;
-  const last = messageOf(event);
-  // Whoever writes has read: the server moves the author's cursor along.
-  const read_seq = event.user === me ? event.seq : view.read_seq;
-  const unread = Math.max(0, event.seq - read_seq);
   const mentioned = event.user !== me && (event.mentions.includes(me) || event.mention_all === true);
-  const mentions = unread === 0 ? 0 : view.mentions + (mentioned ? 1 : 0);
-  return { ...view, last_seq: event.seq, read_seq, unread, mentions, last };
+  const unread = Math.max(0, event.seq - view.read_seq);
+  return { ...view, last_seq: event.seq, unread, mentions: view.mentions + (mentioned ? 1 : 0), last: messageOf(event) };
 }
 
 function withRole(view: RoomView, event: Extract<RoomEvent, { type: 'role' }>): RoomView {

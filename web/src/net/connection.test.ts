@@ -45,6 +45,10 @@ describe('connection', () => {
     expect(run([SIGN_IN, { ...LOST, terminal: true }]).state).toMatchObject({ cause: 'token_rejected' });
   });
 
+  it('keeps_the_session_when_the_transport_closes_though_the_sdk_numbers_that_like_a_rejection', () => {
+    expect(run([SIGN_IN, CONNECTED, LOST]).state).toMatchObject({ name: 'connecting', attempt: 1 });
+  });
+
   it('stops_at_a_terminal_code_until_the_person_asks_again', () => {
     const refused: ConnectionEvent = { type: 'lost', at: 3, code: 3503, detail: 'force disconnect', terminal: true };
     const ended = run([SIGN_IN, CONNECTED, refused]);

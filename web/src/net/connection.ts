@@ -31,7 +31,8 @@ export interface Step {
 
 export const SIGNED_OUT: Connection = { name: 'signed_out' };
 
-/** Codes that mean the token is no longer good: a sign-in is needed, a retry cannot help. */
+/** Terminal codes that mean the token is no longer good: a sign-in is needed, a retry cannot help. 1 is the SDK's own
+ *  verdict; as a reason to reconnect the same number means a closed transport. */
 const TOKEN_REJECTED: ReadonlySet<number> = new Set([1, 101, 109, 3500]);
 
 /** Whether a disconnect code forbids reconnecting (docs/protocol.md, disconnect codes). */
@@ -66,7 +67,7 @@ export function step(state: Connection, event: ConnectionEvent): Step {
 
 function lost(state: Connection, event: Extract<ConnectionEvent, { type: 'lost' }>): Step {
   if (!isTrying(state)) return { state, effects: [] };
-  if (event.terminal || TOKEN_REJECTED.has(event.code)) {
+  if (event.terminal) {
     const rejected = TOKEN_REJECTED.has(event.code);
     return {
       state: { name: 'ended', cause: rejected ? 'token_rejected' : 'refused', code: event.code, detail: event.detail },
