@@ -2,8 +2,8 @@
 //! metrics on.
 
 use althing::{
-    Actor, ActorError, ActorRef, Context, EventHandler, Handler, Node, Published, Subscription,
-    Topic, TopicOptions,
+    Actor, ActorError, ActorRef, Context, EventHandler, Handler, Metrics, Node, Published,
+    Subscription, Topic, TopicOptions,
 };
 use althing_bench_workloads::{System, Tally};
 use tokio::runtime::{Builder, Runtime};
@@ -65,6 +65,18 @@ pub(crate) struct Group {
     _members: Vec<ActorRef<Counter>>,
 }
 
+impl Althing {
+    pub(crate) fn with(metrics: Metrics) -> Self {
+        let runtime =
+            Builder::new_multi_thread().enable_all().build().expect("a tokio runtime starts");
+        let node = {
+            let _inside = runtime.enter();
+            Node::builder("bench").metrics(metrics).build()
+        };
+        Self { runtime, node }
+    }
+}
+
 impl System for Althing {
     const NAME: &'static str = "althing";
     const PUBLISHES_BY: &'static str = "topic";
@@ -73,13 +85,7 @@ impl System for Althing {
     type Group = Group;
 
     fn start() -> Self {
-        let runtime =
-            Builder::new_multi_thread().enable_all().build().expect("a tokio runtime starts");
-        let node = {
-            let _inside = runtime.enter();
-            Node::builder("bench").build()
-        };
-        Self { runtime, node }
+        Self::with(Metrics::On)
     }
 
     fn run_task(&self, task: impl Future<Output = ()> + Send + 'static) {

@@ -7,6 +7,7 @@
 mod althing;
 mod catalogue;
 mod machine;
+mod metrics_cost;
 mod plot;
 mod report;
 mod results;
@@ -62,6 +63,17 @@ enum Command {
         #[arg(long)]
         no_record: bool,
     },
+    /// Measures what always-on metrics cost: each workload with and without, in turn
+    MetricsCost {
+        /// Workloads to measure; none means tells, asks and publishing
+        workloads: Vec<String>,
+        /// Pairs of runs
+        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        rounds: u32,
+        /// Seconds of measured batches per run
+        #[arg(long, default_value_t = 1.0)]
+        seconds: f64,
+    },
     /// Writes RESULTS.md and the plot again from the recorded results
     Report,
 }
@@ -81,8 +93,12 @@ struct Amount {
 
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
-    if arguments.next().as_deref() == Some("once") {
-        return althing_bench_workloads::main::<althing::Althing>(arguments);
+    match arguments.next().as_deref() {
+        Some("once") => return althing_bench_workloads::main::<althing::Althing>(arguments),
+        Some(metrics_cost::ONCE) => {
+            return althing_bench_workloads::main::<metrics_cost::Uncounted>(arguments);
+        }
+        _ => {}
     }
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -100,6 +116,9 @@ fn run(cli: Cli) -> Result<()> {
                 println!("{:18} {}", workload.name, workload.about);
             }
             Ok(())
+        }
+        Some(Command::MetricsCost { workloads, rounds, seconds }) => {
+            metrics_cost::run(&workloads, rounds, seconds)
         }
         Some(Command::Report) => results::Recorded::load()?.publish(),
         Some(Command::Peers { workloads, amount, only, json, no_record }) => {

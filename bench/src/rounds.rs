@@ -7,7 +7,7 @@
 use crate::catalogue::Workload;
 use crate::row::{Row, Sample};
 use crate::systems::{Candidate, Launch};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -50,6 +50,23 @@ pub(crate) fn interleave(plan: &Plan, candidates: &[Candidate]) -> Result<Vec<Ro
         }
     }
     Ok(tracks.into_iter().flat_map(|track| track.rows(plan.workload.name)).collect())
+}
+
+/// How the candidate is started.
+pub(crate) fn launch_of(candidate: &Candidate) -> Result<&Launch> {
+    let built = candidate.launch.as_ref();
+    built.map_err(|reason| anyhow!("{} is not built: {reason}", candidate.name))
+}
+
+/// The first value of one run.
+pub(crate) fn first_value(plan: &Plan, launch: &Launch) -> Result<f64> {
+    match run_once(plan, launch)? {
+        Outcome::Measured(samples) => {
+            samples.first().map(|sample| sample.value).context("a run without a value")
+        }
+        Outcome::NotOffered => bail!("no workload {}", plan.workload.name),
+        Outcome::Failed(reason) => bail!("{reason}"),
+    }
 }
 
 /// What was heard from one system so far.

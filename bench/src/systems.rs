@@ -3,6 +3,7 @@
 //! A peer whose toolchain is missing or whose build fails stays a candidate with the reason, and
 //! becomes a row that says so.
 
+use crate::metrics_cost;
 use anyhow::{Context, Result, bail};
 use std::env;
 use std::ffi::OsString;
@@ -109,6 +110,17 @@ pub(crate) fn ours() -> Result<Candidate> {
         settings: "mailbox bounded 1,024, metrics on",
         launch: Ok(launch),
     })
+}
+
+/// The same with metrics off.
+pub(crate) fn ours_without_metrics() -> Result<Candidate> {
+    let mut candidate = ours()?;
+    candidate.name = "althing-without-metrics".to_owned();
+    candidate.settings = "mailbox bounded 1,024, metrics off";
+    if let Ok(launch) = &mut candidate.launch {
+        launch.arguments = vec![metrics_cost::ONCE.into()];
+    }
+    Ok(candidate)
 }
 
 /// Althing and its peers, built. `only` names the peers wanted; none means all.
