@@ -160,8 +160,9 @@ impl<A: Actor> ActorRef<A> {
     where
         A: Handler<M>,
     {
-        let envelope = Envelope::new::<A, M, Write>(message, reply);
-        let mut inner = self.cell.header().mailbox.lock();
+        let header = self.cell.header();
+        let envelope = header.seal(Envelope::new::<A, M, Write>(message, reply));
+        let mut inner = header.mailbox.lock();
         if inner.closed || inner.life() != life {
             // Released before dropping: the message's drop may send to us.
             drop(inner);

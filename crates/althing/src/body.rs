@@ -14,6 +14,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tracing::Span;
+
 use crate::cell::AnyCell;
 use crate::context::RunCore;
 use crate::error::AskError;
@@ -41,6 +43,8 @@ struct Slot {
     kept: Cell<Option<Arc<dyn Any + Send + Sync>>>,
     /// Set while a sampled handler waits: its time is taken when it ends.
     timed: Cell<Option<Timed>>,
+    /// The span of a handler that waits; entered whenever it is polled.
+    span: Cell<Option<Span>>,
     core: UnsafeCell<RunCore>,
     memory: UnsafeCell<Memory>,
 }
@@ -122,6 +126,7 @@ impl Body {
                 ops: Cell::new(None),
                 kept: Cell::new(None),
                 timed: Cell::new(None),
+                span: Cell::new(None),
                 core: UnsafeCell::new(RunCore::nobody()),
                 memory: UnsafeCell::new(Memory(MaybeUninit::uninit())),
             })))
@@ -163,6 +168,11 @@ impl Body {
     /// Keeps something alive until the future ends.
     pub(crate) fn keep(&self, kept: Arc<dyn Any + Send + Sync>) {
         self.slot().kept.set(Some(kept));
+    }
+
+    /// Has the handler that waits here run in `span` from now on.
+    pub(crate) fn trace(&self, span: Option<Span>) {
+        self.slot().span.set(span);
     }
 
     /// Has the handler that waits here timed until it ends.
@@ -210,8 +220,12 @@ impl Body {
     #[inline]
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(ops) = self.slot().ops.get() else { return Poll::Ready(()) };
+        let span = self.slot().span.take();
+        let entered = span.as_ref().map(Span::enter);
         // SAFETY: `ops` belongs to what the memory holds.
         let poll = unsafe { (ops.poll)(self.slot().memory.get(), cx) };
+        drop(entered);
+        self.trace(span);
         if poll.is_ready() {
             if let Some(timed) = self.slot().timed.take() {
                 // SAFETY: the handler has ended; what is left of its future no longer uses the core.
@@ -238,6 +252,7 @@ impl Body {
             unsafe { (ops.drop)(self.slot().memory.get()) }
             self.slot().kept.take();
             self.slot().timed.take();
+            self.slot().span.take();
         }
     }
 }

@@ -121,7 +121,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
 
     fn queue(&mut self, message: M, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
         let (reply, receiver) = channel();
-        let envelope = Envelope::new::<A, M, D>(message, reply);
+        let header = self.target.cell().header();
+        let envelope = header.seal(Envelope::new::<A, M, D>(message, reply));
         match send(self.target.cell(), envelope, self.priority) {
             Ok(what) => {
                 wake(self.target.cell(), what);
@@ -264,7 +265,8 @@ fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     message: M,
     priority: Priority,
 ) -> Result<(), SendError<M>> {
-    let mut envelope = Envelope::new::<A, M, D>(message, ReplyTo::nowhere());
+    let header = target.cell().header();
+    let mut envelope = header.seal(Envelope::new::<A, M, D>(message, ReplyTo::nowhere()));
     if current::depth() > 0 && priority == Priority::Normal {
         envelope = match outbox::offer(target.cell(), envelope) {
             Offered::Taken => return Ok(()),

@@ -11,10 +11,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use tracing::Span;
+
 use crate::actor::{Actor, StopReason, Terminated};
 use crate::actor_id::{ActorId, Key};
 use crate::actor_ref::ActorRef;
 use crate::context::{Context, RunCore};
+use crate::envelope::Envelope;
 use crate::error::ActorError;
 use crate::kind::{Factory, Kind, Start};
 use crate::mailbox::{Mailbox, System, Wake};
@@ -131,6 +134,12 @@ impl Header {
 
     pub(crate) fn id(&self) -> ActorId {
         ActorId { name: self.kind.name, key: self.key.clone(), serial: self.serial }
+    }
+
+    /// Makes a message ready for the mailbox: it takes the sender's span with it if the node traces.
+    #[inline]
+    pub(crate) fn seal(&self, envelope: Envelope) -> Envelope {
+        if self.kind.tracing.is_on() { envelope.within(Span::current()) } else { envelope }
     }
 
     /// Makes the runner look for system messages before the next message.

@@ -21,6 +21,8 @@ use crate::metrics::{Counter, MessageName};
 use crate::reply::ReplyTo;
 use crate::topic::Published;
 
+mod traced;
+
 /// Bytes kept in place: a reply slot and two words of message.
 const INLINE_WORDS: usize = 3;
 
@@ -89,7 +91,7 @@ impl Envelope {
 
     /// Names the message's type.
     pub(crate) fn name(&self) -> MessageName {
-        self.table.name
+        self.innermost().table.name
     }
 
     /// Runs the handler until it ends or waits.
@@ -115,7 +117,7 @@ impl Envelope {
     /// # Safety
     /// The envelope was made by `Envelope::new::<A, M, D>` with this `M` and a `D` of this `R`.
     pub(crate) unsafe fn into_message<M, R>(self) -> M {
-        let envelope = ManuallyDrop::new(self);
+        let envelope = ManuallyDrop::new(self.without_span());
         // SAFETY: the caller names the stored type; the payload is taken once.
         let Packed { reply, message } = unsafe { load::<Packed<M, R>>(envelope.payload) };
         reply.forget();

@@ -9,6 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use tracing::Span;
+
 use crate::actor::{Actor, Admission, EventHandler};
 use crate::body::{Body, Running};
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header, wake};
@@ -22,6 +24,7 @@ use crate::metrics::{Counter, Timed};
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
 use crate::topic::Published;
+use crate::trace;
 
 /// Handlers run inside each other on one stack; beyond it messages queue.
 pub(crate) const DEPTH_MAX: u32 = 8;
@@ -66,10 +69,13 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let guard = current::polling(&actor);
     let timed = header.kind.begin_message(type_name::<M>);
     header.mailbox.add_to_tally(1);
+    let span = trace::span_in_place(header, type_name::<M>);
+    let entered = span.as_ref().map(Span::enter);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: cell.state(), body: &body };
         begin::<A, M, D>(cell, target, message, cx)
     }));
+    drop(entered);
     drop(guard);
     match outcome {
         Ok(Begun::Done(reply)) => {
@@ -90,6 +96,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         }
         Ok(Begun::Waits(receiver)) => {
             body.time(timed);
+            body.trace(span);
             Run::take_over(cell.as_any_cell(), body).spawn();
             InPlace::Waits(receiver)
         }
@@ -216,17 +223,23 @@ impl Visitor {
         let guard = current::polling(cell);
         let timed = header.kind.begin_message(type_name::<Published<T>>);
         header.mailbox.add_to_tally(1);
+        let span = trace::span_in_place(header, type_name::<Published<T>>);
+        let entered = span.as_ref().map(Span::enter);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let target = Target { state: cell.state(), body: &body };
             let mut cx = Context::from_waker(Waker::noop());
             // SAFETY: the claim of a cell of type `A` is ours, and the body is empty.
             unsafe { run_event::<A, T>(event, target, &mut cx) }
         }));
+        drop(entered);
         drop(guard);
         header.touch();
         match outcome {
             Ok(Poll::Ready(())) => end_timing(header, timed),
-            Ok(Poll::Pending) => body.time(timed),
+            Ok(Poll::Pending) => {
+                body.time(timed);
+                body.trace(span);
+            }
             Err(_) => {}
         }
         match outcome {
@@ -245,8 +258,8 @@ fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
     cell: &Arc<dyn AnyCell>,
     event: &Arc<Published<T>>,
 ) -> Delivered {
-    let envelope = Envelope::event::<A, T>(event.clone());
     let header = cell.header();
+    let envelope = header.seal(Envelope::event::<A, T>(event.clone()));
     match header.mailbox.push(envelope, header.kind.len_max) {
         Ok(what) => {
             wake(cell, what);

@@ -12,6 +12,7 @@ use crate::error::ActorError;
 use crate::metrics::{KindMetrics, MessageName, Timed};
 use crate::node::{Node, NodeShared};
 use crate::options::ActorOptions;
+use crate::trace::Tracing;
 
 /// A future of a state.
 pub(crate) type Building<A> = Pin<Box<dyn Future<Output = Result<A, ActorError>> + Send>>;
@@ -25,6 +26,7 @@ pub(crate) struct Kind {
     pub(crate) options: ActorOptions,
     pub(crate) len_max: u32,
     pub(crate) node: Arc<NodeShared>,
+    pub(crate) tracing: Tracing,
     pub(crate) metrics: KindMetrics,
     /// A `Box<Factory<A>>`.
     factory: Option<Box<dyn Any + Send + Sync>>,
@@ -39,6 +41,7 @@ impl Kind {
             len_max: options.mailbox.len_max(),
             options,
             metrics: KindMetrics::new(node.metrics),
+            tracing: node.tracing,
             node,
             factory: factory.map(|factory| Box::new(factory) as Box<dyn Any + Send + Sync>),
         }

@@ -67,6 +67,7 @@ mod supervision;
 mod sync;
 mod timer;
 mod topic;
+mod trace;
 mod waits;
 mod wheel;
 
@@ -97,3 +98,4 @@ pub use supervision::{
 };
 pub use timer::TimerId;
 pub use topic::{Gap, Published, Sequence, Subscription, Topic, TopicName, TopicOptions};
+pub use trace::Tracing;

@@ -25,6 +25,7 @@ use crate::passivation;
 use crate::run::Run;
 use crate::timer::Timers;
 use crate::topic::{Topic, TopicOptions};
+use crate::trace::Tracing;
 
 /// How often shutdown looks whether everybody has stopped.
 const SHUTDOWN_LOOK: Duration = Duration::from_millis(5);
@@ -45,6 +46,7 @@ pub(crate) struct NodeShared {
     pub(crate) timers: Arc<Timers>,
     pub(crate) blocking: Blocking,
     pub(crate) metrics: Metrics,
+    pub(crate) tracing: Tracing,
     kinds: RwLock<Kinds>,
     topics: Mutex<HashMap<(TypeId, String), Box<dyn Any + Send + Sync>>>,
     serial: AtomicU64,
@@ -59,6 +61,7 @@ pub struct NodeBuilder {
     blocking_jobs_max: usize,
     metrics: Metrics,
     memory_budget_bytes: Option<u64>,
+    tracing: Tracing,
 }
 
 /// What a shutdown came to.
@@ -115,6 +118,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Sets whether each handled message runs in a `tracing` span whose parent is the sender's span.
+    #[must_use]
+    pub fn trace(mut self, tracing: Tracing) -> Self {
+        self.tracing = tracing;
+        self
+    }
+
     /// Starts the node.
     ///
     /// # Panics
@@ -128,6 +138,7 @@ impl NodeBuilder {
             timers: Timers::new(node.clone()),
             blocking: Blocking::new(self.blocking_jobs_max),
             metrics: self.metrics,
+            tracing: self.tracing,
             kinds: RwLock::default(),
             topics: Mutex::default(),
             serial: AtomicU64::new(1),
@@ -151,6 +162,7 @@ impl Node {
             blocking_jobs_max: std::thread::available_parallelism().map_or(1, Into::into),
             memory_budget_bytes: None,
             metrics: Metrics::On,
+            tracing: Tracing::Off,
         }
     }
 

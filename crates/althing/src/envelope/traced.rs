@@ -1,0 +1,103 @@
+//! An envelope with the span it was sent from: the envelope in a box, with the span beside it, under a table of its own.
+//!
+//! Layout: the payload is a `Traced` as `store` keeps it, which is a box, because it is larger than a payload. The two tables below
+//! are paired with that type in `Envelope::within` and nowhere else; as statics they have one address each, by which a traced
+//! envelope is known.
+
+use std::mem::{ManuallyDrop, size_of};
+use std::ptr;
+use std::task;
+
+use tracing::Span;
+
+use super::{Envelope, Payload, Started, Table, Target, fits, load, store};
+use crate::dispatch::Access;
+use crate::error::AskError;
+use crate::trace;
+
+struct Traced {
+    sender: Span,
+    envelope: Envelope,
+}
+
+static EXCLUSIVE: Table = table(Access::Exclusive);
+static SHARED: Table = table(Access::Shared);
+
+const fn table(access: Access) -> Table {
+    assert!(!fits::<Traced>() && size_of::<*mut Traced>() <= size_of::<Payload>());
+    Table { access, name: unnamed, start, reject }
+}
+
+/// Never asked for: `Envelope::name` looks inside.
+fn unnamed() -> &'static str {
+    "traced"
+}
+
+impl Envelope {
+    /// Packs the envelope together with the span it is sent from.
+    pub(crate) fn within(self, sender: Span) -> Self {
+        let table = match self.access() {
+            Access::Exclusive => &EXCLUSIVE,
+            Access::Shared => &SHARED,
+        };
+        Self { table, payload: store(Traced { sender, envelope: self }) }
+    }
+
+    /// The envelope inside; this one if it carries no span.
+    pub(super) fn innermost(&self) -> &Self {
+        if !self.is_traced() {
+            return self;
+        }
+        // SAFETY: the table says that the payload is a box of `Traced`, kept as a pointer in its first word.
+        let traced = unsafe { self.payload.as_ptr().cast::<*const Traced>().read() };
+        // SAFETY: the box lives as long as this envelope, which is borrowed.
+        &unsafe { &*traced }.envelope
+    }
+
+    /// Takes the span off.
+    pub(super) fn without_span(self) -> Self {
+        if !self.is_traced() {
+            return self;
+        }
+        let outer = ManuallyDrop::new(self);
+        // SAFETY: the table is paired with this type; the payload is taken once.
+        unsafe { load::<Traced>(outer.payload) }.envelope
+    }
+
+    fn is_traced(&self) -> bool {
+        ptr::eq(self.table, &raw const EXCLUSIVE) || ptr::eq(self.table, &raw const SHARED)
+    }
+}
+
+/// # Safety
+/// As `Table::start`.
+unsafe fn start(payload: Payload, target: Target<'_>, cx: &mut task::Context<'_>) -> Started {
+    // SAFETY: these tables are paired with this type in `Envelope::within`.
+    let Traced { sender, envelope } = unsafe { load::<Traced>(payload) };
+    // SAFETY: the body is empty, so nothing else borrows the core.
+    let header = unsafe { &*target.body.core() }.header();
+    let span = trace::span(header, envelope.name(), &sender);
+    let entered = span.enter();
+    // SAFETY: our caller's promise, passed on.
+    let started = unsafe { envelope.start(target, cx) };
+    drop(entered);
+    match started {
+        Started::Stashed(envelope) => Started::Stashed(envelope.within(sender)),
+        Started::Suspended => {
+            target.body.trace(Some(span));
+            Started::Suspended
+        }
+        Started::Done => Started::Done,
+    }
+}
+
+/// # Safety
+/// As `Table::reject`.
+unsafe fn reject(payload: Payload, why: Option<AskError>) {
+    // SAFETY: these tables are paired with this type in `Envelope::within`.
+    let Traced { envelope, .. } = unsafe { load::<Traced>(payload) };
+    match why {
+        Some(why) => envelope.reject(why),
+        None => drop(envelope),
+    }
+}
