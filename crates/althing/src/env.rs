@@ -30,8 +30,23 @@ pub trait Simulation: Send + Sync + 'static {
     fn sleep(&self, delay: Duration) -> Task;
     /// The next random number.
     fn random_u64(&self) -> u64;
-    /// Whether the calling thread is running one of its tasks.
+    /// Whether the calling thread is running one of its tasks, so that idle actors may run in place.
     fn is_running(&self) -> bool;
+    /// What shall happen to the next handler of an actor type; asked only for messages that do not run in place.
+    fn fault(&self, _actor: &str, _message: &str) -> Fault {
+        Fault::None
+    }
+}
+
+/// What a simulation does to a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// The handler panics before its first line.
+    Panic,
+    /// The handler begins later.
+    Delay(Duration),
 }
 
 pub(crate) enum Env {
@@ -95,6 +110,14 @@ impl Env {
                 split_mix(tokio.random.fetch_add(GOLDEN_GAMMA, Ordering::Relaxed))
             }
             Self::Simulated(simulation) => simulation.random_u64(),
+        }
+    }
+
+    /// The world this node lives in, if it is simulated.
+    pub(crate) fn simulation(&self) -> Option<&dyn Simulation> {
+        match self {
+            Self::Tokio(_) => None,
+            Self::Simulated(simulation) => Some(&**simulation),
         }
     }
 

@@ -80,7 +80,7 @@ pub use althing_macros::actor;
 pub use call::{Call, Tell};
 pub use context::Context;
 pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
-pub use env::{Simulation, Task, Timestamp};
+pub use env::{Fault, Simulation, Task, Timestamp};
 pub use error::{ActorError, AskError, NameTaken, SendError};
 pub use group::Group;
 pub use inspection::{ActorView, Inspection, Inspector};

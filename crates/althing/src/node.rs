@@ -130,13 +130,14 @@ impl NodeBuilder {
     /// # Panics
     /// Outside a tokio runtime, unless simulated.
     pub fn build(self) -> Node {
+        let is_simulated = self.simulation.is_some();
         let env = self.simulation.map_or_else(Env::tokio, Env::Simulated);
         let shared = Arc::new_cyclic(|node: &Weak<NodeShared>| NodeShared {
             name: self.name,
             env,
             directory: Directory::new(),
             timers: Timers::new(node.clone()),
-            blocking: Blocking::new(self.blocking_jobs_max),
+            blocking: Blocking::new(self.blocking_jobs_max, is_simulated),
             metrics: self.metrics,
             tracing: self.tracing,
             kinds: RwLock::default(),

@@ -19,6 +19,7 @@ use crate::body::Body;
 use crate::cell::{AnyCell, Header, Hook};
 use crate::current;
 use crate::dispatch::Access;
+use crate::env::{Fault, Simulation};
 use crate::envelope::{Envelope, Started, Target};
 use crate::error::AskError;
 use crate::in_place;
@@ -201,6 +202,7 @@ impl Run {
     fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
         let mut budget = header.kind.options.batch_budget;
         let state = self.cell.state();
+        let simulation = header.kind.node.env.simulation();
         let shard = header.kind.metrics.shard();
         loop {
             if self.body.poll(cx).is_pending() {
@@ -244,10 +246,34 @@ impl Run {
             if let Some((left, _)) = &mut self.stop_after {
                 *left = left.saturating_sub(1);
             }
+            let envelope = match simulation {
+                None => envelope,
+                Some(simulation) => match self.meet_fault(simulation, envelope) {
+                    Some(envelope) => envelope,
+                    None => return Served::Changed,
+                },
+            };
             if self.run_one(state, envelope, shard, cx) {
                 return self.suspend(cx);
             }
             outbox::boundary();
+        }
+    }
+
+    /// Lets a simulation's fault happen: panics, or puts the message off and returns `None`.
+    fn meet_fault(&mut self, simulation: &dyn Simulation, envelope: Envelope) -> Option<Envelope> {
+        let header = self.cell.header();
+        match simulation.fault(header.kind.name, envelope.name()()) {
+            Fault::None => Some(envelope),
+            Fault::Panic => {
+                envelope.reject(AskError::HandlerPanicked(header.id()));
+                panic!("a fault of the simulation");
+            }
+            Fault::Delay(delay) => {
+                self.held_back = Some(envelope);
+                self.stage = Stage::Pausing(simulation.sleep(delay));
+                None
+            }
         }
     }
 
