@@ -13,6 +13,12 @@ pub(crate) struct Althing {
     node: Node,
 }
 
+impl Althing {
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+}
+
 pub(crate) struct Counter(Tally);
 
 impl Actor for Counter {
@@ -24,7 +30,7 @@ impl Actor for Counter {
     }
 }
 
-pub(crate) struct Add(pub(crate) u64);
+pub(crate) struct Add(u64);
 
 impl Handler<Add> for Counter {
     type Reply = u64;

@@ -38,6 +38,10 @@ const fn shared(
     Workload { name, about, messages, better, shared: true, group }
 }
 
+const fn solo(name: &'static str, better: Better, about: &'static str) -> Workload {
+    Workload { name, about, messages: 1, better, shared: false, group: name }
+}
+
 /// Every workload, in the order of the tables.
 pub(crate) const CATALOGUE: &[Workload] = &[
     shared(
@@ -102,6 +106,12 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         Better::Lower,
         "heap allocations per message (Rust systems)",
     ),
+    solo(
+        "fairness",
+        Better::Lower,
+        "ns until a quiet actor answers while 100 hot ones are flooded",
+    ),
+    solo("chat-send", Better::Higher, "messages that Folkmoot acknowledges per second, fsync on"),
 ];
 
 /// The workload of that name.

@@ -13,6 +13,7 @@ mod report;
 mod results;
 mod rounds;
 mod row;
+mod solo;
 mod systems;
 
 use althing_bench_workloads::CountingAllocator;
@@ -94,7 +95,9 @@ struct Amount {
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
     match arguments.next().as_deref() {
-        Some("once") => return althing_bench_workloads::main::<althing::Althing>(arguments),
+        Some("once") => {
+            return althing_bench_workloads::main_with::<althing::Althing>(arguments, solo::run);
+        }
         Some(metrics_cost::ONCE) => {
             return althing_bench_workloads::main::<metrics_cost::Uncounted>(arguments);
         }

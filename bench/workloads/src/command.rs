@@ -80,6 +80,15 @@ pub(crate) fn run<S: System>(arguments: &Arguments) -> Option<Result<Vec<Sample>
 /// Runs the workload that `arguments` (without the program's name) ask for and prints its samples.
 #[must_use]
 pub fn main<S: System>(arguments: impl Iterator<Item = String>) -> ExitCode {
+    main_with::<S>(arguments, |_| None)
+}
+
+/// Like [`main`], with workloads that only this system has.
+#[must_use]
+pub fn main_with<S: System>(
+    arguments: impl Iterator<Item = String>,
+    own: impl FnOnce(&Arguments) -> Option<Result<Vec<Sample>, String>>,
+) -> ExitCode {
     let arguments = match Arguments::parse(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -87,7 +96,7 @@ pub fn main<S: System>(arguments: impl Iterator<Item = String>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run::<S>(&arguments) {
+    match own(&arguments).or_else(|| run::<S>(&arguments)) {
         None => {
             eprintln!("{}: no workload {}", S::NAME, arguments.workload);
             ExitCode::from(3)

@@ -18,7 +18,7 @@ mod tally;
 mod tell;
 
 pub use allocs::{CountingAllocator, allocations_during};
-pub use command::{Arguments, main};
+pub use command::{Arguments, main, main_with};
 pub use countdown::{Countdown, Unfinished};
 pub use measure::{Budget, Sample, median_ns, percentile_ns};
 pub use system::{System, on_worker};

@@ -1,0 +1,15 @@
+//! Workloads that only make sense for Althing and Folkmoot; peers are never asked for them.
+
+mod chat;
+mod fairness;
+
+use althing_bench_workloads::{Arguments, Sample};
+
+/// Runs the solo workload of that name; `None` when there is none.
+pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> {
+    match arguments.workload.as_str() {
+        "fairness" => Some(fairness::run(arguments.budget)),
+        "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),
+        _ => None,
+    }
+}
