@@ -1,0 +1,67 @@
+//! The real server process on a directory of its own. The first start takes a free port, later ones the same
+//! again, as after a crash in the field.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// Limits that stand in the way of 50 clients of one address.
+const SETTINGS: &str = "[limits]\nmessages_per_second = 0\naccounts_per_minute = 100000\n";
+
+pub(crate) struct Server {
+    folder: PathBuf,
+    port: u16,
+    process: Option<Child>,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        let folder = std::env::temp_dir().join(format!("folkmoot-kill-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("the temporary directory can be written");
+        std::fs::write(folder.join("settings.toml"), SETTINGS)
+            .expect("the settings can be written");
+        let mut server = Self { folder, port: 0, process: None };
+        server.launch().await;
+        server
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Starts the process; returns once it listens.
+    pub(crate) async fn launch(&mut self) {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_folkmoot"))
+            .arg("--listen")
+            .arg(format!("127.0.0.1:{}", self.port))
+            .arg("--data")
+            .arg(self.folder.join("data"))
+            .arg("--config")
+            .arg(self.folder.join("settings.toml"))
+            .args(["--log", "warn"])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the binary is built");
+        let said = process.stdout.take().expect("it was asked for");
+        let line = BufReader::new(said).lines().next_line().await.expect("its output is text");
+        let line = line.expect("a server that starts says where it listens");
+        let (_, port) =
+            line.trim().rsplit_once(':').unwrap_or_else(|| panic!("no address in: {line}"));
+        self.port = port.parse().unwrap_or_else(|_| panic!("no port in: {line}"));
+        self.process = Some(process);
+    }
+
+    /// SIGKILL; returns once the process is gone.
+    pub(crate) async fn kill(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        process.kill().await.expect("our own child can be killed");
+    }
+
+    pub(crate) async fn stop(mut self) {
+        self.kill().await;
+        std::fs::remove_dir_all(&self.folder).expect("the directory is ours");
+    }
+}
