@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help loom memcheck miri soak bench bench-peers check check-types fix fuzz guide run types web test test-rust test-web test-browser
+.PHONY: help loom memcheck miri soak bench bench-peers check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -49,11 +49,14 @@ fix: ## format, and apply what clippy can
 	cargo fmt --all
 
 # The client is built first, because the server embeds it; the tests of real processes use the server that cargo built.
-test: web test-rust test-web ## every test
+test: web test-rust test-sdk test-web ## every test
 	@echo "all tests passed"
 
 test-rust: ## tests of the Rust workspace
 	cargo test --workspace --quiet
+
+test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lose it and find it again
+	tests/sdk/run
 
 TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --
 
