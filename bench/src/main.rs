@@ -132,7 +132,7 @@ fn run(cli: Cli) -> Result<()> {
             if no_record {
                 return Ok(());
             }
-            recorded.merge(outcome, &candidates, amount.rounds, amount.seconds);
+            recorded.merge(outcome, &candidates);
             recorded.publish()
         }
         None => {
@@ -168,7 +168,9 @@ fn measure(
     for workload in workloads {
         let messages = amount.messages.unwrap_or(workload.messages);
         let plan = Plan { workload, messages, seconds: amount.seconds, rounds: amount.rounds };
-        rows.extend(rounds::interleave(&plan, candidates)?);
+        let (ours, peers) = candidates.split_at(1);
+        let peers = if workload.shared { peers } else { &[] };
+        rows.extend(rounds::interleave(&plan, ours.iter().chain(peers))?);
     }
     Ok(rows)
 }

@@ -56,23 +56,24 @@ fn heading(text: &mut String, recorded: &Recorded) {
         "# Althing beside its peers\n\n\
          Written by `cargo run --release -p althing-bench -- peers` (`make bench-peers`); do not edit.\n\n\
          {} ({} cores, {} GiB), Linux {}, commit {}, {}. Message: one u64; handler: add; the clock\n\
-         stops when the last message is handled, and every run checks the sum. Medians of {} rounds of\n\
-         {} s; each round runs every system once, in turn, in a process of its own.\n",
+         stops when the last message is handled, and every run checks the sum. Medians of {} rounds or\n\
+         more; each round runs every system once, in turn, in a process of its own.\n",
         machine.cpu,
         machine.cores,
         machine.memory_gib,
         machine.kernel,
         machine.commit,
         machine.date(),
-        recorded.rounds,
-        recorded.seconds,
+        recorded.rows.iter().filter(|row| row.is_measured()).map(|row| row.runs).min().unwrap_or(0),
     );
 }
 
 /// One line per group of workloads: ours, the best peer, and how many times better ours is.
 fn ratios(text: &mut String, recorded: &Recorded) {
     text.push_str("| workload | metric | Althing | best peer | ratio |\n|---|---|---|---|---|\n");
-    for workload in CATALOGUE.iter().filter(|workload| workload.name == workload.group) {
+    for workload in
+        CATALOGUE.iter().filter(|workload| workload.name == workload.group && workload.shared)
+    {
         for metric in recorded.metrics_of_group(workload.group) {
             let Some(ours) = best(recorded, workload, &metric, |row| row.system == "althing")
             else {
@@ -145,9 +146,9 @@ fn figures(text: &mut String, recorded: &Recorded) {
                 .collect();
             let unit = names.iter().find_map(|name| find(name).filter(|row| row.is_measured()));
             let unit = unit.map_or("", |row| row.unit.as_str());
-            let label = match metric.as_str() {
-                "p50" | "p99" => format!("{} {metric}", workload.name),
-                _ => workload.name.to_owned(),
+            let label = match recorded.metrics_of(workload.name).len() {
+                1 => workload.name.to_owned(),
+                _ => format!("{} {metric}", workload.name),
             };
             let _ = writeln!(text, "| {label} | {unit} | {} |", cells.join(" | "));
         }

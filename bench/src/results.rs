@@ -25,8 +25,6 @@ pub(crate) struct System {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     pub(crate) machine: Machine,
-    pub(crate) rounds: u32,
-    pub(crate) seconds: f64,
     pub(crate) systems: Vec<System>,
     pub(crate) rows: Vec<Row>,
 }
@@ -49,22 +47,14 @@ impl Recorded {
     }
 
     /// Puts new rows in the place of those of the same workload and system.
-    pub(crate) fn merge(
-        &mut self,
-        rows: Vec<Row>,
-        candidates: &[Candidate],
-        rounds: u32,
-        seconds: f64,
-    ) {
+    pub(crate) fn merge(&mut self, rows: Vec<Row>, candidates: &[Candidate]) {
         self.machine = Machine::current();
-        self.rounds = rounds;
-        self.seconds = seconds;
         for candidate in candidates {
-            self.systems.retain(|system| system.name != candidate.name);
-            self.systems.push(System {
-                name: candidate.name.clone(),
-                settings: candidate.settings.to_owned(),
-            });
+            let settings = candidate.settings.to_owned();
+            match self.systems.iter_mut().find(|system| system.name == candidate.name) {
+                Some(system) => system.settings = settings,
+                None => self.systems.push(System { name: candidate.name.clone(), settings }),
+            }
         }
         self.rows.retain(|old| {
             !rows.iter().any(|new| new.workload == old.workload && new.system == old.system)
@@ -129,11 +119,10 @@ mod tests {
     #[test]
     fn a_later_run_replaces_only_what_it_measured() {
         let mut recorded = Recorded::default();
-        recorded.merge(vec![row("ask-1", "kameo", 1.0), row("spawn", "kameo", 2.0)], &[], 5, 1.0);
-        recorded.merge(vec![row("ask-1", "kameo", 3.0)], &[], 7, 1.0);
+        recorded.merge(vec![row("ask-1", "kameo", 1.0), row("spawn", "kameo", 2.0)], &[]);
+        recorded.merge(vec![row("ask-1", "kameo", 3.0)], &[]);
         let medians: Vec<f64> = recorded.rows.iter().map(|row| row.median).collect();
         assert_eq!(medians, [2.0, 3.0]);
-        assert_eq!(recorded.rounds, 7);
         assert_eq!(recorded.metrics_of("ask-1"), ["rate"]);
     }
 }

@@ -35,8 +35,11 @@ enum Outcome {
 }
 
 /// Measures one workload on every candidate, round by round.
-pub(crate) fn interleave(plan: &Plan, candidates: &[Candidate]) -> Result<Vec<Row>> {
-    let mut tracks: Vec<Track<'_>> = candidates.iter().map(Track::new).collect();
+pub(crate) fn interleave<'a>(
+    plan: &Plan,
+    candidates: impl IntoIterator<Item = &'a Candidate>,
+) -> Result<Vec<Row>> {
+    let mut tracks: Vec<Track<'_>> = candidates.into_iter().map(Track::new).collect();
     for round in 1..=plan.rounds {
         for track in &mut tracks {
             let Some(launch) = track.launch else { continue };
@@ -116,6 +119,11 @@ impl<'a> Track<'a> {
         metrics
             .into_iter()
             .filter_map(|metric| Row::summarize(workload, self.system, &of_metric(metric)))
+            .map(|row| match self.reason.as_str() {
+                "" => row,
+                // It broke off in a later round; the rounds before it stand.
+                reason => Row { note: reason.to_owned(), ..row },
+            })
             .collect()
     }
 }
@@ -232,7 +240,7 @@ mod tests {
             seconds: 0.0,
             rounds: 1,
         };
-        let rows = interleave(&plan, &[candidate]).unwrap();
+        let rows = interleave(&plan, [&candidate]).unwrap();
         assert_eq!(rows.len(), 1);
         assert!(!rows[0].is_measured());
         assert_eq!(rows[0].note, "not built: go is not installed");
