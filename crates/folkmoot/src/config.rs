@@ -33,6 +33,9 @@ pub struct Flags {
     /// Fills the server with a few rooms and talking bots
     #[arg(long, env = "FOLKMOOT_DEMO")]
     pub demo: bool,
+    /// Shows the state of the actors at /console, to everyone who can reach the server
+    #[arg(long, env = "FOLKMOOT_CONSOLE")]
+    pub console: bool,
     /// What to log: error, warn, info, debug, or filters such as folkmoot=debug [default: info]
     #[arg(long, env = "FOLKMOOT_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -45,6 +48,7 @@ struct File {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
     allow_origin: Vec<String>,
+    console: bool,
     log: Option<String>,
     limits: LimitsSection,
     gateway: GatewaySection,
@@ -118,6 +122,8 @@ pub struct Config {
     pub allow_origin: Vec<String>,
     /// Fill with bots.
     pub demo: bool,
+    /// Serve the console.
+    pub console: bool,
     /// The log filter.
     pub log: String,
     /// Messages of one user.
@@ -177,7 +183,7 @@ impl Config {
     }
 
     fn merge(flags: Flags, file: File) -> Self {
-        let File { listen, data, mut allow_origin, log, limits, gateway, idle } = file;
+        let File { listen, data, mut allow_origin, console, log, limits, gateway, idle } = file;
         allow_origin.extend(flags.allow_origin);
         let per_second = flags.messages_per_second.unwrap_or(limits.messages_per_second);
         let burst = match flags.messages_per_second {
@@ -189,6 +195,7 @@ impl Config {
             data: flags.data.or(data).unwrap_or_else(|| PathBuf::from("data")),
             allow_origin,
             demo: flags.demo,
+            console: flags.console || console,
             log: flags.log.or(log).unwrap_or_else(|| "info".to_owned()),
             message_rate: Rate::per_second(per_second, burst),
             log_in_rate: Rate::per_minute(limits.log_ins_per_minute),

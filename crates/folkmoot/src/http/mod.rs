@@ -27,7 +27,10 @@ use crate::{gateway, metrics};
 
 /// All routes of a server.
 pub(crate) fn router(server: Arc<Server>) -> Router {
+    let console =
+        if server.config.console { althing_console::router(server.node()) } else { Router::new() };
     Router::new()
+        .merge(console)
         .route("/api/v1/accounts", post(accounts::create))
         .route("/api/v1/sessions", post(accounts::sign_in))
         .route("/api/v1/sessions/current", delete(accounts::sign_out))

@@ -94,3 +94,22 @@ async fn health_metrics_and_documents_are_served_with_strict_headers() {
         assert!(page.head.contains(header), "{}", page.head);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_is_there_only_when_asked_for() {
+    let closed = Server::start().await;
+    let answer = closed.http("GET /console/api", None, "").await;
+    assert!(!answer.head.contains("application/json"), "{answer:?}");
+
+    let open = Server::with("console = true\n").await;
+    let _anna = open.join("anna").await;
+    let view = open.http("GET /console/api", None, "").await.json();
+    assert_eq!(view["node"], "folkmoot");
+    let kinds = view["kinds"].as_array().unwrap();
+    assert!(kinds.iter().any(|kind| kind["live"].as_u64() > Some(0)), "{view}");
+    let page = open.http("GET /console", None, "").await;
+    assert_eq!(page.status, 200);
+    assert!(page.head.contains("content-security-policy: default-src 'none'"), "{}", page.head);
+    let metrics = open.http("GET /metrics", None, "").await.body;
+    assert!(metrics.contains("\nalthing_messages_handled_total{actor="), "{metrics}");
+}

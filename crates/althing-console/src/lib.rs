@@ -1,0 +1,21 @@
+//! A live view of an Althing node: which actor types there are, who is busy, who is behind, what is slow.
+//!
+//! [`router`] serves a page and its JSON under `/console`; the command `althing-console` shows the same JSON in a terminal. Looking happens
+//! only while somebody asks, at most once a second however many ask. There is no authentication here: mount it where only operators get.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let node = althing::Node::builder("shop").build();
+//! let app: axum::Router = axum::Router::new().merge(althing_console::router(&node));
+//! # drop(app);
+//! # });
+//! ```
+
+mod observer;
+mod page;
+#[cfg(feature = "terminal")]
+pub mod terminal;
+mod view;
+
+pub use page::{PATH, router};
+pub use view::{ActorLine, KindLine, MessageLine, View};
