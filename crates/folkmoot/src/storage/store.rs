@@ -13,7 +13,7 @@ use super::ids::{Lsn, WriteEpoch};
 use super::log::disk::{Disk, RealDisk};
 use super::log::queue::{Append, Queue, QueueLimits};
 use super::log::segments::Segments;
-use super::log::writer::{LogWriter, LogWriterStart};
+use super::log::writer::{LogWriter, LogWriterStart, PROBE_PAUSE};
 use super::progress::{Progress, Stream};
 use super::record::{Record, RoomEvent};
 use super::sqlite::mover::{MoveError, Mover, applied_lsn};
@@ -113,6 +113,7 @@ impl Store {
             queue: Arc::clone(&queue),
             progress: Arc::clone(&progress),
             segment_len: options.segment_bytes,
+            probe_pause: PROBE_PAUSE,
             next_number: recovered.next_number,
             last_lsn: recovered.last_lsn,
         })

@@ -21,7 +21,7 @@ use crate::storage::ids::Lsn;
 use crate::storage::progress::Progress;
 
 /// How often a full or failing disk is tried again; a person who frees space should not wait.
-const PROBE_PAUSE: Duration = Duration::from_millis(250);
+pub(crate) const PROBE_PAUSE: Duration = Duration::from_millis(250);
 /// What must fit on the disk before writes are taken again, so that they do not fail at once.
 const PROBE_LEN: u64 = 256 << 10;
 /// Zeros are written and synced in pieces of this size, so that appends are not stuck behind 64 MiB.
@@ -36,6 +36,7 @@ pub(crate) struct LogWriter {
     queue: Arc<Queue>,
     progress: Arc<Progress>,
     segment_len: u64,
+    probe_pause: Duration,
     next_number: u64,
     durable: Lsn,
     current: Option<Current>,
@@ -56,6 +57,8 @@ pub(crate) struct LogWriterStart {
     pub(crate) progress: Arc<Progress>,
     /// A segment that reaches this length is followed by a new one.
     pub(crate) segment_len: u64,
+    /// How long a disk that refuses writes is left alone; [`PROBE_PAUSE`].
+    pub(crate) probe_pause: Duration,
     /// The number of the first segment it opens.
     pub(crate) next_number: u64,
     /// The last record that is in the log or in SQLite.
@@ -71,6 +74,7 @@ impl LogWriter {
             queue: start.queue,
             progress: start.progress,
             segment_len: start.segment_len,
+            probe_pause: start.probe_pause,
             next_number: start.next_number,
             durable: start.last_lsn,
             current: None,
@@ -198,7 +202,7 @@ impl LogWriter {
         refuse(failed, &why);
         refuse(&mut behind.entries, &why);
         self.current = None;
-        while !self.queue.wait_closing(PROBE_PAUSE) {
+        while !self.queue.wait_closing(self.probe_pause) {
             if self.open_segment(PROBE_LEN.min(self.segment_len)).is_ok() {
                 tracing::info!("the log can be written again");
                 self.queue.reopen();

@@ -36,6 +36,14 @@ struct State {
 struct Image {
     synced: Vec<u8>,
     unsynced: Vec<(u64, Vec<u8>)>,
+    /// Writes that a sync failed for: the kernel forgets them, so no later sync makes them durable.
+    forgotten: Vec<(u64, Vec<u8>)>,
+}
+
+impl Image {
+    fn uncertain(&self) -> impl Iterator<Item = &(u64, Vec<u8>)> {
+        self.forgotten.iter().chain(&self.unsynced)
+    }
 }
 
 /// The disk; clones share their faults.
@@ -58,7 +66,7 @@ impl FaultyDisk {
         self.0.lock().broken = kind;
     }
 
-    /// Bytes that were written but not synced, over all files.
+    /// Bytes that were written but never synced, over all files.
     pub(crate) fn unsynced_len(&self) -> usize {
         let state = self.0.lock();
         state
@@ -66,7 +74,7 @@ impl FaultyDisk {
             .values()
             .flat_map(|image| {
                 let image = image.lock();
-                image.unsynced.iter().map(|(_, bytes)| bytes.len()).collect::<Vec<_>>()
+                image.uncertain().map(|(_, bytes)| bytes.len()).collect::<Vec<_>>()
             })
             .sum()
     }
@@ -78,7 +86,7 @@ impl FaultyDisk {
             let image = image.lock();
             let mut content = image.synced.clone();
             let mut index = 0;
-            for (position, bytes) in &image.unsynced {
+            for (position, bytes) in image.uncertain() {
                 for (at, byte) in (*position..).zip(bytes) {
                     if kept.contains(&index) {
                         store(&mut content, at, &[*byte]);
@@ -168,7 +176,12 @@ impl DiskFile for FaultyFile {
                 }
                 Ok(())
             }
-            Fault::Fail { kind, .. } => Err(kind.into()),
+            Fault::Fail { kind, .. } => {
+                let mut image = self.image.lock();
+                let forgotten = std::mem::take(&mut image.unsynced);
+                image.forgotten.extend(forgotten);
+                Err(kind.into())
+            }
         }
     }
 }

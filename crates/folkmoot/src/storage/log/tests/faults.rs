@@ -9,7 +9,7 @@ use crate::storage::error::AppendError;
 const FAIL: Fault = Fault::Fail { kind: ErrorKind::Other, kept: 0 };
 
 /// Waits until appends are taken again.
-async fn reopened(queue: &Queue) {
+pub(super) async fn reopened(queue: &Queue) {
     loop {
         let changed = queue.room.notified();
         if queue.ready().await.is_ok() {
@@ -149,6 +149,7 @@ async fn a_barrier_covers_appends_that_failed() {
         queue: Arc::clone(&queue),
         progress: Arc::clone(&progress),
         segment_len: 4_096,
+        probe_pause: Duration::from_millis(1),
         next_number: 1,
         last_lsn: Lsn(0),
     })

@@ -1,11 +1,13 @@
 //! The log on a disk that fails: what was acknowledged is there, and nothing that was never written.
 
 mod faults;
+mod histories;
 mod reading;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::disk::faulty::FaultyDisk;
 use super::queue::{Append, Queue, QueueLimits};
@@ -59,6 +61,7 @@ impl TestLog {
             queue: Arc::clone(&queue),
             progress,
             segment_len,
+            probe_pause: Duration::from_millis(1),
             next_number: recovered.next_number,
             last_lsn: recovered.last_lsn,
         })
