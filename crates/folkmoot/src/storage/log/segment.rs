@@ -51,8 +51,9 @@ impl SegmentHeader {
         let bytes = bytes.get(..SEGMENT_HEADER_LEN)?;
         let intact = bytes[..8] == MAGIC && crc32c::crc32c(&bytes[..28]) == u32_at(bytes, 28);
         let first_lsn = Lsn(u64_at(bytes, 16));
-        let possible = (1..=LSN_MAX).contains(&first_lsn.0);
-        (intact && possible).then(|| Self { number: u64_at(bytes, 8), first_lsn })
+        // The reserved bytes mean something to a newer program, if they are not zero.
+        let known = u32_at(bytes, 24) == 0 && (1..=LSN_MAX).contains(&first_lsn.0);
+        (intact && known).then(|| Self { number: u64_at(bytes, 8), first_lsn })
     }
 }
 

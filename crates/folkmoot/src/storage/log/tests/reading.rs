@@ -108,7 +108,8 @@ fn seeds_of_the_fuzz_target_are_read_byte_for_byte() {
             encode_frame(&mut records, frame.lsn, frame.durable, frame.payload);
         });
         if let Some(found) = found {
-            assert_eq!(bytes[segment::SEGMENT_HEADER_LEN..found.valid_len], records);
+            let expected = [&found.header.encode()[..], &records].concat();
+            assert_eq!(bytes[..found.valid_len], expected);
         }
         count += 1;
     }
