@@ -17,6 +17,22 @@ use crate::limits::{COMMANDS_PER_FRAME_MAX, FRAME_BYTES_MAX};
 pub const PROTOBUF_SUBPROTOCOL: &str = "centrifuge-protobuf";
 
 /// How a connection writes its frames.
+///
+/// ```
+/// use folkmoot_protocol::frame::{Outcome, Reply, Request, RpcResult};
+/// use folkmoot_protocol::rpc::{Rpc, Rooms, encode_payload};
+/// use folkmoot_protocol::Format;
+///
+/// let commands = Format::Json.decode_commands(br#"{"id":1,"rpc":{"method":"rooms.list"}}"#)?;
+/// let Some(Request::Rpc(call)) = &commands[0].request else { unreachable!() };
+/// assert!(matches!(Rpc::decode(&call.method, &call.data)?, Rpc::RoomsList(_)));
+///
+/// let data = encode_payload(&Rooms { rooms: Vec::new() });
+/// let mut message = Vec::new();
+/// Format::Json.encode_reply(&Reply::ok(1, Outcome::Rpc(RpcResult { data })), &mut message)?;
+/// assert_eq!(message, br#"{"id":1,"rpc":{"data":{"rooms":[]}}}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Lines of JSON in text messages.
