@@ -12,6 +12,13 @@ export default defineConfig({
     // Data URLs and inline scripts would need exceptions in the content security policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rolldownOptions: {
+      input: { index: 'index.html', service_worker: 'src/service_worker.ts' },
+      output: {
+        // A worker rules the addresses beside it: it has to stand at the root, under a name that stays.
+        entryFileNames: (chunk) => (chunk.name === 'service_worker' ? '[name].js' : 'assets/[name]-[hash].js'),
+      },
+    },
   },
   server: {
     host: '127.0.0.1',

@@ -50,6 +50,8 @@ async function violations(page: Page): Promise<string[]> {
   const found: string[] = [];
   for (const colorScheme of SCHEMES) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    // Colours arrive with the next frames, and a checker between two themes sees a mixture.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
     await page.evaluate(AXE);
     const results: Result[] = await page.evaluate(async () => {
       const axe = (window as unknown as { axe: { run(): Promise<{ violations: Result[] }> } }).axe;

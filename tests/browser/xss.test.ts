@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { launchBrowser } from './support/browser';
 import { Person } from './support/person';
 import { Server } from './support/server';
-import { XSS_CORPUS } from './support/xss_corpus';
+import { XSS_CORPUS, XSS_REFUSED } from './support/xss_corpus';
 
 const EVENT_ATTRIBUTES = /^on/i;
 const ELEMENTS_ALLOWED = new Set([
@@ -52,6 +52,16 @@ describe('hostile text', () => {
     const shown = await victim.everything();
     expect(shown).toHaveLength(XSS_CORPUS.length + 1);
     expect(fired).toEqual([]);
+  });
+
+  it('is_kept_back_with_the_reason_when_the_server_refuses_it', async () => {
+    for (const payload of XSS_REFUSED) {
+      await attacker.say(payload);
+      await attacker.page.getByText('Not sent: body must not contain').waitFor();
+      await attacker.page.getByRole('button', { name: 'Discard' }).click();
+    }
+    await attacker.allSent();
+    expect(attacker.errors).toEqual([]);
   });
 
   it('leaves_only_the_allowed_elements_without_event_attributes_or_strange_links', async () => {

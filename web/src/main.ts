@@ -11,3 +11,10 @@ const target = document.getElementById('app');
 if (!target) throw new Error('the page has no #app');
 
 mount(App, { target, props: { keep: new Keep(browserStorage()) } });
+
+// The development server changes its files under the worker's feet.
+if (import.meta.env.PROD && 'serviceWorker' in navigator) {
+  navigator.serviceWorker.register('/service_worker.js').catch(() => {
+    // Without it the client works as before; it only does not open without a network.
+  });
+}

@@ -44,8 +44,7 @@ const MUTATIONS = [
   `<svg><use href="data:image/svg+xml,<svg id='x' xmlns='http://www.w3.org/2000/svg'><image href='1' onerror='${CALL}'/></svg>#x"/>`,
   `<a href="x" ping="javascript:${CALL}">x</a>`, `<img src="x\` \`onerror=${CALL}">`,
   `<img/src/onerror=${CALL}>`, `<img\tsrc=x\fonerror=${CALL}>`, `<IMG SRC=x OnErRoR=${CALL}>`,
-  `<img src=x oNeRrOr=&#98;oom()>`, `<img src=x onerror\u0000=${CALL}>`, `<\u0000img src=x onerror=${CALL}>`,
-  `<img src="x" onerror="${CALL}" x="`, `<!--<img src="--><img src=x onerror=${CALL}//">`,
+  `<img src=x oNeRrOr=&#98;oom()>`, `<img src="x" onerror="${CALL}" x="`, `<!--<img src="--><img src=x onerror=${CALL}//">`,
   `<![CDATA[<img src=x onerror=${CALL}>]]>`, `<?xml version="1.0"?><img src=x onerror=${CALL}>`,
   `&lt;img src=x onerror=${CALL}&gt;`, `&#60;img src=x onerror=${CALL}&#62;`, `\u003cimg src=x onerror=${CALL}\u003e`,
   `＜img src=x onerror=${CALL}＞`, `%3Cimg%20src=x%20onerror=${CALL}%3E`,
@@ -69,5 +68,8 @@ const MARKDOWN = [
   `<a href="https://x" onclick="${CALL}">[y](javascript:${CALL})</a>`, `[<img src=x onerror=${CALL}>](https://example.org)`,
   `- [x] <img src=x onerror=${CALL}>`, `:tada:<img src=x onerror=${CALL}>`,
 ];
+
+/** Text that no message may hold; the server refuses it. */
+export const XSS_REFUSED: readonly string[] = [`<img src=x onerror\u0000=${CALL}>`, `<\u0000img src=x onerror=${CALL}>`];
 
 export const XSS_CORPUS: readonly string[] = [...EVENTS, ...SCRIPTS, ...MUTATIONS, ...MARKDOWN];

@@ -17,7 +17,7 @@ import { People } from './people.svelte';
 import { Reading } from './reading.svelte';
 import { Sender } from './sender.svelte';
 
-/** The archive is written this long after the last change: often enough to be useful, rarely enough to be cheap. */
+/** The archive is written this long after the first change: often enough to be useful, rarely enough to be cheap. */
 const ARCHIVE_AFTER_MS = 1_500;
 /** Rooms beyond those followed are listed again this often. */
 const RELIST_MS = 60_000;
@@ -233,11 +233,11 @@ export class Chat {
 
   #note(room: RoomId): void {
     this.#changed.add(room);
-    clearTimeout(this.#archiving);
-    this.#archiving = setTimeout(() => void this.#writeArchive(), ARCHIVE_AFTER_MS);
+    this.#archiving ??= setTimeout(() => void this.#writeArchive(), ARCHIVE_AFTER_MS);
   }
 
   async #writeArchive(): Promise<void> {
+    this.#archiving = undefined;
     const kept: ArchivedRoom[] = [];
     for (const room of this.#changed) {
       const view = this.rooms.get(room);

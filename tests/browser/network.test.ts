@@ -1,0 +1,108 @@
+//! The network goes and comes back while people write: nothing is lost, nothing doubled, and the page says how things stand.
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { launchBrowser } from './support/browser';
+import { Person } from './support/person';
+import { Server } from './support/server';
+
+const CUTS = 4;
+const MESSAGES_PER_CUT = 6;
+
+let server: Server;
+let browser: Browser;
+let astrid: Person;
+let bo: Person;
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
+  astrid = await Person.arrive(browser, 'astrid');
+  bo = await Person.arrive(browser, 'bo');
+  await astrid.signUp(server.url);
+  await astrid.createRoom('Ferry');
+  await bo.joinBy(await astrid.invite());
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+async function offline(person: Person): Promise<void> {
+  await person.context.setOffline(true);
+  await person.page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
+}
+
+async function online(person: Person): Promise<void> {
+  await person.context.setOffline(false);
+  await person.isOnline();
+}
+
+describe('a network that comes and goes', () => {
+  it('loses_and_doubles_nothing', async () => {
+    const written: string[] = [];
+    for (let cut = 0; cut < CUTS; cut += 1) {
+      for (let index = 0; index < MESSAGES_PER_CUT; index += 1) {
+        // Half are on their way when the network goes, half are written without one.
+        if (index === MESSAGES_PER_CUT / 2) await offline(astrid);
+        written.push(`${cut}.${index}`);
+        await astrid.say(`${cut}.${index}`);
+      }
+      await online(astrid);
+    }
+    await astrid.allSent();
+    await bo.message(written.at(-1) ?? '').waitFor();
+    const seen = (await astrid.everything()).map(({ text }) => text);
+    expect(seen).toEqual(written);
+    expect((await bo.everything()).map(({ text }) => text)).toEqual(written);
+  });
+
+  it('says_so_and_keeps_what_was_loaded_readable', async () => {
+    await offline(astrid);
+    await astrid.page.getByText(/No network/).waitFor();
+    await astrid.say('for later');
+    await astrid.page.getByText('Waiting for the connection').waitFor();
+    await astrid.message('0.0').waitFor();
+    await online(astrid);
+    await bo.message('for later').waitFor();
+    expect(await astrid.page.getByText(/No network/).count()).toBe(0);
+  });
+
+  it('brings_what_was_missed_without_doubling_what_was_seen', async () => {
+    await offline(bo);
+    for (const text of ['missed one', 'missed two']) await astrid.say(text);
+    await astrid.allSent();
+    await online(bo);
+    await bo.message('missed two').waitFor();
+    expect(await bo.everything()).toEqual(await astrid.everything());
+  });
+
+  it('opens_without_a_network_with_what_was_loaded', async () => {
+    await bo.page.evaluate(async () => navigator.serviceWorker.ready);
+    await expect.poll(() => bo.page.evaluate(archiveHolds, 'missed two'), { timeout: 10_000 }).toBe(true);
+    await bo.context.setOffline(true);
+    await bo.page.reload();
+    await bo.message('missed two').waitFor();
+    await bo.say('written in the tunnel');
+    await online(bo);
+    await astrid.message('written in the tunnel').waitFor();
+  });
+});
+
+/** Runs in the page: whether what is kept for reading offline holds the text yet. */
+async function archiveHolds(text: string): Promise<boolean> {
+  for (const { name } of await indexedDB.databases()) {
+    const rooms = await new Promise<unknown[]>((resolve, reject) => {
+      const opening = indexedDB.open(name ?? '');
+      opening.onerror = () => reject(new Error('no archive'));
+      opening.onsuccess = () => {
+        const reading = opening.result.transaction('rooms').objectStore('rooms').getAll();
+        reading.onsuccess = () => resolve(reading.result);
+        opening.result.close();
+      };
+    });
+    if (JSON.stringify(rooms).includes(text)) return true;
+  }
+  return false;
+}

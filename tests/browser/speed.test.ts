@@ -1,0 +1,136 @@
+//! How fast the page is in a room of 100,000 messages: figures are printed, and only what would ruin the page fails, so
+//! that a busy machine does not.
+
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { fillRoom } from './support/fill';
+import { launchBrowser } from './support/browser';
+import { Person } from './support/person';
+import { Server } from './support/server';
+
+const MESSAGES = Number(process.env['SPEED_MESSAGES'] ?? 100_000);
+const BURST_PER_S = 500;
+const BURST_S = 3;
+
+let server: Server;
+let browser: Browser;
+let astrid: Person;
+let bo: Person;
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
+  astrid = await Person.arrive(browser, 'astrid');
+  bo = await Person.arrive(browser, 'bo');
+  await astrid.signUp(server.url);
+  await astrid.createRoom('Small');
+  await astrid.say('a small room');
+  await astrid.createRoom('Large');
+  await bo.joinBy(await astrid.invite());
+  await fillRoom(bo.page, { count: MESSAGES, batch: 200 });
+  await astrid.page.reload();
+  await astrid.message(`number ${MESSAGES - 1} `).waitFor({ timeout: 60_000 });
+}, 600_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+function quantile(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return Math.round((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0) * 10) / 10;
+}
+
+function report(what: string, values: readonly number[]): void {
+  const figures = [0.5, 0.95, 0.99].map((part) => quantile(values, part)).join(' / ');
+  console.info(`${what}: ${figures} ms (p50 / p95 / p99 of ${values.length})`);
+}
+
+/** Scrolls by `step` once per frame and returns how long each frame took. */
+function scrollFrames(page: Page, step: number, frames: number): Promise<number[]> {
+  return page.evaluate(async ([by, count]) => {
+    const feed = document.querySelector('[role=feed]');
+    const took: number[] = [];
+    let last = await new Promise<number>(requestAnimationFrame);
+    for (let frame = 0; frame < count; frame += 1) {
+      feed?.scrollBy(0, by);
+      const now = await new Promise<number>(requestAnimationFrame);
+      took.push(now - last);
+      last = now;
+    }
+    return took;
+  }, [step, frames] as const);
+}
+
+describe(`a room of ${MESSAGES} messages`, () => {
+  it('keeps_few_elements_however_long_it_is', async () => {
+    expect(await astrid.page.locator('article').count()).toBeLessThan(80);
+  });
+
+  it('scrolls_frame_by_frame', async () => {
+    const reading = await scrollFrames(astrid.page, -60, 300);
+    const flicking = await scrollFrames(astrid.page, -600, 200);
+    report('frame while reading (60 px)', reading);
+    report('frame while flicking (600 px)', flicking);
+    expect(quantile(reading, 0.95)).toBeLessThan(100);
+  });
+
+  it('shows_any_place_of_its_history', async () => {
+    const took: number[] = [];
+    for (const part of [0.1, 0.5, 0.9, 0.3]) {
+      took.push(
+        await astrid.page.evaluate(async (where) => {
+          const feed = document.querySelector('[role=feed]');
+          const begin = performance.now();
+          feed?.scrollTo(0, feed.scrollHeight * where);
+          await new Promise(requestAnimationFrame);
+          while (feed?.getAttribute('aria-busy') === 'true') await new Promise(requestAnimationFrame);
+          return performance.now() - begin;
+        }, part),
+      );
+    }
+    report('history at a far place shown', took);
+    expect(await astrid.page.locator('article .body').count()).toBeGreaterThan(10);
+  });
+
+  it('changes_to_a_room_seen_before', async () => {
+    const took: number[] = [];
+    await astrid.open('Small');
+    await astrid.open('Large');
+    for (const room of ['Small', 'Large', 'Small', 'Large', 'Small', 'Large']) {
+      took.push(
+        await astrid.page.evaluate(async (name) => {
+          const link = [...document.querySelectorAll<HTMLElement>('nav a')].find((each) => each.textContent.includes(name));
+          const begin = performance.now();
+          link?.click();
+          const shown = () => document.querySelector('h1')?.textContent === name && document.querySelector('article .body') !== null;
+          while (!shown()) await new Promise((resolve) => setTimeout(resolve));
+          document.body.getBoundingClientRect();
+          return performance.now() - begin;
+        }, room),
+      );
+    }
+    report('change of room', took);
+    expect(quantile(took, 0.5)).toBeLessThan(500);
+  });
+
+  it('answers_typing_during_a_burst', async () => {
+    await astrid.page.getByRole('button', { name: /Jump to latest|new message/ }).click({ timeout: 5_000 }).catch(() => undefined);
+    const burst = fillRoom(bo.page, { count: BURST_PER_S * BURST_S, batch: BURST_PER_S / 20, everyMs: 50 });
+    await astrid.composer.focus();
+    await astrid.page.evaluate(() => {
+      const took: number[] = [];
+      Object.assign(window, { took });
+      document.querySelector('#composer')?.addEventListener('keydown', (event) => {
+        requestAnimationFrame(() => setTimeout(() => took.push(performance.now() - event.timeStamp)));
+      });
+    });
+    for (let key = 0; key < 60; key += 1) await astrid.page.keyboard.press('x', { delay: 20 });
+    await burst;
+    const took = await astrid.page.evaluate(() => (window as unknown as { took: number[] }).took);
+    report(`key to paint during ${BURST_PER_S} messages a second`, took);
+    expect(quantile(took, 0.95)).toBeLessThan(500);
+    expect(astrid.errors).toEqual([]);
+  });
+});

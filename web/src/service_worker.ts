@@ -1,0 +1,71 @@
+//! Keeps the client itself at hand, so that it opens without a network. Files under /assets/ carry their hash and never
+//! change; the page is asked for anew each time and kept for when nobody answers. Data is not its business.
+
+export {};
+
+declare const self: ServiceWorkerGlobalScope;
+
+const CACHE = 'folkmoot-client';
+const PAGE = '/';
+
+self.addEventListener('install', (event) => {
+  event.waitUntil(keepClient().then(() => self.skipWaiting()));
+});
+
+self.addEventListener('activate', (event) => {
+  event.waitUntil(self.clients.claim());
+});
+
+self.addEventListener('fetch', (event) => {
+  const { request } = event;
+  const url = new URL(request.url);
+  if (request.method !== 'GET' || url.origin !== self.location.origin) return;
+  if (request.mode === 'navigate') event.respondWith(page(request));
+  else if (url.pathname.startsWith('/assets/') || url.pathname === '/icon.svg') event.respondWith(asset(request));
+});
+
+/** The page and the files that it names: the first visit is enough to come back without a network. */
+async function keepClient(): Promise<void> {
+  const cache = await caches.open(CACHE);
+  const fresh = await fetch(PAGE, { cache: 'no-cache' });
+  await cache.put(PAGE, fresh.clone());
+  await cache.addAll([...assetsOf(await fresh.text()), '/icon.svg']);
+}
+
+function assetsOf(html: string): string[] {
+  return [...html.matchAll(/\/assets\/[\w.-]+/g)].map(([path]) => path);
+}
+
+async function page(request: Request): Promise<Response> {
+  const cache = await caches.open(CACHE);
+  try {
+    const fresh = await fetch(request);
+    // Every view is the same page; an error page is not worth keeping.
+    if (fresh.ok) {
+      await cache.put(PAGE, fresh.clone());
+      await forgetOldAssets(cache, await fresh.clone().text());
+    }
+    return fresh;
+  } catch (failure) {
+    const kept = await cache.match(PAGE);
+    if (kept) return kept;
+    throw failure;
+  }
+}
+
+async function asset(request: Request): Promise<Response> {
+  const cache = await caches.open(CACHE);
+  const kept = await cache.match(request);
+  if (kept) return kept;
+  const fresh = await fetch(request);
+  if (fresh.ok) await cache.put(request, fresh.clone());
+  return fresh;
+}
+
+/** A new version names its main files in the page; once it names none of those kept, the kept ones are history. */
+async function forgetOldAssets(cache: Cache, html: string): Promise<void> {
+  const named = assetsOf(html);
+  const kept = (await cache.keys()).map((request) => new URL(request.url).pathname).filter((path) => path.startsWith('/assets/'));
+  if (kept.length === 0 || named.some((path) => kept.includes(path))) return;
+  await Promise.all(kept.map((path) => cache.delete(path)));
+}
