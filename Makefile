@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help loom memcheck miri soak bench bench-peers check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser
+.PHONY: help loom memcheck miri soak bench bench-peers check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -49,7 +49,7 @@ fix: ## format, and apply what clippy can
 	cargo fmt --all
 
 # The client is built first, because the server embeds it; the tests of real processes use the server that cargo built.
-test: web test-rust test-sdk test-web ## every test
+test: web test-rust test-sdk test-web test-browser ## every test
 	@echo "all tests passed"
 
 test-rust: ## tests of the Rust workspace
@@ -57,6 +57,17 @@ test-rust: ## tests of the Rust workspace
 
 test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lose it and find it again
 	tests/sdk/run
+
+# The server embeds the client of the moment: both are built before the browser starts.
+test-browser: web ## people in a real browser against the real server
+	touch crates/folkmoot/src/http/assets.rs
+	cargo build --quiet --package folkmoot
+	cd tests/browser && npm ci --silent && npm run --silent check && npm run --silent test
+
+screenshots: web ## take the pictures of docs/images anew
+	touch crates/folkmoot/src/http/assets.rs
+	cargo build --quiet --package folkmoot
+	cd tests/browser && npm ci --silent && SCREENSHOTS=1 npm run --silent test -- screenshots
 
 TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --
 

@@ -1,7 +1,7 @@
 //! The real server binary with a data directory of its own, on a free port, killed and started again at will.
 
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,11 +11,13 @@ const ROOT = path.resolve(import.meta.dirname, '../../..');
 const START_MS_MAX = 30_000;
 const LISTENING = /http:\/\/(127\.0\.0\.1:\d+)/;
 
+/** The binary named by FOLKMOOT_BINARY, else the one built last. */
 function binary(): string {
   const target = process.env['CARGO_TARGET_DIR'] ?? path.join(ROOT, 'target');
-  const candidates = [process.env['FOLKMOOT_BIN'], path.join(target, 'release/folkmoot'), path.join(target, 'debug/folkmoot')];
-  const found = candidates.find((candidate) => candidate !== undefined && existsSync(candidate));
-  if (found === undefined) throw new Error('no folkmoot binary: run `make web` and `cargo build -p folkmoot` first, or set FOLKMOOT_BIN');
+  const built = ['debug', 'release'].map((profile) => path.join(target, profile, 'folkmoot')).filter((file) => existsSync(file));
+  const newest = built.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
+  const found = process.env['FOLKMOOT_BINARY'] ?? newest;
+  if (found === undefined) throw new Error('no folkmoot binary: run `make test-browser`, or set FOLKMOOT_BINARY');
   return found;
 }
 

@@ -1,0 +1,99 @@
+//! The pictures of docs/images, taken from a real conversation. Only on request: SCREENSHOTS=1.
+
+import path from 'node:path';
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { launchBrowser } from './support/browser';
+import { holdConversation } from './support/conversation';
+import { Person } from './support/person';
+import { Server } from './support/server';
+
+const FOLDER = path.resolve(import.meta.dirname, '../../docs/images');
+const PHONE = { width: 390, height: 844 };
+const DESK = { width: 1280, height: 800 };
+
+let server: Server;
+let browser: Browser;
+let astrid: Person;
+let bo: Person;
+
+describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
+    astrid = await Person.arrive(browser, 'astrid');
+    bo = await Person.arrive(browser, 'bo');
+    const chidi = await Person.arrive(browser, 'chidi');
+    await astrid.signUp(server.url, 'Astrid Holm');
+    for (const name of ['Announcements', 'Workshop', 'Boat share']) await astrid.createRoom(name);
+    await astrid.createRoom('Harbour', 'Boats, tides and who brings the coffee');
+    const link = await astrid.invite();
+    await bo.joinBy(link, 'Bo Lind');
+    await chidi.joinBy(link, 'Chidi Okafor');
+    await holdConversation({ astrid, bo, chidi });
+    await astrid.page.getByRole('button', { name: 'New direct message' }).click();
+    await astrid.page.getByLabel('Find a person').fill('chi');
+    await astrid.page.getByRole('button', { name: /Chidi Okafor/ }).click();
+    await astrid.page.getByRole('heading', { name: 'Chidi Okafor', level: 1 }).waitFor();
+    await astrid.say('Do you have the keys of the boat house?');
+    await astrid.allSent();
+    await astrid.open('Harbour');
+    await chidi.page.getByRole('link', { name: /Astrid Holm/ }).click();
+    await chidi.say('Yes, on my way.');
+    await chidi.allSent();
+    await chidi.composer.fill('');
+    await bo.composer.pressSequentially('Cinnamon buns it is');
+    await astrid.page.getByText('Bo Lind is typing').waitFor();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
+
+  async function picture(name: string): Promise<void> {
+    // The pointer points at nothing, and no button keeps the ring of a focus that came back from a dialog.
+    await astrid.page.mouse.move(0, 0);
+    await astrid.page.evaluate(() => {
+      const { activeElement } = document;
+      if (activeElement instanceof HTMLButtonElement && !activeElement.closest('dialog')) activeElement.blur();
+    });
+    await astrid.page.screenshot({ path: path.join(FOLDER, `${name}.png`), animations: 'disabled' });
+  }
+
+  it('show_a_room_in_both_themes', async () => {
+    await picture('chat');
+    await astrid.page.emulateMedia({ colorScheme: 'dark' });
+    await picture('chat-dark');
+    await astrid.page.emulateMedia({ colorScheme: 'light' });
+  });
+
+  it('show_what_lies_beside_and_over_it', async () => {
+    const { page } = astrid;
+    await page.getByRole('button', { name: 'Members' }).click();
+    await page.getByText('@chidi').waitFor();
+    await picture('members');
+    await page.getByRole('complementary').getByRole('button', { name: 'Close' }).click();
+    for (const [button, name] of [['Go to room', 'switcher'], [/Account:/, 'account']] as const) {
+      await page.getByRole('button', { name: button }).first().click();
+      await page.getByRole('dialog').waitFor();
+      await picture(name);
+      await page.keyboard.press('Escape');
+    }
+  });
+
+  it('show_a_phone', async () => {
+    const { page } = astrid;
+    await page.setViewportSize(PHONE);
+    await picture('phone');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await picture('phone-dark');
+    await page.getByRole('button', { name: 'Open the list of rooms' }).click();
+    await picture('phone-rooms-dark');
+    await page.emulateMedia({ colorScheme: 'light' });
+    await picture('phone-rooms');
+    await page.setViewportSize(DESK);
+    expect(astrid.errors).toEqual([]);
+  });
+});
