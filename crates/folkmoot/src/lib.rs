@@ -5,6 +5,7 @@
 
 mod account;
 mod config;
+mod demo;
 mod gateway;
 mod http;
 mod lane;

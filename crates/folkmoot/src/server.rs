@@ -1,7 +1,7 @@
 //! What one server consists of: its node, store, settings and limits. Everything hangs off a
 //! `Server`, so two of them fit into one process, and so into one test.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use althing::{ActorError, ActorRef, Node, Start, Topic, TopicOptions};
@@ -37,6 +37,8 @@ pub(crate) struct Server {
     epoch: String,
     stopping: watch::Sender<bool>,
     connections: watch::Sender<usize>,
+    /// Rooms that every new account is let into; only a demo has some.
+    open_rooms: OnceLock<Vec<RoomId>>,
 }
 
 /// Counts as a connection until dropped.
@@ -69,6 +71,7 @@ impl Server {
                 epoch: store.stream_epoch().to_owned(),
                 stopping: watch::Sender::new(false),
                 connections: watch::Sender::new(0),
+                open_rooms: OnceLock::new(),
                 config,
                 store,
                 node,
@@ -116,6 +119,16 @@ impl Server {
     async fn peer(&self, peer: UserId) -> Option<UserView> {
         // A view without its peer is still a view; the next one has it again.
         self.store.account(peer).await.ok().flatten().map(wire::user_view)
+    }
+
+    /// Lets every account made from now on into these rooms.
+    pub(crate) fn open_to_all(&self, rooms: Vec<RoomId>) {
+        let is_first = self.open_rooms.set(rooms).is_ok();
+        debug_assert!(is_first, "a server has one demo");
+    }
+
+    pub(crate) fn open_rooms(&self) -> Vec<RoomId> {
+        self.open_rooms.get().cloned().unwrap_or_default()
     }
 
     /// Turns true when the server begins to stop.

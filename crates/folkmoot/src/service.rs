@@ -9,9 +9,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::config::Config;
-use crate::http;
 use crate::server::Server;
 use crate::storage::{OpenError, Store, StoreOptions};
+use crate::{demo, http};
 
 /// How long clients may take to read their close frame.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,11 +56,20 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let store = tokio::task::spawn_blocking(move || Store::open(&options))
         .await
         .expect("opening a store does not panic")?;
-    Ok(serve(config, store, listener, address))
+    Ok(serve(config, store, listener, address).await)
 }
 
-fn serve(config: Config, store: Store, listener: TcpListener, address: SocketAddr) -> Running {
+async fn serve(
+    config: Config,
+    store: Store,
+    listener: TcpListener,
+    address: SocketAddr,
+) -> Running {
     let server = Server::new(config, store);
+    // Before anybody can sign up, so that everybody is let into its rooms.
+    if server.config.demo {
+        demo::start(&server).await;
+    }
     let routes = http::router(server.clone());
     let mut stopping = server.stopping();
     // Messages are coalesced before they are written, so the kernel must not wait for more.

@@ -14,7 +14,9 @@ use super::auth::Signed;
 use super::body::Valid;
 use crate::account::password;
 use crate::account::token::{Token, random_id};
+use crate::demo;
 use crate::server::Server;
+use crate::session::Identity;
 use crate::session::rpc::{control_failure, read_failure, users};
 use crate::storage::{Account, DeviceId, NewAccount, NewDevice, UserId};
 use crate::wire;
@@ -44,6 +46,8 @@ pub(crate) async fn create(
     let id = device.id;
     let account = server.store.create_account(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
+    let name = account.name.as_str().into();
+    demo::welcome(&Identity { server, user, name, device: id }).await?;
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
 }
 

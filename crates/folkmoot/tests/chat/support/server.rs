@@ -36,8 +36,22 @@ impl Server {
         server
     }
 
+    /// A server whose demo is ready.
+    pub(crate) async fn demo() -> Self {
+        let scratch = Scratch::new();
+        let settings = "[limits]\naccounts_per_minute = 0\n".to_owned();
+        let mut server = Self { running: None, scratch, settings };
+        let flags = Flags { demo: true, ..server.flags() };
+        server.begin_with(flags).await;
+        server
+    }
+
     async fn begin(&mut self) {
-        let config = Config::load(self.flags()).expect("the settings are valid");
+        self.begin_with(self.flags()).await;
+    }
+
+    async fn begin_with(&mut self, flags: Flags) {
+        let config = Config::load(flags).expect("the settings are valid");
         self.running = Some(folkmoot::start(config).await.expect("the server starts"));
     }
 
