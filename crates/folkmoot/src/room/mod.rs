@@ -3,6 +3,8 @@
 
 mod actor;
 pub(crate) mod command;
+#[cfg(test)]
+mod disk_tests;
 pub(crate) mod idempotency;
 pub(crate) mod load;
 mod mentions;

@@ -1,0 +1,144 @@
+//! What a room promises when the disk under it fails: nothing acknowledged is lost, nothing
+//! unacknowledged is shown, numbers have no gaps, and it goes on by itself.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use folkmoot_protocol::rpc::{HistoryGet, MessageSend, MessageSent, RoomCreate, RpcError};
+use folkmoot_protocol::{DeviceId, ErrorCode, RoomId, UserId};
+use futures_util::future::join_all;
+
+use crate::config::{Config, Flags};
+use crate::server::Server;
+use crate::session::Identity;
+use crate::session::rpc::{messages, rooms};
+use crate::storage::log::disk::faulty::{Fault, FaultyDisk};
+use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
+
+/// The store looks for room four times a second; this is far longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct House {
+    server: Arc<Server>,
+    disk: FaultyDisk,
+    anna: Identity,
+    room: RoomId,
+    directory: PathBuf,
+}
+
+impl House {
+    async fn open(name: &str) -> Self {
+        let directory =
+            std::env::temp_dir().join(format!("folkmoot-disk-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        let disk = FaultyDisk::default();
+        let options = StoreOptions::new(&directory);
+        let store = Store::open_on(&options, Arc::new(disk.clone())).unwrap();
+        let flags = Flags { messages_per_second: Some(0), ..Flags::default() };
+        let server = Server::new(Config::load(flags).unwrap(), store);
+        let anna = anna(&server).await;
+        let create = RoomCreate { name: "Tea".to_owned(), topic: None };
+        let room = rooms::create(&anna, create).await.unwrap().id;
+        Self { server, disk, anna, room, directory }
+    }
+
+    async fn say(&self, key: &str) -> Result<MessageSent, RpcError> {
+        let (key, body) = (key.to_owned(), format!("body of {key}"));
+        let (room, attachments) = (self.room, Vec::new());
+        messages::send(&self.anna, MessageSend { room, key, body, reply_to: None, attachments })
+            .await
+    }
+
+    /// Keys and numbers of all messages, as history has them.
+    async fn history(&self) -> Vec<(String, u64)> {
+        let (before, after, around) = (None, None, None);
+        let request = HistoryGet { room: self.room, before, after, around, limit: Some(100) };
+        let page = messages::history(&self.anna, request).await.unwrap();
+        let messages = page.messages.into_iter();
+        messages.map(|one| (one.key.unwrap_or_default(), one.seq.as_u64())).collect()
+    }
+
+    /// Sends until the store takes writes again.
+    async fn say_once_it_works(&self, key: &str) -> MessageSent {
+        let healed = async {
+            loop {
+                match self.say(key).await {
+                    Ok(sent) => return sent,
+                    Err(error) => assert_eq!(error.code, ErrorCode::StoreUnavailable, "{error}"),
+                }
+                self.server.node().sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, healed).await.expect("the store recovers")
+    }
+
+    async fn close(self) {
+        self.server.close().await;
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+async fn anna(server: &Arc<Server>) -> Identity {
+    let (user, device, at) = (UserId::from_u64(1), DeviceId::from_u64(2), server.now());
+    let text = || "anna".to_owned();
+    let (name, display_name, password_hash) = (text(), text(), text());
+    let account = NewAccount { id: user, name, display_name, password_hash, at };
+    let device = NewDevice { id: device, user, label: text(), token_hash: [0; 32], at };
+    let id = device.id;
+    server.store.create_account(account, device).await.unwrap();
+    Identity { server: server.clone(), user, name: "anna".into(), device: id }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_by_name_and_loses_nothing() {
+    let house = House::open("full").await;
+    for n in 1..=5 {
+        assert_eq!(house.say(&format!("before {n}")).await.unwrap().seq.as_u64(), n);
+    }
+    house.disk.set_broken(Some(ErrorKind::StorageFull));
+    let keys: Vec<String> = (1..=20).map(|n| format!("during {n}")).collect();
+    for refused in join_all(keys.iter().map(|key| house.say(key))).await {
+        let error = refused.expect_err("nothing can be stored");
+        assert_eq!(error.code, ErrorCode::StoreUnavailable);
+        assert!(error.message.contains("disk is full"), "{error}");
+    }
+    assert_eq!(house.history().await.len(), 5, "reading goes on");
+    house.disk.set_broken(None);
+    let sent = house.say_once_it_works("during 1").await;
+    assert_eq!((sent.seq.as_u64(), sent.duplicate), (6, false));
+    assert_eq!(house.say("after").await.unwrap().seq.as_u64(), 7);
+    let seqs: Vec<u64> = house.history().await.into_iter().map(|(_, seq)| seq).collect();
+    assert_eq!(seqs, (1..=7).collect::<Vec<_>>());
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sync_that_fails_amid_many_sends_acknowledges_exactly_what_is_kept() {
+    let house = House::open("sync").await;
+    house.say("first").await.unwrap();
+    let failing = Fault::Fail { kind: ErrorKind::Other, kept: 0 };
+    house.disk.plan_syncs([Fault::Pass, failing]);
+    let keys: Vec<String> = (0..200).map(|n| format!("key {n}")).collect();
+    let answers = join_all(keys.iter().map(|key| house.say(key))).await;
+    let mut acknowledged: Vec<(String, u64)> = keys
+        .iter()
+        .zip(&answers)
+        .filter_map(|(key, answer)| Some((key.clone(), answer.as_ref().ok()?.seq.as_u64())))
+        .collect();
+    for key in &keys {
+        // Every send is repeated under its key until it is in: no doubles may come of it.
+        let sent = house.say_once_it_works(key).await;
+        if !acknowledged.iter().any(|(known, _)| known == key) {
+            acknowledged.push((key.clone(), sent.seq.as_u64()));
+        }
+    }
+    acknowledged.push(("first".to_owned(), 1));
+    acknowledged.sort_by_key(|(_, seq)| *seq);
+    let last: Vec<_> = acknowledged.split_off(acknowledged.len() - 100);
+    assert_eq!(house.history().await, last);
+    let numbers = acknowledged.iter().chain(&last).map(|(_, seq)| *seq);
+    assert!(numbers.eq(1..=201), "a gap or a double");
+    house.close().await;
+}
