@@ -15,6 +15,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, SplitStream};
 use tokio::time::{Instant, sleep_until};
 use tokio_tungstenite::tungstenite::Error as WebSocketError;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 
 use super::liveness::{Due, Liveness};
 use super::outbox::Outbox;
@@ -159,6 +160,10 @@ fn code_of(error: &axum::Error) -> DisconnectCode {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
     match cause {
         Some(WebSocketError::Capacity(_)) => DisconnectCode::FrameTooLarge,
+        // A client that vanished; anything else is a violation.
+        Some(WebSocketError::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => {
+            DisconnectCode::ConnectionClosed
+        }
         Some(WebSocketError::Utf8(_) | WebSocketError::Protocol(_)) => DisconnectCode::BadRequest,
         _ => DisconnectCode::ConnectionClosed,
     }

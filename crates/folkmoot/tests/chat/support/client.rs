@@ -86,6 +86,7 @@ impl Client {
                 }
                 return Ok(reply[kind].take());
             }
+            assert!(self.closed.is_none(), "closed while waiting for {kind}: {:?}", self.closed);
             self.receive().await;
         }
     }
