@@ -25,7 +25,7 @@ pub(crate) struct Settled {
 pub(crate) struct Lane {
     queued: VecDeque<Started>,
     is_waiting: bool,
-    is_broken: bool,
+    broken: Option<AppendError>,
 }
 
 /// An append that has begun, with its answer if it came at once.
@@ -45,13 +45,15 @@ impl Lane {
             Poll::Ready(answer) => Some(answer),
             Poll::Pending => None,
         };
-        self.is_broken |= matches!(answer, Some(Err(_)));
+        if let (None, Some(Err(error))) = (&self.broken, &answer) {
+            self.broken = Some(error.clone());
+        }
         self.queued.push_back(Started { append, answer });
     }
 
-    /// Whether an append was refused, so that none may follow before `resume` tells of it.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.is_broken
+    /// Why an append was refused, so that none may follow before `resume` tells of it.
+    pub(crate) fn broken(&self) -> Option<&AppendError> {
+        self.broken.as_ref()
     }
 
     /// A future to run beside the actor, if there is something to wait for and nobody waits.
@@ -71,7 +73,7 @@ impl Lane {
         if settled.failed.is_some() {
             // Their epoch ended: none of them can become durable any more.
             self.queued.clear();
-            self.is_broken = false;
+            self.broken = None;
         }
     }
 }

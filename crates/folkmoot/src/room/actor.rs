@@ -134,7 +134,11 @@ impl Room {
         ctx: &mut Context<Self>,
     ) {
         self.idle_ticks = 0;
-        if self.pending.len() >= PENDING_MAX || self.lane.is_broken() {
+        if let Some(error) = self.lane.broken() {
+            reply.send(Err(RoomError::Append(error.clone())));
+            return;
+        }
+        if self.pending.len() >= PENDING_MAX {
             reply.send(Err(RoomError::Busy));
             return;
         }

@@ -35,7 +35,7 @@ impl House {
         let _ = std::fs::remove_dir_all(&directory);
         let disk = FaultyDisk::default();
         let options = StoreOptions::new(&directory);
-        let store = Store::open_on(&options, Arc::new(disk.clone())).unwrap();
+        let store = Store::open_on(&options, disk.clone()).unwrap();
         let flags = Flags { messages_per_second: Some(0), ..Flags::default() };
         let server = Server::new(Config::load(flags).unwrap(), store);
         let anna = anna(&server).await;

@@ -91,7 +91,12 @@ impl Store {
     /// # Errors
     /// [`OpenError`]; the directory is as it was, but for a torn tail that is cut off.
     pub fn open(options: &StoreOptions) -> Result<Self, OpenError> {
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        Self::open_on(options, RealDisk)
+    }
+
+    /// The same with another disk under the log, for tests that make it fail.
+    pub(crate) fn open_on(options: &StoreOptions, disk: impl Disk) -> Result<Self, OpenError> {
+        let disk: Arc<dyn Disk> = Arc::new(disk);
         let directory = Arc::new(DataDirectory::open(&options.directory)?);
         let mut connection = open_writer(&directory.database())?;
         let applied = applied_lsn(&connection)?;

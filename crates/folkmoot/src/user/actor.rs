@@ -109,6 +109,9 @@ impl User {
         acknowledge: Acknowledge,
         ctx: &mut Context<Self>,
     ) {
+        if let Some(error) = self.lane.broken() {
+            return acknowledge.failed(|| UserError::Append(error.clone()));
+        }
         let Some((_, state)) = &mut self.known else { return };
         let record = UserRecord {
             user: self.id,

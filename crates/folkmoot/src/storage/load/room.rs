@@ -14,6 +14,8 @@ use crate::storage::store::Store;
 /// Keys are kept for this long and for this many messages, whichever reaches further back.
 const KEYS_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
 const KEYS_KEPT: u64 = 10_000;
+/// Whatever the bounds say: a day of a room that never stops would take seconds to load.
+const KEYS_KEPT_MAX: i64 = 100_000;
 /// The latest `@everyone` mentions that are loaded; a badge says no more than this.
 const EVERYONE_MENTIONS_MAX: u32 = 1_000;
 
@@ -181,9 +183,9 @@ fn recent_keys(
     let first_time_kept = now.as_u64().saturating_sub(KEYS_KEPT_MS);
     let mut statement = connection.prepare_cached(
         "SELECT user, key, seq, offset, at, content_hash FROM messages \
-         WHERE room = ?1 ORDER BY seq DESC",
+         WHERE room = ?1 ORDER BY seq DESC LIMIT ?2",
     )?;
-    let mut rows = statement.query([to_sql(room.id.as_u64())])?;
+    let mut rows = statement.query([to_sql(room.id.as_u64()), KEYS_KEPT_MAX])?;
     let mut keys = Vec::new();
     while let Some(row) = rows.next()? {
         let key = RecentKey {
