@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help loom memcheck miri soak bench bench-peers check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser screenshots
+.PHONY: help loom memcheck miri soak bench bench-peers metrics-cost check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -84,6 +84,9 @@ fuzz: ## fuzz the frame decoder and the log reader for SECONDS each; needs a nig
 
 bench: ## measure Althing on the named workloads (WORKLOADS="ask-1 spawn" for some)
 	cargo run --release -p althing-bench -- $(WORKLOADS)
+
+metrics-cost: ## measure what always-on metrics cost: 15 pairs of runs with and without, in turn
+	cargo run --release -p althing-bench -- metrics-cost
 
 bench-peers: ## build the peers, measure them in turn with Althing, write bench/results and the plot
 	cargo run --release -p althing-bench -- peers $(WORKLOADS)

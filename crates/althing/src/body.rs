@@ -23,7 +23,8 @@ use crate::metrics::Timed;
 use crate::reply::ReplyTo;
 
 /// Futures up to this size need no allocation. 1 KiB covers nearly every handler measured.
-const BODY_BYTES: usize = 1024 - 64;
+const BODY_BYTES: usize = 1024 - 128;
+const _: () = assert!(size_of::<Slot>() <= 1024, "a slot fills its size class and no more");
 /// Bodies kept per thread, so that a burst of suspensions does not become a burst of allocations.
 const POOLED_MAX: usize = 64;
 

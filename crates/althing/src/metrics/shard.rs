@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 
 use super::histogram::{BUCKETS, bucket_of};
 
-/// One of this many messages of a type on a thread is timed, the first included: two readings of the clock, 50 ns together, then
-/// cost less than a nanosecond per message.
-pub(crate) const SAMPLE_EVERY: u64 = 64;
+/// One of this many messages of a type on a thread is timed, the first included. Two readings of the clock and taking the time down
+/// cost about 80 ns together, so 0.6 ns per message; one in 64 was 3 % of a message told in a batch.
+pub(crate) const SAMPLE_EVERY: u64 = 128;
 const COUNTERS: usize = 8;
 
 /// Yields the name of a message's type.
@@ -125,7 +125,10 @@ impl Shard {
 
 /// Adds the times of one message type to the list.
 fn merge(list: &mut Vec<MessageTimes>, one: &MessageTimes) {
-    match list.iter_mut().find(|known| known.name == one.name) {
+    // The address almost always tells; one name may stand in several places of the program.
+    let is_same =
+        |known: &MessageTimes| std::ptr::eq(known.name, one.name) || known.name == one.name;
+    match list.iter_mut().find(|known| is_same(known)) {
         Some(known) => {
             known.sampled += one.sampled;
             known.sum_ns = known.sum_ns.saturating_add(one.sum_ns);

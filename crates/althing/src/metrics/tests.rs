@@ -51,9 +51,9 @@ fn threads_beyond_the_slots_share_a_shard_and_lose_nothing() {
 }
 
 #[test]
-fn one_message_in_sixty_four_is_timed_on_each_thread() {
+fn one_message_in_each_interval_is_timed_on_each_thread() {
     let metrics = KindMetrics::new(Metrics::On);
-    let per_thread = [1, 64, 65, 640];
+    let per_thread = [1, SAMPLE_EVERY, SAMPLE_EVERY + 1, 10 * SAMPLE_EVERY];
     let counted = &metrics;
     std::thread::scope(|scope| {
         for messages in per_thread {
