@@ -124,7 +124,7 @@ codes! {
         BadRequest = 3501, "bad request";
         /// No connect command came in time.
         Stale = 3502, "stale";
-        /// The session was revoked; do not reconnect.
+        /// The server wants this connection gone; do not reconnect.
         ForceDisconnect = 3503, "force disconnect";
         /// Too many connections of this user.
         ConnectionLimit = 3504, "connection limit";

@@ -113,6 +113,20 @@ for (const format of FORMATS) {
       tablet.close();
     });
 
+    test('a device that is signed out loses its connection for good', async () => {
+      const { body } = await post(server.port, 'sessions',
+        { name: bo.user.name, password: `${bo.user.name}'s password`, device: 'lost phone' });
+      const phone = await Person.connect(body, server.port, format);
+      const { devices } = await bo.rpc('devices.list');
+      const lost = devices.find(({ label }) => label === 'lost phone');
+      assert.equal(lost.current, false);
+      await bo.rpc('devices.revoke', { id: lost.id });
+      assert.equal((await phone.lives('disconnected')).code, 3500);
+      const again = new Person(body, server.port, format);
+      again.client.connect();
+      assert.equal((await again.lives('disconnected')).code, 3500);
+    });
+
     test('who is removed from a room is told and hears no more of it', async () => {
       const carl = await Person.connect(await signUp(server, `carl.${format}`), server.port, format);
       const invite = await ada.rpc('invite.create', { room: room.id });

@@ -77,5 +77,14 @@ for (const format of FORMATS) {
       await expectExactly(bos, ['still alive']);
       assert.deepEqual(bos.events.rest, []);
     });
+
+    test('a server that stops says so, and is found again', async () => {
+      await server.kill('SIGTERM');
+      await bo.life.next(([event, { code }]) => event === 'connecting' && code === 3001, 'shutdown');
+      await server.launch();
+      assert.equal((await bos.subscribed.next(({ recovered }) => recovered, 'recovery')).recovered, true);
+      await send(bo, room, ['after the stop']);
+      await expectExactly(bos, ['after the stop']);
+    });
   });
 }
