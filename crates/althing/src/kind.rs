@@ -34,7 +34,7 @@ pub(crate) struct Kind {
 
 impl Kind {
     pub(crate) fn new<A: Actor>(node: Arc<NodeShared>, factory: Option<Box<Factory<A>>>) -> Self {
-        let options = A::options();
+        let options = node.options_of::<A>();
         Self {
             name: A::NAME,
             type_id: TypeId::of::<A>(),

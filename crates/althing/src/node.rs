@@ -21,6 +21,7 @@ use crate::inspection::{self, Inspector};
 use crate::kind::{Factory, Kind, Start, boxed_factory};
 use crate::mailbox::{Phase, System};
 use crate::metrics::{Metrics, Snapshot};
+use crate::options::ActorOptions;
 use crate::passivation;
 use crate::run::Run;
 use crate::timer::Timers;
@@ -37,6 +38,7 @@ pub struct Node {
 }
 
 type Kinds = HashMap<TypeId, Arc<Kind>>;
+type Options = HashMap<TypeId, ActorOptions>;
 type Register = Box<dyn FnOnce(&Arc<NodeShared>) + Send>;
 
 pub(crate) struct NodeShared {
@@ -48,6 +50,8 @@ pub(crate) struct NodeShared {
     pub(crate) metrics: Metrics,
     pub(crate) tracing: Tracing,
     kinds: RwLock<Kinds>,
+    /// What replaces `Actor::options` on this node.
+    options: Options,
     topics: Mutex<HashMap<(TypeId, String), Box<dyn Any + Send + Sync>>>,
     serial: AtomicU64,
     coarse_s: AtomicU32,
@@ -57,6 +61,7 @@ pub(crate) struct NodeShared {
 pub struct NodeBuilder {
     name: String,
     registrations: Vec<Register>,
+    options: Options,
     simulation: Option<Arc<dyn Simulation>>,
     blocking_jobs_max: usize,
     metrics: Metrics,
@@ -86,6 +91,13 @@ impl NodeBuilder {
         self.registrations.push(Box::new(move |shared| {
             shared.register::<A>(Some(boxed_factory(factory)));
         }));
+        self
+    }
+
+    /// Replaces `A::options()` on this node: deployments differ in how long an actor may idle or how many messages may wait.
+    #[must_use]
+    pub fn options<A: Actor>(mut self, options: ActorOptions) -> Self {
+        self.options.insert(TypeId::of::<A>(), options);
         self
     }
 
@@ -141,6 +153,7 @@ impl NodeBuilder {
             metrics: self.metrics,
             tracing: self.tracing,
             kinds: RwLock::default(),
+            options: self.options,
             topics: Mutex::default(),
             serial: AtomicU64::new(1),
             coarse_s: AtomicU32::new(0),
@@ -159,6 +172,7 @@ impl Node {
         NodeBuilder {
             name: name.into(),
             registrations: Vec::new(),
+            options: Options::new(),
             simulation: None,
             blocking_jobs_max: std::thread::available_parallelism().map_or(1, Into::into),
             memory_budget_bytes: None,
@@ -349,6 +363,11 @@ impl NodeShared {
         let now_s = u32::try_from(self.env.elapsed().as_secs()).unwrap_or(u32::MAX);
         self.coarse_s.store(now_s, Ordering::Relaxed);
         now_s
+    }
+
+    /// The options of an actor type on this node.
+    pub(crate) fn options_of<A: Actor>(&self) -> ActorOptions {
+        self.options.get(&TypeId::of::<A>()).cloned().unwrap_or_else(A::options)
     }
 
     fn register<A: Actor>(self: &Arc<Self>, factory: Option<Box<Factory<A>>>) -> Arc<Kind> {

@@ -166,6 +166,16 @@ async fn a_full_mailbox_hands_the_message_back() {
     assert_eq!(counter.read(Get).await, Ok(6));
 }
 
+#[tokio::test]
+async fn a_node_may_replace_the_options_of_a_type() {
+    let options = ActorOptions::default().mailbox(MailboxKind::Bounded(1));
+    let counter = Node::builder("test").options::<Counter>(options).build().spawn(Counter::default());
+    let _release = held(&counter);
+    drained(&counter).await;
+    counter.send(Add(1)).try_tell().unwrap();
+    assert!(matches!(counter.send(Add(2)).try_tell(), Err(SendError::Full(Add(2)))));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_waiting_tell_gives_up_at_its_deadline_with_the_message() {
     let counter = node().spawn(Counter::default());
