@@ -55,6 +55,7 @@ impl<A: Actor> ActorRef<A> {
     }
 
     /// Addresses a message to a `Handler`. Await it to ask; see `Call` for telling.
+    #[inline]
     pub fn send<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, Write>
     where
         A: Handler<M>,
@@ -63,6 +64,7 @@ impl<A: Actor> ActorRef<A> {
     }
 
     /// Addresses a message to a `ReadHandler`.
+    #[inline]
     pub fn read<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, Read>
     where
         A: ReadHandler<M>,
@@ -71,6 +73,7 @@ impl<A: Actor> ActorRef<A> {
     }
 
     /// Addresses a message to a `DelayedHandler`.
+    #[inline]
     pub fn defer<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, Delayed>
     where
         A: DelayedHandler<M>,

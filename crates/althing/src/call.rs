@@ -50,6 +50,7 @@ enum Wait<'a, R> {
 }
 
 impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
+    #[inline]
     pub(crate) fn new(target: &'a ActorRef<A>, message: M) -> Self {
         Self {
             target,
@@ -80,6 +81,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready drops the message unsent.
+    #[inline]
     pub fn tell(mut self) -> Tell<'a, A, M, D> {
         Tell {
             target: self.target,
@@ -231,35 +233,51 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Unpin for Tell<'_, A, M, D>
 impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D> {
     type Output = Result<(), SendError<M>>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let header = this.target.cell().header();
         loop {
             let message = this.message.take().expect("a tell is polled until ready only");
-            let message = match push_tell::<A, M, D>(this.target, message, this.priority) {
-                Err(SendError::Full(message)) => message,
+            match push_tell::<A, M, D>(this.target, message, this.priority) {
+                Err(SendError::Full(message)) => {
+                    if let Some(outcome) = this.wait_for_room(message, cx) {
+                        return outcome;
+                    }
+                }
                 outcome => return Poll::Ready(outcome),
-            };
-            if current::is(header.serial()) {
-                header.kind.metrics.count(Counter::Overloaded);
-                return Poll::Ready(Err(SendError::Full(message)));
-            }
-            let timeout = this.timeout.unwrap_or_else(|| this.target.deadline());
-            let (line, sleep) = this.waiting.get_or_insert_with(|| {
-                (header.mailbox.line(), header.kind.node.env.sleep(timeout))
-            });
-            if sleep.as_mut().poll(cx).is_ready() {
-                header.kind.metrics.count(Counter::Overloaded);
-                return Poll::Ready(Err(SendError::Timeout(message)));
-            }
-            this.message = Some(message);
-            if !line.wait_for_room(cx.waker(), header.kind.len_max) {
-                return Poll::Pending;
             }
         }
     }
 }
 
+impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
+    /// Waits with the message; `None`: there is room by now.
+    #[cold]
+    fn wait_for_room(
+        &mut self,
+        message: M,
+        cx: &mut Context<'_>,
+    ) -> Option<Poll<Result<(), SendError<M>>>> {
+        let header = self.target.cell().header();
+        if current::is(header.serial()) {
+            header.kind.metrics.count(Counter::Overloaded);
+            return Some(Poll::Ready(Err(SendError::Full(message))));
+        }
+        let timeout = self.timeout.unwrap_or_else(|| self.target.deadline());
+        let (line, sleep) = self
+            .waiting
+            .get_or_insert_with(|| (header.mailbox.line(), header.kind.node.env.sleep(timeout)));
+        if sleep.as_mut().poll(cx).is_ready() {
+            header.kind.metrics.count(Counter::Overloaded);
+            return Some(Poll::Ready(Err(SendError::Timeout(message))));
+        }
+        self.message = Some(message);
+        let has_room = line.wait_for_room(cx.waker(), header.kind.len_max);
+        (!has_room).then_some(Poll::Pending)
+    }
+}
+
+#[inline]
 fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     target: &ActorRef<A>,
     message: M,
@@ -283,6 +301,7 @@ fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }
 }
 
+#[inline]
 fn send<A: Actor>(cell: &Cell<A>, envelope: Envelope, priority: Priority) -> Result<Wake, Refused> {
     let header = cell.header();
     if priority == Priority::Normal {
@@ -294,6 +313,7 @@ fn send<A: Actor>(cell: &Cell<A>, envelope: Envelope, priority: Priority) -> Res
     Ok(what)
 }
 
+#[cold]
 fn hand_back<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(refused: Refused) -> SendError<M> {
     match refused {
         Refused::Full(envelope) => {

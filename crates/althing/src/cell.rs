@@ -152,6 +152,11 @@ impl Header {
         self.last_active_s.store(self.kind.node.coarse_s(), Ordering::Relaxed);
     }
 
+    #[inline]
+    pub(crate) fn has_attention(&self) -> bool {
+        self.attention.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn take_attention(&self) -> bool {
         // A plain load first: the flag is almost never set and this runs for every message.
         self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::Acquire)

@@ -99,7 +99,11 @@ impl Env {
 
     pub(crate) fn sleep(&self, delay: Duration) -> Task {
         match self {
-            Self::Tokio(_) => Box::pin(tokio::time::sleep(delay)),
+            Self::Tokio(tokio) => {
+                // A sleep belongs to a runtime, and the caller may be a thread that is in none.
+                let _entered = tokio.handle.enter();
+                Box::pin(tokio::time::sleep(delay))
+            }
             Self::Simulated(simulation) => simulation.sleep(delay),
         }
     }

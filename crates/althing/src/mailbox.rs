@@ -318,6 +318,7 @@ impl Inner {
         self.extras.get_or_insert_default()
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.queue.len() + (self.held + self.reserved + self.aside) as usize
     }
@@ -364,6 +365,7 @@ impl Inner {
         self.extras.as_ref().is_some_and(|extras| !extras.system.is_empty())
     }
 
+    #[inline]
     fn queue_push(&mut self, envelope: Envelope) {
         if self.queue.capacity() == 0 {
             self.queue = take_buffer();
@@ -378,7 +380,15 @@ impl Inner {
     }
 
     /// Takes the claim if nobody has it.
+    #[inline]
     pub(crate) fn claim(&mut self) -> Wake {
+        if matches!(self.phase, Phase::Running) {
+            return Wake::Nothing;
+        }
+        self.claim_resting()
+    }
+
+    fn claim_resting(&mut self) -> Wake {
         match std::mem::replace(&mut self.phase, Phase::Running) {
             Phase::Idle => Wake::Schedule,
             Phase::Parked(waker) => Wake::Waker(waker),

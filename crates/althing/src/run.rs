@@ -208,6 +208,12 @@ impl Run {
             if self.body.poll(cx).is_pending() {
                 return self.suspend(cx);
             }
+            if simulation.is_none()
+                && self.is_plain()
+                && self.run_plain(header, shard, &mut budget, cx)
+            {
+                return self.suspend(cx);
+            }
             if !self.reads.is_empty() {
                 self.reads.retain(|read| read.poll(cx).is_pending());
             }
@@ -258,6 +264,44 @@ impl Run {
             }
             outbox::boundary();
         }
+    }
+
+    /// Whether nothing but the batch wants to run.
+    fn is_plain(&self) -> bool {
+        self.reads.is_empty()
+            && self.held_back.is_none()
+            && self.urgent.is_empty()
+            && self.stop_after.is_none()
+    }
+
+    /// The loop that nearly all messages run in: runs the batch until it ends, the budget does, or something else comes up.
+    /// Returns whether a handler waits with exclusive access.
+    fn run_plain(
+        &mut self,
+        header: &Header,
+        shard: Option<&Shard>,
+        budget: &mut u32,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let state = self.cell.state();
+        while *budget > 0
+            && !self.body.stops()
+            && !header.has_attention()
+            && let Some(envelope) = self.batch.next()
+        {
+            *budget -= 1;
+            if budget.is_multiple_of(RELEASE_EVERY) {
+                self.release();
+            }
+            if self.run_one(state, envelope, shard, cx) {
+                return true;
+            }
+            outbox::boundary();
+            if !self.reads.is_empty() {
+                break;
+            }
+        }
+        false
     }
 
     /// Lets a simulation's fault happen: panics, or puts the message off and returns `None`.
