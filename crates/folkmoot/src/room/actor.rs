@@ -14,7 +14,7 @@ use folkmoot_protocol::{Channel, chat, rpc};
 use super::command::{Decision, Refusal, Request};
 use super::online::{Online, OnlineClient};
 use super::state::{Kind, RoomState};
-use super::view::{Done, Listed, Preview, Summary};
+use super::view::{Done, Preview, Summary};
 use super::{RoomError, load};
 use crate::lane::Lane;
 use crate::publication::{Place, Publication};
@@ -258,25 +258,14 @@ impl Room {
         Ok(!state.members.contains_key(&user))
     }
 
-    /// Members by rising id, after `after`.
-    pub(crate) async fn members(
+    /// Those of `users` that look at the room now.
+    pub(crate) async fn online_among(
         &self,
         by: UserId,
-        after: Option<UserId>,
-        limit: usize,
-    ) -> Result<Vec<Listed>, RoomError> {
-        let state = self.state()?;
-        state.member(by)?;
-        Ok(state
-            .members_after(after, limit)
-            .map(|(user, member)| Listed {
-                user,
-                name: member.name.clone(),
-                role: member.role,
-                muted_until: member.muted_until,
-                online: self.online.has(user),
-            })
-            .collect())
+        users: Vec<UserId>,
+    ) -> Result<Vec<UserId>, RoomError> {
+        self.state()?.member(by)?;
+        Ok(users.into_iter().filter(|user| self.online.has(*user)).collect())
     }
 
     /// The connections that look at the room.

@@ -170,24 +170,6 @@ impl RoomState {
         };
     }
 
-    /// Members by rising id, after `after`.
-    pub(crate) fn members_after(
-        &self,
-        after: Option<UserId>,
-        limit: usize,
-    ) -> impl Iterator<Item = (UserId, &Member)> {
-        // Sorted per page: members come and go far more often than somebody reads the whole list.
-        let mut users: Vec<UserId> = self
-            .members
-            .keys()
-            .copied()
-            .filter(|user| after.is_none_or(|after| *user > after))
-            .collect();
-        users.sort_unstable();
-        users.truncate(limit);
-        users.into_iter().filter_map(|user| Some((user, self.members.get(&user)?)))
-    }
-
     /// Counts an `@everyone` message, oldest first.
     pub(crate) fn remember_everyone(&mut self, seq: Seq) {
         if self.everyone.len() == EVERYONE_LEN {

@@ -44,16 +44,6 @@ pub(crate) struct Preview {
     pub(crate) members: usize,
 }
 
-/// One page entry of the member list.
-#[derive(Debug, Clone)]
-pub(crate) struct Listed {
-    pub(crate) user: UserId,
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    pub(crate) muted_until: Option<UnixMillis>,
-    pub(crate) online: bool,
-}
-
 /// What became of a command.
 #[derive(Debug, Clone)]
 pub(crate) struct Done {

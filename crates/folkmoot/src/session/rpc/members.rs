@@ -1,6 +1,6 @@
 //! Methods on members: listing, leaving, roles, moderation.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use folkmoot_protocol::chat::MemberView;
 use folkmoot_protocol::limits::MEMBERS_PAGE_MAX;
@@ -13,28 +13,32 @@ use super::messages::apply;
 use crate::room::{Command, RoomCalls};
 use crate::session::Identity;
 use crate::storage::UserId;
+use crate::wire;
 
+/// A page comes from the store's index, so that a room of 100,000 does not sort its members; the
+/// room itself says who is online.
 pub(crate) async fn list(by: &Identity, request: RoomMembers) -> Result<MembersPage, RpcError> {
-    let limit = request.limit.unwrap_or(MEMBERS_PAGE_MAX) as usize;
-    let room = by.server.room(request.room);
-    let after = request.after;
+    let RoomMembers { room, after, limit } = request;
+    // Also the check that the caller may see the members.
+    room_answer(by.server.room(room).online_among(by.user, Vec::new()).await)?;
+    let limit = limit.unwrap_or(MEMBERS_PAGE_MAX) as usize;
     // One more than the page tells whether there is another page.
-    let mut listed = room_answer(room.members(by.user, after, limit + 1).await)?;
+    let page = by.server.store.members(room, after, wire::count(limit + 1)).await;
+    let mut listed = page.map_err(|error| read_failure(&error))?;
     let is_more = listed.len() > limit;
     listed.truncate(limit);
     let next = listed.last().filter(|_| is_more).map(|member| member.user);
     let users = listed.iter().map(|member| member.user).collect();
-    let accounts = by.server.store.accounts(users).await.map_err(|error| read_failure(&error))?;
-    let mut names: HashMap<UserId, String> =
-        accounts.into_iter().map(|account| (account.id, account.display_name)).collect();
+    let online = room_answer(by.server.room(room).online_among(by.user, users).await)?;
+    let online: HashSet<UserId> = online.into_iter().collect();
     let members = listed
         .into_iter()
         .map(|member| MemberView {
             user: member.user,
-            display_name: names.remove(&member.user).unwrap_or_else(|| member.name.clone()),
             name: member.name,
+            display_name: member.display_name,
             role: member.role.into(),
-            online: member.online,
+            online: online.contains(&member.user),
             muted_until: member.muted_until,
         })
         .collect();
