@@ -12,7 +12,7 @@ use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
 use crate::storage::{Seq, UnixMillis, UserId};
 use crate::user::User;
-use crate::user::user_messages::{Joined, Left, Mentioned};
+use crate::user::user_messages::{Joined, Left, Mentioned, Sent};
 use althing::{ActorRef, Context, Handler, ReplyTo};
 
 /// A ban of an outsider went through the store, or not.
@@ -92,6 +92,8 @@ impl Room {
     fn tell_users(&self, record: &RoomRecord, ctx: &mut Context<Self>) {
         match &record.event {
             RoomEvent::Message(message) => {
+                let sent = Sent { room: self.id, seq: message.seq };
+                tell(&self.server.user(message.user), sent, ctx);
                 for user in &message.mentions {
                     let mention = Mention::of(self.id, record.at, message);
                     tell(&self.server.user(*user), Mentioned { mention }, ctx);

@@ -3,10 +3,10 @@
 //! Like a room it appends without waiting and publishes what is durable. It may ask rooms; rooms
 //! only ever tell it, so the two cannot wait for each other.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use althing::{ActorError, Context, Handler, ReplyTo, Topic, actor};
+use althing::{ActorError, Context, ReplyTo, StopReason, Topic, actor};
 use folkmoot_protocol::chat::{Excerpt, UserEvent, UserView};
 use folkmoot_protocol::rpc::ReadState;
 use folkmoot_protocol::{Channel, DisconnectCode};
@@ -14,7 +14,7 @@ use folkmoot_protocol::{Channel, DisconnectCode};
 use super::state::{Membership, UserChange, UserState};
 use super::{UserError, load};
 use crate::gateway::Outbox;
-use crate::lane::{Lane, Settled};
+use crate::lane::Lane;
 use crate::publication::Publication;
 use crate::recovery::{Attached, Missed, Since};
 use crate::room::RoomCalls;
@@ -30,17 +30,19 @@ use crate::wire;
 /// One user, while a device is connected or a room has something to tell.
 #[derive(Debug)]
 pub(crate) struct User {
-    server: Arc<Server>,
-    id: UserId,
+    pub(super) server: Arc<Server>,
+    pub(super) id: UserId,
     /// `None`: there is no such user.
-    known: Option<(Account, UserState)>,
-    epoch: WriteEpoch,
-    lane: Lane,
-    pending: VecDeque<Pending>,
-    tail: Tail,
-    topic: Topic<Arc<Publication>>,
-    connections: HashMap<Arc<str>, Attachment>,
-    idle_ticks: u32,
+    pub(super) known: Option<(Account, UserState)>,
+    pub(super) epoch: WriteEpoch,
+    pub(super) lane: Lane,
+    pub(super) pending: VecDeque<Pending>,
+    pub(super) tail: Tail,
+    pub(super) topic: Topic<Arc<Publication>>,
+    pub(super) connections: HashMap<Arc<str>, Attachment>,
+    pub(super) idle_ticks: u32,
+    /// Cursors that moved by sending and are not on their way to the disk yet.
+    pub(super) unsaved: BTreeMap<RoomId, Seq>,
 }
 
 /// A connection of one of the user's devices.
@@ -53,13 +55,13 @@ pub(crate) struct Attachment {
 
 /// A record under way to the disk, and what to do once it is there.
 #[derive(Debug)]
-struct Pending {
-    record: UserRecord,
-    acknowledge: Acknowledge,
+pub(super) struct Pending {
+    pub(super) record: UserRecord,
+    pub(super) acknowledge: Acknowledge,
 }
 
 #[derive(Debug)]
-enum Acknowledge {
+pub(super) enum Acknowledge {
     Nobody,
     Done(ReplyTo<Result<(), UserError>>),
     Read(ReadState, ReplyTo<Result<ReadState, UserError>>),
@@ -80,13 +82,14 @@ impl User {
             topic,
             connections: HashMap::new(),
             idle_ticks: 0,
+            unsaved: BTreeMap::new(),
         };
         user.reload().await?;
         Ok(user)
     }
 
     /// Takes the state from the store: what is durable, and nothing else.
-    async fn reload(&mut self) -> Result<(), ReadError> {
+    pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
         let Some(loaded) = load::load(&self.server.store, self.id).await? else { return Ok(()) };
         self.known = Some((loaded.account, loaded.state));
         self.tail = loaded.tail;
@@ -125,7 +128,7 @@ impl User {
         self.wait(ctx);
     }
 
-    fn wait(&mut self, ctx: &mut Context<Self>) {
+    pub(super) fn wait(&mut self, ctx: &mut Context<Self>) {
         if let Some(wait) = self.lane.wait() {
             ctx.pipe(wait, |settled| settled);
         }
@@ -181,6 +184,23 @@ impl User {
             at: mention.at,
         });
         self.append(change, &event, Acknowledge::Nobody, ctx);
+    }
+
+    /// A room tells that the user has sent a message: whoever writes has read what stands above.
+    /// Saved a moment later, because it happens with every message.
+    pub(crate) async fn sent(&mut self, room: RoomId, seq: Seq, ctx: &mut Context<Self>) {
+        let Some((_, state)) = &mut self.known else { return };
+        if !state.sent(room, seq) {
+            return;
+        }
+        if self.unsaved.is_empty() {
+            ctx.after(super::settle::SAVE_AFTER, super::settle::SaveCursors);
+        }
+        self.unsaved.insert(room, seq);
+    }
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        self.save_cursors();
     }
 
     /// Moves the read cursor of a room forward; tells the user's other devices.
@@ -309,68 +329,6 @@ impl User {
 
     pub(crate) async fn membership(&self, room: RoomId) -> Result<Membership, UserError> {
         self.membership_of(room).cloned()
-    }
-}
-
-impl Handler<Settled> for User {
-    type Reply = ();
-
-    async fn handle(&mut self, mut settled: Settled, ctx: &mut Context<Self>) {
-        self.lane.resume(&mut settled);
-        for pending in self.pending.drain(..settled.durable) {
-            let publication = Arc::new(load::publication(&pending.record));
-            self.tail.push(publication.clone());
-            self.topic.publish(publication);
-            pending.acknowledge.done();
-        }
-        let Some(error) = settled.failed else { return self.wait(ctx) };
-        tracing::warn!(user = %self.id, %error, "appends failed");
-        for pending in self.pending.drain(..) {
-            pending.acknowledge.failed(|| UserError::Append(error.clone()));
-        }
-        // The state is ahead of the disk.
-        if self.reload().await.is_err() {
-            ctx.passivate();
-        }
-    }
-}
-
-impl Handler<super::CheckIdle> for User {
-    type Reply = ();
-
-    /// Leaves memory after two quiet checks without a connection.
-    async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
-        self.idle_ticks += 1;
-        let is_idle = self.connections.is_empty() && self.pending.is_empty();
-        if is_idle && self.idle_ticks > 2 || self.known.is_none() {
-            ctx.passivate();
-        }
-    }
-}
-
-impl Acknowledge {
-    fn done(self) {
-        match self {
-            Self::Nobody => {}
-            Self::Done(reply) => {
-                reply.send(Ok(()));
-            }
-            Self::Read(state, reply) => {
-                reply.send(Ok(state));
-            }
-        }
-    }
-
-    fn failed(self, error: impl Fn() -> UserError) {
-        match self {
-            Self::Nobody => {}
-            Self::Done(reply) => {
-                reply.send(Err(error()));
-            }
-            Self::Read(_, reply) => {
-                reply.send(Err(error()));
-            }
-        }
     }
 }
 

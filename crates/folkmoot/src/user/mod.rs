@@ -2,6 +2,7 @@
 
 mod actor;
 pub(crate) mod load;
+mod settle;
 pub(crate) mod state;
 mod view;
 

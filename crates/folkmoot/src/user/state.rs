@@ -83,6 +83,16 @@ impl UserState {
         moves.then_some(UserChange::Read { room, seq })
     }
 
+    /// Moves the cursor to the user's own message; says whether it moved.
+    pub(crate) fn sent(&mut self, room: RoomId, seq: Seq) -> bool {
+        let Some(membership) = self.rooms.get_mut(&room) else { return false };
+        let moves = seq > membership.read_seq;
+        if moves {
+            membership.read_to(seq);
+        }
+        moves
+    }
+
     pub(crate) fn notify(&self, room: RoomId, notify: Notify) -> Option<UserChange> {
         let differs = self.rooms.get(&room)?.notify != notify;
         differs.then_some(UserChange::NotifySet { room, notify })

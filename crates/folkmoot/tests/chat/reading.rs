@@ -106,3 +106,21 @@ async fn sync_tells_only_the_rooms_that_changed() {
     let ids: Vec<_> = changed["rooms"].as_array().unwrap().iter().map(|room| &room["id"]).collect();
     assert_eq!(ids, [&json!(busy)]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ones_own_messages_are_read() {
+    let mut server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let mut bob = server.join("bob").await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    bob.say(&room, "1", "hello").await;
+    anna.say(&room, "1", "hello bob").await;
+    assert_eq!(view(&mut anna, &room).await["unread"], 0);
+    bob.say(&room, "2", "how are you?").await;
+    assert_eq!(view(&mut anna, &room).await["unread"], 1);
+    server.restart().await;
+    let mut anna = server.connect(&account).await;
+    assert_eq!(view(&mut anna, &room).await["unread"], 1);
+}
