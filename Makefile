@@ -52,8 +52,9 @@ fix: ## format, and apply what clippy can
 test: web test-rust test-sdk test-web test-browser ## every test
 	@echo "all tests passed"
 
-test-rust: ## tests of the Rust workspace
-	cargo test --workspace --quiet
+CHAOS_SECONDS ?= 60
+test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load
+	CHAOS_SECONDS=$(CHAOS_SECONDS) cargo test --workspace --quiet
 
 test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lose it and find it again
 	tests/sdk/run

@@ -1,0 +1,60 @@
+//! The way in: HTTP for the page, the map and the figures; a WebSocket for playing and watching.
+//!
+//! Nothing is decided here about the game. What is: who may speak for which player, how much may wait, and that a question to an
+//! actor that died over it is asked again.
+
+mod connection;
+mod outbox;
+mod pages;
+mod socket;
+mod status;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+pub(crate) use connection::dismiss;
+pub use outbox::Outbox;
+pub use status::{Recounted, Status};
+
+use crate::actors::{RegionActorCalls, is_worth_a_retry};
+use crate::limits::RETRY_PAUSE;
+use crate::place::RegionId;
+use crate::world::World;
+
+/// Everything that the server answers.
+pub fn router(world: Arc<World>) -> Router {
+    pages::routes()
+        .route("/socket", get(socket::upgrade))
+        .route("/map/{region}", get(map))
+        .route("/status", get(status::status))
+        .route("/recount", get(status::recount))
+        .with_state(world)
+}
+
+/// The ground of a region: one byte per tile, row by row; it never changes.
+async fn map(State(world): State<Arc<World>>, Path(region): Path<u16>) -> Response {
+    let Some(region) = RegionId::new(region) else {
+        return (StatusCode::NOT_FOUND, "there is no such region\n").into_response();
+    };
+    loop {
+        match world.region(region).terrain().await {
+            Ok(terrain) => {
+                let tag = [
+                    (header::CONTENT_TYPE, "application/octet-stream"),
+                    (header::CACHE_CONTROL, "no-cache"),
+                ];
+                return (tag, terrain.bytes().to_vec()).into_response();
+            }
+            Err(error) if is_worth_a_retry(&error) => world.node().sleep(RETRY_PAUSE).await,
+            Err(error) => {
+                tracing::error!(%error, "a region's ground cannot be told");
+                return StatusCode::SERVICE_UNAVAILABLE.into_response();
+            }
+        }
+    }
+}
