@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help loom memcheck miri soak bench bench-peers metrics-cost check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser screenshots
+.PHONY: help loom memcheck miri soak bench bench-peers metrics-cost check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -49,7 +49,7 @@ fix: ## format, and apply what clippy can
 	cargo fmt --all
 
 # The client is built first, because the server embeds it; the tests of real processes use the server that cargo built.
-test: web test-rust test-sdk test-web test-browser ## every test
+test: web test-rust test-sdk test-web test-browser test-hunt-browser ## every test
 	@echo "all tests passed"
 
 CHAOS_SECONDS ?= 60
@@ -69,6 +69,10 @@ screenshots: web ## take the pictures of docs/images anew
 	touch crates/folkmoot/src/http/assets.rs
 	cargo build --quiet --package folkmoot
 	cd tests/browser && npm ci --silent && SCREENSHOTS=1 npm run --silent test -- screenshots
+
+test-hunt-browser: ## the treasure hunt in Chromium; renews its picture in docs/images
+	cargo build --quiet -p treasure-hunt
+	cd examples/treasure-hunt/tests/browser && npm ci --silent && npm test
 
 TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --
 
