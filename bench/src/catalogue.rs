@@ -111,6 +111,12 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         Better::Lower,
         "ns until a quiet actor answers while 100 hot ones are flooded",
     ),
+    solo("treasure-3k", Better::Lower, "ms from a move to its event, 3,000 players at 10 a second"),
+    solo(
+        "treasure-50k",
+        Better::Lower,
+        "ms from a move to its event, 50,000 players at 1 a second",
+    ),
     solo("chat-send", Better::Higher, "messages that Folkmoot acknowledges per second, fsync on"),
 ];
 

@@ -2,6 +2,7 @@
 
 mod chat;
 mod fairness;
+mod treasure;
 
 use althing_bench_workloads::{Arguments, Sample};
 
@@ -10,6 +11,8 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
     match arguments.workload.as_str() {
         "fairness" => Some(fairness::run(arguments.budget)),
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),
+        "treasure-3k" => Some(treasure::run(&treasure::MANY_SOCKETS, arguments.budget)),
+        "treasure-50k" => Some(treasure::run(&treasure::MANY_PLAYERS, arguments.budget)),
         _ => None,
     }
 }
