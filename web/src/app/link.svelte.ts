@@ -57,8 +57,10 @@ export class Link {
   }
 
   async call<M extends Method>(method: M, request: Request<M>): Promise<Reply<M>> {
-    // The SDK would hold the call until it reconnects; a person waiting for it deserves to hear now.
-    if (!this.isOnline) throw new NoReply('not connected');
+    // The SDK holds a call until it is connected. That is right for the first moments after signing in; once a
+    // connection was lost, a person waiting for it deserves to hear now.
+    const beginning = this.state.name === 'connecting' && !this.state.everOnline;
+    if (!this.isOnline && !beginning) throw new NoReply('not connected');
     return this.socket.call(method, request);
   }
 
