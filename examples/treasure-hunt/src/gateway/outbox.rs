@@ -3,8 +3,6 @@
 //! Answers are sent at once, views wait a little for company. A client that does not read is let go when its outbox is full: its
 //! players stay, and it may come back.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -114,13 +112,12 @@ impl Outbox {
         waiting.has_urgent = false;
         Some(Ok(std::mem::take(&mut waiting.bytes).into()))
     }
-
-    /// How long views may wait here.
-    pub const LINGER: Duration = OUTBOX_LINGER;
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use tokio::time::Instant;
 
@@ -142,7 +139,7 @@ mod tests {
         let (outbox, start) = (Outbox::default(), Instant::now());
         outbox.add_soon(&[1]);
         assert_eq!(outbox.next().await.unwrap(), [1].as_slice());
-        assert_eq!(start.elapsed(), Outbox::LINGER);
+        assert_eq!(start.elapsed(), OUTBOX_LINGER);
         outbox.add_soon(&[2]);
         let late = async {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -150,7 +147,7 @@ mod tests {
         };
         let (next, ()) = tokio::join!(outbox.next(), late);
         assert_eq!(next.unwrap(), [2, 6, 0].as_slice());
-        assert!(start.elapsed() < 2 * Outbox::LINGER);
+        assert!(start.elapsed() < 2 * OUTBOX_LINGER);
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{SinkExt, StreamExt};
+use tokio_tungstenite::tungstenite;
 
 use super::connection::Connection;
 use super::outbox::{Ended, Outbox};
@@ -81,7 +82,7 @@ async fn serve(socket: WebSocket, world: Arc<World>) {
             None | Some(Ok(Message::Close(_))) => break,
             Some(Ok(message)) => message,
             Some(Err(error)) => {
-                if is_too_large(&error) {
+                if is_too_large(error) {
                     world.counters.oversized.count();
                     let text = format!("a message has at most {FRAME_LEN_MAX} bytes");
                     connection.outbox().answer(&Notice::Fault(text.into()));
@@ -104,16 +105,11 @@ async fn serve(socket: WebSocket, world: Arc<World>) {
     writer.await.ok();
 }
 
-fn is_too_large(error: &axum::Error) -> bool {
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = cause {
-        // The only way that axum tells: its error hides the type below.
-        if error.to_string().contains("too long") {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+fn is_too_large(error: axum::Error) -> bool {
+    error
+        .into_inner()
+        .downcast_ref::<tungstenite::Error>()
+        .is_some_and(|error| matches!(error, tungstenite::Error::Capacity(_)))
 }
 
 #[cfg(test)]
