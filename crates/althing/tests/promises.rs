@@ -169,7 +169,8 @@ async fn a_full_mailbox_hands_the_message_back() {
 #[tokio::test]
 async fn a_node_may_replace_the_options_of_a_type() {
     let options = ActorOptions::default().mailbox(MailboxKind::Bounded(1));
-    let counter = Node::builder("test").options::<Counter>(options).build().spawn(Counter::default());
+    let counter =
+        Node::builder("test").options::<Counter>(options).build().spawn(Counter::default());
     let _release = held(&counter);
     drained(&counter).await;
     counter.send(Add(1)).try_tell().unwrap();
