@@ -22,7 +22,7 @@ pub struct Flags {
     /// TOML file with further settings; see docs/configuration.md
     #[arg(long, env = "FOLKMOOT_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Origin of another web site whose pages may connect, such as https://chat.example.org;
+    /// Origin of another web site whose pages may connect, such as `https://chat.example.org`;
     /// may be given several times. Pages served by this server always may
     #[arg(long = "allow-origin", env = "FOLKMOOT_ALLOW_ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
