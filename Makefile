@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help loom memcheck miri soak bench bench-peers metrics-cost check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser screenshots
+.PHONY: help loom memcheck miri soak bench bench-peers metrics-cost check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -49,7 +49,7 @@ fix: ## format, and apply what clippy can
 	cargo fmt --all
 
 # The client is built first, because the server embeds it; the tests of real processes use the server that cargo built.
-test: web test-rust test-sdk test-web test-browser test-hunt-browser ## every test
+test: web test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser ## every test
 	@echo "all tests passed"
 
 CHAOS_SECONDS ?= 60
@@ -73,6 +73,10 @@ screenshots: web ## take the pictures of docs/images anew
 test-hunt-browser: ## the treasure hunt in Chromium; renews its picture in docs/images
 	cargo build --quiet -p treasure-hunt
 	cd examples/treasure-hunt/tests/browser && npm ci --silent && npm test
+
+test-map-browser: ## the vehicle map in Chromium (SCREENSHOT=path takes its picture); needs chromium and mosquitto
+	cargo build --quiet -p realtime-map
+	cd examples/realtime-map/browser && npm ci --silent && npm test
 
 TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --
 

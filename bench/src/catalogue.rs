@@ -118,6 +118,13 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         "ms from a move to its event, 50,000 players at 1 a second",
     ),
     solo("chat-send", Better::Higher, "messages that Folkmoot acknowledges per second, fsync on"),
+    solo(
+        "map-http",
+        Better::Higher,
+        "answers of /vehicle per second over 1,000 connections, beside goakt and protoactor-go",
+    ),
+    solo("map-ingest", Better::Lower, "ms from MQTT to the event stream at 50,000 positions/s"),
+    solo("map-million", Better::Lower, "resident MB with 1,000,000 known vehicles, asleep"),
 ];
 
 /// The workload of that name.

@@ -2,6 +2,7 @@
 
 mod chat;
 mod fairness;
+mod map;
 mod treasure;
 
 use althing_bench_workloads::{Arguments, Sample};
@@ -13,6 +14,9 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),
         "treasure-3k" => Some(treasure::run(&treasure::MANY_SOCKETS, arguments.budget)),
         "treasure-50k" => Some(treasure::run(&treasure::MANY_PLAYERS, arguments.budget)),
+        name @ ("map-http" | "map-ingest" | "map-million") => {
+            Some(map::run(name, arguments.budget))
+        }
         _ => None,
     }
 }

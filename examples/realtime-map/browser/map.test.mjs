@@ -14,7 +14,7 @@ import { after, before, test } from "node:test";
 
 import { chromium } from "playwright-core";
 
-const PROGRAM = process.env.MAP_PROGRAM ?? "../../../target/debug/realtime-map";
+const PROGRAM = process.env.MAP_PROGRAM ?? `${process.env.CARGO_TARGET_DIR ?? "../../../target"}/debug/realtime-map`;
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"];
 const PATIENCE = { timeout: 60_000 };
 

@@ -1,0 +1,199 @@
+//! `map-http`, `map-ingest` and `map-million`: the vehicle map as a process of its own, loaded from others.
+//!
+//! `map-http` asks `/vehicle` over 1,000 connections with Debian's wrk, of ours and, in turn in the same run, of the Go peers
+//! under `bench/peers/go-map`. The other two publish by MQTT with the map's own load generator, which measures from
+//! publishing to the event stream.
+
+mod process;
+
+use althing_bench_workloads::{Budget, Sample};
+use anyhow::{Context, Result, bail, ensure};
+use process::{Map, Server};
+use serde::Deserialize;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+const CONNECTIONS: u32 = 1_000;
+/// Below it the warm-up of connections is what is measured.
+const SECONDS_MIN: f64 = 5.0;
+const VEHICLES: u32 = 2_000;
+const INGEST_VEHICLES: u32 = 50_000;
+const INGEST_RATE: u32 = 50_000;
+const MILLION: u32 = 1_000_000;
+/// Seconds until a vehicle sleeps, so that most of a million do.
+const IDLE_S: &str = "5";
+/// Longest wait for a million vehicles to be asleep.
+const ASLEEP_MAX: Duration = Duration::from_secs(90);
+/// Asks for every vehicle in turn; the requests are made once, so that the script costs little.
+const SCRIPT: &str = r#"local requests, at = {}, 0
+init = function()
+  for n = 0, 1999 do requests[n] = wrk.format("GET", string.format("/vehicle?id=9000/%05d", n)) end
+  at = math.random(0, 1999)
+end
+request = function() at = (at + 1) % 2000 return requests[at] end
+"#;
+
+/// The part of the load generator's report that becomes samples.
+#[derive(Deserialize)]
+struct Report {
+    published: u64,
+    rate: f64,
+    watched: u64,
+    p50_ms: f64,
+    p99_ms: f64,
+    p999_ms: f64,
+}
+
+/// The part of `/healthz` that counts.
+#[derive(Deserialize)]
+struct Health {
+    vehicles_awake: u64,
+    vehicles_known: u64,
+    counters: Counters,
+}
+
+#[derive(Deserialize)]
+struct Counters {
+    positions: u64,
+    shed: u64,
+}
+
+/// What wrk says.
+struct Answered {
+    per_second: f64,
+    p99_ms: f64,
+}
+
+/// Runs a workload of the map.
+pub(super) fn run(workload: &str, budget: Budget) -> Result<Vec<Sample>, String> {
+    let measured = match workload {
+        "map-http" => http(budget),
+        "map-ingest" => ingest(budget),
+        _ => million(),
+    };
+    measured.map_err(|error| format!("{error:#}"))
+}
+
+fn http(budget: Budget) -> Result<Vec<Sample>> {
+    let seconds = budget.seconds.max(SECONDS_MIN);
+    let script = env::temp_dir().join(format!("map-http-{}.lua", std::process::id()));
+    fs::write(&script, SCRIPT)?;
+    let map = Map::start(&[])?;
+    map.load(VEHICLES, VEHICLES, 2, false)?;
+    let ours = wrk(&map.server, &script, seconds)?;
+    drop(map);
+    let mut samples = vec![
+        Sample::new("althing", "1/s", ours.per_second),
+        Sample::new("althing-p99", "ms", ours.p99_ms),
+    ];
+    let peers = process::build_peers()?;
+    let candidates = [
+        (["goakt", "net"], ["goakt", "goakt-p99", "ratio-goakt"]),
+        (["goakt", "fast"], ["goakt-fasthttp", "goakt-fasthttp-p99", "ratio-goakt-fasthttp"]),
+        (["protoactor", "net"], ["protoactor", "protoactor-p99", "ratio-protoactor"]),
+    ];
+    for ([system, http], [rate, p99, ratio]) in candidates {
+        let peer = Server::start(Command::new(&peers).args(["-system", system, "-http", http]))?;
+        let theirs = wrk(&peer, &script, seconds)?;
+        samples.push(Sample::new(rate, "1/s", theirs.per_second));
+        samples.push(Sample::new(p99, "ms", theirs.p99_ms));
+        samples.push(Sample::new(ratio, "", ours.per_second / theirs.per_second));
+    }
+    fs::remove_file(script)?;
+    Ok(samples)
+}
+
+fn ingest(budget: Budget) -> Result<Vec<Sample>> {
+    let map = Map::start(&[])?;
+    // All vehicles wake before the measured part.
+    map.load(INGEST_VEHICLES, INGEST_RATE / 4, 4, false)?;
+    let seconds = budget.seconds.max(SECONDS_MIN).ceil() as u32;
+    let report = map.load(INGEST_VEHICLES, INGEST_RATE, seconds, true)?;
+    let health = map.health()?;
+    ensure!(health.counters.shed == 0, "{} positions were shed", health.counters.shed);
+    ensure!(
+        report.watched >= report.published,
+        "{} of {} positions seen",
+        report.watched,
+        report.published
+    );
+    Ok(vec![
+        Sample::new("ingested", "1/s", report.rate),
+        Sample::new("to-stream-p50", "ms", report.p50_ms),
+        Sample::new("to-stream-p99", "ms", report.p99_ms),
+        Sample::new("to-stream-p99.9", "ms", report.p999_ms),
+        Sample::new("resident", "MB", map.server.resident_mb("VmRSS")?),
+    ])
+}
+
+fn million() -> Result<Vec<Sample>> {
+    let map = Map::start(&["--idle", IDLE_S])?;
+    let begun = Instant::now();
+    let report = map.load(MILLION, INGEST_RATE, MILLION / INGEST_RATE, false)?;
+    let deadline = Instant::now() + ASLEEP_MAX;
+    let health = loop {
+        let health = map.health()?;
+        if health.vehicles_awake == 0 && health.vehicles_known >= report.published {
+            break health;
+        }
+        if Instant::now() > deadline {
+            bail!("{} awake, {} known", health.vehicles_awake, health.vehicles_known);
+        }
+        thread::sleep(Duration::from_millis(100));
+    };
+    ensure!(health.counters.shed == 0, "{} positions were shed", health.counters.shed);
+    ensure!(health.counters.positions == report.published, "positions were lost");
+    Ok(vec![
+        Sample::new("known", "vehicles", health.vehicles_known as f64),
+        Sample::new("asleep-after", "s", begun.elapsed().as_secs_f64()),
+        Sample::new("resident", "MB", map.server.resident_mb("VmRSS")?),
+        Sample::new("resident-peak", "MB", map.server.resident_mb("VmHWM")?),
+    ])
+}
+
+fn wrk(server: &Server, script: &Path, seconds: f64) -> Result<Answered> {
+    let output = Command::new("wrk")
+        .args(["-t2", "-c", &CONNECTIONS.to_string(), "--latency", "-d"])
+        .arg(format!("{}s", seconds.ceil()))
+        .arg("-s")
+        .arg(script)
+        .arg(format!("http://{}", server.address()))
+        .output()
+        .context("map-http needs wrk: apt-get install wrk")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "wrk: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(!text.contains("Non-2xx"), "not every vehicle was found: {text}");
+    let after = |name: &str| {
+        let line = text.lines().map(str::trim).find_map(|line| line.strip_prefix(name));
+        line.map(str::trim).with_context(|| format!("wrk says nothing of {name}: {text}"))
+    };
+    Ok(Answered {
+        per_second: after("Requests/sec:")?.parse()?,
+        p99_ms: milliseconds(after("99%")?)?,
+    })
+}
+
+/// wrk's `850.00us`, `12.34ms` or `1.20s`.
+fn milliseconds(text: &str) -> Result<f64> {
+    let units = [("us", 0.001), ("ms", 1.0), ("s", 1_000.0), ("m", 60_000.0)];
+    let found = units.iter().find_map(|(unit, ms)| {
+        let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
+        Some(number * ms)
+    });
+    found.with_context(|| format!("{text} is no duration"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_of_wrk_are_read_in_every_unit() {
+        for (text, ms) in [("850.00us", 0.85), ("12.34ms", 12.34), ("1.20s", 1_200.0)] {
+            assert!((milliseconds(text).unwrap() - ms).abs() < 1e-9, "{text}");
+        }
+        assert!(milliseconds("fast").is_err());
+    }
+}
