@@ -16,6 +16,7 @@ chapters! {
     blocking
     by_hand
     delayed
+    groups
     guards
     hello
     metrics
