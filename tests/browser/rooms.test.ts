@@ -95,7 +95,7 @@ describe('a room', () => {
     await bo.context.setOffline(false);
     await bo.page.getByText(/Some updates were missed/).waitFor();
     await bo.message(`number ${MISSED - 1} `).waitFor();
-    await bo.page.getByRole('button', { name: 'Dismiss' }).click();
+    await bo.page.getByRole('status').filter({ hasText: /Some updates were missed/ }).getByRole('button', { name: 'Dismiss' }).click();
     expect(await bo.page.getByText(/Some updates were missed/).count()).toBe(0);
   });
 

@@ -1,6 +1,8 @@
 //! How fast the page is in a room of 100,000 messages: figures are printed, and only what would ruin the page fails, so
 //! that a busy machine does not.
 
+import { gzipSync } from 'node:zlib';
+
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -10,6 +12,7 @@ import { Person } from './support/person';
 import { Server } from './support/server';
 
 const MESSAGES = Number(process.env['SPEED_MESSAGES'] ?? 100_000);
+const FIRST_SCRIPT_KIB_MAX = 120;
 const BURST_PER_S = 500;
 const BURST_S = 3;
 
@@ -62,6 +65,18 @@ function scrollFrames(page: Page, step: number, frames: number): Promise<number[
     return took;
   }, [step, frames] as const);
 }
+
+describe('the first visit', () => {
+  it('loads_little_script', async () => {
+    const page = await (await fetch(server.url)).text();
+    const files = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+\.js)"/g)].map(([, path]) => path ?? '');
+    const scripts = await Promise.all(files.map(async (path) => Buffer.from(await (await fetch(server.url + path)).arrayBuffer())));
+    const kib = scripts.reduce((sum, script) => sum + gzipSync(script).length, 0) / 1024;
+    console.info(`script of the first visit: ${kib.toFixed(1)} KiB gzipped`);
+    expect(files.length).toBeGreaterThan(0);
+    expect(kib).toBeLessThanOrEqual(FIRST_SCRIPT_KIB_MAX);
+  });
+});
 
 describe(`a room of ${MESSAGES} messages`, () => {
   it('keeps_few_elements_however_long_it_is', async () => {

@@ -14,6 +14,7 @@ export const SHEET = [
   { keys: ['Alt', 'Shift', '↓'], text: 'shortcut_next_unread' },
   { keys: ['C'], text: 'shortcut_compose' },
   { keys: ['M'], text: 'shortcut_members' },
+  { keys: ['/'], text: 'shortcut_search' },
   { keys: ['↑', '↓'], text: 'shortcut_messages' },
   { keys: ['End'], text: 'shortcut_latest' },
   { keys: ['R'], text: 'shortcut_reply' },
@@ -47,6 +48,8 @@ function letter(key: string, folkmoot: Folkmoot): Action | undefined {
       return () => document.getElementById('composer')?.focus();
     case 'm':
       return () => (folkmoot.panel = folkmoot.panel === 'members' ? 'none' : 'members');
+    case '/':
+      return () => (folkmoot.panel = folkmoot.panel === 'search' ? 'none' : 'search');
     default:
       return undefined;
   }

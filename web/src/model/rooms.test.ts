@@ -41,9 +41,9 @@ describe('rooms', () => {
     expect(state.get('r')).toMatchObject({ unread: 7, mentions: 1 });
   });
 
-  it('does_not_count_ones_own_words_as_a_mention', () => {
-    const state = applyRoomEvent(rooms(view()), arrives(1, ME, [ME]), 1, ME);
-    expect(state.get('r')).toMatchObject({ last_seq: 1, mentions: 0 });
+  it('takes_what_stands_above_ones_own_message_as_read', () => {
+    const state = applyRoomEvent(rooms(view({ last_seq: 3, unread: 3, mentions: 1, offset: 3 })), arrives(4, ME, [ME]), 4, ME);
+    expect(state.get('r')).toMatchObject({ last_seq: 4, read_seq: 4, unread: 0, mentions: 0 });
   });
 
   it('never_moves_the_read_cursor_back', () => {

@@ -62,9 +62,12 @@ function changed(view: RoomView, event: RoomEvent, me: UserId): RoomView {
 
 function withMessage(view: RoomView, event: Extract<RoomEvent, { type: 'message' }>, me: UserId): RoomView {
   if (event.seq <= view.last_seq) return view;
-  const mentioned = event.user !== me && (event.mentions.includes(me) || event.mention_all === true);
-  const unread = Math.max(0, event.seq - view.read_seq);
-  return { ...view, last_seq: event.seq, unread, mentions: view.mentions + (mentioned ? 1 : 0), last: messageOf(event) };
+  const last = messageOf(event);
+  // Whoever writes has read what stands above: the server moves the author's cursor along.
+  if (event.user === me) return { ...view, last_seq: event.seq, read_seq: event.seq, unread: 0, mentions: 0, last };
+  const mentioned = event.mentions.includes(me) || event.mention_all === true;
+  const unread = event.seq - view.read_seq;
+  return { ...view, last_seq: event.seq, unread, mentions: view.mentions + (mentioned ? 1 : 0), last };
 }
 
 function withRole(view: RoomView, event: Extract<RoomEvent, { type: 'role' }>): RoomView {
