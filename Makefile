@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help loom memcheck miri soak bench bench-peers metrics-cost check check-types fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
+.PHONY: help loom memcheck miri soak bench bench-peers metrics-cost check check-types check-web fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -13,8 +13,12 @@ run: ## build the client and the server, start on 127.0.0.1:8000 with data in ./
 web: ## build the browser client into web/dist
 	cd web && npm ci --silent && npm run --silent build
 
-test-web: ## type checks and unit tests of the browser client
-	cd web && npm ci --silent && npm run --silent check && npm run --silent test
+check-web: ## types of the browser client and of its browser tests
+	cd web && npm ci --silent && npm run --silent check
+	cd tests/browser && npm ci --silent && npm run --silent check
+
+test-web: ## unit tests of the browser client
+	cd web && npm ci --silent && npm run --silent test
 
 # The guide is a book of Markdown; its code blocks are tests of althing, so this only lays it out.
 guide: ## build the guide into target/guide
@@ -22,7 +26,7 @@ guide: ## build the guide into target/guide
 		|| { echo "the guide needs mdbook, which cargo could not install; it reads as Markdown in docs/guide/src"; exit 1; }
 	.tools/bin/mdbook build docs/guide
 
-check: check-types ## everything that reads and judges: format, lints, docs, spelling, dependencies, file sizes, types
+check: check-types check-web ## everything that reads and judges: format, lints, docs, spelling, dependencies, file sizes, types
 	.ci/tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
@@ -63,7 +67,7 @@ test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lo
 test-browser: web ## people in a real browser against the real server
 	touch crates/folkmoot/src/http/assets.rs
 	cargo build --quiet --package folkmoot
-	cd tests/browser && npm ci --silent && npm run --silent check && npm run --silent test
+	cd tests/browser && npm ci --silent && npm run --silent test
 
 screenshots: web ## take the pictures of docs/images anew
 	touch crates/folkmoot/src/http/assets.rs

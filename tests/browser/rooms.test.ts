@@ -201,6 +201,24 @@ describe('an account', () => {
     await bo.page.getByRole('button', { name: 'Sign out' }).click();
     await bo.page.getByText('Welcome back').waitFor();
     expect(await bo.page.evaluate(() => localStorage.getItem('folkmoot.session'))).toBeNull();
+    await expect.poll(() => bo.page.evaluate(archivedRooms)).toBe(0);
     expect([...astrid.errors, ...bo.errors].filter((error) => !/40[0-9]/.test(error))).toEqual([]);
   });
 });
+
+/** Runs in the page: how many rooms are still kept for reading offline. */
+async function archivedRooms(): Promise<number> {
+  let count = 0;
+  for (const { name } of await indexedDB.databases()) {
+    count += await new Promise<number>((resolve, reject) => {
+      const opening = indexedDB.open(name ?? '');
+      opening.onerror = () => reject(new Error('no archive'));
+      opening.onsuccess = () => {
+        const counting = opening.result.transaction('rooms').objectStore('rooms').count();
+        counting.onsuccess = () => resolve(counting.result);
+        opening.result.close();
+      };
+    });
+  }
+  return count;
+}
