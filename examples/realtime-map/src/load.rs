@@ -80,7 +80,7 @@ pub async fn run(load: Load) -> anyhow::Result<LoadReport> {
     let watcher = match load.watch {
         Some(address) => {
             let stream = open_stream(address).await?;
-            Some(tokio::spawn(watch(stream, latencies.clone())))
+            Some(tokio::spawn(watch(stream, unix_ms(), latencies.clone())))
         }
         None => None,
     };
@@ -224,13 +224,14 @@ async fn open_stream(address: SocketAddr) -> io::Result<BufReader<TcpStream>> {
     Ok(stream)
 }
 
-/// Reads lines for ever; those of positions hold `[…,at_ms]` once per position.
-async fn watch(mut stream: BufReader<TcpStream>, latencies: Arc<Latencies>) {
+/// Reads lines for ever; those of positions hold `[…,at_ms]` once per position. A stream begins with what was there before: that
+/// is older than `since_ms` and not counted.
+async fn watch(mut stream: BufReader<TcpStream>, since_ms: u64, latencies: Arc<Latencies>) {
     let mut line = Vec::new();
     while matches!(stream.read_until(b'\n', &mut line).await, Ok(1..)) {
         if line.starts_with(b"data: [[") {
             let now_ms = unix_ms();
-            for at_ms in times_of_invented(&line) {
+            for at_ms in times_of_invented(&line).filter(|at_ms| *at_ms >= since_ms) {
                 latencies.note(now_ms.saturating_sub(at_ms));
             }
         }
