@@ -108,9 +108,11 @@ export class Person {
         elements.map((element) => ({ seq: Number(element.getAttribute('data-seq')), text: element.querySelector('.body')?.textContent.trim() ?? '' })),
       );
       for (const { seq, text } of rows) found.set(seq, text);
-      const atEnd = await feed.evaluate((element) => {
+      // Half a page, then two frames: the list has drawn the rows of one place before the next is asked for.
+      const atEnd = await feed.evaluate(async (element) => {
         const before = element.scrollTop;
-        element.scrollBy(0, element.clientHeight);
+        element.scrollBy(0, element.clientHeight / 2);
+        for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
         return element.scrollTop === before;
       });
       if (atEnd) break;
