@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help loom memcheck miri soak bench bench-peers metrics-cost check check-types check-web fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
+.PHONY: help packages loom memcheck miri soak bench bench-peers metrics-cost check check-types check-web fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -53,10 +53,13 @@ fix: ## format, and apply what clippy can
 	cargo fmt --all
 
 # The client is built first, because the server embeds it; the tests of real processes use the server that cargo built.
-test: web test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser ## every test
+test: packages web test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser ## every test
 	@echo "all tests passed"
 
 CHAOS_SECONDS ?= 60
+packages: ## what the tests need of Debian: Chromium, Mosquitto, valgrind
+	.ci/packages
+
 test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load
 	CHAOS_SECONDS=$(CHAOS_SECONDS) cargo test --workspace --quiet
 
@@ -74,7 +77,7 @@ screenshots: web ## take the pictures of docs/images anew
 	cargo build --quiet --package folkmoot
 	cd tests/browser && npm ci --silent && SCREENSHOTS=1 npm run --silent test -- screenshots
 
-test-hunt-browser: ## the treasure hunt in Chromium; renews its picture in docs/images
+test-hunt-browser: ## the treasure hunt in Chromium (SCREENSHOT=path takes its picture)
 	cargo build --quiet -p treasure-hunt
 	cd examples/treasure-hunt/tests/browser && npm ci --silent && npm test
 

@@ -13,7 +13,8 @@ const ROOT = path.resolve(import.meta.dirname, '../../../..');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-sync'];
 
-export const SCREENSHOT = path.join(ROOT, 'docs/images/treasure-hunt.png');
+/** Where to put the picture; without it the picture is taken and dropped. */
+export const SCREENSHOT = process.env.SCREENSHOT;
 
 function program() {
   const target = process.env.CARGO_TARGET_DIR ?? path.join(ROOT, 'target');
