@@ -3,8 +3,9 @@
 //! Layout: `buffer[next..]` are live, `buffer[..next]` have been moved out; the vector's own length is kept at zero so that
 //! its drop frees memory only. `vec::IntoIter` would do the same safely but gives the buffer away with each batch.
 
+use crate::buffers::give_buffer;
 use crate::envelope::Envelope;
-use crate::mailbox::{Inner, give_buffer};
+use crate::mailbox::Inner;
 
 /// A swapped-out queue with a cursor that survives suspension.
 #[derive(Default)]

@@ -35,6 +35,7 @@ mod actor_ref;
 mod batch;
 mod blocking;
 mod body;
+mod buffers;
 mod call;
 mod cell;
 mod claim;

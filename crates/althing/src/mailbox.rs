@@ -4,12 +4,12 @@
 //! because the phase changes under the same lock as the queue. Idle mailboxes hold no buffer.
 //! System messages travel in a list of their own and are exempt from the bound.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
 use crate::actor::{StopReason, Terminated};
+use crate::buffers::{give_buffer, take_buffer};
 use crate::cell::AnyCell;
 use crate::claim::{ClaimLock, Guard, Value};
 use crate::envelope::Envelope;
@@ -18,10 +18,6 @@ use crate::waits::Edge;
 
 /// Room that is enough for one called sender to go on with: calling fewer of them at a time means fewer parked threads.
 const ROOM_PER_CALL: usize = 256;
-/// Buffers kept per thread for reuse.
-const BUFFERS_MAX: usize = 64;
-/// Larger buffers go back to the allocator: one flooded actor must not pin memory.
-const BUFFER_LEN_MAX: usize = 4_096;
 
 /// The queue and the claim.
 pub(crate) struct Mailbox {
@@ -502,27 +498,4 @@ impl Inner {
         }
         all
     }
-}
-
-thread_local! {
-    static BUFFERS: RefCell<Vec<Vec<Envelope>>> = const { RefCell::new(Vec::new()) };
-}
-
-fn take_buffer() -> Vec<Envelope> {
-    // A thread that is going away has no pool any more.
-    BUFFERS.try_with(|buffers| buffers.borrow_mut().pop()).ok().flatten().unwrap_or_default()
-}
-
-/// Keeps an empty buffer for the next mailbox of this thread.
-pub(crate) fn give_buffer(buffer: Vec<Envelope>) {
-    debug_assert!(buffer.is_empty(), "only empty buffers are reused");
-    if buffer.capacity() == 0 || buffer.capacity() > BUFFER_LEN_MAX {
-        return;
-    }
-    let _ = BUFFERS.try_with(|buffers| {
-        let mut buffers = buffers.borrow_mut();
-        if buffers.len() < BUFFERS_MAX {
-            buffers.push(buffer);
-        }
-    });
 }
