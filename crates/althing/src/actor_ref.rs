@@ -164,7 +164,7 @@ impl<A: Actor> ActorRef<A> {
         A: Handler<M>,
     {
         let header = self.cell.header();
-        let envelope = header.seal(Envelope::new::<A, M, Write>(message, reply));
+        let envelope = Envelope::new::<A, M, Write>(message, reply).sent_from(header.sender());
         let mut inner = header.mailbox.lock();
         if inner.closed || inner.life() != life {
             // Released before dropping: the message's drop may send to us.

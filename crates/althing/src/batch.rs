@@ -1,47 +1,51 @@
-//! Messages taken out of a mailbox, run one by one, their buffer kept.
+//! Messages taken out of a mailbox, run in stretches, their buffer kept.
 //!
-//! Layout: `buffer[next..]` are live, `buffer[..next]` have been moved out; the vector's own length is kept at zero so that
-//! its drop frees memory only. `vec::IntoIter` would do the same safely but gives the buffer away with each batch.
+//! Layout: the stretch points into `buffer`; what lies before its `next` has been moved out, what lies from there up to its `end` is live.
+//! The vector's own length is kept at zero so that its drop frees memory only. `vec::IntoIter` would do the same safely but gives the
+//! buffer away with each batch.
 
 use crate::buffers::give_buffer;
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, Stretch};
 use crate::mailbox::Inner;
 
 /// A swapped-out queue with a cursor that survives suspension.
 #[derive(Default)]
 pub(crate) struct Batch {
     buffer: Vec<Envelope>,
-    next: usize,
-    len: usize,
+    stretch: Stretch,
 }
+
+// SAFETY: the stretch points to envelopes, which are `Send`, in a buffer that moves with it.
+unsafe impl Send for Batch {}
 
 impl Batch {
     /// Takes everything that waits. The batch must be used up.
     pub(crate) fn fill(&mut self, inner: &mut Inner) {
         debug_assert!(self.left() == 0, "a batch is run whole before the next");
         inner.drain(&mut self.buffer);
-        self.len = self.buffer.len();
-        self.next = 0;
-        // SAFETY: zero is within capacity; `left` and `next` account for the live elements from here on.
+        let len = self.buffer.len();
+        // SAFETY: zero is within capacity; the stretch accounts for the live elements from here on.
         unsafe { self.buffer.set_len(0) }
+        // SAFETY: the first `len` elements are live, the buffer stays where it is until they are used up, and nothing else reads them.
+        self.stretch = unsafe { Stretch::new(self.buffer.as_mut_ptr(), len) };
     }
 
     /// Messages not yet run.
+    #[inline]
     pub(crate) fn left(&self) -> usize {
-        self.len - self.next
+        self.stretch.left()
+    }
+
+    /// What is left, to be run.
+    #[inline]
+    pub(crate) fn stretch(&mut self) -> &mut Stretch {
+        &mut self.stretch
     }
 
     /// Moves the next message out.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Envelope> {
-        if self.next == self.len {
-            return None;
-        }
-        // SAFETY: `next < len <= capacity`, so the pointer stays inside the buffer.
-        let slot = unsafe { self.buffer.as_ptr().add(self.next) };
-        self.next += 1;
-        // SAFETY: elements from `next` on are live and each is read once, because `next` has moved on.
-        Some(unsafe { slot.read() })
+        self.stretch.take()
     }
 
     /// Takes the rest out.
@@ -52,8 +56,7 @@ impl Batch {
     /// Gives the empty buffer back to the pool.
     pub(crate) fn recycle(&mut self) {
         if self.left() == 0 {
-            self.next = 0;
-            self.len = 0;
+            self.stretch = Stretch::default();
             give_buffer(std::mem::take(&mut self.buffer));
         }
     }

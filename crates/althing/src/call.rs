@@ -4,7 +4,9 @@
 //! timer of a deadline is made only when something has to wait.
 
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,9 +18,10 @@ use crate::dispatch::Dispatch;
 use crate::envelope::Envelope;
 use crate::error::{AskError, SendError};
 use crate::in_place::{self, InPlace};
-use crate::mailbox::{Line, Priority, Refused, Wake};
+use crate::line::Line;
+use crate::mailbox::{Priority, Pushed};
 use crate::metrics::Counter;
-use crate::outbox::{self, Offered};
+use crate::outbox;
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::waits::{self, Waiting};
 
@@ -82,28 +85,32 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// # Cancel safety
     /// Dropping the future before it is ready drops the message unsent.
     #[inline]
-    pub fn tell(mut self) -> Tell<'a, A, M, D> {
-        Tell {
-            target: self.target,
-            message: self.message.take(),
-            timeout: self.timeout,
-            priority: self.priority,
-            waiting: None,
-            dispatch: std::marker::PhantomData,
-        }
+    pub fn tell(self) -> Tell<'a, A, M, D> {
+        let Self { target, message, timeout, priority, wait, sleep } = self;
+        // Nothing has been sent, so there is nothing in these two to drop: said so, because a drop would cost a tenth of the tell.
+        let _ = (ManuallyDrop::new(wait), ManuallyDrop::new(sleep));
+        let dispatch = std::marker::PhantomData;
+        Tell { target, message, timeout, priority, waiting: None, dispatch }
     }
 
     /// Sends without asking for a reply and without waiting.
     ///
     /// # Errors
     /// `Full` and `Stopped` hand the message back.
+    #[inline]
     pub fn try_tell(mut self) -> Result<(), SendError<M>> {
-        let message = self.message.take().expect("a call is sent once");
-        let outcome = push_tell::<A, M, D>(self.target, message, self.priority);
-        if matches!(outcome, Err(SendError::Full(_))) {
-            self.target.cell().header().kind.metrics.count(Counter::Overloaded);
+        let pushed = push_tell::<A, M, D>(self.target, &mut self.message, self.priority);
+        if let Told::Taken = pushed {
+            return Ok(());
         }
-        outcome
+        let message = self.message.take().expect("a message that was not taken is still here");
+        Err(match pushed {
+            Told::Taken | Told::Closed => SendError::Stopped(message),
+            Told::Full => {
+                self.target.cell().header().kind.metrics.count(Counter::Overloaded);
+                SendError::Full(message)
+            }
+        })
     }
 
     fn timeout_or_default(&self) -> Duration {
@@ -123,21 +130,28 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
 
     fn queue(&mut self, message: M, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
         let (reply, receiver) = channel();
-        let header = self.target.cell().header();
-        let envelope = header.seal(Envelope::new::<A, M, D>(message, reply));
-        match send(self.target.cell(), envelope, self.priority) {
-            Ok(what) => {
-                wake(self.target.cell(), what);
+        let cell = self.target.cell();
+        let header = cell.header();
+        let sender = header.sender();
+        let mut parts = Some((message, reply));
+        let pushed = header.mailbox.push_aside(header.kind.len_max, self.priority, || {
+            let (message, reply) = parts.take().expect("an envelope is made once");
+            Envelope::new::<A, M, D>(message, reply).sent_from(sender)
+        });
+        match pushed {
+            Pushed::Queued(what) => {
+                if let Wait::ForRoom(line) = &mut self.wait {
+                    line.end();
+                }
+                call_attention(cell, self.priority);
+                wake(cell, what);
                 self.receive(receiver, cx)
             }
-            Err(Refused::Closed(envelope)) => {
-                drop(receiver);
-                drop(envelope);
-                Poll::Ready(Err(AskError::Stopped(self.target.id())))
-            }
-            Err(Refused::Full(envelope)) => {
-                // SAFETY: the envelope was packed four lines above with these types.
-                self.message = Some(unsafe { envelope.into_message::<M, D::Reply>() });
+            Pushed::Closed => Poll::Ready(Err(AskError::Stopped(self.target.id()))),
+            Pushed::Full => {
+                let (message, reply) = parts.expect("no envelope was made");
+                reply.forget();
+                self.message = Some(message);
                 self.line_up(cx)
             }
         }
@@ -236,32 +250,29 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        loop {
-            let message = this.message.take().expect("a tell is polled until ready only");
-            match push_tell::<A, M, D>(this.target, message, this.priority) {
-                Err(SendError::Full(message)) => {
-                    if let Some(outcome) = this.wait_for_room(message, cx) {
-                        return outcome;
-                    }
+        match push_tell::<A, M, D>(this.target, &mut this.message, this.priority) {
+            Told::Taken => {
+                if let Some((line, _)) = &mut this.waiting {
+                    line.end();
                 }
-                outcome => return Poll::Ready(outcome),
+                Poll::Ready(Ok(()))
             }
+            refused => this.refused(refused, cx),
         }
     }
 }
 
 impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
-    /// Waits with the message; `None`: there is room by now.
     #[cold]
-    fn wait_for_room(
-        &mut self,
-        message: M,
-        cx: &mut Context<'_>,
-    ) -> Option<Poll<Result<(), SendError<M>>>> {
+    fn refused(&mut self, refused: Told, cx: &mut Context<'_>) -> Poll<Result<(), SendError<M>>> {
+        let message = self.message.take().expect("a tell is polled until ready only");
+        if let Told::Closed = refused {
+            return Poll::Ready(Err(SendError::Stopped(message)));
+        }
         let header = self.target.cell().header();
         if current::is(header.serial()) {
             header.kind.metrics.count(Counter::Overloaded);
-            return Some(Poll::Ready(Err(SendError::Full(message))));
+            return Poll::Ready(Err(SendError::Full(message)));
         }
         let timeout = self.timeout.unwrap_or_else(|| self.target.deadline());
         let (line, sleep) = self
@@ -269,60 +280,84 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
             .get_or_insert_with(|| (header.mailbox.line(), header.kind.node.env.sleep(timeout)));
         if sleep.as_mut().poll(cx).is_ready() {
             header.kind.metrics.count(Counter::Overloaded);
-            return Some(Poll::Ready(Err(SendError::Timeout(message))));
+            return Poll::Ready(Err(SendError::Timeout(message)));
         }
         self.message = Some(message);
-        let has_room = line.wait_for_room(cx.waker(), header.kind.len_max);
-        (!has_room).then_some(Poll::Pending)
+        if line.wait_for_room(cx.waker(), header.kind.len_max) {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
+}
+
+/// What became of a tell. Unless it was taken, the message is where it was.
+#[derive(Clone, Copy)]
+enum Told {
+    Taken,
+    Full,
+    Closed,
 }
 
 #[inline]
 fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     target: &ActorRef<A>,
-    message: M,
+    message: &mut Option<M>,
     priority: Priority,
-) -> Result<(), SendError<M>> {
-    let header = target.cell().header();
-    let mut envelope = header.seal(Envelope::new::<A, M, D>(message, ReplyTo::nowhere()));
-    if current::depth() > 0 && priority == Priority::Normal {
-        envelope = match outbox::offer(target.cell(), envelope) {
-            Offered::Taken => return Ok(()),
-            Offered::Alone(envelope) => envelope,
-            Offered::Refused(refused) => return Err(hand_back::<A, M, D>(refused)),
-        };
-    }
-    match send(target.cell(), envelope, priority) {
-        Ok(what) => {
-            wake(target.cell(), what);
-            Ok(())
-        }
-        Err(refused) => Err(hand_back::<A, M, D>(refused)),
-    }
-}
-
-#[inline]
-fn send<A: Actor>(cell: &Cell<A>, envelope: Envelope, priority: Priority) -> Result<Wake, Refused> {
+) -> Told {
+    let cell = target.cell();
     let header = cell.header();
-    if priority == Priority::Normal {
-        return header.mailbox.push(envelope, header.kind.len_max);
+    if priority != Priority::Normal || header.kind.tracing.is_on() {
+        return push_specially::<A, M, D>(target, message, priority);
     }
-    let what = header.mailbox.push_aside(envelope, header.kind.len_max, priority)?;
-    // Looked at before the rest of the batch at hand.
-    header.call_attention();
-    Ok(what)
+    let envelope = || {
+        let message = message.take().expect("a message is told once");
+        Envelope::new::<A, M, D>(message, ReplyTo::nowhere())
+    };
+    if current::depth() > 0 {
+        told(cell, outbox::tell(cell, envelope))
+    } else {
+        told(cell, header.mailbox.push(header.kind.len_max, envelope))
+    }
 }
 
+/// With a priority or a span.
 #[cold]
-fn hand_back<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(refused: Refused) -> SendError<M> {
-    match refused {
-        Refused::Full(envelope) => {
-            // SAFETY: `push_tell` packed the envelope with these types.
-            SendError::Full(unsafe { envelope.into_message::<M, D::Reply>() })
+fn push_specially<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    target: &ActorRef<A>,
+    message: &mut Option<M>,
+    priority: Priority,
+) -> Told {
+    let cell = target.cell();
+    let header = cell.header();
+    let sender = header.sender();
+    let envelope = || {
+        let message = message.take().expect("a message is told once");
+        Envelope::new::<A, M, D>(message, ReplyTo::nowhere()).sent_from(sender)
+    };
+    if priority == Priority::Normal && current::depth() > 0 {
+        return told(cell, outbox::tell(cell, envelope));
+    }
+    let pushed = header.mailbox.push_aside(header.kind.len_max, priority, envelope);
+    call_attention(cell, priority);
+    told(cell, pushed)
+}
+
+/// Does what a push asked for.
+#[inline]
+fn told<A: Actor>(cell: &Arc<Cell<A>>, pushed: Pushed) -> Told {
+    match pushed {
+        Pushed::Queued(what) => {
+            wake(cell, what);
+            Told::Taken
         }
-        Refused::Closed(envelope) => {
-            // SAFETY: `push_tell` packed the envelope with these types.
-            SendError::Stopped(unsafe { envelope.into_message::<M, D::Reply>() })
-        }
+        Pushed::Full => Told::Full,
+        Pushed::Closed => Told::Closed,
+    }
+}
+
+/// Has a message of other than normal priority looked at before the rest of the batch at hand.
+fn call_attention<A: Actor>(cell: &Arc<Cell<A>>, priority: Priority) {
+    if priority != Priority::Normal {
+        cell.header().call_attention();
     }
 }

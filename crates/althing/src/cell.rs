@@ -17,7 +17,6 @@ use crate::actor::{Actor, StopReason, Terminated};
 use crate::actor_id::{ActorId, Key};
 use crate::actor_ref::ActorRef;
 use crate::context::{Context, RunCore};
-use crate::envelope::Envelope;
 use crate::error::ActorError;
 use crate::kind::{Factory, Kind, Start};
 use crate::mailbox::{Mailbox, System, Wake};
@@ -136,10 +135,10 @@ impl Header {
         ActorId { name: self.kind.name, key: self.key.clone(), serial: self.serial }
     }
 
-    /// Makes a message ready for the mailbox: it takes the sender's span with it if the node traces.
+    /// The span that a message to the actor is sent from, if the node traces.
     #[inline]
-    pub(crate) fn seal(&self, envelope: Envelope) -> Envelope {
-        if self.kind.tracing.is_on() { envelope.within(Span::current()) } else { envelope }
+    pub(crate) fn sender(&self) -> Option<Span> {
+        self.kind.tracing.is_on().then(Span::current)
     }
 
     /// Makes the runner look for system messages before the next message.
@@ -164,6 +163,7 @@ impl Header {
 }
 
 /// Does what a push asked for.
+#[inline]
 pub(crate) fn wake(cell: &Arc<impl AnyCell + ?Sized + AsAnyCell>, wake: Wake) {
     match wake {
         Wake::Nothing => {}

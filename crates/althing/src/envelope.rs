@@ -1,11 +1,11 @@
 //! A message on its way: 32 bytes, a static table of functions and 24 bytes of payload.
 //!
 //! Layout: `table` names the types; `payload` holds a `Packed<M, R>` (message and reply slot) in place if it fits and
-//! is aligned to 8, else a `Box` of it. Ownership: an envelope owns its payload until `start` takes it; dropping an
+//! is aligned to 8, else a `Box` of it. Ownership: an envelope owns its payload until it is run; dropping an
 //! envelope rejects its message, so that no asker waits for a message that will never run.
 //!
 //! Unsafe here: the payload is untyped memory. The only constructors are `Envelope::new` and `Envelope::event`, which
-//! pair the table with the very type they store, and every table function is called at most once with that payload.
+//! pair the table with the very type they store, and every payload is taken once.
 
 use std::any::type_name;
 use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
@@ -14,6 +14,7 @@ use std::task::{self, Poll};
 
 use crate::actor::{Actor, Admission, EventHandler};
 use crate::body::{Body, Event, Running};
+use crate::cell::Header;
 use crate::context::Context;
 use crate::dispatch::{Access, Dispatch};
 use crate::error::AskError;
@@ -21,7 +22,10 @@ use crate::metrics::{Counter, MessageName};
 use crate::reply::ReplyTo;
 use crate::topic::Published;
 
+mod stretch;
 mod traced;
+
+pub(crate) use stretch::Stretch;
 
 /// Bytes kept in place: a reply slot and two words of message.
 const INLINE_WORDS: usize = 3;
@@ -47,10 +51,12 @@ pub(crate) enum Started {
 struct Table {
     access: Access,
     name: MessageName,
+    /// Runs the first envelope, and those of the same table after it as far as the stretch allows, until a handler waits or something else
+    /// wants the actor.
+    ///
     /// # Safety
-    /// `payload` is of this table's type and is not used again; `state` points to the table's actor, to which the
-    /// caller has the access that `access` names, until the body is cleared.
-    start: unsafe fn(Payload, Target<'_>, &mut task::Context<'_>) -> Started,
+    /// The stretch is not empty and its first envelope is of this table; `target` is as `Envelope::start` asks.
+    run: unsafe fn(&mut Stretch, Target<'_>, &mut task::Context<'_>) -> Started,
     /// # Safety
     /// `payload` is of this table's type and is not used again.
     reject: unsafe fn(Payload, Option<AskError>),
@@ -61,6 +67,15 @@ struct Table {
 pub(crate) struct Target<'a> {
     pub(crate) state: *mut (),
     pub(crate) body: &'a Body,
+    pub(crate) header: &'a Header,
+}
+
+impl Target<'_> {
+    /// Whether something comes before the next message: a system message, an urgent one, or the wish to stop. The body must be empty.
+    #[inline]
+    fn is_wanted(self) -> bool {
+        self.header.has_attention() || self.body.stops()
+    }
 }
 
 struct Packed<M, R> {
@@ -99,10 +114,27 @@ impl Envelope {
     /// # Safety
     /// `target.state` points to a live actor of the type this envelope was packed for, the body is empty, and the caller holds the access that `access()` names until the body is empty again.
     pub(crate) unsafe fn start(self, target: Target<'_>, cx: &mut task::Context<'_>) -> Started {
-        let envelope = ManuallyDrop::new(self);
-        // SAFETY: the payload is handed over once, `ManuallyDrop` keeps our drop from using it; the rest is the
-        // caller's promise.
-        unsafe { (envelope.table.start)(envelope.payload, target, cx) }
+        let mut envelope = ManuallyDrop::new(self);
+        let run = envelope.table.run;
+        // SAFETY: one live envelope, which nothing else uses: `ManuallyDrop` keeps our drop away.
+        let mut stretch = unsafe { Stretch::new(&raw mut *envelope, 1) };
+        // SAFETY: the stretch begins with an envelope of this table; the rest is the caller's promise.
+        unsafe { run(&mut stretch, target, cx) }
+    }
+
+    /// Runs a stretch from its first envelope on, as far as `Stretch::allow` said.
+    ///
+    /// # Safety
+    /// The stretch is not empty; for each of its envelopes that is allowed to run, `target` is as `start` asks.
+    #[inline]
+    pub(crate) unsafe fn run(
+        stretch: &mut Stretch,
+        target: Target<'_>,
+        cx: &mut task::Context<'_>,
+    ) -> Started {
+        let first = stretch.peek().expect("the caller's promise");
+        // SAFETY: the table is the first envelope's; the rest is the caller's promise.
+        unsafe { (first.table.run)(stretch, target, cx) }
     }
 
     /// Drops the message and tells its asker why.
@@ -110,18 +142,6 @@ impl Envelope {
         let envelope = ManuallyDrop::new(self);
         // SAFETY: the payload is of the table's type and is handed over once.
         unsafe { (envelope.table.reject)(envelope.payload, Some(why)) }
-    }
-
-    /// Takes the message back out.
-    ///
-    /// # Safety
-    /// The envelope was made by `Envelope::new::<A, M, D>` with this `M` and a `D` of this `R`.
-    pub(crate) unsafe fn into_message<M, R>(self) -> M {
-        let envelope = ManuallyDrop::new(self.without_span());
-        // SAFETY: the caller names the stored type; the payload is taken once.
-        let Packed { reply, message } = unsafe { load::<Packed<M, R>>(envelope.payload) };
-        reply.forget();
-        message
     }
 }
 
@@ -172,20 +192,42 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tables<A, M, D> {
     const TABLE: &'static Table = &Table {
         access: D::ACCESS,
         name: type_name::<M>,
-        start: start::<A, M, D>,
+        run: run::<A, M, D>,
         reject: reject::<M, D::Reply>,
     };
 }
 
 /// # Safety
-/// As `Table::start`.
-unsafe fn start<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-    payload: Payload,
+/// As `Table::run`.
+unsafe fn run<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    stretch: &mut Stretch,
     target: Target<'_>,
     cx: &mut task::Context<'_>,
 ) -> Started {
-    // SAFETY: this table is paired with this type in `Envelope::new`.
-    let Packed { mut reply, message } = unsafe { load::<Packed<M, D::Reply>>(payload) };
+    // Not the constant: it may have another address here than where the envelopes were made.
+    let table = stretch.peek().expect("the caller's promise").table;
+    loop {
+        // SAFETY: there is a next envelope: the caller's promise at first, then `goes_on`.
+        let payload = unsafe { stretch.take_payload() };
+        // SAFETY: the envelope's table is paired with this type in `Envelope::new`.
+        let packed = unsafe { load::<Packed<M, D::Reply>>(payload) };
+        // SAFETY: the caller's promise.
+        let started = unsafe { run_one::<A, M, D>(packed, target, cx) };
+        if !matches!(started, Started::Done) || !stretch.goes_on(table) || target.is_wanted() {
+            return started;
+        }
+    }
+}
+
+/// # Safety
+/// As `Envelope::start`.
+#[inline]
+unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    packed: Packed<M, D::Reply>,
+    target: Target<'_>,
+    cx: &mut task::Context<'_>,
+) -> Started {
+    let Packed { mut reply, message } = packed;
     if reply.is_abandoned() {
         return Started::Done;
     }
@@ -196,10 +238,8 @@ unsafe fn start<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Admission::Run => {}
         Admission::Stash => return Started::Stashed(Envelope::new::<A, M, D>(message, reply)),
         Admission::Reject(text) => {
-            // SAFETY: the body is empty, so nothing else borrows the core.
-            let header = unsafe { &*target.body.core() }.header();
-            header.kind.metrics.count(Counter::Rejected);
-            reply.fail(AskError::Rejected(header.id(), text));
+            target.header.kind.metrics.count(Counter::Rejected);
+            reply.fail(AskError::Rejected(target.header.id(), text));
             return Started::Done;
         }
     }
@@ -229,18 +269,22 @@ impl<A: EventHandler<T>, T: Send + Sync + 'static> EventTables<A, T> {
     const TABLE: &'static Table = &Table {
         access: Access::Exclusive,
         name: type_name::<Published<T>>,
-        start: start_event::<A, T>,
+        run: run_queued_event::<A, T>,
         reject: reject_event::<T>,
     };
 }
 
+/// Runs one event; a stretch of them is rare.
+///
 /// # Safety
-/// As `Table::start`.
-unsafe fn start_event<A: EventHandler<T>, T: Send + Sync + 'static>(
-    payload: Payload,
+/// As `Table::run`.
+unsafe fn run_queued_event<A: EventHandler<T>, T: Send + Sync + 'static>(
+    stretch: &mut Stretch,
     target: Target<'_>,
     cx: &mut task::Context<'_>,
 ) -> Started {
+    // SAFETY: the caller promises a first envelope.
+    let payload = unsafe { stretch.take_payload() };
     // SAFETY: this table is paired with this type in `Envelope::event`.
     let event = unsafe { load::<Arc<Published<T>>>(payload) };
     // SAFETY: the caller's promise is the same as ours; the body keeps `event` alive beside the future.

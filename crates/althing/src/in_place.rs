@@ -19,7 +19,7 @@ use crate::current;
 use crate::dispatch::Dispatch;
 use crate::envelope::{Envelope, Target, run_event};
 use crate::error::AskError;
-use crate::mailbox::Refused;
+use crate::mailbox::Pushed;
 use crate::metrics::{Counter, Timed};
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
@@ -72,7 +72,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let span = trace::span_in_place(header, type_name::<M>);
     let entered = span.as_ref().map(Span::enter);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let target = Target { state: cell.state(), body: &body };
+        let target = Target { state: cell.state(), body: &body, header };
         begin::<A, M, D>(cell, target, message, cx)
     }));
     drop(entered);
@@ -101,7 +101,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Waits(receiver)
         }
         Ok(Begun::Stashed(envelope, receiver)) => {
-            header.kind.metrics.shard().inspect(|shard| shard.unhandle());
+            header.kind.metrics.shard().inspect(|shard| shard.unhandle(1));
             Run::take_over(cell.as_any_cell(), body).stash_and_spawn(envelope);
             InPlace::Waits(receiver)
         }
@@ -226,7 +226,7 @@ impl Visitor {
         let span = trace::span_in_place(header, type_name::<Published<T>>);
         let entered = span.as_ref().map(Span::enter);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let target = Target { state: cell.state(), body: &body };
+            let target = Target { state: cell.state(), body: &body, header };
             let mut cx = Context::from_waker(Waker::noop());
             // SAFETY: the claim of a cell of type `A` is ours, and the body is empty.
             unsafe { run_event::<A, T>(event, target, &mut cx) }
@@ -259,16 +259,18 @@ fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
     event: &Arc<Published<T>>,
 ) -> Delivered {
     let header = cell.header();
-    let envelope = header.seal(Envelope::event::<A, T>(event.clone()));
-    match header.mailbox.push(envelope, header.kind.len_max) {
-        Ok(what) => {
+    let sender = header.sender();
+    let event = event.clone();
+    let envelope = || Envelope::event::<A, T>(event).sent_from(sender);
+    match header.mailbox.push(header.kind.len_max, envelope) {
+        Pushed::Queued(what) => {
             wake(cell, what);
             Delivered::Queued
         }
-        Err(Refused::Full(_)) => {
+        Pushed::Full => {
             header.kind.metrics.count(Counter::Missed);
             Delivered::Missed
         }
-        Err(Refused::Closed(_)) => Delivered::Gone,
+        Pushed::Closed => Delivered::Gone,
     }
 }

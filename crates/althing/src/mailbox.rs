@@ -13,11 +13,9 @@ use crate::buffers::{give_buffer, take_buffer};
 use crate::cell::AnyCell;
 use crate::claim::{ClaimLock, Guard, Value};
 use crate::envelope::Envelope;
+use crate::line::{Line, WaitingSenders};
 use crate::supervision::Restarts;
 use crate::waits::Edge;
-
-/// Room that is enough for one called sender to go on with: calling fewer of them at a time means fewer parked threads.
-const ROOM_PER_CALL: usize = 256;
 
 /// The queue and the claim.
 pub(crate) struct Mailbox {
@@ -67,8 +65,8 @@ pub(crate) struct Extras {
     pub(crate) suspended: Option<Waker>,
     high: VecDeque<Envelope>,
     low: VecDeque<Envelope>,
-    room_waiters: VecDeque<(u64, Waker)>,
-    waiter_serial: u64,
+    /// Senders that wait for room.
+    pub(crate) room: WaitingSenders,
     pub(crate) stop_waiters: Vec<Waker>,
     pub(crate) watchers: Vec<Arc<dyn AnyCell>>,
     pub(crate) linked: Vec<Arc<dyn AnyCell>>,
@@ -141,16 +139,12 @@ pub enum Priority {
     Low,
 }
 
-/// Why a push was refused; the envelope comes back.
-pub(crate) enum Refused {
-    Full(Envelope),
-    Closed(Envelope),
-}
-
-/// A sender's place in the line for room; dropping it leaves the line.
-pub(crate) struct Line<'a> {
-    mailbox: &'a Mailbox,
-    place: Option<u64>,
+/// What became of a push.
+#[must_use]
+pub(crate) enum Pushed {
+    Queued(Wake),
+    Full,
+    Closed,
 }
 
 impl Mailbox {
@@ -205,41 +199,42 @@ impl Mailbox {
         self.inner.is_quiet()
     }
 
-    /// Queues an envelope, refusing above `len_max`.
-    pub(crate) fn push(&self, envelope: Envelope, len_max: u32) -> Result<Wake, Refused> {
+    /// Queues the envelope that `make` makes if there is room below `len_max`. `make` runs under the lock: it moves and nothing else.
+    #[inline]
+    pub(crate) fn push(&self, len_max: u32, make: impl FnOnce() -> Envelope) -> Pushed {
         let mut inner = self.lock();
         if inner.closed {
-            return Err(Refused::Closed(envelope));
+            return Pushed::Closed;
         }
         if inner.len() >= len_max as usize {
-            return Err(Refused::Full(envelope));
+            return Pushed::Full;
         }
-        inner.queue_push(envelope);
-        Ok(inner.claim())
+        inner.queue_push(make());
+        Pushed::Queued(inner.claim())
     }
 
-    /// As `push`, into the lane of another priority.
+    /// As `push`, into the lane of a priority.
     pub(crate) fn push_aside(
         &self,
-        envelope: Envelope,
         len_max: u32,
         priority: Priority,
-    ) -> Result<Wake, Refused> {
+        make: impl FnOnce() -> Envelope,
+    ) -> Pushed {
         if priority == Priority::Normal {
-            return self.push(envelope, len_max);
+            return self.push(len_max, make);
         }
         let mut inner = self.lock();
         if inner.closed {
-            return Err(Refused::Closed(envelope));
+            return Pushed::Closed;
         }
         if inner.len() >= len_max as usize {
-            return Err(Refused::Full(envelope));
+            return Pushed::Full;
         }
         inner.aside += 1;
         let extras = inner.extras();
         let lane = if priority == Priority::High { &mut extras.high } else { &mut extras.low };
-        lane.push_back(envelope);
-        Ok(inner.claim())
+        lane.push_back(make());
+        Pushed::Queued(inner.claim())
     }
 
     /// Queues a system message; `None` if the actor is gone for good.
@@ -257,55 +252,14 @@ impl Mailbox {
         })
     }
 
-    /// A place in the line, not yet taken.
+    /// A place in the line for room, not yet taken.
     pub(crate) fn line(&self) -> Line<'_> {
-        Line { mailbox: self, place: None }
+        Line::new(self)
     }
 
     /// Messages waiting.
     pub(crate) fn depth(&self) -> usize {
         self.lock().len()
-    }
-}
-
-impl Line<'_> {
-    /// Joins the line for room, or renews the waker; returns whether there is room already.
-    pub(crate) fn wait_for_room(&mut self, waker: &Waker, len_max: u32) -> bool {
-        let mut inner = self.mailbox.lock();
-        if inner.closed || inner.len() < len_max as usize {
-            return true;
-        }
-        let extras = inner.extras();
-        if let Some(id) = self.place
-            && let Some(place) = extras.room_waiters.iter_mut().find(|place| place.0 == id)
-        {
-            place.1.clone_from(waker);
-            return false;
-        }
-        extras.waiter_serial += 1;
-        self.place = Some(extras.waiter_serial);
-        extras.room_waiters.push_back((extras.waiter_serial, waker.clone()));
-        false
-    }
-}
-
-impl Drop for Line<'_> {
-    /// One who was called up but did not use the room passes it on.
-    fn drop(&mut self) {
-        let Some(id) = self.place.take() else { return };
-        let mut inner = self.mailbox.lock();
-        let extras = inner.extras();
-        let before = extras.room_waiters.len();
-        extras.room_waiters.retain(|place| place.0 != id);
-        let next = if before == extras.room_waiters.len() {
-            extras.room_waiters.pop_front()
-        } else {
-            None
-        };
-        drop(inner);
-        if let Some((_, waker)) = next {
-            waker.wake();
-        }
     }
 }
 
@@ -363,10 +317,18 @@ impl Inner {
 
     #[inline]
     fn queue_push(&mut self, envelope: Envelope) {
+        if self.queue.len() == self.queue.capacity() {
+            self.grow();
+        }
+        self.queue.push(envelope);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
         if self.queue.capacity() == 0 {
             self.queue = take_buffer();
         }
-        self.queue.push(envelope);
+        self.queue.reserve(1);
     }
 
     /// Queues without regard to the bound or to closing: timers, stash, the actor's own results.
@@ -409,17 +371,20 @@ impl Inner {
     }
 
     /// Says how many of the held messages are left, and takes the wakers of those who may now send.
+    #[inline]
     pub(crate) fn release(&mut self, held: usize, len_max: u32) -> Vec<Waker> {
         self.held = u32::try_from(held).unwrap_or(u32::MAX);
-        let room = (len_max as usize).saturating_sub(self.len());
-        let is_drained = self.queue.is_empty() && held == 0;
-        let Some(extras) = self.extras.as_mut() else { return Vec::new() };
-        if extras.room_waiters.is_empty() || room * 2 < len_max as usize {
+        if self.extras.as_ref().is_none_or(|extras| extras.room.is_empty()) {
             return Vec::new();
         }
-        let called = if is_drained { room } else { room.div_ceil(ROOM_PER_CALL) };
-        let called = called.min(extras.room_waiters.len());
-        extras.room_waiters.drain(..called).map(|(_, waker)| waker).collect()
+        self.call_up(len_max)
+    }
+
+    #[cold]
+    fn call_up(&mut self, len_max: u32) -> Vec<Waker> {
+        let room = (len_max as usize).saturating_sub(self.len());
+        let is_drained = self.queue.is_empty() && self.held == 0;
+        self.extras().room.call_up(room, len_max as usize, is_drained)
     }
 
     /// Promises room for up to `wanted` messages; returns how much.
@@ -482,7 +447,7 @@ impl Inner {
     pub(crate) fn close(&mut self) -> (Vec<Envelope>, Vec<Waker>) {
         self.closed = true;
         let wakers = match self.extras.as_mut() {
-            Some(extras) => extras.room_waiters.drain(..).map(|(_, waker)| waker).collect(),
+            Some(extras) => extras.room.call_all(),
             None => Vec::new(),
         };
         (self.take_queue(), wakers)

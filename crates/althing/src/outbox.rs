@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::cell::{AnyCell, AsAnyCell, wake};
 use crate::envelope::Envelope;
-use crate::mailbox::Refused;
+use crate::mailbox::{Pushed, Wake};
 
 /// Messages in one bundle.
 const BUNDLE_LEN_MAX: u32 = 32;
@@ -18,15 +18,8 @@ const BOUNDARIES_MAX: u32 = 16;
 
 #[derive(Default)]
 struct Outbox {
-    bundle: Option<Bundle>,
-    /// The cell that the last tell went to; never dereferenced.
-    last: Option<*const ()>,
-    /// An empty buffer, kept for the next bundle.
-    spare: Vec<Envelope>,
-}
-
-struct Bundle {
-    target: Arc<dyn AnyCell>,
+    target: Option<Arc<dyn AnyCell>>,
+    /// The bundle; the vector is kept for the next one.
     envelopes: Vec<Envelope>,
     reserved: u32,
     boundaries: u32,
@@ -34,47 +27,56 @@ struct Bundle {
 
 thread_local! {
     static OUTBOX: RefCell<Outbox> = const {
-        RefCell::new(Outbox { bundle: None, last: None, spare: Vec::new() })
+        RefCell::new(Outbox { target: None, envelopes: Vec::new(), reserved: 0, boundaries: 0 })
     };
     /// Whether there is a bundle: a look that costs nothing.
     static FILLED: Cell<bool> = const { Cell::new(false) };
+    /// Messages that the bundle still takes.
+    static ROOM: Cell<u32> = const { Cell::new(0) };
+    /// The cell that the last tell went to; never dereferenced.
+    static LAST: Cell<*const ()> = const { Cell::new(std::ptr::null()) };
 }
 
-/// What became of an offered message.
-pub(crate) enum Offered {
-    /// In the bundle.
-    Taken,
-    /// Better sent alone.
-    Alone(Envelope),
-    /// Refused by the target.
-    Refused(Refused),
-}
-
-/// Offers a tell from inside a handler.
-pub(crate) fn offer<C: AnyCell + AsAnyCell>(cell: &Arc<C>, envelope: Envelope) -> Offered {
+/// Tells from inside a handler.
+#[inline]
+pub(crate) fn tell<C: AnyCell + AsAnyCell>(
+    cell: &Arc<C>,
+    make: impl FnOnce() -> Envelope,
+) -> Pushed {
     let place = Arc::as_ptr(cell).cast::<()>();
-    let envelope = match OUTBOX.with_borrow_mut(|outbox| outbox.add(place, envelope)) {
-        Ok(()) => return Offered::Taken,
-        Err(envelope) => envelope,
-    };
-    hand_over();
-    let is_second = OUTBOX.with_borrow_mut(|outbox| outbox.last.replace(place) == Some(place));
-    if !is_second {
-        return Offered::Alone(envelope);
+    if ROOM.get() > 0 && LAST.get() == place {
+        ROOM.set(ROOM.get() - 1);
+        OUTBOX.with_borrow_mut(|outbox| outbox.envelopes.push(make()));
+        return Pushed::Queued(Wake::Nothing);
     }
+    tell_another(cell, make)
+}
+
+fn tell_another<C: AnyCell + AsAnyCell>(cell: &Arc<C>, make: impl FnOnce() -> Envelope) -> Pushed {
+    hand_over();
     let header = cell.header();
+    let is_second = LAST.replace(Arc::as_ptr(cell).cast()) == Arc::as_ptr(cell).cast();
+    if !is_second {
+        return header.mailbox.push(header.kind.len_max, make);
+    }
     let mut inner = header.mailbox.lock();
     if inner.closed {
-        return Offered::Refused(Refused::Closed(envelope));
+        return Pushed::Closed;
     }
     let reserved = inner.reserve(BUNDLE_LEN_MAX, header.kind.len_max);
     drop(inner);
     if reserved == 0 {
-        return Offered::Refused(Refused::Full(envelope));
+        return Pushed::Full;
     }
-    OUTBOX.with_borrow_mut(|outbox| outbox.begin(cell.as_any_cell(), envelope, reserved));
+    OUTBOX.with_borrow_mut(|outbox| {
+        outbox.target = Some(cell.as_any_cell());
+        outbox.reserved = reserved;
+        outbox.boundaries = 0;
+        outbox.envelopes.push(make());
+    });
+    ROOM.set(reserved - 1);
     FILLED.set(true);
-    Offered::Taken
+    Pushed::Queued(Wake::Nothing)
 }
 
 /// Hands the bundle over, if there is one.
@@ -85,49 +87,37 @@ pub(crate) fn hand_over() {
     }
 }
 
-/// Says that the sending actor has finished a message.
+/// Says that the sending actor has finished some messages.
 #[inline]
-pub(crate) fn boundary() {
-    if FILLED.get() && OUTBOX.with_borrow_mut(Outbox::is_old) {
+pub(crate) fn boundary(messages: u32) {
+    if FILLED.get() && OUTBOX.with_borrow_mut(|outbox| outbox.is_old(messages)) {
         hand_over_bundle();
     }
 }
 
 fn hand_over_bundle() {
     FILLED.set(false);
-    let Some(mut bundle) = OUTBOX.with_borrow_mut(|outbox| outbox.bundle.take()) else { return };
-    let mut inner = bundle.target.header().mailbox.lock();
-    let what = inner.deliver_reserved(&mut bundle.envelopes, bundle.reserved);
+    ROOM.set(0);
+    let (target, mut envelopes, reserved) = OUTBOX.with_borrow_mut(|outbox| {
+        (outbox.target.take(), std::mem::take(&mut outbox.envelopes), outbox.reserved)
+    });
+    let Some(target) = target else { return };
+    let mut inner = target.header().mailbox.lock();
+    let what = inner.deliver_reserved(&mut envelopes, reserved);
     drop(inner);
-    wake(&bundle.target, what);
+    wake(&target, what);
     // What is left was refused by a stopped actor; dropped outside the borrow, because a message's drop may tell.
-    bundle.envelopes.clear();
-    OUTBOX.with_borrow_mut(|outbox| outbox.spare = bundle.envelopes);
+    envelopes.clear();
+    OUTBOX.with_borrow_mut(|outbox| {
+        if outbox.envelopes.capacity() == 0 {
+            outbox.envelopes = envelopes;
+        }
+    });
 }
 
 impl Outbox {
-    fn add(&mut self, place: *const (), envelope: Envelope) -> Result<(), Envelope> {
-        match &mut self.bundle {
-            Some(bundle)
-                if Arc::as_ptr(&bundle.target).cast::<()>() == place
-                    && bundle.envelopes.len() < bundle.reserved as usize =>
-            {
-                bundle.envelopes.push(envelope);
-                Ok(())
-            }
-            _ => Err(envelope),
-        }
-    }
-
-    fn begin(&mut self, target: Arc<dyn AnyCell>, envelope: Envelope, reserved: u32) {
-        let mut envelopes = std::mem::take(&mut self.spare);
-        envelopes.push(envelope);
-        self.bundle = Some(Bundle { target, envelopes, reserved, boundaries: 0 });
-    }
-
-    fn is_old(&mut self) -> bool {
-        let Some(bundle) = &mut self.bundle else { return false };
-        bundle.boundaries += 1;
-        bundle.boundaries >= BOUNDARIES_MAX
+    fn is_old(&mut self, messages: u32) -> bool {
+        self.boundaries += messages;
+        self.boundaries >= BOUNDARIES_MAX
     }
 }

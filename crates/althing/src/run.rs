@@ -18,18 +18,11 @@ use crate::batch::Batch;
 use crate::body::Body;
 use crate::cell::{AnyCell, Header, Hook};
 use crate::current;
-use crate::dispatch::Access;
-use crate::env::{Fault, Simulation};
-use crate::envelope::{Envelope, Started, Target};
-use crate::error::AskError;
-use crate::in_place;
-use crate::mailbox::{Phase, System};
-use crate::metrics::{Counter, Shard};
-use crate::outbox;
 
-/// Messages after which held ones are released to waiting senders: small enough to keep them going, large enough that the
-/// lock costs nothing.
-const RELEASE_EVERY: u32 = 64;
+use crate::envelope::Envelope;
+use crate::in_place;
+
+use crate::metrics::Counter;
 
 /// A scheduled actor.
 pub(crate) struct Run {
@@ -37,13 +30,15 @@ pub(crate) struct Run {
     pub(crate) body: Body,
     pub(crate) reads: Vec<Body>,
     pub(crate) stage: Stage,
-    batch: Batch,
+    pub(crate) batch: Batch,
+    /// Messages run since waiting senders were told of their room.
+    pub(crate) unreleased: u32,
     /// A write that waits for the reads before it.
-    held_back: Option<Envelope>,
+    pub(crate) held_back: Option<Envelope>,
     /// Messages of high priority that came while a batch was at hand.
-    urgent: VecDeque<Envelope>,
+    pub(crate) urgent: VecDeque<Envelope>,
     /// After how many more messages to stop, and why.
-    stop_after: Option<(usize, StopReason)>,
+    pub(crate) stop_after: Option<(usize, StopReason)>,
     pub(crate) cell: Arc<dyn AnyCell>,
 }
 
@@ -57,7 +52,7 @@ pub(crate) enum Stage {
 }
 
 /// How serving ended.
-enum Served {
+pub(crate) enum Served {
     Suspended,
     Yielded,
     Idle,
@@ -95,6 +90,7 @@ impl Run {
             reads: Vec::new(),
             stage,
             batch: Batch::default(),
+            unreleased: 0,
             held_back: None,
             urgent: VecDeque::new(),
             stop_after: None,
@@ -197,328 +193,6 @@ impl Run {
         let header = self.cell.header();
         header.mailbox.lock().active = true;
         header.kind.metrics.count(Counter::Started);
-    }
-
-    fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
-        let mut budget = header.kind.options.batch_budget;
-        let state = self.cell.state();
-        let simulation = header.kind.node.env.simulation();
-        let shard = header.kind.metrics.shard();
-        loop {
-            if self.body.poll(cx).is_pending() {
-                return self.suspend(cx);
-            }
-            if simulation.is_none()
-                && self.is_plain()
-                && self.run_plain(header, shard, &mut budget, cx)
-            {
-                return self.suspend(cx);
-            }
-            if !self.reads.is_empty() {
-                self.reads.retain(|read| read.poll(cx).is_pending());
-            }
-            if header.take_attention()
-                && let Some(served) = self.look(cx)
-            {
-                return served;
-            }
-            if let Some(reason) = self.stop_wanted() {
-                return if self.reads.is_empty() { Served::Stop(reason) } else { self.suspend(cx) };
-            }
-            if budget == 0 {
-                self.release();
-                cx.waker().wake_by_ref();
-                return Served::Yielded;
-            }
-            let Some(envelope) = self
-                .held_back
-                .take()
-                .or_else(|| self.urgent.pop_front())
-                .or_else(|| self.batch.next())
-            else {
-                if let Some(served) = self.refill(cx) {
-                    return served;
-                }
-                continue;
-            };
-            if envelope.access() == Access::Exclusive && !self.reads.is_empty() {
-                self.held_back = Some(envelope);
-                return self.suspend(cx);
-            }
-            budget -= 1;
-            if budget.is_multiple_of(RELEASE_EVERY) {
-                self.release();
-            }
-            if let Some((left, _)) = &mut self.stop_after {
-                *left = left.saturating_sub(1);
-            }
-            let envelope = match simulation {
-                None => envelope,
-                Some(simulation) => match self.meet_fault(simulation, envelope) {
-                    Some(envelope) => envelope,
-                    None => return Served::Changed,
-                },
-            };
-            if self.run_one(state, envelope, shard, cx) {
-                return self.suspend(cx);
-            }
-            outbox::boundary();
-        }
-    }
-
-    /// Whether nothing but the batch wants to run.
-    fn is_plain(&self) -> bool {
-        self.reads.is_empty()
-            && self.held_back.is_none()
-            && self.urgent.is_empty()
-            && self.stop_after.is_none()
-    }
-
-    /// The loop that nearly all messages run in: runs the batch until it ends, the budget does, or something else comes up.
-    /// Returns whether a handler waits with exclusive access.
-    fn run_plain(
-        &mut self,
-        header: &Header,
-        shard: Option<&Shard>,
-        budget: &mut u32,
-        cx: &mut Context<'_>,
-    ) -> bool {
-        let state = self.cell.state();
-        while *budget > 0
-            && !self.body.stops()
-            && !header.has_attention()
-            && let Some(envelope) = self.batch.next()
-        {
-            *budget -= 1;
-            if budget.is_multiple_of(RELEASE_EVERY) {
-                self.release();
-            }
-            if self.run_one(state, envelope, shard, cx) {
-                return true;
-            }
-            outbox::boundary();
-            if !self.reads.is_empty() {
-                break;
-            }
-        }
-        false
-    }
-
-    /// Lets a simulation's fault happen: panics, or puts the message off and returns `None`.
-    fn meet_fault(&mut self, simulation: &dyn Simulation, envelope: Envelope) -> Option<Envelope> {
-        let header = self.cell.header();
-        match simulation.fault(header.kind.name, envelope.name()()) {
-            Fault::None => Some(envelope),
-            Fault::Panic => {
-                envelope.reject(AskError::HandlerPanicked(header.id()));
-                panic!("a fault of the simulation");
-            }
-            Fault::Delay(delay) => {
-                self.held_back = Some(envelope);
-                self.stage = Stage::Pausing(simulation.sleep(delay));
-                None
-            }
-        }
-    }
-
-    /// Runs one message; returns whether its handler waits with exclusive access.
-    #[inline]
-    fn run_one(
-        &mut self,
-        state: *mut (),
-        envelope: Envelope,
-        shard: Option<&Shard>,
-        cx: &mut Context<'_>,
-    ) -> bool {
-        let timed = shard
-            .is_some_and(Shard::handle)
-            .then(|| self.cell.header().kind.begin_timing(envelope.name()));
-        let access = envelope.access();
-        // SAFETY: the claim is ours, the body is empty, exclusive messages run only without reads, and the cell's type
-        // is the one that the envelope was packed for.
-        match unsafe { envelope.start(Target { state, body: &self.body }, cx) } {
-            Started::Done => {
-                if let Some(timed) = timed {
-                    self.cell.header().kind.end_timing(timed);
-                }
-                false
-            }
-            Started::Suspended if access == Access::Shared => {
-                self.body.time(timed);
-                let fresh = Body::take(Arc::as_ptr(&self.cell));
-                self.reads.push(std::mem::replace(&mut self.body, fresh));
-                false
-            }
-            Started::Suspended => {
-                self.body.time(timed);
-                true
-            }
-            Started::Stashed(envelope) => {
-                shard.inspect(|shard| shard.unhandle());
-                self.stash(envelope);
-                false
-            }
-        }
-    }
-
-    /// Keeps a message that a guard put aside in place, and goes on in a task.
-    pub(crate) fn stash_and_spawn(self, envelope: Envelope) {
-        self.stash(envelope);
-        self.spawn();
-    }
-
-    /// Keeps a message that a guard put aside.
-    fn stash(&self, envelope: Envelope) {
-        let header = self.cell.header();
-        let mut inner = header.mailbox.lock();
-        let extras = inner.extras();
-        if extras.stash.len() < header.kind.len_max as usize {
-            extras.stash.push(envelope);
-            return;
-        }
-        // Released before rejecting: the asker wakes and may send to us.
-        drop(inner);
-        header.kind.metrics.count(Counter::Overloaded);
-        envelope.reject(AskError::Overloaded(header.id()));
-    }
-
-    /// Why the actor stops now, if it does.
-    fn stop_wanted(&mut self) -> Option<StopReason> {
-        if self.body.stops() {
-            // SAFETY: the body is empty.
-            return unsafe { &*self.body.core() }.take_stop();
-        }
-        match &self.stop_after {
-            Some((0, reason)) => Some(reason.clone()),
-            _ => None,
-        }
-    }
-
-    /// Gets more messages, or leaves: `None` means there are some.
-    fn refill(&mut self, cx: &Context<'_>) -> Option<Served> {
-        let header = self.cell.header();
-        let mut inner = header.mailbox.lock();
-        let wakers = inner.release(0, header.kind.len_max);
-        if !wakers.is_empty() {
-            drop(inner);
-            wakers.into_iter().for_each(std::task::Waker::wake);
-            inner = header.mailbox.lock();
-        }
-        if inner.has_system() {
-            drop(inner);
-            return self.look(cx);
-        }
-        if !inner.is_empty() {
-            self.batch.fill(&mut inner);
-            drop(inner);
-            header.touch();
-            header.mailbox.add_to_tally(u32::try_from(self.batch.left()).unwrap_or(u32::MAX));
-            return None;
-        }
-        if self.reads.is_empty() {
-            inner.phase = Phase::Idle;
-            drop(inner);
-            self.batch.recycle();
-            header.touch();
-            return Some(Served::Idle);
-        }
-        inner.phase = Phase::Parked(cx.waker().clone());
-        Some(Served::Suspended)
-    }
-
-    /// Tells waiting senders how much room there is by now.
-    fn release(&self) {
-        let header = self.cell.header();
-        let wakers = header.mailbox.lock().release(self.held(), header.kind.len_max);
-        wakers.into_iter().for_each(std::task::Waker::wake);
-    }
-
-    /// Messages taken out of the mailbox and not begun.
-    fn held(&self) -> usize {
-        self.batch.left() + self.urgent.len() + usize::from(self.held_back.is_some())
-    }
-
-    /// Waits for a handler; a system message that is there already is looked at first.
-    fn suspend(&mut self, cx: &Context<'_>) -> Served {
-        loop {
-            let header = self.cell.header();
-            let mut inner = header.mailbox.lock();
-            if !inner.has_new_system() {
-                inner.extras().suspended = Some(cx.waker().clone());
-                let wakers = inner.release(self.held(), header.kind.len_max);
-                drop(inner);
-                wakers.into_iter().for_each(std::task::Waker::wake);
-                return Served::Suspended;
-            }
-            drop(inner);
-            if let Some(served) = self.system_while_suspended() {
-                return served;
-            }
-        }
-    }
-
-    /// Only a kill interrupts a handler; the rest waits for it, at the front.
-    fn system_while_suspended(&mut self) -> Option<Served> {
-        let header = self.cell.header();
-        let mut inner = header.mailbox.lock();
-        let system = &mut inner.extras().system;
-        if system.iter().any(|message| matches!(message, System::Kill)) {
-            system.clear();
-            return Some(Served::End(StopReason::Killed));
-        }
-        let extras = inner.extras();
-        extras.deferred.append(&mut extras.system);
-        // Looked at again as soon as the handler has ended.
-        header.call_attention();
-        None
-    }
-
-    /// Looks for system and urgent messages. Reads that wait are waited for first, because hooks need the state.
-    fn look(&mut self, cx: &Context<'_>) -> Option<Served> {
-        if self.reads.is_empty() {
-            return self.system();
-        }
-        let killed = self.system_while_suspended();
-        Some(killed.unwrap_or_else(|| self.suspend(cx)))
-    }
-
-    /// Handles system messages, first in first out.
-    fn system(&mut self) -> Option<Served> {
-        loop {
-            let header = self.cell.header();
-            let mut inner = header.mailbox.lock();
-            let extras = inner.extras();
-            let Some(message) = extras.deferred.pop_front().or_else(|| extras.system.pop_front())
-            else {
-                self.urgent.extend(std::iter::from_fn(|| inner.take_high()));
-                return None;
-            };
-            if !extras.deferred.is_empty() || !extras.system.is_empty() {
-                header.call_attention();
-            }
-            let waiting = inner.queued();
-            drop(inner);
-            match message {
-                System::Start => {}
-                System::Kill => return Some(Served::End(StopReason::Killed)),
-                System::Stop(reason) => {
-                    let before = self.held() + waiting;
-                    self.stop_after.get_or_insert((before, reason));
-                }
-                System::Fail(reason) => return Some(Served::Stop(reason)),
-                System::ChildFailed => return Some(Served::Failed),
-                System::Restart if self.cell.is_rebuildable() => {
-                    return Some(Served::Stop(StopReason::Restarting));
-                }
-                System::Restart => {}
-                System::Terminated(other) => {
-                    // SAFETY: the claim is ours; the body is empty.
-                    let hook = unsafe { self.cell.terminated(self.body.core(), other) };
-                    self.stage = Stage::Hooking(hook);
-                    return Some(Served::Changed);
-                }
-            }
-        }
     }
 
     fn stop(&mut self, reason: StopReason) {

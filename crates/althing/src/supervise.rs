@@ -23,10 +23,13 @@ impl Run {
 
     /// A handler or hook panicked: its asker hears of it, supervision decides.
     pub(crate) fn panicked(&mut self, panic: &(dyn Any + Send)) -> ControlFlow<()> {
-        let header = self.cell.header();
+        let cell = self.cell.clone();
+        let header = cell.header();
         let id = header.id();
         tracing::error!(actor = %id, panic = panic_text(panic), "handler panicked");
         header.kind.metrics.count(Counter::Panicked);
+        let shard = header.kind.metrics.shard();
+        self.take_back(shard);
         self.fail_handlers();
         match &self.stage {
             Stage::Starting(_) | Stage::Begin if !self.cell.is_rebuildable() => {

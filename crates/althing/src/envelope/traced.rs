@@ -4,13 +4,13 @@
 //! are paired with that type in `Envelope::within` and nowhere else; as statics they have one address each, by which a traced
 //! envelope is known.
 
-use std::mem::{ManuallyDrop, size_of};
+use std::mem::size_of;
 use std::ptr;
 use std::task;
 
 use tracing::Span;
 
-use super::{Envelope, Payload, Started, Table, Target, fits, load, store};
+use super::{Envelope, Payload, Started, Stretch, Table, Target, fits, load, store};
 use crate::dispatch::Access;
 use crate::error::AskError;
 use crate::trace;
@@ -25,7 +25,7 @@ static SHARED: Table = table(Access::Shared);
 
 const fn table(access: Access) -> Table {
     assert!(!fits::<Traced>() && size_of::<*mut Traced>() <= size_of::<Payload>());
-    Table { access, name: unnamed, start, reject }
+    Table { access, name: unnamed, run, reject }
 }
 
 /// Never asked for: `Envelope::name` looks inside.
@@ -34,8 +34,16 @@ fn unnamed() -> &'static str {
 }
 
 impl Envelope {
-    /// Packs the envelope together with the span it is sent from.
-    pub(crate) fn within(self, sender: Span) -> Self {
+    /// Packs the envelope together with the span it is sent from, if there is one.
+    #[inline]
+    pub(crate) fn sent_from(self, sender: Option<Span>) -> Self {
+        match sender {
+            None => self,
+            Some(sender) => self.within(sender),
+        }
+    }
+
+    fn within(self, sender: Span) -> Self {
         let table = match self.access() {
             Access::Exclusive => &EXCLUSIVE,
             Access::Shared => &SHARED,
@@ -54,29 +62,19 @@ impl Envelope {
         &unsafe { &*traced }.envelope
     }
 
-    /// Takes the span off.
-    pub(super) fn without_span(self) -> Self {
-        if !self.is_traced() {
-            return self;
-        }
-        let outer = ManuallyDrop::new(self);
-        // SAFETY: the table is paired with this type; the payload is taken once.
-        unsafe { load::<Traced>(outer.payload) }.envelope
-    }
-
     fn is_traced(&self) -> bool {
         ptr::eq(self.table, &raw const EXCLUSIVE) || ptr::eq(self.table, &raw const SHARED)
     }
 }
 
 /// # Safety
-/// As `Table::start`.
-unsafe fn start(payload: Payload, target: Target<'_>, cx: &mut task::Context<'_>) -> Started {
+/// As `Table::run`.
+unsafe fn run(stretch: &mut Stretch, target: Target<'_>, cx: &mut task::Context<'_>) -> Started {
+    // SAFETY: the caller promises a first envelope.
+    let payload = unsafe { stretch.take_payload() };
     // SAFETY: these tables are paired with this type in `Envelope::within`.
     let Traced { sender, envelope } = unsafe { load::<Traced>(payload) };
-    // SAFETY: the body is empty, so nothing else borrows the core.
-    let header = unsafe { &*target.body.core() }.header();
-    let span = trace::span(header, envelope.name(), &sender);
+    let span = trace::span(target.header, envelope.name(), &sender);
     let entered = span.enter();
     // SAFETY: our caller's promise, passed on.
     let started = unsafe { envelope.start(target, cx) };

@@ -69,10 +69,23 @@ impl Shard {
         self.add(&self.handled, 1).is_multiple_of(SAMPLE_EVERY)
     }
 
-    /// Takes the last `handle` back: a guard put the message aside, and it will come again.
-    #[cold]
-    pub(crate) fn unhandle(&self) {
-        self.add(&self.handled, u64::MAX);
+    /// How many messages may run before one that is to be timed.
+    #[inline]
+    pub(crate) fn until_sample(&self) -> u32 {
+        let since = self.handled.load(Ordering::Relaxed) % SAMPLE_EVERY;
+        ((SAMPLE_EVERY - since) % SAMPLE_EVERY) as u32
+    }
+
+    /// Counts messages that are about to run.
+    #[inline]
+    pub(crate) fn handle_all(&self, messages: u32) {
+        self.add(&self.handled, messages.into());
+    }
+
+    /// Takes back what was counted and has not been run: it will come again.
+    #[inline]
+    pub(crate) fn unhandle(&self, messages: u32) {
+        self.add(&self.handled, 0_u64.wrapping_sub(messages.into()));
     }
 
     pub(crate) fn count(&self, what: Counter) {

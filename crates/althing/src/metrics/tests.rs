@@ -76,7 +76,7 @@ fn a_message_put_aside_is_counted_when_it_comes_again() {
     let metrics = KindMetrics::new(Metrics::On);
     let shard = metrics.shard().expect("metrics are on");
     assert!(shard.handle());
-    shard.unhandle();
+    shard.unhandle(1);
     assert!(shard.handle(), "still the first");
     assert_eq!(shard.handled(), 1);
 }

@@ -1,0 +1,104 @@
+//! The line of senders that wait for room in a full mailbox.
+//!
+//! Who is called up goes on sending, usually until the mailbox is full again; so few are called at a time, because each parked thread
+//! costs a switch and each awake one contends for the lock. If those called do not fill the room, twice as many are called next time.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use crate::mailbox::Mailbox;
+
+/// Senders that wait for room, in the order in which they came.
+#[derive(Default)]
+pub(crate) struct WaitingSenders {
+    waiters: VecDeque<(u64, Waker)>,
+    serial: u64,
+    /// How many to call up at once, less one.
+    more: usize,
+}
+
+impl WaitingSenders {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    /// Takes the wakers of those who may send now that there is `room`.
+    pub(crate) fn call_up(&mut self, room: usize, len_max: usize, is_drained: bool) -> Vec<Waker> {
+        if room * 2 < len_max {
+            return Vec::new();
+        }
+        if is_drained {
+            self.more = self.more * 2 + 1;
+        }
+        let called = (1 + self.more).min(room).min(self.waiters.len());
+        self.waiters.drain(..called).map(|(_, waker)| waker).collect()
+    }
+
+    /// Takes all wakers.
+    pub(crate) fn call_all(&mut self) -> Vec<Waker> {
+        self.waiters.drain(..).map(|(_, waker)| waker).collect()
+    }
+
+    /// Queues up, or renews the waker of a place in the line; returns the place.
+    fn wait(&mut self, place: Option<u64>, waker: &Waker) -> u64 {
+        // The mailbox is full: those called before were enough.
+        self.more = 0;
+        if let Some(id) = place
+            && let Some(waiter) = self.waiters.iter_mut().find(|waiter| waiter.0 == id)
+        {
+            waiter.1.clone_from(waker);
+            return id;
+        }
+        self.serial += 1;
+        self.waiters.push_back((self.serial, waker.clone()));
+        self.serial
+    }
+
+    /// Gives up a place; one who had been called up passes the call on.
+    fn leave(&mut self, place: u64) -> Option<Waker> {
+        match self.waiters.iter().position(|waiter| waiter.0 == place) {
+            Some(index) => {
+                self.waiters.remove(index);
+                None
+            }
+            None => self.waiters.pop_front().map(|(_, waker)| waker),
+        }
+    }
+}
+
+/// A sender's place in the line; dropping it leaves the line.
+pub(crate) struct Line<'a> {
+    mailbox: &'a Mailbox,
+    place: Option<u64>,
+}
+
+impl<'a> Line<'a> {
+    pub(crate) fn new(mailbox: &'a Mailbox) -> Self {
+        Self { mailbox, place: None }
+    }
+
+    /// Joins the line for room, or renews the waker; returns whether there is room already.
+    pub(crate) fn wait_for_room(&mut self, waker: &Waker, len_max: u32) -> bool {
+        let mut inner = self.mailbox.lock();
+        if inner.closed || inner.len() < len_max as usize {
+            return true;
+        }
+        self.place = Some(inner.extras().room.wait(self.place, waker));
+        false
+    }
+
+    /// Says that the room was used: there is no call to pass on.
+    pub(crate) fn end(&mut self) {
+        self.place = None;
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        let next = self.mailbox.lock().extras().room.leave(place);
+        if let Some(waker) = next {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Serving: takes batches out of the mailbox and runs them, message by message, until there is nothing to do or something else wants the actor.
+//!
+//! Nearly all messages run in `run_batch`, in stretches of one type. Reads that overlap, urgent messages and simulations take the longer way through
+//! `serve`, one at a time.
+
+use std::sync::Arc;
+use std::task::Context;
+
+use crate::actor::StopReason;
+use crate::body::Body;
+use crate::cell::Header;
+use crate::dispatch::Access;
+use crate::env::{Fault, Simulation};
+use crate::envelope::{Envelope, Started, Target};
+use crate::error::AskError;
+use crate::mailbox::Phase;
+use crate::metrics::{Counter, Shard, Timed};
+use crate::outbox;
+use crate::run::{Run, Served, Stage};
+
+/// Messages after which held ones are released to waiting senders: small enough to keep them going, large enough that the
+/// lock costs nothing.
+const RELEASE_EVERY: u32 = 64;
+
+/// Messages run before the runner looks up: few enough that a bundle of tells is not held back by slow handlers.
+const STRETCH_LEN_MAX: u32 = 16;
+
+impl Run {
+    pub(crate) fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
+        let mut budget = header.kind.options.batch_budget;
+        let simulation = header.kind.node.env.simulation();
+        let shard = header.kind.metrics.shard();
+        loop {
+            if self.body.poll(cx).is_pending() {
+                return self.suspend(cx);
+            }
+            if simulation.is_none()
+                && self.is_plain()
+                && self.run_batch(header, shard, &mut budget, cx)
+            {
+                return self.suspend(cx);
+            }
+            if !self.reads.is_empty() {
+                self.reads.retain(|read| read.poll(cx).is_pending());
+            }
+            if header.take_attention()
+                && let Some(served) = self.look(cx)
+            {
+                return served;
+            }
+            if let Some(reason) = self.stop_wanted() {
+                return if self.reads.is_empty() { Served::Stop(reason) } else { self.suspend(cx) };
+            }
+            if budget == 0 {
+                self.release();
+                cx.waker().wake_by_ref();
+                return Served::Yielded;
+            }
+            let Some(envelope) = self
+                .held_back
+                .take()
+                .or_else(|| self.urgent.pop_front())
+                .or_else(|| self.batch.next())
+            else {
+                if let Some(served) = self.refill(cx) {
+                    return served;
+                }
+                continue;
+            };
+            if envelope.access() == Access::Exclusive && !self.reads.is_empty() {
+                self.held_back = Some(envelope);
+                return self.suspend(cx);
+            }
+            if let Some((left, _)) = &mut self.stop_after {
+                *left = left.saturating_sub(1);
+            }
+            let envelope = match simulation {
+                None => envelope,
+                Some(simulation) => match self.meet_fault(simulation, envelope) {
+                    Some(envelope) => envelope,
+                    None => return Served::Changed,
+                },
+            };
+            budget -= 1;
+            let waits = self.run_one(header, envelope, shard, cx);
+            self.have_run(1);
+            if waits {
+                return self.suspend(cx);
+            }
+        }
+    }
+
+    /// Whether nothing but the batch wants to run.
+    fn is_plain(&self) -> bool {
+        self.reads.is_empty()
+            && self.held_back.is_none()
+            && self.urgent.is_empty()
+            && self.stop_after.is_none()
+    }
+
+    /// The loop that nearly all messages run in: runs the batch until it ends, the budget does, or something else comes up.
+    /// Returns whether a handler waits with exclusive access.
+    fn run_batch(
+        &mut self,
+        header: &Header,
+        shard: Option<&Shard>,
+        budget: &mut u32,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        while *budget > 0 && !self.body.stops() && !header.has_attention() {
+            let Some(first) = self.batch.stretch().peek() else { return false };
+            let access = first.access();
+            let mut limit = STRETCH_LEN_MAX.min(*budget);
+            let mut timed = None;
+            if let Some(shard) = shard {
+                let untimed = shard.until_sample();
+                if untimed == 0 {
+                    timed = Some(header.kind.begin_timing(first.name()));
+                }
+                limit = limit.min(untimed.max(1));
+            }
+            let allowed = self.batch.stretch().allow(limit);
+            if let Some(shard) = shard {
+                shard.handle_all(allowed);
+            }
+            let target = Target { state: self.cell.state(), body: &self.body, header };
+            // SAFETY: the claim is ours, the body is empty, no reads are left, and the messages were packed for this cell's type.
+            let started = unsafe { Envelope::run(self.batch.stretch(), target, cx) };
+            let ran = allowed - self.take_back(shard);
+            *budget -= ran;
+            let waits = self.has_begun(started, access, timed, shard);
+            self.have_run(ran);
+            if waits {
+                return true;
+            }
+            if !self.reads.is_empty() {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Ends a stretch: takes back what was counted and has not been run, and returns how much that was.
+    pub(crate) fn take_back(&mut self, shard: Option<&Shard>) -> u32 {
+        let unused = self.batch.stretch().forbid();
+        if let Some(shard) = shard {
+            shard.unhandle(unused);
+        }
+        unused
+    }
+
+    /// Lets others get on after some messages.
+    fn have_run(&mut self, messages: u32) {
+        outbox::boundary(messages);
+        self.unreleased += messages;
+        if self.unreleased >= RELEASE_EVERY {
+            self.release();
+        }
+    }
+
+    /// Lets a simulation's fault happen: panics, or puts the message off and returns `None`.
+    fn meet_fault(&mut self, simulation: &dyn Simulation, envelope: Envelope) -> Option<Envelope> {
+        let header = self.cell.header();
+        match simulation.fault(header.kind.name, envelope.name()()) {
+            Fault::None => Some(envelope),
+            Fault::Panic => {
+                envelope.reject(AskError::HandlerPanicked(header.id()));
+                panic!("a fault of the simulation");
+            }
+            Fault::Delay(delay) => {
+                self.held_back = Some(envelope);
+                self.stage = Stage::Pausing(simulation.sleep(delay));
+                None
+            }
+        }
+    }
+
+    /// Runs one message; returns whether its handler waits with exclusive access.
+    fn run_one(
+        &mut self,
+        header: &Header,
+        envelope: Envelope,
+        shard: Option<&Shard>,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let timed =
+            shard.is_some_and(Shard::handle).then(|| header.kind.begin_timing(envelope.name()));
+        let access = envelope.access();
+        let target = Target { state: self.cell.state(), body: &self.body, header };
+        // SAFETY: the claim is ours, the body is empty, exclusive messages run only without reads, and the cell's type
+        // is the one that the envelope was packed for.
+        let started = unsafe { envelope.start(target, cx) };
+        self.has_begun(started, access, timed, shard)
+    }
+
+    /// Sees to what became of the last handler; returns whether it waits with exclusive access.
+    #[inline]
+    fn has_begun(
+        &mut self,
+        started: Started,
+        access: Access,
+        timed: Option<Timed>,
+        shard: Option<&Shard>,
+    ) -> bool {
+        match started {
+            Started::Done => {
+                if let Some(timed) = timed {
+                    self.cell.header().kind.end_timing(timed);
+                }
+                false
+            }
+            Started::Suspended if access == Access::Shared => {
+                self.body.time(timed);
+                let fresh = Body::take(Arc::as_ptr(&self.cell));
+                self.reads.push(std::mem::replace(&mut self.body, fresh));
+                false
+            }
+            Started::Suspended => {
+                self.body.time(timed);
+                true
+            }
+            Started::Stashed(envelope) => {
+                if let Some(shard) = shard {
+                    shard.unhandle(1);
+                }
+                self.stash(envelope);
+                false
+            }
+        }
+    }
+
+    /// Keeps a message that a guard put aside in place, and goes on in a task.
+    pub(crate) fn stash_and_spawn(self, envelope: Envelope) {
+        self.stash(envelope);
+        self.spawn();
+    }
+
+    /// Keeps a message that a guard put aside.
+    fn stash(&self, envelope: Envelope) {
+        let header = self.cell.header();
+        let mut inner = header.mailbox.lock();
+        let extras = inner.extras();
+        if extras.stash.len() < header.kind.len_max as usize {
+            extras.stash.push(envelope);
+            return;
+        }
+        // Released before rejecting: the asker wakes and may send to us.
+        drop(inner);
+        header.kind.metrics.count(Counter::Overloaded);
+        envelope.reject(AskError::Overloaded(header.id()));
+    }
+
+    /// Why the actor stops now, if it does.
+    fn stop_wanted(&mut self) -> Option<StopReason> {
+        if self.body.stops() {
+            // SAFETY: the body is empty.
+            return unsafe { &*self.body.core() }.take_stop();
+        }
+        match &self.stop_after {
+            Some((0, reason)) => Some(reason.clone()),
+            _ => None,
+        }
+    }
+
+    /// Gets more messages, or leaves: `None` means there are some.
+    fn refill(&mut self, cx: &Context<'_>) -> Option<Served> {
+        let header = self.cell.header();
+        let mut inner = header.mailbox.lock();
+        let wakers = inner.release(0, header.kind.len_max);
+        if !wakers.is_empty() {
+            drop(inner);
+            wakers.into_iter().for_each(std::task::Waker::wake);
+            inner = header.mailbox.lock();
+        }
+        if inner.has_system() {
+            drop(inner);
+            return self.look(cx);
+        }
+        if !inner.is_empty() {
+            self.batch.fill(&mut inner);
+            drop(inner);
+            header.touch();
+            header.mailbox.add_to_tally(u32::try_from(self.batch.left()).unwrap_or(u32::MAX));
+            return None;
+        }
+        if self.reads.is_empty() {
+            inner.phase = Phase::Idle;
+            drop(inner);
+            self.batch.recycle();
+            header.touch();
+            return Some(Served::Idle);
+        }
+        inner.phase = Phase::Parked(cx.waker().clone());
+        Some(Served::Suspended)
+    }
+
+    /// Tells waiting senders how much room there is by now.
+    fn release(&mut self) {
+        self.unreleased = 0;
+        let header = self.cell.header();
+        let wakers = header.mailbox.lock().release(self.held(), header.kind.len_max);
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    /// Messages taken out of the mailbox and not begun.
+    pub(crate) fn held(&self) -> usize {
+        self.batch.left() + self.urgent.len() + usize::from(self.held_back.is_some())
+    }
+}

@@ -1,0 +1,92 @@
+//! What reaches an actor besides its messages: system messages, urgent ones, and what may interrupt a handler that waits.
+
+use std::task::Context;
+
+use crate::actor::StopReason;
+use crate::mailbox::System;
+use crate::run::{Run, Served, Stage};
+
+impl Run {
+    /// Waits for a handler; a system message that is there already is looked at first.
+    pub(crate) fn suspend(&mut self, cx: &Context<'_>) -> Served {
+        loop {
+            let header = self.cell.header();
+            let mut inner = header.mailbox.lock();
+            if !inner.has_new_system() {
+                inner.extras().suspended = Some(cx.waker().clone());
+                let wakers = inner.release(self.held(), header.kind.len_max);
+                drop(inner);
+                wakers.into_iter().for_each(std::task::Waker::wake);
+                return Served::Suspended;
+            }
+            drop(inner);
+            if let Some(served) = self.system_while_suspended() {
+                return served;
+            }
+        }
+    }
+
+    /// Only a kill interrupts a handler; the rest waits for it, at the front.
+    fn system_while_suspended(&mut self) -> Option<Served> {
+        let header = self.cell.header();
+        let mut inner = header.mailbox.lock();
+        let system = &mut inner.extras().system;
+        if system.iter().any(|message| matches!(message, System::Kill)) {
+            system.clear();
+            return Some(Served::End(StopReason::Killed));
+        }
+        let extras = inner.extras();
+        extras.deferred.append(&mut extras.system);
+        // Looked at again as soon as the handler has ended.
+        header.call_attention();
+        None
+    }
+
+    /// Looks for system and urgent messages. Reads that wait are waited for first, because hooks need the state.
+    pub(crate) fn look(&mut self, cx: &Context<'_>) -> Option<Served> {
+        if self.reads.is_empty() {
+            return self.system();
+        }
+        let killed = self.system_while_suspended();
+        Some(killed.unwrap_or_else(|| self.suspend(cx)))
+    }
+
+    /// Handles system messages, first in first out.
+    fn system(&mut self) -> Option<Served> {
+        loop {
+            let header = self.cell.header();
+            let mut inner = header.mailbox.lock();
+            let extras = inner.extras();
+            let Some(message) = extras.deferred.pop_front().or_else(|| extras.system.pop_front())
+            else {
+                self.urgent.extend(std::iter::from_fn(|| inner.take_high()));
+                return None;
+            };
+            if !extras.deferred.is_empty() || !extras.system.is_empty() {
+                header.call_attention();
+            }
+            let waiting = inner.queued();
+            drop(inner);
+            match message {
+                System::Start => {}
+                System::Kill => return Some(Served::End(StopReason::Killed)),
+                System::Stop(reason) => {
+                    let before = self.held() + waiting;
+                    self.stop_after.get_or_insert((before, reason));
+                }
+                System::Fail(reason) => return Some(Served::Stop(reason)),
+                System::ChildFailed => return Some(Served::Failed),
+                System::Restart if self.cell.is_rebuildable() => {
+                    return Some(Served::Stop(StopReason::Restarting));
+                }
+                System::Restart => {}
+                System::Terminated(other) => {
+                    // SAFETY: the claim is ours; the body is empty.
+                    let hook = unsafe { self.cell.terminated(self.body.core(), other) };
+                    self.stage = Stage::Hooking(hook);
+                    return Some(Served::Changed);
+                }
+            }
+        }
+    }
+}
