@@ -60,6 +60,9 @@ limits! {
     /// Longest search query.
     QUERY_CHARS_MAX: usize = 256;
 
+    /// Longest cursor of a search: ours have about half of it.
+    SEARCH_CURSOR_CHARS_MAX: usize = 64;
+
     /// Attachments of one message.
     ATTACHMENTS_MAX: usize = 10;
 

@@ -53,6 +53,7 @@ struct File {
     limits: LimitsSection,
     gateway: GatewaySection,
     idle: IdleSection,
+    search: SearchSection,
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,6 +112,36 @@ impl Default for IdleSection {
     }
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SearchSection {
+    enabled: bool,
+    heap_mib: SearchHeap,
+}
+
+impl Default for SearchSection {
+    fn default() -> Self {
+        Self { enabled: true, heap_mib: SearchHeap(32) }
+    }
+}
+
+/// Memory of the index's writer, in MiB.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "usize")]
+struct SearchHeap(usize);
+
+impl TryFrom<usize> for SearchHeap {
+    type Error = String;
+
+    fn try_from(mib: usize) -> Result<Self, String> {
+        // What the index library takes for one thread.
+        match mib {
+            16..=2_048 => Ok(Self(mib)),
+            _ => Err(format!("heap_mib must be between 16 and 2048, not {mib}")),
+        }
+    }
+}
+
 /// All settings of one server.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -137,6 +168,8 @@ pub struct Config {
     pub(crate) room_idle: Duration,
     /// The same for a user.
     pub(crate) user_idle: Duration,
+    /// Memory in which the search index gathers words; `None`: there is no search.
+    pub(crate) search_heap_bytes: Option<usize>,
 }
 
 /// How the server treats its sockets.
@@ -183,7 +216,8 @@ impl Config {
     }
 
     fn merge(flags: Flags, file: File) -> Self {
-        let File { listen, data, mut allow_origin, console, log, limits, gateway, idle } = file;
+        let File { listen, data, mut allow_origin, console, log, limits, gateway, idle, search } =
+            file;
         allow_origin.extend(flags.allow_origin);
         let per_second = flags.messages_per_second.unwrap_or(limits.messages_per_second);
         let burst = match flags.messages_per_second {
@@ -208,6 +242,7 @@ impl Config {
             },
             room_idle: Duration::from_secs(idle.room_s),
             user_idle: Duration::from_secs(idle.user_s),
+            search_heap_bytes: search.enabled.then_some(search.heap_mib.0 << 20),
         }
     }
 }

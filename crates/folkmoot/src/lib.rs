@@ -14,6 +14,7 @@ mod publication;
 mod rate_limit;
 mod recovery;
 mod room;
+mod search;
 mod server;
 mod service;
 mod session;

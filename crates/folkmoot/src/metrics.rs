@@ -72,6 +72,15 @@ pub(crate) fn page(server: &Server) -> String {
         stats.lag_bytes,
     );
     line("folkmoot_store_segments", "gauge", "Segments of the log on disk.", stats.segments as u64);
+    if let Some(search) = &server.search {
+        let behind = stats.durable_lsn.0.saturating_sub(search.index.mark().0);
+        line(
+            "folkmoot_search_behind_records",
+            "gauge",
+            "Records of the log that the search index has not looked at yet.",
+            behind,
+        );
+    }
     page.push_str("# HELP folkmoot_disconnects_total Sockets closed, by code.\n");
     page.push_str("# TYPE folkmoot_disconnects_total counter\n");
     for (code, count) in &*metrics.disconnects.lock() {

@@ -15,6 +15,7 @@ use crate::publication::Publication;
 use crate::rate_limit::RateLimits;
 use crate::room::Room;
 use crate::room::view::Summary;
+use crate::search::{Index, Search};
 use crate::storage::{RoomId, Store, UnixMillis, UserId};
 use crate::user::User;
 use crate::user::state::Membership;
@@ -33,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) log_in_limits: RateLimits<String>,
     /// New accounts, by address.
     pub(crate) account_limits: RateLimits<String>,
+    /// `None`: switched off, or its directory cannot be written.
+    pub(crate) search: Option<Search>,
     node: Node,
     epoch: String,
     stopping: watch::Sender<bool>,
@@ -46,8 +49,8 @@ pub(crate) struct Server {
 pub(crate) struct Connected(Arc<Server>);
 
 impl Server {
-    /// A server on an open store.
-    pub(crate) fn new(config: Config, store: Store) -> Arc<Self> {
+    /// A server on an open store, with the index of its messages.
+    pub(crate) fn new(config: Config, store: Store, index: Option<Index>) -> Arc<Self> {
         Arc::new_cyclic(|server| {
             let (for_rooms, for_users) = (server.clone(), server.clone());
             // Weak, because the node would otherwise keep itself alive through its factories.
@@ -68,6 +71,7 @@ impl Server {
                 message_limits: RateLimits::new(config.message_rate),
                 log_in_limits: RateLimits::new(config.log_in_rate),
                 account_limits: RateLimits::new(config.account_rate),
+                search: index.map(|index| Search::start(&node, &store, index)),
                 epoch: store.stream_epoch().to_owned(),
                 stopping: watch::Sender::new(false),
                 connections: watch::Sender::new(0),

@@ -1,6 +1,7 @@
 //! A running server: starts it, says where it listens, stops it without losing anything.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::config::Config;
+use crate::search::{Index, Search};
 use crate::server::Server;
 use crate::storage::{OpenError, Store, StoreOptions};
 use crate::{demo, http};
@@ -53,19 +55,31 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         .local_addr()
         .map_err(|source| StartError::Listen { address: config.listen, source })?;
     let options = StoreOptions::new(&config.data);
-    let store = tokio::task::spawn_blocking(move || Store::open(&options))
-        .await
-        .expect("opening a store does not panic")?;
-    Ok(serve(config, store, listener, address).await)
+    let heap_bytes = config.search_heap_bytes;
+    let (store, index) = tokio::task::spawn_blocking(move || {
+        let store = Store::open(&options)?;
+        let index = heap_bytes.and_then(|bytes| open_index(&options.directory, &store, bytes));
+        Ok::<_, OpenError>((store, index))
+    })
+    .await
+    .expect("opening a store does not panic")?;
+    Ok(serve(config, store, index, listener, address).await)
+}
+
+/// Without its index a server still chats.
+fn open_index(data: &Path, store: &Store, heap_bytes: usize) -> Option<Index> {
+    let index = Search::open(data, store, heap_bytes);
+    index.inspect_err(|error| tracing::error!(%error, "there is no search")).ok()
 }
 
 async fn serve(
     config: Config,
     store: Store,
+    index: Option<Index>,
     listener: TcpListener,
     address: SocketAddr,
 ) -> Running {
-    let server = Server::new(config, store);
+    let server = Server::new(config, store, index);
     // Before anybody can sign up, so that everybody is let into its rooms.
     if server.config.demo {
         demo::start(&server).await;

@@ -104,7 +104,7 @@ pub enum UserEvent {
     Settings { room: RoomId, notify: Notify },
 }
 
-/// A message pointed at from elsewhere: a mention or a search hit.
+/// A message pointed at from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Excerpt {

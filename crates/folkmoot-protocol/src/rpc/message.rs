@@ -1,9 +1,9 @@
-//! Methods on messages: sending, changing, reading, searching.
+//! Methods on messages: sending, changing, reading.
 
 use serde::{Deserialize, Serialize};
 
 use super::RpcError;
-use crate::chat::{Excerpt, MessageView, is_false};
+use crate::chat::{MessageView, is_false};
 use crate::field::{self, Checked};
 use crate::id::{AttachmentId, Offset, RoomId, Seq, UnixMillis};
 use crate::limits::HISTORY_PAGE_MAX;
@@ -207,35 +207,3 @@ pub struct TypingSet {
 }
 
 impl Checked for TypingSet {}
-
-/// Searches the messages of the caller's rooms.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
-pub struct Search {
-    /// Words to find.
-    pub query: String,
-    /// Only in this room.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub room: Option<RoomId>,
-    /// Only older hits than this moment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<UnixMillis>,
-    /// Length of the page; absent: the largest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u32>,
-}
-
-impl Checked for Search {
-    fn check(&self) -> Result<(), RpcError> {
-        field::query("query", &self.query)?;
-        field::optional(&self.limit, |limit| field::between("limit", *limit, 1, HISTORY_PAGE_MAX))
-    }
-}
-
-/// What was found, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-pub struct SearchHits {
-    /// The hits.
-    pub hits: Vec<Excerpt>,
-}

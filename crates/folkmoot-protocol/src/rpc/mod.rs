@@ -5,6 +5,7 @@ mod error;
 mod invite;
 mod message;
 mod room;
+mod search;
 mod user;
 
 pub use error::RpcError;
@@ -14,12 +15,13 @@ pub use invite::{
 };
 pub use message::{
     HistoryGet, HistoryPage, MessageDelete, MessageEdit, MessageEdited, MessageReact, MessageSend,
-    MessageSent, ReadSet, ReadState, RoomPublish, Search, SearchHits, TypingSet,
+    MessageSent, ReadSet, ReadState, RoomPublish, TypingSet,
 };
 pub use room::{
     DirectOpen, MembersPage, RoomBan, RoomCreate, RoomGet, RoomKick, RoomLeave, RoomMembers,
     RoomMute, RoomNotify, RoomSetRole, RoomUpdate, Rooms, RoomsList, Sync,
 };
+pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
     DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, UserGet, UsersFind, UsersFound,
 };

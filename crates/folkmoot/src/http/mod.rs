@@ -8,6 +8,7 @@ mod body;
 mod openapi;
 mod problem;
 mod rooms;
+mod search;
 mod security;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/api/v1/rooms/{id}", get(rooms::get))
         .route("/api/v1/rooms/{id}/messages", get(rooms::history).post(rooms::send))
         .route("/api/v1/invites/{code}", get(rooms::invite))
+        .route("/api/v1/search", get(search::find))
         .route("/api/v1/openapi.json", get(openapi::document))
         .route("/healthz", get(healthz))
         .route("/metrics", get(metrics_page))

@@ -37,7 +37,7 @@ impl House {
         let options = StoreOptions::new(&directory);
         let store = Store::open_on(&options, disk.clone()).unwrap();
         let flags = Flags { messages_per_second: Some(0), ..Flags::default() };
-        let server = Server::new(Config::load(flags).unwrap(), store);
+        let server = Server::new(Config::load(flags).unwrap(), store, None);
         let anna = anna(&server).await;
         let create = RoomCreate { name: "Tea".to_owned(), topic: None };
         let room = rooms::create(&anna, create).await.unwrap().id;

@@ -28,8 +28,8 @@ pub use directory::FORMAT_VERSION;
 pub use error::{AppendError, ControlError, OpenError, ReadError};
 pub use ids::{DeviceId, Lsn, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
 pub use load::{
-    HistoryPage, Member, PageAnchor, Reaction, RecentKey, RoomSnapshot, RoomSummary, StoredMessage,
-    UserRoom, UserSnapshot,
+    ChangedMessage, HistoryPage, Member, MessageChanges, NamedRoom, PageAnchor, Reaction,
+    ReadableMessage, RecentKey, RoomSnapshot, RoomSummary, StoredMessage, UserRoom, UserSnapshot,
 };
 pub use log::queue::{Append, Appended};
 pub use record::{

@@ -10,4 +10,5 @@ mod process;
 mod reading;
 mod recovery;
 mod refusals;
+mod search;
 mod support;

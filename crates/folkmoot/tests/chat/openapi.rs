@@ -62,6 +62,7 @@ async fn every_documented_route_answers_as_documented() {
         ("get", "/api/v1/rooms/{id}/messages", messages.clone(), ""),
         ("post", "/api/v1/rooms/{id}/messages", messages, &message),
         ("get", "/api/v1/invites/{code}", format!("/api/v1/invites/{code}"), ""),
+        ("get", "/api/v1/search", "/api/v1/search?query=hello&limit=1".to_owned(), ""),
         ("get", "/api/v1/openapi.json", "/api/v1/openapi.json".to_owned(), ""),
         ("get", "/healthz", "/healthz".to_owned(), ""),
         ("get", "/metrics", "/metrics".to_owned(), ""),

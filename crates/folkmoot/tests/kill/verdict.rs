@@ -1,12 +1,16 @@
 //! The comparison at the end: history against acknowledgements, streams against history.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
-use folkmoot_protocol::rpc::HistoryGet;
+use folkmoot_protocol::rpc::{HistoryGet, Search};
 use folkmoot_protocol::{RoomId, Seq};
 
 use crate::client::{Diary, Seen};
 use crate::connection::Connection;
+
+/// An index that stays behind must fail the test, not hang it.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Panics with every broken promise.
 pub(crate) async fn check(observer: &mut Connection, rooms: &[RoomId], diaries: &[Diary]) {
@@ -18,6 +22,9 @@ pub(crate) async fn check(observer: &mut Connection, rooms: &[RoomId], diaries: 
         diaries.iter().flat_map(|diary| diary.violations.clone()).collect();
     for (room, history) in &histories {
         broken.extend(numbering(*room, history));
+    }
+    for (room, history) in &histories {
+        broken.extend(search(observer, *room, history).await);
     }
     broken.extend(acknowledgements(&histories, diaries));
     broken.extend(streams(&histories, diaries));
@@ -57,6 +64,33 @@ async fn history(observer: &mut Connection, room: RoomId) -> Vec<Seen> {
             return messages;
         }
     }
+}
+
+/// The index, which was killed amid its commits too, has every message of a room once.
+async fn search(observer: &mut Connection, room: RoomId, history: &[Seen]) -> Vec<String> {
+    let mut found: Vec<Seq> = Vec::new();
+    let mut cursor = None;
+    let deadline = Instant::now() + SEARCH_TIMEOUT;
+    loop {
+        let query = "after:1970-01-01".to_owned();
+        let request = Search { query, room: Some(room), cursor: cursor.clone(), limit: Some(100) };
+        let page = observer.call(&request).await;
+        if page.behind > 0 {
+            assert!(Instant::now() < deadline, "the index stays {} behind", page.behind);
+            continue;
+        }
+        found.extend(page.hits.iter().map(|hit| hit.seq));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    found.reverse();
+    let kept: Vec<Seq> = history.iter().map(|message| message.seq).collect();
+    if found == kept {
+        return Vec::new();
+    }
+    vec![format!("{room}: the search found {} of {} messages", found.len(), kept.len())]
 }
 
 /// Messages are numbered from 1 without gaps, none is there twice, and each author's are in the author's order.

@@ -58,7 +58,7 @@ export type DeviceView = {
   current: boolean,
 };
 
-/** A message pointed at from elsewhere: a mention or a search hit. */
+/** A message pointed at from elsewhere. */
 export type Excerpt = {
   /** The room. */
   room: RoomId,

@@ -48,6 +48,9 @@ export const INVITE_CODE_CHARS_MAX = 64;
 /** Longest search query. */
 export const QUERY_CHARS_MAX = 256;
 
+/** Longest cursor of a search: ours have about half of it. */
+export const SEARCH_CURSOR_CHARS_MAX = 64;
+
 /** Attachments of one message. */
 export const ATTACHMENTS_MAX = 10;
 

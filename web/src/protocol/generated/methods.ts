@@ -1,6 +1,6 @@
 // Generated from crates/folkmoot-protocol by its example generate_types; do not edit.
 
-import type { AttachmentId, DeviceId, DeviceView, Excerpt, InviteView, MemberView, MessageView, Notify, Offset, Role, RoomId, RoomView, Seq, UnixMillis, UserId, UserView } from './chat';
+import type { AttachmentId, DeviceId, DeviceView, InviteView, MemberView, MessageView, Notify, Offset, Role, RoomId, RoomView, Seq, UnixMillis, UserId, UserView } from './chat';
 
 /** Asks for the caller's devices. */
 export type DevicesList = Record<string, never>;
@@ -323,20 +323,42 @@ export type RoomsList = Record<string, never>;
 
 /** Searches the messages of the caller's rooms. */
 export type Search = {
-  /** Words to find. */
+  /** Words to find, and filters. */
   query: string,
   /** Only in this room. */
   room?: RoomId,
-  /** Only older hits than this moment. */
-  before?: UnixMillis,
-  /** Length of the page; absent: the largest. */
+  /** Where the page before ended: its `next`. */
+  cursor?: string,
+  /** Length of the page; absent: 50. */
   limit?: number,
 };
 
-/** What was found, newest first. */
+/** A message that was found. */
+export type SearchHit = {
+  /** The room. */
+  room: RoomId,
+  /** The message. */
+  seq: Seq,
+  /** Its author. */
+  user: UserId,
+  /** The author's name to show. */
+  name: string,
+  /** The part of its text around the first match. */
+  excerpt: string,
+  /** What matched: from and to (not included), in characters (Unicode code points) of `excerpt`, rising. */
+  highlights: Array<[number, number]>,
+  /** When it was sent. */
+  at: UnixMillis,
+};
+
+/** A page of what was found, newest first. */
 export type SearchHits = {
   /** The hits. */
-  hits: Array<Excerpt>,
+  hits: Array<SearchHit>,
+  /** The cursor of the next page; absent: this is the last one. */
+  next?: string,
+  /** How many of the newest changes the index has not looked at yet, so that hits may be missing; absent: none. */
+  behind?: number,
 };
 
 /** Asks which rooms have changed since the offsets the caller knows. */

@@ -6,12 +6,12 @@ pub(crate) mod invites;
 pub(crate) mod members;
 pub(crate) mod messages;
 pub(crate) mod rooms;
+pub(crate) mod search;
 pub(crate) mod stream;
 pub(crate) mod users;
 
 use bytes::Bytes;
 use folkmoot_protocol::rpc::{Empty, Rpc, RpcError, encode_payload};
-use folkmoot_protocol::{ErrorCode, rpc};
 
 use super::Identity;
 pub(crate) use error::{control_failure, failure, read_failure, room_answer};
@@ -49,9 +49,7 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::ProfileUpdate(request) => reply(users::update_profile(by, request).await),
         Rpc::DevicesList(_) => reply(users::devices(by).await),
         Rpc::DevicesRevoke(request) => empty(users::revoke_device(by, request.id).await),
-        Rpc::Search(rpc::Search { .. }) => {
-            Err(RpcError::new(ErrorCode::NotAvailable, "this server has no search index"))
-        }
+        Rpc::Search(request) => reply(search::find(by, request).await),
     }
 }
 

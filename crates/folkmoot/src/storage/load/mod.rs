@@ -2,12 +2,14 @@
 //!
 //! Every read here waits for the log's tail of the streams it looks at, and reads one snapshot of SQLite.
 
+mod changes;
 mod events;
 mod history;
 mod members;
 mod room;
 mod user;
 
+pub use changes::{ChangedMessage, MessageChanges, NamedRoom, ReadableMessage};
 pub use history::{HistoryPage, PageAnchor, Reaction, StoredMessage};
 pub use members::Member;
 pub use room::{RecentKey, RoomSnapshot, RoomSummary};

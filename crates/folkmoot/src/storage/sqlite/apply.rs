@@ -43,8 +43,8 @@ fn sort_key(record: &Record) -> (u8, u64) {
 fn apply_group(transaction: &Transaction<'_>, group: &[(Lsn, Record)]) -> rusqlite::Result<()> {
     match &group[0].1 {
         Record::Room(first) => {
-            let records = group.iter().filter_map(|(_, record)| match record {
-                Record::Room(record) => Some(record),
+            let records = group.iter().filter_map(|(lsn, record)| match record {
+                Record::Room(record) => Some((*lsn, record)),
                 _ => None,
             });
             apply_room::apply(transaction, first.room, records)

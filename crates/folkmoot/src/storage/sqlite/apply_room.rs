@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::apply::{prune_up_to, to_sql};
-use crate::storage::ids::{RoomId, Seq, UserId};
+use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
 use crate::storage::record::{LeaveReason, Message, MessageDetails, RoomEvent, RoomRecord};
 
 /// The columns of `rooms` that events change.
@@ -17,7 +17,7 @@ struct RoomRow {
 pub(super) fn apply<'a>(
     transaction: &Transaction<'_>,
     room: RoomId,
-    records: impl Iterator<Item = &'a RoomRecord>,
+    records: impl Iterator<Item = (Lsn, &'a RoomRecord)>,
 ) -> rusqlite::Result<()> {
     let Some(mut row) = load(transaction, room)? else {
         // Appending to a room before its creation is committed is a bug of the caller.
@@ -25,7 +25,7 @@ pub(super) fn apply<'a>(
         return Ok(());
     };
     let before = row.last_offset;
-    for record in records {
+    for (lsn, record) in records {
         if record.offset.as_u64() <= row.last_offset {
             tracing::error!(%room, offset = %record.offset, "dropped a record with a used offset");
             continue;
@@ -36,6 +36,7 @@ pub(super) fn apply<'a>(
         row.last_offset = record.offset.as_u64();
         apply_event(transaction, record, &mut row)?;
         insert_event(transaction, record)?;
+        insert_change(transaction, lsn, record)?;
     }
     transaction
         .prepare_cached(
@@ -82,6 +83,23 @@ fn insert_event(transaction: &Transaction<'_>, record: &RoomRecord) -> rusqlite:
             record.event.seq().map(|seq| to_sql(seq.as_u64())),
             event
         ],
+    )?;
+    Ok(())
+}
+
+/// Notes that a message is to be searched anew.
+fn insert_change(
+    transaction: &Transaction<'_>,
+    lsn: Lsn,
+    record: &RoomRecord,
+) -> rusqlite::Result<()> {
+    let (seq, is_new) = match &record.event {
+        RoomEvent::Message(message) => (message.seq, true),
+        RoomEvent::Edited { seq, .. } | RoomEvent::Deleted { seq, .. } => (*seq, false),
+        _ => return Ok(()),
+    };
+    transaction.prepare_cached("INSERT INTO message_changes VALUES (?1, ?2, ?3, ?4)")?.execute(
+        params![to_sql(lsn.0), to_sql(record.room.as_u64()), to_sql(seq.as_u64()), is_new],
     )?;
     Ok(())
 }

@@ -10,8 +10,11 @@ use rusqlite::Connection;
 use crate::storage::error::OpenError;
 
 /// All steps, oldest first.
-const STEPS: &[&str] =
-    &[include_str!("migrations/0001_base.sql"), include_str!("migrations/0002_reactions.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/0001_base.sql"),
+    include_str!("migrations/0002_reactions.sql"),
+    include_str!("migrations/0003_message_changes.sql"),
+];
 
 /// Takes the steps that a database lacks.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {

@@ -1,0 +1,135 @@
+//! The actor that keeps the index up with the store: reads what changed, in the order of the log,
+//! and commits it in batches. Nobody who sends a message waits for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use althing::{ActorError, Context, Handler, StopReason, actor};
+
+use super::index::{Index, IndexError};
+use crate::storage::{Lsn, ReadError, Store};
+
+/// How often it looks for changes by itself. A commit syncs half a dozen small files, so a quiet
+/// server does that once a second at most; a search asks for one of its own.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Messages read at once.
+const PAGE_LEN: u32 = 1_000;
+/// Messages committed at once while there is much to catch up with: larger segments, fewer merges.
+const COMMIT_LEN: usize = 20_000;
+
+/// Looks whether something changed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Follow;
+
+#[derive(Debug)]
+pub(crate) struct Follower {
+    store: Store,
+    index: Arc<Index>,
+    /// Read so far; the index's own mark is what is committed of it.
+    read: Lsn,
+    uncommitted: usize,
+    progress: Progress,
+    /// Whether a `Follow` of its own is on the way.
+    is_queued: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// The last page had everything.
+    CaughtUp,
+    /// There is more than a page to read.
+    Behind,
+    /// The last try failed; said once.
+    Failing,
+}
+
+/// Why a page did not get into the index; it is tried again.
+#[derive(Debug, thiserror::Error)]
+enum FollowError {
+    #[error("{0}")]
+    Read(#[from] ReadError),
+    #[error("{0}")]
+    Index(#[from] IndexError),
+}
+
+impl Follower {
+    pub(crate) fn new(store: Store, index: Arc<Index>) -> Self {
+        let read = index.mark();
+        Self { store, index, read, uncommitted: 0, progress: Progress::Behind, is_queued: false }
+    }
+
+    /// Takes one page of changes in.
+    async fn advance(&mut self, ctx: &mut Context<Self>) {
+        match self.page(ctx).await {
+            Ok(progress) => self.progress = progress,
+            Err(error) => {
+                let is_shutdown = matches!(error, FollowError::Read(ReadError::ShuttingDown));
+                if self.progress != Progress::Failing && !is_shutdown {
+                    tracing::error!(%error, "the search index cannot follow; trying again");
+                }
+                self.progress = Progress::Failing;
+                let index = self.index.clone();
+                self.read = ctx.blocking(move || index.roll_back()).await;
+                self.uncommitted = 0;
+            }
+        }
+        if self.progress == Progress::Behind && !self.is_queued {
+            // Through the mailbox, so that questions get their turn between two pages.
+            self.is_queued = ctx.address().send(Follow).try_tell().is_ok();
+        }
+    }
+
+    async fn page(&mut self, ctx: &mut Context<Self>) -> Result<Progress, FollowError> {
+        let page = self.store.message_changes(self.read, PAGE_LEN).await?;
+        let (up_to, is_last) = (page.up_to, page.is_last);
+        let uncommitted = self.uncommitted + page.messages.len();
+        let commits = uncommitted >= COMMIT_LEN || (is_last && uncommitted > 0);
+        if uncommitted > 0 {
+            let index = self.index.clone();
+            let done = ctx.blocking(move || {
+                index.add(&page.messages)?;
+                if commits { index.commit(up_to) } else { Ok(()) }
+            });
+            done.await?;
+        } else {
+            self.index.pass(up_to);
+        }
+        self.read = up_to;
+        self.uncommitted = if commits { 0 } else { uncommitted };
+        Ok(if is_last { Progress::CaughtUp } else { Progress::Behind })
+    }
+}
+
+#[actor(name = "folkmoot.search")]
+impl Follower {
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        // After a restart: what the one before had not committed is gone.
+        let index = self.index.clone();
+        self.read = ctx.blocking(move || index.roll_back()).await;
+        ctx.every(PAUSE, Follow);
+        Ok(())
+    }
+
+    /// Brings the index up to `to` if a page is enough for that; returns how far it is.
+    pub(crate) async fn catch_up(&mut self, to: Lsn, ctx: &mut Context<Self>) -> Lsn {
+        if self.index.mark() < to && self.progress != Progress::Failing {
+            self.advance(ctx).await;
+        }
+        self.index.mark()
+    }
+
+    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+        // Waits for the index's threads, which would write into a directory that is given free.
+        let index = self.index.clone();
+        ctx.blocking(move || index.roll_back()).await;
+    }
+}
+
+impl Handler<Follow> for Follower {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Follow, ctx: &mut Context<Self>) {
+        self.is_queued = false;
+        self.advance(ctx).await;
+    }
+}

@@ -1,0 +1,68 @@
+//! Search: `query` says what is wanted, `index` finds where it may stand, the store says who may
+//! read it, `highlight` shows it.
+//!
+//! ```text
+//! log ─▶ SQLite ─▶ follower ─▶ index (data/search)          written behind, never waited for
+//! query ─▶ index ─▶ places ─▶ SQLite: text of now, member? ─▶ highlight ─▶ hits
+//! ```
+//! The index is derived from the store and can be deleted while the server is stopped.
+
+mod follower;
+pub(crate) mod highlight;
+pub(crate) mod index;
+mod newest;
+mod place;
+pub(crate) mod query;
+pub(crate) mod text;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use althing::{ActorRef, Node};
+
+pub(crate) use follower::{Follower, FollowerCalls};
+pub(crate) use index::{Index, IndexError, Lookup};
+pub(crate) use newest::Bounds;
+pub(crate) use place::Place;
+
+use crate::storage::{Lsn, Store};
+
+/// How long a search waits for the index to take in what was just sent; after that it answers with
+/// what is there and says how far behind that is.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The index of a server and the actor that keeps it.
+#[derive(Debug)]
+pub(crate) struct Search {
+    pub(crate) index: Arc<Index>,
+    follower: ActorRef<Follower>,
+}
+
+impl Search {
+    /// Opens the index of a store; blocks.
+    pub(crate) fn open(data: &Path, store: &Store, heap_bytes: usize) -> Result<Index, IndexError> {
+        let applied = store.stats().applied_lsn;
+        Index::open(&data.join("search"), store.stream_epoch(), applied, heap_bytes)
+    }
+
+    /// Starts to follow the store.
+    pub(crate) fn start(node: &Node, store: &Store, index: Index) -> Self {
+        let index = Arc::new(index);
+        let (of_actor, store) = (index.clone(), store.clone());
+        let follower = node.spawn_with(move |_| {
+            let follower = Follower::new(store.clone(), of_actor.clone());
+            async move { Ok(follower) }
+        });
+        Self { index, follower }
+    }
+
+    /// Has the index take in the log up to `to`; returns how many records it lacks.
+    pub(crate) async fn catch_up(&self, to: Lsn) -> u64 {
+        if self.index.mark() < to {
+            // Without an answer the index is as it is, and the caller is told.
+            let _ = self.follower.catch_up(to).timeout(CATCH_UP_TIMEOUT).await;
+        }
+        to.0.saturating_sub(self.index.mark().0)
+    }
+}
