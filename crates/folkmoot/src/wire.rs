@@ -60,10 +60,10 @@ pub(crate) fn room_event(record: &RoomRecord) -> chat::RoomEvent {
             emoji: emoji.clone(),
             on: *on,
         },
-        RoomEvent::Joined { user, name, role } => chat::RoomEvent::Joined {
+        RoomEvent::Joined { user, display_name, role, .. } => chat::RoomEvent::Joined {
             room,
             user: (*user),
-            name: name.clone(),
+            name: display_name.clone(),
             role: (*role).into(),
             at,
         },

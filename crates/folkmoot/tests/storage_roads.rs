@@ -103,7 +103,12 @@ async fn read_cursors_merge_by_maximum_and_clear_mentions() {
     let directory = TestDirectory::new("cursor");
     let store = populated(&directory).await;
     let epoch = store.write_epoch();
-    let joined = RoomEvent::Joined { user: BO, name: "bo".into(), role: Role::Member };
+    let joined = RoomEvent::Joined {
+        user: BO,
+        name: "bo".into(),
+        display_name: "Bo".into(),
+        role: Role::Member,
+    };
     store.append(epoch, &room_event(2, joined)).await.unwrap();
     let mention = |seq| Some(UserEffect::Mention { room: ROOM, seq: Seq::from_u64(seq) });
     for (offset, seq) in [(1, 3), (2, 7), (3, 7), (4, 9)] {
@@ -128,7 +133,12 @@ async fn membership_follows_the_events() {
     let directory = TestDirectory::new("members");
     let store = populated(&directory).await;
     let epoch = store.write_epoch();
-    let joined = RoomEvent::Joined { user: BO, name: "bo".into(), role: Role::Member };
+    let joined = RoomEvent::Joined {
+        user: BO,
+        name: "bo".into(),
+        display_name: "Bo".into(),
+        role: Role::Member,
+    };
     store.append(epoch, &room_event(2, joined)).await.unwrap();
     let muted_until = Some(UnixMillis::from_u64(5));
     let role = RoomEvent::RoleSet { user: BO, role: Role::Moderator, muted_until, by: ANA };

@@ -166,6 +166,7 @@ export class Chat {
       const view = this.rooms.get(event.room);
       if (!view || !before) continue;
       this.conversation(view).apply(event);
+      if (event.type === 'message' || event.type === 'typing' || event.type === 'joined') this.people.heard(event.user, event.name);
       if (event.type === 'typing') continue;
       this.#note(event.room);
       if (event.type !== 'message') continue;

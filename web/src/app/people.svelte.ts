@@ -1,5 +1,5 @@
-//! What people are called, as far as this client has heard: a message names its author by account, lists of members and
-//! profiles tell the name to show. Whoever is not known yet is shown under the name that came with the message.
+//! What people are called, as far as this client has heard: lists, profiles and live events tell the name to show. A message
+//! of the history carries the name of its day; whoever is not known otherwise is shown under that.
 
 import type { MemberView, UserId, UserView } from '../protocol/generated/chat';
 
@@ -11,11 +11,17 @@ export class People {
   }
 
   meet(people: readonly (UserView | MemberView)[]): void {
-    const news = people.filter((person) => person.display_name !== '' && this.#names.get(idOf(person)) !== person.display_name);
-    if (news.length === 0) return;
-    const next = new Map(this.#names);
-    for (const person of news) next.set(idOf(person), person.display_name);
-    this.#names = next;
+    this.#learn(people.map((person) => [idOf(person), person.display_name]));
+  }
+
+  /** A live event came under this name: it is the one of now. */
+  heard(user: UserId, name: string): void {
+    this.#learn([[user, name]]);
+  }
+
+  #learn(names: readonly (readonly [UserId, string])[]): void {
+    const news = names.filter(([user, name]) => name !== '' && this.#names.get(user) !== name);
+    if (news.length > 0) this.#names = new Map([...this.#names, ...news]);
   }
 }
 

@@ -12,11 +12,10 @@ use folkmoot_protocol::{ErrorCode, RoomId};
 
 use crate::account::password;
 use crate::account::token::{Token, random_id};
-use crate::room::Command;
 use crate::server::Server;
 use crate::session::Identity;
-use crate::session::rpc::{control_failure, messages, read_failure, rooms};
-use crate::storage::{DeviceId, NewAccount, NewDevice, Role, UserId};
+use crate::session::rpc::{control_failure, members, messages, read_failure, rooms};
+use crate::storage::{DeviceId, NewAccount, NewDevice, UserId};
 use script::{BOTS, SCENES, Scene};
 
 /// Between two lines anywhere: lively, and slow enough to read along.
@@ -52,8 +51,7 @@ pub(crate) async fn start(server: &Arc<Server>) {
 /// Lets a new account into the demo's rooms.
 pub(crate) async fn welcome(newcomer: &Identity) -> Result<(), RpcError> {
     for room in newcomer.server.open_rooms() {
-        let admit = Command::Admit { name: newcomer.name.to_string(), role: Role::Member };
-        messages::apply(newcomer, room, admit).await?;
+        members::admit(newcomer, room).await?;
     }
     Ok(())
 }
@@ -73,8 +71,7 @@ async fn prepare(server: &Arc<Server>) -> Result<Cast, RpcError> {
             None => create(host, scene).await?,
         };
         for bot in bots.values() {
-            let admit = Command::Admit { name: bot.name.to_string(), role: Role::Member };
-            messages::apply(bot, id, admit).await?;
+            members::admit(bot, id).await?;
         }
         ids.push(id);
     }
@@ -112,7 +109,7 @@ async fn bot(server: &Arc<Server>, name: &str, display_name: &str) -> Result<Ide
             (user, id)
         }
     };
-    Ok(Identity { server: server.clone(), user, name: name.into(), device })
+    Ok(Identity { server: server.clone(), user, device })
 }
 
 /// Goes round the rooms, one line at a time, and through each conversation again and again.

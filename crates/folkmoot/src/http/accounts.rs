@@ -46,8 +46,7 @@ pub(crate) async fn create(
     let id = device.id;
     let account = server.store.create_account(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
-    let name = account.name.as_str().into();
-    demo::welcome(&Identity { server, user, name, device: id }).await?;
+    demo::welcome(&Identity { server, user, device: id }).await?;
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
 }
 

@@ -40,12 +40,8 @@ impl FromRequestParts<Arc<Server>> for Signed {
         let found = server.store.signed_in(token.hash()).await;
         let signed_in = found.map_err(|error| read_failure(&error))?.ok_or_else(wrong)?;
         let account = signed_in.account;
-        let identity = Identity {
-            server: server.clone(),
-            user: account.id,
-            name: account.name.as_str().into(),
-            device: signed_in.device,
-        };
+        let identity =
+            Identity { server: server.clone(), user: account.id, device: signed_in.device };
         Ok(Self { identity, account })
     }
 }

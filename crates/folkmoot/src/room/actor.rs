@@ -168,11 +168,18 @@ impl Room {
         ctx: &mut Context<Self>,
     ) -> Result<(), RoomError> {
         let member = self.state()?.speaker(by, now(ctx))?;
-        let (room, user, name) = (self.id, by, member.name.clone());
+        let (room, user, name) = (self.id, by, member.display_name.clone());
         let data = rpc::encode_payload(&chat::RoomEvent::Typing { room, user, name, on });
         let channel = Channel::Room(self.id);
         self.topic.publish(Arc::new(Publication::new(channel, Place::Fleeting, data)));
         Ok(())
+    }
+
+    /// A user's actor tells that a member is called otherwise now.
+    pub(crate) async fn renamed(&mut self, user: UserId, display_name: String) {
+        if let Some(state) = &mut self.state {
+            state.rename(user, display_name);
+        }
     }
 
     /// Accepts a subscriber, which has joined the topic already: what is published after the

@@ -28,6 +28,7 @@ pub(crate) enum Command {
     /// The server lets somebody in: the creator, an invited person, the two of a direct room.
     Admit {
         name: String,
+        display_name: String,
         role: Role,
     },
     Leave,

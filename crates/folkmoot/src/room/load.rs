@@ -11,6 +11,7 @@ use super::state::{Kind, Member, RoomState};
 use super::{RoomError, TAIL_LEN};
 use crate::publication::{Place, Publication};
 use crate::recovery::Missed;
+use crate::storage;
 use crate::storage::ReadError;
 use crate::storage::RoomKind;
 use crate::storage::RoomSnapshot;
@@ -50,8 +51,8 @@ impl From<RoomSnapshot> for Loaded {
         };
         let mut state = RoomState::new(summary.id, kind, summary.name, summary.topic);
         for member in members {
-            let (role, muted_until) = (member.role, member.muted_until);
-            state.insert_member(member.user, Member { name: member.name, role, muted_until });
+            let storage::Member { user, name, display_name, role, muted_until, .. } = member;
+            state.insert_member(user, Member { name, display_name, role, muted_until });
         }
         bans.into_iter().for_each(|user| state.set_banned(user, true));
         for key in keys {

@@ -41,7 +41,7 @@ pub(super) fn decide(
             original(room, request, *seq)?;
             append(RoomEvent::Reaction { seq: *seq, user: by, emoji: emoji.clone(), on: *on })
         }
-        Command::Admit { name, role } => {
+        Command::Admit { name, display_name, role } => {
             if room.members.contains_key(&by) {
                 return Ok(Decision::Nothing);
             }
@@ -51,7 +51,8 @@ pub(super) fn decide(
             // A room whose last member left is taken over by who comes next.
             let is_orphan = room.kind == Kind::Room && room.members.is_empty();
             let role = if is_orphan { Role::Owner } else { *role };
-            append(RoomEvent::Joined { user: by, name: name.clone(), role })
+            let (name, display_name) = (name.clone(), display_name.clone());
+            append(RoomEvent::Joined { user: by, name, display_name, role })
         }
         Command::Leave => leave(room, by),
         Command::Kick { user } => {
@@ -109,7 +110,7 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
     append(RoomEvent::Message(Message {
         seq: room.last_seq.next(),
         user: by,
-        name: member.name.clone(),
+        name: member.display_name.clone(),
         key: key.clone(),
         content_hash: content.0,
         body: body.clone(),

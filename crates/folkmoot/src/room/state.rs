@@ -27,7 +27,10 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Member {
+    /// Of the account; by it one is mentioned.
     pub(crate) name: String,
+    /// Goes with everything one says.
+    pub(crate) display_name: String,
     pub(crate) role: Role,
     pub(crate) muted_until: Option<UnixMillis>,
 }
@@ -106,8 +109,13 @@ impl RoomState {
             RoomEvent::Message(message) => self.apply_message(message, record),
             RoomEvent::Deleted { seq, .. } => self.everyone.retain(|mention| mention != seq),
             RoomEvent::Edited { .. } | RoomEvent::Reaction { .. } => {}
-            RoomEvent::Joined { user, name, role } => {
-                let member = Member { name: name.clone(), role: *role, muted_until: None };
+            RoomEvent::Joined { user, name, display_name, role } => {
+                let member = Member {
+                    name: name.clone(),
+                    display_name: display_name.clone(),
+                    role: *role,
+                    muted_until: None,
+                };
                 self.insert_member(*user, member);
                 self.banned.remove(user);
             }
@@ -119,9 +127,8 @@ impl RoomState {
             }
             RoomEvent::RoleSet { user, role, muted_until, .. } => {
                 if let Some(member) = self.members.get(user) {
-                    let name = member.name.clone();
-                    let changed = Member { name, role: *role, muted_until: *muted_until };
-                    self.insert_member(*user, changed);
+                    let (role, muted_until) = (*role, *muted_until);
+                    self.insert_member(*user, Member { role, muted_until, ..member.clone() });
                 }
             }
             RoomEvent::Described { name, topic, .. } => {
@@ -137,6 +144,13 @@ impl RoomState {
         self.owners += usize::from(member.role == Role::Owner);
         self.names.insert(member.name.clone(), user);
         self.members.insert(user, member);
+    }
+
+    /// Takes a member's new name to show, which is no event of the stream.
+    pub(crate) fn rename(&mut self, user: UserId, display_name: String) {
+        if let Some(member) = self.members.get_mut(&user) {
+            member.display_name = display_name;
+        }
     }
 
     /// Keeps what the rules will ask about the messages of an event; the events come in order.

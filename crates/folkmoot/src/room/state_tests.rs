@@ -26,13 +26,17 @@ fn send(key: &str, body: &str) -> Command {
     Command::Send { key: key.into(), body: body.into(), reply_to: None }
 }
 
+fn admit(name: &str, role: Role) -> Command {
+    Command::Admit { name: name.into(), display_name: name.to_uppercase(), role }
+}
+
 /// Anna owns, Bob moderates, Cara is a member; Dora is outside.
 fn room() -> RoomState {
     let mut room = RoomState::new(RoomId::from_u64(9), Kind::Room, "hall".into(), "".into());
     for (user, name, role) in
         [(ANNA, "anna", Role::Owner), (BOB, "bob", Role::Moderator), (CARA, "cara", Role::Member)]
     {
-        run(&mut room, user, Command::Admit { name: name.into(), role }).unwrap();
+        run(&mut room, user, admit(name, role)).unwrap();
     }
     room
 }
@@ -176,7 +180,7 @@ fn moderation_works_downwards_only() {
 #[test]
 fn a_ban_keeps_out_until_it_is_lifted() {
     let mut room = room();
-    let admit = || Command::Admit { name: "cara".into(), role: Role::Member };
+    let admit = || admit("cara", Role::Member);
     run(&mut room, BOB, Command::Ban { user: CARA, on: true }).unwrap();
     assert_eq!(run(&mut room, CARA, admit()), Err(Refusal::Banned));
     assert_eq!(run(&mut room, BOB, Command::Ban { user: CARA, on: true }), Ok(None));
@@ -220,8 +224,7 @@ fn mentions_name_members_but_never_oneself() {
 fn a_direct_conversation_has_no_moderation() {
     let mut room = RoomState::new(RoomId::from_u64(9), Kind::Direct, "".into(), "".into());
     for (user, name) in [(ANNA, "anna"), (BOB, "bob")] {
-        let admit = Command::Admit { name: name.into(), role: Role::Member };
-        run(&mut room, user, admit).unwrap();
+        run(&mut room, user, admit(name, Role::Member)).unwrap();
     }
     for command in [
         Command::Leave,
@@ -245,7 +248,7 @@ fn any_command() -> impl Strategy<Value = (u64, Command)> {
         1 => (number(), ".{0,5}").prop_map(|(seq, body)| Command::Edit { seq, body }),
         1 => number().prop_map(|seq| Command::Delete { seq }),
         1 => number().prop_map(|seq| Command::React { seq, emoji: "x".into(), on: true }),
-        2 => Just(Command::Admit { name: "n".into(), role: Role::Member }),
+        2 => Just(admit("n", Role::Member)),
         1 => Just(Command::Leave),
         1 => user().prop_map(|user| Command::Kick { user }),
         1 => (user(), any::<bool>()).prop_map(|(user, on)| Command::Ban { user, on }),

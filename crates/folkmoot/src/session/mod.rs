@@ -28,7 +28,6 @@ use crate::storage::{DeviceId, Offset, UserId};
 pub(crate) struct Identity {
     pub(crate) server: Arc<Server>,
     pub(crate) user: UserId,
-    pub(crate) name: Arc<str>,
     pub(crate) device: DeviceId,
 }
 

@@ -51,8 +51,7 @@ impl Opening {
             subs: BTreeMap::from([(channel.to_string(), stream)]),
             ..ConnectResult::default()
         };
-        let identity =
-            Identity { server: self.server.clone(), user, name: account.name.into(), device };
+        let identity = Identity { server: self.server.clone(), user, device };
         let caller = Caller {
             identity,
             client,

@@ -128,6 +128,17 @@ impl User {
         self.wait(ctx);
     }
 
+    /// Those in memory go on with the name they loaded; the others load the new one.
+    fn tell_rooms(&self, display_name: &str) {
+        for room in self.state().into_iter().flat_map(|state| state.rooms.keys()) {
+            let room = self.server.room(*room);
+            let told = room.renamed(self.id, display_name.to_owned()).try_tell();
+            if let Err(error) = told {
+                tracing::debug!(room = %room.id(), %error, "a room goes on with an old name");
+            }
+        }
+    }
+
     pub(super) fn wait(&mut self, ctx: &mut Context<Self>) {
         if let Some(wait) = self.lane.wait() {
             ctx.pipe(wait, |settled| settled);
@@ -270,6 +281,7 @@ impl User {
             account.display_name.clone_from(&view.display_name);
         }
         let UserView { id, name, display_name } = view;
+        self.tell_rooms(&display_name);
         let event = UserEvent::Profile { user: id, name, display_name };
         self.append(UserChange::Profile, &event, Acknowledge::Nobody, ctx);
     }

@@ -5,6 +5,7 @@ mod conversation;
 mod http_api;
 mod membership;
 mod messages;
+mod names;
 mod openapi;
 mod process;
 mod reading;

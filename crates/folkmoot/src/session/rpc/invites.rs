@@ -7,11 +7,10 @@ use folkmoot_protocol::rpc::{
 use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
 
 use super::error::{control_failure, read_failure, room_answer};
-use super::messages::apply;
-use super::rooms;
+use super::{members, rooms};
 use crate::account::token::random_invite_code;
 use crate::room::view::Summary;
-use crate::room::{Command, Kind, RoomCalls};
+use crate::room::{Kind, RoomCalls};
 use crate::server::Server;
 use crate::session::Identity;
 use crate::storage::record::Role;
@@ -95,8 +94,7 @@ pub(crate) async fn accept(by: &Identity, code: String) -> Result<RoomView, RpcE
         Redeemed::Expired => return Err(expired()),
         Redeemed::UsedUp => return Err(used_up()),
     }
-    let admit = Command::Admit { name: by.name.to_string(), role: Role::Member };
-    apply(by, invite.room, admit).await?;
+    members::admit(by, invite.room).await?;
     rooms::get(by, invite.room).await
 }
 

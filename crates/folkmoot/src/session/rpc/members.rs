@@ -10,9 +10,10 @@ use folkmoot_protocol::rpc::{
 
 use super::error::{read_failure, room_answer};
 use super::messages::apply;
+use super::users;
 use crate::room::{Command, RoomCalls};
 use crate::session::Identity;
-use crate::storage::UserId;
+use crate::storage::{Account, Role, RoomId, UserId};
 use crate::wire;
 
 /// A page comes from the store's index, so that a room of 100,000 does not sort its members; the
@@ -43,6 +44,13 @@ pub(crate) async fn list(by: &Identity, request: RoomMembers) -> Result<MembersP
         })
         .collect();
     Ok(MembersPage { members, next })
+}
+
+/// Lets the caller in as a member.
+pub(crate) async fn admit(by: &Identity, room: RoomId) -> Result<(), RpcError> {
+    let Account { name, display_name, .. } = users::account(&by.server, by.user).await?;
+    let admit = Command::Admit { name, display_name, role: Role::Member };
+    apply(by, room, admit).await.map(drop)
 }
 
 pub(crate) async fn leave(by: &Identity, request: RoomLeave) -> Result<(), RpcError> {

@@ -6,8 +6,9 @@ use folkmoot_protocol::limits::USERS_FOUND_MAX;
 use folkmoot_protocol::rpc::{DevicesPage, ProfileUpdate, RpcError, UsersFind, UsersFound};
 
 use super::error::{control_failure, failure, read_failure};
+use crate::server::Server;
 use crate::session::Identity;
-use crate::storage::{DeviceId, UserId};
+use crate::storage::{Account, DeviceId, UserId};
 use crate::user::UserCalls;
 use crate::wire;
 
@@ -21,9 +22,13 @@ pub(crate) async fn find(by: &Identity, request: UsersFind) -> Result<UsersFound
 }
 
 pub(crate) async fn get(by: &Identity, user: UserId) -> Result<UserView, RpcError> {
-    let account = by.server.store.account(user).await.map_err(|error| read_failure(&error))?;
-    let account = account.ok_or_else(|| RpcError::new(ErrorCode::NotFound, "no such user"))?;
-    Ok(wire::user_view(account))
+    Ok(wire::user_view(account(&by.server, user).await?))
+}
+
+/// The account of a user who exists.
+pub(crate) async fn account(server: &Server, user: UserId) -> Result<Account, RpcError> {
+    let account = server.store.account(user).await.map_err(|error| read_failure(&error))?;
+    account.ok_or_else(|| RpcError::new(ErrorCode::NotFound, "no such user"))
 }
 
 pub(crate) async fn update_profile(

@@ -200,7 +200,8 @@ fn join(
         "INSERT INTO members VALUES (?1, ?2, ?3, NULL, ?4)",
         params![to_sql(room.as_u64()), to_sql(user.as_u64()), role.number(), to_sql(at.as_u64())],
     )?;
-    let event = RoomEvent::Joined { user, name: account.name, role };
+    let event =
+        RoomEvent::Joined { user, name: account.name, display_name: account.display_name, role };
     connection.execute(
         "INSERT INTO room_events VALUES (?1, ?2, ?3, NULL, ?4)",
         params![

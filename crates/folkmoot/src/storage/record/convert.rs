@@ -159,9 +159,10 @@ fn event_to_wire(event: &RoomEvent) -> WireEvent {
             emoji: emoji.clone(),
             on: *on,
         }),
-        RoomEvent::Joined { user, name, role } => WireEventKind::Joined(WireJoined {
+        RoomEvent::Joined { user, name, display_name, role } => WireEventKind::Joined(WireJoined {
             user: user.as_u64(),
             name: name.clone(),
+            display_name: display_name.clone(),
             role: role.number().into(),
         }),
         RoomEvent::Left { user, by, reason } => WireEventKind::Left(WireLeft {
@@ -216,6 +217,10 @@ fn event_from_wire(wire: WireEvent) -> Result<RoomEvent, RecordError> {
         },
         WireEventKind::Joined(wire) => RoomEvent::Joined {
             user: UserId::from_u64(wire.user),
+            display_name: match wire.display_name.is_empty() {
+                true => wire.name.clone(),
+                false => wire.display_name,
+            },
             name: wire.name,
             role: Role::from_number(wire.role)?,
         },

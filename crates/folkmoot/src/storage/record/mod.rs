@@ -75,8 +75,10 @@ pub enum RoomEvent {
     Joined {
         /// Who.
         user: UserId,
-        /// Their name.
+        /// Their account's name.
         name: String,
+        /// Their name to show, as it was then.
+        display_name: String,
         /// As what.
         role: Role,
     },
@@ -135,7 +137,7 @@ pub struct Message {
     pub seq: Seq,
     /// The sender.
     pub user: UserId,
-    /// The sender's name.
+    /// The sender's name to show, as it was then.
     pub name: String,
     /// The sender's idempotency key; empty: none.
     pub key: String,
@@ -158,7 +160,7 @@ pub struct Quote {
     pub seq: Seq,
     /// Its author.
     pub user: UserId,
-    /// The author's name.
+    /// The author's name to show, as it was then.
     pub name: String,
     /// Its text, or the beginning of it.
     pub body: String,

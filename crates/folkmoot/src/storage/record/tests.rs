@@ -43,7 +43,12 @@ fn room_events() -> Vec<RoomEvent> {
             emoji: "🌱".into(),
             on: true,
         },
-        RoomEvent::Joined { user: UserId::from_u64(1), name: "ana".into(), role: Role::Owner },
+        RoomEvent::Joined {
+            user: UserId::from_u64(1),
+            name: "ana".into(),
+            display_name: "Ana".into(),
+            role: Role::Owner,
+        },
         RoomEvent::Left {
             user: UserId::from_u64(1),
             by: Some(UserId::from_u64(2)),

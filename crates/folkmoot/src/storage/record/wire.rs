@@ -138,6 +138,9 @@ pub(super) struct WireJoined {
     pub(super) name: String,
     #[prost(uint32, tag = "3")]
     pub(super) role: u32,
+    /// Absent in records of older versions.
+    #[prost(string, tag = "4")]
+    pub(super) display_name: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -8,4 +8,4 @@ mod server;
 pub(crate) use client::Client;
 pub(crate) use http::{Answer, request};
 pub(crate) use scratch::Scratch;
-pub(crate) use server::Server;
+pub(crate) use server::{Account, Server};
