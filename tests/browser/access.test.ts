@@ -1,19 +1,13 @@
 //! For everyone: no violation that axe-core can find on any view in either theme, the whole main road by keyboard alone,
 //! and a phone's width without anything cut off.
 
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-
-import type { Result } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { violations } from './support/axe';
 import { launchBrowser } from './support/browser';
 import { PASSWORD, Person } from './support/person';
 import { Server } from './support/server';
-
-const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const SCHEMES = ['light', 'dark'] as const;
 
 let server: Server;
 let browser: Browser;
@@ -44,25 +38,6 @@ afterAll(async () => {
   await browser?.close();
   await server?.stop();
 });
-
-/** What axe-core finds in the page as it stands, in both themes, as lines that name the element. */
-async function violations(page: Page): Promise<string[]> {
-  const found: string[] = [];
-  for (const colorScheme of SCHEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    // Colours arrive with the next frames, and a checker between two themes sees a mixture.
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-    await page.evaluate(AXE);
-    const results: Result[] = await page.evaluate(async () => {
-      const axe = (window as unknown as { axe: { run(): Promise<{ violations: Result[] }> } }).axe;
-      return (await axe.run()).violations;
-    });
-    for (const { id, nodes } of results) {
-      for (const node of nodes) found.push(`${colorScheme} ${id}: ${node.html.slice(0, 160)} ${node.failureSummary ?? ''}`);
-    }
-  }
-  return found;
-}
 
 async function openedBy(button: string | RegExp): Promise<void> {
   await astrid.page.getByRole('button', { name: button }).first().click();

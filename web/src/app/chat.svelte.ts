@@ -15,6 +15,7 @@ import { Inbox } from './inbox';
 import { Link } from './link.svelte';
 import { People } from './people.svelte';
 import { Reading } from './reading.svelte';
+import { Search } from './search.svelte';
 import { Sender } from './sender.svelte';
 
 /** The archive is written this long after the first change: often enough to be useful, rarely enough to be cheap. */
@@ -38,6 +39,7 @@ export class Chat {
   readonly sender: Sender;
   readonly reading = new Reading(this);
   readonly people = new People();
+  readonly search: Search;
   readonly #listener: ChatListener;
   readonly #archive: Archive;
   readonly #conversations = new Map<RoomId, Conversation>();
@@ -61,6 +63,7 @@ export class Chat {
       subscribed: (subscribed) => this.#onSubscribed(subscribed),
       unsubscribed: (room) => void this.#onUnsubscribed(room),
     });
+    this.search = new Search(this.link);
     this.sender = new Sender(this.link, keep, session.user.id, (entry, reply) => this.#onAcknowledged(entry, reply));
   }
 

@@ -189,6 +189,18 @@ export const de: Strings = {
   search_here: 'In diesem Raum',
   search_everywhere: 'Überall',
   search_none: 'Nichts gefunden.',
+  search_busy: 'Suche läuft …',
+  search_found: (count, more) => (more ? `Die neuesten ${count} Nachrichten` : one(count, '1 Nachricht gefunden', `${count} Nachrichten gefunden`)),
+  search_results: 'Gefundene Nachrichten',
+  search_more: 'Ältere Nachrichten zeigen',
+  search_behind: 'Neue Nachrichten werden noch für die Suche vorbereitet. Etwas könnte fehlen.',
+  search_help: [
+    ['"tiefer Stand"', 'diese Wörter zusammen'],
+    ['hafen*', 'Wörter, die so beginnen'],
+    ['from:name', 'was jemand schrieb; from:me'],
+    ['in:raum', 'in einem Raum, oder in:@name'],
+    ['after:2026-01-31', 'an dem Tag oder später; before:'],
+  ],
   error_generic: (detail) => `Das hat nicht geklappt: ${detail}`,
   error_offline: 'Keine Verbindung. Versuche es, sobald sie wieder steht.',
 };

@@ -197,6 +197,18 @@ export const en = {
   search_here: 'In this room',
   search_everywhere: 'Everywhere',
   search_none: 'Nothing found.',
+  search_busy: 'Searching…',
+  search_found: (count: number, more: boolean) => (more ? `The newest ${count} messages` : one(count, '1 message found', `${count} messages found`)),
+  search_results: 'Messages found',
+  search_more: 'Show older messages',
+  search_behind: 'New messages are still being prepared for search. Something may be missing.',
+  search_help: [
+    ['"low tide"', 'these words together'],
+    ['harb*', 'words that begin so'],
+    ['from:name', 'what someone wrote; from:me'],
+    ['in:room', 'in one room, or in:@name'],
+    ['after:2026-01-31', 'that day or later; before:'],
+  ] as [string, string][],
   // Errors
   error_generic: (detail: string) => `That did not work: ${detail}`,
   error_offline: 'You are not connected. Try again when the connection is back.',

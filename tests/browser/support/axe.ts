@@ -1,0 +1,29 @@
+//! The checker of accessibility, run in a page. The page's policy refuses injected scripts, so its context has to bypass it.
+
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+
+import type { Result } from 'axe-core';
+import type { Page } from 'playwright-core';
+
+const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const SCHEMES = ['light', 'dark'] as const;
+
+/** What axe-core finds in the page as it stands, in both themes, as lines that name the element. */
+export async function violations(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    // Colours arrive with the next frames, and a checker between two themes sees a mixture.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await page.evaluate(AXE);
+    const results: Result[] = await page.evaluate(async () => {
+      const axe = (window as unknown as { axe: { run(): Promise<{ violations: Result[] }> } }).axe;
+      return (await axe.run()).violations;
+    });
+    for (const { id, nodes } of results) {
+      for (const node of nodes) found.push(`${colorScheme} ${id}: ${node.html.slice(0, 160)} ${node.failureSummary ?? ''}`);
+    }
+  }
+  return found;
+}
