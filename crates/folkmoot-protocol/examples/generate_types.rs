@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use folkmoot_protocol::chat::{
-    AccountCreate, ConnInfo, Problem, RoomEvent, SessionCreate, SignedIn, UserEvent,
+    AccountCreate, ConnInfo, Problem, RoomEvent, ServerLimits, SessionCreate, SignedIn, UserEvent,
 };
 use folkmoot_protocol::rpc::{Method, MethodVisitor, RoomPublish, visit_methods};
 use folkmoot_protocol::{DisconnectCode, ErrorCode, limits};
@@ -97,6 +97,7 @@ fn chat_and_methods() -> (String, String) {
     TypeVisitor::visit::<SessionCreate>(&mut declarations);
     TypeVisitor::visit::<SignedIn>(&mut declarations);
     TypeVisitor::visit::<Problem>(&mut declarations);
+    TypeVisitor::visit::<ServerLimits>(&mut declarations);
 
     let mut rpc: Vec<String> = declarations.rpc.into_values().collect();
     rpc.push(method_table(&declarations.methods));

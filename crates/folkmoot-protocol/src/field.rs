@@ -109,9 +109,13 @@ pub fn body(field: &'static str, text: &str, attachments: usize) -> Result<(), R
     Ok(())
 }
 
-/// Attachments of a message.
-pub fn attachments<T>(field: &'static str, list: &[T]) -> Result<(), RpcError> {
-    count(field, list.len(), limits::ATTACHMENTS_MAX)
+/// Attachments of a message, each named once.
+pub fn attachments<T: PartialEq>(field: &'static str, list: &[T]) -> Result<(), RpcError> {
+    count(field, list.len(), limits::ATTACHMENTS_MAX)?;
+    match (1..list.len()).any(|index| list[..index].contains(&list[index])) {
+        true => Err(RpcError::invalid(field, "names a file twice")),
+        false => Ok(()),
+    }
 }
 
 /// Rooms named in a `sync`.

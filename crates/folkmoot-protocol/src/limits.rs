@@ -63,8 +63,14 @@ limits! {
     /// Longest cursor of a search: ours have about half of it.
     SEARCH_CURSOR_CHARS_MAX: usize = 64;
 
-    /// Attachments of one message.
+    /// Attachments of one message; a server may allow fewer.
     ATTACHMENTS_MAX: usize = 10;
+
+    /// Longest name of a file: what other systems accept is 255 bytes, which these fit in most scripts.
+    FILE_NAME_CHARS_MAX: usize = 128;
+
+    /// Uploaded files of one user that no message names yet: a few messages being written at once.
+    UNSENT_FILES_MAX: usize = 50;
 
     /// Messages or search hits in one page.
     HISTORY_PAGE_MAX: u32 = 100;

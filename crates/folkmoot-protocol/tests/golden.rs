@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use folkmoot_protocol::chat::{
-    AccountCreate, Problem, RoomEvent, SessionCreate, SignedIn, UserEvent,
+    AccountCreate, Attachment, Problem, RoomEvent, ServerLimits, SessionCreate, SignedIn, UserEvent,
 };
 use folkmoot_protocol::frame::{Command, Reply};
 use folkmoot_protocol::rpc::*;
@@ -114,6 +114,8 @@ fn http_bodies_read_and_write_as_committed() {
             "AccountCreate" => round_trip::<AccountCreate>(&line.data),
             "SessionCreate" => round_trip::<SessionCreate>(&line.data),
             "SignedIn" => round_trip::<SignedIn>(&line.data),
+            "Attachment" => round_trip::<Attachment>(&line.data),
+            "ServerLimits" => round_trip::<ServerLimits>(&line.data),
             "Problem" => round_trip::<Problem>(&line.data),
             name => panic!("no body {name}"),
         }

@@ -115,6 +115,7 @@ async fn send(
             reply_to: None,
             mentions: Vec::new(),
             mention_all: false,
+            attachments: Vec::new(),
         };
         let record = Record::Room(RoomRecord {
             room: RoomId::from_u64(room),

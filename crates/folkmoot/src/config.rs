@@ -1,6 +1,8 @@
 //! What can be set, and where from: a flag, else its environment variable, else the TOML file,
 //! else the default. Only `Config` travels further; nothing else reads the environment.
 
+mod attachments;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,6 +10,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::rate_limit::Rate;
+use attachments::AttachmentsSection;
+
+pub(crate) use attachments::AttachmentConfig;
 
 /// A self-hosted chat server: rooms, direct messages and a durable store in one binary.
 #[derive(Debug, Default, clap::Parser)]
@@ -54,6 +59,7 @@ struct File {
     gateway: GatewaySection,
     idle: IdleSection,
     search: SearchSection,
+    attachments: AttachmentsSection,
 }
 
 #[derive(Debug, Deserialize)]
@@ -164,6 +170,7 @@ pub struct Config {
     /// New accounts from one address.
     pub(crate) account_rate: Rate,
     pub(crate) gateway: GatewayConfig,
+    pub(crate) attachments: AttachmentConfig,
     /// A room without sockets and messages for so long leaves memory.
     pub(crate) room_idle: Duration,
     /// The same for a user.
@@ -216,17 +223,20 @@ impl Config {
     }
 
     fn merge(flags: Flags, file: File) -> Self {
-        let File { listen, data, mut allow_origin, console, log, limits, gateway, idle, search } =
+        let File { listen, data, console, log, limits, gateway, idle, search, attachments, .. } =
             file;
+        let mut allow_origin = file.allow_origin;
         allow_origin.extend(flags.allow_origin);
         let per_second = flags.messages_per_second.unwrap_or(limits.messages_per_second);
         let burst = match flags.messages_per_second {
             Some(per_second) => per_second.saturating_mul(3),
             None => limits.message_burst.unwrap_or(per_second.saturating_mul(3)),
         };
+        let data = flags.data.or(data).unwrap_or_else(|| PathBuf::from("data"));
         Self {
             listen: flags.listen.or(listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8000))),
-            data: flags.data.or(data).unwrap_or_else(|| PathBuf::from("data")),
+            attachments: attachments.within(&data),
+            data,
             allow_origin,
             demo: flags.demo,
             console: flags.console || console,
@@ -250,10 +260,13 @@ impl Config {
 fn read(path: &Path) -> Result<File, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-    toml::from_str(&text).map_err(|error| ConfigError::Invalid {
-        path: path.to_owned(),
-        message: error.to_string().trim_end().replace('\n', " "),
-    })
+    let invalid = |message| ConfigError::Invalid { path: path.to_owned(), message };
+    let file: File = toml::from_str(&text)
+        .map_err(|error| invalid(error.to_string().trim_end().replace('\n', " ")))?;
+    match file.attachments.problem() {
+        Some(problem) => Err(invalid(problem)),
+        None => Ok(file),
+    }
 }
 
 #[cfg(test)]

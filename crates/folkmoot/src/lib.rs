@@ -4,6 +4,7 @@
 //! and `user`, and end in [`storage`]; events come back as publications through topics.
 
 mod account;
+mod attachment;
 mod config;
 mod demo;
 mod gateway;

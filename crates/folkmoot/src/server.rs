@@ -9,6 +9,7 @@ use folkmoot_protocol::Channel;
 use folkmoot_protocol::chat::{RoomView, UserView};
 use tokio::sync::watch;
 
+use crate::attachment::Attachments;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::publication::Publication;
@@ -28,6 +29,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) store: Store,
+    pub(crate) attachments: Attachments,
     pub(crate) metrics: Metrics,
     pub(crate) message_limits: RateLimits<UserId>,
     /// Password attempts, by name and by address.
@@ -49,8 +51,13 @@ pub(crate) struct Server {
 pub(crate) struct Connected(Arc<Server>);
 
 impl Server {
-    /// A server on an open store, with the index of its messages.
-    pub(crate) fn new(config: Config, store: Store, index: Option<Index>) -> Arc<Self> {
+    /// A server on an open store, with the index of its messages and the files in them.
+    pub(crate) fn new(
+        config: Config,
+        store: Store,
+        index: Option<Index>,
+        attachments: Attachments,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|server| {
             let (for_rooms, for_users) = (server.clone(), server.clone());
             // Weak, because the node would otherwise keep itself alive through its factories.
@@ -78,6 +85,7 @@ impl Server {
                 open_rooms: OnceLock::new(),
                 config,
                 store,
+                attachments,
                 node,
             }
         })

@@ -1,7 +1,7 @@
 //! A running server: starts it, says where it listens, stops it without losing anything.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::attachment::{Attachments, sweep_until_stopped};
 use crate::config::Config;
 use crate::search::{Index, Search};
 use crate::server::Server;
@@ -24,6 +25,14 @@ pub enum StartError {
     /// The data directory cannot be used.
     #[error("{0}")]
     Store(#[from] OpenError),
+    /// The directory of files in messages cannot be used.
+    #[error("cannot use the attachment directory {path}: {source}")]
+    Attachments {
+        /// As configured, or within the data directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -63,7 +72,9 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     })
     .await
     .expect("opening a store does not panic")?;
-    Ok(serve(config, store, index, listener, address).await)
+    let attachments = open_attachments(&config).await?;
+    let server = Server::new(config, store, index, attachments);
+    Ok(serve(server, listener, address).await)
 }
 
 /// Without its index a server still chats.
@@ -72,14 +83,21 @@ fn open_index(data: &Path, store: &Store, heap_bytes: usize) -> Option<Index> {
     index.inspect_err(|error| tracing::error!(%error, "there is no search")).ok()
 }
 
-async fn serve(
-    config: Config,
-    store: Store,
-    index: Option<Index>,
-    listener: TcpListener,
-    address: SocketAddr,
-) -> Running {
-    let server = Server::new(config, store, index);
+async fn open_attachments(config: &Config) -> Result<Attachments, StartError> {
+    let config = config.attachments.clone();
+    let path = config.directory.clone();
+    tokio::task::spawn_blocking(move || Attachments::open(&config))
+        .await
+        .expect("opening a directory does not panic")
+        .map_err(|source| StartError::Attachments { path, source })
+}
+
+async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) -> Running {
+    // Before anybody can upload, so that it gives up only what an earlier run left behind.
+    if let Err(error) = server.store.cancel_unfinished_uploads().await {
+        tracing::warn!(%error, "unfinished uploads are kept until they expire");
+    }
+    tokio::spawn(sweep_until_stopped(server.clone()));
     // Before anybody can sign up, so that everybody is let into its rooms.
     if server.config.demo {
         demo::start(&server).await;

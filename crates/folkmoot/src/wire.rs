@@ -4,7 +4,7 @@
 use folkmoot_protocol::chat;
 
 use crate::storage::{
-    Account, LeaveReason, Message, Notify, Quote, Role, RoomEvent, RoomId, RoomRecord,
+    Account, Attachment, LeaveReason, Message, Notify, Quote, Role, RoomEvent, RoomId, RoomRecord,
     StoredMessage, UnixMillis, UserId,
 };
 
@@ -101,7 +101,7 @@ fn message_event(record: &RoomRecord, message: &Message) -> chat::MessageEvent {
         reply_to: message.reply_to.as_ref().map(reply_ref),
         mentions: message.mentions.clone(),
         mention_all: message.mention_all,
-        attachments: Vec::new(),
+        attachments: message.attachments.iter().map(attachment).collect(),
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn fresh_message(
         mentions: message.mentions.clone(),
         mention_all: message.mention_all,
         reactions: Vec::new(),
-        attachments: Vec::new(),
+        attachments: message.attachments.iter().map(attachment).collect(),
     }
 }
 
@@ -147,6 +147,20 @@ pub(crate) fn stored_message(
         deleted: deleted.is_some(),
         reactions: reactions.collect(),
         ..fresh_message(room, at, &message, viewer)
+    }
+}
+
+pub(crate) fn attachment(file: &Attachment) -> chat::Attachment {
+    let url = format!("/api/v1/attachments/{}", file.id);
+    chat::Attachment {
+        id: file.id,
+        name: file.name.clone(),
+        media_type: file.media_type.clone(),
+        size: file.size,
+        width: file.picture.map(|picture| picture.width),
+        height: file.picture.map(|picture| picture.height),
+        thumbnail_url: file.picture.map(|_| format!("{url}/thumbnail")),
+        url,
     }
 }
 

@@ -145,6 +145,7 @@ fn message(room: RoomId, seq: u64) -> Record {
         reply_to: None,
         mentions: Vec::new(),
         mention_all: false,
+        attachments: Vec::new(),
     };
     let event = RoomEvent::Message(message);
     Record::Room(RoomRecord { room, offset: Offset::from_u64(seq + 1), at: NOW, event })

@@ -3,10 +3,12 @@
 
 mod account;
 mod event;
+mod limits;
 mod view;
 
 pub use account::{AccountCreate, Problem, SessionCreate, SignedIn};
 pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
+pub use limits::{AttachmentLimits, ServerLimits};
 pub use view::{
     Attachment, ConnInfo, DeviceView, InviteView, LeaveReason, MemberView, MessageView, Notify,
     Reaction, ReplyRef, Role, RoomKind, RoomView, UserView,

@@ -47,12 +47,17 @@ pub struct RoomPublish {
     /// The message it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
+    /// Files uploaded before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<AttachmentId>>"))]
+    pub attachments: Vec<AttachmentId>,
 }
 
 impl Checked for RoomPublish {
     fn check(&self) -> Result<(), RpcError> {
         field::optional(&self.key, |key| field::key("key", key))?;
-        field::body("body", &self.body, 0)
+        field::attachments("attachments", &self.attachments)?;
+        field::body("body", &self.body, self.attachments.len())
     }
 }
 

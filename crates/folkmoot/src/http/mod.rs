@@ -3,10 +3,12 @@
 
 mod accounts;
 mod assets;
+mod attachments;
 mod auth;
 mod body;
 mod openapi;
 mod problem;
+mod range;
 mod rooms;
 mod search;
 mod security;
@@ -39,6 +41,10 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/api/v1/rooms", get(rooms::list).post(rooms::create))
         .route("/api/v1/rooms/{id}", get(rooms::get))
         .route("/api/v1/rooms/{id}/messages", get(rooms::history).post(rooms::send))
+        .route("/api/v1/rooms/{id}/attachments", post(attachments::upload))
+        .route("/api/v1/attachments/{id}", get(attachments::file))
+        .route("/api/v1/attachments/{id}/thumbnail", get(attachments::thumbnail))
+        .route("/api/v1/limits", get(attachments::limits))
         .route("/api/v1/invites/{code}", get(rooms::invite))
         .route("/api/v1/search", get(search::find))
         .route("/api/v1/openapi.json", get(openapi::document))
@@ -47,7 +53,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/connection/websocket", get(gateway::websocket))
         .fallback(assets::serve)
         .layer(middleware::map_response(security::add_headers))
-        // The largest body is a message, and the same over the socket.
+        // The largest body is a message, and the same over the socket; files are streamed.
         .layer(DefaultBodyLimit::max(FRAME_BYTES_MAX))
         .with_state(server)
 }

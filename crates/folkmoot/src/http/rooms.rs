@@ -75,11 +75,11 @@ pub(crate) async fn send(
 ) -> Result<Json<MessageSent>, Refused> {
     let room = room_id(&room)?;
     let bytes = body::read(request, &server).await?;
-    let RoomPublish { key, body, reply_to } = decode_request(&bytes)?;
+    let RoomPublish { key, body, reply_to, attachments } = decode_request(&bytes)?;
     let from_header = headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok());
     let key = key.or_else(|| from_header.map(str::to_owned));
     let key = key.ok_or_else(|| RpcError::invalid("key", "is missing"))?;
-    let message = MessageSend { room, key, body, reply_to, attachments: Vec::new() };
+    let message = MessageSend { room, key, body, reply_to, attachments };
     message.check()?;
     Ok(Json(rpc::messages::send(&signed.identity, message).await?))
 }
@@ -94,6 +94,6 @@ pub(crate) async fn invite(
     Ok(Json(rpc::invites::get(&server, request.code).await?))
 }
 
-fn room_id(text: &str) -> Result<RoomId, Refused> {
+pub(super) fn room_id(text: &str) -> Result<RoomId, Refused> {
     text.parse().map_err(|_| Refused::new(ErrorCode::NotFound, "no such room"))
 }

@@ -19,7 +19,8 @@ pub(crate) async fn add_headers(mut response: Response) -> Response {
         // A link in a message must not tell the other site where it stood.
         (REFERRER_POLICY, "no-referrer"),
     ] {
-        headers.insert(name, HeaderValue::from_static(value));
+        // A file that somebody uploaded has a stricter policy already.
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }

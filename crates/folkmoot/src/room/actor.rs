@@ -22,7 +22,7 @@ use crate::recovery::{Attached, Missed, Since};
 use crate::server::Server;
 use crate::storage::ReadError;
 use crate::storage::record::{Message, Record, RoomEvent, RoomRecord};
-use crate::storage::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
+use crate::storage::{Offset, RoomId, Seq, UnixMillis, Upload, UserId, WriteEpoch};
 use crate::tail::Tail;
 use crate::wire;
 
@@ -160,6 +160,27 @@ impl Room {
         }
     }
 
+    /// Whether `by` may write here now, as somebody has to who uploads a file.
+    pub(crate) async fn may_write(
+        &mut self,
+        by: UserId,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), RoomError> {
+        Ok(self.state()?.speaker(by, now(ctx)).map(drop)?)
+    }
+
+    /// Takes in a file that has arrived; a message of its uploader may name it from now on.
+    pub(crate) async fn uploaded(
+        &mut self,
+        upload: Upload,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), RoomError> {
+        self.idle_ticks = 0;
+        let state = self.state.as_mut().ok_or(RoomError::NoSuchRoom)?;
+        state.uploads.add(upload, now(ctx));
+        Ok(())
+    }
+
     /// Tells those who look at the room that somebody is writing. Never stored.
     pub(crate) async fn typing(
         &mut self,
@@ -263,6 +284,11 @@ impl Room {
             return Err(RoomError::Refused(Refusal::Banned));
         }
         Ok(!state.members.contains_key(&user))
+    }
+
+    /// Whether `user` is a member; nobody is one of a room that does not exist.
+    pub(crate) async fn is_member(&self, user: UserId) -> bool {
+        self.state.as_ref().is_some_and(|state| state.members.contains_key(&user))
     }
 
     /// Those of `users` that look at the room now.

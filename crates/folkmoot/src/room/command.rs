@@ -3,7 +3,7 @@
 use super::idempotency::FirstSend;
 use super::state::Original;
 use crate::storage::record::{Role, RoomEvent};
-use crate::storage::{Seq, UnixMillis, UserId};
+use crate::storage::{AttachmentId, Seq, UnixMillis, UserId};
 
 /// Limits of text were checked at the edge; who may do what is checked here.
 #[derive(Debug, Clone)]
@@ -12,6 +12,8 @@ pub(crate) enum Command {
         key: String,
         body: String,
         reply_to: Option<Seq>,
+        /// Files that the sender uploaded to this room.
+        attachments: Vec<AttachmentId>,
     },
     Edit {
         seq: Seq,
@@ -105,6 +107,9 @@ pub(crate) enum Refusal {
     NoSuchMember,
     #[error("key was used for other content, in message {first}")]
     KeyReused { first: Seq },
+    /// Never uploaded here by this user, sent already, or expired.
+    #[error("attachments: no file {0} of yours waits to be sent in this room")]
+    NoUpload(AttachmentId),
     /// The message is not in memory: ask again with [`Request::original`].
     #[error("message {0} has to be loaded")]
     Unloaded(Seq),

@@ -10,6 +10,7 @@ use folkmoot_protocol::rpc::{HistoryGet, MessageSend, MessageSent, RoomCreate, R
 use folkmoot_protocol::{DeviceId, ErrorCode, RoomId, UserId};
 use futures_util::future::join_all;
 
+use crate::attachment::Attachments;
 use crate::config::{Config, Flags};
 use crate::server::Server;
 use crate::session::Identity;
@@ -36,8 +37,11 @@ impl House {
         let disk = FaultyDisk::default();
         let options = StoreOptions::new(&directory);
         let store = Store::open_on(&options, disk.clone()).unwrap();
-        let flags = Flags { messages_per_second: Some(0), ..Flags::default() };
-        let server = Server::new(Config::load(flags).unwrap(), store, None);
+        let data = Some(directory.clone());
+        let flags = Flags { data, messages_per_second: Some(0), ..Flags::default() };
+        let config = Config::load(flags).unwrap();
+        let attachments = Attachments::open(&config.attachments).unwrap();
+        let server = Server::new(config, store, None, attachments);
         let anna = anna(&server).await;
         let create = RoomCreate { name: "Tea".to_owned(), topic: None };
         let room = rooms::create(&anna, create).await.unwrap().id;

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use sha2::{Digest, Sha256};
 
-use crate::storage::{Offset, Seq, UnixMillis, UserId};
+use crate::storage::{AttachmentId, Offset, Seq, UnixMillis, UserId};
 
 /// A phone that was offline for a night still retries within this time.
 pub(crate) const KEEP_MS: u64 = 24 * 60 * 60 * 1000;
@@ -31,10 +31,15 @@ pub(crate) struct FirstSend {
 pub(crate) struct ContentHash(pub(crate) u64);
 
 impl ContentHash {
-    pub(crate) fn of(body: &str, reply_to: Option<Seq>) -> Self {
+    pub(crate) fn of(body: &str, reply_to: Option<Seq>, attachments: &[AttachmentId]) -> Self {
         let mut hash = Sha256::new();
         hash.update(reply_to.map_or(0, |seq| seq.as_u64()).to_le_bytes());
         hash.update(body.as_bytes());
+        for id in attachments {
+            // No text contains U+0000, so files cannot be mistaken for more of the body.
+            hash.update([0]);
+            hash.update(id.as_u64().to_le_bytes());
+        }
         let digest = hash.finalize();
         let mut first = [0; 8];
         first.copy_from_slice(&digest[..8]);
@@ -95,7 +100,7 @@ mod tests {
 
     fn send(seq: u64, at: u64) -> FirstSend {
         FirstSend {
-            content: ContentHash::of("hi", None),
+            content: ContentHash::of("hi", None, &[]),
             seq: Seq::from_u64(seq),
             offset: Offset::from_u64(seq),
             at: UnixMillis::from_u64(at),
@@ -114,11 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn content_differs_by_body_and_by_reply() {
-        let plain = ContentHash::of("hi", None);
-        assert_eq!(plain, ContentHash::of("hi", None));
-        assert_ne!(plain, ContentHash::of("hi!", None));
-        assert_ne!(plain, ContentHash::of("hi", Some(Seq::from_u64(1))));
+    fn content_differs_by_body_by_reply_and_by_files() {
+        let file = AttachmentId::from_u64(7);
+        let plain = ContentHash::of("hi", None, &[]);
+        assert_eq!(plain, ContentHash::of("hi", None, &[]));
+        assert_ne!(plain, ContentHash::of("hi!", None, &[]));
+        assert_ne!(plain, ContentHash::of("hi", Some(Seq::from_u64(1)), &[]));
+        assert_ne!(plain, ContentHash::of("hi", None, &[file]));
     }
 
     #[test]

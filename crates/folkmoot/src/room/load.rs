@@ -43,8 +43,7 @@ pub(super) async fn load(
 
 impl From<RoomSnapshot> for Loaded {
     fn from(snapshot: RoomSnapshot) -> Self {
-        let RoomSnapshot { summary, members, bans, keys, everyone_mentions, tail, epoch } =
-            snapshot;
+        let RoomSnapshot { summary, members, bans, keys, uploads, tail, epoch, .. } = snapshot;
         let kind = match summary.kind {
             RoomKind::Room => Kind::Room,
             RoomKind::Direct => Kind::Direct,
@@ -60,7 +59,11 @@ impl From<RoomSnapshot> for Loaded {
             let first = FirstSend { content, seq: key.seq, offset: key.offset, at: key.at };
             state.keys.record(key.user, &key.key, first);
         }
-        everyone_mentions.into_iter().rev().for_each(|seq| state.remember_everyone(seq));
+        for upload in uploads {
+            // Only those that have not expired are loaded.
+            state.uploads.add(upload, UnixMillis::from_u64(0));
+        }
+        snapshot.everyone_mentions.into_iter().rev().for_each(|seq| state.remember_everyone(seq));
         state.offset = summary.last_offset;
         state.last_seq = summary.last_seq;
         let first = Offset::from_u64(summary.last_offset.as_u64() - tail.len() as u64);

@@ -12,6 +12,7 @@ mod online;
 mod rules;
 mod settle;
 pub(crate) mod state;
+mod uploads;
 pub(crate) mod view;
 
 pub(crate) use actor::{Room, RoomCalls};

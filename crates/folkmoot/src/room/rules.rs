@@ -88,12 +88,12 @@ fn append(event: RoomEvent) -> Result<Decision, Refusal> {
 }
 
 fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision, Refusal> {
-    let Command::Send { key, body, reply_to } = &request.command else {
+    let Command::Send { key, body, reply_to, attachments } = &request.command else {
         return Err(Refusal::NotAllowed("not a send"));
     };
     let by = request.by;
     let member = room.member(by)?;
-    let content = ContentHash::of(body, *reply_to);
+    let content = ContentHash::of(body, *reply_to, attachments);
     // Before the mute: a retry asks what became of the first try, it does not speak again.
     if let Some(first) = room.keys.get(by, key) {
         return match first.content == content {
@@ -106,6 +106,7 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
         Some(seq) => Some(original(room, request, *seq)?.quote.clone()),
         None => None,
     };
+    let attachments = room.uploads.named(by, attachments, now)?;
     let Mentions { users, everyone } = mentions_of(room, by, body);
     append(RoomEvent::Message(Message {
         seq: room.last_seq.next(),
@@ -117,6 +118,7 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
         reply_to,
         mentions: users,
         mention_all: everyone && member.role >= Role::Moderator,
+        attachments,
     }))
 }
 

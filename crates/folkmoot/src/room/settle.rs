@@ -73,7 +73,10 @@ impl Room {
                 self.last = Some((record.at, message.clone()));
             }
             RoomEvent::Edited { seq, body, .. } => self.change_last(*seq, body),
-            RoomEvent::Deleted { seq, .. } => self.change_last(*seq, ""),
+            RoomEvent::Deleted { seq, .. } => {
+                self.change_last(*seq, "");
+                self.forget_last_files(*seq);
+            }
             RoomEvent::Left { user, .. } => self.online.remove_user(*user),
             _ => {}
         }
@@ -85,6 +88,12 @@ impl Room {
     fn change_last(&mut self, seq: Seq, body: &str) {
         if let Some((_, last)) = self.last.as_mut().filter(|(_, last)| last.seq == seq) {
             body.clone_into(&mut last.body);
+        }
+    }
+
+    fn forget_last_files(&mut self, seq: Seq) {
+        if let Some((_, last)) = self.last.as_mut().filter(|(_, last)| last.seq == seq) {
+            last.attachments.clear();
         }
     }
 

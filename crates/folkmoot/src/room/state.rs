@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::command::{Decision, Refusal, Request};
 use super::idempotency::{ContentHash, FirstSend, SeenKeys};
+use super::uploads::Uploads;
 use crate::storage::record::{LeaveReason, Message, Quote, Role, RoomEvent, RoomRecord};
 use crate::storage::{Offset, RoomId, Seq, UnixMillis, UserId};
 
@@ -64,6 +65,8 @@ pub(crate) struct RoomState {
     pub(crate) keys: SeenKeys,
     /// Numbers of the `@everyone` messages, rising.
     pub(crate) everyone: VecDeque<Seq>,
+    /// Files that wait for a message of this room.
+    pub(crate) uploads: Uploads,
     names: HashMap<String, UserId>,
     owners: usize,
     recent: VecDeque<Original>,
@@ -82,6 +85,7 @@ impl RoomState {
             banned: HashSet::new(),
             keys: SeenKeys::default(),
             everyone: VecDeque::new(),
+            uploads: Uploads::default(),
             names: HashMap::new(),
             owners: 0,
             recent: VecDeque::new(),
@@ -220,6 +224,7 @@ impl RoomState {
         let content = ContentHash(message.content_hash);
         let first = FirstSend { content, seq: message.seq, offset: record.offset, at: record.at };
         self.keys.record(message.user, &message.key, first);
+        self.uploads.remove(&message.attachments);
         if message.mention_all {
             self.remember_everyone(message.seq);
         }

@@ -23,7 +23,7 @@ fn request(by: UserId, command: Command) -> Request {
 }
 
 fn send(key: &str, body: &str) -> Command {
-    Command::Send { key: key.into(), body: body.into(), reply_to: None }
+    Command::Send { key: key.into(), body: body.into(), reply_to: None, attachments: Vec::new() }
 }
 
 fn admit(name: &str, role: Role) -> Command {
@@ -153,7 +153,12 @@ fn an_old_message_must_be_brought_along() {
 fn a_reply_quotes_what_it_answers() {
     let mut room = room();
     post(&mut room, CARA, "k", &"long ".repeat(100));
-    let reply = Command::Send { key: "r".into(), body: "yes".into(), reply_to: Some(seq(1)) };
+    let reply = Command::Send {
+        key: "r".into(),
+        body: "yes".into(),
+        reply_to: Some(seq(1)),
+        attachments: Vec::new(),
+    };
     let Some(RoomRecord { event: RoomEvent::Message(reply), .. }) =
         run(&mut room, BOB, reply).unwrap()
     else {

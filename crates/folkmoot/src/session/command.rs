@@ -106,9 +106,9 @@ async fn unsubscribe(caller: &Caller, channel: Channel) -> Result<Outcome, RpcEr
 
 async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, RpcError> {
     let room = parse_room(&request.channel)?;
-    let RoomPublish { key, body, reply_to } = methods::decode_request(&request.data)?;
+    let RoomPublish { key, body, reply_to, attachments } = methods::decode_request(&request.data)?;
     let key = key.unwrap_or_default();
-    let message = MessageSend { room, key, body, reply_to, attachments: Vec::new() };
+    let message = MessageSend { room, key, body, reply_to, attachments };
     rpc::messages::send(&caller.identity, message).await?;
     Ok(Outcome::Publish(PublishResult {}))
 }

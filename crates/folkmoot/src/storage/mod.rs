@@ -21,19 +21,19 @@ mod sqlite;
 mod store;
 
 pub use control::{
-    Account, Device, DirectRoom, Invite, NewAccount, NewDevice, NewDirectRoom, NewInvite, NewRoom,
-    Redeemed, RoomKind, SignedIn, TokenHash,
+    Account, Begun, Device, DirectRoom, Invite, NewAccount, NewDevice, NewDirectRoom, NewInvite,
+    NewRoom, NewUpload, Redeemed, RoomKind, SignedIn, StoredAttachment, TokenHash, Upload,
 };
 pub use directory::FORMAT_VERSION;
 pub use error::{AppendError, ControlError, OpenError, ReadError};
-pub use ids::{DeviceId, Lsn, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
+pub use ids::{AttachmentId, DeviceId, Lsn, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
 pub use load::{
     ChangedMessage, HistoryPage, Member, MessageChanges, NamedRoom, PageAnchor, Reaction,
     ReadableMessage, RecentKey, RoomSnapshot, RoomSummary, StoredMessage, UserRoom, UserSnapshot,
 };
 pub use log::queue::{Append, Appended};
 pub use record::{
-    LeaveReason, Message, Notify, Quote, ReadCursor, Record, Role, RoomEvent, RoomRecord,
-    UserEffect, UserRecord,
+    Attachment, LeaveReason, Message, Notify, Picture, Quote, ReadCursor, Record, Role, RoomEvent,
+    RoomRecord, UserEffect, UserRecord,
 };
 pub use store::{Store, StoreOptions, StoreStats};

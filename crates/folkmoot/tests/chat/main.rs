@@ -1,5 +1,6 @@
 //! The chat server from outside: real sockets, real files, one server per test.
 
+mod attachments;
 mod connections;
 mod conversation;
 mod http_api;

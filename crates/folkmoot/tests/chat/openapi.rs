@@ -5,6 +5,10 @@ use serde_json::{Value, json};
 
 use crate::support::Server;
 
+/// The smallest GIF.
+const ONE_PIXEL: &[u8] =
+    b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
+
 /// Checks that `value` has what `schema` requires and nothing that it does not know.
 fn conforms(document: &Value, schema: &Value, value: &Value, path: &str) {
     if let Some(reference) = schema["$ref"].as_str() {
@@ -49,6 +53,10 @@ async fn every_documented_route_answers_as_documented() {
     client.call("message.delete", json!({"room": room, "seq": 2})).await;
     let invite = client.call("invite.create", json!({"room": room})).await;
     let code = invite["code"].as_str().unwrap();
+    let file = server.upload(&anna, &room, "a.gif", ONE_PIXEL).await.json();
+    let file = file["id"].as_str().unwrap().to_owned();
+    let files = json!({"room": room, "key": "5", "body": "", "attachments": [file]});
+    client.call("message.send", files).await;
     let messages = format!("/api/v1/rooms/{room}/messages");
     let account = json!({"name": "bob", "password": "correct horse"}).to_string();
     let message = json!({"key": "4", "body": "posted"}).to_string();
@@ -61,6 +69,20 @@ async fn every_documented_route_answers_as_documented() {
         ("get", "/api/v1/rooms/{id}", format!("/api/v1/rooms/{room}"), ""),
         ("get", "/api/v1/rooms/{id}/messages", messages.clone(), ""),
         ("post", "/api/v1/rooms/{id}/messages", messages, &message),
+        (
+            "post",
+            "/api/v1/rooms/{id}/attachments",
+            format!("/api/v1/rooms/{room}/attachments?name=a.txt"),
+            "a file",
+        ),
+        ("get", "/api/v1/attachments/{id}", format!("/api/v1/attachments/{file}"), ""),
+        (
+            "get",
+            "/api/v1/attachments/{id}/thumbnail",
+            format!("/api/v1/attachments/{file}/thumbnail"),
+            "",
+        ),
+        ("get", "/api/v1/limits", "/api/v1/limits".to_owned(), ""),
         ("get", "/api/v1/invites/{code}", format!("/api/v1/invites/{code}"), ""),
         ("get", "/api/v1/search", "/api/v1/search?query=hello&limit=1".to_owned(), ""),
         ("get", "/api/v1/openapi.json", "/api/v1/openapi.json".to_owned(), ""),

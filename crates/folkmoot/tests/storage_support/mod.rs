@@ -109,6 +109,7 @@ pub(crate) fn message(offset: u64, seq: u64, body: &str) -> Record {
             reply_to: None,
             mentions: Vec::new(),
             mention_all: false,
+            attachments: Vec::new(),
         }),
     )
 }

@@ -35,6 +35,24 @@ export type Attachment = {
 /** Names one uploaded attachment. */
 export type AttachmentId = string;
 
+/** Limits of files in messages. */
+export type AttachmentLimits = {
+  /** Bytes of one file. */
+  file_bytes_max: number,
+  /** Files of one message. */
+  files_per_message_max: number,
+  /** Bytes of all files of the caller. */
+  user_bytes_max: number,
+  /** Bytes that the caller's files take now. */
+  user_bytes: number,
+  /** Pixels of one image: width times height. */
+  image_pixels_max: number,
+  /** Media types that are taken, `*` at the end stands for any rest. */
+  types: Array<string>,
+  /** Seconds after which an uploaded file is removed that no message names. */
+  unsent_s: number,
+};
+
 /** What presence tells of a connection (`conn_info`). */
 export type ConnInfo = {
   /** The user's name to show. */
@@ -269,6 +287,12 @@ export type RoomView = {
 
 /** Counts the messages of a room: from 1, without gaps; 0 stands before the first. */
 export type Seq = number;
+
+/** Answer of `GET /api/v1/limits`: what a client can say before somebody runs into it. */
+export type ServerLimits = {
+  /** Files in messages. */
+  attachments: AttachmentLimits,
+};
 
 /** Body of `POST /api/v1/sessions`. */
 export type SessionCreate = {

@@ -51,8 +51,14 @@ export const QUERY_CHARS_MAX = 256;
 /** Longest cursor of a search: ours have about half of it. */
 export const SEARCH_CURSOR_CHARS_MAX = 64;
 
-/** Attachments of one message. */
+/** Attachments of one message; a server may allow fewer. */
 export const ATTACHMENTS_MAX = 10;
+
+/** Longest name of a file: what other systems accept is 255 bytes, which these fit in most scripts. */
+export const FILE_NAME_CHARS_MAX = 128;
+
+/** Uploaded files of one user that no message names yet: a few messages being written at once. */
+export const UNSENT_FILES_MAX = 50;
 
 /** Messages or search hits in one page. */
 export const HISTORY_PAGE_MAX = 100;

@@ -290,6 +290,8 @@ export type RoomPublish = {
   body: string,
   /** The message it answers. */
   reply_to?: Seq,
+  /** Files uploaded before. */
+  attachments?: Array<AttachmentId>,
 };
 
 /** Gives a member a role. */

@@ -50,7 +50,7 @@ fn refused(refusal: &Refusal) -> RpcError {
         Refusal::NotMember | Refusal::Banned | Refusal::Muted { .. } | Refusal::NotAllowed(_) => {
             ErrorCode::PermissionDenied
         }
-        Refusal::NoMessage(_) | Refusal::NoSuchMember => ErrorCode::NotFound,
+        Refusal::NoMessage(_) | Refusal::NoSuchMember | Refusal::NoUpload(_) => ErrorCode::NotFound,
         Refusal::KeyReused { .. } => ErrorCode::KeyReused,
         Refusal::Unloaded(_) => ErrorCode::Internal,
     };

@@ -19,15 +19,16 @@ use crate::wire;
 
 /// Sends a message; answers once it is durable.
 pub(crate) async fn send(by: &Identity, request: MessageSend) -> Result<MessageSent, RpcError> {
-    if !request.attachments.is_empty() {
-        return Err(RpcError::new(ErrorCode::NotAvailable, "this server stores no attachments"));
+    let files_max = by.server.config.attachments.files_per_message_max;
+    if request.attachments.len() > files_max {
+        return Err(RpcError::too_large("attachments", files_max, "files"));
     }
     if let Err(wait_ms) = by.server.message_limits.take(by.user, by.server.now().as_u64()) {
         let text = format!("too many messages; try again in {wait_ms} ms");
         return Err(RpcError::new(ErrorCode::RateLimited, text));
     }
-    let MessageSend { room, key, body, reply_to, .. } = request;
-    let command = Command::Send { key, body, reply_to };
+    let MessageSend { room, key, body, reply_to, attachments } = request;
+    let command = Command::Send { key, body, reply_to, attachments };
     let done = apply(by, room, command).await?;
     let seq = done.seq.ok_or(ErrorCode::Internal)?;
     let (offset, at) = (done.offset, done.at);
@@ -41,7 +42,9 @@ pub(crate) async fn edit(by: &Identity, request: MessageEdit) -> Result<MessageE
 }
 
 pub(crate) async fn delete(by: &Identity, request: MessageDelete) -> Result<(), RpcError> {
-    apply(by, request.room, Command::Delete { seq: request.seq }).await.map(drop)
+    apply(by, request.room, Command::Delete { seq: request.seq }).await?;
+    by.server.attachments.sweep_soon();
+    Ok(())
 }
 
 pub(crate) async fn react(by: &Identity, request: MessageReact) -> Result<(), RpcError> {

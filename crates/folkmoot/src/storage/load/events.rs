@@ -126,6 +126,7 @@ fn read_message(row: &Row<'_>) -> Result<Message, ReadError> {
         reply_to: details.reply_to,
         mentions: details.mentions,
         mention_all: details.mention_all,
+        attachments: details.attachments,
     })
 }
 

@@ -200,6 +200,7 @@ fn read_message(row: &Row<'_>) -> Result<StoredMessage, ReadError> {
             reply_to: details.reply_to,
             mentions: details.mentions,
             mention_all: details.mention_all,
+            attachments: details.attachments,
         },
         offset: Offset::from_u64(from_sql(row.get(7)?)),
         at: UnixMillis::from_u64(from_sql(row.get(8)?)),

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{Member, events, members};
-use crate::storage::control::RoomKind;
+use crate::storage::control::{RoomKind, Upload, unsent};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
 use crate::storage::progress::Stream;
@@ -76,6 +76,8 @@ pub struct RoomSnapshot {
     pub keys: Vec<RecentKey>,
     /// Messages that mention everyone, latest first, at most 1,000.
     pub everyone_mentions: Vec<Seq>,
+    /// Files that wait to be sent by a message of this room.
+    pub uploads: Vec<Upload>,
     /// The last events, oldest first.
     pub tail: Vec<RoomRecord>,
     /// The epoch to append under.
@@ -126,6 +128,7 @@ fn load(
         bans: bans(connection, room)?,
         keys: recent_keys(connection, &summary, now)?,
         everyone_mentions: everyone_mentions(connection, room)?,
+        uploads: unsent(connection, room, now)?,
         tail: events::room_events(connection, room, since, tail_len)?,
         summary,
         epoch,

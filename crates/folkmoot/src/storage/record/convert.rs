@@ -9,7 +9,7 @@ use super::wire::{
 };
 use super::{
     LeaveReason, Message, MessageDetails, Notify, Quote, ReadCursor, Record, RecordError, Role,
-    RoomEvent, RoomRecord, UserEffect, UserRecord,
+    RoomEvent, RoomRecord, UserEffect, UserRecord, attachment,
 };
 use crate::storage::ids::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
 
@@ -77,10 +77,19 @@ impl RoomEvent {
 }
 
 impl MessageDetails {
+    /// What few messages have, of a message.
+    pub(crate) fn of(message: &Message) -> Self {
+        Self {
+            reply_to: message.reply_to.clone(),
+            mentions: message.mentions.clone(),
+            mention_all: message.mention_all,
+            attachments: message.attachments.clone(),
+        }
+    }
+
     /// The bytes of the `details` column; `None` when there is nothing to keep.
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
-        details_to_wire(self.reply_to.as_ref(), &self.mentions, self.mention_all)
-            .map(|wire| wire.encode_to_vec())
+        details_to_wire(self).map(|wire| wire.encode_to_vec())
     }
 
     /// Reads the `details` column back.
@@ -99,21 +108,18 @@ fn user_ids(ids: &[UserId]) -> Vec<u64> {
     ids.iter().map(|id| id.as_u64()).collect()
 }
 
-fn details_to_wire(
-    reply_to: Option<&Quote>,
-    mentions: &[UserId],
-    mention_all: bool,
-) -> Option<WireDetails> {
-    let has_any = reply_to.is_some() || !mentions.is_empty() || mention_all;
+fn details_to_wire(details: &MessageDetails) -> Option<WireDetails> {
+    let has_any = *details != MessageDetails::default();
     has_any.then(|| WireDetails {
-        reply_to: reply_to.map(|quote| WireQuote {
+        reply_to: details.reply_to.as_ref().map(|quote| WireQuote {
             seq: quote.seq.as_u64(),
             user: quote.user.as_u64(),
             name: quote.name.clone(),
             body: quote.body.clone(),
         }),
-        mentions: user_ids(mentions),
-        mention_all,
+        mentions: user_ids(&details.mentions),
+        mention_all: details.mention_all,
+        attachments: details.attachments.iter().map(attachment::to_wire).collect(),
     })
 }
 
@@ -127,6 +133,7 @@ fn details_from_wire(wire: WireDetails) -> MessageDetails {
         }),
         mentions: wire.mentions.into_iter().map(UserId::from_u64).collect(),
         mention_all: wire.mention_all,
+        attachments: wire.attachments.into_iter().map(attachment::from_wire).collect(),
     }
 }
 
@@ -138,7 +145,7 @@ fn message_to_wire(message: &Message) -> WireMessage {
         key: message.key.clone(),
         content_hash: message.content_hash,
         body: message.body.clone(),
-        details: details_to_wire(message.reply_to.as_ref(), &message.mentions, message.mention_all),
+        details: details_to_wire(&MessageDetails::of(message)),
     }
 }
 
@@ -199,6 +206,7 @@ fn event_from_wire(wire: WireEvent) -> Result<RoomEvent, RecordError> {
                 reply_to: details.reply_to,
                 mentions: details.mentions,
                 mention_all: details.mention_all,
+                attachments: details.attachments,
             })
         }
         WireEventKind::Edited(wire) => RoomEvent::Edited {

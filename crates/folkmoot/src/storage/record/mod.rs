@@ -3,8 +3,11 @@
 //! A record carries its own offset, so applying it is idempotent. Whoever appends a room's records is
 //! the only one to do so, and numbers them without gaps. The bytes on disk are in `wire`.
 
+mod attachment;
 mod convert;
 mod wire;
+
+pub use attachment::{Attachment, Picture};
 
 use super::ids::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
 
@@ -151,6 +154,8 @@ pub struct Message {
     pub mentions: Vec<UserId>,
     /// Whether it mentions everyone.
     pub mention_all: bool,
+    /// The files sent with it.
+    pub attachments: Vec<Attachment>,
 }
 
 /// The message that another one answers.
@@ -172,6 +177,7 @@ pub(crate) struct MessageDetails {
     pub(crate) reply_to: Option<Quote>,
     pub(crate) mentions: Vec<UserId>,
     pub(crate) mention_all: bool,
+    pub(crate) attachments: Vec<Attachment>,
 }
 
 /// An event of a user's own stream.

@@ -20,12 +20,14 @@ fn room_events() -> Vec<RoomEvent> {
         }),
         mentions: vec![UserId::from_u64(2)],
         mention_all: true,
+        attachments: Vec::new(),
     };
     let plain = Message {
         key: String::new(),
         reply_to: None,
         mentions: Vec::new(),
         mention_all: false,
+        attachments: Vec::new(),
         ..message.clone()
     };
     vec![

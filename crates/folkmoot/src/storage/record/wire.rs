@@ -86,6 +86,25 @@ pub(super) struct WireDetails {
     pub(super) mentions: Vec<u64>,
     #[prost(bool, tag = "3")]
     pub(super) mention_all: bool,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) attachments: Vec<WireAttachment>,
+}
+
+/// Without pixels: not an image.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct WireAttachment {
+    #[prost(fixed64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(string, tag = "2")]
+    pub(super) name: String,
+    #[prost(string, tag = "3")]
+    pub(super) media_type: String,
+    #[prost(uint64, tag = "4")]
+    pub(super) size: u64,
+    #[prost(uint32, tag = "5")]
+    pub(super) width: u32,
+    #[prost(uint32, tag = "6")]
+    pub(super) height: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::apply::{prune_up_to, to_sql};
+use super::apply_attachments;
 use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
 use crate::storage::record::{LeaveReason, Message, MessageDetails, RoomEvent, RoomRecord};
 
@@ -178,11 +179,7 @@ fn insert_message(
     record: &RoomRecord,
     message: &Message,
 ) -> rusqlite::Result<()> {
-    let details = MessageDetails {
-        reply_to: message.reply_to.clone(),
-        mentions: message.mentions.clone(),
-        mention_all: message.mention_all,
-    };
+    let details = MessageDetails::of(message);
     let added = transaction
         .prepare_cached(
             "INSERT OR IGNORE INTO messages \
@@ -205,6 +202,7 @@ fn insert_message(
         tracing::error!(room = %record.room, seq = %message.seq, "dropped a message with a used seq");
         return Ok(());
     }
+    apply_attachments::sent(transaction, record.room, message)?;
     if message.mention_all {
         transaction
             .prepare_cached("INSERT INTO everyone_mentions VALUES (?1, ?2)")?
@@ -258,6 +256,7 @@ fn delete(
     ] {
         transaction.prepare_cached(forget)?.execute(room_seq)?;
     }
+    apply_attachments::deleted(transaction, record.room, seq)?;
     for user in details.mentions {
         transaction
             .prepare_cached("DELETE FROM mentions WHERE user = ?1 AND room = ?2 AND seq = ?3")?

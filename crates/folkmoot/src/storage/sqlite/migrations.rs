@@ -14,6 +14,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0001_base.sql"),
     include_str!("migrations/0002_reactions.sql"),
     include_str!("migrations/0003_message_changes.sql"),
+    include_str!("migrations/0004_attachments.sql"),
 ];
 
 /// Takes the steps that a database lacks.

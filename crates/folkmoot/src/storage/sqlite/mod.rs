@@ -3,6 +3,7 @@
 //! Only the `writer` thread changes anything: it applies the log in batches and runs control transactions.
 
 pub(crate) mod apply;
+mod apply_attachments;
 mod apply_room;
 mod apply_user;
 pub(crate) mod migrations;

@@ -66,6 +66,7 @@ impl TestStore {
             reply_to: None,
             mentions: Vec::new(),
             mention_all: false,
+            attachments: Vec::new(),
         };
         let offset = Offset::from_u64(seq + 1);
         let event = RoomEvent::Message(message);

@@ -6,6 +6,6 @@ mod scratch;
 mod server;
 
 pub(crate) use client::Client;
-pub(crate) use http::{Answer, request};
+pub(crate) use http::{Answer, Bytes, exchange, request};
 pub(crate) use scratch::Scratch;
 pub(crate) use server::{Account, Server};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use folkmoot::{Config, Flags, Running};
 use serde_json::json;
 
-use super::{Answer, Client, Scratch, request};
+use super::{Answer, Bytes, Client, Scratch, exchange, request};
 
 pub(crate) struct Server {
     running: Option<Running>,
@@ -86,6 +86,29 @@ impl Server {
 
     pub(crate) async fn http(&self, line: &str, token: Option<&str>, body: &str) -> Answer {
         request(self.address(), line, token, body).await
+    }
+
+    /// A request whose body and answer may be anything.
+    pub(crate) async fn exchange(
+        &self,
+        line: &str,
+        account: &Account,
+        headers: &[&str],
+        body: &[u8],
+    ) -> Bytes {
+        exchange(self.address(), line, Some(&account.token), headers, body).await
+    }
+
+    /// Uploads a file to a room.
+    pub(crate) async fn upload(
+        &self,
+        account: &Account,
+        room: &str,
+        name: &str,
+        file: &[u8],
+    ) -> Bytes {
+        let line = format!("POST /api/v1/rooms/{room}/attachments?name={name}");
+        self.exchange(&line, account, &[], file).await
     }
 
     pub(crate) async fn sign_up(&self, name: &str) -> Account {

@@ -1,0 +1,52 @@
+//! Hands a file out, to those who may read it. To everybody else it does not exist.
+
+use bytes::Bytes;
+use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::rpc::RpcError;
+use futures_util::Stream;
+
+use super::objects::Object;
+use super::{media_type, object_failure};
+use crate::room::RoomCalls;
+use crate::session::Identity;
+use crate::session::rpc::{failure, read_failure};
+use crate::storage::{Attachment, AttachmentId};
+
+/// A file that `by` may read: a member of the room whose message names it, or its uploader before that.
+pub(crate) async fn readable(by: &Identity, id: AttachmentId) -> Result<Attachment, RpcError> {
+    let server = &by.server;
+    let missing = || RpcError::new(ErrorCode::NotFound, "no such file");
+    let found = server.store.attachment(id, server.now()).await;
+    let found = found.map_err(|error| read_failure(&error))?.ok_or_else(missing)?;
+    // Also for one's own files: who has left a room has left its files too.
+    let is_member = server.room(found.room).is_member(by.user).await;
+    let is_member = is_member.map_err(|error| failure(&error))?;
+    match is_member && (found.is_sent || found.by == by.user) {
+        true => Ok(found.file),
+        false => Err(missing()),
+    }
+}
+
+/// A part of a file's bytes, as they come from the disk.
+pub(crate) async fn bytes(
+    by: &Identity,
+    id: AttachmentId,
+    range: std::ops::Range<u64>,
+) -> Result<impl Stream<Item = object_store::Result<Bytes>> + Send + 'static, RpcError> {
+    let bytes = by.server.attachments.objects.read(Object::File(id), range).await;
+    bytes.map_err(|error| object_failure(&error))
+}
+
+/// The thumbnail of an image and its type.
+pub(crate) async fn thumbnail(
+    by: &Identity,
+    id: AttachmentId,
+) -> Result<(&'static str, Bytes), RpcError> {
+    let file = readable(by, id).await?;
+    if file.picture.is_none() {
+        return Err(RpcError::new(ErrorCode::NotFound, "this file has no thumbnail"));
+    }
+    let bytes = by.server.attachments.objects.bytes(Object::Thumbnail(id)).await;
+    let bytes = bytes.map_err(|error| object_failure(&error))?;
+    Ok((media_type::of(&bytes), bytes))
+}

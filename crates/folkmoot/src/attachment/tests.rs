@@ -1,0 +1,178 @@
+//! What is promised about files on the disk: they go when nobody keeps them, and not before.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use folkmoot_protocol::chat::Attachment;
+use folkmoot_protocol::rpc::{MessageDelete, MessageSend, RoomCreate, RpcError};
+use folkmoot_protocol::{DeviceId, ErrorCode, RoomId, Seq, UserId};
+use futures_util::stream;
+
+use super::{Attachments, sweep, upload};
+use crate::config::{Config, Flags};
+use crate::server::Server;
+use crate::session::Identity;
+use crate::session::rpc::{messages, rooms};
+use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
+
+/// Anna with a room of her own, on a directory that is removed in the end.
+struct House {
+    server: Arc<Server>,
+    anna: Identity,
+    room: RoomId,
+    directory: PathBuf,
+}
+
+impl House {
+    async fn open(name: &str, settings: &str) -> Self {
+        let name = format!("folkmoot-files-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        let server = start(&directory, settings);
+        let anna = anna(&server).await;
+        let create = RoomCreate { name: "Tea".to_owned(), topic: None };
+        let room = rooms::create(&anna, create).await.unwrap().id;
+        Self { server, anna, room, directory }
+    }
+
+    /// Ends everything and begins again with other settings.
+    async fn reopen(&mut self, settings: &str) {
+        self.server.close().await;
+        self.server = start(&self.directory, settings);
+        self.anna.server = self.server.clone();
+        self.server.store.cancel_unfinished_uploads().await.unwrap();
+    }
+
+    async fn upload(&self, text: &'static str) -> Attachment {
+        let name = "a.txt".to_owned();
+        let announced = upload::Announced { room: self.room, name, size: None };
+        let body = stream::iter([Ok::<_, Infallible>(Bytes::from_static(text.as_bytes()))]);
+        upload::receive(&self.anna, announced, body).await.unwrap()
+    }
+
+    async fn send(&self, file: &Attachment) -> Result<Seq, RpcError> {
+        let (key, body) = (file.id.to_string(), String::new());
+        let (room, attachments) = (self.room, vec![file.id]);
+        let message = MessageSend { room, key, body, reply_to: None, attachments };
+        messages::send(&self.anna, message).await.map(|sent| sent.seq)
+    }
+
+    /// Names of the files in the attachment store.
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory.join("attachments/files")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn start(directory: &PathBuf, settings: &str) -> Arc<Server> {
+    let store = Store::open(&StoreOptions::new(directory)).unwrap();
+    let file = directory.with_extension("toml");
+    std::fs::write(&file, format!("[attachments]\n{settings}")).unwrap();
+    let flags = Flags {
+        data: Some(directory.clone()),
+        config: Some(file.clone()),
+        messages_per_second: Some(0),
+        ..Flags::default()
+    };
+    let config = Config::load(flags).unwrap();
+    let _ = std::fs::remove_file(file);
+    let attachments = Attachments::open(&config.attachments).unwrap();
+    Server::new(config, store, None, attachments)
+}
+
+async fn anna(server: &Arc<Server>) -> Identity {
+    let (user, device, at) = (UserId::from_u64(1), DeviceId::from_u64(1), server.now());
+    let (name, display_name) = ("anna".to_owned(), "Anna".to_owned());
+    let account = NewAccount { id: user, name, display_name, password_hash: String::new(), at };
+    let label = "test".to_owned();
+    let new = NewDevice { id: device, user, label, token_hash: [1; 32], at };
+    server.store.create_account(account, new).await.unwrap();
+    Identity { server: server.clone(), user, device }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_no_message_names_in_time_is_removed_also_after_a_restart() {
+    let mut house = House::open("expiry", "").await;
+    let (sent, waiting) = (house.upload("sent").await, house.upload("waiting").await);
+    house.send(&sent).await.unwrap();
+    sweep::sweep(&house.server).await;
+    assert_eq!(house.files().len(), 2, "a day is not over");
+    house.reopen("unsent_s = 0").await;
+    let late = house.upload("never in time").await;
+    assert_eq!(house.send(&late).await.unwrap_err().code, ErrorCode::NotFound);
+    sweep::sweep(&house.server).await;
+    let mut kept = vec![sent.id.to_string(), waiting.id.to_string()];
+    kept.sort();
+    assert_eq!(house.files(), kept, "what waited before has the time it was given");
+    assert_eq!(house.server.store.attachment_bytes(house.anna.user).await.unwrap(), 11);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_a_message_removes_its_files_and_gives_their_bytes_back() {
+    let house = House::open("deletion", "").await;
+    let (file, other) = (house.upload("gone").await, house.upload("stays").await);
+    let seq = house.send(&file).await.unwrap();
+    house.send(&other).await.unwrap();
+    messages::delete(&house.anna, MessageDelete { room: house.room, seq }).await.unwrap();
+    sweep::sweep(&house.server).await;
+    assert_eq!(house.files(), [other.id.to_string()]);
+    assert_eq!(house.server.store.attachment_bytes(house.anna.user).await.unwrap(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_crash_left_half_written_is_gone_after_the_next_start() {
+    let mut house = House::open("crash", "").await;
+    let kept = house.upload("kept").await;
+    // As a crash leaves it: announced, begun, never finished.
+    let half = house.directory.join("attachments/files/0000000000001#1");
+    std::fs::write(&half, "half").unwrap();
+    let new = crate::storage::NewUpload {
+        id: crate::storage::AttachmentId::from_u64(1),
+        room: house.room,
+        by: house.anna.user,
+        size_max: 1_000,
+        expires_at: crate::storage::UnixMillis::from_u64(u64::MAX >> 1),
+        user_bytes_max: 1_000_000,
+        unsent_max: 10,
+    };
+    house.server.store.begin_upload(new).await.unwrap();
+    house.reopen("").await;
+    sweep::sweep(&house.server).await;
+    assert_eq!(house.files(), [kept.id.to_string()]);
+    assert_eq!(house.server.store.attachment_bytes(house.anna.user).await.unwrap(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_upload_leaves_nothing_behind() {
+    let house = House::open("refused", "file_bytes_max = 20000").await;
+    let announced = upload::Announced { room: house.room, name: "a.txt".to_owned(), size: None };
+    let pieces = (0..5).map(|_| Ok::<_, Infallible>(Bytes::from(vec![b'a'; 5_000])));
+    let pieces: Vec<_> = pieces.collect();
+    let refused = upload::receive(&house.anna, announced, stream::iter(pieces)).await;
+    assert_eq!(refused.unwrap_err().code, ErrorCode::TooLarge);
+    sweep::sweep(&house.server).await;
+    assert_eq!(house.server.store.attachment_bytes(house.anna.user).await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_wait_in_bounded_number() {
+    let house = House::open("bounded", "").await;
+    for _ in 0..folkmoot_protocol::limits::UNSENT_FILES_MAX {
+        house.upload("one more").await;
+    }
+    let announced = upload::Announced { room: house.room, name: "a.txt".to_owned(), size: Some(3) };
+    let body = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"too"))]);
+    let refused = upload::receive(&house.anna, announced, body).await.unwrap_err();
+    assert_eq!(refused.limit, Some(50));
+}
