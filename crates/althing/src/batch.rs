@@ -20,9 +20,9 @@ unsafe impl Send for Batch {}
 
 impl Batch {
     /// Takes everything that waits. The batch must be used up.
-    pub(crate) fn fill(&mut self, inner: &mut Inner) {
+    pub(crate) fn fill(&mut self, inner: &mut Inner, tally: u32) {
         debug_assert!(self.left() == 0, "a batch is run whole before the next");
-        inner.drain(&mut self.buffer);
+        inner.drain(&mut self.buffer, tally);
         let len = self.buffer.len();
         // SAFETY: zero is within capacity; the stretch accounts for the live elements from here on.
         unsafe { self.buffer.set_len(0) }

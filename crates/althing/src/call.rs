@@ -14,6 +14,7 @@ use crate::actor::Actor;
 use crate::actor_ref::ActorRef;
 use crate::cell::{AnyCell, AsAnyCell, Cell, wake};
 use crate::current;
+use crate::deadline::{Deadline, Due};
 use crate::dispatch::Dispatch;
 use crate::envelope::Envelope;
 use crate::error::{AskError, SendError};
@@ -24,8 +25,6 @@ use crate::metrics::Counter;
 use crate::outbox;
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::waits::{self, Waiting};
-
-type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A message with its target. As a future it is an ask with a deadline.
 ///
@@ -39,8 +38,8 @@ pub struct Call<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     timeout: Option<Duration>,
     priority: Priority,
     wait: Wait<'a, D::Reply>,
-    /// The deadline, once something has to wait.
-    sleep: Option<Sleep>,
+    /// Made once something has to wait.
+    deadline: Option<Deadline>,
 }
 
 enum Wait<'a, R> {
@@ -61,7 +60,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             timeout: None,
             priority: Priority::Normal,
             wait: Wait::New,
-            sleep: None,
+            deadline: None,
         }
     }
 
@@ -86,9 +85,9 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// Dropping the future before it is ready drops the message unsent.
     #[inline]
     pub fn tell(self) -> Tell<'a, A, M, D> {
-        let Self { target, message, timeout, priority, wait, sleep } = self;
+        let Self { target, message, timeout, priority, wait, deadline } = self;
         // Nothing has been sent, so there is nothing in these two to drop: said so, because a drop would cost a tenth of the tell.
-        let _ = (ManuallyDrop::new(wait), ManuallyDrop::new(sleep));
+        let _ = (ManuallyDrop::new(wait), ManuallyDrop::new(deadline));
         let dispatch = std::marker::PhantomData;
         Tell { target, message, timeout, priority, waiting: None, dispatch }
     }
@@ -162,20 +161,26 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         if !matches!(self.wait, Wait::ForRoom(_)) {
             self.wait = Wait::ForRoom(header.mailbox.line());
         }
-        let Wait::ForRoom(line) = &mut self.wait else { unreachable!("set above") };
-        if line.wait_for_room(cx.waker(), header.kind.len_max) {
-            cx.waker().wake_by_ref();
+        loop {
+            let Wait::ForRoom(line) = &mut self.wait else { unreachable!("set above") };
+            if line.wait_for_room(cx.waker(), header.kind.len_max) {
+                cx.waker().wake_by_ref();
+            }
+            match self.poll_deadline(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Due::Look) => {}
+                Poll::Ready(Due::Over) => {
+                    header.kind.metrics.count(Counter::Overloaded);
+                    return Poll::Ready(Err(AskError::Overloaded(self.target.id())));
+                }
+            }
         }
-        self.poll_deadline(cx).map(|()| {
-            self.target.cell().header().kind.metrics.count(Counter::Overloaded);
-            Err(AskError::Overloaded(self.target.id()))
-        })
     }
 
-    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Due> {
         let timeout = self.timeout_or_default();
         let env = &self.target.cell().header().kind.node.env;
-        self.sleep.get_or_insert_with(|| env.sleep(timeout)).as_mut().poll(cx)
+        self.deadline.get_or_insert_with(|| Deadline::new(env, timeout)).poll(env, cx)
     }
 
     fn receive(
@@ -205,10 +210,16 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
                 Err(cycle) => return Poll::Ready(Err(AskError::Cycle(cycle))),
             }
         }
-        self.poll_deadline(cx).map(|()| {
-            target.cell().header().kind.metrics.count(Counter::TimedOut);
-            Err(AskError::Timeout(target.id()))
-        })
+        loop {
+            match self.poll_deadline(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Due::Look) => {}
+                Poll::Ready(Due::Over) => {
+                    target.cell().header().kind.metrics.count(Counter::TimedOut);
+                    return Poll::Ready(Err(AskError::Timeout(target.id())));
+                }
+            }
+        }
     }
 }
 
@@ -238,7 +249,7 @@ pub struct Tell<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     message: Option<M>,
     timeout: Option<Duration>,
     priority: Priority,
-    waiting: Option<(Line<'a>, Sleep)>,
+    waiting: Option<(Line<'a>, Deadline)>,
     dispatch: std::marker::PhantomData<fn() -> D>,
 }
 
@@ -275,17 +286,24 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
             return Poll::Ready(Err(SendError::Full(message)));
         }
         let timeout = self.timeout.unwrap_or_else(|| self.target.deadline());
-        let (line, sleep) = self
+        let env = &header.kind.node.env;
+        let (line, deadline) = self
             .waiting
-            .get_or_insert_with(|| (header.mailbox.line(), header.kind.node.env.sleep(timeout)));
-        if sleep.as_mut().poll(cx).is_ready() {
-            header.kind.metrics.count(Counter::Overloaded);
-            return Poll::Ready(Err(SendError::Timeout(message)));
+            .get_or_insert_with(|| (header.mailbox.line(), Deadline::new(env, timeout)));
+        loop {
+            if line.wait_for_room(cx.waker(), header.kind.len_max) {
+                cx.waker().wake_by_ref();
+            }
+            match deadline.poll(env, cx) {
+                Poll::Pending => break,
+                Poll::Ready(Due::Look) => {}
+                Poll::Ready(Due::Over) => {
+                    header.kind.metrics.count(Counter::Overloaded);
+                    return Poll::Ready(Err(SendError::Timeout(message)));
+                }
+            }
         }
         self.message = Some(message);
-        if line.wait_for_room(cx.waker(), header.kind.len_max) {
-            cx.waker().wake_by_ref();
-        }
         Poll::Pending
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Layout: `word` is 0 when the mailbox is quiet (unlocked, started, nothing waits, nobody runs it), else a set of bits:
 //! `LOCKED` while a guard exists, `CLAIMED` while someone who found it quiet runs the actor in place, `BUSY` for every other
-//! state. Whoever sets `LOCKED` owns `value`; whoever sets `CLAIMED`, or finds `running` set in the value, owns the actor's state.
+//! state, and `FILLED` and `AWAITED` beside it for
+//! what a runner wants to see without locking. Whoever sets `LOCKED` owns `value`; whoever sets `CLAIMED`, or finds `running` set in the value, owns the actor's state.
 //!
 //! Why one word: running an idle actor in place costs one compare-and-set to claim and one to leave, where a mutex and a flag
 //! cost four. A guard that meets `CLAIMED` tells the value so (`Value::claimed`), and the leaver then fails its compare-and-set and goes the slow
@@ -12,14 +13,20 @@
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 
-use crate::sync::{AtomicU32, Ordering, spin_loop, yield_now};
+use crate::sync::{AtomicU32, Ordering, pause, yield_now};
 
 const LOCKED: u32 = 1;
 const CLAIMED: u32 = 2;
 const BUSY: u32 = 4;
+/// Beside `BUSY`: something waits for the runner.
+const FILLED: u32 = 8;
+/// Beside `BUSY`: somebody waits for the runner to get on.
+const AWAITED: u32 = 16;
 
-/// Rounds of spinning before the thread yields: about the length of a critical section or two.
-const SPINS_MAX: u32 = 64;
+/// Spins before the second look: about the length of a critical section.
+const SPINS_MIN: u32 = 8;
+/// Spins between two looks at most: a few microseconds.
+const SPINS_MAX: u32 = 128;
 
 /// What a claim lock protects.
 pub(crate) trait Value {
@@ -27,6 +34,10 @@ pub(crate) trait Value {
     fn claimed(&mut self);
     /// Whether an asker may run the actor in place.
     fn is_quiet(&self) -> bool;
+    /// Whether something waits for the runner.
+    fn is_filled(&self) -> bool;
+    /// Whether somebody waits for the runner to get on.
+    fn is_awaited(&self) -> bool;
 }
 
 /// A value behind a lock, with a claim beside it.
@@ -51,7 +62,17 @@ impl<V: Value> ClaimLock<V> {
     pub(crate) fn lock(&self) -> Guard<'_, V> {
         let word = self.word.load(Ordering::Relaxed);
         if word & LOCKED != 0 || !self.try_lock(word) {
-            return self.lock_contended();
+            return self.lock_contended(SPINS_MAX);
+        }
+        self.locked(word)
+    }
+
+    /// Locks the value for a runner, on whom all others wait: it looks more often.
+    #[inline]
+    pub(crate) fn lock_soon(&self) -> Guard<'_, V> {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & LOCKED != 0 || !self.try_lock(word) {
+            return self.lock_contended(SPINS_MIN);
         }
         self.locked(word)
     }
@@ -73,19 +94,20 @@ impl<V: Value> ClaimLock<V> {
         guard
     }
 
+    /// Waits longer after each failure, so that the present holder gets on with more than one critical section at the full speed of its cache.
     #[cold]
-    fn lock_contended(&self) -> Guard<'_, V> {
-        let mut spins = 0;
+    fn lock_contended(&self, spins_max: u32) -> Guard<'_, V> {
+        let (mut spins, mut spun) = (SPINS_MIN, 0);
         loop {
+            pause(spins);
             let word = self.word.load(Ordering::Relaxed);
             if word & LOCKED == 0 && self.try_lock(word) {
                 return self.locked(word);
             }
-            spins += 1;
-            if spins < SPINS_MAX {
-                spin_loop();
-            } else {
-                spins = 0;
+            spun += spins;
+            if spins < spins_max {
+                spins *= 2;
+            } else if spun > SPINS_MAX {
                 // The holder may have lost its processor.
                 yield_now();
             }
@@ -107,6 +129,18 @@ impl<V: Value> ClaimLock<V> {
     /// Whether the mailbox is unlocked, started, empty and not run by anyone, at this moment.
     pub(crate) fn is_quiet(&self) -> bool {
         self.word.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether something waits for the runner, at this moment.
+    #[inline]
+    pub(crate) fn is_filled(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & FILLED != 0
+    }
+
+    /// Whether somebody waits for the runner to get on, at this moment.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & AWAITED != 0
     }
 
     /// Claims the actor if the mailbox is quiet.
@@ -147,7 +181,13 @@ impl<V: Value> DerefMut for Guard<'_, V> {
 impl<V: Value> Drop for Guard<'_, V> {
     #[inline]
     fn drop(&mut self) {
-        let word = if self.is_quiet() { 0 } else { BUSY };
+        let word = if self.is_quiet() {
+            0
+        } else {
+            let filled = if self.is_filled() { FILLED } else { 0 };
+            let awaited = if self.is_awaited() { AWAITED } else { 0 };
+            BUSY | filled | awaited
+        };
         self.lock.word.store(word, Ordering::Release);
     }
 }
@@ -176,6 +216,14 @@ mod model {
 
         fn is_quiet(&self) -> bool {
             !self.running && self.waiting == 0
+        }
+
+        fn is_filled(&self) -> bool {
+            self.waiting > 0
+        }
+
+        fn is_awaited(&self) -> bool {
+            false
         }
     }
 

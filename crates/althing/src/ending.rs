@@ -36,7 +36,8 @@ pub(crate) fn end_life(
         }
     } else if is_virtual {
         refused.append(&mut inner.take_queue());
-        wakers = inner.release(0, header.kind.len_max);
+        inner.hold(0, header.mailbox.tally());
+        wakers = inner.call_up(header.kind.len_max);
     } else {
         let (queue, waiters) = inner.close();
         refused.extend(queue);

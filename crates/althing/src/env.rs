@@ -117,6 +117,11 @@ impl Env {
         }
     }
 
+    /// Whether time is virtual.
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self, Self::Simulated(_))
+    }
+
     /// The world this node lives in, if it is simulated.
     pub(crate) fn simulation(&self) -> Option<&dyn Simulation> {
         match self {

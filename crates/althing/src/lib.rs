@@ -41,6 +41,7 @@ mod cell;
 mod claim;
 mod context;
 mod current;
+mod deadline;
 mod directory;
 mod dispatch;
 mod ending;

@@ -1,7 +1,7 @@
 //! The line of senders that wait for room in a full mailbox.
 //!
-//! Who is called up goes on sending, usually until the mailbox is full again; so few are called at a time, because each parked thread
-//! costs a switch and each awake one contends for the lock. If those called do not fill the room, twice as many are called next time.
+//! Who is called up goes on sending, usually until the mailbox is full again; so one is called at a time, because each parked thread
+//! costs a switch and each awake one contends for the lock. While those called leave the mailbox empty, twice as many are called next time.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -22,7 +22,7 @@ impl WaitingSenders {
         self.waiters.is_empty()
     }
 
-    /// Takes the wakers of those who may send now that there is `room`.
+    /// Takes the wakers of those who may send now that there is `room`. `is_drained`: the runner is about to leave.
     pub(crate) fn call_up(&mut self, room: usize, len_max: usize, is_drained: bool) -> Vec<Waker> {
         if room * 2 < len_max {
             return Vec::new();
@@ -80,10 +80,11 @@ impl<'a> Line<'a> {
     /// Joins the line for room, or renews the waker; returns whether there is room already.
     pub(crate) fn wait_for_room(&mut self, waker: &Waker, len_max: u32) -> bool {
         let mut inner = self.mailbox.lock();
-        if inner.closed || inner.len() < len_max as usize {
+        if inner.closed || !self.mailbox.is_full(&mut inner, len_max) {
             return true;
         }
         self.place = Some(inner.extras().room.wait(self.place, waker));
+        inner.awaited = true;
         false
     }
 
@@ -96,7 +97,11 @@ impl<'a> Line<'a> {
 impl Drop for Line<'_> {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
-        let next = self.mailbox.lock().extras().room.leave(place);
+        let mut inner = self.mailbox.lock();
+        let line = &mut inner.extras().room;
+        let next = line.leave(place);
+        inner.awaited = !line.is_empty();
+        drop(inner);
         if let Some(waker) = next {
             waker.wake();
         }

@@ -29,6 +29,10 @@ pub(crate) struct Inner {
     pub(crate) extras: Option<Box<Extras>>,
     /// Messages taken out by the runner and not yet run; they still count against the bound.
     held: u32,
+    /// The tally when `held` was set.
+    held_at: u32,
+    /// Whether senders wait for room.
+    pub(crate) awaited: bool,
     /// Room promised to bundles on their way.
     reserved: u32,
     /// Lives that have ended.
@@ -121,6 +125,16 @@ impl Value for Inner {
             && self.aside == 0
             && !self.has_system()
     }
+
+    #[inline]
+    fn is_filled(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    #[inline]
+    fn is_awaited(&self) -> bool {
+        self.awaited
+    }
 }
 
 /// One life of an actor, from a start to the end or restart after it.
@@ -155,6 +169,8 @@ impl Mailbox {
                 phase: Phase::Idle,
                 extras: None,
                 held: 0,
+                held_at: 0,
+                awaited: false,
                 reserved: 0,
                 lives: 0,
                 life: Life(0),
@@ -169,6 +185,22 @@ impl Mailbox {
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, Inner> {
         self.inner.lock()
+    }
+
+    /// As `lock`, for the runner.
+    #[inline]
+    pub(crate) fn lock_soon(&self) -> Guard<'_, Inner> {
+        self.inner.lock_soon()
+    }
+
+    /// Whether the bound is reached, with regard to what the runner has run meanwhile.
+    #[inline]
+    pub(crate) fn is_full(&self, inner: &mut Inner, len_max: u32) -> bool {
+        if inner.len() < len_max as usize {
+            return false;
+        }
+        inner.catch_up(self.tally());
+        inner.len() >= len_max as usize
     }
 
     /// Claims an idle, started actor with nothing to do.
@@ -194,6 +226,18 @@ impl Mailbox {
         self.inner.tally()
     }
 
+    /// Whether senders wait for room, at this moment; looked at without the lock.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.inner.is_awaited()
+    }
+
+    /// Whether messages wait in the queue, at this moment; looked at without the lock.
+    #[inline]
+    pub(crate) fn is_filled(&self) -> bool {
+        self.inner.is_filled()
+    }
+
     /// Whether the actor is started and has nothing to do; looked at without the lock.
     pub(crate) fn is_quiet(&self) -> bool {
         self.inner.is_quiet()
@@ -206,7 +250,7 @@ impl Mailbox {
         if inner.closed {
             return Pushed::Closed;
         }
-        if inner.len() >= len_max as usize {
+        if self.is_full(&mut inner, len_max) {
             return Pushed::Full;
         }
         inner.queue_push(make());
@@ -227,7 +271,7 @@ impl Mailbox {
         if inner.closed {
             return Pushed::Closed;
         }
-        if inner.len() >= len_max as usize {
+        if self.is_full(&mut inner, len_max) {
             return Pushed::Full;
         }
         inner.aside += 1;
@@ -355,7 +399,7 @@ impl Inner {
     }
 
     /// Swaps the queue into `batch`, which must be empty; the messages count as held until released.
-    pub(crate) fn drain(&mut self, batch: &mut Vec<Envelope>) {
+    pub(crate) fn drain(&mut self, batch: &mut Vec<Envelope>, tally: u32) {
         debug_assert!(batch.is_empty(), "a batch is run whole before the next");
         if batch.capacity() == 0 && !self.queue.is_empty() {
             *batch = take_buffer();
@@ -364,31 +408,41 @@ impl Inner {
         if batch.is_empty() {
             batch.extend(self.take_high().or_else(|| self.take_low()));
         }
-        self.held = u32::try_from(batch.len()).unwrap_or(u32::MAX);
+        self.hold(batch.len(), tally);
         if batch.is_empty() {
             give_buffer(std::mem::take(batch));
         }
     }
 
-    /// Says how many of the held messages are left, and takes the wakers of those who may now send.
-    #[inline]
-    pub(crate) fn release(&mut self, held: usize, len_max: u32) -> Vec<Waker> {
+    /// Says how many messages the runner holds at that tally.
+    pub(crate) fn hold(&mut self, held: usize, tally: u32) {
         self.held = u32::try_from(held).unwrap_or(u32::MAX);
-        if self.extras.as_ref().is_none_or(|extras| extras.room.is_empty()) {
-            return Vec::new();
-        }
-        self.call_up(len_max)
+        self.held_at = tally;
     }
 
-    #[cold]
-    fn call_up(&mut self, len_max: u32) -> Vec<Waker> {
+    /// Takes note of what the runner has run up to that tally.
+    fn catch_up(&mut self, tally: u32) {
+        self.held = self.held.saturating_sub(tally.wrapping_sub(self.held_at));
+        self.held_at = tally;
+    }
+
+    /// Takes the wakers of those who may send now.
+    #[inline]
+    pub(crate) fn call_up(&mut self, len_max: u32) -> Vec<Waker> {
+        if !self.awaited {
+            return Vec::new();
+        }
         let room = (len_max as usize).saturating_sub(self.len());
         let is_drained = self.queue.is_empty() && self.held == 0;
-        self.extras().room.call_up(room, len_max as usize, is_drained)
+        let room_line = &mut self.extras().room;
+        let called = room_line.call_up(room, len_max as usize, is_drained);
+        self.awaited = !room_line.is_empty();
+        called
     }
 
     /// Promises room for up to `wanted` messages; returns how much.
-    pub(crate) fn reserve(&mut self, wanted: u32, len_max: u32) -> u32 {
+    pub(crate) fn reserve(&mut self, wanted: u32, len_max: u32, tally: u32) -> u32 {
+        self.catch_up(tally);
         let room = (len_max as usize).saturating_sub(self.len());
         let granted = wanted.min(u32::try_from(room).unwrap_or(u32::MAX));
         self.reserved += granted;
@@ -446,6 +500,7 @@ impl Inner {
     /// Empties the queue, also of those who wait for room.
     pub(crate) fn close(&mut self) -> (Vec<Envelope>, Vec<Waker>) {
         self.closed = true;
+        self.awaited = false;
         let wakers = match self.extras.as_mut() {
             Some(extras) => extras.room.call_all(),
             None => Vec::new(),

@@ -63,7 +63,7 @@ fn tell_another<C: AnyCell + AsAnyCell>(cell: &Arc<C>, make: impl FnOnce() -> En
     if inner.closed {
         return Pushed::Closed;
     }
-    let reserved = inner.reserve(BUNDLE_LEN_MAX, header.kind.len_max);
+    let reserved = inner.reserve(BUNDLE_LEN_MAX, header.kind.len_max, header.mailbox.tally());
     drop(inner);
     if reserved == 0 {
         return Pushed::Full;

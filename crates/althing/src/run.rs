@@ -31,8 +31,12 @@ pub(crate) struct Run {
     pub(crate) reads: Vec<Body>,
     pub(crate) stage: Stage,
     pub(crate) batch: Batch,
-    /// Messages run since waiting senders were told of their room.
-    pub(crate) unreleased: u32,
+    /// Messages run that the mailbox has not been told of.
+    pub(crate) untallied: u32,
+    /// Messages run since waiting senders were last called up.
+    pub(crate) uncalled: u32,
+    /// Messages run since the mailbox was last looked into.
+    pub(crate) ran_in_batch: u32,
     /// A write that waits for the reads before it.
     pub(crate) held_back: Option<Envelope>,
     /// Messages of high priority that came while a batch was at hand.
@@ -90,7 +94,9 @@ impl Run {
             reads: Vec::new(),
             stage,
             batch: Batch::default(),
-            unreleased: 0,
+            untallied: 0,
+            uncalled: 0,
+            ran_in_batch: 0,
             held_back: None,
             urgent: VecDeque::new(),
             stop_after: None,

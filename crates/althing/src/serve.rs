@@ -17,13 +17,34 @@ use crate::mailbox::Phase;
 use crate::metrics::{Counter, Shard, Timed};
 use crate::outbox;
 use crate::run::{Run, Served, Stage};
+use crate::sync::pause;
 
-/// Messages after which held ones are released to waiting senders: small enough to keep them going, large enough that the
-/// lock costs nothing.
-const RELEASE_EVERY: u32 = 64;
+/// Messages after which their room is free for senders.
+const TALLY_EVERY: u32 = 64;
+/// Messages after which waiting senders are called up; less often, because it needs the lock.
+const CALL_EVERY: u32 = 512;
 
 /// Messages run before the runner looks up: few enough that a bundle of tells is not held back by slow handlers.
 const STRETCH_LEN_MAX: u32 = 16;
+
+/// A batch from this length on shows senders at work, for whom it is worth to linger a little.
+const LINGER_FROM: u32 = 32;
+/// Looks at the queue before a lingering runner leaves.
+const LOOKS_MAX: u32 = 4;
+/// Spins between two looks: about a microsecond.
+const SPINS: u32 = 32;
+
+/// Waits a few microseconds for senders at work: shorter than to leave, be scheduled and begin anew. Once there is a message, more of them
+/// may gather.
+fn linger(header: &Header) {
+    for _ in 0..LOOKS_MAX {
+        let was_filled = header.mailbox.is_filled();
+        pause(SPINS);
+        if was_filled || header.has_attention() {
+            return;
+        }
+    }
+}
 
 impl Run {
     pub(crate) fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
@@ -52,7 +73,7 @@ impl Run {
                 return if self.reads.is_empty() { Served::Stop(reason) } else { self.suspend(cx) };
             }
             if budget == 0 {
-                self.release();
+                self.call_up();
                 cx.waker().wake_by_ref();
                 return Served::Yielded;
             }
@@ -152,9 +173,14 @@ impl Run {
     /// Lets others get on after some messages.
     fn have_run(&mut self, messages: u32) {
         outbox::boundary(messages);
-        self.unreleased += messages;
-        if self.unreleased >= RELEASE_EVERY {
-            self.release();
+        self.untallied += messages;
+        self.ran_in_batch += messages;
+        if self.untallied >= TALLY_EVERY {
+            self.flush_tally();
+            self.uncalled += TALLY_EVERY;
+            if self.uncalled >= CALL_EVERY && self.cell.header().mailbox.is_awaited() {
+                self.call_up();
+            }
         }
     }
 
@@ -264,23 +290,36 @@ impl Run {
 
     /// Gets more messages, or leaves: `None` means there are some.
     fn refill(&mut self, cx: &Context<'_>) -> Option<Served> {
+        self.flush_tally();
+        self.uncalled = 0;
         let header = self.cell.header();
-        let mut inner = header.mailbox.lock();
-        let wakers = inner.release(0, header.kind.len_max);
+        let mut inner = header.mailbox.lock_soon();
+        inner.hold(0, header.mailbox.tally());
+        if inner.is_empty()
+            && self.ran_in_batch >= LINGER_FROM
+            && !header.kind.node.env.is_simulated()
+            // Senders that wait for room are called up at once instead.
+            && !inner.awaited
+        {
+            drop(inner);
+            linger(header);
+            inner = header.mailbox.lock_soon();
+        }
+        let wakers = inner.call_up(header.kind.len_max);
         if !wakers.is_empty() {
             drop(inner);
             wakers.into_iter().for_each(std::task::Waker::wake);
-            inner = header.mailbox.lock();
+            inner = header.mailbox.lock_soon();
         }
+        self.ran_in_batch = 0;
         if inner.has_system() {
             drop(inner);
             return self.look(cx);
         }
         if !inner.is_empty() {
-            self.batch.fill(&mut inner);
+            self.batch.fill(&mut inner, header.mailbox.tally());
             drop(inner);
             header.touch();
-            header.mailbox.add_to_tally(u32::try_from(self.batch.left()).unwrap_or(u32::MAX));
             return None;
         }
         if self.reads.is_empty() {
@@ -294,12 +333,21 @@ impl Run {
         Some(Served::Suspended)
     }
 
-    /// Tells waiting senders how much room there is by now.
-    fn release(&mut self) {
-        self.unreleased = 0;
+    /// Calls up waiting senders if there is room by now.
+    fn call_up(&mut self) {
+        self.flush_tally();
+        self.uncalled = 0;
         let header = self.cell.header();
-        let wakers = header.mailbox.lock().release(self.held(), header.kind.len_max);
+        let mut inner = header.mailbox.lock_soon();
+        inner.hold(self.held(), header.mailbox.tally());
+        let wakers = inner.call_up(header.kind.len_max);
+        drop(inner);
         wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    /// Counts what has run.
+    pub(crate) fn flush_tally(&mut self) {
+        self.cell.header().mailbox.add_to_tally(std::mem::take(&mut self.untallied));
     }
 
     /// Messages taken out of the mailbox and not begun.

@@ -9,12 +9,14 @@ use crate::run::{Run, Served, Stage};
 impl Run {
     /// Waits for a handler; a system message that is there already is looked at first.
     pub(crate) fn suspend(&mut self, cx: &Context<'_>) -> Served {
+        self.flush_tally();
         loop {
             let header = self.cell.header();
             let mut inner = header.mailbox.lock();
             if !inner.has_new_system() {
                 inner.extras().suspended = Some(cx.waker().clone());
-                let wakers = inner.release(self.held(), header.kind.len_max);
+                inner.hold(self.held(), header.mailbox.tally());
+                let wakers = inner.call_up(header.kind.len_max);
                 drop(inner);
                 wakers.into_iter().for_each(std::task::Waker::wake);
                 return Served::Suspended;
@@ -54,12 +56,14 @@ impl Run {
     /// Handles system messages, first in first out.
     fn system(&mut self) -> Option<Served> {
         loop {
+            self.flush_tally();
             let header = self.cell.header();
             let mut inner = header.mailbox.lock();
             let extras = inner.extras();
             let Some(message) = extras.deferred.pop_front().or_else(|| extras.system.pop_front())
             else {
                 self.urgent.extend(std::iter::from_fn(|| inner.take_high()));
+                inner.hold(self.held(), header.mailbox.tally());
                 return None;
             };
             if !extras.deferred.is_empty() || !extras.system.is_empty() {

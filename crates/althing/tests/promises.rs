@@ -1,8 +1,10 @@
 //! What the runtime promises, one test per promise, against the public API only.
 
-use std::future::pending;
+use std::future::{Future, pending};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use althing::{
@@ -119,6 +121,11 @@ fn held(counter: &ActorRef<Counter>) -> oneshot::Sender<()> {
 }
 
 /// Waits until the actor has taken everything it was sent into its hands.
+/// Polls a future once with the task's own waker.
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
+}
+
 async fn drained(counter: &ActorRef<Counter>) {
     while counter.mailbox_depth() > 0 {
         tokio::task::yield_now().await;
@@ -164,6 +171,34 @@ async fn a_full_mailbox_hands_the_message_back() {
     assert!(matches!(counter.send(Add(7)).try_tell(), Err(SendError::Full(Add(7)))));
     release.send(()).unwrap();
     assert_eq!(counter.read(Get).await, Ok(6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_is_called_up_and_does_not_come_holds_nobody_up() {
+    let counter = node().spawn(Counter::default());
+    let release = held(&counter);
+    drained(&counter).await;
+    for _ in 0..4 {
+        counter.send(Add(0)).try_tell().unwrap();
+    }
+    // The first in the line are polled once and never again.
+    let mut absent: Vec<_> = (0..4).map(|_| Box::pin(counter.send(Add(1)).tell())).collect();
+    for tell in &mut absent {
+        assert!(poll_once(tell.as_mut()).await.is_pending());
+    }
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            let counter = counter.clone();
+            tokio::spawn(async move { counter.send(Add(1)).tell().await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    release.send(()).unwrap();
+    let begun = tokio::time::Instant::now();
+    for told in waiting {
+        assert!(told.await.unwrap().is_ok());
+    }
+    assert!(begun.elapsed() < Duration::from_millis(200), "long before the deadline");
 }
 
 #[tokio::test]

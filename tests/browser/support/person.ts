@@ -101,7 +101,11 @@ export class Person {
   async everything(): Promise<Shown[]> {
     const found = new Map<number, string>();
     const feed = this.page.getByRole('feed');
-    await feed.evaluate((element) => element.scrollTo(0, 0));
+    // Up until the room's first message is there: each look may have older pages fetched.
+    await this.page.waitForFunction(() => {
+      document.querySelector('[role=feed]')?.scrollTo(0, 0);
+      return document.querySelector('article[data-seq="1"]') !== null;
+    });
     for (;;) {
       await this.page.waitForFunction(() => document.querySelector('[role=feed]')?.getAttribute('aria-busy') === 'false');
       const rows = await this.page.locator('article[data-seq]').evaluateAll((elements) =>
