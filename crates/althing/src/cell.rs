@@ -148,7 +148,13 @@ impl Header {
 
     /// Remembers that the actor has just run.
     pub(crate) fn touch(&self) {
-        self.last_active_s.store(self.kind.node.coarse_s(), Ordering::Relaxed);
+        self.touch_at(self.kind.node.coarse_s());
+    }
+
+    /// As `touch`, with the second at hand.
+    #[inline]
+    pub(crate) fn touch_at(&self, now_s: u32) {
+        self.last_active_s.store(now_s, Ordering::Relaxed);
     }
 
     #[inline]

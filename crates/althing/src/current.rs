@@ -41,6 +41,12 @@ pub(crate) fn polling(actor: &Arc<dyn AnyCell>) -> Guard {
     Guard(before)
 }
 
+/// Marks another actor as the one being polled, under the same guard.
+#[inline]
+pub(crate) fn turn_to(actor: &Arc<dyn AnyCell>) {
+    CURRENT.set(Current { actor, ..CURRENT.get() });
+}
+
 /// How many activations are being polled inside each other on this thread.
 #[inline]
 pub(crate) fn depth() -> u32 {

@@ -7,23 +7,21 @@ use std::any::type_name;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use tracing::Span;
 
-use crate::actor::{Actor, Admission, EventHandler};
+use crate::actor::{Actor, Admission};
 use crate::body::{Body, Running};
-use crate::cell::{AnyCell, AsAnyCell, Cell, Header, wake};
+use crate::cell::{AnyCell, AsAnyCell, Cell, Header};
 use crate::context::Context as ActorContext;
 use crate::current;
 use crate::dispatch::Dispatch;
-use crate::envelope::{Envelope, Target, run_event};
+use crate::envelope::{Envelope, Target};
 use crate::error::AskError;
-use crate::mailbox::Pushed;
 use crate::metrics::{Counter, Timed};
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
-use crate::topic::Published;
 use crate::trace;
 
 /// Handlers run inside each other on one stack; beyond it messages queue.
@@ -164,7 +162,7 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 }
 
 #[inline]
-fn end_timing(header: &Header, timed: Option<Timed>) {
+pub(crate) fn end_timing(header: &Header, timed: Option<Timed>) {
     if let Some(timed) = timed {
         header.kind.end_timing(timed);
     }
@@ -177,100 +175,5 @@ fn leave<A: Actor>(cell: &Arc<Cell<A>>, body: Body) {
     header.touch();
     if body.stops() || !header.mailbox.try_leave() {
         Run::take_over(cell.as_any_cell(), body).spawn();
-    }
-}
-
-/// What became of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Delivered {
-    /// Run in place.
-    Ran,
-    /// Waits in the mailbox.
-    Queued,
-    /// The mailbox is full: the subscriber misses this event.
-    Missed,
-    /// The subscriber has stopped.
-    Gone,
-}
-
-/// Goes from subscriber to subscriber with one body.
-pub(crate) struct Visitor {
-    body: Option<Body>,
-    may_run: bool,
-}
-
-impl Visitor {
-    /// A visitor on the calling thread; `may_run` tells whether handlers may run in place here.
-    pub(crate) fn new(is_in_task: bool) -> Self {
-        Self { body: None, may_run: is_in_task && current::depth() < DEPTH_MAX }
-    }
-
-    /// Delivers an event: in place if the subscriber is idle, else through its mailbox. `cell` is of type `A`.
-    ///
-    /// # Safety
-    /// `cell` is a `Cell<A>`.
-    pub(crate) unsafe fn deliver<A: EventHandler<T>, T: Send + Sync + 'static>(
-        &mut self,
-        cell: &Arc<dyn AnyCell>,
-        event: &Arc<Published<T>>,
-    ) -> Delivered {
-        let header = cell.header();
-        if !self.may_run || !header.mailbox.try_claim() {
-            return enqueue::<A, T>(cell, event);
-        }
-        let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
-        body.retarget(Arc::as_ptr(cell));
-        let guard = current::polling(cell);
-        let timed = header.kind.begin_message(type_name::<Published<T>>);
-        header.mailbox.add_to_tally(1);
-        let span = trace::span_in_place(header, type_name::<Published<T>>);
-        let entered = span.as_ref().map(Span::enter);
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let target = Target { state: cell.state(), body: &body, header };
-            let mut cx = Context::from_waker(Waker::noop());
-            // SAFETY: the claim of a cell of type `A` is ours, and the body is empty.
-            unsafe { run_event::<A, T>(event, target, &mut cx) }
-        }));
-        drop(entered);
-        drop(guard);
-        header.touch();
-        match outcome {
-            Ok(Poll::Ready(())) => end_timing(header, timed),
-            Ok(Poll::Pending) => {
-                body.time(timed);
-                body.trace(span);
-            }
-            Err(_) => {}
-        }
-        match outcome {
-            Ok(Poll::Ready(())) if !body.stops() && header.mailbox.try_leave() => {
-                self.body = Some(body);
-            }
-            // A handler that waits is polled again at once, with a waker that works.
-            Ok(_) => Run::take_over(cell.clone(), body).spawn(),
-            Err(panic) => Run::take_over(cell.clone(), body).recover(&*panic),
-        }
-        Delivered::Ran
-    }
-}
-
-fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
-    cell: &Arc<dyn AnyCell>,
-    event: &Arc<Published<T>>,
-) -> Delivered {
-    let header = cell.header();
-    let sender = header.sender();
-    let event = event.clone();
-    let envelope = || Envelope::event::<A, T>(event).sent_from(sender);
-    match header.mailbox.push(header.kind.len_max, envelope) {
-        Pushed::Queued(what) => {
-            wake(cell, what);
-            Delivered::Queued
-        }
-        Pushed::Full => {
-            header.kind.metrics.count(Counter::Missed);
-            Delivered::Missed
-        }
-        Pushed::Closed => Delivered::Gone,
     }
 }

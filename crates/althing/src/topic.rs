@@ -10,8 +10,7 @@ use parking_lot::Mutex;
 
 use crate::actor::EventHandler;
 use crate::actor_ref::ActorRef;
-use crate::cell::{AnyCell, AsAnyCell};
-use crate::in_place::{Delivered, Visitor};
+use crate::fan_out::{Subscriber, Visitor, deliver_to_all};
 use crate::node::{Node, NodeShared};
 use crate::outbox;
 
@@ -97,25 +96,12 @@ struct Work<T> {
     running: bool,
 }
 
-/// Delivers to a cell of the type it was made for.
-///
-/// # Safety
-/// The cell is of that type.
-type Deliver<T> = unsafe fn(&mut Visitor, &Arc<dyn AnyCell>, &Arc<Published<T>>) -> Delivered;
-
 struct Subscribers<T> {
     listed: Vec<Subscriber<T>>,
     /// Ended while an event was being delivered, when the list was out.
     ended: Vec<u64>,
     /// Subscribers in the list that is out.
     out: usize,
-}
-
-struct Subscriber<T> {
-    id: u64,
-    since: Sequence,
-    cell: Arc<dyn AnyCell>,
-    deliver: Deliver<T>,
 }
 
 impl<T: Send + Sync + 'static> Topic<T> {
@@ -219,18 +205,13 @@ impl<T: Send + Sync + 'static> Topic<T> {
 
     /// Subscribes an actor to every event after the subscription's position, which `Subscription::since` tells.
     pub fn subscribe<A: EventHandler<T>>(&self, actor: &ActorRef<A>) -> Subscription {
-        let cell = actor.cell().as_any_cell();
         let mut state = self.shared.state.lock();
         state.next_id += 1;
         let id = state.next_id;
         let chunk = state.chunk_with_room();
         let since = state.last;
-        chunk.subscribers.lock().listed.push(Subscriber {
-            id,
-            since,
-            cell,
-            deliver: Visitor::deliver::<A, T>,
-        });
+        let subscriber = Subscriber::new::<A>(id, since, actor.cell().clone());
+        chunk.subscribers.lock().listed.push(subscriber);
         drop(state);
         let shared = Arc::downgrade(&self.shared);
         let chunk = Arc::downgrade(&chunk);
@@ -303,14 +284,10 @@ impl<T: Send + Sync + 'static> Chunk<T> {
     fn deliver(&self, event: &Arc<Published<T>>, visitor: &mut Visitor) {
         // Taken out, so that a handler run in place may subscribe and unsubscribe.
         let mut listed = self.subscribers.lock().take_out();
-        listed.retain(|subscriber| {
-            if event.sequence <= subscriber.since {
-                return true;
-            }
-            // SAFETY: `subscribe` pairs the function with a cell of its type.
-            let delivered = unsafe { (subscriber.deliver)(visitor, &subscriber.cell, event) };
-            delivered != Delivered::Gone
-        });
+        let gone = deliver_to_all(visitor, &listed, event);
+        if !gone.is_empty() {
+            listed.retain(|subscriber| !gone.contains(&subscriber.id));
+        }
         self.subscribers.lock().put_back(listed);
     }
 }
