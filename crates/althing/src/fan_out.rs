@@ -40,7 +40,7 @@ type Deliver<T> =
     unsafe fn(&mut Visitor, &[Subscriber<T>], &Arc<Published<T>>, &mut Vec<u64>) -> usize;
 
 impl<T: Send + Sync + 'static> Subscriber<T> {
-    pub(crate) fn new<A: EventHandler<T>>(id: u64, since: Sequence, cell: Arc<Cell<A>>) -> Self {
+    pub(crate) fn new<A: EventHandler<T>>(id: u64, since: Sequence, cell: &Arc<Cell<A>>) -> Self {
         Self { id, since, cell: cell.as_any_cell(), deliver: deliver::<A, T> }
     }
 

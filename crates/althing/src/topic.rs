@@ -210,7 +210,7 @@ impl<T: Send + Sync + 'static> Topic<T> {
         let id = state.next_id;
         let chunk = state.chunk_with_room();
         let since = state.last;
-        let subscriber = Subscriber::new::<A>(id, since, actor.cell().clone());
+        let subscriber = Subscriber::new::<A>(id, since, actor.cell());
         chunk.subscribers.lock().listed.push(subscriber);
         drop(state);
         let shared = Arc::downgrade(&self.shared);
