@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::digits::push_degrees;
+
 /// Rows and columns that the grid is folded onto: 4,096 topics. Bounded, because reports come from strangers and may name any
 /// place on Earth; 64 neighbours each way stay apart, so that a city does not collide with itself.
 const FOLD: u16 = 64;
@@ -74,6 +76,13 @@ impl Place {
     /// Longitude in degrees east.
     pub(crate) fn lon(self) -> f64 {
         f64::from(self.lon) / MICRO
+    }
+
+    /// Appends latitude and longitude with five decimals (a metre), a comma between them.
+    pub(crate) fn write_degrees(self, out: &mut String) {
+        push_degrees(out, self.lat);
+        out.push(',');
+        push_degrees(out, self.lon);
     }
 
     /// Metres to another place.

@@ -10,6 +10,7 @@ mod chaos;
 mod city;
 mod clock;
 mod counters;
+mod digits;
 mod feed;
 mod fence;
 mod geo;

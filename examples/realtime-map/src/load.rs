@@ -1,7 +1,8 @@
 //! The load generator: publishes positions at a steady rate from a second process, and watches how soon they come out again.
 //!
 //! The schedule is open-loop: a publisher that falls behind catches up, it does not slow down. Each message carries the time it was
-//! written, so what the watcher sees is the whole way: broker, vehicle, viewport, socket.
+//! due, so what the watcher sees is the whole way (publisher, broker, vehicle, viewport, socket), and a stall counts for all it
+//! delayed.
 
 use std::fmt::Write as _;
 use std::io;
@@ -22,7 +23,7 @@ use crate::mqtt_url::MqttUrl;
 use crate::publisher::Publisher;
 
 /// Publishers wake this often.
-const TICK: Duration = Duration::from_millis(5);
+const TICK: Duration = Duration::from_millis(2);
 /// Operators of invented vehicles, apart from those of the simulator.
 const OPERATOR: u32 = 9_000;
 const VEHICLES_PER_OPERATOR: u32 = 100_000;
@@ -61,7 +62,7 @@ pub struct LoadReport {
     pub rate: f64,
     /// Positions seen in the event stream.
     pub watched: u64,
-    /// Milliseconds from publishing to the stream: half of the positions are faster.
+    /// Milliseconds from a position being due to the stream: half of the positions are faster.
     pub p50_ms: u64,
     /// 99 of 100 are faster.
     pub p99_ms: u64,
@@ -124,14 +125,18 @@ async fn publish(load: Load, index: u32) -> io::Result<u64> {
     let per_second = f64::from(load.rate) / f64::from(step);
     let (mut topic, mut payload) = (String::new(), String::new());
     let (mut sent, mut next, mut round) = (0_u64, index % load.vehicles.max(1), 0_u64);
-    let started = Instant::now();
+    let (started, started_ms) = (Instant::now(), unix_ms());
+    let (mut stamp, mut stamp_ms) = (String::new(), 0);
     while sent < total {
         let due = (started.elapsed().as_secs_f64() * per_second) as u64;
-        let now = format_timestamp(unix_ms());
         while sent < due.min(total) {
+            let due_ms = started_ms + (sent as f64 * 1_000.0 / per_second) as u64;
+            if due_ms != stamp_ms {
+                (stamp, stamp_ms) = (format_timestamp(due_ms), due_ms);
+            }
             let id = vehicle(next)
                 .ok_or_else(|| io::Error::other("more vehicles than there are numbers"))?;
-            message(id, place(next, round), &now, &mut topic, &mut payload);
+            message(id, place(next, round), &stamp, &mut topic, &mut payload);
             publisher.publish(&topic, payload.as_bytes()).await?;
             next += step;
             if next >= load.vehicles {

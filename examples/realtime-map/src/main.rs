@@ -178,7 +178,7 @@ fn print_table(report: &LoadReport) {
     println!("rate           {:>10.0}  positions/s", report.rate);
     if report.watched > 0 {
         println!("seen           {:>10}  positions in the event stream", report.watched);
-        println!("latency p50    {:>10}  ms from publishing to the stream", report.p50_ms);
+        println!("latency p50    {:>10}  ms from being due to the stream", report.p50_ms);
         println!("latency p99    {:>10}  ms", report.p99_ms);
         println!("latency p99.9  {:>10}  ms", report.p999_ms);
         println!("latency max    {:>10}  ms", report.max_ms);

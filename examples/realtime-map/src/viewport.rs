@@ -13,8 +13,8 @@ use althing::{
 };
 use bytes::Bytes;
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 
+use crate::digits::push_number;
 use crate::geo::Bounds;
 use crate::geofence::FenceEvent;
 use crate::hfp::VehicleId;
@@ -30,8 +30,6 @@ const PENDING_LEN_MAX: usize = 50_000;
 const CROSSINGS_LEN_MAX: usize = 100;
 /// Sightings that arrive within this time share a chunk. Well under the 50 ms that a position may take.
 const GATHER: Duration = Duration::from_millis(10);
-/// When the reader has not taken the last chunks yet.
-const TRY_AGAIN: Duration = Duration::from_millis(50);
 /// Sightings of a whole city that may wait while the actor writes.
 const MAILBOX_LEN_MAX: u32 = 65_536;
 
@@ -126,24 +124,42 @@ impl Viewport {
     }
 }
 
-/// `["0055/01216",60.17,24.94,352,1370,-37,"bus","550",1,1795269600123]`: as short as it can be read.
+/// `["0055/01216",60.17000,24.94000,352,1370,-37,"bus","550",1,1795269600123]`: as short as it can be read. By hand, because
+/// formatting fifty thousand positions a second is a good part of what an open map costs.
 fn write_sighting(out: &mut String, sighting: &Sighting) {
     let report = &sighting.report;
-    let line = json(report.line.as_str());
-    write!(
-        out,
-        "[\"{}\",{:.5},{:.5},{},{},{},\"{}\",{line},{},{}]",
-        sighting.id,
-        report.place.lat(),
-        report.place.lon(),
-        report.heading_deg.unwrap_or(0),
-        report.speed_cm_s.unwrap_or(0),
-        report.delay_s,
-        report.mode.as_str(),
-        report.direction,
-        report.at_ms
-    )
-    .expect("a string takes all");
+    out.push_str("[\"");
+    out.push_str(sighting.id.key().as_ref());
+    out.push_str("\",");
+    report.place.write_degrees(out);
+    for number in [
+        i64::from(report.heading_deg.unwrap_or(0)),
+        i64::from(report.speed_cm_s.unwrap_or(0)),
+        i64::from(report.delay_s),
+    ] {
+        out.push(',');
+        push_number(out, number);
+    }
+    out.push_str(",\"");
+    out.push_str(report.mode.as_str());
+    out.push_str("\",");
+    push_text(out, report.line.as_str());
+    out.push(',');
+    push_number(out, i64::from(report.direction));
+    out.push(',');
+    push_number(out, i64::try_from(report.at_ms).unwrap_or(i64::MAX));
+    out.push(']');
+}
+
+/// Text as JSON; names of lines seldom need escapes.
+fn push_text(out: &mut String, text: &str) {
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&json(text));
+    }
 }
 
 fn json(value: &(impl serde::Serialize + ?Sized)) -> String {
@@ -204,20 +220,59 @@ impl Viewport {
     }
 
     async fn flush(&mut self, ctx: &mut Context<Self>) {
+        if self.out.is_closed() {
+            return ctx.stop();
+        }
+        let Ok(room) = self.out.clone().try_reserve_owned() else {
+            // The reader has not taken the last chunks yet: what comes meanwhile replaces what waits here.
+            let out = self.out.clone();
+            let room = async move { out.reserve().await.map(drop) };
+            return ctx.pipe(room, |_| viewport_messages::Flush);
+        };
         self.is_flush_due = false;
-        if self.out.capacity() == 0 && !self.out.is_closed() {
-            return self.schedule(TRY_AGAIN, ctx);
-        }
-        let chunk = self.write_chunk();
-        match self.out.try_send(Bytes::from(chunk)) {
-            Ok(()) => self.clear(),
-            Err(TrySendError::Full(_)) => self.schedule(TRY_AGAIN, ctx),
-            Err(TrySendError::Closed(_)) => ctx.stop(),
-        }
+        room.send(Bytes::from(self.write_chunk()));
+        self.clear();
     }
 
     async fn stopping(&mut self) {
         self.subscriptions.clear();
         self.world.counters.viewports.sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geo::Place;
+    use crate::hfp::{Line, Mode, Report};
+
+    #[test]
+    fn a_sighting_reads_as_json_with_every_sign_and_character() {
+        for (lat, lon, line) in [(60.2, 20.6, "550"), (-0.000_01, -179.999_99, "a\"b"), (0.0, 5.0, "")] {
+            let report = Report {
+                at_ms: 1_795_269_600_123,
+                place: Place::from_degrees(lat, lon).unwrap(),
+                speed_cm_s: Some(1_370),
+                heading_deg: None,
+                delay_s: -37,
+                mode: Mode::Tram,
+                direction: 2,
+                line: Line::new(line),
+            };
+            let mut out = String::new();
+            let id = VehicleId::new(55, 1_216).unwrap();
+            write_sighting(&mut out, &Sighting { id, report, awake: true });
+            let read: serde_json::Value = serde_json::from_str(&out).expect(&out);
+            let expected = serde_json::json!(
+                ["0055/01216", lat, lon, 0, 1_370, -37, "tram", line, 2, 1_795_269_600_123_u64]
+            );
+            let near = |index: usize, degrees: f64| {
+                (read[index].as_f64().unwrap() - degrees).abs() < 0.000_005_1
+            };
+            assert!(near(1, lat) && near(2, lon), "{out}");
+            for index in [0, 3, 4, 5, 6, 7, 8, 9] {
+                assert_eq!(read[index], expected[index], "{out}");
+            }
+        }
     }
 }

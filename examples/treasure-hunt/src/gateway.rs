@@ -6,9 +6,14 @@
 mod connection;
 mod outbox;
 mod pages;
+mod patrol;
 mod socket;
+mod start;
 mod status;
+mod table;
+mod upgrade;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
@@ -19,6 +24,7 @@ use axum::routing::get;
 
 pub(crate) use connection::dismiss;
 pub use outbox::Outbox;
+use patrol::Patrol;
 pub use status::{Recounted, Status};
 
 use crate::actors::{RegionActorCalls, is_worth_a_retry};
@@ -26,10 +32,31 @@ use crate::limits::RETRY_PAUSE;
 use crate::place::RegionId;
 use crate::world::World;
 
+/// What all connections share.
+#[derive(Debug)]
+pub struct Gateway {
+    world: Arc<World>,
+    patrol: Patrol,
+}
+
+impl Gateway {
+    /// The way into that world.
+    pub fn new(world: Arc<World>) -> Arc<Self> {
+        Arc::new(Self { world, patrol: Patrol::default() })
+    }
+
+    /// Looks after the connections until dropped.
+    pub async fn patrol(&self) -> Infallible {
+        self.patrol.walk(&self.world).await
+    }
+}
+
 /// Everything that the server answers.
-pub fn router(world: Arc<World>) -> Router {
+pub fn router(gateway: Arc<Gateway>) -> Router {
+    let world = gateway.world.clone();
+    let socket = get(upgrade::upgrade).with_state(gateway);
     pages::routes()
-        .route("/socket", get(socket::upgrade))
+        .route("/socket", socket)
         .route("/map/{region}", get(map))
         .route("/status", get(status::status))
         .route("/recount", get(status::recount))

@@ -13,18 +13,18 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use althing::ReplyTo;
+use althing::{ActorRef, ReplyTo};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{oneshot, watch};
 
 pub use index::{PlayerTrail, RegionTrail};
 pub use record::{Birth, FILE_HEADER_LEN, Record, Records, read_file_header};
 
-use crate::actors::Settled;
+use crate::actors::{CourierActor, Done, PlayerActor, Settled};
 use crate::place::{ActSeq, PlayerId, RegionId};
 use crate::rules::{Deed, Event, RegionImage};
 
@@ -39,20 +39,29 @@ pub struct Ticket(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Offset(pub(crate) u64);
 
-/// Whom to answer, and what, once an event is durable.
+/// What is told once an event is durable, and to whom.
 #[derive(Debug)]
 pub struct Receipt {
     /// Whom.
-    pub reply: ReplyTo<Settled>,
+    pub asker: Asker,
     /// What.
-    pub answer: Settled,
+    pub done: Done,
+}
+
+/// Who waits for an event.
+#[derive(Debug)]
+pub enum Asker {
+    /// A player, which goes on meanwhile; a courier tells it.
+    Player(ActorRef<PlayerActor>),
+    /// A question, which is answered.
+    Reply(ReplyTo<Settled>),
 }
 
 /// The player's next event has another number: who appends is not up to date, and must not go on.
 #[derive(Debug)]
 pub struct Fenced {
-    /// Given back unanswered.
-    pub reply: Option<ReplyTo<Settled>>,
+    /// Given back as it was.
+    pub receipt: Option<Receipt>,
 }
 
 /// What the log has done so far.
@@ -84,6 +93,7 @@ pub(crate) struct Shared {
     bytes: AtomicU64,
     syncs: AtomicU64,
     failure: watch::Sender<Option<Arc<io::Error>>>,
+    couriers: OnceLock<Vec<ActorRef<CourierActor>>>,
 }
 
 #[derive(Debug)]
@@ -143,10 +153,16 @@ impl Journal {
             bytes: AtomicU64::new(end),
             syncs: AtomicU64::new(0),
             failure: watch::Sender::new(None),
+            couriers: OnceLock::new(),
         });
         let file = Arc::new(file);
         let writer = writer::start(shared.clone(), file.clone(), index)?;
         Ok((Self { shared, writer: Mutex::new(Some(writer)), path, file }, left))
+    }
+
+    /// Says who tells players what is durable; once, before any of them appends.
+    pub fn deliver_by(&self, couriers: Vec<ActorRef<CourierActor>>) {
+        self.shared.couriers.set(couriers).expect("couriers are named once");
     }
 
     /// Queues an event; its receipt is answered once the event is durable.
@@ -161,7 +177,7 @@ impl Journal {
     ) -> Result<Ticket, Fenced> {
         let mut queue = self.shared.queue.lock();
         if !queue.follows(&event) {
-            return Err(Fenced { reply: receipt.map(|receipt| receipt.reply) });
+            return Err(Fenced { receipt });
         }
         Ok(self.push(&mut queue, Entry::Event { event, birth, receipt }))
     }

@@ -17,5 +17,6 @@ pub mod recount;
 pub mod rules;
 pub mod serve;
 pub mod sight;
+pub mod websocket;
 pub mod wire;
 pub mod world;

@@ -1,5 +1,6 @@
 //! Every limit of the service, with its reason.
 
+use std::ops::Range;
 use std::time::Duration;
 
 /// Players one connection may play: enough to play 50,000 over a few hundred sockets.
@@ -11,14 +12,17 @@ pub const FRAME_LEN_MAX: usize = 16 * 1_024;
 /// Bytes that may wait for one client; a snapshot of every region is below 2 MiB. Beyond it the client is too slow and is let go.
 pub const OUTBOX_LEN_MAX: usize = 4 * 1_024 * 1_024;
 /// How long news of others may gather at a region before its watchers get them as one frame.
-pub const VIEW_TICK: Duration = Duration::from_millis(50);
-/// How long news of others may wait in an outbox for company; answers never wait.
-pub const OUTBOX_LINGER: Duration = Duration::from_millis(25);
+pub const VIEW_TICK: Duration = Duration::from_millis(100);
+/// How long news of others may wait in an outbox for company, at least and at most; answers never wait. A player who acts often
+/// gets them with its answers, without a write of their own.
+pub const VIEW_LINGER: Range<Duration> = Duration::from_millis(40)..Duration::from_millis(140);
+/// How long an act may be without an answer before its player is asked again: an actor has died over it, or the machine is busy.
+pub const ASK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long a player stays in the world without a connection.
 pub const ABSENCE_MAX: Duration = Duration::from_secs(20);
 /// How long the gateway asks again before it gives up on an act.
 pub const RETRY_FOR: Duration = Duration::from_secs(10);
-/// Pause between two tries, and between two tries of a player at a region.
+/// Pause between two tries of who waits for an actor that died.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(2);
 /// Malformed frames after which a connection is closed.
 pub const MALFORMED_MAX: u32 = 16;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tokio::sync::Barrier;
+use tokio::sync::{Barrier, Semaphore};
 use tokio::task::JoinSet;
 
 pub use bot::{Bot, Tally};
@@ -21,6 +21,9 @@ pub use report::{Report, Verdict};
 
 use crate::gateway::Recounted;
 use crate::process::{self, ProcessUse};
+
+/// Sockets that connect and join at the same time.
+const ENTERING_MAX: usize = 64;
 
 /// How to play.
 #[derive(Clone, Debug)]
@@ -46,35 +49,68 @@ pub async fn play(options: Options) -> Result<Report> {
     let reachable = "cannot reach the server: is `treasure-hunt serve` running?";
     let empty = Usage::now(status().await.context(reachable)?);
     let sockets = options.players.div_ceil(options.players_per_socket);
-    let start = Arc::new(Barrier::new(sockets as usize + 1));
-    let finish = Arc::new(Barrier::new(sockets as usize + 1));
-    let mut drivers = JoinSet::new();
-    for socket in 0..sockets {
-        let first = socket * options.players_per_socket;
-        let count = options.players_per_socket.min(options.players - first);
-        let gates = drive::Gates { start: start.clone(), finish: finish.clone() };
-        drivers.spawn(drive::socket(options.clone(), socket, count, gates));
+    let gates = drive::Gates {
+        door: Arc::new(Semaphore::new(ENTERING_MAX)),
+        start: Arc::new(Barrier::new(sockets as usize + 1)),
+        finish: Arc::new(Barrier::new(sockets as usize + 1)),
+    };
+    let mut crews = JoinSet::new();
+    let crew_count = crew_count(sockets);
+    for crew in 0..crew_count {
+        let (options, gates) = (options.clone(), gates.clone());
+        crews.spawn_blocking(move || play_some(&options, &gates, crew, crew_count));
     }
     let arrived = tokio::select! {
-        _ = start.wait() => Ok(()),
-        Some(ended) = drivers.join_next() => Err(ended),
+        _ = gates.start.wait() => Ok(()),
+        Some(ended) = crews.join_next() => Err(ended),
     };
     if let Err(ended) = arrived {
-        ended.context("a socket's task failed")?.context("joining")?;
+        ended.context("a crew failed")?.context("joining")?;
         anyhow::bail!("a socket ended before play began");
     }
     let before = Usage::now(status().await?);
-    finish.wait().await;
+    gates.finish.wait().await;
     let after = Usage::now(status().await?);
     let mut bots = Vec::new();
     let mut tally = Tally::default();
-    while let Some(driver) = drivers.join_next().await {
-        let (played, counted) = driver.context("a socket's task failed")??;
-        bots.extend(played);
-        tally.merge(counted);
+    while let Some(crew) = crews.join_next().await {
+        for (played, counted) in crew.context("a crew failed")?? {
+            bots.extend(played);
+            tally.merge(counted);
+        }
     }
     let recounted: Recounted = client::get_json(options.address, "/recount").await?;
     Ok(Report::new(&options, &bots, tally, &recounted, [&empty, &before, &after]))
+}
+
+/// Threads that play: half of the cores, because the server is on the same machine.
+fn crew_count(sockets: u32) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
+    u32::try_from(cores).unwrap_or(1).clamp(1, sockets.max(1))
+}
+
+/// Plays every `crews`-th socket on this thread: no bot of a crew ever waits for another core.
+fn play_some(
+    options: &Options,
+    gates: &drive::Gates,
+    crew: u32,
+    crews: u32,
+) -> Result<Vec<(Vec<Bot>, Tally)>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let sockets = options.players.div_ceil(options.players_per_socket);
+        let mut drivers = JoinSet::new();
+        for socket in (crew..sockets).step_by(crews as usize) {
+            let first = socket * options.players_per_socket;
+            let count = options.players_per_socket.min(options.players - first);
+            drivers.spawn(drive::socket(options.clone(), socket, count, gates.clone()));
+        }
+        let mut played = Vec::new();
+        while let Some(driver) = drivers.join_next().await {
+            played.push(driver.context("a socket's task failed")??);
+        }
+        Ok(played)
+    })
 }
 
 /// The part of the server's status that a report needs.

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::actors;
 use crate::chaos;
-use crate::gateway::{self, dismiss};
+use crate::gateway::{self, Gateway, dismiss};
 use crate::journal::Journal;
 use crate::limits::ABSENCE_MAX;
 use crate::world::{Attendance, World};
@@ -77,7 +77,8 @@ impl Server {
     /// # Errors
     /// The log cannot be written, so that nothing can be acknowledged any more.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<()> {
-        let router = gateway::router(self.world.clone());
+        let gateway = Gateway::new(self.world.clone());
+        let router = gateway::router(gateway.clone());
         let listener = Quick(self.listener);
         let rage = self.chaos.map(|period| tokio::spawn(chaos::rage(self.world.clone(), period)));
         let outcome = tokio::select! {
@@ -85,6 +86,7 @@ impl Server {
             cause = self.world.journal.failed() => {
                 Err(anyhow::Error::new(cause).context("the event log cannot be written"))
             }
+            never = gateway.patrol() => match never {},
             () = stop => Ok(()),
         };
         if let Some(rage) = rage {

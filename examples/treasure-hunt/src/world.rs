@@ -16,6 +16,9 @@ use crate::journal::Journal;
 use crate::place::{PlayerId, RegionId};
 use crate::sight::Block;
 
+/// Couriers: more than there are cores to run them at once.
+const COURIERS: u32 = 16;
+
 /// One world.
 #[derive(Debug)]
 pub struct World {
@@ -60,6 +63,8 @@ impl World {
             regions: regions.collect(),
             board: node.get::<BoardActor>("board"),
         };
+        let couriers = (0..COURIERS).map(|number| node.get(number.to_string()));
+        self.journal.deliver_by(couriers.collect());
         self.addresses.set(addresses).expect("a world settles once");
     }
 

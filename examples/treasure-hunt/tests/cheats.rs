@@ -71,9 +71,9 @@ async fn broken_frames_are_named_and_a_client_that_sends_only_those_is_let_go() 
     let server = Running::new("broken").await;
     let (mut good, mut bad) = (server.client().await, server.client().await);
     let honest = join(&mut good, "ida", 31).await.state;
-    bad.send_bytes(vec![77, 1, 2]).await.unwrap();
+    bad.send_bytes(&[77, 1, 2]).await.unwrap();
     assert_eq!(fault(&mut bad).await, "no frame begins with byte 77");
-    bad.send_bytes(vec![3, 1, 0]).await.unwrap();
+    bad.send_bytes(&[3, 1, 0]).await.unwrap();
     assert_eq!(fault(&mut bad).await, "the message ends before the field player");
     bad.send_text("hello").await.unwrap();
     assert_eq!(fault(&mut bad).await, "frames are binary");
@@ -82,7 +82,7 @@ async fn broken_frames_are_named_and_a_client_that_sends_only_those_is_let_go() 
         assert_eq!(refused(&mut bad, join).await, Refusal::BadName.code());
     }
     for _ in 3..MALFORMED_MAX {
-        bad.send_bytes(vec![0]).await.unwrap();
+        bad.send_bytes(&[0]).await.unwrap();
         fault(&mut bad).await;
     }
     assert!(bad.next().await.is_err(), "the connection is closed");
@@ -95,7 +95,7 @@ async fn broken_frames_are_named_and_a_client_that_sends_only_those_is_let_go() 
 async fn an_oversized_message_is_named_and_ends_its_connection() {
     let server = Running::new("oversized").await;
     let mut bad = server.client().await;
-    bad.send_bytes(vec![4; FRAME_LEN_MAX + 1]).await.unwrap();
+    bad.send_bytes(&[4; FRAME_LEN_MAX + 1]).await.unwrap();
     assert_eq!(fault(&mut bad).await, "a message has at most 16384 bytes");
     assert!(bad.next().await.is_err());
     assert_eq!(server.world.counters.oversized.get(), 1);

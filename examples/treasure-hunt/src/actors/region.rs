@@ -8,11 +8,14 @@ mod load;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use althing::{ActorError, Context, ReplyTo, Sequence, TimerId, Topic, TopicOptions, actor};
+use althing::{
+    ActorError, ActorRef, Context, ReplyTo, Sequence, TimerId, Topic, TopicOptions, actor,
+};
 use bytes::Bytes;
 
+use super::player::PlayerActor;
 use super::settled::{Done, Setback, Settled};
-use crate::journal::{Birth, Receipt, Ticket};
+use crate::journal::{Asker, Birth, Fenced, Receipt, Ticket};
 use crate::limits::{SNAPSHOT_EVERY, VIEW_TICK};
 use crate::map::{Mark, Scent, Terrain};
 use crate::place::{BlockId, Place, RegionId};
@@ -96,37 +99,40 @@ impl RegionActor {
         }
     }
 
-    /// Settles what a player means to do here; answers once it is durable.
-    #[delayed]
+    /// Settles what a player means to do here; the player hears of it (`settled`) once it is durable.
     pub async fn settle(
         &mut self,
         intent: Intent,
-        birth: Option<Box<Birth>>,
+        player: ActorRef<PlayerActor>,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), Setback> {
+        let settled = self.settle_for(&intent, None, Asker::Player(player), ctx);
+        settled.map_err(|(_, setback)| setback)
+    }
+
+    /// Settles a join, as `settle` does.
+    pub async fn begin(
+        &mut self,
+        intent: Intent,
+        birth: Box<Birth>,
+        player: ActorRef<PlayerActor>,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), Setback> {
+        let settled = self.settle_for(&intent, Some(birth), Asker::Player(player), ctx);
+        settled.map_err(|(_, setback)| setback)
+    }
+
+    /// Settles what a player means to do here; answers once it is durable.
+    #[delayed]
+    pub async fn settle_durably(
+        &mut self,
+        intent: Intent,
         reply: ReplyTo<Settled>,
         ctx: &mut Context<Self>,
     ) {
-        if let Some(event) = self.region.settled(&intent) {
-            let answer = Ok(self.done(*event));
-            self.world.journal.answer_after(Receipt { reply, answer });
-            return;
-        }
-        let event = match self.region.decide(&intent) {
-            Ok(event) => event,
-            Err(refusal) => {
-                reply.send(Err(refusal.into()));
-                return;
-            }
-        };
-        // Looked at before the event is applied, because the answer goes to the log with it.
-        let answer = Ok(Done { shows_clue: self.will_show_clue(&event), ..self.done(event) });
-        let receipt = Receipt { reply, answer };
-        match self.world.journal.append(event, birth, Some(receipt)) {
-            Ok(ticket) => self.happened(&event, ticket, ctx),
-            Err(fenced) => {
-                if let Some(reply) = fenced.reply {
-                    reply.send(Err(Setback::Stale));
-                }
-            }
+        let settled = self.settle_for(&intent, None, Asker::Reply(reply), ctx);
+        if let Err((Asker::Reply(reply), setback)) = settled {
+            reply.send(Err(setback));
         }
     }
 
@@ -190,6 +196,37 @@ impl RegionActor {
 }
 
 impl RegionActor {
+    /// Decides and appends in one step; who asks is answered by the log, or given back with the reason.
+    fn settle_for(
+        &mut self,
+        intent: &Intent,
+        birth: Option<Box<Birth>>,
+        asker: Asker,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), (Asker, Setback)> {
+        if let Some(event) = self.region.settled(intent) {
+            let done = self.done(*event);
+            self.world.journal.answer_after(Receipt { asker, done });
+            return Ok(());
+        }
+        let event = match self.region.decide(intent) {
+            Ok(event) => event,
+            Err(refusal) => return Err((asker, refusal.into())),
+        };
+        // Looked at before the event is applied, because the answer goes to the log with it.
+        let done = Done { shows_clue: self.will_show_clue(&event), ..self.done(event) };
+        match self.world.journal.append(event, birth, Some(Receipt { asker, done })) {
+            Ok(ticket) => {
+                self.happened(&event, ticket, ctx);
+                Ok(())
+            }
+            Err(Fenced { receipt }) => {
+                let asker = receipt.expect("the receipt comes back with its event").asker;
+                Err((asker, Setback::Stale))
+            }
+        }
+    }
+
     fn done(&self, event: Event) -> Done {
         Done { event, shows_clue: self.region.shows_clue(event.to), stamp: self.stamp }
     }

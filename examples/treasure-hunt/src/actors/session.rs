@@ -1,6 +1,5 @@
 //! What one connection sees: the regions around its players, each watched once however many of them look.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use althing::{Context, Published, Sequence, Subscription, actor};
@@ -17,11 +16,13 @@ use crate::world::World;
 pub struct SessionActor {
     world: Arc<World>,
     outbox: Arc<Outbox>,
-    watched: HashMap<RegionId, Watched>,
+    /// In the order of their numbers; few, and in memory for every connection.
+    watched: Vec<Watched>,
 }
 
 #[derive(Debug)]
 struct Watched {
+    region: RegionId,
     _subscription: Subscription,
     /// Views up to here were in the snapshot.
     since: Sequence,
@@ -31,12 +32,12 @@ struct Watched {
 impl SessionActor {
     /// Sees nothing yet.
     pub fn new(world: Arc<World>, outbox: Arc<Outbox>) -> Self {
-        Self { world, outbox, watched: HashMap::new() }
+        Self { world, outbox, watched: Vec::new() }
     }
 
     async fn begin(&mut self, region: RegionId, ctx: &Context<Self>) {
-        if let Some(watched) = self.watched.get_mut(&region) {
-            watched.lookers += 1;
+        if let Ok(place) = self.place(region) {
+            self.watched[place].lookers += 1;
             return;
         }
         let subscription = topic(&self.world, region).subscribe(&ctx.address());
@@ -52,17 +53,24 @@ impl SessionActor {
             }
         };
         self.outbox.add_soon(&look.bytes);
-        let watched = Watched { _subscription: subscription, since: look.since, lookers: 1 };
-        self.watched.insert(region, watched);
+        let watched =
+            Watched { region, _subscription: subscription, since: look.since, lookers: 1 };
+        let place = self.place(region).unwrap_or_else(|place| place);
+        self.watched.reserve_exact(1);
+        self.watched.insert(place, watched);
     }
 
     fn end(&mut self, region: RegionId) {
-        if let Some(watched) = self.watched.get_mut(&region) {
-            watched.lookers -= 1;
-            if watched.lookers == 0 {
-                self.watched.remove(&region);
+        if let Ok(place) = self.place(region) {
+            self.watched[place].lookers -= 1;
+            if self.watched[place].lookers == 0 {
+                self.watched.remove(place);
             }
         }
+    }
+
+    fn place(&self, region: RegionId) -> Result<usize, usize> {
+        self.watched.binary_search_by_key(&region, |watched| watched.region)
     }
 }
 
@@ -85,8 +93,8 @@ impl SessionActor {
 
     #[event]
     async fn on_view(&mut self, event: &Published<View>) {
-        let watched = self.watched.get(&event.payload.region);
-        if watched.is_some_and(|watched| event.sequence > watched.since) {
+        let place = self.place(event.payload.region);
+        if place.is_ok_and(|place| event.sequence > self.watched[place].since) {
             self.outbox.add_soon(&event.payload.bytes);
         }
     }

@@ -1,26 +1,29 @@
 //! What one connection may do and does: speaks for its own players, one act at a time each.
 //!
-//! An act runs in a task of its own, so that a region that is being rebuilt holds up nobody else. A question whose actor was
-//! killed is asked again: acts are numbered, so asking twice is answered twice and done once.
+//! An act is handed to its player in place and answered through `Client` when it is durable. An actor may die over it: the patrol
+//! finds acts without an answer and asks again. Acts are numbered, so asking twice is answered twice and done once.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use althing::{ActorRef, AskError};
 use parking_lot::Mutex;
 
+use super::Gateway;
 use super::outbox::Outbox;
+use super::start::{random, random_region, start_place};
+use super::table::{Open, Playing, Table};
 use crate::actors::{
-    Acted, PlayerActor, PlayerActorCalls, SessionActor, SessionActorCalls, Setback,
-    is_worth_a_retry,
+    Acted, Client, Errand, Joining, PlayerActor, PlayerActorCalls, SessionActor, SessionActorCalls,
+    Setback, is_worth_a_retry,
 };
 use crate::journal::Birth;
-use crate::limits::{ABSENCE_MAX, RETRY_FOR, RETRY_PAUSE, SOCKET_PLAYERS_MAX};
-use crate::map::{CLEARING, has_camp_on_land};
-use crate::place::{Place, PlayerId, REGIONS, RegionId, RegionsInView};
+use crate::limits::{
+    ABSENCE_MAX, ASK_AGAIN_AFTER, RETRY_FOR, RETRY_PAUSE, SOCKET_PLAYERS_MAX, VIEW_LINGER,
+};
+use crate::place::{ActSeq, Place, PlayerId, RegionId, RegionsInView};
 use crate::rules::{Act, Deed, Refusal};
 use crate::wire::{Command, Joined, Malformed, Notice};
-use crate::world::{Seat, SocketId, World};
+use crate::world::{SocketId, World};
 
 /// Characters of a name.
 const NAME_CHARS_MAX: usize = 16;
@@ -29,27 +32,24 @@ pub(super) struct Connection {
     shared: Arc<Shared>,
 }
 
-struct Shared {
+/// The part of a connection that its players and the patrol know.
+pub(super) struct Shared {
     id: SocketId,
     world: Arc<World>,
     outbox: Arc<Outbox>,
     session: ActorRef<SessionActor>,
-    players: Mutex<HashMap<PlayerId, Playing>>,
-}
-
-#[derive(Clone)]
-struct Playing {
-    seat: Arc<Seat>,
-    player: ActorRef<PlayerActor>,
-    /// What this connection sees because of it.
-    view: Option<RegionsInView>,
+    players: Mutex<Table>,
 }
 
 impl Connection {
-    pub(super) fn open(world: Arc<World>, outbox: Arc<Outbox>) -> Self {
+    pub(super) fn open(gateway: &Gateway) -> Self {
+        let world = gateway.world.clone();
+        let outbox = Arc::new(Outbox::default());
         let session = world.node().spawn(SessionActor::new(world.clone(), outbox.clone()));
         let id = world.attendance.next_socket();
-        Self { shared: Arc::new(Shared { id, world, outbox, session, players: Mutex::default() }) }
+        let shared = Arc::new(Shared { id, world, outbox, session, players: Mutex::default() });
+        gateway.patrol.watch(&shared);
+        Self { shared }
     }
 
     pub(super) fn outbox(&self) -> &Outbox {
@@ -70,17 +70,17 @@ impl Connection {
     }
 
     /// Ends the session; players that nobody takes over leave the world after a while.
-    pub(super) fn close(self) {
-        let shared = self.shared;
+    pub(super) fn close(&self) {
+        let shared = self.shared.clone();
         shared.outbox.close();
         drop(shared.session.stop());
         let players = std::mem::take(&mut *shared.players.lock());
-        for playing in players.values() {
+        for playing in players.iter() {
             playing.seat.leave(shared.id);
         }
         tokio::spawn(async move {
             shared.world.node().sleep(ABSENCE_MAX).await;
-            for playing in players.into_values().filter(|playing| playing.seat.is_empty()) {
+            for playing in players.into_iter().filter(|playing| playing.seat.is_empty()) {
                 dismiss(&shared.world, &playing.player).await;
             }
         });
@@ -97,41 +97,65 @@ pub(crate) async fn dismiss(world: &World, player: &ActorRef<PlayerActor>) {
 
 impl Shared {
     fn act(self: &Arc<Self>, act: Act) {
-        let playing = self.players.lock().get(&act.player).cloned();
-        let Some(playing) = playing.filter(|playing| playing.seat.is_of(self.id)) else {
+        let mut players = self.players.lock();
+        let playing = players.get_mut(act.player).filter(|playing| playing.seat.is_of(self.id));
+        let Some(playing) = playing else {
+            drop(players);
             return self.refuse(act.player.0, act.seq.0, Refusal::NotYours);
         };
-        if !playing.seat.begin() {
+        if playing.open.is_some() {
+            drop(players);
             return self.refuse(act.player.0, act.seq.0, Refusal::Busy);
         }
-        let shared = self.clone();
-        tokio::spawn(async move {
-            let acted = again(&shared.world, || playing.player.act(act)).await;
-            // Before the answer, because the next act may follow it at once.
-            playing.seat.end();
-            match flat(acted) {
-                Ok(acted) => shared.acted(&act, &acted),
-                Err(refusal) => shared.refuse(act.player.0, act.seq.0, refusal),
-            }
-        });
+        let now = self.world.node().elapsed();
+        playing.open = Some(Open { act, since: now, asked_at: now });
+        let player = playing.player.clone();
+        drop(players);
+        self.ask(player, act);
     }
 
-    fn acted(&self, act: &Act, acted: &Acted) {
-        self.world.counters.done.count();
-        self.outbox.answer(&Notice::Done(acted.outcome));
-        if act.deed == Deed::Leave {
-            let playing = self.players.lock().remove(&act.player);
-            self.look(playing.and_then(|playing| playing.view), None);
-            return;
+    /// Hands an act to its player, in place if it is idle. Whatever goes wrong, the patrol asks again.
+    fn ask(self: &Arc<Self>, player: ActorRef<PlayerActor>, act: Act) {
+        let errand = Errand { act, client: self.clone() };
+        let mut asked = Box::pin(async move { drop(player.act(errand).await) });
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        if asked.as_mut().poll(&mut cx).is_pending() {
+            tokio::spawn(asked);
         }
-        let Some(here) = Place::new(acted.outcome.x, acted.outcome.y) else { return };
-        let now = here.regions_in_view();
-        if acted.from.regions_in_view() != now {
-            let mut players = self.players.lock();
-            let view = players.get_mut(&act.player).and_then(|playing| playing.view.replace(now));
-            drop(players);
-            self.look(view, Some(now));
+    }
+
+    /// Sends views that have waited long enough, and asks again for acts that have waited too long.
+    pub(super) fn patrol(self: &Arc<Self>) {
+        self.outbox.send_older_than(VIEW_LINGER.start);
+        let now = self.world.node().elapsed();
+        let (mut again, mut over) = (Vec::new(), Vec::new());
+        for playing in self.players.lock().iter_mut() {
+            let Some(open) = &mut playing.open else { continue };
+            if now.saturating_sub(open.since) > RETRY_FOR {
+                over.push(open.act);
+                playing.open = None;
+            } else if now.saturating_sub(open.asked_at) > ASK_AGAIN_AFTER {
+                open.asked_at = now;
+                again.push((playing.player.clone(), open.act));
+            }
         }
+        for (player, act) in again {
+            self.world.counters.retries.count();
+            self.ask(player, act);
+        }
+        for act in over {
+            tracing::warn!(player = act.player.0, "a player does not answer");
+            self.refuse(act.player.0, act.seq.0, Refusal::Unavailable);
+        }
+    }
+
+    /// Which of so many turns of the patrol is this connection's.
+    pub(super) fn turn(&self, turns: usize) -> usize {
+        self.id.spread(turns)
+    }
+
+    pub(super) fn ping(&self) {
+        self.outbox.ping();
     }
 
     fn join(self: &Arc<Self>, tag: u32, near: Option<RegionId>, name: Box<str>) {
@@ -144,18 +168,18 @@ impl Shared {
         };
         let token = random();
         let near = near.unwrap_or_else(random_region);
-        let place = start_place(nearest_on_land(self.world.seed, near), token);
-        let birth = Birth { token, name };
+        let place = start_place(self.world.seed, near, token);
+        let joining = Joining { tag, birth: Birth { token, name } };
         // Reserved at once, so that a flood of joins is counted before it is answered.
-        let playing = Playing { seat, player: self.world.player(player), view: None };
+        let playing = Playing { seat, player: self.world.player(player), view: None, open: None };
         self.players.lock().insert(player, playing.clone());
         let shared = self.clone();
         tokio::spawn(async move {
-            let join = || playing.player.join(tag, place, birth.clone());
+            let join = || playing.player.join(place, joining.clone());
             match flat(again(&shared.world, join).await) {
                 Ok(joined) => shared.joined(joined, playing),
                 Err(refusal) => {
-                    shared.players.lock().remove(&player);
+                    shared.players.lock().remove(player);
                     shared.world.attendance.dismiss(player);
                     shared.refuse(tag, 0, refusal);
                 }
@@ -188,7 +212,8 @@ impl Shared {
             match resumed.and_then(|resumed| resumed) {
                 Ok(joined) => {
                     seat.take(shared.id);
-                    shared.joined(joined, Playing { seat, player: address, view: None });
+                    shared
+                        .joined(joined, Playing { seat, player: address, view: None, open: None });
                 }
                 Err(refusal) => shared.refuse(player.0, 0, refusal),
             }
@@ -219,6 +244,40 @@ impl Shared {
     fn refuse(&self, player: u32, seq: u32, refusal: Refusal) {
         self.world.counters.refusal(refusal);
         self.outbox.answer(&Notice::refused(player, seq, refusal));
+    }
+}
+
+impl Client for Shared {
+    fn acted(&self, act: &Act, acted: &Acted) {
+        let mut players = self.players.lock();
+        let Some(playing) =
+            players.get_mut(act.player).filter(|playing| playing.waits_for(act.seq))
+        else {
+            return;
+        };
+        playing.open = None;
+        let here = Place::new(acted.outcome.x, acted.outcome.y).map(Place::regions_in_view);
+        let now = if act.deed == Deed::Leave { None } else { here };
+        let before = std::mem::replace(&mut playing.view, now);
+        if act.deed == Deed::Leave {
+            players.remove(act.player);
+        }
+        drop(players);
+        self.world.counters.done.count();
+        self.outbox.answer(&Notice::Done(acted.outcome));
+        if before != now {
+            self.look(before, now);
+        }
+    }
+
+    fn refused(&self, player: PlayerId, seq: ActSeq, refusal: Refusal) {
+        let mut players = self.players.lock();
+        let Some(playing) = players.get_mut(player).filter(|playing| playing.waits_for(seq)) else {
+            return;
+        };
+        playing.open = None;
+        drop(players);
+        self.refuse(player.0, seq.0, refusal);
     }
 }
 
@@ -269,33 +328,4 @@ where
         }
         is_first = false;
     }
-}
-
-/// That region, or the next one whose camp is no island of its own.
-fn nearest_on_land(seed: u64, region: RegionId) -> RegionId {
-    let after = (1..REGIONS).map(|step| (region.number() + step) % REGIONS);
-    let mut regions = std::iter::once(region).chain(after.filter_map(RegionId::new));
-    regions.find(|region| has_camp_on_land(seed, *region)).unwrap_or(region)
-}
-
-/// Somewhere in the inner half of the clearing around a region's camp.
-fn start_place(region: RegionId, random: u64) -> Place {
-    const REACH: u16 = CLEARING / 2;
-    let offset =
-        |bits: u64| u16::try_from(bits % u64::from(2 * REACH + 1)).expect("a clearing is small");
-    let camp = region.camp();
-    let (dx, dy) = (offset(random >> 8), offset(random >> 24));
-    Place::new(camp.x() + dx - REACH, camp.y() + dy - REACH).expect("camps lie inside the world")
-}
-
-fn random_region() -> RegionId {
-    let number = u16::try_from(random() % u64::from(REGIONS)).expect("below REGIONS");
-    RegionId::new(number).expect("below REGIONS")
-}
-
-/// A random number nobody can guess: tokens are secrets.
-fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    // Keyed by the operating system's randomness, anew for each call but one key per thread: hashing hides it.
-    RandomState::new().hash_one(std::time::Instant::now())
 }

@@ -1,32 +1,47 @@
 //! What waits for one client: bytes of frames, gathered until the socket can take them.
 //!
-//! Answers are sent at once, views wait a little for company. A client that does not read is let go when its outbox is full: its
-//! players stay, and it may come back.
+//! Answers are sent at once and take waiting views along; views alone wait until the patrol finds them old. There is no timer per
+//! client, and no memory while nothing waits. A client that does not read is let go when its outbox is full: its players
+//! stay, and it may come back.
 
-use bytes::Bytes;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
 use parking_lot::Mutex;
-use tokio::sync::Notify;
-use tokio::time::timeout;
 
-use crate::limits::{OUTBOX_LEN_MAX, OUTBOX_LINGER};
+use crate::limits::OUTBOX_LEN_MAX;
+use crate::websocket::Written;
 use crate::wire::Notice;
+
+/// Room for an answer and a few views, taken at once instead of by doubling.
+const FIRST_LEN: usize = 256;
 
 /// An outbox; many fill it, one empties it.
 #[derive(Debug, Default)]
 pub struct Outbox {
     waiting: Mutex<Waiting>,
-    /// Something is there.
-    filled: Notify,
-    /// Something is there that does not wait.
-    urgent: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
+    /// Frames after room for a header; empty when nothing waits.
     bytes: Vec<u8>,
-    has_urgent: bool,
+    /// Since when, if nothing among it is urgent.
+    since: Option<Instant>,
+    is_due: bool,
+    ping: bool,
     is_over: bool,
     is_closed: bool,
+    waker: Option<Waker>,
+}
+
+/// What to send next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// A message, after room for a header.
+    Frames(Vec<u8>),
+    /// A ping.
+    Ping,
 }
 
 /// The outbox is full, or closed and empty.
@@ -41,124 +56,167 @@ pub enum Ended {
 impl Outbox {
     /// Adds an answer.
     pub fn answer(&self, notice: &Notice) {
-        self.add(true, |bytes| notice.write(bytes));
+        let mut waiting = self.waiting.lock();
+        waiting.add(|bytes| notice.write(bytes));
+        waiting.is_due = true;
+        let waker = waiting.waker.take();
+        // Released before waking: the socket's task would wait for us.
+        drop(waiting);
+        wake(waker);
     }
 
     /// Adds frames that may wait a little.
     pub fn add_soon(&self, frames: &[u8]) {
-        self.add(false, |bytes| bytes.extend_from_slice(frames));
+        let mut waiting = self.waiting.lock();
+        if waiting.bytes.is_empty() {
+            waiting.since = Some(Instant::now());
+        }
+        waiting.add(|bytes| bytes.extend_from_slice(frames));
+        let waker = if waiting.is_over { waiting.waker.take() } else { None };
+        drop(waiting);
+        wake(waker);
     }
 
-    fn add(&self, is_urgent: bool, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Sends what has waited for that long.
+    pub fn send_older_than(&self, age: Duration) {
         let mut waiting = self.waiting.lock();
-        if waiting.is_over {
-            return;
+        if !waiting.is_due && waiting.since.is_some_and(|since| since.elapsed() >= age) {
+            waiting.is_due = true;
+            let waker = waiting.waker.take();
+            drop(waiting);
+            wake(waker);
         }
-        let was_empty = waiting.bytes.is_empty();
-        write(&mut waiting.bytes);
-        waiting.is_over = waiting.bytes.len() > OUTBOX_LEN_MAX;
-        let is_first_urgent = is_urgent && !waiting.has_urgent;
-        waiting.has_urgent |= is_urgent;
+    }
+
+    /// Asks the client for a sign of life, which keeps what lies between from forgetting the connection.
+    pub fn ping(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.ping = true;
+        let waker = waiting.waker.take();
         drop(waiting);
-        if was_empty {
-            self.filled.notify_one();
-        }
-        if is_first_urgent {
-            self.urgent.notify_one();
-        }
+        wake(waker);
     }
 
     /// Says that nothing will come any more; what waits is still sent.
     pub fn close(&self) {
-        self.waiting.lock().is_closed = true;
-        self.filled.notify_one();
-        self.urgent.notify_one();
+        let mut waiting = self.waiting.lock();
+        waiting.is_closed = true;
+        let waker = waiting.waker.take();
+        drop(waiting);
+        wake(waker);
     }
 
-    /// The next message.
+    /// The next message, when there is one to be sent.
     ///
     /// # Errors
     /// `Ended`.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
-    pub async fn next(&self) -> Result<Bytes, Ended> {
-        loop {
-            if let Some(next) = self.take_if(|waiting| waiting.has_urgent) {
-                return next;
-            }
-            if self.waiting.lock().bytes.is_empty() {
-                self.filled.notified().await;
-                continue;
-            }
-            let lingered = timeout(OUTBOX_LINGER, self.urgent.notified()).await;
-            if let Some(next) = self.take_if(|_| lingered.is_err()) {
-                return next;
-            }
-        }
-    }
-
-    fn take_if(&self, now: impl FnOnce(&Waiting) -> bool) -> Option<Result<Bytes, Ended>> {
+    pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Result<Next, Ended>> {
         let mut waiting = self.waiting.lock();
         if waiting.is_over {
-            return Some(Err(Ended::Overflow));
+            return Poll::Ready(Err(Ended::Overflow));
         }
-        if waiting.bytes.is_empty() {
-            return waiting.is_closed.then_some(Err(Ended::Closed));
+        if !waiting.bytes.is_empty() && (waiting.is_due || waiting.is_closed) {
+            waiting.is_due = false;
+            waiting.since = None;
+            return Poll::Ready(Ok(Next::Frames(std::mem::take(&mut waiting.bytes))));
         }
-        if !now(&waiting) && !waiting.is_closed {
-            return None;
+        if waiting.is_closed {
+            return Poll::Ready(Err(Ended::Closed));
         }
-        waiting.has_urgent = false;
-        Some(Ok(std::mem::take(&mut waiting.bytes).into()))
+        if std::mem::take(&mut waiting.ping) {
+            return Poll::Ready(Ok(Next::Ping));
+        }
+        if !waiting.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            waiting.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.is_over || self.is_closed {
+            return;
+        }
+        if self.bytes.is_empty() {
+            self.bytes.reserve(FIRST_LEN);
+            Written::reserve(&mut self.bytes);
+        }
+        write(&mut self.bytes);
+        self.is_over = self.bytes.len() > OUTBOX_LEN_MAX;
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
 
     use super::*;
-    use tokio::time::Instant;
+    use crate::websocket::HEADER_LEN_MAX;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 
     fn fault(text: &str) -> Notice {
         Notice::Fault(text.into())
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn answers_go_at_once_and_take_waiting_views_along() {
-        let (outbox, start) = (Outbox::default(), Instant::now());
+    fn frames(outbox: &Outbox) -> Poll<Result<Vec<u8>, Ended>> {
+        outbox.poll_next(&mut Context::from_waker(Waker::noop())).map_ok(|next| match next {
+            Next::Frames(bytes) => bytes[HEADER_LEN_MAX..].to_vec(),
+            Next::Ping => b"ping".to_vec(),
+        })
+    }
+
+    #[test]
+    fn answers_go_at_once_and_take_waiting_views_along() {
+        let (outbox, wakes) = (Outbox::default(), Arc::new(Wakes::default()));
+        let waker = Waker::from(wakes.clone());
+        assert!(outbox.poll_next(&mut Context::from_waker(&waker)).is_pending());
         outbox.add_soon(&[1, 2]);
+        assert_eq!((wakes.0.load(Ordering::Relaxed), frames(&outbox)), (0, Poll::Pending));
+        assert!(outbox.poll_next(&mut Context::from_waker(&waker)).is_pending());
         outbox.answer(&fault("x"));
-        assert_eq!(outbox.next().await.unwrap().len(), 5);
-        assert_eq!(start.elapsed(), Duration::ZERO);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        assert_eq!(frames(&outbox), Poll::Ready(Ok(vec![1, 2, 6, 1, b'x'])));
+        assert_eq!(frames(&outbox), Poll::Pending);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn views_wait_for_company_but_not_for_ever() {
-        let (outbox, start) = (Outbox::default(), Instant::now());
+    #[test]
+    fn views_wait_for_company_but_not_for_ever() {
+        let outbox = Outbox::default();
         outbox.add_soon(&[1]);
-        assert_eq!(outbox.next().await.unwrap(), [1].as_slice());
-        assert_eq!(start.elapsed(), OUTBOX_LINGER);
-        outbox.add_soon(&[2]);
-        let late = async {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            outbox.answer(&fault(""));
-        };
-        let (next, ()) = tokio::join!(outbox.next(), late);
-        assert_eq!(next.unwrap(), [2, 6, 0].as_slice());
-        assert!(start.elapsed() < 2 * OUTBOX_LINGER);
+        outbox.send_older_than(Duration::from_secs(3_600));
+        assert_eq!(frames(&outbox), Poll::Pending);
+        outbox.send_older_than(Duration::ZERO);
+        assert_eq!(frames(&outbox), Poll::Ready(Ok(vec![1])));
+        outbox.ping();
+        assert_eq!(frames(&outbox), Poll::Ready(Ok(b"ping".to_vec())));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_full_outbox_ends_and_a_closed_one_is_emptied_first() {
+    #[test]
+    fn a_full_outbox_ends_and_a_closed_one_is_emptied_first() {
         let outbox = Outbox::default();
         outbox.add_soon(&vec![0; OUTBOX_LEN_MAX + 1]);
-        assert_eq!(outbox.next().await, Err(Ended::Overflow));
+        assert_eq!(frames(&outbox), Poll::Ready(Err(Ended::Overflow)));
         let outbox = Outbox::default();
         outbox.answer(&fault(""));
         outbox.close();
-        assert_eq!(outbox.next().await.unwrap(), [6, 0].as_slice());
-        assert_eq!(outbox.next().await, Err(Ended::Closed));
+        assert_eq!(frames(&outbox), Poll::Ready(Ok(vec![6, 0])));
+        assert_eq!(frames(&outbox), Poll::Ready(Err(Ended::Closed)));
     }
 }

@@ -1,132 +1,209 @@
-//! One WebSocket: reads messages, writes the outbox, and says goodbye properly.
+//! One WebSocket: reads messages, writes the outbox, and says goodbye properly. One task per client.
+//!
+//! It reads into scratch memory on the stack and keeps bytes only of an unfinished frame, so that an idle client costs a task and no
+//! buffer. Each wake-up ends in at most one write of everything that is there.
 
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::extract::State;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use futures_util::{SinkExt, StreamExt};
-use tokio_tungstenite::tungstenite;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
+use super::Gateway;
 use super::connection::Connection;
-use super::outbox::{Ended, Outbox};
-use crate::limits::{FRAME_LEN_MAX, MALFORMED_MAX, PING_EVERY};
+use super::outbox::{Ended, Next};
+use crate::limits::{FRAME_LEN_MAX, MALFORMED_MAX};
+use crate::websocket::{Decoder, FrameError, From, Kind, Message, Written};
 use crate::wire::Notice;
 use crate::world::World;
 
-/// Bytes of the socket's own buffers: small, because there is one pair per connection.
-const BUFFER_LEN: usize = 4 * 1_024;
+/// Bytes read at once; larger messages take several reads.
+const READ_LEN: usize = 4 * 1_024;
 /// How long a goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-pub(super) async fn upgrade(
-    State(world): State<Arc<World>>,
-    headers: HeaderMap,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    if !is_same_origin(&headers) {
-        return (StatusCode::FORBIDDEN, "this page is not from here\n").into_response();
-    }
-    upgrade
-        .max_message_size(FRAME_LEN_MAX)
-        .max_frame_size(FRAME_LEN_MAX)
-        .read_buffer_size(BUFFER_LEN)
-        .write_buffer_size(0)
-        .on_upgrade(move |socket| serve(socket, world))
+/// A client's socket.
+pub(super) struct Socket {
+    stream: TcpStream,
+    world: Arc<World>,
+    connection: Connection,
+    decoder: Decoder,
+    /// The beginning of a frame whose end is still to come.
+    partial: Vec<u8>,
+    writing: Option<Written>,
+    /// Payload of the last ping, to be sent back.
+    pong: Option<Vec<u8>>,
+    malformed: u32,
 }
 
-/// Browsers name the page that connects; programs name none.
-fn is_same_origin(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(header::ORIGIN).map(|origin| origin.to_str()) else {
-        return true;
-    };
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let own = |origin: &str| origin.split_once("://").map(|(_, rest)| rest.to_owned());
-    origin.is_ok_and(|origin| own(origin).as_deref() == host)
+/// Why a connection ends, as its close frame says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+enum End {
+    /// The client said so, or nothing will come any more.
+    Normal = 1000,
+    /// It breaks the protocol.
+    Broken = 1002,
+    /// It sends nothing that can be read, or reads too slowly.
+    Policy = 1008,
+    /// It sends too much at once.
+    TooLong = 1009,
 }
 
-async fn serve(socket: WebSocket, world: Arc<World>) {
-    let (mut sink, mut stream) = socket.split();
-    let outbox = Arc::new(Outbox::default());
-    let connection = Connection::open(world.clone(), outbox.clone());
-    let counters = world.clone();
-    let writer = tokio::spawn(async move {
-        let mut pings =
-            tokio::time::interval_at(tokio::time::Instant::now() + PING_EVERY, PING_EVERY);
-        let goodbye = loop {
-            let message = tokio::select! {
-                next = outbox.next() => next.map(Message::Binary),
-                _ = pings.tick() => Ok(Message::Ping(Vec::new().into())),
-            };
-            match message {
-                Ok(message) => {
-                    if sink.send(message).await.is_err() {
-                        return;
-                    }
-                }
-                Err(Ended::Closed) => break None,
-                Err(Ended::Overflow) => {
-                    counters.counters.slow.count();
-                    break Some((close_code::POLICY, "reads too slowly"));
-                }
-            }
-        };
-        let frame = goodbye.map(|(code, reason)| CloseFrame { code, reason: reason.into() });
-        tokio::time::timeout(GOODBYE, sink.send(Message::Close(frame))).await.ok();
-    });
-    let mut malformed = 0;
-    while malformed < MALFORMED_MAX && !writer.is_finished() {
-        let message = match stream.next().await {
-            None | Some(Ok(Message::Close(_))) => break,
-            Some(Ok(message)) => message,
-            Some(Err(error)) => {
-                if is_too_large(error) {
-                    world.counters.oversized.count();
-                    let text = format!("a message has at most {FRAME_LEN_MAX} bytes");
-                    connection.outbox().answer(&Notice::Fault(text.into()));
-                }
-                break;
-            }
-        };
-        let read = match message {
-            Message::Binary(bytes) => connection.read(&bytes).map_err(|why| why.to_string()),
-            Message::Text(_) => Err("frames are binary".to_owned()),
-            _ => Ok(()),
-        };
-        if let Err(why) = read {
-            malformed += 1;
-            world.counters.malformed.count();
-            connection.outbox().answer(&Notice::Fault(why.into()));
+impl Socket {
+    /// A connection of its own for that socket.
+    pub(super) fn open(stream: TcpStream, gateway: &Arc<Gateway>) -> Self {
+        Self {
+            stream,
+            world: gateway.world.clone(),
+            connection: Connection::open(gateway),
+            decoder: Decoder::new(From::Client, FRAME_LEN_MAX),
+            partial: Vec::new(),
+            writing: None,
+            pong: None,
+            malformed: 0,
         }
     }
-    connection.close();
-    writer.await.ok();
-}
 
-fn is_too_large(error: axum::Error) -> bool {
-    error
-        .into_inner()
-        .downcast_ref::<tungstenite::Error>()
-        .is_some_and(|error| matches!(error, tungstenite::Error::Capacity(_)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_of_other_hosts_may_not_connect() {
-        let with = |origin: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, "127.0.0.1:7000".parse().unwrap());
-            if let Some(origin) = origin {
-                headers.insert(header::ORIGIN, origin.parse().unwrap());
-            }
-            is_same_origin(&headers)
+    /// Serves until either side ends; `begun` came before this began.
+    pub(super) async fn serve(mut self, mut begun: Vec<u8>) {
+        let first = self.take(&mut begun);
+        drop(begun);
+        let ended = match first {
+            Some(end) => Ok(end),
+            None => poll_fn(|cx| self.poll(cx)).await,
         };
-        assert!(with(None) && with(Some("http://127.0.0.1:7000")));
-        assert!(!with(Some("http://elsewhere.example")) && !with(Some("null")));
+        self.connection.close();
+        if let Ok(end) = ended {
+            // A client that takes no more has gone, or will not miss it. Boxed, or every client would have room for it all along.
+            timeout(GOODBYE, Box::pin(self.say_goodbye(end))).await.ok();
+        }
+    }
+
+    /// Reads and writes what there is; ready when the connection ends.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<End>> {
+        if let Poll::Ready(end) = self.poll_read(cx) {
+            return Poll::Ready(end);
+        }
+        let ended = ready!(self.poll_write(cx))?;
+        if ended == Ended::Overflow {
+            self.world.counters.slow.count();
+            return Poll::Ready(Ok(End::Policy));
+        }
+        Poll::Ready(Ok(End::Normal))
+    }
+
+    /// Reads until nothing is left or the connection ends.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<End>> {
+        let mut scratch = [0; READ_LEN];
+        loop {
+            let mut read = ReadBuf::new(&mut scratch);
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
+            let bytes = read.filled_mut();
+            if bytes.is_empty() {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+            let end = if self.partial.is_empty() {
+                self.take(bytes)
+            } else {
+                let mut whole = std::mem::take(&mut self.partial);
+                whole.extend_from_slice(bytes);
+                self.take(&mut whole)
+            };
+            if let Some(end) = end {
+                return Poll::Ready(Ok(end));
+            }
+        }
+    }
+
+    /// Takes all messages off `bytes` and keeps what is left of them, unless one ends the connection.
+    fn take(&mut self, mut bytes: &mut [u8]) -> Option<End> {
+        loop {
+            let fault = match self.decoder.take(bytes) {
+                Ok(None) => {
+                    self.partial = bytes.to_vec();
+                    return None;
+                }
+                Ok(Some((message, len))) => {
+                    let fault = match message {
+                        Message::Binary(message) => {
+                            self.connection.read(&message).err().map(|why| why.to_string())
+                        }
+                        Message::Text => Some("frames are binary".to_owned()),
+                        Message::Close => return Some(End::Normal),
+                        Message::Ping(payload) => {
+                            self.pong = Some(payload.to_vec());
+                            None
+                        }
+                        Message::Pong | Message::Part => None,
+                    };
+                    bytes = &mut bytes[len..];
+                    fault
+                }
+                Err(why) => return Some(self.broken(why)),
+            };
+            let Some(fault) = fault else { continue };
+            self.world.counters.malformed.count();
+            self.fault(fault);
+            self.malformed += 1;
+            if self.malformed == MALFORMED_MAX {
+                return Some(End::Policy);
+            }
+        }
+    }
+
+    fn broken(&self, why: FrameError) -> End {
+        let (counter, end) = match why {
+            FrameError::TooLong(_) => (&self.world.counters.oversized, End::TooLong),
+            FrameError::Broken(_) => (&self.world.counters.malformed, End::Broken),
+        };
+        counter.count();
+        self.fault(why.to_string());
+        end
+    }
+
+    fn fault(&self, why: String) {
+        self.connection.outbox().answer(&Notice::Fault(why.into()));
+    }
+
+    /// Writes what there is; ready when nothing will come any more.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Ended>> {
+        loop {
+            ready!(self.poll_flush(cx))?;
+            if let Some(payload) = self.pong.take() {
+                self.writing = Some(Written::whole(Kind::Pong, From::Server, &payload));
+                continue;
+            }
+            self.writing = Some(match ready!(self.connection.outbox().poll_next(cx)) {
+                Ok(Next::Frames(bytes)) => Written::finish(bytes, Kind::Binary, From::Server),
+                Ok(Next::Ping) => Written::whole(Kind::Ping, From::Server, &[]),
+                Err(ended) => return Poll::Ready(Ok(ended)),
+            });
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(writing) = &mut self.writing {
+            let len = ready!(Pin::new(&mut self.stream).poll_write(cx, writing.rest()))?;
+            if writing.sent(len) {
+                self.writing = None;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends what is left, and says why this is the end.
+    async fn say_goodbye(mut self, end: End) -> io::Result<()> {
+        poll_fn(|cx| self.poll_flush(cx)).await?;
+        // What overflowed is dropped; anything else is sent, because the outbox is closed.
+        poll_fn(|cx| self.poll_write(cx)).await?;
+        let code = (end as u16).to_be_bytes();
+        self.writing = Some(Written::whole(Kind::Close, From::Server, &code));
+        poll_fn(|cx| self.poll_flush(cx)).await
     }
 }

@@ -8,9 +8,12 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use althing::ActorRef;
+
 use super::index::Index;
 use super::record;
-use super::{Entry, Offset, Shared};
+use super::{Asker, Entry, Offset, Receipt, Shared};
+use crate::actors::{CourierActorCalls, Done, PlayerActor, ROUND_LEN};
 
 /// Pause between the starts of two syncs under load: it bounds what syncing costs, and is a small part of the latency target.
 const SYNC_EVERY: Duration = Duration::from_millis(2);
@@ -23,7 +26,7 @@ pub(super) fn start(
 ) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("event-log".to_owned()).spawn(move || {
         let end = shared.bytes.load(Ordering::Relaxed);
-        let mut writer = Writer { shared, file, index, end, buffer: Vec::new() };
+        let mut writer = Writer { shared, file, index, end, buffer: Vec::new(), rounds: 0 };
         writer.run();
     })
 }
@@ -34,6 +37,8 @@ struct Writer {
     index: Index,
     end: u64,
     buffer: Vec<u8>,
+    /// Rounds sent off: couriers take turns.
+    rounds: usize,
 }
 
 impl Writer {
@@ -94,19 +99,40 @@ impl Writer {
             self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         }
         self.shared.durable.store(ticket, Ordering::Release);
-        entries.into_iter().for_each(|entry| self.answer(entry));
+        self.answer(entries);
         Ok(())
     }
 
     /// Answers; whoever no longer waits is passed over.
-    fn answer(&self, entry: Entry) {
-        match entry {
-            Entry::Event { receipt: Some(receipt), .. } | Entry::Answer(receipt) => {
-                receipt.reply.send(receipt.answer);
+    fn answer(&mut self, entries: Vec<Entry>) {
+        let mut round = Vec::new();
+        for entry in entries {
+            match entry {
+                Entry::Event { receipt: Some(Receipt { asker, done }), .. }
+                | Entry::Answer(Receipt { asker, done }) => match asker {
+                    Asker::Player(player) => round.push((player, done)),
+                    Asker::Reply(reply) => drop(reply.send(Ok(done))),
+                },
+                Entry::Event { receipt: None, .. } | Entry::Snapshot { .. } => {}
+                Entry::FindPlayer(player, answer) => drop(answer.send(self.index.player(player))),
+                Entry::FindRegion(region, answer) => drop(answer.send(self.index.region(region))),
             }
-            Entry::Event { receipt: None, .. } | Entry::Snapshot { .. } => {}
-            Entry::FindPlayer(player, answer) => drop(answer.send(self.index.player(player))),
-            Entry::FindRegion(region, answer) => drop(answer.send(self.index.region(region))),
+            if round.len() == ROUND_LEN {
+                self.send_off(std::mem::take(&mut round));
+            }
+        }
+        if !round.is_empty() {
+            self.send_off(round);
+        }
+    }
+
+    fn send_off(&mut self, round: Vec<(ActorRef<PlayerActor>, Done)>) {
+        let couriers = self.shared.couriers.get().map_or(&[][..], Vec::as_slice);
+        let Some(courier) = couriers.get(self.rounds % couriers.len().max(1)) else { return };
+        self.rounds += 1;
+        // A courier with a thousand rounds before it: clients ask again for what it does not bring.
+        if let Err(why) = courier.deliver(round).try_tell() {
+            tracing::warn!(%why, "a courier takes no more");
         }
     }
 }

@@ -34,15 +34,17 @@ pub struct Bot {
 /// What all bots of a socket, or of all, came to.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// From due to answered, in microseconds.
+    /// From due to answered, or to being left out, in microseconds.
     pub latencies_us: Vec<u32>,
+    /// Acts answered with an event.
+    pub done: usize,
     /// Acts refused by the rules of the game.
     pub refused: u64,
     /// Acts that were answered with an error, by its text.
     pub errors: Vec<String>,
     /// Views and snapshots received.
     pub views: u64,
-    /// Slots left out because the bot was too far behind.
+    /// Turns left out because the bot was too far behind; each is in the latencies.
     pub skipped: u64,
     /// Sockets that broke off.
     pub broken: u64,
@@ -52,6 +54,7 @@ impl Tally {
     /// Adds another's.
     pub fn merge(&mut self, other: Self) {
         self.latencies_us.extend(other.latencies_us);
+        self.done += other.done;
         self.refused += other.refused;
         self.errors.extend(other.errors);
         self.views += other.views;
@@ -169,6 +172,11 @@ impl Bot {
 
     fn answered(&mut self, now: Instant) -> u32 {
         let since = self.waits_since.take().unwrap_or(now);
-        u32::try_from(now.saturating_duration_since(since).as_micros()).unwrap_or(u32::MAX)
+        micros(now.saturating_duration_since(since))
     }
+}
+
+/// Whole microseconds; what is longer than an hour counts as the longest.
+pub(super) fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }

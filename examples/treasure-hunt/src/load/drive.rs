@@ -2,14 +2,18 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use tokio::sync::Barrier;
+use tokio::sync::{Barrier, Semaphore};
+use tokio::time::Sleep;
 
 use super::Options;
-use super::bot::{Bot, Tally};
+use super::bot::{Bot, Tally, micros};
 use super::client::Client;
 use crate::place::{PlayerId, REGIONS, RegionId};
 use crate::wire::{Command, Notice};
@@ -22,7 +26,10 @@ const BEHIND_MAX: Duration = Duration::from_millis(500);
 const JOINS_AT_ONCE: usize = 10;
 
 /// Where all sockets wait for each other.
+#[derive(Clone)]
 pub(super) struct Gates {
+    /// Who is connecting and joining; the others wait, because a storm of them is not what is measured.
+    pub(super) door: Arc<Semaphore>,
     pub(super) start: Arc<Barrier>,
     pub(super) finish: Arc<Barrier>,
 }
@@ -43,8 +50,11 @@ pub(super) async fn socket(
     count: u32,
     gates: Gates,
 ) -> Result<(Vec<Bot>, Tally)> {
+    let entering = gates.door.acquire().await?;
     let mut client = Client::connect(options.address).await?;
     let joined = join(&mut client, number, count).await?;
+    drop(entering);
+    client.reads_views = false;
     gates.start.wait().await;
     let interval = Duration::from_secs_f64(1.0 / options.rate);
     let start = Instant::now();
@@ -69,6 +79,7 @@ pub(super) async fn socket(
         drive.tally.broken += 1;
         drive.tally.errors.push(format!("{why:#}"));
     }
+    drive.tally.views = drive.client.views;
     gates.finish.wait().await;
     Ok((drive.bots.into_values().collect(), drive.tally))
 }
@@ -96,20 +107,25 @@ async fn join(client: &mut Client, number: u32, count: u32) -> Result<Vec<crate:
 
 impl Drive {
     async fn play(&mut self, end: Instant) -> Result<()> {
-        while Instant::now() < end {
-            self.send_due().await?;
-            let next = self.ready.peek().map_or(end, |Reverse((due, _))| (*due).min(end));
-            self.take_until(next).await?;
+        let mut alarm = pin!(tokio::time::sleep_until(Instant::now().into()));
+        loop {
+            let now = Instant::now();
+            if now >= end {
+                break;
+            }
+            self.send_due(now).await?;
+            // While all wait for answers: when the next act could be due at the earliest.
+            let next = self.ready.peek().map_or(now + self.interval, |Reverse((due, _))| *due);
+            self.take_until(next.min(end), alarm.as_mut()).await?;
         }
         let last = Instant::now() + ANSWERS_WITHIN;
         while self.waiting > 0 && Instant::now() < last {
-            self.take_until(last).await?;
+            self.take_until(last, alarm.as_mut()).await?;
         }
         Ok(())
     }
 
-    async fn send_due(&mut self) -> Result<()> {
-        let now = Instant::now();
+    async fn send_due(&mut self, now: Instant) -> Result<()> {
         let mut acts = Vec::new();
         while let Some(Reverse((due, player))) = self.ready.peek().copied() {
             if due > now {
@@ -118,6 +134,8 @@ impl Drive {
             self.ready.pop();
             let Some(bot) = self.bots.get_mut(&player) else { continue };
             while now.saturating_duration_since(bot.due) > BEHIND_MAX {
+                // It counts with the time it has waited at least, or a stall would hide what it kept from being sent.
+                self.tally.latencies_us.push(micros(now.saturating_duration_since(bot.due)));
                 bot.due += self.interval;
                 self.tally.skipped += 1;
             }
@@ -130,12 +148,17 @@ impl Drive {
         self.client.send(&acts).await
     }
 
-    /// Takes one message if one comes before `until`.
-    async fn take_until(&mut self, until: Instant) -> Result<()> {
-        match tokio::time::timeout_at(until.into(), self.client.next()).await {
-            Err(_) => return Ok(()),
-            Ok(notice) => self.take(notice?),
+    /// Takes what comes; returns after a message, or at `until`.
+    async fn take_until(&mut self, until: Instant, mut alarm: Pin<&mut Sleep>) -> Result<()> {
+        // Setting an alarm costs more than one that rings too early.
+        if alarm.is_elapsed() || until < alarm.deadline().into_std() {
+            alarm.as_mut().reset(until.into());
         }
+        poll_fn(|cx| match self.client.poll_read(cx) {
+            Poll::Ready(read) => Poll::Ready(read),
+            Poll::Pending => alarm.as_mut().poll(cx).map(Ok),
+        })
+        .await?;
         while let Some(notice) = self.client.take_ready() {
             self.take(notice);
         }
@@ -148,6 +171,7 @@ impl Drive {
             Notice::Done(outcome) => {
                 let Some(bot) = self.bots.get_mut(&outcome.player) else { return };
                 self.tally.latencies_us.push(bot.done(&outcome, now));
+                self.tally.done += 1;
                 self.ready.push(Reverse((bot.due, outcome.player)));
                 self.waiting -= 1;
             }
@@ -162,9 +186,8 @@ impl Drive {
                 self.ready.push(Reverse((bot.due, player)));
                 self.waiting -= 1;
             }
-            Notice::View(..) | Notice::Snapshot { .. } => self.tally.views += 1,
+            Notice::View(..) | Notice::Snapshot { .. } | Notice::Joined(_) => {}
             Notice::Fault(text) => self.tally.errors.push(text.into()),
-            Notice::Joined(_) => {}
         }
     }
 }

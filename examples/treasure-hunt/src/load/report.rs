@@ -40,6 +40,10 @@ pub struct Report {
     pub views: u64,
     /// Turns left out by bots that were behind.
     pub skipped: u64,
+    /// Microseconds of CPU, user and system, that the server spent per event.
+    pub server_us_per_event: f64,
+    /// The same of the load generator.
+    pub load_us_per_event: f64,
     /// Cores the server used.
     pub server_cores: f64,
     /// Cores the load generator used.
@@ -135,6 +139,7 @@ impl Report {
         let mut errors_told: Vec<_> = told.iter().collect();
         errors_told.sort_unstable_by_key(|(_, count)| u64::MAX - **count);
         let (start, end) = (&before.server.process, &after.server.process);
+        let per_event = |cpu_s: f64| cpu_s * 1e6 / tally.done.max(1) as f64;
         let busy = |index: usize| {
             let began = start.workers_busy_s.get(index).copied().unwrap_or_default();
             end.workers_busy_s[index] - began
@@ -144,8 +149,8 @@ impl Report {
             players: options.players,
             sockets: options.players.div_ceil(options.players_per_socket),
             seconds,
-            done: tally.latencies_us.len(),
-            done_per_second: tally.latencies_us.len() as f64 / seconds,
+            done: tally.done,
+            done_per_second: tally.done as f64 / seconds,
             refused: tally.refused,
             errors: (tally.errors.len() + unanswered) as u64,
             errors_told: errors_told
@@ -159,6 +164,8 @@ impl Report {
             max_ms: quantile(1.0),
             views: tally.views,
             skipped: tally.skipped,
+            server_us_per_event: per_event(end.cpu_s - start.cpu_s),
+            load_us_per_event: per_event(after.own_cpu_s - before.own_cpu_s),
             server_cores: (end.cpu_s - start.cpu_s) / seconds,
             load_cores: (after.own_cpu_s - before.own_cpu_s) / seconds,
             resident_bytes_per_player: start
@@ -199,6 +206,11 @@ impl fmt::Display for Report {
             f,
             "cores used         server {:.2}, load {:.2}",
             self.server_cores, self.load_cores
+        )?;
+        writeln!(
+            f,
+            "CPU per event      server {:.1} µs, load {:.1} µs",
+            self.server_us_per_event, self.load_us_per_event
         )?;
         writeln!(
             f,

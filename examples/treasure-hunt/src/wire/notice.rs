@@ -14,6 +14,9 @@ const VIEW: u8 = 4;
 const SNAPSHOT: u8 = 5;
 const FAULT: u8 = 6;
 
+/// Bytes of a change.
+const CHANGE_LEN: usize = 7;
+
 /// What a player notices where it stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
@@ -295,6 +298,30 @@ impl Notice {
         Ok(Some(notice))
     }
 
+    /// Passes a view or a snapshot at the front of a message over, unread; `false` if something else is there.
+    ///
+    /// # Errors
+    /// As `take`.
+    pub fn pass_view(message: &mut &[u8]) -> Result<bool, Malformed> {
+        let mut fields = Fields(message);
+        let len = match fields.u8("kind")? {
+            VIEW => {
+                fields.u16("region")?;
+                usize::from(fields.u16("count")?) * CHANGE_LEN
+            }
+            SNAPSHOT => {
+                fields.u16("region")?;
+                fields.u16("tide")?;
+                let (players, clues) = (fields.u16("players")?, fields.u16("clues")?);
+                usize::from(players) * 6 + usize::from(clues) * 2 + REGION_TILES / 8
+            }
+            _ => return Ok(false),
+        };
+        fields.bytes(len, "view")?;
+        *message = fields.0;
+        Ok(true)
+    }
+
     fn take_view(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let region = take_region(fields)?;
         let count = fields.u16("count")?;
@@ -372,15 +399,18 @@ mod tests {
         for notice in sent {
             assert_eq!(Notice::take(&mut rest), Ok(Some(notice)));
         }
+        let mut passed = rest;
         assert_eq!(Notice::take(&mut rest), Ok(Some(Notice::View(camp.region(), changes))));
         assert_eq!(Notice::take(&mut rest), Ok(None));
+        assert_eq!((Notice::pass_view(&mut passed), passed), (Ok(true), [].as_slice()));
     }
 
     proptest! {
         #[test]
         fn arbitrary_messages_end_in_an_error_or_at_their_end(message: Vec<u8>) {
-            let mut rest = message.as_slice();
+            let (mut rest, mut passed) = (message.as_slice(), message.as_slice());
             while let Ok(Some(_)) = Notice::take(&mut rest) {}
+            while let Ok(true) = Notice::pass_view(&mut passed) {}
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -18,11 +18,17 @@ pub struct SocketId(u64);
 
 const NOBODY: u64 = 0;
 
+impl SocketId {
+    /// One of so many groups of about the same size.
+    pub fn spread(self, groups: usize) -> usize {
+        usize::try_from(self.0 % groups as u64).expect("below `groups`")
+    }
+}
+
 /// A player's place at the table.
 #[derive(Debug)]
 pub struct Seat {
     owner: AtomicU64,
-    busy: AtomicBool,
 }
 
 /// All seats.
@@ -35,7 +41,7 @@ pub struct Attendance {
 
 impl Seat {
     fn new() -> Arc<Self> {
-        Arc::new(Self { owner: AtomicU64::new(NOBODY), busy: AtomicBool::new(false) })
+        Arc::new(Self { owner: AtomicU64::new(NOBODY) })
     }
 
     /// Takes the seat, from whomever.
@@ -56,16 +62,6 @@ impl Seat {
     /// Gets up, unless somebody else has the seat by now.
     pub fn leave(&self, socket: SocketId) {
         let _ = self.owner.compare_exchange(socket.0, NOBODY, Ordering::AcqRel, Ordering::Relaxed);
-    }
-
-    /// Begins an act; `false` if one is under way.
-    pub fn begin(&self) -> bool {
-        !self.busy.swap(true, Ordering::Acquire)
-    }
-
-    /// Ends the act.
-    pub fn end(&self) {
-        self.busy.store(false, Ordering::Release);
     }
 }
 
@@ -148,12 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn one_act_at_a_time() {
+    fn a_player_who_has_left_has_no_seat() {
         let attendance = Attendance::new([PlayerId(1)], 1);
-        let seat = attendance.seat(PlayerId(1)).unwrap();
-        assert!(seat.begin() && !seat.begin());
-        seat.end();
-        assert!(seat.begin());
+        assert!(attendance.seat(PlayerId(1)).is_some_and(|seat| seat.is_empty()));
         attendance.dismiss(PlayerId(1));
         assert!(attendance.is_empty() && attendance.seat(PlayerId(1)).is_none());
     }
