@@ -248,7 +248,9 @@ mod tests {
 
     #[test]
     fn a_sighting_reads_as_json_with_every_sign_and_character() {
-        for (lat, lon, line) in [(60.2, 20.6, "550"), (-0.000_01, -179.999_99, "a\"b"), (0.0, 5.0, "")] {
+        for (lat, lon, line) in
+            [(60.2, 20.6, "550"), (-0.000_01, -179.999_99, "a\"b"), (0.0, 5.0, "")]
+        {
             let report = Report {
                 at_ms: 1_795_269_600_123,
                 place: Place::from_degrees(lat, lon).unwrap(),
@@ -263,9 +265,18 @@ mod tests {
             let id = VehicleId::new(55, 1_216).unwrap();
             write_sighting(&mut out, &Sighting { id, report, awake: true });
             let read: serde_json::Value = serde_json::from_str(&out).expect(&out);
-            let expected = serde_json::json!(
-                ["0055/01216", lat, lon, 0, 1_370, -37, "tram", line, 2, 1_795_269_600_123_u64]
-            );
+            let expected = serde_json::json!([
+                "0055/01216",
+                lat,
+                lon,
+                0,
+                1_370,
+                -37,
+                "tram",
+                line,
+                2,
+                1_795_269_600_123_u64
+            ]);
             let near = |index: usize, degrees: f64| {
                 (read[index].as_f64().unwrap() - degrees).abs() < 0.000_005_1
             };

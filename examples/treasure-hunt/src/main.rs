@@ -10,7 +10,6 @@ use clap::{Args, Parser, Subcommand};
 use treasure_hunt::journal::LOG_NAME;
 use treasure_hunt::{load, recount, serve};
 
-#[cfg(not(feature = "sysalloc"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
