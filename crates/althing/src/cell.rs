@@ -33,6 +33,8 @@ pub(crate) struct Header {
     serial: u64,
     /// Where the directory keeps an anonymous actor.
     slot: AtomicU32,
+    /// Whether the cell holds a state; changed under the claim only.
+    has_state: AtomicBool,
     /// Set when a system message waits, so that a runner looks between two messages.
     attention: AtomicBool,
     /// Second since the node's start in which it last ran.
@@ -43,10 +45,9 @@ pub(crate) struct Header {
 pub(crate) struct Cell<A: Actor> {
     header: Header,
     /// How to build the state of a child; other actors use their kind's factory.
-    factory: Option<Box<Factory<A>>>,
+    /// Boxed twice, because few actors have one and each has a place for it.
+    factory: Option<Box<Box<Factory<A>>>>,
     state: UnsafeCell<MaybeUninit<A>>,
-    /// Whether `state` holds an actor; changed under the claim only.
-    is_present: UnsafeCell<bool>,
 }
 
 // SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a mutex in between; the rest
@@ -108,6 +109,7 @@ impl Header {
             key,
             serial,
             slot: AtomicU32::new(0),
+            has_state: AtomicBool::new(false),
             attention: AtomicBool::new(false),
             last_active_s: AtomicU32::new(0),
         }
@@ -210,9 +212,9 @@ pub(crate) fn send_system(cell: &Arc<dyn AnyCell>, message: System) -> bool {
 
 impl<A: Actor> Cell<A> {
     pub(crate) fn new(header: Header, factory: Option<Box<Factory<A>>>, state: Option<A>) -> Self {
-        let is_present = UnsafeCell::new(state.is_some());
+        header.has_state.store(state.is_some(), Ordering::Relaxed);
         let state = state.map_or_else(MaybeUninit::uninit, MaybeUninit::new);
-        Self { header, factory, state: UnsafeCell::new(state), is_present }
+        Self { header, factory: factory.map(Box::new), state: UnsafeCell::new(state) }
     }
 
     /// Where the state is or will be. No reference is made on the way: a handler that waits may hold one.
@@ -229,12 +231,11 @@ impl<A: Actor> Cell<A> {
     unsafe fn put(&self, state: A) {
         // SAFETY: the caller holds the claim; the place is free.
         unsafe { self.place().write(state) };
-        // SAFETY: the caller holds the claim.
-        unsafe { *self.is_present.get() = true };
+        self.header.has_state.store(true, Ordering::Relaxed);
     }
 
     fn factory(&self) -> Option<&Factory<A>> {
-        self.factory.as_deref().or_else(|| self.header.kind.factory::<A>())
+        self.factory.as_ref().map(|factory| &***factory).or_else(|| self.header.kind.factory::<A>())
     }
 }
 
@@ -264,8 +265,7 @@ impl<A: Actor> AnyCell for Cell<A> {
 
     unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook {
         let grant = self.grant(core);
-        // SAFETY: the caller holds the claim.
-        let is_missing = !unsafe { *self.is_present.get() };
+        let is_missing = !self.header.has_state.load(Ordering::Relaxed);
         let building = is_missing.then(|| {
             self.factory().map(|factory| factory(Start::new(ActorRef::from_cell(self.clone()))))
         });
@@ -305,9 +305,8 @@ impl<A: Actor> AnyCell for Cell<A> {
     }
 
     unsafe fn clear(&self) {
-        // SAFETY: the caller holds the claim.
-        let is_present = unsafe { &mut *self.is_present.get() };
-        if std::mem::take(is_present) {
+        if self.header.has_state.load(Ordering::Relaxed) {
+            self.header.has_state.store(false, Ordering::Relaxed);
             // SAFETY: it was there, and nothing borrows it.
             unsafe { self.place().drop_in_place() };
         }

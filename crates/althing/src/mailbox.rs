@@ -25,7 +25,6 @@ pub(crate) struct Mailbox {
 /// What the lock protects.
 pub(crate) struct Inner {
     queue: Vec<Envelope>,
-    pub(crate) phase: Phase,
     pub(crate) extras: Option<Box<Extras>>,
     /// Messages taken out by the runner and not yet run; they still count against the bound.
     held: u32,
@@ -47,14 +46,16 @@ pub(crate) struct Inner {
     pub(crate) active: bool,
     /// Whether the last life has ended.
     ended: bool,
+    pub(crate) phase: Phase,
 }
 
 /// Who runs the actor.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Nobody: the next message schedules it.
     Idle,
-    /// A task that waits for messages: the next one wakes it.
-    Parked(Waker),
+    /// A task that waits for messages: the next one wakes it, by the waker in `Extras::parked`.
+    Parked,
     /// Someone; they look into the queue before they leave.
     Running,
 }
@@ -65,6 +66,8 @@ pub(crate) struct Extras {
     pub(crate) system: VecDeque<System>,
     /// System messages that wait for a handler to end; before `system` in order.
     pub(crate) deferred: VecDeque<System>,
+    /// Wakes a runner that waits for messages.
+    parked: Option<Waker>,
     /// Wakes a runner whose handler waits; for system messages only.
     pub(crate) suspended: Option<Waker>,
     high: VecDeque<Envelope>,
@@ -118,7 +121,7 @@ impl Value for Inner {
 
     #[inline]
     fn is_quiet(&self) -> bool {
-        matches!(self.phase, Phase::Idle)
+        self.phase == Phase::Idle
             && self.active
             && !self.closed
             && self.queue.is_empty()
@@ -166,7 +169,6 @@ impl Mailbox {
         Self {
             inner: ClaimLock::new(Inner {
                 queue: Vec::new(),
-                phase: Phase::Idle,
                 extras: None,
                 held: 0,
                 held_at: 0,
@@ -178,6 +180,7 @@ impl Mailbox {
                 closed: false,
                 active: false,
                 ended: false,
+                phase: Phase::Idle,
             }),
         }
     }
@@ -384,18 +387,25 @@ impl Inner {
     /// Takes the claim if nobody has it.
     #[inline]
     pub(crate) fn claim(&mut self) -> Wake {
-        if matches!(self.phase, Phase::Running) {
+        if self.phase == Phase::Running {
             return Wake::Nothing;
         }
         self.claim_resting()
     }
 
     fn claim_resting(&mut self) -> Wake {
-        match std::mem::replace(&mut self.phase, Phase::Running) {
-            Phase::Idle => Wake::Schedule,
-            Phase::Parked(waker) => Wake::Waker(waker),
-            Phase::Running => Wake::Nothing,
+        let parked = self.extras.as_mut().and_then(|extras| extras.parked.take());
+        match (std::mem::replace(&mut self.phase, Phase::Running), parked) {
+            (Phase::Idle, _) => Wake::Schedule,
+            (Phase::Parked, Some(waker)) => Wake::Waker(waker),
+            (Phase::Parked, None) | (Phase::Running, _) => Wake::Nothing,
         }
+    }
+
+    /// Has the next message wake the runner.
+    pub(crate) fn park(&mut self, waker: &Waker) {
+        self.phase = Phase::Parked;
+        self.extras().parked = Some(waker.clone());
     }
 
     /// Swaps the queue into `batch`, which must be empty; the messages count as held until released.
@@ -476,7 +486,7 @@ impl Inner {
 
     /// Whether the actor has no state and nothing to start for.
     pub(crate) fn is_asleep(&self) -> bool {
-        !self.active && matches!(self.phase, Phase::Idle) && self.is_empty() && !self.has_system()
+        !self.active && self.phase == Phase::Idle && self.is_empty() && !self.has_system()
     }
 
     /// Whether the actor has stopped for good.

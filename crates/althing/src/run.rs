@@ -73,8 +73,8 @@ pub(crate) enum Served {
 impl Run {
     /// Starts a task for an actor whose claim was just taken.
     pub(crate) fn schedule(cell: Arc<dyn AnyCell>) {
-        let run = Self::new(cell);
-        run.spawn();
+        let node = cell.header().kind.node.clone();
+        node.env.spawn(Scheduled::Due(cell));
     }
 
     /// A run of an actor whose claim was just taken.
@@ -220,6 +220,27 @@ impl Run {
         self.batch.recycle();
         self.stop_after = None;
         crate::ending::end_life(&self.cell, waiting, reason)
+    }
+}
+
+/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker have no body yet.
+#[expect(clippy::large_enum_variant, reason = "a second allocation would cost more than the room")]
+enum Scheduled {
+    Due(Arc<dyn AnyCell>),
+    Begun(Run),
+}
+
+impl Future for Scheduled {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            match this {
+                Self::Due(cell) => *this = Self::Begun(Run::new(cell.clone())),
+                Self::Begun(run) => return Pin::new(run).poll(cx),
+            }
+        }
     }
 }
 

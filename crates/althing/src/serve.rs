@@ -329,7 +329,7 @@ impl Run {
             header.touch();
             return Some(Served::Idle);
         }
-        inner.phase = Phase::Parked(cx.waker().clone());
+        inner.park(cx.waker());
         Some(Served::Suspended)
     }
 
