@@ -1,7 +1,6 @@
 //! Rules of single fields, as pure functions. Each error names the field and the rule or limit it breaks;
 //! lengths are characters unless the limit's name says bytes.
 
-use crate::codes::ErrorCode;
 use crate::limits;
 use crate::rpc::RpcError;
 
@@ -160,17 +159,15 @@ pub fn between(field: &'static str, value: u32, min: u32, max: u32) -> Result<()
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    Err(RpcError {
-        code: ErrorCode::InvalidField,
-        message: format!("{field} must be between {min} and {max}"),
-        field: Some(field.into()),
-        limit: Some(u64::from(max)),
-    })
+    let limit = Some(u64::from(max));
+    let rule = format!("must be between {min} and {max}");
+    Err(RpcError { limit, ..RpcError::invalid(field, rule) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codes::ErrorCode;
 
     fn refusal(result: Result<(), RpcError>) -> (ErrorCode, String) {
         let error = result.expect_err("the rule must refuse this");

@@ -62,22 +62,48 @@ struct File {
     attachments: AttachmentsSection,
 }
 
-#[derive(Debug, Deserialize)]
+/// What may be done how often; 0 is no limit.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct LimitsSection {
-    messages_per_second: u32,
+pub(crate) struct LimitsSection {
+    pub(crate) messages_per_second: u32,
     message_burst: Option<u32>,
-    log_ins_per_minute: u32,
-    accounts_per_minute: u32,
+    pub(crate) edits_per_minute: u32,
+    pub(crate) reactions_per_minute: u32,
+    pub(crate) typing_per_minute: u32,
+    pub(crate) rooms_per_minute: u32,
+    pub(crate) invites_per_minute: u32,
+    pub(crate) profile_changes_per_minute: u32,
+    pub(crate) searches_per_minute: u32,
+    pub(crate) log_ins_per_minute: u32,
+    pub(crate) accounts_per_minute: u32,
+}
+
+impl LimitsSection {
+    pub(crate) fn message_rate(&self) -> Rate {
+        let per_second = self.messages_per_second;
+        Rate::per_second(per_second, self.message_burst.unwrap_or(per_second.saturating_mul(3)))
+    }
 }
 
 impl Default for LimitsSection {
     fn default() -> Self {
-        // One name or address may try a password ten times a minute: guessing stays hopeless,
-        // a person with a new keyboard is not locked out.
+        // What busy hands do stays far below these; what a script does at every turn does not.
         Self {
             messages_per_second: 10,
             message_burst: None,
+            edits_per_minute: 120,
+            reactions_per_minute: 240,
+            // Clients tell every three seconds, in one room at a time.
+            typing_per_minute: 120,
+            rooms_per_minute: 30,
+            invites_per_minute: 30,
+            // Every room one is in hears of it.
+            profile_changes_per_minute: 10,
+            // A search may have the index commit, and reads a hundred messages.
+            searches_per_minute: 60,
+            // One name or address may try a password ten times a minute: guessing stays hopeless,
+            // a person with a new keyboard is not locked out.
             log_ins_per_minute: 10,
             accounts_per_minute: 30,
         }
@@ -163,12 +189,7 @@ pub struct Config {
     pub console: bool,
     /// The log filter.
     pub log: String,
-    /// Messages of one user.
-    pub(crate) message_rate: Rate,
-    /// Password attempts of one name, and of one address.
-    pub(crate) log_in_rate: Rate,
-    /// New accounts from one address.
-    pub(crate) account_rate: Rate,
+    pub(crate) limits: LimitsSection,
     pub(crate) gateway: GatewayConfig,
     pub(crate) attachments: AttachmentConfig,
     /// A room without sockets and messages for so long leaves memory.
@@ -223,15 +244,13 @@ impl Config {
     }
 
     fn merge(flags: Flags, file: File) -> Self {
-        let File { listen, data, console, log, limits, gateway, idle, search, attachments, .. } =
-            file;
+        let File { listen, data, console, log, gateway, idle, search, attachments, .. } = file;
         let mut allow_origin = file.allow_origin;
         allow_origin.extend(flags.allow_origin);
-        let per_second = flags.messages_per_second.unwrap_or(limits.messages_per_second);
-        let burst = match flags.messages_per_second {
-            Some(per_second) => per_second.saturating_mul(3),
-            None => limits.message_burst.unwrap_or(per_second.saturating_mul(3)),
-        };
+        let mut limits = file.limits;
+        if let Some(per_second) = flags.messages_per_second {
+            (limits.messages_per_second, limits.message_burst) = (per_second, None);
+        }
         let data = flags.data.or(data).unwrap_or_else(|| PathBuf::from("data"));
         Self {
             listen: flags.listen.or(listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8000))),
@@ -241,9 +260,7 @@ impl Config {
             demo: flags.demo,
             console: flags.console || console,
             log: flags.log.or(log).unwrap_or_else(|| "info".to_owned()),
-            message_rate: Rate::per_second(per_second, burst),
-            log_in_rate: Rate::per_minute(limits.log_ins_per_minute),
-            account_rate: Rate::per_minute(limits.accounts_per_minute),
+            limits,
             gateway: GatewayConfig {
                 ping: Duration::from_secs(gateway.ping_s),
                 pong_timeout: Duration::from_secs(gateway.pong_timeout_s),
@@ -284,10 +301,10 @@ mod tests {
         let config = Config::merge(flags, file(text).unwrap());
         assert_eq!(config.listen.port(), 1);
         assert_eq!(config.data, PathBuf::from("here"));
-        assert_eq!(config.message_rate, Rate::per_second(5, 15));
+        assert_eq!(config.limits.message_rate(), Rate::per_second(5, 15));
         let plain = Config::merge(Flags::default(), File::default());
         assert_eq!(plain.listen.to_string(), "127.0.0.1:8000");
-        assert_eq!(plain.message_rate, Rate::per_second(10, 30));
+        assert_eq!(plain.limits.message_rate(), Rate::per_second(10, 30));
     }
 
     #[test]

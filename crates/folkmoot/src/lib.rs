@@ -10,6 +10,7 @@ mod demo;
 mod gateway;
 mod http;
 mod lane;
+mod limits;
 mod metrics;
 mod publication;
 mod rate_limit;

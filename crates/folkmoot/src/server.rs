@@ -11,9 +11,9 @@ use tokio::sync::watch;
 
 use crate::attachment::Attachments;
 use crate::config::Config;
+use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::publication::Publication;
-use crate::rate_limit::RateLimits;
 use crate::room::Room;
 use crate::room::view::Summary;
 use crate::search::{Index, Search};
@@ -31,11 +31,7 @@ pub(crate) struct Server {
     pub(crate) store: Store,
     pub(crate) attachments: Attachments,
     pub(crate) metrics: Metrics,
-    pub(crate) message_limits: RateLimits<UserId>,
-    /// Password attempts, by name and by address.
-    pub(crate) log_in_limits: RateLimits<String>,
-    /// New accounts, by address.
-    pub(crate) account_limits: RateLimits<String>,
+    pub(crate) limits: Limits,
     /// `None`: switched off, or its directory cannot be written.
     pub(crate) search: Option<Search>,
     node: Node,
@@ -75,9 +71,7 @@ impl Server {
                 .build();
             Self {
                 metrics: Metrics::default(),
-                message_limits: RateLimits::new(config.message_rate),
-                log_in_limits: RateLimits::new(config.log_in_rate),
-                account_limits: RateLimits::new(config.account_rate),
+                limits: Limits::new(&config.limits),
                 search: index.map(|index| Search::start(&node, &store, index)),
                 epoch: store.stream_epoch().to_owned(),
                 stopping: watch::Sender::new(false),

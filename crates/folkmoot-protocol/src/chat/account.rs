@@ -86,4 +86,8 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<u32>"))]
     pub limit: Option<u64>,
+    /// When to try again, in milliseconds; the header `Retry-After` says it in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<u32>"))]
+    pub retry_after_ms: Option<u64>,
 }

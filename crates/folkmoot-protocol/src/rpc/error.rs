@@ -15,12 +15,15 @@ pub struct RpcError {
     pub field: Option<String>,
     /// The limit exceeded.
     pub limit: Option<u64>,
+    /// When to try again, in milliseconds.
+    pub retry_after_ms: Option<u64>,
 }
 
 impl RpcError {
     /// An error about the request as a whole.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), field: None, limit: None }
+        let message = message.into();
+        Self { code, message, field: None, limit: None, retry_after_ms: None }
     }
 
     /// An unknown method. Its name is quoted only in part: a stranger chose it.
@@ -32,17 +35,23 @@ impl RpcError {
     /// A field that breaks a rule.
     pub fn invalid(field: &str, rule: impl AsRef<str>) -> Self {
         let message = format!("{field} {}", rule.as_ref());
-        Self { code: ErrorCode::InvalidField, message, field: Some(field.into()), limit: None }
+        Self { field: Some(field.into()), ..Self::new(ErrorCode::InvalidField, message) }
     }
 
     /// A field over its limit.
     pub fn too_large(field: &str, limit: usize, unit: &str) -> Self {
-        Self {
-            code: ErrorCode::TooLarge,
-            message: format!("{field} is over the limit of {limit} {unit}"),
-            field: Some(field.into()),
-            limit: Some(limit as u64),
-        }
+        let message = format!("{field} is over the limit of {limit} {unit}");
+        let (field, limit) = (Some(field.into()), Some(limit as u64));
+        Self { field, limit, ..Self::new(ErrorCode::TooLarge, message) }
+    }
+
+    /// Something done too often: `what` in the plural, with the name of the limit and its unit.
+    pub fn too_often(what: &str, limit: u64, unit: &str, retry_after_ms: u64) -> Self {
+        let message = format!(
+            "too many {what}: the limit is {limit} {unit}; try again in {retry_after_ms} ms"
+        );
+        let (limit, retry_after_ms) = (Some(limit), Some(retry_after_ms));
+        Self { limit, retry_after_ms, ..Self::new(ErrorCode::RateLimited, message) }
     }
 
     /// A request whose JSON does not have the shape of its type.
@@ -70,7 +79,7 @@ impl RpcError {
             (Some(field), None) => format!("{field}: {reason}"),
             (None, _) => reason.to_owned(),
         };
-        Self { code: ErrorCode::InvalidField, message, field, limit: None }
+        Self { field, ..Self::new(ErrorCode::InvalidField, message) }
     }
 }
 

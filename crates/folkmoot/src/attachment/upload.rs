@@ -125,14 +125,14 @@ async fn reserve(
             let message = format!(
                 "file is over what is left of your limit of {user_bytes_max} bytes: {left} bytes"
             );
-            let (code, field) = (ErrorCode::TooLarge, Some("file".to_owned()));
-            Err(RpcError { code, message, field, limit: Some(user_bytes_max) })
+            let (field, limit) = (Some("file".to_owned()), Some(user_bytes_max));
+            Err(RpcError { field, limit, ..RpcError::new(ErrorCode::TooLarge, message) })
         }
         Begun::TooManyUnsent => {
             let message =
                 format!("more than {UNSENT_FILES_MAX} of your files wait to be sent; send some");
-            let (code, limit) = (ErrorCode::LimitExceeded, Some(UNSENT_FILES_MAX as u64));
-            Err(RpcError { code, message, field: None, limit })
+            let limit = Some(UNSENT_FILES_MAX as u64);
+            Err(RpcError { limit, ..RpcError::new(ErrorCode::LimitExceeded, message) })
         }
     }
 }

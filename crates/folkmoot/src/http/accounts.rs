@@ -30,8 +30,7 @@ pub(crate) async fn create(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Valid(request): Valid<AccountCreate>,
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
-    let taken = server.account_limits.take(peer.ip().to_string(), server.now().as_u64());
-    taken.map_err(|wait_ms| too_many("accounts from this address", wait_ms))?;
+    server.limits.accounts.take(peer.ip().to_string(), server.now())?;
     let AccountCreate { name, password, display_name, device } = request;
     let password_hash = server.node().blocking(move || password::hash(&password)).await;
     let user = UserId::from_u64(random_id());
@@ -59,8 +58,7 @@ pub(crate) async fn sign_in(
     let SessionCreate { name, password, device } = request;
     // By name and by address: neither one account nor many may be guessed at.
     for key in [format!("name {name}"), format!("address {}", peer.ip())] {
-        let taken = server.log_in_limits.take(key, server.now().as_u64());
-        taken.map_err(|wait_ms| too_many("attempts to sign in", wait_ms))?;
+        server.limits.log_ins.take(key, server.now())?;
     }
     let found = server.store.credentials(name).await.map_err(|error| read_failure(&error))?;
     let (account, stored) = found.unzip();
@@ -101,9 +99,4 @@ fn new_device(server: &Server, user: UserId, label: Option<String>) -> (Token, N
 fn signed_in(account: Account, token: &Token, device: DeviceId) -> SignedIn {
     let (user, device) = (wire::user_view(account), device);
     SignedIn { user, token: token.reveal().to_owned(), device }
-}
-
-fn too_many(what: &str, wait_ms: u64) -> Refused {
-    let seconds = wait_ms.div_ceil(1_000);
-    Refused::new(ErrorCode::RateLimited, format!("too many {what}; try again in {seconds} s"))
 }

@@ -3,8 +3,8 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::chat::Problem;
 use folkmoot_protocol::rpc::RpcError;
@@ -37,8 +37,13 @@ impl IntoResponse for Refused {
             detail: error.message,
             field: error.field,
             limit: error.limit,
+            retry_after_ms: error.retry_after_ms,
         };
-        (status, [(CONTENT_TYPE, "application/problem+json")], Json(problem)).into_response()
+        let retry_after =
+            error.retry_after_ms.map(|ms| [(RETRY_AFTER, ms.div_ceil(1_000).to_string())]);
+        let headers = [(CONTENT_TYPE, "application/problem+json")];
+        (status, AppendHeaders(headers), retry_after.map(AppendHeaders), Json(problem))
+            .into_response()
     }
 }
 

@@ -14,12 +14,14 @@ use std::sync::Arc;
 use althing::ActorRef;
 use bytes::Bytes;
 use folkmoot_protocol::frame::Reply;
+use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, Format};
 
 pub(crate) use actor::{Session, SessionCalls};
 pub(crate) use opening::Opening;
 
 use crate::gateway::Outbox;
+use crate::limits::{Limit, Limits};
 use crate::server::Server;
 use crate::storage::{DeviceId, Offset, UserId};
 
@@ -29,6 +31,16 @@ pub(crate) struct Identity {
     pub(crate) server: Arc<Server>,
     pub(crate) user: UserId,
     pub(crate) device: DeviceId,
+}
+
+impl Identity {
+    /// Counts one more of what the user does, or refuses it.
+    pub(crate) fn count(
+        &self,
+        limit: impl FnOnce(&Limits) -> &Limit<UserId>,
+    ) -> Result<(), RpcError> {
+        limit(&self.server.limits).take(self.user, self.server.now())
+    }
 }
 
 /// An open connection.

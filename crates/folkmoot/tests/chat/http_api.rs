@@ -78,7 +78,13 @@ async fn guessing_passwords_is_limited() {
     }
     let limited = server.http("POST /api/v1/sessions", None, &wrong).await;
     assert_eq!(limited.status, 429);
-    assert!(limited.json()["detail"].as_str().unwrap().contains("try again in"));
+    let problem = limited.json();
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("attempts to sign in: the limit is 3 a minute"), "{detail}");
+    let wait_ms = problem["retry_after_ms"].as_u64().unwrap();
+    assert!((1..=20_000).contains(&wait_ms), "{wait_ms}");
+    let header = format!("retry-after: {}", wait_ms.div_ceil(1_000));
+    assert!(limited.head.contains(&header), "{}", limited.head);
 }
 
 #[tokio::test(flavor = "multi_thread")]

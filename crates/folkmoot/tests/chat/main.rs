@@ -4,6 +4,7 @@ mod attachments;
 mod connections;
 mod conversation;
 mod http_api;
+mod limits;
 mod membership;
 mod messages;
 mod names;

@@ -8,7 +8,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 /// Limits that stand in the way of 50 clients of one address.
-const SETTINGS: &str = "[limits]\nmessages_per_second = 0\naccounts_per_minute = 100000\n";
+const SETTINGS: &str =
+    "[limits]\nmessages_per_second = 0\naccounts_per_minute = 0\nsearches_per_minute = 0\n";
 
 pub(crate) struct Server {
     folder: PathBuf,

@@ -205,6 +205,8 @@ export type Problem = {
   field?: string,
   /** The limit that was exceeded. */
   limit?: number,
+  /** When to try again, in milliseconds; the header `Retry-After` says it in seconds. */
+  retry_after_ms?: number,
 };
 
 /** One emoji under a message. */

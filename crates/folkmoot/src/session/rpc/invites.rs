@@ -21,6 +21,7 @@ pub(crate) async fn create(
     by: &Identity,
     request: InviteCreate,
 ) -> Result<InviteCreated, RpcError> {
+    by.count(|limits| &limits.invites)?;
     let InviteCreate { room, expires_in_s, uses_max } = request;
     let summary = member_summary(by, room).await?;
     if summary.kind == Kind::Direct {

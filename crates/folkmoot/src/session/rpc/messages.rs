@@ -23,10 +23,7 @@ pub(crate) async fn send(by: &Identity, request: MessageSend) -> Result<MessageS
     if request.attachments.len() > files_max {
         return Err(RpcError::too_large("attachments", files_max, "files"));
     }
-    if let Err(wait_ms) = by.server.message_limits.take(by.user, by.server.now().as_u64()) {
-        let text = format!("too many messages; try again in {wait_ms} ms");
-        return Err(RpcError::new(ErrorCode::RateLimited, text));
-    }
+    by.count(|limits| &limits.messages)?;
     let MessageSend { room, key, body, reply_to, attachments } = request;
     let command = Command::Send { key, body, reply_to, attachments };
     let done = apply(by, room, command).await?;
@@ -36,18 +33,21 @@ pub(crate) async fn send(by: &Identity, request: MessageSend) -> Result<MessageS
 }
 
 pub(crate) async fn edit(by: &Identity, request: MessageEdit) -> Result<MessageEdited, RpcError> {
+    by.count(|limits| &limits.edits)?;
     let MessageEdit { room, seq, body } = request;
     let done = apply(by, room, Command::Edit { seq, body }).await?;
     Ok(MessageEdited { edited_at: done.at })
 }
 
 pub(crate) async fn delete(by: &Identity, request: MessageDelete) -> Result<(), RpcError> {
+    by.count(|limits| &limits.edits)?;
     apply(by, request.room, Command::Delete { seq: request.seq }).await?;
     by.server.attachments.sweep_soon();
     Ok(())
 }
 
 pub(crate) async fn react(by: &Identity, request: MessageReact) -> Result<(), RpcError> {
+    by.count(|limits| &limits.reactions)?;
     let MessageReact { room, seq, emoji, on } = request;
     apply(by, room, Command::React { seq, emoji, on }).await.map(drop)
 }
@@ -140,5 +140,6 @@ pub(crate) async fn read(by: &Identity, request: ReadSet) -> Result<ReadState, R
 }
 
 pub(crate) async fn typing(by: &Identity, request: TypingSet) -> Result<(), RpcError> {
+    by.count(|limits| &limits.typing)?;
     room_answer(by.server.room(request.room).typing(by.user, request.on).await)
 }

@@ -43,6 +43,7 @@ async fn view(by: &Identity, room: RoomId, known: Membership) -> Result<RoomView
 }
 
 pub(crate) async fn create(by: &Identity, request: RoomCreate) -> Result<RoomView, RpcError> {
+    by.count(|limits| &limits.rooms)?;
     let id = RoomId::from_u64(random_id());
     let topic = request.topic.unwrap_or_default();
     let new = NewRoom { id, name: request.name, topic, owner: by.user, at: by.server.now() };
@@ -69,6 +70,7 @@ pub(crate) async fn open_direct(by: &Identity, request: DirectOpen) -> Result<Ro
     if peer == by.user {
         return Err(RpcError::invalid("user", "must be somebody else"));
     }
+    by.count(|limits| &limits.rooms)?;
     let id = RoomId::from_u64(random_id());
     let new = NewDirectRoom { id, opener: by.user, peer, at: by.server.now() };
     let direct = by.server.store.open_direct_room(new).await;

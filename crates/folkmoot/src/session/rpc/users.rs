@@ -35,6 +35,7 @@ pub(crate) async fn update_profile(
     by: &Identity,
     request: ProfileUpdate,
 ) -> Result<UserView, RpcError> {
+    by.count(|limits| &limits.profile_changes)?;
     let account = by.server.store.set_display_name(by.user, request.display_name).await;
     let view = wire::user_view(account.map_err(|error| control_failure(&error))?);
     let told = by.server.user(by.user).renamed(view.clone()).await;

@@ -25,7 +25,8 @@ pub(crate) struct Account {
 impl Server {
     pub(crate) async fn start() -> Self {
         // Tests send as fast as they can, unless the limit is what they test.
-        Self::with("[limits]\nmessages_per_second = 0\naccounts_per_minute = 0\n").await
+        let limits = "messages_per_second = 0\naccounts_per_minute = 0\nsearches_per_minute = 0";
+        Self::with(&format!("[limits]\n{limits}\n")).await
     }
 
     /// A server with a settings file.

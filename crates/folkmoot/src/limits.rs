@@ -1,0 +1,82 @@
+//! What may be done how often: by one user on all devices together, by one address, on one name.
+//! Each limit is a setting; a refusal names it and when to try again.
+
+use std::hash::Hash;
+
+use folkmoot_protocol::rpc::RpcError;
+
+use crate::config::LimitsSection;
+use crate::rate_limit::{Rate, RateLimits};
+use crate::storage::{UnixMillis, UserId};
+
+/// One limit, with a bucket for each key.
+#[derive(Debug)]
+pub(crate) struct Limit<K> {
+    /// In the plural, as a refusal names it.
+    what: &'static str,
+    number: u32,
+    unit: &'static str,
+    buckets: RateLimits<K>,
+}
+
+/// All limits of a server.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub(crate) messages: Limit<UserId>,
+    /// Deletions count too.
+    pub(crate) edits: Limit<UserId>,
+    pub(crate) reactions: Limit<UserId>,
+    pub(crate) typing: Limit<UserId>,
+    /// New rooms, and direct conversations asked for.
+    pub(crate) rooms: Limit<UserId>,
+    pub(crate) invites: Limit<UserId>,
+    pub(crate) profile_changes: Limit<UserId>,
+    pub(crate) searches: Limit<UserId>,
+    /// Password attempts, by name and by address.
+    pub(crate) log_ins: Limit<String>,
+    /// New accounts, by address.
+    pub(crate) accounts: Limit<String>,
+}
+
+impl<K: Hash + Eq> Limit<K> {
+    fn per_minute(what: &'static str, number: u32) -> Self {
+        Self { what, number, unit: "a minute", buckets: RateLimits::new(Rate::per_minute(number)) }
+    }
+
+    /// Counts one more of `key`, or refuses it.
+    pub(crate) fn take(&self, key: K, now: UnixMillis) -> Result<(), RpcError> {
+        let taken = self.buckets.take(key, now.as_u64());
+        taken.map_err(|wait_ms| {
+            RpcError::too_often(self.what, u64::from(self.number), self.unit, wait_ms)
+        })
+    }
+}
+
+impl Limits {
+    pub(crate) fn new(numbers: &LimitsSection) -> Self {
+        let messages = Limit {
+            what: "messages",
+            number: numbers.messages_per_second,
+            unit: "a second",
+            buckets: RateLimits::new(numbers.message_rate()),
+        };
+        Self {
+            messages,
+            edits: Limit::per_minute("edits and deletions", numbers.edits_per_minute),
+            reactions: Limit::per_minute("reactions", numbers.reactions_per_minute),
+            typing: Limit::per_minute("notices of typing", numbers.typing_per_minute),
+            rooms: Limit::per_minute("new rooms", numbers.rooms_per_minute),
+            invites: Limit::per_minute("invites", numbers.invites_per_minute),
+            profile_changes: Limit::per_minute(
+                "changes of the profile",
+                numbers.profile_changes_per_minute,
+            ),
+            searches: Limit::per_minute("searches", numbers.searches_per_minute),
+            log_ins: Limit::per_minute("attempts to sign in", numbers.log_ins_per_minute),
+            accounts: Limit::per_minute(
+                "new accounts from this address",
+                numbers.accounts_per_minute,
+            ),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What one user may do how often, on all devices together: each limit is a setting, and a refusal
+//! names it and when to try again.
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Server};
+
+const SETTINGS: &str = "[limits]\naccounts_per_minute = 0\nmessages_per_second = 0\n\
+    edits_per_minute = 3\nreactions_per_minute = 3\ntyping_per_minute = 3\nrooms_per_minute = 3\n\
+    invites_per_minute = 3\nprofile_changes_per_minute = 3\nsearches_per_minute = 3\n";
+
+/// Does something three times, and is refused the fourth time.
+async fn is_limited(client: &mut Client, method: &str, data: &Value, words: &str) {
+    for _ in 0..3 {
+        client.call(method, data.clone()).await;
+    }
+    let refused = client.fail(method, data.clone()).await;
+    assert_eq!(refused.code, 429, "{method}");
+    let text = format!("too many {words}: the limit is 3 a minute; try again in ");
+    assert!(refused.message.starts_with(&text), "{refused:?}");
+    let wait: u64 = refused.message[text.len()..].trim_end_matches(" ms").parse().expect("ms");
+    // A fourth one is earned after a third of a minute.
+    assert!((1..=20_000).contains(&wait), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_costs_has_a_limit_of_its_own() {
+    let server = Server::with(SETTINGS).await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    for key in ["1", "2"] {
+        anna.say(&room, key, "tea").await;
+    }
+    let edit = json!({"room": room, "seq": 1, "body": "coffee"});
+    is_limited(&mut anna, "message.edit", &edit, "edits and deletions").await;
+    // Deletions share the limit of edits.
+    assert_eq!(anna.fail("message.delete", json!({"room": room, "seq": 2})).await.code, 429);
+    let react = json!({"room": room, "seq": 1, "emoji": "x", "on": true});
+    is_limited(&mut anna, "message.react", &react, "reactions").await;
+    let typing = json!({"room": room, "on": true});
+    is_limited(&mut anna, "typing.set", &typing, "notices of typing").await;
+    let profile = json!({"display_name": "A."});
+    is_limited(&mut anna, "profile.update", &profile, "changes of the profile").await;
+    is_limited(&mut anna, "invite.create", &json!({"room": room}), "invites").await;
+    is_limited(&mut anna, "search", &json!({"query": "tea"}), "searches").await;
+    anna.create_room("Second").await;
+    anna.create_room("Third").await;
+    let refused = anna.fail("room.create", json!({"name": "Fourth"})).await;
+    assert!(refused.message.contains("new rooms: the limit is 3 a minute"), "{refused:?}");
+    // By whichever road and device.
+    let other = server.sign_in("anna").await;
+    let answer =
+        server.http("POST /api/v1/rooms", Some(&other.token), "{\"name\":\"Fifth\"}").await;
+    assert_eq!(answer.status, 429);
+    assert_eq!(answer.json()["limit"], 3);
+    assert!(answer.head.contains("retry-after: "), "{}", answer.head);
+    // What one does leaves others theirs.
+    let mut bob = server.join("bob").await;
+    bob.create_room("Pub").await;
+}
