@@ -3,20 +3,22 @@
 
 import { Archive, ARCHIVED_MESSAGES_MAX, type ArchivedRoom } from '../net/archive';
 import type { Keep, KeptSession } from '../net/keep';
-import type { OutboxEntry } from '../net/outbox';
+import type { OutboxEntry, OutboxFile } from '../net/outbox';
 import type { Subscribed } from '../net/socket';
 import { followed, FOLLOWED_MAX } from '../model/follow';
 import { applyRoomEvent, applyUserEvent, listed, read, withRoom, without, type Rooms } from '../model/rooms';
 import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
 import type { Reply } from '../protocol/generated/methods';
-import type { RoomId, RoomView, UserView } from '../protocol/generated/chat';
+import type { Attachment, RoomId, RoomView, UserView } from '../protocol/generated/chat';
 import { Conversation } from './conversation.svelte';
 import { Inbox } from './inbox';
 import { Link } from './link.svelte';
+import { Media } from './media';
 import { People } from './people.svelte';
 import { Reading } from './reading.svelte';
 import { Search } from './search.svelte';
 import { Sender } from './sender.svelte';
+import type { Uploads } from './uploads.svelte';
 
 /** The archive is written this long after the first change: often enough to be useful, rarely enough to be cheap. */
 const ARCHIVE_AFTER_MS = 1_500;
@@ -37,10 +39,15 @@ export class Chat {
   loaded = $state(false);
   readonly link: Link;
   readonly sender: Sender;
+  readonly media: Media;
   readonly reading = new Reading(this);
   readonly people = new People();
   readonly search: Search;
+  /** There once the first file is attached. */
+  uploads = $state.raw<Uploads>();
   readonly #listener: ChatListener;
+  readonly #token: string;
+  #loadingUploads: Promise<Uploads> | undefined;
   readonly #archive: Archive;
   readonly #conversations = new Map<RoomId, Conversation>();
   readonly #inbox = new Inbox((events) => this.#applyRoomEvents(events));
@@ -53,6 +60,8 @@ export class Chat {
   constructor(endpoint: string, session: KeptSession, keep: Keep, listener: ChatListener) {
     this.setProfile(session.user);
     this.#listener = listener;
+    this.#token = session.token;
+    this.media = new Media(session.token);
     this.#archive = Archive.open(session.user.id);
     this.link = new Link(endpoint, session.token, {
       online: () => void this.#onOnline(),
@@ -64,7 +73,10 @@ export class Chat {
       unsubscribed: (room) => void this.#onUnsubscribed(room),
     });
     this.search = new Search(this.link);
-    this.sender = new Sender(this.link, keep, session.user.id, (entry, reply) => this.#onAcknowledged(entry, reply));
+    this.sender = new Sender(this.link, keep, session.user.id, {
+      acknowledged: (entry, reply) => this.#onAcknowledged(entry, reply),
+      upload: (files) => this.#uploadAgain(files),
+    });
   }
 
   /** Shows what was archived, then connects from where the archive ends. */
@@ -88,6 +100,8 @@ export class Chat {
     this.sender.stop();
     this.reading.stop();
     this.link.stop();
+    this.uploads?.end();
+    this.media.forget();
     if (forget) await this.#archive.erase();
   }
 
@@ -107,6 +121,34 @@ export class Chat {
     this.#open = view.id;
     this.#follow();
     return conversation;
+  }
+
+  /** Files for what is being written in a room; they go up at once. */
+  async attach(conversation: Conversation, files: readonly File[]): Promise<void> {
+    const uploads = await this.loadUploads();
+    await uploads.add(conversation, files);
+  }
+
+  loadUploads(): Promise<Uploads> {
+    this.#loadingUploads ??= import('./uploads.svelte').then(({ Uploads }) => {
+      this.uploads = new Uploads(this.#token, {
+        arrived: (draft, { id }) => this.sender.dispatch({ type: 'uploaded', file: draft.key, id }),
+        failed: (draft) => this.sender.dispatch({ type: 'upload_failed', file: draft.key, error: draft.error }),
+      });
+      return this.uploads;
+    });
+    // Without a network there is nothing to load it from; the next try asks again.
+    this.#loadingUploads.catch(() => (this.#loadingUploads = undefined));
+    return this.#loadingUploads;
+  }
+
+  /** Gives up a message that was not sent, and its files. */
+  discard(entry: OutboxEntry): void {
+    this.sender.dispatch({ type: 'discard', key: entry.key });
+    for (const { key } of entry.files ?? []) {
+      const draft = this.uploads?.draft(key);
+      if (draft) this.uploads?.drop(draft);
+    }
   }
 
   add(view: RoomView): void {
@@ -152,6 +194,7 @@ export class Chat {
 
   async #onOnline(): Promise<void> {
     this.sender.dispatch({ type: 'online' });
+    this.uploads?.resume();
     this.reading.flush();
     for (const conversation of this.#conversations.values()) if (conversation.room === this.#open) conversation.retry();
     await this.list();
@@ -173,8 +216,11 @@ export class Chat {
       if (event.type === 'typing') continue;
       this.#note(event.room);
       if (event.type !== 'message') continue;
-      if (event.user === this.me.id) this.sender.dispatch({ type: 'acknowledged', key: event.key });
-      else if (event.seq > before.last_seq) this.#listener.arrived(event, view);
+      if (event.user === this.me.id) {
+        const entry = this.sender.outbox.find(({ key }) => key === event.key);
+        if (entry) this.#adoptFiles(entry, event.attachments ?? []);
+        this.sender.dispatch({ type: 'acknowledged', key: event.key });
+      } else if (event.seq > before.last_seq) this.#listener.arrived(event, view);
     }
   }
 
@@ -221,10 +267,33 @@ export class Chat {
     const view = this.rooms.get(entry.room);
     if (!view) return;
     // Its event may be a moment away: until then the acknowledged text stands in its place.
-    const { key, room, body } = entry;
+    const { key, room, body, files = [] } = entry;
+    const attachments = files.flatMap((file) => this.uploads?.draft(file.key)?.attachment ?? []);
     this.conversation(view).addArchived([
-      { room, key, body, seq: reply.seq, at: reply.at, user: this.me.id, name: this.me.display_name || this.me.name, mentions: [], reactions: [] },
+      {
+        room, key, body, seq: reply.seq, at: reply.at, user: this.me.id, name: this.me.display_name || this.me.name, mentions: [], reactions: [],
+        ...(attachments.length > 0 ? { attachments } : {}),
+      },
     ]);
+    this.#adoptFiles(entry, attachments);
+  }
+
+  /** What the sender saw of a picture goes on being shown; nothing is fetched that is here already. */
+  #adoptFiles(entry: OutboxEntry, attachments: readonly Attachment[]): void {
+    for (const file of entry.files ?? []) {
+      const draft = this.uploads?.draft(file.key);
+      const url = attachments.find(({ id }) => id === file.id)?.thumbnail_url;
+      if (!draft) continue;
+      if (draft.preview && url) this.media.keep(url, draft.preview);
+      this.uploads?.release(draft);
+    }
+  }
+
+  #uploadAgain(files: readonly OutboxFile[]): boolean {
+    const drafts = files.map((file) => this.uploads?.draft(file.key));
+    if (!drafts.every((draft) => draft !== undefined)) return false;
+    for (const draft of drafts) this.uploads?.retry(draft);
+    return true;
   }
 
   #follow(): void {

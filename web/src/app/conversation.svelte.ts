@@ -8,6 +8,7 @@ import type { RoomEvent } from '../protocol/events';
 import { HISTORY_PAGE_MAX } from '../protocol/generated/limits';
 import type { MemberView, MessageView, RoomId, RoomView, UserId } from '../protocol/generated/chat';
 import type { Link } from './link.svelte';
+import type { Draft } from './uploads.svelte';
 
 /** Before the first measurement; about the height of a one-line message with half a heading. */
 const ROW_HEIGHT_ESTIMATE = 44;
@@ -35,6 +36,8 @@ export class Conversation {
   loadFailed = $state(false);
   anchor: Anchor = 'end';
   replyTo = $state.raw<MessageView>();
+  /** Files attached to what is being written. */
+  drafts = $state.raw<readonly Draft[]>([]);
   /** The number of the message that is being edited in place. */
   editing = $state<number>();
   readonly #link: Link;

@@ -6,7 +6,7 @@ import { signIn, signOut, signUp, Unreachable, type Credentials } from '../net/h
 import { Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
-import type { MessageView, RoomId, RoomView, SignedIn } from '../protocol/generated/chat';
+import type { Attachment, MessageView, RoomId, RoomView, SignedIn } from '../protocol/generated/chat';
 import { plain } from '../text/plain';
 import { Chat } from './chat.svelte';
 import { Notifier } from './notifier';
@@ -22,6 +22,7 @@ export type Overlay =
   | { name: 'account' }
   | { name: 'room_settings'; room: RoomId }
   | { name: 'invite'; room: RoomId }
+  | { name: 'picture'; file: Attachment }
   | { name: 'confirm_delete'; message: MessageView };
 
 export type Panel = 'none' | 'members' | 'search';
@@ -106,7 +107,7 @@ export class Folkmoot {
     const chat = new Chat(ENDPOINT, session, this.keep, {
       tokenRejected: () => void this.#onTokenRejected(),
       arrived: (event, view) => {
-        const text = this.strings.message_from(chat.people.nameOf(event.user, event.name), plain(event.body));
+        const text = this.strings.message_from(chat.people.nameOf(event.user, event.name), plain(event.body) || this.strings.file_count(event.attachments?.length ?? 0));
         this.notifier.arrived(event, view, chat.me.id, titleOf(view), text);
         const route = this.router.route;
         if (route.name === 'room' && route.room === view.id) this.announce(text);

@@ -1,27 +1,33 @@
 //! Runs the outbox: sends what it says, stores what must survive, and tells when a message is acknowledged.
 
-import { newKey, step, type Outbox, type OutboxEffect, type OutboxEntry, type OutboxEvent } from '../net/outbox';
+import { FILES_LOST, newKey, step, type Outbox, type OutboxEffect, type OutboxEntry, type OutboxEvent, type OutboxFile } from '../net/outbox';
 import type { Keep } from '../net/keep';
 import { ReplyError } from '../protocol/errors';
 import type { Reply } from '../protocol/generated/methods';
 import type { RoomId, UserId } from '../protocol/generated/chat';
 import type { Link } from './link.svelte';
 
-export type Acknowledged = (entry: OutboxEntry, reply: Reply<'message.send'>) => void;
+export interface SenderListener {
+  acknowledged: Acknowledged;
+  /** Files of a message begin again; false if this tab does not have them any more. */
+  upload: (files: readonly OutboxFile[]) => boolean;
+}
+
+type Acknowledged = (entry: OutboxEntry, reply: Reply<'message.send'>) => void;
 
 export class Sender {
   outbox = $state.raw<Outbox>([]);
   readonly #link: Link;
   readonly #keep: Keep;
   readonly #user: UserId;
-  readonly #acknowledged: Acknowledged;
+  readonly #listener: SenderListener;
   #wake: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(link: Link, keep: Keep, user: UserId, acknowledged: Acknowledged) {
+  constructor(link: Link, keep: Keep, user: UserId, listener: SenderListener) {
     this.#link = link;
     this.#keep = keep;
     this.#user = user;
-    this.#acknowledged = acknowledged;
+    this.#listener = listener;
   }
 
   /** Takes up what an earlier tab left unsent. */
@@ -29,7 +35,7 @@ export class Sender {
     this.dispatch({ type: 'restored', entries: this.#keep.unsent(this.#user) });
   }
 
-  send(room: RoomId, body: string, options: Pick<OutboxEntry, 'reply_to' | 'attachments'>): void {
+  send(room: RoomId, body: string, options: Pick<OutboxEntry, 'reply_to' | 'files'>): void {
     const key = newKey((bytes) => crypto.getRandomValues(bytes));
     this.dispatch({ type: 'enqueue', entry: { key, room, body, created_at: Date.now(), ...options } });
   }
@@ -52,6 +58,9 @@ export class Sender {
       case 'store':
         this.#keep.setUnsent(this.#user, effect.entry.key, effect.entry);
         return;
+      case 'upload':
+        this.#upload(effect.files);
+        return;
       case 'erase':
         this.#keep.setUnsent(this.#user, effect.key, undefined);
         return;
@@ -62,8 +71,16 @@ export class Sender {
     }
   }
 
+  #upload(files: readonly OutboxFile[]): void {
+    const [first] = files;
+    if (!first || this.#listener.upload(files)) return;
+    // After the step that asked for it, which has not stored its outcome yet.
+    queueMicrotask(() => this.dispatch({ type: 'upload_failed', file: first.key, error: FILES_LOST }));
+  }
+
   async #send(entry: OutboxEntry): Promise<void> {
-    const { key, room, body, reply_to, attachments } = entry;
+    const { key, room, body, reply_to, files } = entry;
+    const attachments = files?.flatMap((file) => file.id ?? []);
     try {
       const request = {
         room, key, body,
@@ -71,7 +88,7 @@ export class Sender {
         ...(attachments === undefined ? {} : { attachments }),
       };
       const reply = await this.#link.call('message.send', request);
-      this.#acknowledged(entry, reply);
+      this.#listener.acknowledged(entry, reply);
       this.dispatch({ type: 'acknowledged', key });
     } catch (failure) {
       const error = failure instanceof Error ? failure.message : String(failure);

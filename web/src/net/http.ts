@@ -52,7 +52,7 @@ interface Options {
   token?: string;
 }
 
-async function request<T>(method: string, path: string, { body, token }: Options): Promise<T> {
+export async function request<T>(method: string, path: string, { body, token }: Options): Promise<T> {
   const headers: Record<string, string> = {};
   if (body !== undefined) headers['content-type'] = 'application/json';
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`;
@@ -61,14 +61,13 @@ async function request<T>(method: string, path: string, { body, token }: Options
   const response = await fetch(path, init).catch((cause: unknown) => {
     throw new Unreachable(cause);
   });
-  if (!response.ok) throw await asProblem(response);
+  if (!response.ok) throw problemOf(response.status, response.statusText, await response.json().catch(() => undefined));
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
 /** Reads the problem document; a proxy in between may answer with something else, then only the status is known. */
-async function asProblem(response: Response): Promise<Problem> {
-  const body: unknown = await response.json().catch(() => undefined);
+export function problemOf(status: number, statusText: string, body: unknown): Problem {
   const fields: Partial<Record<'title' | 'detail' | 'field', unknown>> = typeof body === 'object' && body !== null ? body : {};
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
-  return new Problem(response.status, text(fields.title) ?? response.statusText, text(fields.detail) ?? '', text(fields.field));
+  return new Problem(status, text(fields.title) ?? statusText, text(fields.detail) ?? '', text(fields.field));
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 
-import { newKey, step, type Outbox, type OutboxEffect, type OutboxEvent } from './outbox';
+import { FILES_LOST, newKey, step, type Outbox, type OutboxEffect, type OutboxEvent } from './outbox';
 
 function run(events: OutboxEvent[], online = true, from: Outbox = []) {
   let outbox = from;
@@ -69,6 +69,36 @@ describe('outbox', () => {
     const { outbox, effects } = run([{ type: 'restored', entries: left }], true);
     expect(outbox.map((entry) => entry.key)).toEqual(['a', 'b']);
     expect(sent(effects)).toEqual(['a']);
+  });
+
+  it('sends_a_message_when_its_files_have_arrived_and_lets_nothing_overtake_it', () => {
+    const files = [{ key: 'f1', name: 'a.png', size: 1, id: 'id1' }, { key: 'f2', name: 'b.png', size: 2 }];
+    const picture: OutboxEvent = { type: 'enqueue', entry: { key: 'a', room: 'r1', body: '', created_at: 1, files } };
+    const waiting = run([picture, write('b')]);
+    expect(sent(waiting.effects)).toEqual([]);
+    const arrived = run([{ type: 'uploaded', file: 'f2', id: 'id2' }], true, waiting.outbox);
+    expect(sent(arrived.effects)).toEqual(['a']);
+    expect(arrived.outbox[0]?.files?.map((file) => file.id)).toEqual(['id1', 'id2']);
+  });
+
+  it('leaves_a_message_whose_file_failed_to_the_person_and_begins_the_file_again_on_retry', () => {
+    const files = [{ key: 'f1', name: 'a.png', size: 1 }];
+    const picture: OutboxEvent = { type: 'enqueue', entry: { key: 'a', room: 'r1', body: '', created_at: 1, files } };
+    const failed = run([picture, { type: 'upload_failed', file: 'f1', error: 'too large' }, write('b')]);
+    expect(failed.outbox[0]).toMatchObject({ state: 'failed', error: 'too large' });
+    expect(sent(failed.effects)).toEqual(['b']);
+    const again = run([{ type: 'retry', key: 'a' }], true, failed.outbox);
+    expect(again.effects).toContainEqual({ type: 'upload', files });
+    expect(again.outbox[0]).toMatchObject({ state: 'queued' });
+  });
+
+  it('says_that_files_went_with_the_tab_that_had_them', () => {
+    const entry = { key: 'a', room: 'r1', body: 'x', created_at: 1, state: 'queued' as const, attempts: 0 };
+    const half = { ...entry, files: [{ key: 'f1', name: 'a.png', size: 1 }] };
+    const whole = { ...entry, key: 'b', files: [{ key: 'f2', name: 'a.png', size: 1, id: 'id' }] };
+    const { outbox, effects } = run([{ type: 'restored', entries: [half, whole] }]);
+    expect(outbox[0]).toMatchObject({ state: 'failed', error: FILES_LOST });
+    expect(sent(effects)).toEqual(['b']);
   });
 
   it('makes_keys_of_the_promised_alphabet_and_length', () => {

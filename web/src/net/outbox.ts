@@ -10,12 +10,22 @@ export type OutboxState =
   /** The server refused it; only the person can decide (retry, discard). */
   | 'failed';
 
+/** A file of a message, which goes up on its own; the message waits for its id. */
+export interface OutboxFile {
+  /** Names the upload within this tab. */
+  key: string;
+  name: string;
+  size: number;
+  /** Once it is on the server. */
+  id?: string;
+}
+
 export interface OutboxEntry {
   key: string;
   room: RoomId;
   body: string;
   reply_to?: number;
-  attachments?: string[];
+  files?: OutboxFile[];
   created_at: number;
   state: OutboxState;
   /** How often sending began. */
@@ -28,11 +38,15 @@ export interface OutboxEntry {
 export type Outbox = readonly OutboxEntry[];
 
 export type OutboxEvent =
-  | { type: 'enqueue'; entry: Pick<OutboxEntry, 'key' | 'room' | 'body' | 'created_at' | 'reply_to' | 'attachments'> }
+  | { type: 'enqueue'; entry: Pick<OutboxEntry, 'key' | 'room' | 'body' | 'created_at' | 'reply_to' | 'files'> }
   | { type: 'restored'; entries: readonly OutboxEntry[] }
   | { type: 'online' }
   | { type: 'offline' }
   | { type: 'acknowledged'; key: string }
+  /** A file has arrived. */
+  | { type: 'uploaded'; file: string; id: string }
+  /** A file will not arrive; the person decides what becomes of its message. */
+  | { type: 'upload_failed'; file: string; error: string }
   /** The server refused it for good. */
   | { type: 'refused'; key: string; error: string }
   /** No answer, or one that time may cure: it goes back to the queue until `wake`. */
@@ -43,6 +57,8 @@ export type OutboxEvent =
 
 export type OutboxEffect =
   | { type: 'send'; entry: OutboxEntry }
+  /** Files that failed begin again. */
+  | { type: 'upload'; files: OutboxFile[] }
   | { type: 'store'; entry: OutboxEntry }
   | { type: 'erase'; key: string }
   | { type: 'wake_after'; ms: number };
@@ -51,6 +67,9 @@ export interface OutboxStep {
   outbox: Outbox;
   effects: OutboxEffect[];
 }
+
+/** In place of the server's words, for a message whose files went with the tab that had them. */
+export const FILES_LOST = 'files_lost';
 
 /** First and longest pause between two tries of a message that the server could not take just now. */
 const DEFER_MS_MIN = 500;
@@ -66,26 +85,35 @@ export function step(outbox: Outbox, event: OutboxEvent, online: boolean): Outbo
       const known = new Set(outbox.map((entry) => entry.key));
       const restored = event.entries
         .filter((entry) => !known.has(entry.key))
-        .map((entry): OutboxEntry => (entry.state === 'sending' ? { ...entry, state: 'queued' } : entry));
+        .map(restoredEntry);
       return pump([...outbox, ...restored].sort((a, b) => a.created_at - b.created_at), [], online);
     }
     case 'online':
     case 'wake':
       return pump(outbox, [], online);
+    case 'uploaded': {
+      const files = (entry: OutboxEntry) => entry.files?.map((file) => (file.key === event.file ? { ...file, id: event.id } : file));
+      return change(outbox, holderOf(outbox, event.file), (entry) => ({ files: files(entry) ?? [] }), online, []);
+    }
+    case 'upload_failed':
+      return change(outbox, holderOf(outbox, event.file), () => ({ state: 'failed', error: event.error }), online, []);
     case 'offline':
       return { outbox: outbox.map((entry) => (entry.state === 'sending' ? { ...entry, state: 'queued' } : entry)), effects: [] };
     case 'acknowledged':
       return remove(outbox, event.key, online);
     case 'refused':
-      return change(outbox, event.key, { state: 'failed', error: event.error }, online, []);
+      return change(outbox, event.key, () => ({ state: 'failed', error: event.error }), online, []);
     case 'deferred': {
       const attempts = outbox.find((entry) => entry.key === event.key)?.attempts ?? 1;
       const ms = Math.min(DEFER_MS_MAX, DEFER_MS_MIN * 2 ** Math.max(0, attempts - 1));
       const next = outbox.map((entry) => (entry.key === event.key ? { ...entry, state: 'queued' as const, error: event.error } : entry));
       return { outbox: next, effects: [{ type: 'wake_after', ms }] };
     }
-    case 'retry':
-      return change(outbox, event.key, { state: 'queued', attempts: 0 }, online, []);
+    case 'retry': {
+      const missing = (outbox.find((entry) => entry.key === event.key)?.files ?? []).filter((file) => file.id === undefined);
+      const effects: OutboxEffect[] = missing.length > 0 ? [{ type: 'upload', files: missing }] : [];
+      return change(outbox, event.key, () => ({ state: 'queued', attempts: 0 }), online, effects);
+    }
     case 'discard':
       return remove(outbox, event.key, online);
   }
@@ -98,6 +126,8 @@ function pump(outbox: Outbox, effects: OutboxEffect[], online: boolean): OutboxS
   const next = outbox.map((entry): OutboxEntry => {
     if (entry.state !== 'queued' || busy.has(entry.room)) return entry;
     busy.add(entry.room);
+    // What is written after it waits too: order is a promise.
+    if (isWaiting(entry)) return entry;
     const sending: OutboxEntry = { ...entry, state: 'sending', attempts: entry.attempts + 1 };
     effects.push({ type: 'send', entry: sending });
     return sending;
@@ -107,18 +137,33 @@ function pump(outbox: Outbox, effects: OutboxEffect[], online: boolean): OutboxS
 
 function change(
   outbox: Outbox,
-  key: string,
-  changes: Partial<OutboxEntry>,
+  key: string | undefined,
+  changes: (entry: OutboxEntry) => Partial<OutboxEntry>,
   online: boolean,
   effects: OutboxEffect[],
 ): OutboxStep {
   const next = outbox.map((entry) => {
     if (entry.key !== key) return entry;
-    const changed = { ...entry, ...changes };
+    const changed = { ...entry, ...changes(entry) };
     effects.push({ type: 'store', entry: changed });
     return changed;
   });
   return pump(next, effects, online);
+}
+
+/** Whether some of its files are not on the server yet. */
+export function isWaiting(entry: OutboxEntry): boolean {
+  return entry.files?.some((file) => file.id === undefined) ?? false;
+}
+
+function holderOf(outbox: Outbox, file: string): string | undefined {
+  return outbox.find((entry) => entry.files?.some((each) => each.key === file))?.key;
+}
+
+/** Bytes do not outlive a tab: a message whose files had not all arrived is the person's to decide. */
+function restoredEntry(entry: OutboxEntry): OutboxEntry {
+  if (isWaiting(entry)) return { ...entry, state: 'failed', error: FILES_LOST };
+  return entry.state === 'sending' ? { ...entry, state: 'queued' } : entry;
 }
 
 function remove(outbox: Outbox, key: string, online: boolean): OutboxStep {

@@ -1,0 +1,155 @@
+//! Files on their way to the server. Loaded when somebody attaches the first one. A file goes up as soon as it is chosen;
+//! the message that names it waits for it in the outbox. What the network interrupts begins again by itself, what the
+//! server refuses is the person's to decide.
+
+import { limitsOf, upload } from '../net/files';
+import { Problem, Unreachable } from '../net/http';
+import { newKey } from '../net/outbox';
+import { refusalOf, type Refusal } from '../model/upload';
+import type { Attachment, AttachmentLimits, RoomId } from '../protocol/generated/chat';
+import type { Conversation } from './conversation.svelte';
+
+/** Files under way at once: more only share the same line. */
+const UNDER_WAY_MAX = 3;
+const PAUSE_MS_MIN = 1_000;
+const PAUSE_MS_MAX = 30_000;
+
+/** A file that somebody attached, and where it is. */
+export class Draft {
+  readonly key = newKey((bytes) => crypto.getRandomValues(bytes));
+  readonly file: File;
+  readonly room: RoomId;
+  /** An address of the picture in memory, where the browser can show it. */
+  readonly preview: string | undefined;
+  state = $state<'waiting' | 'sending' | 'arrived' | 'failed'>('waiting');
+  /** 0 to 1. */
+  progress = $state(0);
+  refusal = $state.raw<Refusal>();
+  /** Why the server refused it, in its words. */
+  error = $state('');
+  attachment = $state.raw<Attachment>();
+  readonly stop = new AbortController();
+  attempts = 0;
+
+  constructor(room: RoomId, file: File) {
+    this.room = room;
+    this.file = file;
+    const isPicture = /^image\/(png|jpeg|gif|webp)$/.test(file.type);
+    this.preview = isPicture ? URL.createObjectURL(file) : undefined;
+  }
+}
+
+export interface UploadsListener {
+  /** It is on the server's disk. */
+  arrived(draft: Draft, attachment: Attachment): void;
+  /** The server refused it. */
+  failed(draft: Draft): void;
+}
+
+export class Uploads {
+  limits = $state.raw<AttachmentLimits>();
+  readonly #token: string;
+  readonly #listener: UploadsListener;
+  readonly #drafts = new Map<string, Draft>();
+  #underWay = 0;
+  #wake: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(token: string, listener: UploadsListener) {
+    this.#token = token;
+    this.#listener = listener;
+  }
+
+  /** Attaches files to what is being written in a room. */
+  async add(conversation: Conversation, files: readonly File[]): Promise<void> {
+    // Without limits at hand the server is the one to tell.
+    const limits = await this.loadLimits();
+    for (const file of files) {
+      const draft = new Draft(conversation.room, file);
+      const others = conversation.drafts.filter((other) => other.refusal === undefined);
+      const bytes = others.reduce((sum, other) => sum + (other.attachment ? 0 : other.file.size), 0);
+      draft.refusal = limits && refusalOf(file, limits, others.length, bytes);
+      if (draft.refusal) draft.state = 'failed';
+      conversation.drafts = [...conversation.drafts, draft];
+      this.#drafts.set(draft.key, draft);
+    }
+    this.resume();
+  }
+
+  async loadLimits(): Promise<AttachmentLimits | undefined> {
+    this.limits = await limitsOf(this.#token).then(({ attachments }) => attachments, () => this.limits);
+    return this.limits;
+  }
+
+  draft(key: string): Draft | undefined {
+    return this.#drafts.get(key);
+  }
+
+  retry(draft: Draft): void {
+    if (draft.refusal) return;
+    draft.state = 'waiting';
+    draft.error = '';
+    this.resume();
+  }
+
+  /** It is not wanted any more. */
+  drop(draft: Draft): void {
+    draft.stop.abort();
+    if (draft.preview) URL.revokeObjectURL(draft.preview);
+    this.#drafts.delete(draft.key);
+  }
+
+  /** Its message has arrived; whoever shows that has taken the preview over. */
+  release(draft: Draft): void {
+    this.#drafts.delete(draft.key);
+  }
+
+  /** Sends what waits; also once the connection is back. */
+  resume(): void {
+    clearTimeout(this.#wake);
+    this.#wake = undefined;
+    for (const draft of this.#drafts.values()) {
+      if (this.#underWay >= UNDER_WAY_MAX) return;
+      if (draft.state === 'waiting') void this.#send(draft);
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#wake);
+    for (const draft of this.#drafts.values()) {
+      draft.stop.abort();
+      if (draft.preview) URL.revokeObjectURL(draft.preview);
+    }
+    this.#drafts.clear();
+  }
+
+  async #send(draft: Draft): Promise<void> {
+    this.#underWay += 1;
+    draft.state = 'sending';
+    draft.progress = 0;
+    draft.attempts += 1;
+    const { room, file, stop } = draft;
+    try {
+      const request = { token: this.#token, room, file, signal: stop.signal, onprogress: (part: number) => (draft.progress = part) };
+      draft.attachment = await upload(request);
+      draft.state = 'arrived';
+      this.#listener.arrived(draft, draft.attachment);
+    } catch (failure) {
+      if (!stop.signal.aborted) this.#onFailure(draft, failure);
+    } finally {
+      this.#underWay -= 1;
+      if (this.#wake === undefined) this.resume();
+    }
+  }
+
+  #onFailure(draft: Draft, failure: unknown): void {
+    const passes = failure instanceof Unreachable || (failure instanceof Problem && (failure.status >= 500 || failure.status === 429));
+    draft.state = passes ? 'waiting' : 'failed';
+    draft.error = failure instanceof Error ? failure.message : String(failure);
+    if (!passes) {
+      this.#listener.failed(draft);
+      return;
+    }
+    const pause = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** (draft.attempts - 1));
+    this.#wake ??= setTimeout(() => this.resume(), pause);
+  }
+}

@@ -1,0 +1,37 @@
+//! Promises of what is said about a file before it is sent.
+
+import { describe, expect, it } from 'vitest';
+
+import type { AttachmentLimits } from '../protocol/generated/chat';
+import { fit, refusalOf } from './upload';
+
+const LIMITS: AttachmentLimits = {
+  file_bytes_max: 100, files_per_message_max: 2, user_bytes_max: 1000, user_bytes: 850, image_pixels_max: 1, types: ['image/png', 'audio/*'], unsent_s: 1,
+};
+const file = (size: number, type = '') => ({ name: 'a', size, type });
+
+describe('a file', () => {
+  it('is_refused_with_the_limit_it_breaks', () => {
+    expect(refusalOf(file(0), LIMITS, 0, 0)).toEqual({ why: 'empty' });
+    expect(refusalOf(file(101), LIMITS, 0, 0)).toEqual({ why: 'file_bytes', limit: 100 });
+    expect(refusalOf(file(100), LIMITS, 2, 0)).toEqual({ why: 'count', limit: 2 });
+    expect(refusalOf(file(100), LIMITS, 1, 60)).toEqual({ why: 'user_bytes', limit: 1000, left: 90 });
+    expect(refusalOf(file(1, 'text/html'), LIMITS, 0, 0)).toEqual({ why: 'type', type: 'text/html' });
+  });
+
+  it('is_left_to_the_server_where_only_its_content_can_tell', () => {
+    expect(refusalOf(file(100), LIMITS, 1, 50)).toBeUndefined();
+    expect(refusalOf(file(1, 'text/markdown'), LIMITS, 0, 0)).toBeUndefined();
+    expect(refusalOf(file(1, 'text/html'), { ...LIMITS, types: ['*'] }, 0, 0)).toBeUndefined();
+  });
+});
+
+describe('a picture', () => {
+  it('is_shown_whole_within_its_box_and_never_enlarged', () => {
+    const box = { width: 360, height: 270 };
+    expect(fit(3600, 1350, box)).toEqual({ width: 360, height: 135 });
+    expect(fit(100, 5400, box)).toEqual({ width: 5, height: 270 });
+    expect(fit(40, 30, box)).toEqual({ width: 40, height: 30 });
+    expect(fit(100_000, 1, box)).toEqual({ width: 360, height: 1 });
+  });
+});
