@@ -1,21 +1,22 @@
 //! `map-http`, `map-ingest` and `map-million`: the vehicle map as a process of its own, loaded from others.
 //!
-//! `map-http` asks `/vehicle` over 1,000 connections with Debian's wrk, of ours and, in turn in the same run, of the Go peers
-//! under `bench/peers/go-map`. The other two publish by MQTT with the map's own load generator, which measures from
+//! `map-http` asks `/vehicle` over 1,000 connections, with Debian's wrk or, where that is missing, with a generator of our own;
+//! of ours and, in turn in the same run, of the Go peers under `bench/peers/go-map`. The other two publish by MQTT with the map's own load generator, which measures from
 //! publishing to the event stream.
 
+mod asking;
 mod process;
+mod wrk;
 
 use althing_bench_workloads::{Budget, Sample};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use process::{Map, Server};
 use serde::Deserialize;
-use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
 
-const CONNECTIONS: u32 = 1_000;
+const CONNECTIONS: usize = 1_000;
 /// Below it the warm-up of connections is what is measured.
 const SECONDS_MIN: f64 = 5.0;
 const VEHICLES: u32 = 2_000;
@@ -26,14 +27,11 @@ const MILLION: u32 = 1_000_000;
 const IDLE_S: &str = "5";
 /// Longest wait for a million vehicles to be asleep.
 const ASLEEP_MAX: Duration = Duration::from_secs(90);
-/// Asks for every vehicle in turn; the requests are made once, so that the script costs little.
-const SCRIPT: &str = r#"local requests, at = {}, 0
-init = function()
-  for n = 0, 1999 do requests[n] = wrk.format("GET", string.format("/vehicle?id=9000/%05d", n)) end
-  at = math.random(0, 1999)
-end
-request = function() at = (at + 1) % 2000 return requests[at] end
-"#;
+/// What a server answered to those who asked it as fast as it could answer.
+struct Answered {
+    per_second: f64,
+    p99_ms: f64,
+}
 
 /// The part of the load generator's report that becomes samples.
 #[derive(Deserialize)]
@@ -60,12 +58,6 @@ struct Counters {
     shed: u64,
 }
 
-/// What wrk says.
-struct Answered {
-    per_second: f64,
-    p99_ms: f64,
-}
-
 /// Runs a workload of the map.
 pub(super) fn run(workload: &str, budget: Budget) -> Result<Vec<Sample>, String> {
     let measured = match workload {
@@ -78,11 +70,10 @@ pub(super) fn run(workload: &str, budget: Budget) -> Result<Vec<Sample>, String>
 
 fn http(budget: Budget) -> Result<Vec<Sample>> {
     let seconds = budget.seconds.max(SECONDS_MIN);
-    let script = env::temp_dir().join(format!("map-http-{}.lua", std::process::id()));
-    fs::write(&script, SCRIPT)?;
+    let ask = if wrk::is_installed() { wrk::ask } else { asking::ask };
     let map = Map::start(&[])?;
     map.load(VEHICLES, VEHICLES, 2, false)?;
-    let ours = wrk(&map.server, &script, seconds)?;
+    let ours = ask(map.server.address(), seconds)?;
     drop(map);
     let mut samples = vec![
         Sample::new("althing", "1/s", ours.per_second),
@@ -96,12 +87,11 @@ fn http(budget: Budget) -> Result<Vec<Sample>> {
     ];
     for ([system, http], [rate, p99, ratio]) in candidates {
         let peer = Server::start(Command::new(&peers).args(["-system", system, "-http", http]))?;
-        let theirs = wrk(&peer, &script, seconds)?;
+        let theirs = ask(peer.address(), seconds)?;
         samples.push(Sample::new(rate, "1/s", theirs.per_second));
         samples.push(Sample::new(p99, "ms", theirs.p99_ms));
         samples.push(Sample::new(ratio, "", ours.per_second / theirs.per_second));
     }
-    fs::remove_file(script)?;
     Ok(samples)
 }
 
@@ -147,49 +137,4 @@ fn million() -> Result<Vec<Sample>> {
         Sample::new("resident", "MB", map.server.resident_mb("VmRSS")?),
         Sample::new("resident-peak", "MB", map.server.resident_mb("VmHWM")?),
     ])
-}
-
-fn wrk(server: &Server, script: &Path, seconds: f64) -> Result<Answered> {
-    let output = Command::new("wrk")
-        .args(["-t2", "-c", &CONNECTIONS.to_string(), "--latency", "-d"])
-        .arg(format!("{}s", seconds.ceil()))
-        .arg("-s")
-        .arg(script)
-        .arg(format!("http://{}", server.address()))
-        .output()
-        .context("map-http needs wrk: apt-get install wrk")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    ensure!(output.status.success(), "wrk: {}", String::from_utf8_lossy(&output.stderr));
-    ensure!(!text.contains("Non-2xx"), "not every vehicle was found: {text}");
-    let after = |name: &str| {
-        let line = text.lines().map(str::trim).find_map(|line| line.strip_prefix(name));
-        line.map(str::trim).with_context(|| format!("wrk says nothing of {name}: {text}"))
-    };
-    Ok(Answered {
-        per_second: after("Requests/sec:")?.parse()?,
-        p99_ms: milliseconds(after("99%")?)?,
-    })
-}
-
-/// wrk's `850.00us`, `12.34ms` or `1.20s`.
-fn milliseconds(text: &str) -> Result<f64> {
-    let units = [("us", 0.001), ("ms", 1.0), ("s", 1_000.0), ("m", 60_000.0)];
-    let found = units.iter().find_map(|(unit, ms)| {
-        let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
-        Some(number * ms)
-    });
-    found.with_context(|| format!("{text} is no duration"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_of_wrk_are_read_in_every_unit() {
-        for (text, ms) in [("850.00us", 0.85), ("12.34ms", 12.34), ("1.20s", 1_200.0)] {
-            assert!((milliseconds(text).unwrap() - ms).abs() < 1e-9, "{text}");
-        }
-        assert!(milliseconds("fast").is_err());
-    }
 }
