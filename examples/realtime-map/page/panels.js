@@ -24,7 +24,8 @@ export function showFeed(link, overview) {
     feed.textContent = link === "lost" ? "server lost, trying again" : "connecting";
   } else if (broker && !broker.connected) {
     feed.dataset.state = "lost";
-    feed.textContent = `broker lost, trying again (${broker.trouble ?? broker.broker})`;
+    const pause = broker.pause_ms === null ? "" : ` after ${(broker.pause_ms / 1000).toFixed(1)} s`;
+    feed.textContent = `broker lost, trying again${pause} (${broker.trouble ?? broker.broker})`;
   } else {
     feed.dataset.state = broker ? "live" : "wait";
     feed.textContent = broker ? `live from ${broker.broker}` : "connecting";

@@ -36,7 +36,14 @@ pub(crate) struct FeedStatus {
     connections: AtomicU64,
     wanted: u64,
     broker: String,
-    trouble: Mutex<Option<String>>,
+    trouble: Mutex<Option<Trouble>>,
+}
+
+/// Why a subscription does not stand, and how long it pauses before it is tried again.
+#[derive(Clone, Debug)]
+struct Trouble {
+    why: String,
+    pause: Duration,
 }
 
 /// [`FeedStatus`] at one moment.
@@ -48,6 +55,8 @@ pub(crate) struct FeedState {
     pub(crate) connected: bool,
     /// What is wrong, while something is.
     pub(crate) trouble: Option<String>,
+    /// Pause before the next attempt, milliseconds; it grows with each one that fails.
+    pub(crate) pause_ms: Option<u64>,
 }
 
 /// How long to wait before the next attempt: doubles from a quarter of a second to eight, plus up to a quarter by chance.
@@ -85,18 +94,20 @@ impl FeedStatus {
     pub(crate) fn now(&self) -> FeedState {
         let connected = self.connections.load(Ordering::Relaxed) == self.wanted;
         let trouble = self.trouble.lock().clone().filter(|_| !connected);
-        FeedState { broker: self.broker.clone(), connected, trouble }
+        let pause_ms = trouble.as_ref().map(|trouble| trouble.pause.as_millis() as u64);
+        let trouble = trouble.map(|trouble| trouble.why);
+        FeedState { broker: self.broker.clone(), connected, trouble, pause_ms }
     }
 
     fn stands(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn lost(&self, stood: bool, why: String) {
+    fn lost(&self, stood: bool, why: String, pause: Duration) {
         if stood {
             self.connections.fetch_sub(1, Ordering::Relaxed);
         }
-        *self.trouble.lock() = Some(why);
+        *self.trouble.lock() = Some(Trouble { why, pause });
     }
 }
 
@@ -136,9 +147,10 @@ impl Feed {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    self.lose(stands, &error);
+                    let pause = backoff.next(random(&self.node));
+                    self.lose(stands, &error, pause);
                     stands = false;
-                    self.node.sleep(backoff.next(random(&self.node))).await;
+                    self.node.sleep(pause).await;
                 }
             }
         }
@@ -155,10 +167,10 @@ impl Feed {
         AsyncClient::new(options, 8)
     }
 
-    fn lose(&self, stood: bool, error: &ConnectionError) {
+    fn lose(&self, stood: bool, error: &ConnectionError, pause: Duration) {
         self.world.counters.broker_losses.add(1);
-        tracing::warn!(broker = %self.status.broker, %error, "broker lost");
-        self.status.lost(stood, error.to_string());
+        tracing::warn!(broker = %self.status.broker, %error, ?pause, "broker lost");
+        self.status.lost(stood, error.to_string(), pause);
     }
 
     /// Hands one message to its vehicle.
@@ -214,12 +226,14 @@ mod tests {
     #[test]
     fn a_feed_is_connected_when_all_its_subscriptions_stand() {
         let status = FeedStatus::new("mqtt://here:1".to_owned(), 2);
-        status.lost(false, "refused".to_owned());
+        status.lost(false, "refused".to_owned(), BACKOFF_MIN);
         status.stands();
         assert_eq!(status.now().trouble.as_deref(), Some("refused"));
         status.stands();
         assert_eq!((status.now().connected, status.now().trouble), (true, None));
-        status.lost(true, "gone".to_owned());
+        assert_eq!(status.now().pause_ms, None);
+        status.lost(true, "gone".to_owned(), BACKOFF_MAX);
+        assert_eq!(status.now().pause_ms, Some(8_000));
         assert_eq!(
             (status.now().connected, status.now().trouble.as_deref()),
             (false, Some("gone"))

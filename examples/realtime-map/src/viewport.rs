@@ -29,7 +29,7 @@ const PENDING_LEN_MAX: usize = 50_000;
 /// Crossings waiting; the oldest are dropped.
 const CROSSINGS_LEN_MAX: usize = 100;
 /// Sightings that arrive within this time share a chunk. Well under the 50 ms that a position may take.
-const GATHER: Duration = Duration::from_millis(10);
+const GATHER: Duration = Duration::from_millis(5);
 /// Sightings of a whole city that may wait while the actor writes.
 const MAILBOX_LEN_MAX: u32 = 65_536;
 

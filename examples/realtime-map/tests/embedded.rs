@@ -130,13 +130,14 @@ async fn vehicles_survive_a_restart_of_the_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_messages_are_counted_and_harm_nobody() {
+async fn malformed_and_oversized_topics_and_payloads_are_counted_and_harm_nobody() {
     let (map, mut events) = start(settings(0)).await;
     let mut hostile = publisher(map.broker()).await;
     let (topic, payload) = tram(20, 60.2, 20.6, 0);
     let bad = [
         ("/hfp/v2/journey/ongoing/vp/tram/0040".to_owned(), payload.clone()),
         (topic.replace("0040", "x"), payload.clone()),
+        (topic.repeat(10), payload.clone()),
         (topic.clone(), "{".to_owned()),
         (topic.clone(), "\u{0}".repeat(5_000)),
         (topic.clone(), payload.replace("60.2", "960.2")),
@@ -158,7 +159,7 @@ async fn bad_messages_are_counted_and_harm_nobody() {
     let counters = &health["counters"];
     assert_eq!(
         (&counters["bad_topics"], &counters["bad_payloads"]),
-        (&2.into(), &3.into()),
+        (&3.into(), &3.into()),
         "{health}"
     );
     assert_eq!((&counters["from_the_future"], &counters["without_place"]), (&1.into(), &1.into()));
@@ -169,10 +170,8 @@ async fn bad_messages_are_counted_and_harm_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_requests_are_refused_with_a_problem_document() {
-    let (map, mut events) = start(settings(0)).await;
+    let (map, _events) = start(settings(0)).await;
     let refused = [
-        ("/vehicle?id=0040/77777", 404, "0040/77777 has never been heard of"),
-        ("/trail?id=0040/77777", 404, "0040/77777 has never been heard of"),
         ("/vehicle?id=tram", 400, "OPERATOR/NUMBER"),
         ("/vehicle", 400, "id=OPERATOR/NUMBER is missing"),
         ("/events?bbox=1,2,3", 400, "bbox is not four numbers"),
@@ -187,8 +186,22 @@ async fn bad_requests_are_refused_with_a_problem_document() {
         assert!(body["detail"].as_str().unwrap().contains(detail), "{path}: {body}");
     }
     assert_eq!(request(map.http(), "POST", "/vehicle?id=1/1").await.status, 405);
-    // Who was only asked for leaves no trace.
-    events.until("nobody to be awake", |name, data| name == "overview" && data["awake"] == 0).await;
+    map.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_vehicle_is_said_to_be_unknown_and_leaves_no_trace() {
+    let (map, mut events) = start(settings(0)).await;
+    for path in ["/vehicle?id=0040/77777", "/trail?id=40/77777"] {
+        let answer = get(map.http(), path).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.json()["detail"], "vehicle 0040/77777 has never been heard of");
+    }
+    events
+        .until("nobody to be awake or known", |name, data| {
+            name == "overview" && data["awake"] == 0 && data["known"] == 0
+        })
+        .await;
     map.shutdown().await;
 }
 

@@ -58,7 +58,7 @@ fn free_port() -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn positions_flow_through_mosquitto_and_again_after_it_was_lost() {
+async fn a_lost_broker_is_shown_and_reached_again_with_growing_pauses() {
     let broker = Mosquitto::start(free_port());
     let (port, url) = (broker.port, broker.url());
     let mut chosen = settings(0);
@@ -77,6 +77,11 @@ async fn positions_flow_through_mosquitto_and_again_after_it_was_lost() {
         })
         .await;
     assert_eq!(lost["feed"]["broker"], url.to_string());
+    events
+        .until("the pauses between attempts to grow", |name, data| {
+            name == "overview" && data["feed"]["pause_ms"].as_u64().is_some_and(|ms| ms >= 500)
+        })
+        .await;
     let health = get(map.http(), "/healthz").await;
     assert_eq!((health.status, &health.json()["status"]), (200, &"degraded".into()));
     assert_eq!(get(map.http(), "/vehicle?id=40/30").await.status, 200);

@@ -16,43 +16,77 @@ async fn fault(client: &mut client::Client) -> String {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn cheats_are_refused_and_counted_and_others_play_on() {
-    let server = Running::new("cheats").await;
-    let (mut good, mut bad) = (server.client().await, server.client().await);
-    let honest = join(&mut good, "gil", 30).await.state;
-    let cheat = join(&mut bad, "hex", 30).await.state;
-    let counters = &server.world.counters;
+/// Two connections with a player each; the second one cheats, and at the end the first must be able to play on.
+struct Table {
+    server: Running,
+    good: client::Client,
+    honest: Outcome,
+    bad: client::Client,
+    cheat: Outcome,
+}
 
-    let teleport = act(&cheat, Deed::Move, 2, 0);
-    assert_eq!(refused(&mut bad, teleport).await, Refusal::TooFar.code());
-    let outside = Command::Act(Act { x: 60_000, ..plain(&cheat) });
-    assert_eq!(refused(&mut bad, outside).await, Refusal::OutsideWorld.code());
-    assert_eq!(counters.teleports.get(), 2);
-
-    for foreign in [act(&honest, Deed::Move, 1, 0), act(&ghost(&honest), Deed::Dig, 0, 0)] {
-        assert_eq!(refused(&mut bad, foreign).await, Refusal::NotYours.code());
+impl Table {
+    async fn new(name: &str) -> Self {
+        let server = Running::new(name).await;
+        let (mut good, mut bad) = (server.client().await, server.client().await);
+        let honest = join(&mut good, "gil", 30).await.state;
+        let cheat = join(&mut bad, "hex", 30).await.state;
+        Self { server, good, honest, bad, cheat }
     }
-    assert_eq!(counters.foreign.get(), 2);
 
-    let skipping = Command::Act(Act { seq: ActSeq(9), ..plain(&cheat) });
-    assert_eq!(refused(&mut bad, skipping).await, Refusal::WrongSeq { expected: ActSeq(2) }.code());
-    let tide = Command::Act(Act { deed: Deed::Tide, ..plain(&cheat) });
-    assert_eq!(refused(&mut bad, tide).await, Refusal::NotAllowed.code());
+    async fn others_play_on(mut self) {
+        assert_eq!(done(&mut self.good, act(&self.honest, Deed::Move, 1, 0)).await.seq.0, 2);
+        self.server.stop().await;
+    }
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_teleport_is_refused_and_counted_and_others_play_on() {
+    let mut table = Table::new("teleport").await;
+    let far = act(&table.cheat, Deed::Move, 2, 0);
+    assert_eq!(refused(&mut table.bad, far).await, Refusal::TooFar.code());
+    let outside = Command::Act(Act { x: 60_000, ..plain(&table.cheat) });
+    assert_eq!(refused(&mut table.bad, outside).await, Refusal::OutsideWorld.code());
+    assert_eq!(table.server.world.counters.teleports.get(), 2);
+    table.others_play_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_players_cannot_be_moved_and_others_play_on() {
+    let mut table = Table::new("foreign").await;
+    let honest = table.honest;
+    for foreign in [act(&honest, Deed::Move, 1, 0), act(&ghost(&honest), Deed::Dig, 0, 0)] {
+        assert_eq!(refused(&mut table.bad, foreign).await, Refusal::NotYours.code());
+    }
+    assert_eq!(table.server.world.counters.foreign.get(), 2);
+    table.others_play_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn acts_out_of_order_and_acts_of_the_sea_are_refused() {
+    let mut table = Table::new("order").await;
+    let skipping = Command::Act(Act { seq: ActSeq(9), ..plain(&table.cheat) });
+    let expected = Refusal::WrongSeq { expected: ActSeq(2) };
+    assert_eq!(refused(&mut table.bad, skipping).await, expected.code());
+    let tide = Command::Act(Act { deed: Deed::Tide, ..plain(&table.cheat) });
+    assert_eq!(refused(&mut table.bad, tide).await, Refusal::NotAllowed.code());
+    table.others_play_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_cut_and_counted_and_others_play_on() {
+    let mut table = Table::new("flood").await;
     let mut codes = Vec::new();
-    bad.send(&vec![act(&cheat, Deed::Move, 9, 9); 100]).await.unwrap();
+    table.bad.send(&vec![act(&table.cheat, Deed::Move, 9, 9); 100]).await.unwrap();
     for _ in 0..100 {
-        match answer(&mut bad).await {
+        match answer(&mut table.bad).await {
             Notice::Refused { code, .. } => codes.push(code),
             other => panic!("{other:?}"),
         }
     }
     assert!(codes.contains(&Refusal::Busy.code()) || codes.contains(&Refusal::TooFast.code()));
-    assert!(counters.floods.get() > 0);
-
-    assert_eq!(done(&mut good, act(&honest, Deed::Move, 1, 0)).await.seq.0, 2);
-    server.stop().await;
+    assert!(table.server.world.counters.floods.get() > 0);
+    table.others_play_on().await;
 }
 
 fn plain(state: &Outcome) -> Act {
