@@ -1,12 +1,13 @@
-//! One event on its way to sockets: encoded at most once per format, then shared.
+//! What rooms and users tell on its way to sockets: encoded at most once per format, then shared.
 //!
 //! A topic hands the same `Publication` to every session, so the cost of an event for each further
-//! subscriber is a reference count and a push into its queue.
+//! subscriber is a reference count and a push into its queue. A `Coming` has a topic of its own,
+//! because few ask for it and a crowd that reconnects would tell everybody of everybody.
 
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use folkmoot_protocol::frame::{Publication as Frame, Push, PushKind};
+use folkmoot_protocol::frame::{ClientInfo, Join, Leave, Publication as Frame, Push, PushKind};
 use folkmoot_protocol::{Channel, Format};
 
 use crate::storage::{Offset, UserId};
@@ -27,15 +28,60 @@ pub(crate) struct Publication {
     /// Who may not read on after this event: somebody who left or was removed.
     pub(crate) removes: Option<UserId>,
     data: Bytes,
+    encoded: Encoded,
+}
+
+/// A connection came to a room or went, for those who asked to hear of it.
+#[derive(Debug)]
+pub(crate) struct Coming {
+    pub(crate) channel: Channel,
+    kind: PushKind,
+    encoded: Encoded,
+}
+
+/// A push in the formats that somebody needed so far.
+#[derive(Debug, Default)]
+struct Encoded {
     json: OnceLock<Bytes>,
     protobuf: OnceLock<Bytes>,
+}
+
+impl Encoded {
+    fn get(&self, format: Format, push: impl FnOnce() -> Push) -> &Bytes {
+        let slot = match format {
+            Format::Json => &self.json,
+            Format::Protobuf => &self.protobuf,
+        };
+        slot.get_or_init(|| {
+            format.encode_push(push()).expect("what a push carries is JSON that we wrote")
+        })
+    }
+}
+
+impl Coming {
+    pub(crate) fn join(channel: Channel, info: ClientInfo) -> Self {
+        let kind = PushKind::Join(Join { info: Some(info) });
+        Self { channel, kind, encoded: Encoded::default() }
+    }
+
+    pub(crate) fn leave(channel: Channel, info: ClientInfo) -> Self {
+        let kind = PushKind::Leave(Leave { info: Some(info) });
+        Self { channel, kind, encoded: Encoded::default() }
+    }
+
+    /// The push, ready for a socket.
+    pub(crate) fn encoded(&self, format: Format) -> &Bytes {
+        self.encoded.get(format, || Push {
+            channel: self.channel.to_string(),
+            kind: Some(self.kind.clone()),
+        })
+    }
 }
 
 impl Publication {
     /// `data` is the event as JSON.
     pub(crate) fn new(channel: Channel, place: Place, data: Bytes) -> Self {
-        let (json, protobuf) = (OnceLock::new(), OnceLock::new());
-        Self { channel, place, removes: None, data, json, protobuf }
+        Self { channel, place, removes: None, data, encoded: Encoded::default() }
     }
 
     /// The event as one entry of a recovery or history reply.
@@ -49,14 +95,9 @@ impl Publication {
 
     /// The push that carries the event, ready for a socket.
     pub(crate) fn encoded(&self, format: Format) -> &Bytes {
-        let slot = match format {
-            Format::Json => &self.json,
-            Format::Protobuf => &self.protobuf,
-        };
-        slot.get_or_init(|| {
-            let kind = Some(PushKind::Pub(self.frame()));
-            let push = Push { channel: self.channel.to_string(), kind };
-            format.encode_push(push).expect("the data of an event is JSON that we wrote")
+        self.encoded.get(format, || Push {
+            channel: self.channel.to_string(),
+            kind: Some(PushKind::Pub(self.frame())),
         })
     }
 }

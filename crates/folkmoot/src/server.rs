@@ -13,7 +13,7 @@ use crate::attachment::Attachments;
 use crate::config::Config;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::publication::Publication;
+use crate::publication::{Coming, Publication};
 use crate::room::Room;
 use crate::room::view::Summary;
 use crate::search::{Index, Search};
@@ -101,6 +101,11 @@ impl Server {
     pub(crate) fn topic(&self, channel: Channel) -> Topic<Arc<Publication>> {
         // Recovery is the business of rooms and users; a ring here would keep every event twice.
         self.node.topic(channel.to_string(), TopicOptions { replay: 0 })
+    }
+
+    /// The connections that come to a room and go.
+    pub(crate) fn comings(&self, channel: Channel) -> Topic<Arc<Coming>> {
+        self.node.topic(format!("{channel}/online"), TopicOptions { replay: 0 })
     }
 
     /// In which offsets count: that of the data directory.

@@ -88,6 +88,20 @@ for (const format of FORMATS) {
       assert.deepEqual(await bos.presenceStats(), { numClients: 2, numUsers: 2 });
     });
 
+    test('who asks hears connections come and go', async () => {
+      const again = async ({ user: { name } }) =>
+        Person.connect((await post(server.port, 'sessions', { name, password: `${name}'s password` })).body, server.port, format);
+      const watcher = await again(ada);
+      const watched = await watcher.subscribe(channel, { joinLeave: true });
+      const tablet = await again(bo);
+      await tablet.subscribe(channel);
+      const [came, client, name] = await watched.comings.next();
+      assert.deepEqual([came, name], ['join', bo.user.name]);
+      tablet.close();
+      assert.deepEqual(await watched.comings.next(), ['leave', client, name]);
+      watcher.close();
+    });
+
     test('typing is told and has no place in the stream', async () => {
       const { offset } = await adas.history({ limit: 0 });
       await bo.rpc('typing.set', { room: room.id, on: true });

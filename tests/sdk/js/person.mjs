@@ -80,10 +80,11 @@ export class Person {
   }
 
   /** Subscribes to a channel; resolves once subscribed. */
-  async subscribe(channel) {
-    const subscription = this.client.newSubscription(channel);
+  async subscribe(channel, options = {}) {
+    const subscription = this.client.newSubscription(channel, options);
     const stream = {
       events: new Inbox(channel),
+      comings: new Inbox(`${channel} comings`),
       subscribed: new Inbox(`${channel} subscriptions`),
       ended: new Inbox(`${channel} ends`),
       publish: (data) => subscription.publish(this.#encode(data)),
@@ -99,6 +100,9 @@ export class Person {
     subscription.on('publication', (context) => {
       stream.events.put({ offset: context.offset ?? 0, data: this.#decode(context.data) });
     });
+    for (const event of ['join', 'leave']) {
+      subscription.on(event, ({ info }) => stream.comings.put([event, info.client, this.#decode(info.connInfo).name]));
+    }
     subscription.on('subscribed', (context) => stream.subscribed.put(context));
     subscription.on('unsubscribed', (context) => stream.ended.put(context));
     subscription.subscribe();

@@ -17,7 +17,7 @@ use super::state::{Kind, RoomState};
 use super::view::{Done, Preview, Summary};
 use super::{RoomError, load};
 use crate::lane::Lane;
-use crate::publication::{Place, Publication};
+use crate::publication::{Coming, Place, Publication};
 use crate::recovery::{Attached, Missed, Since};
 use crate::server::Server;
 use crate::storage::ReadError;
@@ -45,6 +45,7 @@ pub(crate) struct Room {
     pub(super) last: Option<(UnixMillis, Message)>,
     pub(super) topic: Topic<Arc<Publication>>,
     pub(super) online: Online,
+    pub(super) comings: Topic<Arc<Coming>>,
     idle_ticks: u32,
 }
 
@@ -60,7 +61,8 @@ pub(super) struct Pending {
 impl Room {
     /// What the node makes rooms with.
     pub(crate) async fn load(id: RoomId, server: Arc<Server>) -> Result<Self, ActorError> {
-        let topic = server.topic(Channel::Room(id));
+        let channel = Channel::Room(id);
+        let (topic, comings) = (server.topic(channel), server.comings(channel));
         let mut room = Self {
             server,
             id,
@@ -73,6 +75,7 @@ impl Room {
             last: None,
             topic,
             online: Online::default(),
+            comings,
             idle_ticks: 0,
         };
         room.reload().await?;
@@ -109,6 +112,14 @@ impl Room {
         self.lane.push(self.server.store.append(self.epoch, &Record::Room(record.clone())));
         self.pending.push_back(Pending { record, reply, repeats: Vec::new() });
         self.wait(ctx);
+    }
+
+    /// Tells that connections look at the room no more.
+    pub(super) fn tell_leaving(&self, gone: impl IntoIterator<Item = OnlineClient>) {
+        for client in gone {
+            let coming = Coming::leave(Channel::Room(self.id), client.info());
+            self.comings.publish(Arc::new(coming));
+        }
     }
 
     pub(super) fn wait(&mut self, ctx: &mut Context<Self>) {
@@ -218,7 +229,10 @@ impl Room {
             reply.send(Err(refused));
             return;
         }
-        self.online.add(client);
+        let info = client.info();
+        if self.online.add(client) {
+            self.comings.publish(Arc::new(Coming::join(Channel::Room(self.id), info)));
+        }
         let offset = self.tail.last();
         let missed = match since {
             None => Missed::NotAsked,
@@ -240,7 +254,8 @@ impl Room {
     }
 
     pub(crate) async fn detach(&mut self, client: Arc<str>) {
-        self.online.remove(&client);
+        let gone = self.online.remove(&client);
+        self.tell_leaving(gone);
     }
 
     /// The room as the member `by` sees it.

@@ -3,6 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use folkmoot_protocol::chat::ConnInfo;
+use folkmoot_protocol::frame::ClientInfo;
+use folkmoot_protocol::rpc::encode_payload;
+
 use crate::storage::UserId;
 
 /// One connection, as others may see it.
@@ -14,6 +18,18 @@ pub(crate) struct OnlineClient {
     pub(crate) name: Arc<str>,
 }
 
+impl OnlineClient {
+    /// As the client protocol tells of it.
+    pub(crate) fn info(&self) -> ClientInfo {
+        ClientInfo {
+            user: self.user.to_string(),
+            client: self.client.to_string(),
+            conn_info: encode_payload(&ConnInfo { name: self.name.to_string() }),
+            ..ClientInfo::default()
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Online {
     clients: BTreeMap<Arc<str>, OnlineClient>,
@@ -22,27 +38,37 @@ pub(crate) struct Online {
 }
 
 impl Online {
-    pub(crate) fn add(&mut self, client: OnlineClient) {
+    /// Returns whether it was not here before.
+    pub(crate) fn add(&mut self, client: OnlineClient) -> bool {
         let user = client.user;
-        if self.clients.insert(client.client.clone(), client).is_none() {
+        let is_new = self.clients.insert(client.client.clone(), client).is_none();
+        if is_new {
             *self.users.entry(user).or_default() += 1;
         }
+        is_new
     }
 
-    pub(crate) fn remove(&mut self, client: &str) {
-        let Some(gone) = self.clients.remove(client) else { return };
+    /// Returns it, if it was here.
+    pub(crate) fn remove(&mut self, client: &str) -> Option<OnlineClient> {
+        let gone = self.clients.remove(client)?;
         if let Some(count) = self.users.get_mut(&gone.user) {
             *count -= 1;
             if *count == 0 {
                 self.users.remove(&gone.user);
             }
         }
+        Some(gone)
     }
 
-    pub(crate) fn remove_user(&mut self, user: UserId) {
-        if self.users.remove(&user).is_some() {
-            self.clients.retain(|_, client| client.user != user);
+    /// Returns the user's connections that were here.
+    pub(crate) fn remove_user(&mut self, user: UserId) -> Vec<OnlineClient> {
+        if self.users.remove(&user).is_none() {
+            return Vec::new();
         }
+        let clients = std::mem::take(&mut self.clients).into_iter();
+        let (gone, kept): (Vec<_>, _) = clients.partition(|(_, client)| client.user == user);
+        self.clients = kept.into_iter().collect();
+        gone.into_iter().map(|(_, client)| client).collect()
     }
 
     pub(crate) fn has(&self, user: UserId) -> bool {
@@ -74,14 +100,14 @@ mod tests {
     #[test]
     fn a_user_is_online_until_the_last_connection_goes() {
         let mut online = Online::default();
-        online.add(client("a", 1));
-        online.add(client("b", 1));
-        online.add(client("b", 1));
+        assert!(online.add(client("a", 1)));
+        assert!(online.add(client("b", 1)));
+        assert!(!online.add(client("b", 1)));
         assert_eq!(online.counts(), (2, 1));
-        online.remove("a");
+        assert!(online.remove("a").is_some());
         assert!(online.has(UserId::from_u64(1)));
-        online.remove("b");
-        online.remove("b");
+        assert!(online.remove("b").is_some());
+        assert!(online.remove("b").is_none());
         assert!(!online.has(UserId::from_u64(1)));
         assert!(online.is_empty());
     }
@@ -89,10 +115,10 @@ mod tests {
     #[test]
     fn who_is_removed_goes_with_all_connections() {
         let mut online = Online::default();
-        online.add(client("a", 1));
-        online.add(client("b", 1));
-        online.add(client("c", 2));
-        online.remove_user(UserId::from_u64(1));
+        assert!(online.add(client("a", 1)));
+        assert!(online.add(client("b", 1)));
+        assert!(online.add(client("c", 2)));
+        assert_eq!(online.remove_user(UserId::from_u64(1)).len(), 2);
         assert_eq!(online.counts(), (1, 1));
     }
 }

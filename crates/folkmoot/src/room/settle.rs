@@ -77,7 +77,10 @@ impl Room {
                 self.change_last(*seq, "");
                 self.forget_last_files(*seq);
             }
-            RoomEvent::Left { user, .. } => self.online.remove_user(*user),
+            RoomEvent::Left { user, .. } => {
+                let gone = self.online.remove_user(*user);
+                self.tell_leaving(gone);
+            }
             _ => {}
         }
         let publication = Arc::new(load::publication(record));

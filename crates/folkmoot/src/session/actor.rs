@@ -12,7 +12,7 @@ use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, Format};
 
 use super::cursor::{Cursor, Gap};
 use crate::gateway::Outbox;
-use crate::publication::Publication;
+use crate::publication::{Coming, Publication};
 use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::storage::{Offset, UserId};
@@ -37,6 +37,14 @@ struct Joined {
     cursor: Cursor,
     /// Ends the delivery when dropped.
     _subscription: Subscription,
+    _comings: Option<Subscription>,
+}
+
+/// Whether a subscriber wants to hear of the connections that come and go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comings {
+    Wanted,
+    Unwanted,
 }
 
 impl Session {
@@ -98,6 +106,7 @@ impl Session {
     pub(crate) async fn join(
         &mut self,
         channel: Channel,
+        comings: Comings,
         ctx: &mut Context<Self>,
     ) -> Result<(), RpcError> {
         if self.channels.contains_key(&channel) {
@@ -108,7 +117,10 @@ impl Session {
             return Err(RpcError::new(ErrorCode::LimitExceeded, text));
         }
         let subscription = self.server.topic(channel).subscribe(&ctx.address());
-        let joined = Joined { cursor: Cursor::joining(), _subscription: subscription };
+        let is_wanted = comings == Comings::Wanted;
+        let comings = is_wanted.then(|| self.server.comings(channel).subscribe(&ctx.address()));
+        let cursor = Cursor::joining();
+        let joined = Joined { cursor, _subscription: subscription, _comings: comings };
         self.channels.insert(channel, joined);
         Ok(())
     }
@@ -134,6 +146,15 @@ impl Session {
     #[event]
     async fn on_publication(&mut self, event: &Published<Arc<Publication>>) {
         self.deliver(&event.payload);
+    }
+
+    /// Not before the subscription's reply is out, and never recovered: presence tells the rest.
+    #[event]
+    async fn on_coming(&mut self, event: &Published<Arc<Coming>>) {
+        let coming = &event.payload;
+        if self.channels.get(&coming.channel).is_some_and(|joined| joined.cursor.is_live()) {
+            self.outbox.push(coming.encoded(self.format).clone());
+        }
     }
 
     async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {

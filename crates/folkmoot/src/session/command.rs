@@ -1,16 +1,15 @@
 //! Answers the commands of the client protocol: subscribing, publishing, history, presence, rpc.
 
-use folkmoot_protocol::chat::ConnInfo;
 use folkmoot_protocol::frame::{
-    ClientInfo, HistoryRequest, HistoryResult, Outcome, PingResult, PresenceResult,
-    PresenceStatsResult, PublishRequest, PublishResult, Reply, Request, RpcRequest, RpcResult,
-    SubscribeRequest, UnsubscribeResult,
+    HistoryRequest, HistoryResult, Outcome, PingResult, PresenceResult, PresenceStatsResult,
+    PublishRequest, PublishResult, Reply, Request, RpcRequest, RpcResult, SubscribeRequest,
+    UnsubscribeResult,
 };
 use folkmoot_protocol::rpc::{self as methods, MessageSend, RoomPublish, Rpc, RpcError};
 use folkmoot_protocol::{Channel, ErrorCode, RoomId};
 
 use super::rpc::{self, failure};
-use super::{Caller, SessionCalls, encode};
+use super::{Caller, Comings, SessionCalls, encode};
 use crate::recovery::Since;
 use crate::room::{OnlineClient, RoomCalls};
 use crate::storage::Offset;
@@ -72,7 +71,11 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
         Channel::User(_) => return Err(ErrorCode::PermissionDenied.into()),
     };
     let channel = Channel::Room(room);
-    caller.session.join(channel).await.map_err(|error| failure(&error))??;
+    let comings = match request.join_leave {
+        true => Comings::Wanted,
+        false => Comings::Unwanted,
+    };
+    caller.session.join(channel, comings).await.map_err(|error| failure(&error))??;
     let since = request
         .recover
         .then(|| Since { offset: Offset::from_u64(request.offset), epoch: request.epoch.clone() });
@@ -116,18 +119,8 @@ async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, Rp
 async fn presence(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
     let room = caller.identity.server.room(parse_room(channel)?);
     let online = rpc::room_answer(room.presence(caller.identity.user).await)?;
-    let presence = online.iter().map(|online| (online.client.to_string(), info(online))).collect();
+    let presence = online.iter().map(|online| (online.client.to_string(), online.info())).collect();
     Ok(Outcome::Presence(PresenceResult { presence }))
-}
-
-fn info(online: &OnlineClient) -> ClientInfo {
-    let user: folkmoot_protocol::UserId = online.user;
-    ClientInfo {
-        user: user.to_string(),
-        client: online.client.to_string(),
-        conn_info: methods::encode_payload(&ConnInfo { name: online.name.to_string() }),
-        ..ClientInfo::default()
-    }
 }
 
 async fn presence_stats(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {

@@ -29,6 +29,10 @@ impl Cursor {
         Self::Joining { held: Vec::new() }
     }
 
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self, Self::Live { .. })
+    }
+
     /// Whether to send a publication on now.
     pub(crate) fn take(&mut self, publication: &Arc<Publication>) -> Result<bool, Gap> {
         match self {

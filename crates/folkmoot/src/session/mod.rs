@@ -17,7 +17,7 @@ use folkmoot_protocol::frame::Reply;
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, Format};
 
-pub(crate) use actor::{Session, SessionCalls};
+pub(crate) use actor::{Comings, Session, SessionCalls};
 pub(crate) use opening::Opening;
 
 use crate::gateway::Outbox;

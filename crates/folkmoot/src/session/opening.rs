@@ -6,7 +6,7 @@ use std::sync::Arc;
 use folkmoot_protocol::frame::{ConnectRequest, ConnectResult, Outcome, Reply, SubscribeResult};
 use folkmoot_protocol::{Channel, DisconnectCode, Format};
 
-use super::{Caller, Identity, Session, SessionCalls};
+use super::{Caller, Comings, Identity, Session, SessionCalls};
 use crate::account::token::{Token, random_id};
 use crate::gateway::Outbox;
 use crate::recovery::Since;
@@ -39,7 +39,7 @@ impl Opening {
             self.format,
             self.outbox.clone(),
         ));
-        session.join(channel).await.map_err(internal)?.map_err(internal)?;
+        session.join(channel, Comings::Unwanted).await.map_err(internal)?.map_err(internal)?;
         let stream = self.subscribe_user(user, device, &client).await?;
         let position = Offset::from_u64(stream.offset);
         let gateway = &self.server.config.gateway;

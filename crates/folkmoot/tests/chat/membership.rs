@@ -177,6 +177,43 @@ async fn presence_follows_the_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_asks_hears_connections_come_and_go() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let bob_account = server.sign_up("bob").await;
+    let mut bob = server.connect(&bob_account).await;
+    let mut cara = server.join("cara").await;
+    let room = anna.create_room("Tea").await;
+    for client in [&mut bob, &mut cara] {
+        anna.invite(&room, client).await;
+    }
+    let channel = format!("room:{room}");
+    // Cara does not ask, and so gets what is said and nothing else.
+    cara.subscribe(&room).await;
+    let asking = json!({"channel": channel, "join_leave": true});
+    anna.command("subscribe", asking.clone()).await.expect("a member may subscribe");
+    bob.command("subscribe", asking.clone()).await.expect("a member may subscribe");
+    let expected = json!({
+        "user": bob_account.id, "client": bob.hello["client"], "conn_info": {"name": "bob"},
+    });
+    assert_eq!(anna.push(&channel).await["join"]["info"], expected);
+    bob.command("unsubscribe", json!({"channel": channel})).await.unwrap();
+    assert_eq!(anna.push(&channel).await["leave"]["info"], expected);
+    // Gone without a word, and removed: both leave.
+    bob.command("subscribe", asking.clone()).await.expect("a member may subscribe");
+    assert_eq!(anna.push(&channel).await["join"]["info"], expected);
+    bob.vanish();
+    assert_eq!(anna.push(&channel).await["leave"]["info"], expected);
+    let mut bob = server.connect(&bob_account).await;
+    bob.command("subscribe", asking).await.expect("a member may subscribe");
+    assert_eq!(anna.push(&channel).await["join"]["info"]["client"], bob.hello["client"]);
+    anna.call("room.kick", json!({"room": room, "user": bob_account.id})).await;
+    assert_eq!(anna.push(&channel).await["leave"]["info"]["client"], bob.hello["client"]);
+    assert_eq!(anna.push(&channel).await["pub"]["data"]["type"], "left");
+    assert_eq!(cara.push(&channel).await["pub"]["data"]["type"], "left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn members_are_paged_in_a_steady_order() {
     let server = Server::start().await;
     let mut anna = server.join("anna").await;
