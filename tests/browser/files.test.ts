@@ -16,7 +16,7 @@ import { Server } from './support/server';
 import { XSS_CORPUS } from './support/xss_corpus';
 
 const FILE_BYTES_MAX = 3 * 1024 * 1024;
-const CONFIG = `[attachments]\nfile_bytes_max = ${FILE_BYTES_MAX}\nfiles_per_message_max = 3\n`;
+const CONFIG = `[limits]\nuploads_per_minute = 0\n[attachments]\nfile_bytes_max = ${FILE_BYTES_MAX}\nfiles_per_message_max = 3\n`;
 
 let server: Server;
 let browser: Browser;
@@ -181,6 +181,26 @@ describe('a file on its way', () => {
     await bo.message('through thick and thin').getByRole('button', { name: 'Picture: persistent.png' }).waitFor();
     await astrid.allSent();
     expect(await bo.page.locator('article[data-seq]').filter({ hasText: 'through thick and thin' }).count()).toBe(1);
+  });
+
+  it('is_asked_for_before_its_tab_closes_and_said_to_be_lost_afterwards', async () => {
+    await slowDown(astrid.page, 100_000);
+    await choose(astrid, picture('lost.png', 700, 700));
+    await astrid.page.getByRole('progressbar', { name: 'Uploading lost.png' }).waitFor();
+    await astrid.say('words that are kept');
+    const asked = new Promise<string>((resolve) => {
+      astrid.page.once('dialog', (dialog) => {
+        resolve(dialog.type());
+        void dialog.accept();
+      });
+    });
+    await astrid.page.reload();
+    expect(await asked).toBe('beforeunload');
+    await slowDown(astrid.page);
+    await astrid.page.getByText('Not sent: its files had not been uploaded when the page was closed').waitFor();
+    const left = astrid.page.locator('[data-pending]').filter({ hasText: 'words that are kept' });
+    await left.getByRole('button', { name: 'Discard' }).click();
+    await left.waitFor({ state: 'detached' });
   });
 
   it('is_saved_under_its_name_by_the_other', async () => {

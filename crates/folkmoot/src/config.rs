@@ -75,6 +75,7 @@ pub(crate) struct LimitsSection {
     pub(crate) invites_per_minute: u32,
     pub(crate) profile_changes_per_minute: u32,
     pub(crate) searches_per_minute: u32,
+    pub(crate) uploads_per_minute: u32,
     pub(crate) log_ins_per_minute: u32,
     pub(crate) accounts_per_minute: u32,
 }
@@ -102,6 +103,8 @@ impl Default for LimitsSection {
             profile_changes_per_minute: 10,
             // A search may have the index commit, and reads a hundred messages.
             searches_per_minute: 60,
+            // Six full messages; an image takes a core for a moment.
+            uploads_per_minute: 60,
             // One name or address may try a password ten times a minute: guessing stays hopeless,
             // a person with a new keyboard is not locked out.
             log_ins_per_minute: 10,

@@ -32,6 +32,8 @@ pub(crate) struct Limits {
     pub(crate) invites: Limit<UserId>,
     pub(crate) profile_changes: Limit<UserId>,
     pub(crate) searches: Limit<UserId>,
+    /// Files, whatever their size.
+    pub(crate) uploads: Limit<UserId>,
     /// Password attempts, by name and by address.
     pub(crate) log_ins: Limit<String>,
     /// New accounts, by address.
@@ -72,6 +74,7 @@ impl Limits {
                 numbers.profile_changes_per_minute,
             ),
             searches: Limit::per_minute("searches", numbers.searches_per_minute),
+            uploads: Limit::per_minute("uploads", numbers.uploads_per_minute),
             log_ins: Limit::per_minute("attempts to sign in", numbers.log_ins_per_minute),
             accounts: Limit::per_minute(
                 "new accounts from this address",

@@ -142,6 +142,11 @@ export class Chat {
     return this.#loadingUploads;
   }
 
+  /** Somebody is about to attach a file: what may be attached is said before they do. */
+  learnLimits(): void {
+    if (this.uploads?.limits === undefined) this.loadUploads().then((uploads) => uploads.loadLimits(), () => undefined);
+  }
+
   /** Gives up a message that was not sent, and its files. */
   discard(entry: OutboxEntry): void {
     this.sender.dispatch({ type: 'discard', key: entry.key });

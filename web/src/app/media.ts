@@ -27,6 +27,11 @@ export class Media {
     return shown;
   }
 
+  /** One that is too large to be kept: whoever shows it lets it go. */
+  async load(url: string): Promise<string> {
+    return URL.createObjectURL(await download(this.#token, url));
+  }
+
   /** What somebody sees here already, because they sent it. */
   keep(url: string, shown: string): void {
     this.#kept.set(url, Promise.resolve(shown));

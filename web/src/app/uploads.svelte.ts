@@ -53,10 +53,12 @@ export class Uploads {
   readonly #drafts = new Map<string, Draft>();
   #underWay = 0;
   #wake: ReturnType<typeof setTimeout> | undefined;
+  readonly #ended = new AbortController();
 
   constructor(token: string, listener: UploadsListener) {
     this.#token = token;
     this.#listener = listener;
+    window.addEventListener('beforeunload', (event) => this.#onLeaving(event), { signal: this.#ended.signal });
   }
 
   /** Attaches files to what is being written in a room. */
@@ -114,12 +116,19 @@ export class Uploads {
   }
 
   end(): void {
+    this.#ended.abort();
     clearTimeout(this.#wake);
     for (const draft of this.#drafts.values()) {
       draft.stop.abort();
       if (draft.preview) URL.revokeObjectURL(draft.preview);
     }
     this.#drafts.clear();
+  }
+
+  /** Bytes do not outlive the tab: the browser asks before it closes one in the middle of them. */
+  #onLeaving(event: BeforeUnloadEvent): void {
+    const states = [...this.#drafts.values()].map(({ state }) => state);
+    if (states.includes('sending') || states.includes('waiting')) event.preventDefault();
   }
 
   async #send(draft: Draft): Promise<void> {

@@ -28,6 +28,12 @@ export function dropFiles({ hover, files }: FileTarget) {
       hover(false);
       files([...(event.dataTransfer?.files ?? [])]);
     }, { signal });
+    // Dropped beside it, a file would be opened in place of the page, and everything unsent with it.
+    for (const kind of ['dragover', 'drop'] as const) {
+      window.addEventListener(kind, (event) => {
+        if (carries(event)) event.preventDefault();
+      }, { signal });
+    }
     return () => stop.abort();
   };
 }

@@ -5,8 +5,8 @@ use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
 use futures_util::Stream;
 
+use super::media_type;
 use super::objects::Object;
-use super::{media_type, object_failure};
 use crate::room::RoomCalls;
 use crate::session::Identity;
 use crate::session::rpc::{failure, read_failure};
@@ -34,7 +34,7 @@ pub(crate) async fn bytes(
     range: std::ops::Range<u64>,
 ) -> Result<impl Stream<Item = object_store::Result<Bytes>> + Send + 'static, RpcError> {
     let bytes = by.server.attachments.objects.read(Object::File(id), range).await;
-    bytes.map_err(|error| object_failure(&error))
+    bytes.map_err(|error| unreadable(&error))
 }
 
 /// The thumbnail of an image and its type.
@@ -47,6 +47,17 @@ pub(crate) async fn thumbnail(
         return Err(RpcError::new(ErrorCode::NotFound, "this file has no thumbnail"));
     }
     let bytes = by.server.attachments.objects.bytes(Object::Thumbnail(id)).await;
-    let bytes = bytes.map_err(|error| object_failure(&error))?;
+    let bytes = bytes.map_err(|error| unreadable(&error))?;
     Ok((media_type::of(&bytes), bytes))
+}
+
+/// The log has the store's words, the client what it can do.
+fn unreadable(error: &object_store::Error) -> RpcError {
+    tracing::error!(%error, "a file cannot be read");
+    match error {
+        object_store::Error::NotFound { .. } => {
+            RpcError::new(ErrorCode::NotFound, "the file is missing on the server's disk")
+        }
+        _ => RpcError::new(ErrorCode::StoreUnavailable, "the file cannot be read; try again later"),
+    }
 }

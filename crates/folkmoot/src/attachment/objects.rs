@@ -114,3 +114,18 @@ fn remove_unfinished(directory: &FilePath) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_from_other_failures_however_deep_it_lies() {
+        let wrapped = |kind: io::ErrorKind| {
+            let inner = Error::Generic { store: "files", source: Box::new(io::Error::from(kind)) };
+            Error::Generic { store: "outer", source: Box::new(inner) }
+        };
+        assert!(is_full(&wrapped(io::ErrorKind::StorageFull)));
+        assert!(!is_full(&wrapped(io::ErrorKind::PermissionDenied)));
+    }
+}

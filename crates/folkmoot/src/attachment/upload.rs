@@ -79,6 +79,7 @@ where
     let server = &by.server;
     let config = &server.config.attachments;
     let name = file_name::clean(&announced.name)?;
+    by.count(|limits| &limits.uploads)?;
     room_answer(server.room(announced.room).may_write(by.user).await)?;
     let size_max = announced.size.unwrap_or(config.file_bytes_max);
     if size_max > config.file_bytes_max {

@@ -1,11 +1,9 @@
 //! Routes of files. What somebody uploaded is never a page of ours: nothing but a decoded image is shown in the
 //! browser, types are not guessed, scripts cannot run in it, and nothing of it is cached on a shared computer.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Query, Request};
 use axum::http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue, RANGE,
@@ -22,7 +20,6 @@ use super::auth::Signed;
 use super::range::{Wanted, wanted};
 use super::rooms::room_id;
 use crate::attachment::{self, download, upload};
-use crate::server::Server;
 
 /// Even if somebody opens a file as a page, it is one without origin, scripts or anything to load.
 const POLICY: &str = "default-src 'none'; sandbox";
@@ -39,7 +36,6 @@ pub(crate) struct Named {
 
 /// `POST /api/v1/rooms/{id}/attachments?name=`, the body is the file.
 pub(crate) async fn upload(
-    State(_server): State<Arc<Server>>,
     signed: Signed,
     Path(room): Path<String>,
     named: Result<Query<Named>, axum::extract::rejection::QueryRejection>,

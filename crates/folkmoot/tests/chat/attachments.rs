@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::support::{Account, Bytes, Client, Server};
 
-const LIMITS: &str = "[limits]\nmessages_per_second = 0\naccounts_per_minute = 0\n";
+const LIMITS: &str =
+    "[limits]\nmessages_per_second = 0\naccounts_per_minute = 0\nuploads_per_minute = 0\n";
 
 /// Anna's room, with Bob in it.
 struct Tea {
@@ -294,4 +295,41 @@ async fn an_upload_that_breaks_off_leaves_nothing_and_gives_its_bytes_back() {
         whole = tea.upload("b.txt", &[b'b'; 1000]).await;
     }
     assert_eq!(whole.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_uploads_too_often_is_told_the_limit_and_when_to_try_again() {
+    let server = Server::with("[limits]\nuploads_per_minute = 2\n").await;
+    let anna = server.sign_up("anna").await;
+    let room = server.connect(&anna).await.create_room("Tea").await;
+    for name in ["a.txt", "b.txt"] {
+        assert_eq!(server.upload(&anna, &room, name, b"words").await.status, 201);
+    }
+    let limited = server.upload(&anna, &room, "c.txt", b"words").await;
+    assert_eq!(limited.status, 429);
+    assert!(limited.detail().starts_with("too many uploads: the limit is 2 a minute"));
+    assert!(limited.head.contains("retry-after: "), "{}", limited.head);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_somebody_took_from_the_disk_is_missing_and_nothing_else_is() {
+    let tea = Tea::with("").await;
+    let (gone, there) = (tea.stored("a.txt", b"gone").await, tea.stored("b.txt", b"there").await);
+    let path = tea.server.data().join("attachments/files").join(&gone);
+    std::fs::remove_file(path).unwrap();
+    let missing = tea.get(&tea.anna, &gone).await;
+    assert_eq!(missing.status, 404);
+    assert_eq!(missing.detail(), "the file is missing on the server's disk");
+    assert_eq!(tea.get(&tea.anna, &there).await.body, b"there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_muted_uploads_nothing() {
+    let mut tea = Tea::with("").await;
+    let (room, bob) = (tea.room.clone(), tea.bob.id.clone());
+    let until = 9_000_000_000_000_u64;
+    tea.at_anna.call("room.mute", json!({"room": room, "user": bob, "until": until})).await;
+    let refused = tea.server.upload(&tea.bob, &room, "a.txt", b"words").await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.detail().starts_with("you are muted until"), "{}", refused.detail());
 }

@@ -155,8 +155,11 @@ impl Store {
     /// What every control transaction can meet.
     pub async fn cancel_unfinished_uploads(&self) -> Result<(), ControlError> {
         self.control(|connection| {
-            connection
-                .execute("UPDATE attachments SET expires_at = 0 WHERE media_type = ''", [])?;
+            connection.execute(
+                "UPDATE attachments SET expires_at = 0 \
+                 WHERE expires_at IS NOT NULL AND media_type = ''",
+                [],
+            )?;
             Ok(())
         })
         .await
