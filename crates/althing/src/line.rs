@@ -1,19 +1,23 @@
 //! The line of senders that wait for room in a full mailbox.
 //!
-//! Who is called up goes on sending, usually until the mailbox is full again; so one is called at a time, because each parked thread
-//! costs a switch and each awake one contends for the lock. While those called leave the mailbox empty, twice as many are called next time.
+//! Who is called up goes on sending, usually until the mailbox is full again; so few are called at a time, because each parked thread
+//! costs a switch and each awake one contends for the lock. Two rather than one, because a runtime hands the second to another worker. While
+//! those called leave the mailbox empty, twice as many are called next time.
 
 use std::collections::VecDeque;
 use std::task::Waker;
 
 use crate::mailbox::Mailbox;
 
+/// Senders called up at once, at least.
+const CALLED_MIN: usize = 2;
+
 /// Senders that wait for room, in the order in which they came.
 #[derive(Default)]
 pub(crate) struct WaitingSenders {
     waiters: VecDeque<(u64, Waker)>,
     serial: u64,
-    /// How many to call up at once, less one.
+    /// How many to call up at once besides `CALLED_MIN`.
     more: usize,
 }
 
@@ -30,7 +34,7 @@ impl WaitingSenders {
         if is_drained {
             self.more = self.more * 2 + 1;
         }
-        let called = (1 + self.more).min(room).min(self.waiters.len());
+        let called = (CALLED_MIN + self.more).min(room).min(self.waiters.len());
         self.waiters.drain(..called).map(|(_, waker)| waker).collect()
     }
 

@@ -223,11 +223,10 @@ impl Run {
     }
 }
 
-/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker have no body yet.
-#[expect(clippy::large_enum_variant, reason = "a second allocation would cost more than the room")]
+/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which may be many, have none yet.
 enum Scheduled {
     Due(Arc<dyn AnyCell>),
-    Begun(Run),
+    Begun(Box<Run>),
 }
 
 impl Future for Scheduled {
@@ -237,7 +236,7 @@ impl Future for Scheduled {
         let this = self.get_mut();
         loop {
             match this {
-                Self::Due(cell) => *this = Self::Begun(Run::new(cell.clone())),
+                Self::Due(cell) => *this = Self::Begun(Box::new(Run::new(cell.clone()))),
                 Self::Begun(run) => return Pin::new(run).poll(cx),
             }
         }
