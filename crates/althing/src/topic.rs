@@ -184,22 +184,22 @@ impl<T: Send + Sync + 'static> Topic<T> {
         }
     }
 
-    /// Works off the chunks: a single one here, more on the node's workers.
+    /// Works off the chunks: one here, if handlers may run here or it is the only one; the others on the node's workers.
     fn work(&self, chunks: &[Arc<Chunk<T>>]) {
         // What the publisher told before must arrive before.
         outbox::hand_over();
-        match chunks {
-            [] => {}
-            [only] => only.run(self.shared.node.env.is_in_task()),
-            many => {
-                for chunk in many {
-                    if chunk.queue.lock().running {
-                        continue;
-                    }
-                    let chunk = chunk.clone();
-                    self.shared.node.env.spawn(async move { chunk.run(true) });
-                }
+        let env = &self.shared.node.env;
+        let is_in_task = env.is_in_task();
+        let Some((first, others)) = chunks.split_first() else { return };
+        let runs_here = is_in_task || others.is_empty();
+        for chunk in if runs_here { others } else { chunks } {
+            if !chunk.queue.lock().running {
+                let chunk = chunk.clone();
+                env.spawn(async move { chunk.run(true) });
             }
+        }
+        if runs_here {
+            first.run(is_in_task);
         }
     }
 
