@@ -1,10 +1,12 @@
-//! The binary: signals, a port in use, a data directory that is not ours.
+//! The binary: signals, a kill, a port in use, a data directory that is not ours.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::Scratch;
+use serde_json::json;
+
+use crate::support::{Scratch, exchange};
 
 fn folkmoot(data: &std::path::Path, listen: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
@@ -15,12 +17,17 @@ fn folkmoot(data: &std::path::Path, listen: &str) -> Command {
 
 /// Starts a server and waits until it says where it listens.
 fn start(data: &std::path::Path) -> Child {
+    listening(data).0
+}
+
+fn listening(data: &std::path::Path) -> (Child, SocketAddr) {
     let mut child = folkmoot(data, "127.0.0.1:0").spawn().expect("the binary was built");
     let mut line = String::new();
     let stdout = child.stdout.as_mut().expect("it is piped");
     BufReader::new(stdout).read_line(&mut line).expect("it says something");
-    assert!(line.starts_with("Folkmoot listens on http://127.0.0.1:"), "{line:?}");
-    child
+    let address = line.trim().strip_prefix("Folkmoot listens on http://");
+    let address = address.and_then(|text| text.parse().ok());
+    (child, address.unwrap_or_else(|| panic!("no address in {line:?}")))
 }
 
 /// Expects a failing start with one line that contains `words`.
@@ -46,6 +53,36 @@ fn sigterm_and_sigint_stop_it_cleanly() {
         signal(&child, name);
         assert!(child.wait().expect("it ends").success(), "{name}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigkill_loses_no_file_that_was_acknowledged() {
+    let scratch = Scratch::new();
+    let data = scratch.path().join("data");
+    let (mut child, server) = listening(&data);
+    let anna = json!({"name": "anna", "password": "correct horse"}).to_string();
+    let signed = exchange(server, "POST /api/v1/accounts", None, &[], anna.as_bytes()).await;
+    let token = signed.json()["token"].as_str().unwrap().to_owned();
+    let call = async |server, line: &str, body: &str| {
+        exchange(server, line, Some(&token), &[], body.as_bytes()).await
+    };
+    let room = call(server, "POST /api/v1/rooms", "{\"name\":\"Tea\"}").await.json();
+    let room = format!("/api/v1/rooms/{}", room["id"].as_str().unwrap());
+    let line = format!("POST {room}/attachments?name=a.txt");
+    let file = call(server, &line, "acknowledged").await.json();
+    let message = json!({"key": "k", "body": "", "attachments": [file["id"]]}).to_string();
+    let sent = call(server, &format!("POST {room}/messages"), &message).await;
+    assert_eq!(sent.status, 200);
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let (mut child, server) = listening(&data);
+    let page = call(server, &format!("GET {room}/messages"), "").await.json();
+    assert_eq!(page["messages"][0]["attachments"][0], file);
+    let line = format!("GET {}", file["url"].as_str().unwrap());
+    assert_eq!(call(server, &line, "").await.body, b"acknowledged");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
@@ -90,4 +127,21 @@ fn a_wrong_setting_is_named() {
     let mut command = folkmoot(&scratch.path().join("data"), "127.0.0.1:0");
     command.arg("--config").arg(file);
     refuses(command, &["mesages"]);
+}
+
+#[test]
+fn a_directory_of_files_that_cannot_be_used_and_a_limit_beyond_the_protocols_are_named() {
+    let scratch = Scratch::new();
+    let taken = scratch.file("taken", "not a directory");
+    let unusable = format!("[attachments]\ndirectory = {taken:?}\n");
+    let beyond = "[attachments]\nfiles_per_message_max = 11\n";
+    for (settings, words) in [
+        (unusable.as_str(), ["attachment directory", "taken"]),
+        (beyond, ["files_per_message_max", "limit of 10"]),
+    ] {
+        let file = scratch.file("folkmoot.toml", settings);
+        let mut command = folkmoot(&scratch.path().join("data"), "127.0.0.1:0");
+        command.arg("--config").arg(file);
+        refuses(command, &words);
+    }
 }
