@@ -26,6 +26,11 @@ impl WaitingSenders {
         self.waiters.is_empty()
     }
 
+    /// Whether nobody has ever waited: a place in line, which somebody may still hold, has a number that must not come again.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.serial == 0 && self.waiters.is_empty()
+    }
+
     /// Takes the wakers of those who may send now that there is `room`. `is_drained`: the runner is about to leave.
     pub(crate) fn call_up(&mut self, room: usize, len_max: usize, is_drained: bool) -> Vec<Waker> {
         if room * 2 < len_max {

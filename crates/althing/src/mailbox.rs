@@ -88,6 +88,27 @@ pub(crate) struct Extras {
     pub(crate) stopped: Option<StopReason>,
 }
 
+impl Extras {
+    /// Whether nothing is in them that anybody could come back for.
+    fn is_blank(&self) -> bool {
+        self.system.is_empty()
+            && self.deferred.is_empty()
+            && self.high.is_empty()
+            && self.low.is_empty()
+            && self.room.is_unused()
+            && self.stop_waiters.is_empty()
+            && self.watchers.is_empty()
+            && self.linked.is_empty()
+            && self.children.is_empty()
+            && self.parent.is_none()
+            && self.stash.is_empty()
+            && self.restarts.is_empty()
+            && self.waits.is_empty()
+            && self.buckets.is_empty()
+            && self.stopped.is_none()
+    }
+}
+
 /// Messages of the runtime to an actor.
 pub(crate) enum System {
     /// Activate without a message.
@@ -350,6 +371,17 @@ impl Inner {
     /// Counts a restart.
     pub(crate) fn begin_life(&mut self) {
         self.life = Life(self.life.0.wrapping_add(1));
+    }
+
+    /// Gives back what only a busy actor needs: a stale waker keeps the memory of a finished task, and the extras themselves weigh
+    /// more than an idle actor.
+    pub(crate) fn shed(&mut self) {
+        let Some(extras) = &mut self.extras else { return };
+        extras.parked = None;
+        extras.suspended = None;
+        if extras.is_blank() {
+            self.extras = None;
+        }
     }
 
     pub(crate) fn has_system(&self) -> bool {

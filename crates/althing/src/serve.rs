@@ -324,6 +324,7 @@ impl Run {
         }
         if self.reads.is_empty() {
             inner.phase = Phase::Idle;
+            inner.shed();
             drop(inner);
             self.batch.recycle();
             header.touch();
@@ -353,5 +354,36 @@ impl Run {
     /// Messages taken out of the mailbox and not begun.
     pub(crate) fn held(&self) -> usize {
         self.batch.left() + self.urgent.len() + usize::from(self.held_back.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::actor::{Actor, Handler};
+    use crate::cell::AnyCell;
+    use crate::context::Context;
+    use crate::node::Node;
+
+    struct Sleeper;
+    struct Nap;
+
+    impl Actor for Sleeper {
+        const NAME: &'static str = "test.sleeper";
+    }
+
+    impl Handler<Nap> for Sleeper {
+        type Reply = ();
+
+        async fn handle(&mut self, _: Nap, _: &mut Context<Self>) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn an_idle_actor_keeps_nothing_of_a_handler_that_waited() {
+        let sleeper = Node::builder("shed").build().spawn(Sleeper);
+        sleeper.send(Nap).await.unwrap();
+        assert!(sleeper.cell().header().mailbox.lock().extras.is_none());
+        sleeper.send(Nap).await.unwrap();
     }
 }

@@ -81,6 +81,11 @@ pub(crate) struct Restarts {
 }
 
 impl Restarts {
+    /// Whether there was none lately.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.recent.is_empty()
+    }
+
     /// Decides after a panic at `now` (time since the node started).
     pub(crate) fn decide(&mut self, policy: Supervision, now: Duration) -> Verdict {
         let policy = match policy {

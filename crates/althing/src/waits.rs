@@ -38,7 +38,9 @@ pub(crate) struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut inner = self.from.header().mailbox.lock();
-        inner.extras().waits.retain(|edge| edge.id != self.id);
+        if let Some(extras) = &mut inner.extras {
+            extras.waits.retain(|edge| edge.id != self.id);
+        }
     }
 }
 
