@@ -65,7 +65,7 @@ struct Fields {
     seq: Field,
     user: Field,
     at: Field,
-    body: Field,
+    text: Field,
 }
 
 impl Index {
@@ -162,16 +162,16 @@ impl Index {
             if !change.is_new {
                 writer.delete_term(Term::from_field_bytes(self.fields.id, &id));
             }
-            let Some(body) = &change.body else { continue };
+            let Some(text) = &change.text else { continue };
             let mut document = TantivyDocument::default();
             document.add_bytes(self.fields.id, &id);
             document.add_u64(self.fields.room, change.room.as_u64());
             document.add_u64(self.fields.seq, change.seq.as_u64());
             document.add_u64(self.fields.user, change.user.as_u64());
             document.add_u64(self.fields.at, change.at.as_u64());
-            let tokens = tokens(&units(body));
-            let text = PreTokenizedString { text: String::new(), tokens };
-            document.add_pre_tokenized_text(self.fields.body, text);
+            let tokens = tokens(&units(text));
+            let words = PreTokenizedString { text: String::new(), tokens };
+            document.add_pre_tokenized_text(self.fields.text, words);
             writer.add_document(document)?;
         }
         Ok(())
@@ -228,17 +228,17 @@ impl Index {
     }
 
     fn clause(&self, wanted: &Wanted) -> Box<dyn Query> {
-        let body = self.fields.body;
+        let field = self.fields.text;
         match wanted {
             Wanted::Prefix(prefix) => {
                 let last = format!("{prefix}{}", char::MAX);
                 let term =
-                    |text: &str| std::ops::Bound::Included(Term::from_field_text(body, text));
+                    |text: &str| std::ops::Bound::Included(Term::from_field_text(field, text));
                 Box::new(RangeQuery::new(term(prefix), term(&last)))
             }
             Wanted::Phrase(units) => {
                 let mut terms: Vec<(usize, Term)> = terms_of(units)
-                    .map(|(position, text)| (position, Term::from_field_text(body, &text)))
+                    .map(|(position, text)| (position, Term::from_field_text(field, &text)))
                     .collect();
                 match terms.len() {
                     1 => Box::new(TermQuery::new(terms.remove(0).1, IndexRecordOption::Basic)),
@@ -267,7 +267,7 @@ fn schema() -> (Schema, Fields) {
         seq: schema.add_u64_field("seq", FAST),
         user: schema.add_u64_field("user", INDEXED),
         at: schema.add_u64_field("at", FAST),
-        body: schema.add_text_field("body", TextOptions::default().set_indexing_options(words)),
+        text: schema.add_text_field("text", TextOptions::default().set_indexing_options(words)),
     };
     (schema.build(), fields)
 }

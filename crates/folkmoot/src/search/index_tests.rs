@@ -36,13 +36,13 @@ impl Drop for Scratch {
     }
 }
 
-fn change(seq: u64, body: Option<&str>, is_new: bool) -> ChangedMessage {
+fn change(seq: u64, text: Option<&str>, is_new: bool) -> ChangedMessage {
     ChangedMessage {
         room: HALL,
         seq: Seq::from_u64(seq),
         user: UserId::from_u64(1),
         at: UnixMillis::from_u64(1_000 + seq),
-        body: body.map(str::to_owned),
+        text: text.map(str::to_owned),
         is_new,
     }
 }

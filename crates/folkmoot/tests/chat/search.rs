@@ -83,6 +83,22 @@ async fn hits_show_where_the_words_stand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn files_are_found_by_their_names() {
+    let server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    let file = server.upload(&account, &room, "Tide-Table_2026.txt", b"four o'clock").await.json();
+    let message = json!({"room": room, "key": "1", "body": "here", "attachments": [file["id"]]});
+    anna.call("message.send", message).await;
+    let page = anna.call("search", json!({"query": "here table"})).await;
+    assert_eq!(page["hits"][0]["excerpt"], "here\nTide-Table_2026.txt");
+    assert_eq!(find(&mut anna, "tide-table").await, [1]);
+    anna.call("message.delete", json!({"room": room, "seq": 1})).await;
+    assert_eq!(find(&mut anna, "tide-table").await, [0; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn edits_replace_and_deletions_remove() {
     let server = Server::start().await;
     let mut anna = server.join("anna").await;

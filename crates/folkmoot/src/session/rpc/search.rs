@@ -59,7 +59,7 @@ pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, R
 
 /// A message as a hit; none if it was changed meanwhile and has the words no more.
 fn hit(message: ReadableMessage, query: &Query) -> Option<SearchHit> {
-    let shown = highlight::excerpt(&message.body, &query.wanted)?;
+    let shown = highlight::excerpt(&message.text, &query.wanted)?;
     let ReadableMessage { room, seq, user, name, at, .. } = message;
     let (excerpt, highlights) = (shown.text, shown.highlights);
     Some(SearchHit { room, seq, user, name, excerpt, highlights, at })

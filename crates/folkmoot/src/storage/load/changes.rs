@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Lsn, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
+use crate::storage::record::MessageDetails;
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::sqlite::mover::applied_lsn;
 use crate::storage::store::Store;
@@ -27,8 +28,8 @@ pub struct ChangedMessage {
     pub user: UserId,
     /// When it was sent.
     pub at: UnixMillis,
-    /// Its text; `None` once it is deleted.
-    pub body: Option<String>,
+    /// Its text and the names of its files, a line each; `None` once it is deleted.
+    pub text: Option<String>,
     /// Whether it was sent, not changed.
     pub is_new: bool,
 }
@@ -57,8 +58,8 @@ pub struct ReadableMessage {
     pub name: String,
     /// When it was sent.
     pub at: UnixMillis,
-    /// Its text.
-    pub body: String,
+    /// Its text and the names of its files, a line each.
+    pub text: String,
 }
 
 /// A room as its member would name it.
@@ -107,15 +108,15 @@ impl Store {
         self.barrier_for(&[Stream::User(user)]).await?;
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT m.room, m.seq, m.user, m.name, m.at, m.body FROM messages m \
+                "SELECT m.room, m.seq, m.user, m.name, m.at, m.body, m.details FROM messages m \
                  JOIN members ON members.room = m.room AND members.user = ?3 \
                  WHERE m.room = ?1 AND m.seq = ?2 AND m.deleted_at IS NULL",
             )?;
             let mut found = Vec::new();
             for (room, seq) in wanted {
                 let place = [to_sql(room.as_u64()), to_sql(seq.as_u64()), to_sql(user.as_u64())];
-                let row = statement.query_row(place, read_message).optional()?;
-                found.extend(row);
+                let row = statement.query_row(place, |row| Ok(read_message(row))).optional()?;
+                found.extend(row.transpose()?);
             }
             Ok(found)
         })
@@ -125,7 +126,7 @@ impl Store {
 
 fn changes(connection: &Connection, after: Lsn, limit: u32) -> Result<MessageChanges, ReadError> {
     let mut statement = connection.prepare_cached(
-        "SELECT c.lsn, c.room, c.seq, m.user, m.at, iif(m.deleted_at IS NULL, m.body, NULL), c.is_new \
+        "SELECT c.lsn, c.room, c.seq, m.user, m.at, iif(m.deleted_at IS NULL, m.body, NULL), c.is_new, m.details \
          FROM message_changes c JOIN messages m ON m.room = c.room AND m.seq = c.seq \
          WHERE c.lsn > ?1 ORDER BY c.lsn LIMIT ?2",
     )?;
@@ -134,13 +135,14 @@ fn changes(connection: &Connection, after: Lsn, limit: u32) -> Result<MessageCha
     while let Some(row) = rows.next()? {
         last = Lsn(from_sql(row.get(0)?));
         let body: Option<String> = row.get(5)?;
-        bytes += body.as_ref().map_or(0, String::len);
+        let text = body.map(|body| searchable(body, row, 7)).transpose()?;
+        bytes += text.as_ref().map_or(0, String::len);
         messages.push(ChangedMessage {
             room: RoomId::from_u64(from_sql(row.get(1)?)),
             seq: Seq::from_u64(from_sql(row.get(2)?)),
             user: UserId::from_u64(from_sql(row.get(3)?)),
             at: UnixMillis::from_u64(from_sql(row.get(4)?)),
-            body,
+            text,
             is_new: row.get(6)?,
         });
         if bytes >= CHANGES_BYTES_MAX {
@@ -165,13 +167,25 @@ fn rooms_of(connection: &Connection, user: UserId) -> Result<Vec<NamedRoom>, Rea
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn read_message(row: &Row<'_>) -> rusqlite::Result<ReadableMessage> {
+/// What of a message is searched: its text, then the names of its files, from the column `details`.
+fn searchable(mut text: String, row: &Row<'_>, details: usize) -> Result<String, ReadError> {
+    let details = row.get_ref(details)?.as_blob_or_null().map_err(rusqlite::Error::from)?;
+    for attachment in MessageDetails::decode(details)?.attachments {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&attachment.name);
+    }
+    Ok(text)
+}
+
+fn read_message(row: &Row<'_>) -> Result<ReadableMessage, ReadError> {
     Ok(ReadableMessage {
         room: RoomId::from_u64(from_sql(row.get(0)?)),
         seq: Seq::from_u64(from_sql(row.get(1)?)),
         user: UserId::from_u64(from_sql(row.get(2)?)),
         name: row.get(3)?,
         at: UnixMillis::from_u64(from_sql(row.get(4)?)),
-        body: row.get(5)?,
+        text: searchable(row.get(5)?, row, 6)?,
     })
 }
