@@ -8,6 +8,7 @@ import path from 'node:path';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { attach } from './support/attach';
 import { violations } from './support/axe';
 import { launchBrowser } from './support/browser';
 import { Person } from './support/person';
@@ -42,13 +43,6 @@ afterAll(async () => {
 });
 
 const tray = (person: Person): Locator => person.page.locator('form').getByRole('list', { name: 'Attachments' });
-
-/** Chooses files with the button, as the browser's own dialog would. */
-async function choose(person: Person, ...files: NamedFile[]): Promise<void> {
-  const chooser = person.page.waitForEvent('filechooser');
-  await person.page.getByRole('button', { name: /^Attach files/ }).click();
-  await (await chooser).setFiles(files);
-}
 
 /** Hands files to the page by an event that carries them. */
 async function carry(person: Person, selector: string, kinds: string[], files: NamedFile[]): Promise<void> {
@@ -85,7 +79,7 @@ describe('a picture', () => {
       await held;
       await route.continue();
     });
-    await choose(astrid, picture('harbour.png', 800, 400));
+    await attach(astrid, picture('harbour.png', 800, 400));
     await tray(astrid).getByText('Ready to send').waitFor();
     await astrid.say('Look at this');
     await astrid.allSent();
@@ -143,7 +137,7 @@ describe('a picture', () => {
 describe('a file on its way', () => {
   it('shows_how_far_it_is_and_its_message_waits_for_it', async () => {
     await slowDown(astrid.page, 400_000);
-    await choose(astrid, picture('slow.png', 700, 700));
+    await attach(astrid, picture('slow.png', 700, 700));
     const progress = astrid.page.getByRole('progressbar', { name: 'Uploading slow.png' });
     await progress.waitFor();
     await astrid.say('it takes a while');
@@ -157,7 +151,7 @@ describe('a file on its way', () => {
 
   it('can_be_stopped', async () => {
     await slowDown(astrid.page, 100_000);
-    await choose(astrid, picture('unwanted.png', 600, 600), text('wanted.txt', 'keep this'));
+    await attach(astrid, picture('unwanted.png', 600, 600), text('wanted.txt', 'keep this'));
     await astrid.page.getByRole('progressbar', { name: 'Uploading unwanted.png' }).waitFor();
     await astrid.page.getByRole('button', { name: 'Remove unwanted.png' }).click();
     await slowDown(astrid.page);
@@ -170,7 +164,7 @@ describe('a file on its way', () => {
 
   it('survives_a_lost_network_and_arrives_once', async () => {
     await slowDown(astrid.page, 300_000);
-    await choose(astrid, picture('persistent.png', 700, 700));
+    await attach(astrid, picture('persistent.png', 700, 700));
     const progress = astrid.page.getByRole('progressbar', { name: 'Uploading persistent.png' });
     await expect.poll(() => progress.evaluate((bar: HTMLProgressElement) => bar.value)).toBeGreaterThan(0.1);
     await astrid.context.setOffline(true);
@@ -185,7 +179,7 @@ describe('a file on its way', () => {
 
   it('is_asked_for_before_its_tab_closes_and_said_to_be_lost_afterwards', async () => {
     await slowDown(astrid.page, 100_000);
-    await choose(astrid, picture('lost.png', 700, 700));
+    await attach(astrid, picture('lost.png', 700, 700));
     await astrid.page.getByRole('progressbar', { name: 'Uploading lost.png' }).waitFor();
     await astrid.say('words that are kept');
     const asked = new Promise<string>((resolve) => {
@@ -218,7 +212,7 @@ describe('a limit', () => {
     });
     const large: NamedFile = { name: 'large.txt', mimeType: 'text/plain', buffer: Buffer.alloc(FILE_BYTES_MAX + 1, 'a') };
     const page: NamedFile = { name: 'page.html', mimeType: 'text/html', buffer: Buffer.from('<script>boom()</script>') };
-    await choose(astrid, large, page, text('empty.txt', ''));
+    await attach(astrid, large, page, text('empty.txt', ''));
     await tray(astrid).getByText('Too large: a file may have 3 MiB.').waitFor();
     await tray(astrid).getByText('This server takes no files of type text/html.').waitFor();
     await tray(astrid).getByText('This file is empty.').waitFor();
@@ -226,7 +220,7 @@ describe('a limit', () => {
     expect(await astrid.page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);
     expect(await violations(astrid.page)).toEqual([]);
     for (const name of ['large.txt', 'page.html', 'empty.txt']) await astrid.page.getByRole('button', { name: `Remove ${name}` }).click();
-    await choose(astrid, ...[1, 2, 3, 4].map((number) => text(`${number}.txt`, 'x')));
+    await attach(astrid, ...[1, 2, 3, 4].map((number) => text(`${number}.txt`, 'x')));
     await tray(astrid).getByText('A message may have 3 files.').waitFor();
     await astrid.page.getByRole('button', { name: 'Remove 4.txt' }).click();
     await expect.poll(() => tray(astrid).getByText('Ready to send').count()).toBe(3);
@@ -235,7 +229,7 @@ describe('a limit', () => {
   });
 
   it('that_only_the_content_can_break_is_told_in_the_servers_words', async () => {
-    await choose(astrid, text('photo.txt', '<html ><script>boom()</script>'));
+    await attach(astrid, text('photo.txt', '<html ><script>boom()</script>'));
     await tray(astrid).getByText(/is text\/html by its content/).waitFor();
     await astrid.page.getByRole('button', { name: 'Remove photo.txt' }).click();
   });

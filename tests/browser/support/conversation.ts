@@ -1,6 +1,8 @@
 //! A conversation that shows what the client can, for the pictures.
 
+import { attach } from './attach';
 import type { Person } from './person';
+import { harbour, text } from './picture';
 
 interface Cast {
   astrid: Person;
@@ -23,6 +25,10 @@ export async function holdConversation({ astrid, bo, chidi }: Cast): Promise<voi
   await turn(chidi, 'And who brings the coffee? Last time it was @astrid, and it was *excellent*.');
   await turn(bo, '☕️');
   await turn(astrid, 'Fine. But then `@bo` brings the cinnamon buns.');
+  await attach(bo, harbour('north-berth.png', 900, 420), text('tides-november.csv', 'day,high,low\n'.repeat(90)));
+  await bo.page.getByText('Ready to send').nth(1).waitFor();
+  await turn(bo, 'Deal. The north berth this morning, and the tides of the month:');
+  await astrid.message('The north berth').locator('img').waitFor();
 }
 
 async function turn(person: Person, text: string): Promise<void> {
