@@ -3,8 +3,13 @@
 //! The second tell in a row to one target reserves room there and starts a bundle; it is handed over when the target changes, when it is
 //! full, before an ask or a publish, after a few messages, and at the latest when the handler waits or its batch ends. Order from one actor to
 //! another is kept. Because room was reserved, handing over never fails for lack of it.
+//!
+//! Unsafe here: a tell writes its envelope straight into the spare room of the bundle's vector. Invariant: while `NEXT` and `END` differ from null,
+//! the vector in `OUTBOX` is not touched, the envelopes from its start up to `NEXT` are live, and `END` is within its capacity; `take` makes
+//! them the vector's own and sets both to null.
 
 use std::cell::{Cell, RefCell};
+use std::ptr;
 use std::sync::Arc;
 
 use crate::cell::{AnyCell, AsAnyCell, wake};
@@ -29,12 +34,12 @@ thread_local! {
     static OUTBOX: RefCell<Outbox> = const {
         RefCell::new(Outbox { target: None, envelopes: Vec::new(), reserved: 0, boundaries: 0 })
     };
-    /// Whether there is a bundle: a look that costs nothing.
-    static FILLED: Cell<bool> = const { Cell::new(false) };
-    /// Messages that the bundle still takes.
-    static ROOM: Cell<u32> = const { Cell::new(0) };
+    /// Where the bundle's next envelope goes; null without a bundle.
+    static NEXT: Cell<*mut Envelope> = const { Cell::new(ptr::null_mut()) };
+    /// Where the bundle is full.
+    static END: Cell<*mut Envelope> = const { Cell::new(ptr::null_mut()) };
     /// The cell that the last tell went to; never dereferenced.
-    static LAST: Cell<*const ()> = const { Cell::new(std::ptr::null()) };
+    static LAST: Cell<*const ()> = const { Cell::new(ptr::null()) };
 }
 
 /// Tells from inside a handler.
@@ -43,10 +48,12 @@ pub(crate) fn tell<C: AnyCell + AsAnyCell>(
     cell: &Arc<C>,
     make: impl FnOnce() -> Envelope,
 ) -> Pushed {
-    let place = Arc::as_ptr(cell).cast::<()>();
-    if ROOM.get() > 0 && LAST.get() == place {
-        ROOM.set(ROOM.get() - 1);
-        OUTBOX.with_borrow_mut(|outbox| outbox.envelopes.push(make()));
+    let next = NEXT.get();
+    if next != END.get() && LAST.get() == Arc::as_ptr(cell).cast() {
+        // SAFETY: `next` is before `END`, so it is spare room of the vector.
+        unsafe { next.write(make()) };
+        // SAFETY: as above.
+        NEXT.set(unsafe { next.add(1) });
         return Pushed::Queued(Wake::Nothing);
     }
     tell_another(cell, make)
@@ -72,17 +79,22 @@ fn tell_another<C: AnyCell + AsAnyCell>(cell: &Arc<C>, make: impl FnOnce() -> En
         outbox.target = Some(cell.as_any_cell());
         outbox.reserved = reserved;
         outbox.boundaries = 0;
-        outbox.envelopes.push(make());
+        outbox.envelopes.reserve(reserved as usize);
+        let first = outbox.envelopes.as_mut_ptr();
+        // SAFETY: the vector is empty and has room for `reserved` envelopes, of which there is at least one.
+        unsafe { first.write(make()) };
+        // SAFETY: as above.
+        NEXT.set(unsafe { first.add(1) });
+        // SAFETY: as above.
+        END.set(unsafe { first.add(reserved as usize) });
     });
-    ROOM.set(reserved - 1);
-    FILLED.set(true);
     Pushed::Queued(Wake::Nothing)
 }
 
 /// Hands the bundle over, if there is one.
 #[inline]
 pub(crate) fn hand_over() {
-    if FILLED.get() {
+    if !NEXT.get().is_null() {
         hand_over_bundle();
     }
 }
@@ -90,17 +102,13 @@ pub(crate) fn hand_over() {
 /// Says that the sending actor has finished some messages.
 #[inline]
 pub(crate) fn boundary(messages: u32) {
-    if FILLED.get() && OUTBOX.with_borrow_mut(|outbox| outbox.is_old(messages)) {
+    if !NEXT.get().is_null() && OUTBOX.with_borrow_mut(|outbox| outbox.is_old(messages)) {
         hand_over_bundle();
     }
 }
 
 fn hand_over_bundle() {
-    FILLED.set(false);
-    ROOM.set(0);
-    let (target, mut envelopes, reserved) = OUTBOX.with_borrow_mut(|outbox| {
-        (outbox.target.take(), std::mem::take(&mut outbox.envelopes), outbox.reserved)
-    });
+    let (target, mut envelopes, reserved) = OUTBOX.with_borrow_mut(Outbox::take);
     let Some(target) = target else { return };
     let mut inner = target.header().mailbox.lock();
     let what = inner.deliver_reserved(&mut envelopes, reserved);
@@ -116,6 +124,17 @@ fn hand_over_bundle() {
 }
 
 impl Outbox {
+    /// Takes the bundle out.
+    fn take(&mut self) -> (Option<Arc<dyn AnyCell>>, Vec<Envelope>, u32) {
+        let mut envelopes = std::mem::take(&mut self.envelopes);
+        let next = NEXT.replace(ptr::null_mut());
+        END.set(ptr::null_mut());
+        let len = (next.addr() - envelopes.as_ptr().addr()) / size_of::<Envelope>();
+        // SAFETY: by the invariant, `len` envelopes are live and within capacity.
+        unsafe { envelopes.set_len(len) };
+        (self.target.take(), envelopes, self.reserved)
+    }
+
     fn is_old(&mut self, messages: u32) -> bool {
         self.boundaries += messages;
         self.boundaries >= BOUNDARIES_MAX
