@@ -373,15 +373,17 @@ impl Inner {
         self.life = Life(self.life.0.wrapping_add(1));
     }
 
-    /// Gives back what only a busy actor needs: a stale waker keeps the memory of a finished task, and the extras themselves weigh
-    /// more than an idle actor.
-    pub(crate) fn shed(&mut self) {
-        let Some(extras) = &mut self.extras else { return };
-        extras.parked = None;
-        extras.suspended = None;
-        if extras.is_blank() {
-            self.extras = None;
+    /// Gives up what only a busy actor needs: a stale waker keeps the memory of a finished task, and the extras themselves weigh
+    /// more than an idle actor. Returns the queue's buffer, which is empty.
+    pub(crate) fn shed(&mut self) -> Vec<Envelope> {
+        if let Some(extras) = &mut self.extras {
+            extras.parked = None;
+            extras.suspended = None;
+            if extras.is_blank() {
+                self.extras = None;
+            }
         }
+        std::mem::take(&mut self.queue)
     }
 
     pub(crate) fn has_system(&self) -> bool {

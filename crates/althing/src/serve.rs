@@ -8,6 +8,7 @@ use std::task::Context;
 
 use crate::actor::StopReason;
 use crate::body::Body;
+use crate::buffers::give_buffer;
 use crate::cell::Header;
 use crate::dispatch::Access;
 use crate::env::{Fault, Simulation};
@@ -324,8 +325,9 @@ impl Run {
         }
         if self.reads.is_empty() {
             inner.phase = Phase::Idle;
-            inner.shed();
+            let spare = inner.shed();
             drop(inner);
+            give_buffer(spare);
             self.batch.recycle();
             header.touch();
             return Some(Served::Idle);
