@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use folkmoot_protocol::chat::{
-    AccountCreate, ConnInfo, Problem, RoomEvent, ServerLimits, SessionCreate, SignedIn, UserEvent,
+    AccountCreate, AdminRooms, AdminUserUpdate, AdminUsers, ConnInfo, ConnectData, LiveView,
+    ModerationPage, PasswordReset, Problem, ResetLink, RoomEvent, ServerLimits, SessionCreate,
+    SetupCreate, SetupState, SignedIn, StorageView, UserEvent,
 };
 use folkmoot_protocol::rpc::{Method, MethodVisitor, RoomPublish, visit_methods};
 use folkmoot_protocol::{DisconnectCode, ErrorCode, limits};
@@ -79,6 +81,26 @@ fn tidy(declaration: &str) -> String {
     tidied
 }
 
+/// What is said over HTTP only.
+const HTTP_BODIES: &[fn(&mut Declarations)] = &[
+    TypeVisitor::visit::<AccountCreate>,
+    TypeVisitor::visit::<SessionCreate>,
+    TypeVisitor::visit::<SignedIn>,
+    TypeVisitor::visit::<Problem>,
+    TypeVisitor::visit::<ServerLimits>,
+    TypeVisitor::visit::<ConnectData>,
+    TypeVisitor::visit::<SetupState>,
+    TypeVisitor::visit::<SetupCreate>,
+    TypeVisitor::visit::<PasswordReset>,
+    TypeVisitor::visit::<AdminUsers>,
+    TypeVisitor::visit::<AdminUserUpdate>,
+    TypeVisitor::visit::<ResetLink>,
+    TypeVisitor::visit::<AdminRooms>,
+    TypeVisitor::visit::<StorageView>,
+    TypeVisitor::visit::<LiveView>,
+    TypeVisitor::visit::<ModerationPage>,
+];
+
 /// The names of `known` that `text` uses, for an import.
 fn used<'a>(known: impl Iterator<Item = &'a String>, text: &str) -> String {
     let words: BTreeSet<&str> = text.split(|char: char| !char.is_alphanumeric()).collect();
@@ -93,11 +115,9 @@ fn chat_and_methods() -> (String, String) {
     TypeVisitor::visit::<UserEvent>(&mut declarations);
     TypeVisitor::visit::<RoomPublish>(&mut declarations);
     TypeVisitor::visit::<ConnInfo>(&mut declarations);
-    TypeVisitor::visit::<AccountCreate>(&mut declarations);
-    TypeVisitor::visit::<SessionCreate>(&mut declarations);
-    TypeVisitor::visit::<SignedIn>(&mut declarations);
-    TypeVisitor::visit::<Problem>(&mut declarations);
-    TypeVisitor::visit::<ServerLimits>(&mut declarations);
+    for visit in HTTP_BODIES {
+        visit(&mut declarations);
+    }
 
     let mut rpc: Vec<String> = declarations.rpc.into_values().collect();
     rpc.push(method_table(&declarations.methods));

@@ -84,6 +84,12 @@ limits! {
     /// Users in one answer of `users.find`.
     USERS_FOUND_MAX: u32 = 50;
 
+    /// Users, rooms or entries in one page of the administration.
+    ADMIN_PAGE_MAX: u32 = 100;
+
+    /// Life of a link by which a user chooses a new password: one day, to be handed over by whatever means.
+    PASSWORD_RESET_EXPIRES_IN_S: u32 = 24 * 60 * 60;
+
     /// Channels of one connection.
     CHANNELS_PER_CONNECTION_MAX: usize = 2_000;
 

@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use folkmoot_protocol::chat::{
-    AccountCreate, Attachment, Problem, RoomEvent, ServerLimits, SessionCreate, SignedIn, UserEvent,
+    AccountCreate, AdminRooms, AdminUserUpdate, AdminUsers, Attachment, ConnectData, LiveView,
+    ModerationPage, PasswordReset, Problem, ResetLink, RoomEvent, ServerLimits, SessionCreate,
+    SetupCreate, SetupState, SignedIn, StorageView, UserEvent,
 };
 use folkmoot_protocol::frame::{Command, Reply};
 use folkmoot_protocol::rpc::*;
@@ -117,6 +119,17 @@ fn http_bodies_read_and_write_as_committed() {
             "Attachment" => round_trip::<Attachment>(&line.data),
             "ServerLimits" => round_trip::<ServerLimits>(&line.data),
             "Problem" => round_trip::<Problem>(&line.data),
+            "ConnectData" => round_trip::<ConnectData>(&line.data),
+            "SetupState" => round_trip::<SetupState>(&line.data),
+            "SetupCreate" => round_trip::<SetupCreate>(&line.data),
+            "PasswordReset" => round_trip::<PasswordReset>(&line.data),
+            "AdminUsers" => round_trip::<AdminUsers>(&line.data),
+            "AdminUserUpdate" => round_trip::<AdminUserUpdate>(&line.data),
+            "ResetLink" => round_trip::<ResetLink>(&line.data),
+            "AdminRooms" => round_trip::<AdminRooms>(&line.data),
+            "StorageView" => round_trip::<StorageView>(&line.data),
+            "LiveView" => round_trip::<LiveView>(&line.data),
+            "ModerationPage" => round_trip::<ModerationPage>(&line.data),
             name => panic!("no body {name}"),
         }
     }

@@ -35,6 +35,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let running = folkmoot::start(config).await?;
     println!("Folkmoot listens on http://{}", running.address());
+    if let Some(link) = running.setup_link() {
+        println!("Nobody administers this server yet. Become its administrator at {link}");
+    }
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

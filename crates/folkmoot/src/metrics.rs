@@ -8,11 +8,13 @@ use folkmoot_protocol::DisconnectCode;
 use parking_lot::Mutex;
 
 use crate::server::Server;
+use crate::storage::AppendTimes;
 
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     connections_total: AtomicU64,
     commands_total: AtomicU64,
+    messages_total: AtomicU64,
     /// By code.
     disconnects: Mutex<BTreeMap<u32, u64>>,
 }
@@ -24,6 +26,15 @@ impl Metrics {
 
     pub(crate) fn connection_closed(&self, code: DisconnectCode) {
         *self.disconnects.lock().entry(code.code()).or_default() += 1;
+    }
+
+    /// A message became durable and was published.
+    pub(crate) fn message(&self) {
+        self.messages_total.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn messages_total(&self) -> u64 {
+        self.messages_total.load(Ordering::Relaxed)
     }
 
     pub(crate) fn commands(&self, count: usize) {
@@ -54,6 +65,12 @@ pub(crate) fn page(server: &Server) -> String {
         load(&metrics.commands_total),
     );
     line(
+        "folkmoot_messages_total",
+        "counter",
+        "Messages sent since the start.",
+        metrics.messages_total(),
+    );
+    line(
         "folkmoot_store_durable_lsn",
         "counter",
         "Last record of the log that is on disk.",
@@ -81,6 +98,7 @@ pub(crate) fn page(server: &Server) -> String {
             behind,
         );
     }
+    append_times(&mut page, &server.store.append_times());
     page.push_str("# HELP folkmoot_disconnects_total Sockets closed, by code.\n");
     page.push_str("# TYPE folkmoot_disconnects_total counter\n");
     for (code, count) in &*metrics.disconnects.lock() {
@@ -88,4 +106,17 @@ pub(crate) fn page(server: &Server) -> String {
     }
     page.push_str(&server.node().metrics().prometheus_text());
     page
+}
+
+/// The histogram of append times.
+fn append_times(page: &mut String, times: &AppendTimes) {
+    const NAME: &str = "folkmoot_store_append_seconds";
+    let _ = writeln!(page, "# HELP {NAME} From the call of an append until it was on disk.");
+    let _ = writeln!(page, "# TYPE {NAME} histogram");
+    for (end, below) in times.doublings() {
+        let _ = writeln!(page, "{NAME}_bucket{{le=\"{}\"}} {below}", end.as_secs_f64());
+    }
+    let count = times.count();
+    let _ = writeln!(page, "{NAME}_bucket{{le=\"+Inf\"}} {count}");
+    let _ = writeln!(page, "{NAME}_sum {}\n{NAME}_count {count}", times.sum().as_secs_f64());
 }

@@ -14,9 +14,11 @@ use crate::config::Config;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::publication::{Coming, Publication};
+use crate::pulse::Pulse;
 use crate::room::Room;
 use crate::room::view::Summary;
 use crate::search::{Index, Search};
+use crate::setup::Setup;
 use crate::storage::{RoomId, Store, UnixMillis, UserId};
 use crate::user::User;
 use crate::user::state::Membership;
@@ -32,6 +34,10 @@ pub(crate) struct Server {
     pub(crate) attachments: Attachments,
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
+    pub(crate) pulse: Pulse,
+    /// How the first administrator is made.
+    pub(crate) setup: Setup,
+    pub(crate) started_at: UnixMillis,
     /// `None`: switched off, or its directory cannot be written.
     pub(crate) search: Option<Search>,
     node: Node,
@@ -53,6 +59,7 @@ impl Server {
         store: Store,
         index: Option<Index>,
         attachments: Attachments,
+        setup: Setup,
     ) -> Arc<Self> {
         Arc::new_cyclic(|server| {
             let (for_rooms, for_users) = (server.clone(), server.clone());
@@ -72,6 +79,9 @@ impl Server {
             Self {
                 metrics: Metrics::default(),
                 limits: Limits::new(&config.limits),
+                pulse: Pulse::default(),
+                setup,
+                started_at: now(),
                 search: index.map(|index| Search::start(&node, &store, index)),
                 epoch: store.stream_epoch().to_owned(),
                 stopping: watch::Sender::new(false),
@@ -114,8 +124,7 @@ impl Server {
     }
 
     pub(crate) fn now(&self) -> UnixMillis {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        UnixMillis::from_u64(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        now()
     }
 
     /// A room as the user of whom both are sees it.
@@ -174,6 +183,11 @@ impl Drop for Connected {
     fn drop(&mut self) {
         self.0.connections.send_modify(|count| *count -= 1);
     }
+}
+
+fn now() -> UnixMillis {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    UnixMillis::from_u64(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn gone() -> ActorError {

@@ -13,8 +13,9 @@ use crate::attachment::{Attachments, sweep_until_stopped};
 use crate::config::Config;
 use crate::search::{Index, Search};
 use crate::server::Server;
-use crate::storage::{OpenError, Store, StoreOptions};
-use crate::{demo, http};
+use crate::setup::Setup;
+use crate::storage::{OpenError, ReadError, Store, StoreOptions};
+use crate::{demo, http, pulse};
 
 /// How long clients may take to read their close frame.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,6 +34,9 @@ pub enum StartError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The database cannot be read.
+    #[error("{0}")]
+    Read(#[source] ReadError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -73,7 +77,8 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     .await
     .expect("opening a store does not panic")?;
     let attachments = open_attachments(&config).await?;
-    let server = Server::new(config, store, index, attachments);
+    let setup = Setup::of(&store).await.map_err(StartError::Read)?;
+    let server = Server::new(config, store, index, attachments, setup);
     Ok(serve(server, listener, address).await)
 }
 
@@ -98,6 +103,7 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
         tracing::warn!(%error, "unfinished uploads are kept until they expire");
     }
     tokio::spawn(sweep_until_stopped(server.clone()));
+    pulse::keep(&server);
     // Before anybody can sign up, so that everybody is let into its rooms.
     if server.config.demo {
         demo::start(&server).await;
@@ -125,6 +131,11 @@ impl Running {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the first administrator is made, as long as there is none; a secret.
+    pub fn setup_link(&self) -> Option<String> {
+        self.server.setup.link(self.address)
     }
 
     /// Says goodbye to every client, finishes what was begun, closes the store.

@@ -4,8 +4,9 @@
 use folkmoot_protocol::chat;
 
 use crate::storage::{
-    Account, Attachment, LeaveReason, Message, Notify, Quote, Role, RoomEvent, RoomId, RoomRecord,
-    StoredMessage, UnixMillis, UserId,
+    Account, Attachment, LeaveReason, Message, ModerationAction, ModerationEntry, NamedUser,
+    Notify, Quote, Role, RoomEvent, RoomId, RoomRecord, RoomRow, StoredMessage, UnixMillis, UserId,
+    UserRow,
 };
 
 macro_rules! same_variants {
@@ -28,6 +29,11 @@ same_variants! {
     Role { Member, Moderator, Owner }
     LeaveReason { Left, Kicked, Banned }
     Notify { All, Mentions, None }
+    ModerationAction {
+        Kicked, Banned, Unbanned, Muted, Unmuted, RoleSet, MessageDeleted, InviteMade,
+        InviteRevoked, SetUp, AdministratorMade, AdministratorUnmade, UserDisabled, UserEnabled,
+        DevicesSignedOut, ResetLinkMade, PasswordReset
+    }
 }
 
 /// A count for the wire; far beyond any limit it stops rather than wraps.
@@ -167,6 +173,44 @@ pub(crate) fn attachment(file: &Attachment) -> chat::Attachment {
 pub(crate) fn user_view(account: Account) -> chat::UserView {
     let Account { id, name, display_name, .. } = account;
     chat::UserView { id, name, display_name }
+}
+
+pub(crate) fn admin_user(row: UserRow) -> chat::AdminUser {
+    let UserRow { account, disabled_at, devices, seen_at, rooms } = row;
+    chat::AdminUser {
+        id: account.id,
+        name: account.name,
+        display_name: account.display_name,
+        administrator: account.is_admin,
+        disabled_at,
+        created_at: account.created_at,
+        seen_at,
+        devices: count(devices),
+        rooms: count(rooms),
+    }
+}
+
+pub(crate) fn admin_room(row: RoomRow) -> chat::AdminRoom {
+    let RoomRow { id, name, topic, created_at, members, messages, bytes, last_at } = row;
+    let members = count(members);
+    chat::AdminRoom { id, name, topic, created_at, members, messages, bytes, last_at }
+}
+
+pub(crate) fn moderation_entry(entry: ModerationEntry) -> chat::ModerationEntry {
+    let named = |user: NamedUser| {
+        let NamedUser { id, name, display_name } = user;
+        chat::UserView { id, name, display_name }
+    };
+    chat::ModerationEntry {
+        id: entry.id,
+        at: entry.at,
+        by: entry.by.map(named),
+        action: entry.action.into(),
+        user: entry.user.map(named),
+        room: entry.room.map(|(id, name)| chat::NamedRoom { id, name }),
+        role: entry.role.map(Into::into),
+        until: entry.until,
+    }
 }
 
 pub(crate) fn reply_ref(quote: &Quote) -> chat::ReplyRef {

@@ -154,21 +154,20 @@ async fn membership_follows_the_events() {
     assert_eq!((room.members.len(), room.summary.member_count), (1, 1));
     assert_eq!(room.bans, [BO]);
     assert!(store.load_user(BO, 0).await.unwrap().unwrap().rooms.is_empty());
-    assert!(store.unban(ROOM, BO).await.unwrap());
-    assert!(!store.unban(ROOM, BO).await.unwrap());
+    assert!(store.unban(ROOM, BO, ANA, NOW).await.unwrap());
+    assert!(!store.unban(ROOM, BO, ANA, NOW).await.unwrap());
     store.close().await;
 }
 
 #[tokio::test]
-async fn names_are_unique_and_the_first_account_administers() {
+async fn names_are_unique_and_an_account_is_found_by_each_of_its_handles() {
     let directory = TestDirectory::new("names");
     let store = populated(&directory).await;
     let (new, device) = account(UserId::from_u64(9), "ana");
     let refused = store.create_account(new, device).await;
     assert!(matches!(refused, Err(ControlError::NameTaken(name)) if name == "ana"));
     let ana = store.account_by_name("ana".into()).await.unwrap().unwrap();
-    assert!(ana.is_admin);
-    assert!(!store.account(BO).await.unwrap().unwrap().is_admin);
+    assert_eq!(store.account(ANA).await.unwrap(), Some(ana));
     let found = store.find_accounts("a".into(), 10).await.unwrap();
     assert_eq!(found.iter().map(|account| account.id).collect::<Vec<_>>(), [ANA]);
 
@@ -185,6 +184,20 @@ async fn names_are_unique_and_the_first_account_administers() {
     assert!(store.remove_device(ANA, device.id).await.unwrap());
     assert_eq!(store.signed_in(device.token_hash).await.unwrap(), None);
     store.close().await;
+}
+
+#[tokio::test]
+async fn the_log_of_moderation_cannot_be_rewritten() {
+    let directory = TestDirectory::new("append-only");
+    let store = populated(&directory).await;
+    store.ban(ROOM, BO, ANA, NOW).await.unwrap();
+    assert_eq!(store.moderation(None, 10).await.unwrap().len(), 1);
+    store.close().await;
+    let database = rusqlite::Connection::open(directory.path().join("folkmoot.sqlite")).unwrap();
+    for change in ["UPDATE moderation SET by = 2", "DELETE FROM moderation"] {
+        let refused = database.execute(change, []).unwrap_err().to_string();
+        assert!(refused.contains("append-only"), "{refused}");
+    }
 }
 
 #[tokio::test]
@@ -223,7 +236,7 @@ async fn an_invite_is_used_no_more_often_than_it_says() {
     assert_eq!(late, Redeemed::Expired);
     assert_eq!(store.redeem_invite("none".into(), NOW).await.unwrap(), Redeemed::Unknown);
     assert_eq!(store.invites(ROOM).await.unwrap().len(), 2);
-    assert!(store.revoke_invite("short".into()).await.unwrap());
+    assert!(store.revoke_invite("short".into(), ANA, NOW).await.unwrap());
     store.close().await;
 }
 

@@ -2,11 +2,17 @@
 //! `docs/protocol.md`; absent and empty optional fields are left out. Clients must skip fields they do not know.
 
 mod account;
+mod admin;
 mod event;
 mod limits;
 mod view;
 
 pub use account::{AccountCreate, Problem, SessionCreate, SignedIn};
+pub use admin::{
+    ActorCount, AdminRoom, AdminRooms, AdminUser, AdminUserUpdate, AdminUsers, ConnectData,
+    LiveSecond, LiveView, ModerationAction, ModerationEntry, ModerationPage, NamedRoom,
+    PasswordReset, ResetLink, SetupCreate, SetupState, StoragePart, StorageView,
+};
 pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
 pub use limits::{AttachmentLimits, ServerLimits};
 pub use view::{

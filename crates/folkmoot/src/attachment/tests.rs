@@ -15,6 +15,7 @@ use crate::config::{Config, Flags};
 use crate::server::Server;
 use crate::session::Identity;
 use crate::session::rpc::{messages, rooms};
+use crate::setup::Setup;
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
 
 /// Anna with a room of her own, on a directory that is removed in the end.
@@ -88,7 +89,7 @@ fn start(directory: &PathBuf, settings: &str) -> Arc<Server> {
     let config = Config::load(flags).unwrap();
     let _ = std::fs::remove_file(file);
     let attachments = Attachments::open(&config.attachments).unwrap();
-    Server::new(config, store, None, attachments)
+    Server::new(config, store, None, attachments, Setup::default())
 }
 
 async fn anna(server: &Arc<Server>) -> Identity {

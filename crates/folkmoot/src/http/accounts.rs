@@ -84,7 +84,12 @@ pub(crate) async fn me(signed: Signed) -> Json<UserView> {
     Json(wire::user_view(signed.account))
 }
 
-fn new_device(server: &Server, user: UserId, label: Option<String>) -> (Token, NewDevice) {
+/// A device to sign in, and its token.
+pub(super) fn new_device(
+    server: &Server,
+    user: UserId,
+    label: Option<String>,
+) -> (Token, NewDevice) {
     let token = Token::random();
     let device = NewDevice {
         id: DeviceId::from_u64(random_id()),
@@ -96,7 +101,7 @@ fn new_device(server: &Server, user: UserId, label: Option<String>) -> (Token, N
     (token, device)
 }
 
-fn signed_in(account: Account, token: &Token, device: DeviceId) -> SignedIn {
+pub(super) fn signed_in(account: Account, token: &Token, device: DeviceId) -> SignedIn {
     let (user, device) = (wire::user_view(account), device);
     SignedIn { user, token: token.reveal().to_owned(), device }
 }

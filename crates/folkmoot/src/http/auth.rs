@@ -12,12 +12,37 @@ use crate::account::token::Token;
 use crate::server::Server;
 use crate::session::Identity;
 use crate::session::rpc::read_failure;
-use crate::storage::Account;
+use crate::storage::{Account, UserId};
 
 /// The caller of a route that needs one.
 pub(crate) struct Signed {
     pub(crate) identity: Identity,
     pub(crate) account: Account,
+}
+
+/// The caller of a route that only administrators may use. Asked of the store at each request, so
+/// that who has stepped down is one no more.
+pub(crate) struct Administrator(Signed);
+
+impl Administrator {
+    pub(crate) fn user(&self) -> UserId {
+        self.0.identity.user
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for Administrator {
+    type Rejection = Refused;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &Arc<Server>,
+    ) -> Result<Self, Self::Rejection> {
+        let signed = Signed::from_request_parts(parts, server).await?;
+        match signed.account.is_admin {
+            true => Ok(Self(signed)),
+            false => Err(Refused::new(ErrorCode::PermissionDenied, "this is for administrators")),
+        }
+    }
 }
 
 impl FromRequestParts<Arc<Server>> for Signed {

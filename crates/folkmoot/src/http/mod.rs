@@ -2,6 +2,7 @@
 //! client. Holds no state; chat goes through the same functions as over the socket.
 
 mod accounts;
+mod admin;
 mod assets;
 mod attachments;
 mod auth;
@@ -12,6 +13,7 @@ mod range;
 mod rooms;
 mod search;
 mod security;
+mod setup;
 
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware;
 use axum::response::IntoResponse;
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, patch, post};
 use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 
 pub(crate) use problem::Refused;
@@ -37,6 +39,9 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/api/v1/accounts", post(accounts::create))
         .route("/api/v1/sessions", post(accounts::sign_in))
         .route("/api/v1/sessions/current", delete(accounts::sign_out))
+        .route("/api/v1/setup", get(setup::state).post(setup::create))
+        .route("/api/v1/password-resets", post(setup::reset_password))
+        .merge(administration())
         .route("/api/v1/me", get(accounts::me))
         .route("/api/v1/rooms", get(rooms::list).post(rooms::create))
         .route("/api/v1/rooms/{id}", get(rooms::get))
@@ -56,6 +61,19 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         // The largest body is a message, and the same over the socket; files are streamed.
         .layer(DefaultBodyLimit::max(FRAME_BYTES_MAX))
         .with_state(server)
+}
+
+/// What only administrators may ask for.
+fn administration() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/api/v1/admin/users", get(admin::users))
+        .route("/api/v1/admin/users/{id}", patch(admin::update_user))
+        .route("/api/v1/admin/users/{id}/devices", delete(admin::sign_out))
+        .route("/api/v1/admin/users/{id}/password-reset", post(admin::reset_link))
+        .route("/api/v1/admin/rooms", get(admin::rooms))
+        .route("/api/v1/admin/storage", get(admin::storage))
+        .route("/api/v1/admin/live", get(admin::live))
+        .route("/api/v1/admin/moderation", get(admin::moderation))
 }
 
 /// Answers as long as the process serves.

@@ -15,6 +15,7 @@ use crate::config::{Config, Flags};
 use crate::server::Server;
 use crate::session::Identity;
 use crate::session::rpc::{messages, rooms};
+use crate::setup::Setup;
 use crate::storage::log::disk::faulty::{Fault, FaultyDisk};
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
 
@@ -41,7 +42,7 @@ impl House {
         let flags = Flags { data, messages_per_second: Some(0), ..Flags::default() };
         let config = Config::load(flags).unwrap();
         let attachments = Attachments::open(&config.attachments).unwrap();
-        let server = Server::new(config, store, None, attachments);
+        let server = Server::new(config, store, None, attachments, Setup::default());
         let anna = anna(&server).await;
         let create = RoomCreate { name: "Tea".to_owned(), topic: None };
         let room = rooms::create(&anna, create).await.unwrap().id;

@@ -69,6 +69,7 @@ impl Room {
     fn publish(&mut self, record: &RoomRecord) {
         match &record.event {
             RoomEvent::Message(message) => {
+                self.server.metrics.message();
                 self.last_seq = message.seq;
                 self.last = Some((record.at, message.clone()));
             }
@@ -137,7 +138,7 @@ impl Room {
         let stored = async move {
             match on {
                 true => server.store.ban(room, user, by, at).await,
-                false => server.store.unban(room, user).await.map(drop),
+                false => server.store.unban(room, user, by, at).await.map(drop),
             }
         };
         ctx.pipe(stored, move |outcome| BanStored { user, on, at, outcome, reply });

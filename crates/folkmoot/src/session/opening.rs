@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use folkmoot_protocol::chat::ConnectData;
 use folkmoot_protocol::frame::{ConnectRequest, ConnectResult, Outcome, Reply, SubscribeResult};
+use folkmoot_protocol::rpc::encode_payload;
 use folkmoot_protocol::{Channel, DisconnectCode, Format};
 
 use super::{Caller, Comings, Identity, Session, SessionCalls};
@@ -48,6 +50,7 @@ impl Opening {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ping: u32::try_from(gateway.ping.as_secs()).unwrap_or(u32::MAX),
             pong: true,
+            data: encode_payload(&ConnectData { administrator: account.is_admin }),
             subs: BTreeMap::from([(channel.to_string(), stream)]),
             ..ConnectResult::default()
         };

@@ -125,6 +125,9 @@ pub enum ControlError {
     /// The account, room or invite it refers to does not exist. A retry is pointless.
     #[error("no such {0}")]
     NotFound(&'static str),
+    /// A rule forbids it as things are; a retry is pointless.
+    #[error("{0}")]
+    NotAllowed(&'static str),
     /// The disk is full; a retry is safe once there is room.
     #[error("the disk is full")]
     DiskFull,

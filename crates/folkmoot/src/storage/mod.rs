@@ -19,21 +19,26 @@ mod progress;
 pub mod record;
 mod sqlite;
 mod store;
+mod usage;
 
 pub use control::{
-    Account, Begun, Device, DirectRoom, Invite, NewAccount, NewDevice, NewDirectRoom, NewInvite,
-    NewRoom, NewUpload, Redeemed, RoomKind, SignedIn, StoredAttachment, TokenHash, Upload,
+    Account, Begun, Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamedUser,
+    NewAccount, NewDevice, NewDirectRoom, NewInvite, NewRoom, NewUpload, Redeemed, RoomKind,
+    SignedIn, StoredAttachment, TokenHash, Upload, UserChange,
 };
 pub use directory::FORMAT_VERSION;
 pub use error::{AppendError, ControlError, OpenError, ReadError};
 pub use ids::{AttachmentId, DeviceId, Lsn, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
 pub use load::{
     ChangedMessage, HistoryPage, Member, MessageChanges, NamedRoom, PageAnchor, Reaction,
-    ReadableMessage, RecentKey, RoomSnapshot, RoomSummary, StoredMessage, UserRoom, UserSnapshot,
+    ReadableMessage, RecentKey, RoomRow, RoomSnapshot, RoomSummary, StoredMessage, Totals,
+    UserRoom, UserRow, UserSnapshot,
 };
+pub use log::append_times::AppendTimes;
 pub use log::queue::{Append, Appended};
 pub use record::{
     Attachment, LeaveReason, Message, Notify, Picture, Quote, ReadCursor, Record, Role, RoomEvent,
     RoomRecord, UserEffect, UserRecord,
 };
 pub use store::{Store, StoreOptions, StoreStats};
+pub use usage::{Part, Usage};

@@ -1,6 +1,6 @@
 //! The store as its callers see it: open, append, read, close. It owns the threads and joins them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::directory::DataDirectory;
 use super::error::{AppendError, ControlError, OpenError, ReadError};
 use super::ids::{Lsn, WriteEpoch};
+use super::log::append_times::AppendTimes;
 use super::log::disk::{Disk, RealDisk};
 use super::log::queue::{Append, Queue, QueueLimits};
 use super::log::segments::Segments;
@@ -74,6 +75,7 @@ struct Inner {
     readers: Arc<Readers>,
     segments: Arc<Segments>,
     stream_epoch: String,
+    directory: PathBuf,
     threads: Mutex<Option<Threads>>,
 }
 
@@ -138,6 +140,7 @@ impl Store {
             readers,
             segments,
             stream_epoch,
+            directory: options.directory.clone(),
             threads: Mutex::new(None),
         };
         let threads = inner.spawn(log, mover, connection, reading, &directory)?;
@@ -201,6 +204,17 @@ impl Store {
             lag_bytes: lag.bytes,
             segments: self.0.segments.count(),
         }
+    }
+
+    /// The data directory.
+    pub(super) fn directory(&self) -> &Path {
+        &self.0.directory
+    }
+
+    /// How long appends took since the store was opened, from the call to the acknowledgement.
+    #[must_use]
+    pub fn append_times(&self) -> AppendTimes {
+        self.0.queue.timer.read()
     }
 
     /// Writes what is queued, moves it into SQLite, ends the threads and gives the directory free.

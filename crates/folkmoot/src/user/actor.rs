@@ -328,6 +328,13 @@ impl User {
         }
     }
 
+    /// Ends the connections of all devices.
+    pub(crate) async fn disconnect(&mut self, code: DisconnectCode) {
+        for connection in self.connections.values() {
+            connection.outbox.close(code);
+        }
+    }
+
     /// The rooms the user is in.
     pub(crate) async fn memberships(&self) -> Result<Vec<(RoomId, Membership)>, UserError> {
         let rooms = self.state()?.rooms.iter();

@@ -94,6 +94,8 @@ async fn health_metrics_and_documents_are_served_with_strict_headers() {
     let _anna = server.join("anna").await;
     let metrics = server.http("GET /metrics", None, "").await;
     assert!(metrics.body.contains("\nfolkmoot_connections 1\n"), "{}", metrics.body);
+    let created = metrics.body.contains("\nfolkmoot_store_append_seconds_count ");
+    assert!(created, "{}", metrics.body);
     let page = server.http("GET /", None, "").await;
     assert_eq!(page.status, 200);
     for header in ["content-security-policy: default-src 'none'", "x-frame-options: deny"] {

@@ -1,5 +1,6 @@
 //! The chat server from outside: real sockets, real files, one server per test.
 
+mod administration;
 mod attachments;
 mod connections;
 mod conversation;
@@ -7,6 +8,7 @@ mod http_api;
 mod limits;
 mod membership;
 mod messages;
+mod moderation_log;
 mod names;
 mod openapi;
 mod process;
@@ -14,4 +16,5 @@ mod reading;
 mod recovery;
 mod refusals;
 mod search;
+mod setup;
 mod support;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::Server;
+use crate::support::{Account, Answer, Client, Server};
 
 /// The smallest GIF.
 const ONE_PIXEL: &[u8] =
@@ -37,12 +37,8 @@ fn conforms(document: &Value, schema: &Value, value: &Value, path: &str) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_documented_route_answers_as_documented() {
-    let server = Server::start().await;
-    let document = server.http("GET /api/v1/openapi.json", None, "").await.json();
-    let anna = server.sign_up("anna").await;
-    let mut client = server.connect(&anna).await;
+/// A room with a message of every kind.
+async fn room_with_everything(client: &mut Client) -> String {
     let room = client.create_room("Tea").await;
     client.say(&room, "1", "hello").await;
     client.say(&room, "2", "hello again").await;
@@ -51,6 +47,28 @@ async fn every_documented_route_answers_as_documented() {
     client.call("message.react", json!({"room": room, "seq": 1, "emoji": "👍", "on": true})).await;
     client.call("message.edit", json!({"room": room, "seq": 2, "body": "edited"})).await;
     client.call("message.delete", json!({"room": room, "seq": 2})).await;
+    room
+}
+
+/// A message by post.
+const MESSAGE: &str = r#"{"key": "4", "body": "posted"}"#;
+
+/// The body that chooses a new password for a user, by a fresh link.
+async fn new_password(server: &Server, by: &Account, user: &str) -> String {
+    let link = server.http(&format!("POST {user}/password-reset"), Some(&by.token), "").await;
+    json!({"token": link.json()["token"], "password": "battery staple"}).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_documented_route_answers_as_documented() {
+    let server = Server::start().await;
+    let document = server.http("GET /api/v1/openapi.json", None, "").await.json();
+    let made = server.set_up("anna").await;
+    answers_as_documented(&document, "post", "/api/v1/setup", &made);
+    let anna = Account::of(&made);
+    let bob = server.sign_up("bob").await;
+    let mut client = server.connect(&anna).await;
+    let room = room_with_everything(&mut client).await;
     let invite = client.call("invite.create", json!({"room": room})).await;
     let code = invite["code"].as_str().unwrap();
     let file = server.upload(&anna, &room, "a.gif", ONE_PIXEL).await.json();
@@ -58,8 +76,9 @@ async fn every_documented_route_answers_as_documented() {
     let files = json!({"room": room, "key": "5", "body": "", "attachments": [file]});
     client.call("message.send", files).await;
     let messages = format!("/api/v1/rooms/{room}/messages");
-    let account = json!({"name": "bob", "password": "correct horse"}).to_string();
-    let message = json!({"key": "4", "body": "posted"}).to_string();
+    let account = json!({"name": "cara", "password": "correct horse"}).to_string();
+    let user = format!("/api/v1/admin/users/{}", bob.id);
+    let reset = new_password(&server, &anna, &user).await;
     let calls = [
         ("post", "/api/v1/accounts", "/api/v1/accounts".to_owned(), account.as_str()),
         ("post", "/api/v1/sessions", "/api/v1/sessions".to_owned(), &account),
@@ -68,7 +87,7 @@ async fn every_documented_route_answers_as_documented() {
         ("post", "/api/v1/rooms", "/api/v1/rooms".to_owned(), "{\"name\":\"Coffee\"}"),
         ("get", "/api/v1/rooms/{id}", format!("/api/v1/rooms/{room}"), ""),
         ("get", "/api/v1/rooms/{id}/messages", messages.clone(), ""),
-        ("post", "/api/v1/rooms/{id}/messages", messages, &message),
+        ("post", "/api/v1/rooms/{id}/messages", messages, MESSAGE),
         (
             "post",
             "/api/v1/rooms/{id}/attachments",
@@ -88,6 +107,16 @@ async fn every_documented_route_answers_as_documented() {
         ("get", "/api/v1/openapi.json", "/api/v1/openapi.json".to_owned(), ""),
         ("get", "/healthz", "/healthz".to_owned(), ""),
         ("get", "/metrics", "/metrics".to_owned(), ""),
+        ("get", "/api/v1/setup", "/api/v1/setup".to_owned(), ""),
+        ("post", "/api/v1/password-resets", "/api/v1/password-resets".to_owned(), &reset),
+        ("get", "/api/v1/admin/users", "/api/v1/admin/users?limit=1".to_owned(), ""),
+        ("patch", "/api/v1/admin/users/{id}", user.clone(), "{\"administrator\":true}"),
+        ("post", "/api/v1/admin/users/{id}/password-reset", format!("{user}/password-reset"), ""),
+        ("delete", "/api/v1/admin/users/{id}/devices", format!("{user}/devices"), ""),
+        ("get", "/api/v1/admin/rooms", "/api/v1/admin/rooms?limit=1".to_owned(), ""),
+        ("get", "/api/v1/admin/storage", "/api/v1/admin/storage".to_owned(), ""),
+        ("get", "/api/v1/admin/live", "/api/v1/admin/live".to_owned(), ""),
+        ("get", "/api/v1/admin/moderation", "/api/v1/admin/moderation?limit=1".to_owned(), ""),
         ("delete", "/api/v1/sessions/current", "/api/v1/sessions/current".to_owned(), ""),
     ];
     let documented: usize = document["paths"]
@@ -96,15 +125,20 @@ async fn every_documented_route_answers_as_documented() {
         .values()
         .map(|path| path.as_object().unwrap().len())
         .sum();
-    assert_eq!(documented, calls.len(), "a documented route is not called here");
+    // Setting up was the first call of all.
+    assert_eq!(documented, calls.len() + 1, "a documented route is not called here");
     for (method, path, target, body) in calls {
         let line = format!("{} {target}", method.to_uppercase());
         let answer = server.http(&line, Some(&anna.token), body).await;
-        let response = &document["paths"][path][method]["responses"][answer.status.to_string()];
-        assert!(response.is_object(), "{line}: {} is not documented", answer.status);
-        let schema = &response["content"]["application/json"]["schema"];
-        if schema["$ref"].is_string() {
-            conforms(&document, schema, &answer.json(), path);
-        }
+        answers_as_documented(&document, method, path, &answer);
+    }
+}
+
+fn answers_as_documented(document: &Value, method: &str, path: &str, answer: &Answer) {
+    let response = &document["paths"][path][method]["responses"][answer.status.to_string()];
+    assert!(response.is_object(), "{method} {path}: {answer:?} is not documented");
+    let schema = &response["content"]["application/json"]["schema"];
+    if schema["$ref"].is_string() {
+        conforms(document, schema, &answer.json(), path);
     }
 }

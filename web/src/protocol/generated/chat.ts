@@ -12,6 +12,84 @@ export type AccountCreate = {
   device?: string,
 };
 
+/** The actors of one type. */
+export type ActorCount = {
+  /** Its name, such as `folkmoot.room`. */
+  name: string,
+  /** In memory now. */
+  live: number,
+  /** Messages that wait in their mailboxes. */
+  waiting: number,
+  /** Messages handled since the start. */
+  handled: number,
+};
+
+/** A room as administrators see it: its size, never its content. */
+export type AdminRoom = {
+  /** The room. */
+  id: RoomId,
+  /** Its name. */
+  name: string,
+  /** Its topic. */
+  topic: string,
+  /** When it was made. */
+  created_at: UnixMillis,
+  /** How many members it has. */
+  members: number,
+  /** How many messages were sent in it. */
+  messages: number,
+  /** Bytes of their texts. */
+  bytes: number,
+  /** When the last one was sent. */
+  last_at?: UnixMillis,
+};
+
+/** A page of rooms, the newest first. */
+export type AdminRooms = {
+  /** The rooms. */
+  rooms: Array<AdminRoom>,
+  /** `after` for the next page; absent: this is the last. */
+  next?: RoomId,
+};
+
+/** A user as administrators see them. */
+export type AdminUser = {
+  /** The user. */
+  id: UserId,
+  /** The unique name. */
+  name: string,
+  /** The name to show. */
+  display_name: string,
+  /** Administers the server. */
+  administrator?: boolean,
+  /** Kept out since then; absent: may sign in. */
+  disabled_at?: UnixMillis,
+  /** When the account was made. */
+  created_at: UnixMillis,
+  /** When one of the devices signed in was last connected. */
+  seen_at?: UnixMillis,
+  /** Devices signed in. */
+  devices: number,
+  /** Rooms and conversations it is in. */
+  rooms: number,
+};
+
+/** Body of `PATCH /api/v1/admin/users/{id}`. */
+export type AdminUserUpdate = {
+  /** Makes the user an administrator, or an ordinary user. */
+  administrator?: boolean,
+  /** Signs the user out everywhere and keeps them out, or lets them in again. */
+  disabled?: boolean,
+};
+
+/** A page of users in the order of their names. */
+export type AdminUsers = {
+  /** The users. */
+  users: Array<AdminUser>,
+  /** `after` for the next page; absent: this is the last. */
+  next?: string,
+};
+
 /** A file sent with a message. */
 export type Attachment = {
   /** The attachment. */
@@ -57,6 +135,12 @@ export type AttachmentLimits = {
 export type ConnInfo = {
   /** The user's name to show. */
   name: string,
+};
+
+/** What the connect reply tells of its user, as its `data`. */
+export type ConnectData = {
+  /** Whether the user administers the server. */
+  administrator: boolean,
 };
 
 /** Names one signed-in device of a user. */
@@ -108,6 +192,46 @@ export type InviteView = {
 
 /** How a membership ended. */
 export type LeaveReason = "left" | "kicked" | "banned";
+
+/** One second of the server's life. */
+export type LiveSecond = {
+  /** When it ended. */
+  at: UnixMillis,
+  /** Open sockets at its end. */
+  connections: number,
+  /** Messages sent in it. */
+  messages: number,
+  /** Records made durable in it. */
+  appends: number,
+  /** Half of them took less; absent without appends. */
+  append_p50_us?: number,
+  /** All but one in a hundred took less. */
+  append_p99_us?: number,
+};
+
+/** What goes on at the moment. */
+export type LiveView = {
+  /** Now. */
+  at: UnixMillis,
+  /** When the server was started. */
+  started_at: UnixMillis,
+  /** Its version. */
+  version: string,
+  /** Open sockets. */
+  connections: number,
+  /** Messages sent since the start. */
+  messages_total: number,
+  /** Records made durable since the start. */
+  appends_total: number,
+  /** Half of the last minute's records took less; absent without records. */
+  append_p50_us?: number,
+  /** All but one in a hundred of the last minute's records took less. */
+  append_p99_us?: number,
+  /** The last minute, oldest first. */
+  seconds: Array<LiveSecond>,
+  /** Actors by type, the most first. */
+  actors: Array<ActorCount>,
+};
 
 /** A member of a room. */
 export type MemberView = {
@@ -185,11 +309,60 @@ export type MessageView = {
   attachments?: Array<Attachment>,
 };
 
+/** What was done, in the log of moderation. */
+export type ModerationAction = "kicked" | "banned" | "unbanned" | "muted" | "unmuted" | "role_set" | "message_deleted" | "invite_made" | "invite_revoked" | "set_up" | "administrator_made" | "administrator_unmade" | "user_disabled" | "user_enabled" | "devices_signed_out" | "reset_link_made" | "password_reset";
+
+/** An entry of the log of moderation. */
+export type ModerationEntry = {
+  /** Its number; later entries have higher ones. */
+  id: number,
+  /** When. */
+  at: UnixMillis,
+  /** Who did it. */
+  by?: UserView,
+  /** What. */
+  action: ModerationAction,
+  /** To whom. */
+  user?: UserView,
+  /** Where. */
+  room?: NamedRoom,
+  /** The role that was given. */
+  role?: Role,
+  /** The end of a mute or an invite. */
+  until?: UnixMillis,
+};
+
+/** A page of the log, the latest first. */
+export type ModerationPage = {
+  /** The entries. */
+  entries: Array<ModerationEntry>,
+  /** `before` for the next page; absent: this is the last. */
+  next?: number,
+};
+
+/** A room that an entry names. */
+export type NamedRoom = {
+  /** The room. */
+  id: RoomId,
+  /** Its present name; empty for a direct conversation. */
+  name: string,
+};
+
 /** Which messages of a room a user wants to hear about. */
 export type Notify = "all" | "mentions" | "none";
 
 /** Counts the events of a stream: from 1, without gaps; 0 stands before the first. */
 export type Offset = number;
+
+/** Body of `POST /api/v1/password-resets`: chooses a new password by the token of a link. */
+export type PasswordReset = {
+  /** The token of the link. */
+  token: string,
+  /** The new password. */
+  password: string,
+  /** What to call this device. */
+  device?: string,
+};
 
 /** An error of the HTTP interface, `application/problem+json` (RFC 9457). */
 export type Problem = {
@@ -229,6 +402,14 @@ export type ReplyRef = {
   name: string,
   /** The beginning of its text. */
   body: string,
+};
+
+/** A link by which a user may choose a new password; the token is shown this once. */
+export type ResetLink = {
+  /** What to put behind `/reset#`. */
+  token: string,
+  /** Until when it works. */
+  expires_at: UnixMillis,
 };
 
 /** What a member may do; each role may do what those before it may. */
@@ -306,6 +487,26 @@ export type SessionCreate = {
   device?: string,
 };
 
+/** Body of `POST /api/v1/setup`: makes the first administrator. */
+export type SetupCreate = {
+  /** The token of the link that the server printed when it started. */
+  token: string,
+  /** Name for signing in and mentions. */
+  name: string,
+  /** The password. */
+  password: string,
+  /** Name to show; absent: the name. */
+  display_name?: string,
+  /** What to call this device. */
+  device?: string,
+};
+
+/** Answer of `GET /api/v1/setup`. */
+export type SetupState = {
+  /** Nobody administers the server yet. */
+  needed: boolean,
+};
+
 /** Answer of both: the session's token is shown this once. */
 export type SignedIn = {
   /** The account. */
@@ -314,6 +515,38 @@ export type SignedIn = {
   token: string,
   /** The device. */
   device: DeviceId,
+};
+
+/** A part of the data directory. */
+export type StoragePart = {
+  /** `log`, `database`, or the directory's name. */
+  name: string,
+  /** What its files hold. */
+  bytes: number,
+};
+
+/** What the server keeps, and how much room is left. */
+export type StorageView = {
+  /** Parts of the data directory, the largest first. */
+  parts: Array<StoragePart>,
+  /** What may still be written to its disk. */
+  free_bytes: number,
+  /** The size of its disk. */
+  disk_bytes: number,
+  /** Segments of the log. */
+  segments: number,
+  /** Bytes of the log that are not in the database yet. */
+  lag_bytes: number,
+  /** Accounts. */
+  users: number,
+  /** Rooms. */
+  rooms: number,
+  /** Direct conversations. */
+  directs: number,
+  /** Messages ever sent. */
+  messages: number,
+  /** Bytes of their texts. */
+  body_bytes: number,
 };
 
 /** A moment: milliseconds since 1970 in UTC. */

@@ -72,6 +72,12 @@ export const MEMBERS_PAGE_MAX = 200;
 /** Users in one answer of `users.find`. */
 export const USERS_FOUND_MAX = 50;
 
+/** Users, rooms or entries in one page of the administration. */
+export const ADMIN_PAGE_MAX = 100;
+
+/** Life of a link by which a user chooses a new password: one day, to be handed over by whatever means. */
+export const PASSWORD_RESET_EXPIRES_IN_S = 86400;
+
 /** Channels of one connection. */
 export const CHANNELS_PER_CONNECTION_MAX = 2000;
 

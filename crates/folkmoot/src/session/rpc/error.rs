@@ -84,6 +84,9 @@ pub(crate) fn control_failure(error: &ControlError) -> RpcError {
             taken
         }
         ControlError::NotFound(_) => RpcError::new(ErrorCode::NotFound, error.to_string()),
+        ControlError::NotAllowed(_) => {
+            RpcError::new(ErrorCode::PermissionDenied, error.to_string())
+        }
         ControlError::DiskFull | ControlError::ShuttingDown => {
             RpcError::new(ErrorCode::StoreUnavailable, format!("nothing was stored: {error}"))
         }

@@ -69,7 +69,8 @@ pub(crate) async fn revoke(by: &Identity, code: String) -> Result<(), RpcError> 
         let text = "only its maker or a moderator may revoke an invite";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
-    by.server.store.revoke_invite(invite.code).await.map_err(|error| control_failure(&error))?;
+    let revoked = by.server.store.revoke_invite(invite.code, by.user, by.server.now()).await;
+    revoked.map_err(|error| control_failure(&error))?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::administration::is_disabled;
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{DeviceId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
@@ -24,7 +25,7 @@ pub struct Account {
     pub name: String,
     /// The name to show.
     pub display_name: String,
-    /// Whether it administers the server; the first account does.
+    /// Whether it administers the server.
     pub is_admin: bool,
     /// When it was made.
     pub created_at: UnixMillis,
@@ -93,32 +94,9 @@ impl Store {
         device: NewDevice,
     ) -> Result<Account, ControlError> {
         self.control(move |connection| {
-            let is_first: bool =
-                connection
-                    .query_row("SELECT NOT EXISTS (SELECT 1 FROM users)", [], |row| row.get(0))?;
-            let added = connection.execute(
-                "INSERT INTO users (id, name, display_name, password_hash, is_admin, created_at) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (name) DO NOTHING",
-                params![
-                    to_sql(new.id.as_u64()),
-                    new.name,
-                    new.display_name,
-                    new.password_hash,
-                    is_first,
-                    to_sql(new.at.as_u64())
-                ],
-            )?;
-            if added == 0 {
-                return Err(ControlError::NameTaken(new.name));
-            }
+            let account = insert_account(connection, new)?;
             insert_device(connection, &device)?;
-            Ok(Account {
-                id: new.id,
-                name: new.name,
-                display_name: new.display_name,
-                is_admin: is_first,
-                created_at: new.at,
-            })
+            Ok(account)
         })
         .await
     }
@@ -126,7 +104,8 @@ impl Store {
     /// Signs a device in to an account that exists.
     ///
     /// # Errors
-    /// [`ControlError::NotFound`] if there is no such account.
+    /// [`ControlError::NotFound`] if there is no such account, [`ControlError::NotAllowed`] if it is
+    /// disabled.
     pub async fn add_device(&self, device: NewDevice) -> Result<(), ControlError> {
         self.control(move |connection| {
             if account(connection, device.user)?.is_none() {
@@ -295,7 +274,37 @@ impl Store {
     }
 }
 
-fn insert_device(connection: &Connection, device: &NewDevice) -> Result<(), ControlError> {
+/// Adds an ordinary user's account.
+pub(super) fn insert_account(
+    connection: &Connection,
+    new: NewAccount,
+) -> Result<Account, ControlError> {
+    let added = connection.execute(
+        "INSERT INTO users (id, name, display_name, password_hash, is_admin, created_at) \
+         VALUES (?1, ?2, ?3, ?4, FALSE, ?5) ON CONFLICT (name) DO NOTHING",
+        params![
+            to_sql(new.id.as_u64()),
+            new.name,
+            new.display_name,
+            new.password_hash,
+            to_sql(new.at.as_u64())
+        ],
+    )?;
+    if added == 0 {
+        return Err(ControlError::NameTaken(new.name));
+    }
+    let NewAccount { id, name, display_name, at, .. } = new;
+    Ok(Account { id, name, display_name, is_admin: false, created_at: at })
+}
+
+/// Signs a device in, unless its account is disabled.
+pub(super) fn insert_device(
+    connection: &Connection,
+    device: &NewDevice,
+) -> Result<(), ControlError> {
+    if is_disabled(connection, device.user)? {
+        return Err(ControlError::NotAllowed("this account is disabled"));
+    }
     connection.execute(
         "INSERT INTO devices (id, user, label, token_hash, created_at, seen_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?5)",

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::moderation::{ModerationAction, NewModeration, note};
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
@@ -76,6 +77,11 @@ impl Store {
                     new.uses_max.map(to_sql)
                 ],
             )?;
+            let entry = NewModeration {
+                until: new.expires_at,
+                ..NewModeration::in_room(new.at, new.by, ModerationAction::InviteMade, new.room)
+            };
+            note(connection, entry)?;
             find(connection, &new.code)?.ok_or(ControlError::NotFound("invite"))
         })
         .await
@@ -85,9 +91,18 @@ impl Store {
     ///
     /// # Errors
     /// What every control transaction can meet.
-    pub async fn revoke_invite(&self, code: String) -> Result<bool, ControlError> {
+    pub async fn revoke_invite(
+        &self,
+        code: String,
+        by: UserId,
+        at: UnixMillis,
+    ) -> Result<bool, ControlError> {
         self.control(move |connection| {
-            Ok(connection.execute("DELETE FROM invites WHERE code = ?1", [code])? > 0)
+            let Some(invite) = find(connection, &code)? else { return Ok(false) };
+            connection.execute("DELETE FROM invites WHERE code = ?1", [code])?;
+            let action = ModerationAction::InviteRevoked;
+            note(connection, NewModeration::in_room(at, by, action, invite.room))?;
+            Ok(true)
         })
         .await
     }

@@ -4,13 +4,17 @@
 //! waits for first.
 
 mod accounts;
+mod administration;
 mod attachments;
 mod invites;
+pub(crate) mod moderation;
 mod rooms;
 
-pub(crate) use accounts::account;
 pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
+pub(crate) use accounts::{account, read_account};
+pub use administration::UserChange;
 pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
 pub use invites::{Invite, NewInvite, Redeemed};
+pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
 pub use rooms::{DirectRoom, NewDirectRoom, NewRoom, RoomKind};

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::moderation::{ModerationAction, NewModeration, note};
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{Offset, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
@@ -135,6 +136,8 @@ impl Store {
                     to_sql(at.as_u64()),
                 ],
             )?;
+            let entry = NewModeration::in_room(at, by, ModerationAction::Banned, room);
+            note(connection, NewModeration { user: Some(user), ..entry })?;
             Ok(())
         })
         .await
@@ -144,14 +147,25 @@ impl Store {
     ///
     /// # Errors
     /// What every control transaction can meet.
-    pub async fn unban(&self, room: RoomId, user: UserId) -> Result<bool, ControlError> {
+    pub async fn unban(
+        &self,
+        room: RoomId,
+        user: UserId,
+        by: UserId,
+        at: UnixMillis,
+    ) -> Result<bool, ControlError> {
         self.after_log(room).await?;
         self.control(move |connection| {
             let removed = connection.execute(
                 "DELETE FROM bans WHERE room = ?1 AND user = ?2",
                 [to_sql(room.as_u64()), to_sql(user.as_u64())],
             )?;
-            Ok(removed > 0)
+            if removed == 0 {
+                return Ok(false);
+            }
+            let entry = NewModeration::in_room(at, by, ModerationAction::Unbanned, room);
+            note(connection, NewModeration { user: Some(user), ..entry })?;
+            Ok(true)
         })
         .await
     }
@@ -167,7 +181,9 @@ impl Store {
 
 fn insert_room(connection: &Connection, new: &NewRoom, kind: RoomKind) -> Result<(), ControlError> {
     connection.execute(
-        "INSERT INTO rooms VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)",
+        "INSERT INTO rooms (id, kind, name, topic, created_at, created_by, \
+                            last_offset, last_seq, member_count) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)",
         params![
             to_sql(new.id.as_u64()),
             kind as u8,

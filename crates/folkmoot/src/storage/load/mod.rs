@@ -2,6 +2,7 @@
 //!
 //! Every read here waits for the log's tail of the streams it looks at, and reads one snapshot of SQLite.
 
+mod administration;
 mod changes;
 mod events;
 mod history;
@@ -9,6 +10,7 @@ mod members;
 mod room;
 mod user;
 
+pub use administration::{RoomRow, Totals, UserRow};
 pub use changes::{ChangedMessage, MessageChanges, NamedRoom, ReadableMessage};
 pub use history::{HistoryPage, PageAnchor, Reaction, StoredMessage};
 pub use members::Member;

@@ -4,6 +4,7 @@
 //! once, syncs once and wakes everybody. The mover reads behind it through a `tail_reader`. The bytes
 //! are in [`segment`]. Nothing here knows SQLite or what a record means.
 
+pub(crate) mod append_times;
 pub(crate) mod disk;
 pub(crate) mod queue;
 pub mod segment;

@@ -7,10 +7,12 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Notify, oneshot};
 
+use super::append_times::AppendTimer;
 use super::segment::PAYLOAD_LEN_MAX;
 use crate::storage::error::AppendError;
 use crate::storage::ids::{Lsn, WriteEpoch};
@@ -36,6 +38,7 @@ pub struct Appended {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) payload: Vec<u8>,
+    pub(crate) queued_at: Instant,
     pub(crate) done: oneshot::Sender<Result<Appended, AppendError>>,
 }
 
@@ -69,6 +72,8 @@ pub(crate) struct Queue {
     pub(super) room: Notify,
     progress: Arc<Progress>,
     limits: QueueLimits,
+    /// How long acknowledged appends took.
+    pub(crate) timer: AppendTimer,
 }
 
 impl Queue {
@@ -87,6 +92,7 @@ impl Queue {
             room: Notify::new(),
             progress,
             limits,
+            timer: AppendTimer::default(),
         }
     }
 
@@ -109,7 +115,7 @@ impl Queue {
         }
         state.last_ticket = self.progress.enter(streams);
         state.bytes += payload.len();
-        state.entries.push(Entry { payload, done: tx });
+        state.entries.push(Entry { payload, queued_at: Instant::now(), done: tx });
         let was_empty = state.entries.len() == 1;
         drop(state);
         if was_empty {

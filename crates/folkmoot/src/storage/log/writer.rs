@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::disk::{Disk, DiskFile};
 use super::queue::{Appended, Batch, Entry, Queue};
@@ -187,8 +187,10 @@ impl LogWriter {
         self.durable = Lsn(self.durable.0 + batch.entries.len() as u64);
         // Before any caller is woken: a barrier raised after an acknowledgement must cover it.
         self.progress.settle(self.durable, batch.ticket, self.buffer.len() as u64);
+        let now = Instant::now();
         for (index, entry) in batch.entries.drain(..).enumerate() {
             let lsn = Lsn(first.0 + index as u64);
+            self.queue.timer.record(now - entry.queued_at);
             // The caller may have given up waiting; the record is durable all the same.
             let _ = entry.done.send(Ok(Appended { lsn }));
         }

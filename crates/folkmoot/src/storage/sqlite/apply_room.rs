@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::apply::{prune_up_to, to_sql};
 use super::apply_attachments;
+use super::apply_moderation;
 use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
 use crate::storage::record::{LeaveReason, Message, MessageDetails, RoomEvent, RoomRecord};
 
@@ -12,6 +13,7 @@ struct RoomRow {
     last_offset: u64,
     last_seq: u64,
     member_count: i64,
+    body_bytes: i64,
 }
 
 /// Applies a room's records, which come in the order of their offsets.
@@ -35,19 +37,23 @@ pub(super) fn apply<'a>(
             tracing::error!(%room, offset = %record.offset, "a record leaves a gap of offsets");
         }
         row.last_offset = record.offset.as_u64();
+        // First: it compares what is asked for with what is.
+        apply_moderation::note_event(transaction, record)?;
         apply_event(transaction, record, &mut row)?;
         insert_event(transaction, record)?;
         insert_change(transaction, lsn, record)?;
     }
     transaction
         .prepare_cached(
-            "UPDATE rooms SET last_offset = ?2, last_seq = ?3, member_count = ?4 WHERE id = ?1",
+            "UPDATE rooms SET last_offset = ?2, last_seq = ?3, member_count = ?4, \
+                              body_bytes = ?5 WHERE id = ?1",
         )?
         .execute(params![
             to_sql(room.as_u64()),
             to_sql(row.last_offset),
             to_sql(row.last_seq),
-            row.member_count
+            row.member_count,
+            row.body_bytes
         ])?;
     if let Some(up_to) = prune_up_to(before, row.last_offset) {
         transaction
@@ -59,12 +65,15 @@ pub(super) fn apply<'a>(
 
 fn load(transaction: &Transaction<'_>, room: RoomId) -> rusqlite::Result<Option<RoomRow>> {
     transaction
-        .prepare_cached("SELECT last_offset, last_seq, member_count FROM rooms WHERE id = ?1")?
+        .prepare_cached(
+            "SELECT last_offset, last_seq, member_count, body_bytes FROM rooms WHERE id = ?1",
+        )?
         .query_row([to_sql(room.as_u64())], |row| {
             Ok(RoomRow {
                 last_offset: row.get::<_, i64>(0)?.cast_unsigned(),
                 last_seq: row.get::<_, i64>(1)?.cast_unsigned(),
                 member_count: row.get(2)?,
+                body_bytes: row.get(3)?,
             })
         })
         .optional()
@@ -115,12 +124,17 @@ fn apply_event(
     match &record.event {
         RoomEvent::Message(message) => {
             row.last_seq = row.last_seq.max(message.seq.as_u64());
+            row.body_bytes += message.body.len() as i64;
             insert_message(transaction, record, message)
         }
         RoomEvent::Edited { seq, body, mentions } => {
+            row.body_bytes += body.len() as i64 - body_bytes(transaction, record.room, *seq)?;
             edit(transaction, record, *seq, body, mentions)
         }
-        RoomEvent::Deleted { seq, by } => delete(transaction, record, *seq, *by),
+        RoomEvent::Deleted { seq, by } => {
+            row.body_bytes -= body_bytes(transaction, record.room, *seq)?;
+            delete(transaction, record, *seq, *by)
+        }
         RoomEvent::Reaction { seq, user, emoji, on } => {
             let (seq, user) = (to_sql(seq.as_u64()), to_sql(user.as_u64()));
             let change = if *on {
@@ -172,6 +186,17 @@ fn apply_event(
             Ok(())
         }
     }
+}
+
+/// Bytes of a message's text as it is now; none if there is no such message.
+fn body_bytes(transaction: &Transaction<'_>, room: RoomId, seq: Seq) -> rusqlite::Result<i64> {
+    let found = transaction
+        .prepare_cached(
+            "SELECT length(CAST(body AS BLOB)) FROM messages WHERE room = ?1 AND seq = ?2",
+        )?
+        .query_row([to_sql(room.as_u64()), to_sql(seq.as_u64())], |row| row.get(0))
+        .optional()?;
+    Ok(found.unwrap_or_default())
 }
 
 fn insert_message(

@@ -4,6 +4,7 @@
 
 pub(crate) mod apply;
 mod apply_attachments;
+mod apply_moderation;
 mod apply_room;
 mod apply_user;
 pub(crate) mod migrations;

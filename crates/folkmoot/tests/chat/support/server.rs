@@ -22,6 +22,20 @@ pub(crate) struct Account {
     pub(crate) device: String,
 }
 
+impl Account {
+    /// The account of an answer that signed a device in.
+    pub(crate) fn of(answer: &Answer) -> Self {
+        assert_eq!(answer.status, 201, "{answer:?}");
+        let answer = answer.json();
+        let text = |value: &serde_json::Value| value.as_str().expect("a string").to_owned();
+        Self {
+            id: text(&answer["user"]["id"]),
+            token: text(&answer["token"]),
+            device: text(&answer["device"]),
+        }
+    }
+}
+
 impl Server {
     pub(crate) async fn start() -> Self {
         // Tests send as fast as they can, unless the limit is what they test.
@@ -123,15 +137,22 @@ impl Server {
 
     async fn sign(&self, line: &str, name: &str) -> Account {
         let body = json!({"name": name, "password": "correct horse"}).to_string();
-        let answer = self.http(line, None, &body).await;
-        assert_eq!(answer.status, 201, "{answer:?}");
-        let answer = answer.json();
-        let text = |value: &serde_json::Value| value.as_str().expect("a string").to_owned();
-        Account {
-            id: text(&answer["user"]["id"]),
-            token: text(&answer["token"]),
-            device: text(&answer["device"]),
-        }
+        Account::of(&self.http(line, None, &body).await)
+    }
+
+    /// The token of the link that the server offers to its first administrator.
+    pub(crate) fn setup_token(&self) -> Option<String> {
+        let link = self.running.as_ref().expect("the server runs").setup_link()?;
+        let (page, token) = link.split_once('#').expect("the token stands behind a #");
+        assert_eq!(page, format!("http://{}/setup", self.address()));
+        Some(token.to_owned())
+    }
+
+    /// Makes the first administrator.
+    pub(crate) async fn set_up(&self, name: &str) -> Answer {
+        let token = self.setup_token();
+        let body = json!({"token": token, "name": name, "password": "correct horse"}).to_string();
+        self.http("POST /api/v1/setup", None, &body).await
     }
 
     /// A connected client of an account.

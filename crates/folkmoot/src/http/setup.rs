@@ -1,0 +1,81 @@
+//! Routes for those who cannot sign in yet: the first administrator by the token that the server
+//! printed, and people with a link to a new password.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::chat::{PasswordReset, SetupCreate, SetupState, SignedIn};
+
+use super::Refused;
+use super::accounts::{new_device, signed_in};
+use super::body::Valid;
+use crate::account::password;
+use crate::account::token::{Token, random_id};
+use crate::demo;
+use crate::server::Server;
+use crate::session::Identity;
+use crate::session::rpc::{control_failure, failure, read_failure};
+use crate::storage::{NewAccount, UserId};
+use crate::user::UserCalls;
+use folkmoot_protocol::DisconnectCode;
+
+/// `GET /api/v1/setup`.
+pub(crate) async fn state(State(server): State<Arc<Server>>) -> Result<Json<SetupState>, Refused> {
+    let needed = server.store.needs_setup().await.map_err(|error| read_failure(&error))?;
+    Ok(Json(SetupState { needed }))
+}
+
+/// `POST /api/v1/setup`.
+pub(crate) async fn create(
+    State(server): State<Arc<Server>>,
+    Valid(request): Valid<SetupCreate>,
+) -> Result<(StatusCode, Json<SignedIn>), Refused> {
+    let SetupCreate { token, name, password, display_name, device } = request;
+    // Before the password is hashed: strangers must not be able to keep the processor busy.
+    if !server.setup.is_opened_by(&token) {
+        let text = "the setup link is wrong, was used or belongs to an earlier start of the server";
+        return Err(Refused::new(ErrorCode::Unauthorized, text));
+    }
+    let password_hash = server.node().blocking(move || password::hash(&password)).await;
+    let user = UserId::from_u64(random_id());
+    let new = NewAccount {
+        id: user,
+        display_name: display_name.unwrap_or_else(|| name.clone()),
+        name,
+        password_hash,
+        at: server.now(),
+    };
+    let (token, device) = new_device(&server, user, device);
+    let id = device.id;
+    let account = server.store.set_up(new, device).await;
+    let account = account.map_err(|error| control_failure(&error))?;
+    demo::welcome(&Identity { server, user, device: id }).await?;
+    Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
+}
+
+/// `POST /api/v1/password-resets`.
+pub(crate) async fn reset_password(
+    State(server): State<Arc<Server>>,
+    Valid(request): Valid<PasswordReset>,
+) -> Result<(StatusCode, Json<SignedIn>), Refused> {
+    let PasswordReset { token, password, device } = request;
+    let spent = || {
+        let text = "the link is wrong, was used or has expired; ask for a new one";
+        Refused::new(ErrorCode::NotFound, text)
+    };
+    let token_hash = Token::parse(&token).ok_or_else(spent)?.hash();
+    let found = server.store.password_reset(token_hash, server.now()).await;
+    let user = found.map_err(|error| read_failure(&error))?.ok_or_else(spent)?;
+    let password_hash = server.node().blocking(move || password::hash(&password)).await;
+    let (token, device) = new_device(&server, user, device);
+    let id = device.id;
+    let account = server.store.reset_password(token_hash, password_hash, device).await;
+    let account = account.map_err(|error| control_failure(&error))?;
+    // Whoever knew the old password may still be connected.
+    let told = server.user(user).disconnect(DisconnectCode::InvalidToken).await;
+    told.map_err(|error| failure(&error))?;
+    Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
+}
