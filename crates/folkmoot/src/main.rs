@@ -1,5 +1,6 @@
 //! The `folkmoot` command: reads the settings, runs the server until it is told to stop.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -34,9 +35,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let running = folkmoot::start(config).await?;
-    println!("Folkmoot listens on http://{}", running.address());
+    say(&format!("Folkmoot listens on http://{}", running.address()));
     if let Some(link) = running.setup_link() {
-        println!("Nobody administers this server yet. Become its administrator at {link}");
+        say(&format!("Nobody administers this server yet. Become its administrator at {link}"));
     }
     tokio::select! {
         _ = terminate.recv() => {}
@@ -45,4 +46,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     tracing::info!("stopping");
     running.stop().await;
     Ok(())
+}
+
+/// Tells whoever started the server. A reader who went away after the first line ends nothing.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -46,6 +46,17 @@ export class Person {
     await page.getByRole('button', { name: /^Account:|^Join room$/ }).waitFor();
   }
 
+  /** Follows the link that a new server prints. */
+  async setUp(link: string, displayName = ''): Promise<void> {
+    const { page } = this;
+    await page.goto(link);
+    await page.getByLabel('User name').fill(this.name);
+    await page.getByLabel('Display name').fill(displayName);
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+    await page.getByRole('button', { name: 'Create administrator' }).click();
+    await page.getByRole('button', { name: /^Account:/ }).waitFor();
+  }
+
   async createRoom(name: string, topic = ''): Promise<void> {
     const { page } = this;
     await page.getByRole('button', { name: 'Create room' }).first().click();

@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline';
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const START_MS_MAX = 30_000;
 const LISTENING = /http:\/\/(127\.0\.0\.1:\d+)/;
+const SETUP = /http:\S+\/setup#\S+/;
 
 /** The binary named by FOLKMOOT_BINARY, else the one built last. */
 function binary(): string {
@@ -25,6 +26,7 @@ export class Server {
   readonly data: string;
   #address = '127.0.0.1:0';
   #process: ChildProcess | undefined;
+  #setup: Promise<string> | undefined;
   readonly #flags: readonly string[];
 
   private constructor(data: string, flags: readonly string[]) {
@@ -49,7 +51,17 @@ export class Server {
       env: { ...process.env, FOLKMOOT_LOG: 'info', NO_COLOR: '1' },
     });
     this.#process = child;
-    this.#address = await addressOf(child);
+    this.#setup = wordOf(child, SETUP);
+    // Only a test that needs the link waits for it; a server that is set up prints none.
+    this.#setup.catch(() => undefined);
+    const listening = await wordOf(child, LISTENING);
+    this.#address = new URL(listening).host;
+  }
+
+  /** The link by which the first administrator is made. */
+  async setupLink(): Promise<string> {
+    if (!this.#setup) throw new Error('the server has not been started');
+    return this.#setup;
   }
 
   /** The machine loses power: no goodbye, no flush. */
@@ -63,16 +75,17 @@ export class Server {
   }
 }
 
-function addressOf(child: ChildProcess): Promise<string> {
+/** The first text of this form that the server prints. */
+function wordOf(child: ChildProcess, form: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     const lines: string[] = [];
-    const timer = setTimeout(() => reject(new Error(`the server did not start:\n${lines.join('\n')}`)), START_MS_MAX);
+    const timer = setTimeout(() => reject(new Error(`the server did not print ${form.source}:\n${lines.join('\n')}`)), START_MS_MAX).unref();
     const read = (line: string) => {
       lines.push(line);
-      const address = LISTENING.exec(line)?.[1];
-      if (address === undefined) return;
+      const word = form.exec(line)?.[0];
+      if (word === undefined) return;
       clearTimeout(timer);
-      resolve(address);
+      resolve(word);
     };
     for (const stream of [child.stdout, child.stderr]) if (stream) createInterface({ input: stream }).on('line', read);
     child.once('error', reject);

@@ -9,7 +9,7 @@ import { followed, FOLLOWED_MAX } from '../model/follow';
 import { applyRoomEvent, applyUserEvent, listed, read, withRoom, without, type Rooms } from '../model/rooms';
 import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
 import type { Reply } from '../protocol/generated/methods';
-import type { Attachment, RoomId, RoomView, UserView } from '../protocol/generated/chat';
+import type { Attachment, ConnectData, RoomId, RoomView, UserView } from '../protocol/generated/chat';
 import { Conversation } from './conversation.svelte';
 import { Inbox } from './inbox';
 import { Link } from './link.svelte';
@@ -37,6 +37,8 @@ export class Chat {
   rooms = $state.raw<Rooms>(new Map());
   /** False until the rooms are known, from the archive or the server. */
   loaded = $state(false);
+  /** Whether this person administers the server; it says so with each connection. */
+  administrator = $state(false);
   readonly link: Link;
   readonly sender: Sender;
   readonly media: Media;
@@ -65,6 +67,7 @@ export class Chat {
     this.#archive = Archive.open(session.user.id);
     this.link = new Link(endpoint, session.token, {
       online: () => void this.#onOnline(),
+      welcomed: (data) => (this.administrator = isAdministrator(data)),
       tokenRejected: () => listener.tokenRejected(),
       roomPublication: (room, payload, offset) => this.#onRoomPublication(room, payload, offset),
       userPublication: (payload) => this.#onUserPublication(payload),
@@ -328,4 +331,9 @@ export class Chat {
     this.#forgotten.clear();
     await this.#archive.put(kept, removed);
   }
+}
+
+function isAdministrator(data: unknown): boolean {
+  const told: Partial<ConnectData> = typeof data === 'object' && data !== null ? data : {};
+  return told.administrator === true;
 }

@@ -2,11 +2,11 @@
 
 import { getContext, setContext } from 'svelte';
 
-import { signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
+import { resetPassword, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
 import { Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
-import type { Attachment, MessageView, RoomId, RoomView, SignedIn } from '../protocol/generated/chat';
+import type { Attachment, MessageView, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn } from '../protocol/generated/chat';
 import { plain } from '../text/plain';
 import { Chat } from './chat.svelte';
 import { Notifier } from './notifier';
@@ -58,11 +58,22 @@ export class Folkmoot {
   }
 
   async signIn(credentials: Credentials): Promise<void> {
-    this.#welcome(await signIn(credentials));
+    await this.#welcome(await signIn(credentials));
   }
 
   async signUp(credentials: Credentials): Promise<void> {
-    this.#welcome(await signUp(credentials));
+    await this.#welcome(await signUp(credentials));
+  }
+
+  /** Becomes the first administrator. */
+  async setUp(first: SetupCreate): Promise<void> {
+    await this.#welcome(await setUp(first));
+    this.router.replace({ name: 'home' });
+  }
+
+  async resetPassword(reset: PasswordReset): Promise<void> {
+    await this.#welcome(await resetPassword(reset));
+    this.router.replace({ name: 'home' });
   }
 
   async signOut(): Promise<void> {
@@ -96,7 +107,9 @@ export class Folkmoot {
     return this.strings.error_generic(failure instanceof Error ? failure.message : String(failure));
   }
 
-  #welcome({ token, user, device }: SignedIn): void {
+  async #welcome({ token, user, device }: SignedIn): Promise<void> {
+    // Who follows a link may have been somebody else here until now.
+    await this.#end(false);
     const session: KeptSession = { token, user, device };
     this.keep.setSession(session);
     this.signedOutByServer = false;

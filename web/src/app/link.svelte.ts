@@ -20,6 +20,7 @@ export class Link {
     this.#listener = listener;
     this.socket = new Socket(endpoint, token, {
       connection: (event) => this.dispatch(event),
+      welcomed: (data) => listener.welcomed(data),
       roomPublication: (room, payload, offset) => listener.roomPublication(room, payload, offset),
       userPublication: (payload) => listener.userPublication(payload),
       userStreamReset: () => listener.userStreamReset(),

@@ -26,6 +26,9 @@ export const en = {
   hide_password: 'Hide',
   signed_out_by_server: 'You were signed out. Please sign in again.',
   server_unreachable: 'The server cannot be reached. Check your connection and try again.',
+  administration: 'Administration',
+  setup_needed: 'This server has no administrator yet. To become the first one, open the link that the server printed when it was started.',
+  part_missing: 'This part of the page could not be loaded.',
   // Rooms
   rooms: 'Rooms',
   direct_messages: 'Direct messages',

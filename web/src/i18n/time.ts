@@ -8,6 +8,7 @@ const FORMATS = {
   day: { weekday: 'long', day: 'numeric', month: 'long' },
   day_and_year: { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' },
   short_day: { day: 'numeric', month: 'short' },
+  date: { dateStyle: 'medium' },
 } as const satisfies Record<string, Intl.DateTimeFormatOptions>;
 
 const BUILT = new Map<string, Intl.DateTimeFormat>();
@@ -53,4 +54,9 @@ export function dayHeading(language: Language, day: number, now: number): string
 export function shortTime(language: Language, at: number, now: number): string {
   const sameDay = new Date(at).toDateString() === new Date(now).toDateString();
   return sameDay ? clock(language, at) : format(language, 'short_day').format(at);
+}
+
+/** A day that may be long ago. */
+export function dateOf(language: Language, at: number): string {
+  return format(language, 'date').format(at);
 }

@@ -5,7 +5,14 @@ import type { RoomId } from '../protocol/generated/chat';
 export type Route =
   | { name: 'home' }
   | { name: 'room'; room: RoomId; seq?: number }
-  | { name: 'invite'; code: string };
+  | { name: 'invite'; code: string }
+  /** Their token stands behind `#`, where no server sees it. */
+  | { name: 'setup' }
+  | { name: 'reset' }
+  | { name: 'admin'; view: AdminView };
+
+export const ADMIN_VIEWS = ['overview', 'users', 'rooms', 'storage', 'log'] as const;
+export type AdminView = (typeof ADMIN_VIEWS)[number];
 
 export function parseRoute(path: string): Route {
   const [, first, second, third] = path.split('/');
@@ -14,6 +21,8 @@ export function parseRoute(path: string): Route {
     return Number.isSafeInteger(seq) && seq > 0 ? { name: 'room', room: second, seq } : { name: 'room', room: second };
   }
   if (first === 'invite' && second) return { name: 'invite', code: decode(second) };
+  if (first === 'setup' || first === 'reset') return { name: first };
+  if (first === 'admin') return { name: 'admin', view: ADMIN_VIEWS.find((view) => view === second) ?? 'overview' };
   return { name: 'home' };
 }
 
@@ -25,6 +34,11 @@ export function formatRoute(route: Route): string {
       return route.seq === undefined ? `/room/${route.room}` : `/room/${route.room}/${route.seq}`;
     case 'invite':
       return `/invite/${encodeURIComponent(route.code)}`;
+    case 'setup':
+    case 'reset':
+      return `/${route.name}`;
+    case 'admin':
+      return route.view === 'overview' ? '/admin' : `/admin/${route.view}`;
   }
 }
 

@@ -1,6 +1,7 @@
-//! The few HTTP calls made before there is a socket: accounts, sessions, and looking at an invitation.
+//! The few HTTP calls made before there is a socket: accounts, sessions, and looking at an invitation. The administration
+//! asks over HTTP too, with `request` from here.
 
-import type { SignedIn } from '../protocol/generated/chat';
+import type { PasswordReset, SetupCreate, SetupState, SignedIn } from '../protocol/generated/chat';
 import type { InvitePreview } from '../protocol/generated/methods';
 
 /** A problem document (RFC 9457) of the server; `field` and `limit` name what was wrong. */
@@ -45,6 +46,18 @@ export async function signOut(token: string): Promise<void> {
 
 export function lookAtInvite(code: string): Promise<InvitePreview> {
   return request<InvitePreview>('GET', `/api/v1/invites/${encodeURIComponent(code)}`, {});
+}
+
+export function setupState(): Promise<SetupState> {
+  return request<SetupState>('GET', '/api/v1/setup', {});
+}
+
+export function setUp(first: SetupCreate): Promise<SignedIn> {
+  return request<SignedIn>('POST', '/api/v1/setup', { body: first });
+}
+
+export function resetPassword(reset: PasswordReset): Promise<SignedIn> {
+  return request<SignedIn>('POST', '/api/v1/password-resets', { body: reset });
 }
 
 interface Options {

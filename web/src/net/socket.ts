@@ -27,6 +27,8 @@ export interface Subscribed {
 
 export interface SocketListener {
   connection(event: ConnectionEvent): void;
+  /** The server took the connection, and says what its user may do. */
+  welcomed(data: unknown): void;
   roomPublication(room: RoomId, payload: unknown, offset: number | undefined): void;
   userPublication(payload: unknown): void;
   /** The user's own stream could not be resumed: rooms and counts must be listed again. */
@@ -120,8 +122,9 @@ export class Socket {
   #listen(): void {
     const listener = this.#listener;
     let everConnected = false;
-    this.#client.on('connected', () => {
+    this.#client.on('connected', ({ data }) => {
       everConnected = true;
+      listener.welcomed(data as unknown);
       listener.connection({ type: 'connected', at: Date.now() });
     });
     this.#client.on('connecting', ({ code, reason }) => {

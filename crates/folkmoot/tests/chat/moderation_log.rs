@@ -97,7 +97,7 @@ async fn launch(data: &Path) -> (Child, SocketAddr, Lines<BufReader<ChildStdout>
         .spawn()
         .expect("the binary was built");
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let listens = lines.next_line().await.unwrap().expect("it says where it listens");
+    let listens = lines.next_line().await.expect("it is read").expect("it says where it listens");
     let address =
         listens.rsplit('/').next().and_then(|text| text.parse().ok()).expect("an address");
     (child, address, lines)

@@ -1,0 +1,212 @@
+//! Setting a server up and administering it: by the printed link, once; what administrators see and do; that nobody else
+//! does; by keyboard alone and in both languages.
+
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { violations } from './support/axe';
+import { launchBrowser } from './support/browser';
+import { PASSWORD, Person } from './support/person';
+import { Server } from './support/server';
+
+let server: Server;
+let browser: Browser;
+let astrid: Person;
+let bo: Person;
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
+  // The page's policy refuses injected scripts, as it should; the checker is one.
+  astrid = await Person.arrive(browser, 'astrid', { bypassCSP: true });
+  bo = await Person.arrive(browser, 'bo');
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+describe('a new server', () => {
+  it('says_that_it_has_no_administrator_and_whoever_signs_up_is_none', async () => {
+    await bo.page.goto(server.url);
+    await bo.page.getByText('This server has no administrator yet').waitFor();
+    await bo.signUp(server.url, 'Bo Lind');
+    expect(await bo.page.getByRole('link', { name: 'Administration' }).count()).toBe(0);
+  });
+
+  it('is_set_up_by_the_printed_link_and_only_once', async () => {
+    const link = await server.setupLink();
+    await astrid.page.goto(link);
+    await astrid.page.getByRole('heading', { name: 'Set up your server' }).waitFor();
+    expect(await violations(astrid.page)).toEqual([]);
+    await astrid.setUp(link, 'Astrid Holm');
+    expect(new URL(astrid.page.url()).hash).toBe('');
+    await astrid.page.getByRole('link', { name: 'Administration' }).waitFor();
+    const late = await Person.arrive(browser, 'late');
+    await late.page.goto(link);
+    await late.page.getByLabel('User name').fill('late');
+    await late.page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+    await late.page.getByRole('button', { name: 'Create administrator' }).click();
+    await late.page.getByRole('alert').getByText('has an administrator already').waitFor();
+    await late.context.close();
+  });
+});
+
+describe('the administration', () => {
+  it('shows_counters_that_move_without_a_reload', async () => {
+    await astrid.createRoom('Harbour', 'Boats and tides');
+    await bo.page.goto(await astrid.invite());
+    await bo.page.getByRole('button', { name: 'Join room' }).click();
+    await bo.composer.waitFor();
+    await astrid.page.getByRole('link', { name: 'Administration' }).click();
+    const connections = astrid.page.locator('[data-counter=connections]');
+    await connections.getByText('2', { exact: true }).waitFor();
+    const dora = await Person.arrive(browser, 'dora');
+    await dora.signUp(server.url);
+    await connections.getByText('3', { exact: true }).waitFor();
+    await dora.context.close();
+    await connections.getByText('2', { exact: true }).waitFor();
+    await astrid.page.getByRole('row', { name: /Rooms/ }).waitFor();
+    expect(await violations(astrid.page)).toEqual([]);
+  });
+
+  it('finds_a_user_and_keeps_them_out_at_once', async () => {
+    const { page } = astrid;
+    await page.getByRole('link', { name: 'Users' }).click();
+    await page.getByLabel('Find a user').fill('lind');
+    await page.getByText('@dora').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Actions for Bo Lind' }).click();
+    await page.getByRole('button', { name: 'Disable account' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Disable account' }).click();
+    await page.getByText('Disabled', { exact: true }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await bo.page.getByText('You were signed out').waitFor();
+    await bo.page.getByLabel('User name').fill('bo');
+    await bo.page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+    await bo.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await bo.page.getByText('this account is disabled').waitFor();
+    await page.getByRole('button', { name: 'Actions for Bo Lind' }).click();
+    await page.getByRole('button', { name: 'Enable account' }).click();
+    await page.getByText('Disabled', { exact: true }).waitFor({ state: 'detached' });
+  });
+
+  it('gives_a_link_by_which_a_password_is_chosen_once', async () => {
+    const { page } = astrid;
+    await page.getByRole('button', { name: 'Actions for Bo Lind' }).click();
+    await page.getByRole('button', { name: 'Link to a new password' }).click();
+    const link = await page.getByLabel('Link', { exact: true }).inputValue();
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    for (const attempt of ['first', 'second']) {
+      await bo.page.goto(link);
+      await bo.page.reload();
+      await bo.page.getByRole('heading', { name: 'Choose a new password' }).waitFor();
+      await bo.page.getByLabel('Password', { exact: true }).fill(`${PASSWORD} ${attempt}`);
+      await bo.page.getByRole('button', { name: 'Save and sign in' }).click();
+      if (attempt === 'first') await bo.page.getByRole('button', { name: /^Account:/ }).waitFor();
+      else await bo.page.getByText('was used or has expired').waitFor();
+    }
+    await bo.page.goto(server.url);
+  });
+
+  it('makes_another_administrator_whose_page_learns_it_by_itself', async () => {
+    const { page } = astrid;
+    await page.getByRole('button', { name: 'Actions for Bo Lind' }).click();
+    await page.getByRole('button', { name: 'Make administrator' }).click();
+    await bo.page.getByRole('link', { name: 'Administration' }).waitFor();
+    await page.getByRole('button', { name: 'Actions for Bo Lind' }).click();
+    await page.getByRole('button', { name: 'Remove as administrator' }).click();
+    await bo.page.getByRole('link', { name: 'Administration' }).waitFor({ state: 'detached' });
+    await bo.page.goto(`${server.url}/admin`);
+    await bo.page.getByText('This page is for administrators').waitFor();
+    await page.getByLabel('Find a user').fill('astrid');
+    await page.getByRole('button', { name: 'Actions for Astrid Holm' }).click();
+    await page.getByRole('button', { name: 'Remove as administrator' }).click();
+    await page.getByText('the last administrator cannot be').waitFor();
+    await page.getByRole('button', { name: 'Dismiss' }).click();
+  });
+
+  it('lists_rooms_and_storage', async () => {
+    const { page } = astrid;
+    await page.getByRole('link', { name: 'Rooms' }).click();
+    await page.getByRole('listitem').filter({ hasText: 'Harbour' }).getByText(/nothing said yet/).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole('link', { name: 'Storage' }).click();
+    await page.getByRole('listitem').filter({ hasText: 'Database' }).getByText(/KiB|MiB/).waitFor();
+    await page.getByText(/free on this disk/).waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it('tells_in_the_log_of_moderation_what_was_done', async () => {
+    const { page } = astrid;
+    await page.getByRole('link', { name: 'Moderation log' }).click();
+    for (const line of [
+      'Astrid Holm set the server up', 'Astrid Holm made an invitation to Harbour', 'Astrid Holm disabled the account of Bo Lind',
+      'Bo Lind chose a new password by link', 'Astrid Holm removed Bo Lind as administrator',
+    ]) {
+      await page.getByText(line).waitFor();
+    }
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it('is_walked_through_by_keyboard_alone', async () => {
+    const { page } = astrid;
+    await page.goto(`${server.url}/admin`);
+    await page.locator('[data-counter=connections]').waitFor();
+    for (const view of ['Users', 'Rooms', 'Storage', 'Moderation log']) {
+      await tabTo(astrid, view);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: view, level: 2 }).waitFor();
+    }
+    await tabTo(astrid, 'Users', 'Shift+Tab');
+    await page.keyboard.press('Enter');
+    await tabTo(astrid, 'Find a user');
+    await page.keyboard.type('bo');
+    await page.getByText('@astrid').waitFor({ state: 'detached' });
+    await tabTo(astrid, 'Actions for Bo Lind');
+    await page.keyboard.press('Enter');
+    await tabTo(astrid, 'Disable account');
+    await page.keyboard.press('Escape');
+    await tabTo(astrid, 'Back to chat', 'Shift+Tab');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: /^Account:/ }).waitFor();
+  });
+
+  it('speaks_german_and_fits_a_phone', async () => {
+    const greta = await Person.arrive(browser, 'astrid', { locale: 'de-DE', viewport: { width: 390, height: 844 }, bypassCSP: true });
+    const { page } = greta;
+    await page.goto(server.url);
+    await page.getByLabel('Benutzername').fill('astrid');
+    await page.getByLabel('Passwort', { exact: true }).fill(PASSWORD);
+    await page.getByRole('button', { name: 'Anmelden' }).click();
+    await page.getByRole('link', { name: 'Verwaltung' }).click();
+    for (const view of ['Überblick', 'Personen', 'Räume', 'Speicher', 'Moderation']) {
+      await page.getByRole('link', { name: view }).click();
+      await page.getByRole('heading', { name: view, level: 2 }).waitFor();
+      await page.getByText('Wird geladen').waitFor({ state: 'detached' });
+      expect(await violations(page)).toEqual([]);
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      expect(overflow).toBe(0);
+    }
+    await page.getByText('Astrid Holm hat den Server eingerichtet').waitFor();
+    await page.goto(`${server.url}/setup#fm_x`);
+    await page.getByRole('heading', { name: 'Server einrichten' }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await greta.context.close();
+  });
+
+  it('causes_no_error_in_the_page', () => {
+    expect(astrid.errors.filter((error) => !error.includes('403'))).toEqual([]);
+  });
+});
+
+/** Presses a key until the element of this name has the focus. */
+async function tabTo({ page }: Person, name: string, key = 'Tab'): Promise<void> {
+  for (let step = 0; step < 40; step += 1) {
+    const current = await page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent.trim() ?? '');
+    if (current === name) return;
+    await page.keyboard.press(key);
+  }
+  throw new Error(`the keyboard never reached “${name}”`);
+}

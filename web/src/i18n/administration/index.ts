@@ -1,0 +1,13 @@
+//! These sentences are loaded with the pages that show them, so that everybody else's first visit does not carry them.
+
+import type { Language } from '..';
+import { de } from './de';
+import { en, type AdministrationStrings } from './en';
+
+const ALL: Record<Language, AdministrationStrings> = { en, de };
+
+export type { Act, AdministrationStrings } from './en';
+
+export function administrationStrings(language: Language): AdministrationStrings {
+  return ALL[language];
+}
