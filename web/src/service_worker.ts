@@ -24,6 +24,19 @@ self.addEventListener('fetch', (event) => {
   else if (url.pathname.startsWith('/assets/') || url.pathname === '/icon.svg') event.respondWith(asset(request));
 });
 
+/** The room of a notification, in the window that is open or in a new one. */
+self.addEventListener('notificationclick', (event) => {
+  const { room, seq } = event.notification.data as { room: string; seq: number };
+  event.notification.close();
+  event.waitUntil(
+    self.clients.matchAll({ type: 'window' }).then(async ([open]) => {
+      if (!open) return void (await self.clients.openWindow(`/room/${room}/${seq}`));
+      open.postMessage({ room, seq });
+      await open.focus();
+    }),
+  );
+});
+
 /** The page and the files that it names: the first visit is enough to come back without a network. */
 async function keepClient(): Promise<void> {
   const cache = await caches.open(CACHE);

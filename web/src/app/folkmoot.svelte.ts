@@ -121,9 +121,10 @@ export class Folkmoot {
       tokenRejected: () => void this.#onTokenRejected(),
       arrived: (event, view) => {
         const text = this.strings.message_from(chat.people.nameOf(event.user, event.name), plain(event.body) || this.strings.file_count(event.attachments?.length ?? 0));
-        this.notifier.arrived(event, view, chat.me.id, titleOf(view), text);
         const route = this.router.route;
-        if (route.name === 'room' && route.room === view.id) this.announce(text);
+        const isOpen = route.name === 'room' && route.room === view.id;
+        this.notifier.arrived({ event, view, me: chat.me.id, title: titleOf(view), text, isOpen });
+        if (isOpen) this.announce(text);
       },
       roomGone: (room) => {
         const route = this.router.route;

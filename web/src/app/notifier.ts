@@ -12,11 +12,28 @@ export function deserves(event: MessageEvent, view: RoomView, me: UserId): boole
   return event.mentions.includes(me) || event.mention_all === true;
 }
 
+/** A message that arrived, as it would be told. */
+export interface Arrived {
+  event: MessageEvent;
+  view: RoomView;
+  me: UserId;
+  title: string;
+  text: string;
+  /** Whether the page shows this room. */
+  isOpen: boolean;
+}
+
+const TEXT_CHARS_MAX = 200;
+
 export class Notifier {
   readonly #open: (room: RoomId, seq: number) => void;
 
   constructor(open: (room: RoomId, seq: number) => void) {
     this.#open = open;
+    navigator.serviceWorker?.addEventListener('message', ({ data }) => {
+      const told = data as Partial<{ room: RoomId; seq: number }> | null;
+      if (told?.room !== undefined && told.seq !== undefined) open(told.room, told.seq);
+    });
   }
 
   get permission(): NotificationPermission {
@@ -28,15 +45,22 @@ export class Notifier {
     return 'Notification' in window ? Notification.requestPermission() : 'denied';
   }
 
-  arrived(event: MessageEvent, view: RoomView, me: UserId, title: string, text: string): void {
-    if (document.visibilityState === 'visible' && document.hasFocus()) return;
-    if (this.permission !== 'granted' || !deserves(event, view, me)) return;
+  arrived({ event, view, me, title, text, isOpen }: Arrived): void {
+    const isSeen = isOpen && document.visibilityState === 'visible' && document.hasFocus();
+    if (isSeen || this.permission !== 'granted' || !deserves(event, view, me)) return;
+    const { room, seq } = event;
     // One per room: a new one replaces the last, as people read rooms and not messages.
-    const notification = new Notification(title, { body: text.slice(0, 200), tag: `folkmoot.${view.id}`, icon: '/icon.svg' });
-    notification.onclick = () => {
-      window.focus();
-      this.#open(event.room, event.seq);
-      notification.close();
-    };
+    const options = { body: text.slice(0, TEXT_CHARS_MAX), tag: `folkmoot.${room}`, icon: '/icon.svg', data: { room, seq } };
+    try {
+      const notification = new Notification(title, options);
+      notification.onclick = () => {
+        window.focus();
+        this.#open(room, seq);
+        notification.close();
+      };
+    } catch {
+      // On phones only the worker may show one; it tells us of the click.
+      void navigator.serviceWorker?.ready.then((worker) => worker.showNotification(title, options));
+    }
   }
 }
