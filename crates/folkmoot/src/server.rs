@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::attachment::Attachments;
 use crate::config::Config;
+use crate::demo::OpenRooms;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::publication::{Coming, Publication};
@@ -45,7 +46,7 @@ pub(crate) struct Server {
     stopping: watch::Sender<bool>,
     connections: watch::Sender<usize>,
     /// Rooms that every new account is let into; only a demo has some.
-    open_rooms: OnceLock<Vec<RoomId>>,
+    open_rooms: OnceLock<OpenRooms>,
 }
 
 /// Counts as a connection until dropped.
@@ -142,13 +143,13 @@ impl Server {
     }
 
     /// Lets every account made from now on into these rooms.
-    pub(crate) fn open_to_all(&self, rooms: Vec<RoomId>) {
+    pub(crate) fn open_to_all(&self, rooms: OpenRooms) {
         let is_first = self.open_rooms.set(rooms).is_ok();
         debug_assert!(is_first, "a server has one demo");
     }
 
-    pub(crate) fn open_rooms(&self) -> Vec<RoomId> {
-        self.open_rooms.get().cloned().unwrap_or_default()
+    pub(crate) fn open_rooms(&self) -> Option<&OpenRooms> {
+        self.open_rooms.get()
     }
 
     /// Turns true when the server begins to stop.

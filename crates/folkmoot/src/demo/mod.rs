@@ -1,143 +1,151 @@
-//! `--demo`: a few rooms in which bots talk, so that a first look shows life. The bots use what
-//! every client uses; new accounts are let into their rooms.
+//! `--demo`: rooms in which bots have talked for a month and go on talking, so that a first look
+//! shows life. The bots use what every client uses; new accounts are let into their rooms and
+//! greeted.
 
+mod cast;
+mod history;
 mod script;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folkmoot_protocol::rpc::{MessageReact, MessageSend, RoomCreate, RpcError, TypingSet};
-use folkmoot_protocol::{ErrorCode, RoomId};
+use folkmoot_protocol::RoomId;
+use folkmoot_protocol::rpc::{DirectOpen, MessageReact, MessageSend, RpcError, TypingSet};
 
-use crate::account::password;
-use crate::account::token::{Token, random_id};
+use crate::account::token::random_id;
 use crate::server::Server;
 use crate::session::Identity;
-use crate::session::rpc::{control_failure, members, messages, read_failure, rooms};
-use crate::storage::{DeviceId, NewAccount, NewDevice, UserId};
-use script::{BOTS, SCENES, Scene};
+use crate::session::rpc::{members, messages, rooms};
+use crate::storage::{DeviceId, Seq, UserId};
+use cast::Cast;
+use script::{Line, Scene, When, scenes};
 
-/// Between two lines anywhere: lively, and slow enough to read along.
-const PAUSE: Duration = Duration::from_secs(4);
+/// Between two lines anywhere: calm enough to read along in all rooms.
+const PAUSE: Duration = Duration::from_secs(8);
 /// How long a bot types.
 const TYPING: Duration = Duration::from_millis(1_500);
 
-/// The bots, and their rooms in the order of the script.
-struct Cast {
-    bots: HashMap<&'static str, Identity>,
-    rooms: Vec<RoomId>,
-}
+/// What a newcomer finds in the first direct conversation.
+const GREETING: &str = "Welcome! Everybody in these rooms is a bot, so try whatever you like: \
+     answer with a quote, react, edit, delete, throw me out.\n\nPress **?** for the keys, \
+     and **Ctrl+K** to jump to a room.";
 
 /// Prepares rooms and bots; they talk until the server stops.
 pub(crate) async fn start(server: &Arc<Server>) {
-    let cast = match prepare(server).await {
-        Ok(cast) => cast,
+    let scenes = scenes();
+    let prepared = async {
+        let cast = Cast::gather(server).await?;
+        let rooms = cast.rooms(server, &scenes).await?;
+        Ok::<_, RpcError>((cast, rooms))
+    };
+    let (cast, rooms) = match prepared.await {
+        Ok(prepared) => prepared,
         Err(error) => {
             tracing::error!(%error, "the demo could not be prepared");
             return;
         }
     };
-    server.open_to_all(cast.rooms.clone());
+    server.open_to_all(OpenRooms { rooms: rooms.clone(), host: cast.host() });
     let (server, mut stopping) = (server.clone(), server.stopping());
     tokio::spawn(async move {
         tokio::select! {
-            () = talk(&server, &cast) => {}
+            () = talk(&server, &cast, &scenes, &rooms) => {}
             _ = stopping.changed() => {}
         }
     });
 }
 
-/// Lets a new account into the demo's rooms.
+/// Where every new account is let in, and who greets it there.
+#[derive(Debug)]
+pub(crate) struct OpenRooms {
+    rooms: Vec<RoomId>,
+    host: UserId,
+}
+
+/// Lets a new account into the demo's rooms, if there is a demo.
 pub(crate) async fn welcome(newcomer: &Identity) -> Result<(), RpcError> {
-    for room in newcomer.server.open_rooms() {
-        members::admit(newcomer, room).await?;
+    let Some(open) = newcomer.server.open_rooms() else { return Ok(()) };
+    for room in &open.rooms {
+        members::admit(newcomer, *room).await?;
     }
-    Ok(())
+    let server = newcomer.server.clone();
+    let host = Identity { server, user: open.host, device: DeviceId::from_u64(0) };
+    let direct = rooms::open_direct(&host, DirectOpen { user: newcomer.user }).await?;
+    say(&host, direct.id, GREETING.to_owned(), None).await.map(drop)
 }
 
-async fn prepare(server: &Arc<Server>) -> Result<Cast, RpcError> {
-    let mut bots = HashMap::new();
-    for (name, display_name) in BOTS {
-        bots.insert(*name, bot(server, name, display_name).await?);
-    }
-    let host = bots.get(BOTS[0].0).ok_or(ErrorCode::Internal)?;
-    let known = rooms::list(host).await?.rooms;
-    let mut ids = Vec::new();
-    for scene in SCENES {
-        let found = known.iter().find(|room| room.name == scene.room).map(|room| room.id);
-        let id = match found {
-            Some(id) => id,
-            None => create(host, scene).await?,
-        };
-        for bot in bots.values() {
-            members::admit(bot, id).await?;
-        }
-        ids.push(id);
-    }
-    Ok(Cast { bots, rooms: ids })
-}
-
-async fn create(host: &Identity, scene: &Scene) -> Result<RoomId, RpcError> {
-    let topic = Some(scene.topic.to_owned());
-    Ok(rooms::create(host, RoomCreate { name: scene.room.to_owned(), topic }).await?.id)
-}
-
-/// The account of a bot, made at the first start. Nobody knows its password.
-async fn bot(server: &Arc<Server>, name: &str, display_name: &str) -> Result<Identity, RpcError> {
-    let found = server.store.account_by_name(name.to_owned()).await;
-    let (user, device) = match found.map_err(|error| read_failure(&error))? {
-        Some(account) => (account.id, DeviceId::from_u64(0)),
-        None => {
-            let secret = Token::random();
-            let (user, device) = (UserId::from_u64(random_id()), DeviceId::from_u64(random_id()));
-            let token_hash = secret.hash();
-            let password_hash =
-                server.node().blocking(move || password::hash(secret.reveal())).await;
-            let at = server.now();
-            let account = NewAccount {
-                id: user,
-                name: name.to_owned(),
-                display_name: display_name.to_owned(),
-                password_hash,
-                at,
-            };
-            let device = NewDevice { id: device, user, label: "demo".to_owned(), token_hash, at };
-            let id = device.id;
-            let made = server.store.create_account(account, device).await;
-            made.map_err(|error| control_failure(&error))?;
-            (user, id)
-        }
-    };
-    Ok(Identity { server: server.clone(), user, device })
-}
-
-/// Goes round the rooms, one line at a time, and through each conversation again and again.
-async fn talk(server: &Server, cast: &Cast) {
+/// Goes round the rooms, one line at a time, and through the live conversations again and again.
+async fn talk(server: &Server, cast: &Cast, scenes: &[Scene], rooms: &[RoomId]) {
+    let mut talks: Vec<Talk<'_>> = scenes.iter().zip(rooms).map(Talk::new).collect();
     for turn in 0usize.. {
-        let place = turn % SCENES.len();
-        let (scene, room) = (&SCENES[place], cast.rooms[place]);
-        let (name, text) = scene.lines[(turn / SCENES.len()) % scene.lines.len()];
-        let Some(bot) = cast.bots.get(name) else { continue };
-        // A bot that was thrown out of its room, or a full disk, ends nothing.
-        if let Err(error) = line(server, bot, room, text).await {
-            tracing::debug!(%error, name, "a bot could not speak");
-        }
         server.node().sleep(PAUSE).await;
+        let place = turn % talks.len();
+        let talk = &mut talks[place];
+        let Some(line) = talk.next() else { continue };
+        // A bot that was thrown out of its room, or a full disk, ends nothing.
+        if let Err(error) = talk.speak(server, cast, line).await {
+            tracing::debug!(%error, name = line.who, "a bot could not speak");
+        }
     }
 }
 
-async fn line(server: &Server, bot: &Identity, room: RoomId, text: &str) -> Result<(), RpcError> {
-    if let Some(emoji) = text.strip_prefix('+') {
-        let seq = rooms::get(bot, room).await?.last_seq;
-        let react = MessageReact { room, seq, emoji: emoji.to_owned(), on: true };
-        return messages::react(bot, react).await;
+/// Where a room is in its live conversations.
+struct Talk<'a> {
+    room: RoomId,
+    conversations: Vec<&'a [Line]>,
+    conversation: usize,
+    line: usize,
+    /// The numbers of this conversation's lines so far, for answers.
+    numbers: Vec<Option<Seq>>,
+}
+
+impl<'a> Talk<'a> {
+    fn new((scene, room): (&'a Scene, &RoomId)) -> Self {
+        let live = scene.conversations.iter().filter(|talk| talk.when == When::Live);
+        let conversations = live.map(|talk| talk.lines.as_slice()).collect();
+        Self { room: *room, conversations, conversation: 0, line: 0, numbers: Vec::new() }
     }
-    messages::typing(bot, TypingSet { room, on: true }).await?;
-    server.node().sleep(TYPING).await;
-    messages::typing(bot, TypingSet { room, on: false }).await?;
-    let key = format!("{:x}", random_id());
-    let (body, attachments) = (text.to_owned(), Vec::new());
-    messages::send(bot, MessageSend { room, key, body, reply_to: None, attachments }).await?;
-    Ok(())
+
+    fn next(&mut self) -> Option<&'a Line> {
+        if self.conversations.get(self.conversation)?.len() == self.line {
+            self.conversation = (self.conversation + 1) % self.conversations.len();
+            self.line = 0;
+            self.numbers.clear();
+        }
+        let line = self.conversations[self.conversation].get(self.line);
+        self.line += 1;
+        line
+    }
+
+    async fn speak(&mut self, server: &Server, cast: &Cast, line: &Line) -> Result<(), RpcError> {
+        let (room, reply_to) = (self.room, line.reply_to);
+        let reply_to = reply_to.and_then(|place| self.numbers.get(place).copied().flatten());
+        // Counted also when nobody could speak, so that later answers find their lines.
+        self.numbers.push(None);
+        let bot = cast.identity(line.who)?;
+        messages::typing(bot, TypingSet { room, on: true }).await?;
+        server.node().sleep(TYPING).await;
+        messages::typing(bot, TypingSet { room, on: false }).await?;
+        let seq = say(bot, room, line.text.clone(), reply_to).await?;
+        if let Some(number) = self.numbers.last_mut() {
+            *number = Some(seq);
+        }
+        for (who, emoji) in &line.reactions {
+            server.node().sleep(TYPING).await;
+            let react = MessageReact { room, seq, emoji: (*emoji).to_owned(), on: true };
+            messages::react(cast.identity(who)?, react).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn say(
+    bot: &Identity,
+    room: RoomId,
+    body: String,
+    reply_to: Option<Seq>,
+) -> Result<Seq, RpcError> {
+    let (key, attachments) = (format!("{:x}", random_id()), Vec::new());
+    let sent = messages::send(bot, MessageSend { room, key, body, reply_to, attachments }).await?;
+    Ok(sent.seq)
 }

@@ -22,16 +22,16 @@ use crate::wire;
 
 /// A room as the store has it.
 #[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) state: RoomState,
+pub(crate) struct Loaded {
+    pub(crate) state: RoomState,
     pub(super) tail: Tail,
     /// The newest message, if it is among the newest events.
     pub(super) last: Option<(UnixMillis, Message)>,
-    pub(super) epoch: WriteEpoch,
+    pub(crate) epoch: WriteEpoch,
 }
 
 /// Loads a room; `None` if there is no such room.
-pub(super) async fn load(
+pub(crate) async fn load(
     store: &Store,
     id: RoomId,
     now: UnixMillis,

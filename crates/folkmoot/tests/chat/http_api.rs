@@ -121,16 +121,3 @@ async fn the_console_is_there_only_when_asked_for() {
     let metrics = open.http("GET /metrics", None, "").await.body;
     assert!(metrics.contains("\nalthing_messages_handled_total{actor="), "{metrics}");
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_demo_lets_newcomers_into_rooms_that_live() {
-    let server = Server::demo().await;
-    let account = server.sign_up("anna").await;
-    let mut anna = server.connect(&account).await;
-    let rooms = anna.call("rooms.list", json!({})).await;
-    let square =
-        rooms["rooms"].as_array().unwrap().iter().find(|room| room["name"] == "Town square");
-    let room = square.expect("the demo has it")["id"].as_str().unwrap().to_owned();
-    anna.subscribe(&room).await;
-    assert_ne!(anna.message(&room).await["body"], "");
-}

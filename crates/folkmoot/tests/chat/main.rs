@@ -4,6 +4,7 @@ mod administration;
 mod attachments;
 mod connections;
 mod conversation;
+mod demo;
 mod http_api;
 mod limits;
 mod membership;

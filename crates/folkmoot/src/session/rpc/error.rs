@@ -66,7 +66,8 @@ fn user_failure(error: UserError) -> RpcError {
     }
 }
 
-fn append_failure(error: &AppendError) -> RpcError {
+/// A record was not acknowledged.
+pub(crate) fn append_failure(error: &AppendError) -> RpcError {
     let code = match error {
         AppendError::TooLarge { .. } => ErrorCode::TooLarge,
         AppendError::Overloaded { .. } => ErrorCode::TooManyRequests,

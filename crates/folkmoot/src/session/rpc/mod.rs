@@ -14,7 +14,7 @@ use bytes::Bytes;
 use folkmoot_protocol::rpc::{Empty, Rpc, RpcError, encode_payload};
 
 use super::Identity;
-pub(crate) use error::{control_failure, failure, read_failure, room_answer};
+pub(crate) use error::{append_failure, control_failure, failure, read_failure, room_answer};
 
 /// Calls a method; the reply is JSON.
 pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> {

@@ -12,6 +12,7 @@ pub(crate) struct Server {
     running: Option<Running>,
     scratch: Scratch,
     settings: String,
+    has_demo: bool,
 }
 
 /// A signed-up user.
@@ -46,7 +47,8 @@ impl Server {
     /// A server with a settings file.
     pub(crate) async fn with(settings: &str) -> Self {
         let scratch = Scratch::new();
-        let mut server = Self { running: None, scratch, settings: settings.to_owned() };
+        let settings = settings.to_owned();
+        let mut server = Self { running: None, scratch, settings, has_demo: false };
         server.begin().await;
         server
     }
@@ -55,18 +57,13 @@ impl Server {
     pub(crate) async fn demo() -> Self {
         let scratch = Scratch::new();
         let settings = "[limits]\naccounts_per_minute = 0\n".to_owned();
-        let mut server = Self { running: None, scratch, settings };
-        let flags = Flags { demo: true, ..server.flags() };
-        server.begin_with(flags).await;
+        let mut server = Self { running: None, scratch, settings, has_demo: true };
+        server.begin().await;
         server
     }
 
     async fn begin(&mut self) {
-        self.begin_with(self.flags()).await;
-    }
-
-    async fn begin_with(&mut self, flags: Flags) {
-        let config = Config::load(flags).expect("the settings are valid");
+        let config = Config::load(self.flags()).expect("the settings are valid");
         self.running = Some(folkmoot::start(config).await.expect("the server starts"));
     }
 
@@ -75,6 +72,7 @@ impl Server {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
             data: Some(self.data()),
             config: Some(self.scratch.file("folkmoot.toml", &self.settings)),
+            demo: self.has_demo,
             ..Flags::default()
         }
     }

@@ -1,0 +1,108 @@
+//! The bots and their rooms. Made at the first start, found again at every other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use folkmoot_protocol::rpc::RpcError;
+use folkmoot_protocol::{ErrorCode, RoomId, UserId};
+
+use super::history;
+use super::script::{BOTS, Scene};
+use crate::account::token::{Token, random_id};
+use crate::server::Server;
+use crate::session::Identity;
+use crate::session::rpc::{control_failure, members, read_failure};
+use crate::storage::{DeviceId, NewAccount, NewDevice, UnixMillis};
+
+/// No password has this hash, so nobody can sign in as a bot; and a bot is told from a person by it.
+const NO_PASSWORD: &str = "!";
+/// Accounts of bots are a little older than their rooms.
+const BOT_AGE_MS: u64 = 31 * 24 * 60 * 60 * 1_000;
+
+pub(super) struct Cast {
+    bots: HashMap<&'static str, Identity>,
+}
+
+impl Cast {
+    /// The bots, with the accounts that are missing made.
+    pub(super) async fn gather(server: &Arc<Server>) -> Result<Self, RpcError> {
+        let mut bots = HashMap::new();
+        for (name, display_name) in BOTS {
+            bots.insert(*name, bot(server, name, display_name).await?);
+        }
+        Ok(Self { bots })
+    }
+
+    pub(super) fn identity(&self, name: &str) -> Result<&Identity, RpcError> {
+        self.bots.get(name).ok_or_else(|| ErrorCode::Internal.into())
+    }
+
+    pub(super) fn bot(&self, name: &str) -> Result<UserId, RpcError> {
+        self.identity(name).map(|bot| bot.user)
+    }
+
+    /// Who owns the rooms.
+    pub(super) fn host(&self) -> UserId {
+        self.bots[BOTS[0].0].user
+    }
+
+    /// The room of each scene; one that is missing is made with its past.
+    pub(super) async fn rooms(
+        &self,
+        server: &Server,
+        scenes: &[Scene],
+    ) -> Result<Vec<RoomId>, RpcError> {
+        // From the store and not from actors: none may know a room before its past is written.
+        let host = server.store.load_user(self.host(), 0).await;
+        let host = host.map_err(|error| read_failure(&error))?.ok_or(ErrorCode::Internal)?;
+        let mut ids = Vec::new();
+        for scene in scenes {
+            let known = host.rooms.iter().find(|room| room.summary.name == scene.room);
+            let Some(room) = known.map(|room| room.summary.id) else {
+                ids.push(history::make_room(server, self, scene).await?);
+                continue;
+            };
+            // A later version may have brought further bots.
+            for bot in self.bots.values() {
+                members::admit(bot, room).await?;
+            }
+            ids.push(room);
+        }
+        Ok(ids)
+    }
+}
+
+async fn bot(server: &Arc<Server>, name: &str, display_name: &str) -> Result<Identity, RpcError> {
+    let found = server.store.credentials(name.to_owned()).await;
+    let (user, device) = match found.map_err(|error| read_failure(&error))? {
+        Some((account, hash)) if hash == NO_PASSWORD => (account.id, DeviceId::from_u64(0)),
+        Some(_) => {
+            let text = format!("{name} is a person here; a demo needs a data directory of its own");
+            return Err(RpcError::new(ErrorCode::PermissionDenied, text));
+        }
+        None => make_bot(server, name, display_name).await?,
+    };
+    Ok(Identity { server: server.clone(), user, device })
+}
+
+async fn make_bot(
+    server: &Server,
+    name: &str,
+    display_name: &str,
+) -> Result<(UserId, DeviceId), RpcError> {
+    let (user, device) = (UserId::from_u64(random_id()), DeviceId::from_u64(random_id()));
+    let at = UnixMillis::from_u64(server.now().as_u64().saturating_sub(BOT_AGE_MS));
+    let account = NewAccount {
+        id: user,
+        name: name.to_owned(),
+        display_name: display_name.to_owned(),
+        password_hash: NO_PASSWORD.to_owned(),
+        at,
+    };
+    // Its token is forgotten here: a bot acts within the server.
+    let token_hash = Token::random().hash();
+    let signed_in = NewDevice { id: device, user, label: "demo".to_owned(), token_hash, at };
+    let made = server.store.create_account(account, signed_in).await;
+    made.map_err(|error| control_failure(&error))?;
+    Ok((user, device))
+}

@@ -1,0 +1,80 @@
+//! `--demo`: rooms with a month behind them that go on living, made once.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Server};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+async fn room_named(client: &mut Client, name: &str) -> Value {
+    let rooms = client.call("rooms.list", json!({})).await;
+    let rooms = rooms["rooms"].as_array().expect("a list").clone();
+    let found = rooms.into_iter().find(|room| room["name"] == name);
+    found.unwrap_or_else(|| panic!("the demo has no {name}"))
+}
+
+/// Everything said in a room so far.
+async fn said(client: &mut Client, room: &Value) -> Vec<Value> {
+    let mut messages = Vec::new();
+    loop {
+        let request = json!({"room": room, "after": messages.len(), "limit": 100});
+        let page = client.call("history.get", request).await;
+        let page = page["messages"].as_array().expect("a page").clone();
+        if page.is_empty() {
+            return messages;
+        }
+        messages.extend(page);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn newcomers_are_let_into_rooms_that_live_and_are_greeted() {
+    let server = Server::demo().await;
+    let mut anna = server.join("anna").await;
+    let square = room_named(&mut anna, "Town square").await;
+    let room = square["id"].as_str().unwrap().to_owned();
+    assert_eq!(square["unread"], 0, "nobody has to catch up with a month");
+    anna.subscribe(&room).await;
+    assert_ne!(anna.message(&room).await["body"], "");
+    let rooms = anna.call("rooms.list", json!({})).await;
+    let rooms = rooms["rooms"].as_array().unwrap();
+    let direct = rooms.iter().find(|room| room["kind"] == "direct").expect("a greeting");
+    assert_eq!((&direct["peer"]["name"], &direct["unread"]), (&json!("mira"), &json!(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_is_a_month_of_history_and_a_restart_adds_none() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let mut server = Server::demo().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let room = room_named(&mut anna, "Code corner").await["id"].clone();
+    let past = |messages: Vec<Value>| -> Vec<(u64, String)> {
+        let old = messages.into_iter().filter(|message| message["at"].as_u64() <= Some(now));
+        let told = |message: Value| (message["at"].as_u64().unwrap(), message["body"].to_string());
+        old.map(told).collect()
+    };
+    let all = said(&mut anna, &room).await;
+    assert!(all.iter().any(|message| message["reply_to"]["seq"].as_u64() > Some(0)));
+    assert!(all.iter().any(|message| !message["reactions"].as_array().unwrap().is_empty()));
+    let before = past(all);
+    assert!(before.len() > 30, "{} messages", before.len());
+    assert!(before.is_sorted_by_key(|(at, _)| *at), "the past is in order");
+    assert!(before[0].0 < now - 25 * DAY_MS, "the past is a month long");
+    server.restart().await;
+    let mut anna = server.connect(&account).await;
+    assert_eq!(room_named(&mut anna, "Code corner").await["id"], room, "no second room");
+    assert_eq!(past(said(&mut anna, &room).await), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bots_are_no_administrators_and_nobody_signs_in_as_one() {
+    let server = Server::demo().await;
+    assert!(server.setup_token().is_some(), "a demo needs its administrator, too");
+    for password in ["", "!", "correct horse"] {
+        let body = json!({"name": "mira", "password": password}).to_string();
+        assert_eq!(server.http("POST /api/v1/sessions", None, &body).await.status, 401);
+    }
+}
