@@ -57,8 +57,9 @@ enum End {
 
 impl Socket {
     /// A connection of its own for that socket.
-    pub(super) fn open(stream: TcpStream, gateway: &Arc<Gateway>) -> Self {
-        Self {
+    pub(super) fn open(stream: TcpStream, gateway: &Arc<Gateway>) -> Box<Self> {
+        // Boxed, because a future has room for what moves through it more than once.
+        Box::new(Self {
             stream,
             world: gateway.world.clone(),
             connection: Connection::open(gateway),
@@ -67,11 +68,11 @@ impl Socket {
             writing: None,
             pong: None,
             malformed: 0,
-        }
+        })
     }
 
     /// Serves until either side ends; `begun` came before this began.
-    pub(super) async fn serve(mut self, mut begun: Vec<u8>) {
+    pub(super) async fn serve(mut self: Box<Self>, mut begun: Vec<u8>) {
         let first = self.take(&mut begun);
         drop(begun);
         let ended = match first {
@@ -198,7 +199,7 @@ impl Socket {
     }
 
     /// Sends what is left, and says why this is the end.
-    async fn say_goodbye(mut self, end: End) -> io::Result<()> {
+    async fn say_goodbye(mut self: Box<Self>, end: End) -> io::Result<()> {
         poll_fn(|cx| self.poll_flush(cx)).await?;
         // What overflowed is dropped; anything else is sent, because the outbox is closed.
         poll_fn(|cx| self.poll_write(cx)).await?;
