@@ -96,4 +96,35 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await page.setViewportSize(DESK);
     expect(astrid.errors).toEqual([]);
   });
+
+  it('show_a_month_of_life_and_who_runs_it', async () => {
+    const demo = await Server.start('--demo');
+    const admin = await Person.arrive(browser, 'astrid');
+    const { page } = admin;
+    const shoot = async (name: string): Promise<void> => {
+      for (const [width, size] of [['', DESK], ['-phone', PHONE]] as const) {
+        await page.setViewportSize(size);
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme });
+          await page.mouse.move(0, 0);
+          await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
+          await page.screenshot({ path: path.join(FOLDER, `${name}${width}${colorScheme === 'dark' ? '-dark' : ''}.png`), animations: 'disabled' });
+        }
+      }
+      await page.setViewportSize(DESK);
+      await page.emulateMedia({ colorScheme: 'light' });
+    };
+    await page.goto(await demo.setupLink());
+    await page.getByRole('heading', { name: 'Set up your server' }).waitFor();
+    await shoot('setup');
+    await admin.setUp(await demo.setupLink(), 'Astrid Holm');
+    await admin.open('Code corner');
+    await admin.message('port').first().waitFor();
+    await shoot('demo');
+    await page.getByRole('link', { name: 'Administration' }).click();
+    // Until half a minute is drawn: an empty curve shows nothing.
+    await page.waitForFunction(() => (document.querySelector('polyline')?.points.length ?? 0) > 30, undefined, { timeout: 60_000 });
+    await shoot('administration');
+    await demo.stop();
+  });
 });

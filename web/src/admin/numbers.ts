@@ -17,7 +17,8 @@ export function duration(language: Language, us: number): string {
 
 /** In its largest unit, as nobody asks for the minutes of a month. */
 export function uptime(words: AdministrationStrings, ms: number): string {
-  const minutes = Math.max(0, Math.floor(ms / MINUTE_MS));
+  // A server that has just started is up for its first minute.
+  const minutes = Math.max(1, Math.ceil(ms / MINUTE_MS));
   if (minutes < 60) return words.minutes(minutes);
   const hours = Math.floor(minutes / 60);
   return hours < 48 ? words.hours(hours) : words.days(Math.floor(hours / 24));

@@ -46,7 +46,7 @@ export const de: AdministrationStrings = {
   actor_live: 'Im Speicher',
   actor_waiting: 'Wartende Nachrichten',
   actor_handled: 'Bearbeitet',
-  actor_names: { 'folkmoot.room': 'Räume', 'folkmoot.user': 'Personen', 'folkmoot.session': 'Sitzungen' },
+  actor_names: { 'folkmoot.room': 'Räume', 'folkmoot.user': 'Personen', 'folkmoot.session': 'Sitzungen', 'folkmoot.search': 'Suche' },
   search_users: 'Person suchen',
   administrator: 'Verwaltung',
   disabled: 'Gesperrt',
