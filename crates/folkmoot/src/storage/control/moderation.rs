@@ -21,11 +21,11 @@ pub enum ModerationAction {
     Banned = 2,
     /// A ban was lifted.
     Unbanned = 3,
-    /// A member may not speak until [`NewModeration::until`].
+    /// A member may not speak until `NewModeration::until`.
     Muted = 4,
     /// A mute was ended.
     Unmuted = 5,
-    /// A member got [`NewModeration::role`].
+    /// A member got `NewModeration::role`.
     RoleSet = 6,
     /// A message of somebody else was deleted.
     MessageDeleted = 7,
