@@ -247,9 +247,10 @@ describe('everyone', () => {
 
   it('can_attach_and_remove_files_by_keyboard_alone', async () => {
     const { page } = astrid;
+    // Asked for first: until the browser has heard that somebody waits for its chooser, it opens none and says that it was cancelled.
+    const chooser = page.waitForEvent('filechooser');
     await astrid.composer.focus();
     await page.keyboard.press('Shift+Tab');
-    const chooser = page.waitForEvent('filechooser');
     await page.keyboard.press('Enter');
     await (await chooser).setFiles([text('keys.txt', 'typed')]);
     await tray(astrid).getByText('Ready to send').waitFor();
