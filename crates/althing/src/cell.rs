@@ -18,8 +18,9 @@ use crate::actor_id::{ActorId, Key};
 use crate::actor_ref::ActorRef;
 use crate::context::{Context, RunCore};
 use crate::error::ActorError;
+use crate::extras::System;
 use crate::kind::{Factory, Kind, Start};
-use crate::mailbox::{Mailbox, System, Wake};
+use crate::mailbox::{Mailbox, Wake};
 use crate::run::Run;
 
 /// A hook's future; it borrows the cell's state and a body's core, which the run keeps alive and leaves alone.

@@ -10,7 +10,8 @@ use crate::actor::{StopReason, Terminated};
 use crate::cell::{AnyCell, send_system};
 use crate::envelope::Envelope;
 use crate::error::AskError;
-use crate::mailbox::{Extras, Phase, System};
+use crate::extras::{Extras, System};
+use crate::mailbox::Phase;
 use crate::metrics::Counter;
 
 /// Ends a life whose state is gone already. `Continue`: messages wait, the claim is kept for the next life.

@@ -48,6 +48,7 @@ mod ending;
 mod env;
 mod envelope;
 mod error;
+mod extras;
 mod fan_out;
 mod group;
 mod guard;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::actor::StopReason;
 use crate::cell::{AnyCell, send_system};
 use crate::error::{ActorError, AskError};
-use crate::mailbox::System;
+use crate::extras::System;
 use crate::metrics::Counter;
 use crate::run::{Run, Stage};
 use crate::supervision::{ChildStrategy, Verdict};

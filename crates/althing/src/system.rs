@@ -3,7 +3,7 @@
 use std::task::Context;
 
 use crate::actor::StopReason;
-use crate::mailbox::System;
+use crate::extras::System;
 use crate::run::{Run, Served, Stage};
 
 impl Run {

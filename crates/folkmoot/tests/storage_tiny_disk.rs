@@ -4,6 +4,7 @@
 
 mod storage_support;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -19,6 +20,16 @@ const BALLAST_LEN: usize = 24 << 20;
 /// The store looks for room four times a second.
 const LOOKS_MAX: usize = 400;
 
+/// Says so where everybody sees it.
+#[expect(
+    clippy::explicit_write,
+    reason = "what the print macros write is kept back when a test passes"
+)]
+fn skipped(why: &str) {
+    writeln!(std::io::stderr(), "SKIPPED a_full_file_system_loses_nothing_and_recovers: {why}")
+        .unwrap();
+}
+
 #[test]
 fn a_full_file_system_loses_nothing_and_recovers() {
     let directory = TestDirectory::new("tiny");
@@ -33,12 +44,12 @@ fn a_full_file_system_loses_nothing_and_recovers() {
         .env(DIRECTORY, &mount)
         .output();
     let Ok(output) = output else {
-        eprintln!("skipped: `unshare` is not installed (Debian: util-linux)");
+        skipped("`unshare` is not installed (Debian: util-linux)");
         return;
     };
     let text = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(77) || text.contains("unshare:") {
-        eprintln!("skipped: this system does not let a test mount a tmpfs: {text}");
+        skipped(&format!("this system does not let a test mount a tmpfs: {text}"));
         return;
     }
     assert!(output.status.success(), "{}{text}", String::from_utf8_lossy(&output.stdout));

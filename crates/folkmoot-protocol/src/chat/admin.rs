@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::account::AccountCreate;
 use super::is_false;
 use super::view::{Role, UserView};
 use crate::field::{self, Checked};
@@ -23,24 +24,14 @@ pub struct SetupState {
 pub struct SetupCreate {
     /// The token of the link that the server printed when it started.
     pub token: String,
-    /// Name for signing in and mentions.
-    pub name: String,
-    /// The password.
-    pub password: String,
-    /// Name to show; absent: the name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub display_name: Option<String>,
-    /// What to call this device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
+    /// The account to be.
+    #[serde(flatten)]
+    pub account: AccountCreate,
 }
 
 impl Checked for SetupCreate {
     fn check(&self) -> Result<(), RpcError> {
-        field::name("name", &self.name)?;
-        field::password("password", &self.password)?;
-        field::optional(&self.display_name, |text| field::display_name("display_name", text))?;
-        field::optional(&self.device, |text| field::device_label("device", text))
+        self.account.check()
     }
 }
 

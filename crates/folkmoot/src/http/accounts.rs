@@ -31,22 +31,25 @@ pub(crate) async fn create(
     Valid(request): Valid<AccountCreate>,
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
     server.limits.accounts.take(peer.ip().to_string(), server.now())?;
-    let AccountCreate { name, password, display_name, device } = request;
-    let password_hash = server.node().blocking(move || password::hash(&password)).await;
-    let user = UserId::from_u64(random_id());
-    let new = NewAccount {
-        id: user,
-        display_name: display_name.unwrap_or_else(|| name.clone()),
-        name,
-        password_hash,
-        at: server.now(),
-    };
-    let (token, device) = new_device(&server, user, device);
-    let id = device.id;
+    let (new, token, device) = new_account(&server, request).await;
+    let (user, id) = (new.id, device.id);
     let account = server.store.create_account(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
     demo::welcome(&Identity { server, user, device: id }).await?;
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
+}
+
+/// An account as it is to be stored, with its first device.
+pub(super) async fn new_account(
+    server: &Server,
+    request: AccountCreate,
+) -> (NewAccount, Token, NewDevice) {
+    let AccountCreate { name, password, display_name, device } = request;
+    let password_hash = server.node().blocking(move || password::hash(&password)).await;
+    let id = UserId::from_u64(random_id());
+    let display_name = display_name.unwrap_or_else(|| name.clone());
+    let (token, device) = new_device(server, id, device);
+    (NewAccount { id, name, display_name, password_hash, at: server.now() }, token, device)
 }
 
 /// `POST /api/v1/sessions`.

@@ -10,15 +10,14 @@ use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::chat::{PasswordReset, SetupCreate, SetupState, SignedIn};
 
 use super::Refused;
-use super::accounts::{new_device, signed_in};
+use super::accounts::{new_account, new_device, signed_in};
 use super::body::Valid;
 use crate::account::password;
-use crate::account::token::{Token, random_id};
+use crate::account::token::Token;
 use crate::demo;
 use crate::server::Server;
 use crate::session::Identity;
 use crate::session::rpc::{control_failure, failure, read_failure};
-use crate::storage::{NewAccount, UserId};
 use crate::user::UserCalls;
 use folkmoot_protocol::DisconnectCode;
 
@@ -33,23 +32,14 @@ pub(crate) async fn create(
     State(server): State<Arc<Server>>,
     Valid(request): Valid<SetupCreate>,
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
-    let SetupCreate { token, name, password, display_name, device } = request;
+    let SetupCreate { token, account } = request;
     // Before the password is hashed: strangers must not be able to keep the processor busy.
     if !server.setup.is_opened_by(&token) {
         let text = "the setup link is wrong, was used or belongs to an earlier start of the server";
         return Err(Refused::new(ErrorCode::Unauthorized, text));
     }
-    let password_hash = server.node().blocking(move || password::hash(&password)).await;
-    let user = UserId::from_u64(random_id());
-    let new = NewAccount {
-        id: user,
-        display_name: display_name.unwrap_or_else(|| name.clone()),
-        name,
-        password_hash,
-        at: server.now(),
-    };
-    let (token, device) = new_device(&server, user, device);
-    let id = device.id;
+    let (new, token, device) = new_account(&server, account).await;
+    let (user, id) = (new.id, device.id);
     let account = server.store.set_up(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
     demo::welcome(&Identity { server, user, device: id }).await?;
