@@ -73,7 +73,7 @@ impl Snapshot {
 
     fn write_handling(&self, page: &mut Page) {
         let name = "althing_handling_seconds";
-        page.head(name, "histogram", "Handling times of one in 128 messages, waits included.");
+        page.head(name, "histogram", "Handling times of one in 512 messages, waits included.");
         let bucket = format!("{name}_bucket");
         for kind in &self.kinds {
             let actor = ("actor", kind.name);
@@ -92,7 +92,7 @@ impl Snapshot {
 
     fn write_messages(&self, page: &mut Page) {
         let name = "althing_message_handling_seconds";
-        page.head(name, "summary", "Handling times of one in 128 messages by message type.");
+        page.head(name, "summary", "Handling times of one in 512 messages by message type.");
         for kind in &self.kinds {
             for message in &kind.messages {
                 let labels = [("actor", kind.name), ("message", message.name.as_str())];

@@ -47,7 +47,7 @@ pub struct KindSnapshot {
     pub depth_max: u64,
     /// How long the actor that is furthest behind has not taken a message that waits; in whole seconds.
     pub oldest: Duration,
-    /// Handling times of one in 128 messages.
+    /// Handling times of one in 512 messages.
     pub handling: Histogram,
     /// The same by message type, the longest mean first.
     pub messages: Vec<MessageSnapshot>,
