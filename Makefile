@@ -101,7 +101,7 @@ fuzz: ## fuzz the frame decoder and the log reader for SECONDS each; needs a nig
 bench: ## measure Althing on the named workloads (WORKLOADS="ask-1 spawn" for some)
 	cargo run --release -p althing-bench -- $(WORKLOADS)
 
-metrics-cost: ## measure what always-on metrics cost: 15 pairs of runs with and without, in turn
+metrics-cost: ## measure what always-on metrics cost: with and without in turn, 60 rounds, with an interval
 	cargo run --release -p althing-bench -- metrics-cost
 
 bench-peers: ## build the peers, measure them in turn with Althing, write bench/results and the plot

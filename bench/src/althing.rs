@@ -1,11 +1,12 @@
-//! Althing under the shared workloads, through its public API: default mailboxes (bounded, 1,024),
-//! metrics on.
+//! Althing under the shared workloads, through its public API: default mailboxes (bounded, 1,024) or
+//! unbounded ones, as asked; metrics on.
 
 use althing::{
-    Actor, ActorError, ActorRef, Context, EventHandler, Handler, Metrics, Node, Published,
-    Subscription, Topic, TopicOptions,
+    Actor, ActorError, ActorOptions, ActorRef, Context, EventHandler, Handler, MailboxKind,
+    Metrics, Node, Published, Subscription, Topic, TopicOptions,
 };
-use althing_bench_workloads::{System, Tally};
+use althing_bench_workloads::{Mailbox, System, Tally};
+use std::thread;
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) struct Althing {
@@ -23,6 +24,13 @@ pub(crate) struct Counter(Tally);
 
 impl Actor for Counter {
     const NAME: &'static str = "bench.counter";
+
+    fn options() -> ActorOptions {
+        match Mailbox::asked_for() {
+            Mailbox::Bounded => ActorOptions::default(),
+            Mailbox::Unbounded => ActorOptions::default().mailbox(MailboxKind::Unbounded),
+        }
+    }
 
     async fn started(&mut self, _: &mut Context<Self>) -> Result<(), ActorError> {
         self.0.started();
@@ -72,9 +80,12 @@ pub(crate) struct Group {
 }
 
 impl Althing {
-    pub(crate) fn with(metrics: Metrics) -> Self {
-        let runtime =
-            Builder::new_multi_thread().enable_all().build().expect("a tokio runtime starts");
+    pub(crate) fn with(metrics: Metrics, workers: usize) -> Self {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(workers)
+            .enable_all()
+            .build()
+            .expect("a tokio runtime starts");
         let node = {
             let _inside = runtime.enter();
             Node::builder("bench").metrics(metrics).build()
@@ -91,7 +102,7 @@ impl System for Althing {
     type Group = Group;
 
     fn start() -> Self {
-        Self::with(Metrics::On)
+        Self::with(Metrics::On, thread::available_parallelism().map_or(1, usize::from))
     }
 
     fn run_task(&self, task: impl Future<Output = ()> + Send + 'static) {

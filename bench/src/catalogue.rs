@@ -25,6 +25,13 @@ pub(crate) struct Workload {
     pub(crate) group: &'static str,
 }
 
+impl Workload {
+    /// Whether senders may outrun the receiver, so that the kind of mailbox decides.
+    pub(crate) fn fills_mailboxes(&self) -> bool {
+        self.group.starts_with("tell-8")
+    }
+}
+
 const TELL_MESSAGES: u64 = 2_000_000;
 const ACTORS: u64 = 200_000;
 

@@ -5,10 +5,12 @@
 //! Data flow: catalogue (what) → systems (who) → rounds (run) → row (median) → report and plot.
 
 mod althing;
+mod build;
 mod catalogue;
 mod machine;
 mod metrics_cost;
 mod plot;
+mod ratios;
 mod report;
 mod results;
 mod rounds;
@@ -64,17 +66,8 @@ enum Command {
         #[arg(long)]
         no_record: bool,
     },
-    /// Measures what always-on metrics cost: each workload with and without, in turn
-    MetricsCost {
-        /// Workloads to measure; none means tells, asks and publishing
-        workloads: Vec<String>,
-        /// Pairs of runs
-        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
-        rounds: u32,
-        /// Seconds of measured batches per run
-        #[arg(long, default_value_t = 1.0)]
-        seconds: f64,
-    },
+    /// Measures what always-on metrics cost: with and without, in turn, in one process
+    MetricsCost(metrics_cost::Amount),
     /// Writes RESULTS.md and the plot again from the recorded results
     Report,
 }
@@ -94,14 +87,8 @@ struct Amount {
 
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
-    match arguments.next().as_deref() {
-        Some("once") => {
-            return althing_bench_workloads::main_with::<althing::Althing>(arguments, solo::run);
-        }
-        Some(metrics_cost::ONCE) => {
-            return althing_bench_workloads::main::<metrics_cost::Uncounted>(arguments);
-        }
-        _ => {}
+    if arguments.next().as_deref() == Some("once") {
+        return althing_bench_workloads::main_with::<althing::Althing>(arguments, solo::run);
     }
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -120,9 +107,7 @@ fn run(cli: Cli) -> Result<()> {
             }
             Ok(())
         }
-        Some(Command::MetricsCost { workloads, rounds, seconds }) => {
-            metrics_cost::run(&workloads, rounds, seconds)
-        }
+        Some(Command::MetricsCost(amount)) => metrics_cost::run(&amount),
         Some(Command::Report) => results::Recorded::load()?.publish(),
         Some(Command::Peers { workloads, amount, only, json, no_record }) => {
             let mut recorded = results::Recorded::load_or_new()?;
@@ -168,9 +153,8 @@ fn measure(
     for workload in workloads {
         let messages = amount.messages.unwrap_or(workload.messages);
         let plan = Plan { workload, messages, seconds: amount.seconds, rounds: amount.rounds };
-        let (ours, peers) = candidates.split_at(1);
-        let peers = if workload.shared { peers } else { &[] };
-        rows.extend(rounds::interleave(&plan, ours.iter().chain(peers))?);
+        let taking = candidates.iter().filter(|candidate| candidate.takes(workload));
+        rows.extend(rounds::interleave(&plan, taking)?);
     }
     Ok(rows)
 }

@@ -1,155 +1,215 @@
-//! `metrics-cost`: the same workloads with metrics on and off, in turn, and the ratio of each pair.
+//! `metrics-cost`: what always-on metrics cost, by two Althings that take turns in one process.
 //!
-//! Round by round the two run one after the other, so that slow drift of the machine falls on both;
-//! the cost is the median of the rounds' ratios, with its quartiles to tell it from noise.
+//! A round starts both anew, with metrics and without, so that neither keeps a lucky layout of memory.
+//! They then run short slices in the order on-off-off-on (the next round the other way), so that drift
+//! of the machine falls on both sides of every four slices; each four give one cost, of wall time and of
+//! processor time. Shown is the median of all, with the 95 % interval of a bootstrap over rounds.
+
+mod interval;
 
 use crate::althing::Althing;
-use crate::catalogue::{self, Better};
-use crate::rounds::{self, Plan};
-use crate::systems;
+use crate::build::bench_directory;
+use crate::machine::Machine;
 use althing::Metrics;
-use althing_bench_workloads::{System, Tally};
-use anyhow::{Context, Result, ensure};
-use std::future::Future;
+use althing_bench_workloads::Repeat;
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::Args;
+use interval::Interval;
+use rustix::time::{ClockId, clock_gettime};
+use std::fmt::Write as _;
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// What is measured: batches of every size, from the one of an ask in place to thousands.
-const WORKLOADS: [&str; 5] = ["tell-8to1", "tell-8to8", "tell-8to1-actors", "ask-1", "publish-1k"];
-/// Name of the argument that starts one run without metrics.
-pub(crate) const ONCE: &str = "once-without-metrics";
+/// Measured unless others are named: batches of hundreds, of a handler's bundle, of eight, and events.
+const WORKLOADS: [&str; 4] =
+    ["tell-8to8-tasks", "tell-8to1-actors", "tell-8to8-by-8", "publish-100k"];
+/// Both systems run this long before a round's first slice.
+const WARM_UP: Duration = Duration::from_millis(40);
 
-/// Althing with metrics off.
-pub(crate) struct Uncounted(Althing);
-
-impl System for Uncounted {
-    const NAME: &'static str = "althing-without-metrics";
-    const PUBLISHES_BY: &'static str = Althing::PUBLISHES_BY;
-    type Address = <Althing as System>::Address;
-    type Producer = <Althing as System>::Producer;
-    type Group = <Althing as System>::Group;
-
-    fn start() -> Self {
-        Self(Althing::with(Metrics::Off))
-    }
-
-    fn run_task(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.run_task(task);
-    }
-
-    fn on_thread<F: Future>(&self, future: F) -> F::Output {
-        self.0.on_thread(future)
-    }
-
-    fn spawn(&self, tally: Tally) -> impl Future<Output = Self::Address> + Send {
-        self.0.spawn(tally)
-    }
-
-    fn spawn_producer(&self, target: Self::Address) -> impl Future<Output = Self::Producer> + Send {
-        self.0.spawn_producer(target)
-    }
-
-    fn burst(producer: &Self::Producer, count: u64) -> impl Future<Output = ()> + Send {
-        Althing::burst(producer, count)
-    }
-
-    fn tell(to: &Self::Address, number: u64) -> impl Future<Output = ()> + Send {
-        Althing::tell(to, number)
-    }
-
-    fn ask(to: &Self::Address, number: u64) -> impl Future<Output = u64> + Send {
-        Althing::ask(to, number)
-    }
-
-    fn stop(address: Self::Address) -> impl Future<Output = ()> + Send {
-        Althing::stop(address)
-    }
-
-    fn group(&self, members: Vec<Tally>) -> impl Future<Output = Self::Group> + Send {
-        self.0.group(members)
-    }
-
-    fn publish(group: &Self::Group, number: u64) -> impl Future<Output = ()> + Send {
-        Althing::publish(group, number)
-    }
+/// How much is measured.
+#[derive(Args, Debug)]
+pub(crate) struct Amount {
+    /// Workloads to measure; none means one for each size of batch
+    workloads: Vec<String>,
+    /// Rounds, each with both systems started anew
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    rounds: u32,
+    /// Groups of four slices per round
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    fours: u32,
+    /// Seconds of one slice
+    #[arg(long, default_value_t = 0.06)]
+    seconds: f64,
+    /// Messages per batch of the tells
+    #[arg(long, default_value_t = 200_000)]
+    messages: u64,
+    /// Worker threads of each runtime; as many as there are cores when absent
+    #[arg(long)]
+    workers: Option<usize>,
+    /// Run this many batches of one side and print nothing, for a counter of instructions
+    #[arg(long, requires = "side")]
+    batches: Option<u32>,
+    /// The side that `--batches` runs
+    #[arg(long)]
+    side: Option<Side>,
+    /// Leave bench/results as it is
+    #[arg(long)]
+    no_record: bool,
 }
 
-/// Measures the cost on `names`, or on `WORKLOADS`, and prints a table.
-pub(crate) fn run(names: &[String], count: u32, seconds: f64) -> Result<()> {
-    let names =
-        if names.is_empty() { WORKLOADS.map(str::to_owned).to_vec() } else { names.to_vec() };
-    let (counted, uncounted) = (systems::ours()?, systems::ours_without_metrics()?);
-    println!("{:18} {:>8} {:>16} {:>10} {:>10}", "workload", "cost %", "quartiles", "on", "off");
+/// With metrics or without.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Side {
+    On,
+    Off,
+}
+
+/// Measures and prints a table, and records it.
+pub(crate) fn run(amount: &Amount) -> Result<()> {
+    ensure!((0.0..=60.0).contains(&amount.seconds), "--seconds must be between 0 and 60");
+    let names = match amount.workloads.as_slice() {
+        [] => WORKLOADS.map(str::to_owned).to_vec(),
+        names => names.to_vec(),
+    };
+    if let (Some(batches), Some(side)) = (amount.batches, amount.side) {
+        return names.iter().try_for_each(|name| {
+            let mut repeat = start(amount, name, side)?;
+            (0..batches).try_for_each(|_| repeat.batch().map(drop).map_err(|error| anyhow!(error)))
+        });
+    }
+    let mut text = heading(amount);
     for name in &names {
-        let workload = catalogue::find(name).with_context(|| format!("no workload {name}"))?;
-        let plan = Plan { workload, messages: workload.messages, seconds, rounds: count };
-        let on = rounds::launch_of(&counted)?;
-        let off = rounds::launch_of(&uncounted)?;
-        let mut pairs = Vec::new();
-        for round in 1..=count {
-            eprintln!("{name} round {round}");
-            // Who goes first changes: the second may find a warmer processor.
-            let (first, second) = if round % 2 == 0 { (on, off) } else { (off, on) };
-            let (a, b) = (rounds::first_value(&plan, first)?, rounds::first_value(&plan, second)?);
-            pairs.push(if round % 2 == 0 { (a, b) } else { (b, a) });
-        }
-        println!("{name:18} {}", Cost::of(&pairs, workload.better)?);
+        let line = measure(amount, name)?;
+        eprintln!("{line}");
+        let _ = writeln!(text, "{line}");
     }
-    Ok(())
+    print!("{text}");
+    if amount.no_record {
+        return Ok(());
+    }
+    let path = bench_directory().join("results/metrics-cost.md");
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// How much slower the first of each pair is, in percent.
-#[derive(Debug, PartialEq)]
-struct Cost {
-    median: f64,
-    quartiles: (f64, f64),
-    on: f64,
-    off: f64,
+fn start(amount: &Amount, workload: &str, side: Side) -> Result<Repeat> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let metrics = match side {
+        Side::On => Metrics::On,
+        Side::Off => Metrics::Off,
+    };
+    let system = Althing::with(metrics, amount.workers.unwrap_or(cores));
+    Repeat::new(system, workload, amount.messages).map_err(|error| anyhow!(error))
 }
 
-impl Cost {
-    fn of(pairs: &[(f64, f64)], better: Better) -> Result<Self> {
-        ensure!(!pairs.is_empty(), "no rounds");
-        let cost = |(on, off): &(f64, f64)| match better {
-            Better::Higher => (off / on - 1.0) * 100.0,
-            Better::Lower => (on / off - 1.0) * 100.0,
-        };
-        let costs = sorted(pairs.iter().map(cost));
-        let at = |values: &[f64], share: f64| {
-            values[((values.len() - 1) as f64 * share).round() as usize]
-        };
-        Ok(Self {
-            median: at(&costs, 0.5),
-            quartiles: (at(&costs, 0.25), at(&costs, 0.75)),
-            on: at(&sorted(pairs.iter().map(|pair| pair.0)), 0.5),
-            off: at(&sorted(pairs.iter().map(|pair| pair.1)), 0.5),
-        })
+fn heading(amount: &Amount) -> String {
+    let machine = Machine::current();
+    format!(
+        "# What always-on metrics cost\n\n\
+         Written by `althing-bench metrics-cost` (`make metrics-cost`); do not edit. {} rounds of {} slices of \
+         {} s, on-off-off-on,\nin one process; both sides are started anew for each round. Median of the \
+         costs of {} groups of four slices, with the 95 %\ninterval of a bootstrap over rounds. {} ({} cores), \
+         Linux {}, commit {}, {}.\n\n\
+         | workload | wall time, % | 95 % interval | processor time, % | 95 % interval | ns per message on | \
+         off |\n|---|---|---|---|---|---|---|\n",
+        amount.rounds,
+        amount.fours * 4,
+        amount.seconds,
+        amount.rounds * amount.fours,
+        machine.cpu,
+        machine.cores,
+        machine.kernel,
+        machine.commit,
+        machine.date(),
+    )
+}
+
+/// Time per message in one slice.
+#[derive(Clone, Copy, Default)]
+struct Slice {
+    wall_ns: f64,
+    processor_ns: f64,
+}
+
+/// The costs in percent that one group of four slices shows.
+struct Four {
+    on: Slice,
+    off: Slice,
+}
+
+fn measure(amount: &Amount, workload: &str) -> Result<String> {
+    let mut rounds = Vec::new();
+    for number in 0..amount.rounds {
+        eprintln!("{workload} round {}", number + 1);
+        rounds.push(round(amount, workload, number % 2 == 0)?);
+    }
+    let costs = |of: fn(&Slice) -> f64| -> Vec<Vec<f64>> {
+        let cost = |four: &Four| (of(&four.on) / of(&four.off) - 1.0) * 100.0;
+        rounds.iter().map(|fours| fours.iter().map(cost).collect()).collect()
+    };
+    let wall = Interval::of_median(&costs(|slice| slice.wall_ns));
+    let processor = Interval::of_median(&costs(|slice| slice.processor_ns));
+    let typical =
+        |of: fn(&Four) -> f64| interval::median(rounds.iter().flatten().map(of).collect());
+    Ok(format!(
+        "| {workload} | {wall} | {processor} | {:.2} | {:.2} |",
+        typical(|four| four.on.wall_ns),
+        typical(|four| four.off.wall_ns),
+    ))
+}
+
+/// One round: both systems anew, then groups of four slices.
+fn round(amount: &Amount, workload: &str, on_first: bool) -> Result<Vec<Four>> {
+    // Who is started first gets the lower addresses; that changes from round to round.
+    let (mut on, mut off);
+    if on_first {
+        on = start(amount, workload, Side::On)?;
+        off = start(amount, workload, Side::Off)?;
+    } else {
+        off = start(amount, workload, Side::Off)?;
+        on = start(amount, workload, Side::On)?;
+    }
+    slice(&mut on, WARM_UP)?;
+    slice(&mut off, WARM_UP)?;
+    let length = Duration::from_secs_f64(amount.seconds);
+    let mut fours = Vec::new();
+    for _ in 0..amount.fours {
+        let (outer, inner) = if on_first { (&mut on, &mut off) } else { (&mut off, &mut on) };
+        let first = slice(outer, length)?;
+        let second = sum(slice(inner, length)?, slice(inner, length)?);
+        let first = sum(first, slice(outer, length)?);
+        let (on, off) = if on_first { (first, second) } else { (second, first) };
+        fours.push(Four { on, off });
+    }
+    Ok(fours)
+}
+
+/// The mean of two slices.
+fn sum(a: Slice, b: Slice) -> Slice {
+    Slice {
+        wall_ns: f64::midpoint(a.wall_ns, b.wall_ns),
+        processor_ns: f64::midpoint(a.processor_ns, b.processor_ns),
     }
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
+/// Runs batches for `length`. The other system's threads are parked and use no processor.
+fn slice(repeat: &mut Repeat, length: Duration) -> Result<Slice> {
+    let (begun, processor_begun) = (Instant::now(), processor_time());
+    let (mut wall, mut batches) = (Duration::ZERO, 0_u64);
+    while batches == 0 || begun.elapsed() < length {
+        wall += repeat.batch().map_err(|error| anyhow!(error))?;
+        batches += 1;
+    }
+    let messages = (batches * repeat.messages()) as f64;
+    let processor = processor_time().saturating_sub(processor_begun);
+    Ok(Slice {
+        wall_ns: wall.as_nanos() as f64 / messages,
+        processor_ns: processor.as_nanos() as f64 / messages,
+    })
 }
 
-impl std::fmt::Display for Cost {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let quartiles = format!("{:.1} to {:.1}", self.quartiles.0, self.quartiles.1);
-        write!(f, "{:8.1} {quartiles:>16} {:10.2} {:10.2}", self.median, self.on, self.off)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cost_is_the_median_of_the_pairs_whichever_way_is_better() {
-        let pairs = [(100.0, 103.0), (50.0, 51.0), (100.0, 101.0)];
-        let cost = Cost::of(&pairs, Better::Higher).unwrap();
-        assert!((cost.median - 2.0).abs() < 1e-9, "{cost:?}");
-        let pairs = [(103.0, 100.0), (51.0, 50.0), (101.0, 100.0)];
-        let cost = Cost::of(&pairs, Better::Lower).unwrap();
-        assert!((cost.median - 2.0).abs() < 1e-9, "{cost:?}");
-        assert!(Cost::of(&[], Better::Lower).is_err());
-    }
+/// Processor time of all threads of this process so far.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }

@@ -2,6 +2,7 @@
 
 use crate::report;
 use crate::results::Recorded;
+use crate::rounds::PEAK;
 use crate::row::Row;
 use std::fmt::Write as _;
 
@@ -12,8 +13,8 @@ const PANELS: [(&str, &str); 3] = [
     ("tell-8to8", "8 senders → 8 actors"),
 ];
 const WIDTH: usize = 760;
-const LABEL_WIDTH: usize = 130;
-const BAR_WIDTH_MAX: f64 = 540.0;
+const LABEL_WIDTH: usize = 150;
+const BAR_WIDTH_MAX: f64 = 520.0;
 const BAR_HEIGHT: usize = 16;
 const LINE_HEIGHT: usize = 22;
 const PANEL_GAP: usize = 52;
@@ -38,7 +39,7 @@ pub(crate) fn tells(recorded: &Recorded) -> String {
     );
     let mut y = TOP;
     for (caption, rows) in panels {
-        y = panel(&mut svg, y, caption, &rows);
+        y = panel(&mut svg, y, caption, &rows, recorded);
     }
     svg.push_str("</svg>\n");
     svg
@@ -47,7 +48,7 @@ pub(crate) fn tells(recorded: &Recorded) -> String {
 /// The best row of each system in a group, fastest first.
 fn bars<'a>(recorded: &'a Recorded, group: &str) -> Vec<&'a Row> {
     let mut best: Vec<&Row> = Vec::new();
-    for row in recorded.rows.iter().filter(|row| row.is_measured()) {
+    for row in recorded.rows.iter().filter(|row| row.is_measured() && row.metric != PEAK) {
         if crate::catalogue::find(&row.workload).is_none_or(|found| found.group != group) {
             continue;
         }
@@ -62,7 +63,7 @@ fn bars<'a>(recorded: &'a Recorded, group: &str) -> Vec<&'a Row> {
 }
 
 /// Draws one panel from `y` downwards and returns where the next begins.
-fn panel(svg: &mut String, y: usize, caption: &str, rows: &[&Row]) -> usize {
+fn panel(svg: &mut String, y: usize, caption: &str, rows: &[&Row], recorded: &Recorded) -> usize {
     let greatest = rows.first().map_or(1.0, |row| row.median);
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -73,7 +74,7 @@ fn panel(svg: &mut String, y: usize, caption: &str, rows: &[&Row]) -> usize {
     let mut y = y + 26;
     for row in rows {
         let width = row.median / greatest * BAR_WIDTH_MAX;
-        let colour = if row.system == "althing" { OURS } else { PEER };
+        let colour = if recorded.is_ours(row) { OURS } else { PEER };
         let middle = y + BAR_HEIGHT - 3;
         let _ = writeln!(
             svg,

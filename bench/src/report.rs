@@ -1,6 +1,7 @@
-//! Tables: aligned columns for a terminal, Markdown with ratios for `RESULTS.md`.
+//! Tables: aligned columns for a terminal, Markdown for `RESULTS.md`.
 
-use crate::catalogue::{self, Better, CATALOGUE, Workload};
+use crate::catalogue::CATALOGUE;
+use crate::ratios;
 use crate::results::Recorded;
 use crate::row::Row;
 use std::fmt::Write as _;
@@ -42,7 +43,7 @@ pub(crate) fn terminal_table(rows: &[Row]) -> String {
 pub(crate) fn markdown(recorded: &Recorded) -> String {
     let mut text = String::new();
     heading(&mut text, recorded);
-    ratios(&mut text, recorded);
+    ratios::table(&mut text, recorded);
     figures(&mut text, recorded);
     settings(&mut text, recorded);
     text
@@ -66,63 +67,6 @@ fn heading(text: &mut String, recorded: &Recorded) {
         machine.date(),
         recorded.rows.iter().filter(|row| row.is_measured()).map(|row| row.runs).min().unwrap_or(0),
     );
-}
-
-/// One line per group of workloads: ours, the best peer, and how many times better ours is.
-fn ratios(text: &mut String, recorded: &Recorded) {
-    text.push_str("| workload | metric | Althing | best peer | ratio |\n|---|---|---|---|---|\n");
-    for workload in
-        CATALOGUE.iter().filter(|workload| workload.name == workload.group && workload.shared)
-    {
-        for metric in recorded.metrics_of_group(workload.group) {
-            let Some(ours) = best(recorded, workload, &metric, |row| row.system == "althing")
-            else {
-                continue;
-            };
-            let theirs = best(recorded, workload, &metric, |row| row.system != "althing");
-            let (peer, ratio) = theirs.map_or(("–".to_owned(), "–".to_owned()), |theirs| {
-                let ratio = times_better(workload.better, ours.median, theirs.median);
-                (format!("{} ({})", figure(theirs), theirs.system), format!("{ratio:.1}×"))
-            });
-            let _ = writeln!(
-                text,
-                "| {} | {metric} | {} | {peer} | **{ratio}** |",
-                workload.group,
-                figure(ours)
-            );
-        }
-    }
-    text.push_str(
-        "\nA ratio above 1 means that Althing is better. Both sides are taken in their best way of \
-         sending:\nfrom threads outside the runtime or from tasks inside it.\n\n",
-    );
-}
-
-fn best<'a>(
-    recorded: &'a Recorded,
-    group: &Workload,
-    metric: &str,
-    side: impl Fn(&Row) -> bool,
-) -> Option<&'a Row> {
-    let in_group = |row: &&Row| {
-        row.is_measured()
-            && row.metric == metric
-            && side(row)
-            && catalogue::find(&row.workload).is_some_and(|found| found.group == group.group)
-    };
-    let rows = recorded.rows.iter().filter(in_group);
-    match group.better {
-        Better::Higher => rows.max_by(|a, b| a.median.total_cmp(&b.median)),
-        Better::Lower => rows.min_by(|a, b| a.median.total_cmp(&b.median)),
-    }
-}
-
-/// How many times better `ours` is than `theirs`.
-pub(crate) fn times_better(better: Better, ours: f64, theirs: f64) -> f64 {
-    match better {
-        Better::Higher => ours / theirs,
-        Better::Lower => theirs / ours,
-    }
 }
 
 /// Every figure: a line per workload and metric, a column per system.
@@ -173,7 +117,7 @@ fn settings(text: &mut String, recorded: &Recorded) {
     }
 }
 
-fn figure(row: &Row) -> String {
+pub(crate) fn figure(row: &Row) -> String {
     format!("{} {}", round(row.median), row.unit)
 }
 
@@ -196,12 +140,6 @@ mod tests {
     fn figures_keep_about_three_digits() {
         let shown: Vec<String> = [0.0, 0.00051, 0.25, 2.345, 45.67, 1234.5].map(round).into();
         assert_eq!(shown, ["0", "0.0005", "0.25", "2.35", "45.7", "1234"]);
-    }
-
-    #[test]
-    fn a_ratio_above_one_means_ours_is_better() {
-        assert_eq!(times_better(Better::Higher, 50.0, 10.0), 5.0);
-        assert_eq!(times_better(Better::Lower, 50.0, 10.0), 0.2);
     }
 
     #[test]

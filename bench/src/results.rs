@@ -3,11 +3,12 @@
 //! A run of some workloads replaces their rows and keeps the others; the commit and machine are those
 //! of the latest run. Every row of ours carries on only as long as nobody measures it again.
 
+use crate::build::bench_directory;
 use crate::machine::Machine;
 use crate::plot;
 use crate::report;
 use crate::row::Row;
-use crate::systems::{Candidate, bench_directory};
+use crate::systems::Candidate;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -19,6 +20,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct System {
     pub(crate) name: String,
     pub(crate) settings: String,
+    /// `bounded` or `unbounded`.
+    #[serde(default)]
+    pub(crate) mailbox: String,
+    #[serde(default)]
+    pub(crate) is_ours: bool,
 }
 
 /// Everything in the results file.
@@ -50,16 +56,35 @@ impl Recorded {
     pub(crate) fn merge(&mut self, rows: Vec<Row>, candidates: &[Candidate]) {
         self.machine = Machine::current();
         for candidate in candidates {
-            let settings = candidate.settings.to_owned();
-            match self.systems.iter_mut().find(|system| system.name == candidate.name) {
-                Some(system) => system.settings = settings,
-                None => self.systems.push(System { name: candidate.name.clone(), settings }),
+            let system = System {
+                name: candidate.name.clone(),
+                settings: candidate.settings.to_owned(),
+                mailbox: candidate.mailbox.name().to_owned(),
+                is_ours: candidate.is_ours,
+            };
+            match self.systems.iter_mut().find(|known| known.name == candidate.name) {
+                Some(known) => *known = system,
+                None => self.systems.push(system),
             }
         }
         self.rows.retain(|old| {
             !rows.iter().any(|new| new.workload == old.workload && new.system == old.system)
         });
         self.rows.extend(rows);
+    }
+
+    /// Whether the row is of Althing itself.
+    pub(crate) fn is_ours(&self, row: &Row) -> bool {
+        self.system(row).is_some_and(|system| system.is_ours)
+    }
+
+    /// The kind of mailbox behind a row.
+    pub(crate) fn mailbox(&self, row: &Row) -> &str {
+        self.system(row).map_or("", |system| &system.mailbox)
+    }
+
+    fn system(&self, row: &Row) -> Option<&System> {
+        self.systems.iter().find(|system| system.name == row.system)
     }
 
     /// Metrics of one workload, in the order they were first printed.

@@ -4,12 +4,14 @@
 //! and slow drift of the machine falls on all alike. A system that fails is a row with the reason,
 //! never a silent gap; when ours fails, the whole measurement does.
 
+use crate::build::Launch;
 use crate::catalogue::Workload;
 use crate::row::{Row, Sample};
-use crate::systems::{Candidate, Launch};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::systems::Candidate;
+use anyhow::{Context, Result, bail};
+use std::fs;
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,9 @@ const RUN_MAX: Duration = Duration::from_secs(240);
 const POLL: Duration = Duration::from_millis(10);
 /// Exit status of a system that does not have the workload.
 const NO_SUCH_WORKLOAD: i32 = 3;
+
+/// Metric of a run's largest resident set: what waits in a mailbox without bound is paid in memory.
+pub(crate) const PEAK: &str = "peak";
 
 /// How one workload is measured.
 pub(crate) struct Plan {
@@ -53,23 +58,6 @@ pub(crate) fn interleave<'a>(
         }
     }
     Ok(tracks.into_iter().flat_map(|track| track.rows(plan.workload.name)).collect())
-}
-
-/// How the candidate is started.
-pub(crate) fn launch_of(candidate: &Candidate) -> Result<&Launch> {
-    let built = candidate.launch.as_ref();
-    built.map_err(|reason| anyhow!("{} is not built: {reason}", candidate.name))
-}
-
-/// The first value of one run.
-pub(crate) fn first_value(plan: &Plan, launch: &Launch) -> Result<f64> {
-    match run_once(plan, launch)? {
-        Outcome::Measured(samples) => {
-            samples.first().map(|sample| sample.value).context("a run without a value")
-        }
-        Outcome::NotOffered => bail!("no workload {}", plan.workload.name),
-        Outcome::Failed(reason) => bail!("{reason}"),
-    }
 }
 
 /// What was heard from one system so far.
@@ -129,13 +117,11 @@ impl<'a> Track<'a> {
 }
 
 fn run_once(plan: &Plan, launch: &Launch) -> Result<Outcome> {
-    let mut command = Command::new(&launch.program);
+    let mut command = launch.command();
     command
-        .args(&launch.arguments)
         .arg(plan.workload.name)
         .args(["--messages", &plan.messages.to_string()])
         .args(["--seconds", &plan.seconds.to_string()])
-        .current_dir(&launch.directory)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -146,7 +132,11 @@ fn run_once(plan: &Plan, launch: &Launch) -> Result<Outcome> {
     Ok(match finished.status {
         None => Outcome::Failed(format!("ended after {} s", RUN_MAX.as_secs())),
         Some(0) => match parse(&finished.stdout) {
-            Ok(samples) => Outcome::Measured(samples),
+            Ok(mut samples) => {
+                let peak = finished.peak_mib.filter(|_| plan.workload.fills_mailboxes());
+                samples.extend(peak.map(|value| Sample::new(PEAK, "MiB", value)));
+                Outcome::Measured(samples)
+            }
             Err(error) => Outcome::Failed(format!("{error:#}")),
         },
         Some(NO_SUCH_WORKLOAD) => Outcome::NotOffered,
@@ -162,13 +152,16 @@ struct Finished {
     status: Option<i32>,
     stdout: String,
     stderr: String,
+    peak_mib: Option<f64>,
 }
 
 fn wait(mut child: Child) -> Result<Finished> {
     let stdout = child.stdout.take().map(read_to_end);
     let stderr = child.stderr.take().map(read_to_end);
     let deadline = Instant::now() + RUN_MAX;
+    let mut peak_mib = None;
     let status = loop {
+        peak_mib = resident_peak_mib(child.id()).or(peak_mib);
         if let Some(status) = child.try_wait()? {
             // A signal has no code; any failing number will do for it.
             break Some(status.code().unwrap_or(-1));
@@ -183,7 +176,15 @@ fn wait(mut child: Child) -> Result<Finished> {
     let text = |reader: Option<thread::JoinHandle<String>>| {
         reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
     };
-    Ok(Finished { status, stdout: text(stdout), stderr: text(stderr) })
+    Ok(Finished { status, stdout: text(stdout), stderr: text(stderr), peak_mib })
+}
+
+/// The largest resident set of a running process so far; `None` once it has ended.
+fn resident_peak_mib(process: u32) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024.0)
 }
 
 fn read_to_end(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
@@ -229,6 +230,12 @@ mod tests {
         assert!(parse("hello\n").is_err());
         assert!(parse("{\"metric\":\"p50\",\"unit\":\"ns\",\"value\":-1}").is_err());
         assert!(parse("{\"metric\":\"p50\"}").is_err());
+    }
+
+    #[test]
+    fn a_running_process_has_a_resident_peak() {
+        assert!(resident_peak_mib(std::process::id()).is_some_and(|peak| peak > 0.1));
+        assert!(resident_peak_mib(u32::MAX).is_none());
     }
 
     #[test]

@@ -12,6 +12,13 @@ pub(crate) struct Sample {
     pub(crate) note: String,
 }
 
+impl Sample {
+    /// A sample without a remark.
+    pub(crate) fn new(metric: &str, unit: &str, value: f64) -> Self {
+        Self { metric: metric.to_owned(), unit: unit.to_owned(), value, note: String::new() }
+    }
+}
+
 /// The summary of one metric of one system in one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {

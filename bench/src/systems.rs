@@ -1,22 +1,22 @@
-//! Who is measured: Althing, and the peers under `bench/peers`, with how each is built and started.
+//! Who is measured: Althing, and the peers under `bench/peers`, each with its mailbox and settings.
 //!
-//! A peer whose toolchain is missing or whose build fails stays a candidate with the reason, and
-//! becomes a row that says so.
+//! A system with two kinds of mailbox is two candidates: its best for every workload, and a variant
+//! for the tells, so that bounded is compared with bounded and unbounded with unbounded. A peer whose
+//! toolchain is missing or whose build fails stays a candidate with the reason, and becomes a row that
+//! says so.
 
-use crate::metrics_cost;
+use crate::build::{Launch, Toolchain, bench_directory, build};
+use crate::catalogue::Workload;
+use althing_bench_workloads::Mailbox;
 use anyhow::{Context, Result, bail};
 use std::env;
-use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-/// How to start one run; the workload's arguments follow.
-#[derive(Debug)]
-pub(crate) struct Launch {
-    pub(crate) program: OsString,
-    pub(crate) arguments: Vec<OsString>,
-    pub(crate) directory: PathBuf,
+/// Which workloads a candidate takes part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Everything,
+    /// A second mailbox of a system that is there already; it decides tells only.
+    Tells,
 }
 
 /// A system to be measured, or the reason why it cannot be.
@@ -24,106 +24,157 @@ pub(crate) struct Launch {
 pub(crate) struct Candidate {
     pub(crate) name: String,
     pub(crate) is_ours: bool,
+    pub(crate) mailbox: Mailbox,
     /// Version and settings, for the tables.
     pub(crate) settings: &'static str,
     pub(crate) launch: Result<Launch, String>,
+    part: Part,
 }
 
 impl Candidate {
+    /// Whether the workload is to be measured on this candidate.
+    pub(crate) fn takes(&self, workload: &Workload) -> bool {
+        (self.is_ours || workload.shared)
+            && (self.part == Part::Everything || workload.fills_mailboxes())
+    }
+
     #[cfg(test)]
     pub(crate) fn absent(name: &str, reason: &str) -> Self {
-        let launch = Err(reason.to_owned());
-        Self { name: name.to_owned(), is_ours: false, settings: "", launch }
+        Self {
+            name: name.to_owned(),
+            is_ours: false,
+            mailbox: Mailbox::Unbounded,
+            settings: "",
+            launch: Err(reason.to_owned()),
+            part: Part::Everything,
+        }
     }
-}
-
-/// Toolchain of a peer: how it is built and what starts it.
-enum Kind {
-    Rust,
-    Go,
-    /// The message queue setting of its processes.
-    Elixir(&'static str),
-    Pekko,
 }
 
 struct Peer {
     name: &'static str,
-    kind: Kind,
+    program: &'static str,
+    toolchain: Toolchain,
+    mailbox: Mailbox,
+    part: Part,
     settings: &'static str,
 }
 
+/// A peer with its best settings, measured on every workload.
+const fn peer(
+    name: &'static str,
+    toolchain: Toolchain,
+    mailbox: Mailbox,
+    settings: &'static str,
+) -> Peer {
+    Peer { name, program: name, toolchain, mailbox, part: Part::Everything, settings }
+}
+
+/// The same program with its other mailbox.
+const fn variant(
+    name: &'static str,
+    program: &'static str,
+    toolchain: Toolchain,
+    mailbox: Mailbox,
+    settings: &'static str,
+) -> Peer {
+    Peer { name, program, toolchain, mailbox, part: Part::Tells, settings }
+}
+
 const PEERS: &[Peer] = &[
-    Peer { name: "kameo", kind: Kind::Rust, settings: "0.22.2; mailbox bounded 1,024, no tracing" },
-    Peer {
-        name: "ractor",
-        kind: Kind::Rust,
-        settings: "0.16.5; unbounded (its only mailbox), no span propagation",
-    },
-    Peer {
-        name: "actix",
-        kind: Kind::Rust,
-        settings: "0.13.5; one arbiter per core, do_send (ignores the bound)",
-    },
-    Peer {
-        name: "coerce",
-        kind: Kind::Rust,
-        settings: "0.8.11; anonymous actors, unbounded (its only mailbox)",
-    },
-    Peer { name: "hollywood", kind: Kind::Go, settings: "1.0.5; inbox 1,024 growing, GOGC 400" },
-    Peer {
-        name: "protoactor",
-        kind: Kind::Go,
-        settings: "20240822; unbounded mailbox (faster than its bounded one), GOGC 400",
-    },
-    Peer {
-        name: "goakt",
-        kind: Kind::Go,
-        settings: "3.2.0; long-lived actors, no logging, GOGC 400",
-    },
-    Peer {
-        name: "elixir",
-        kind: Kind::Elixir("on_heap"),
-        settings: "BEAM with JIT; plain processes, default message queue",
-    },
-    Peer {
-        name: "elixir-off-heap",
-        kind: Kind::Elixir("off_heap"),
-        settings: "BEAM with JIT; plain processes, message_queue_data off_heap",
-    },
-    Peer {
-        name: "pekko",
-        kind: Kind::Pekko,
-        settings: "1.3.0; classic API, throughput 1,024, single-consumer mailbox, parallel GC",
-    },
+    peer("kameo", Toolchain::Rust, Mailbox::Bounded, "0.22.2; mailbox bounded 1,024, no tracing"),
+    variant(
+        "kameo-unbounded",
+        "kameo",
+        Toolchain::Rust,
+        Mailbox::Unbounded,
+        "0.22.2; unbounded mailbox, no tracing",
+    ),
+    peer(
+        "ractor",
+        Toolchain::Rust,
+        Mailbox::Unbounded,
+        "0.16.5; unbounded (its only mailbox), no span propagation",
+    ),
+    peer(
+        "actix",
+        Toolchain::Rust,
+        Mailbox::Unbounded,
+        "0.13.5; one arbiter per core, do_send (ignores the bound); asks from the actor's own thread",
+    ),
+    peer(
+        "coerce",
+        Toolchain::Rust,
+        Mailbox::Unbounded,
+        "0.8.11; anonymous actors, unbounded (its only mailbox)",
+    ),
+    peer("hollywood", Toolchain::Go, Mailbox::Unbounded, "1.0.5; inbox 1,024 growing, GOGC 400"),
+    peer("protoactor", Toolchain::Go, Mailbox::Unbounded, "20240822; unbounded mailbox, GOGC 400"),
+    variant(
+        "protoactor-bounded",
+        "protoactor",
+        Toolchain::Go,
+        Mailbox::Bounded,
+        "20240822; mailbox bounded 1,024, GOGC 400",
+    ),
+    peer(
+        "goakt",
+        Toolchain::Go,
+        Mailbox::Unbounded,
+        "3.2.0; long-lived actors, no logging, GOGC 400; of its concurrent asks some get no reply and \
+         count as answered",
+    ),
+    peer(
+        "elixir",
+        Toolchain::Elixir("on_heap"),
+        Mailbox::Unbounded,
+        "BEAM with JIT; plain processes, default message queue",
+    ),
+    peer(
+        "elixir-off-heap",
+        Toolchain::Elixir("off_heap"),
+        Mailbox::Unbounded,
+        "BEAM with JIT; plain processes, message_queue_data off_heap",
+    ),
+    peer(
+        "pekko",
+        Toolchain::Maven,
+        Mailbox::Unbounded,
+        "1.3.0; classic API, throughput 1,024, single-consumer mailbox, parallel GC",
+    ),
+    variant(
+        "pekko-bounded",
+        "pekko",
+        Toolchain::Maven,
+        Mailbox::Bounded,
+        "1.3.0; the same with the bounded mailbox (1,024) whose senders block",
+    ),
 ];
 
-/// Processes of the BEAM; its default limit is below the million of `publish-1m`.
-const BEAM_FLAGS: &str = "+P 2000000";
-
-/// Althing itself: this very program, one run per process.
+/// Althing itself, this very program, one run per process: as it comes.
 pub(crate) fn ours() -> Result<Candidate> {
+    own("althing", Mailbox::Bounded, Part::Everything, "mailbox bounded 1,024, metrics on")
+}
+
+fn own(name: &str, mailbox: Mailbox, part: Part, settings: &'static str) -> Result<Candidate> {
     let program = env::current_exe().context("cannot find the running program")?.into();
-    let launch = Launch { program, arguments: vec!["once".into()], directory: bench_directory() };
+    let launch = Launch {
+        program,
+        arguments: vec!["once".into()],
+        directory: bench_directory(),
+        mailbox: mailbox.name(),
+    };
     Ok(Candidate {
-        name: "althing".to_owned(),
+        name: name.to_owned(),
         is_ours: true,
-        settings: "mailbox bounded 1,024, metrics on",
+        mailbox,
+        settings,
         launch: Ok(launch),
+        part,
     })
 }
 
-/// The same with metrics off.
-pub(crate) fn ours_without_metrics() -> Result<Candidate> {
-    let mut candidate = ours()?;
-    candidate.name = "althing-without-metrics".to_owned();
-    candidate.settings = "mailbox bounded 1,024, metrics off";
-    if let Ok(launch) = &mut candidate.launch {
-        launch.arguments = vec![metrics_cost::ONCE.into()];
-    }
-    Ok(candidate)
-}
-
-/// Althing and its peers, built. `only` names the peers wanted; none means all.
+/// Althing with either mailbox, and its peers, built. `only` names the peers wanted; none means all.
 pub(crate) fn with_peers(only: &[String]) -> Result<Vec<Candidate>> {
     let unknown = only.iter().find(|name| {
         name.as_str() != "althing" && PEERS.iter().all(|peer| peer.name != name.as_str())
@@ -132,124 +183,42 @@ pub(crate) fn with_peers(only: &[String]) -> Result<Vec<Candidate>> {
         let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
         bail!("no peer {name}; there are {}", names.join(", "));
     }
-    let mut candidates = vec![ours()?];
+    let unbounded =
+        own("althing-unbounded", Mailbox::Unbounded, Part::Tells, "unbounded mailbox, metrics on")?;
+    let mut candidates = vec![ours()?, unbounded];
     for peer in PEERS {
         if !only.is_empty() && only.iter().all(|name| name != peer.name) {
             continue;
         }
         eprintln!("building {}", peer.name);
-        let launch = build(peer);
+        let launch = build(peer.toolchain, peer.program, peer.mailbox.name());
         if let Err(reason) = &launch {
             eprintln!("  not built: {reason}");
         }
         candidates.push(Candidate {
             name: peer.name.to_owned(),
             is_ours: false,
+            mailbox: peer.mailbox,
             settings: peer.settings,
             launch,
+            part: peer.part,
         });
     }
     Ok(candidates)
 }
 
-/// The folder `bench/` of this checkout.
-pub(crate) fn bench_directory() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn build(peer: &Peer) -> Result<Launch, String> {
-    let peers = bench_directory().join("peers");
-    match peer.kind {
-        Kind::Rust => build_rust(&peers.join("rust"), peer.name),
-        Kind::Go => build_go(&peers.join("go"), peer.name),
-        Kind::Elixir(queue) => prepare_elixir(&peers.join("elixir"), queue),
-        Kind::Pekko => build_pekko(&peers.join("pekko")),
-    }
-}
-
-fn build_rust(directory: &Path, name: &str) -> Result<Launch, String> {
-    let target = directory.join("target");
-    let package = format!("peer-{name}");
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--release", "--locked", "--quiet", "--package", &package]);
-    cargo.arg("--target-dir").arg(&target).current_dir(directory);
-    succeed("cargo", cargo)?;
-    Ok(Launch {
-        program: target.join("release").join(package).into(),
-        arguments: Vec::new(),
-        directory: directory.to_owned(),
-    })
-}
-
-fn build_go(directory: &Path, name: &str) -> Result<Launch, String> {
-    let program = directory.join("target").join(name);
-    let mut go = Command::new("go");
-    go.args(["build", "-o"]).arg(&program).arg(format!("./cmd/{name}")).current_dir(directory);
-    succeed("go", go)?;
-    Ok(Launch { program: program.into(), arguments: Vec::new(), directory: directory.to_owned() })
-}
-
-fn prepare_elixir(directory: &Path, queue: &str) -> Result<Launch, String> {
-    let mut version = Command::new("elixir");
-    version.arg("--version");
-    succeed("elixir", version)?;
-    Ok(Launch {
-        program: "elixir".into(),
-        arguments: ["--erl", BEAM_FLAGS, "peer.exs", queue].map(OsString::from).into(),
-        directory: directory.to_owned(),
-    })
-}
-
-fn build_pekko(directory: &Path) -> Result<Launch, String> {
-    let mut maven = Command::new("mvn");
-    maven.args(["--quiet", "--batch-mode", "package"]).current_dir(directory);
-    succeed("mvn", maven)?;
-    let arguments = [
-        "-XX:+UseParallelGC",
-        "-XX:InitialRAMPercentage=25",
-        "-XX:MaxRAMPercentage=50",
-        "-cp",
-        "target/pekko-1.jar:target/lib/*",
-        "peer.Main",
-    ];
-    Ok(Launch {
-        program: "java".into(),
-        arguments: arguments.map(OsString::from).into(),
-        directory: directory.to_owned(),
-    })
-}
-
-/// Runs a build step; the error is one line that says what to do or what went wrong.
-fn succeed(tool: &str, mut command: Command) -> Result<(), String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => format!("{tool} is not installed"),
-        _ => format!("{tool}: {error}"),
-    })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = [output.stderr, output.stdout].concat();
-    let text = String::from_utf8_lossy(&text);
-    let telling = text.lines().find(|line| line.to_lowercase().contains("error"));
-    let line = telling.or_else(|| text.lines().next()).unwrap_or("no message");
-    Err(format!("{tool}: {}", line.trim()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::find;
 
     #[test]
-    fn a_missing_tool_is_named() {
-        let reason = succeed("no-such-tool", Command::new("no-such-tool-7c1f")).unwrap_err();
-        assert_eq!(reason, "no-such-tool is not installed");
-    }
-
-    #[test]
-    fn a_failed_build_tells_its_error_line() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo warming; echo 'error: it broke' >&2; exit 1"]);
-        assert_eq!(succeed("sh", command).unwrap_err(), "sh: error: it broke");
+    fn a_second_mailbox_takes_part_in_tells_only() {
+        let unbounded = own("a", Mailbox::Unbounded, Part::Tells, "").unwrap();
+        assert!(unbounded.takes(find("tell-8to8-tasks").unwrap()));
+        assert!(!unbounded.takes(find("ask-1").unwrap()));
+        assert!(ours().unwrap().takes(find("fairness").unwrap()));
+        assert!(!Candidate::absent("b", "").takes(find("fairness").unwrap()));
     }
 
     #[test]

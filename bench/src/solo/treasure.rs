@@ -117,7 +117,7 @@ fn build(release: &Path) -> Result<()> {
     let status = Command::new("cargo")
         .args(["build", "--release", "--quiet", "--package", "treasure-hunt", "--target-dir"])
         .arg(target)
-        .current_dir(crate::systems::bench_directory())
+        .current_dir(crate::build::bench_directory())
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "treasure-hunt does not build");

@@ -61,7 +61,7 @@ pub fn allocations_during<T>(work: impl FnOnce() -> T) -> (T, u64) {
 }
 
 pub(crate) fn run<S: System>(budget: Budget) -> Result<Vec<Sample>, String> {
-    let field = Field::<S>::new(budget.messages, 1)?;
+    let field = Field::new(S::start(), budget.messages, 1)?;
     let warm_up = Budget { seconds: 0.0, ..budget };
     warm_up.run(|| field.batch(From::Threads))?;
     let (outcome, allocations) = allocations_during(|| field.batch(From::Threads));

@@ -5,8 +5,44 @@
 
 use crate::block_on::block_on;
 use crate::tally::Tally;
+use std::env;
 use std::future::Future;
 use std::sync::mpsc;
+
+/// The environment variable by which the harness asks for a mailbox.
+pub const MAILBOX: &str = "MAILBOX";
+
+/// Which mailbox the receiving actors have. A system with only one kind ignores the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mailbox {
+    /// At most [`Mailbox::LEN_MAX`] messages wait, and senders wait for room.
+    Bounded,
+    /// Any number of messages waits.
+    Unbounded,
+}
+
+impl Mailbox {
+    /// The bound of every bounded mailbox.
+    pub const LEN_MAX: u32 = 1_024;
+
+    /// The word that asks for it, and that the tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bounded => "bounded",
+            Self::Unbounded => "unbounded",
+        }
+    }
+
+    /// What the harness asks for; bounded unless the variable says `unbounded`.
+    #[must_use]
+    pub fn asked_for() -> Self {
+        match env::var(MAILBOX).as_deref() {
+            Ok("unbounded") => Self::Unbounded,
+            _ => Self::Bounded,
+        }
+    }
+}
 
 /// An actor library, as the workloads see it.
 pub trait System: Send + Sync + Sized + 'static {

@@ -21,7 +21,12 @@ pub(crate) enum From {
     Threads,
     Tasks,
     Handlers,
+    /// Tasks that wait after every eighth message until it is handled, so that no batch is larger.
+    TasksByEight,
 }
+
+/// Messages between two waits of [`From::TasksByEight`].
+const EIGHT: u64 = 8;
 
 /// Everything of a tell workload that lives longer than one batch.
 pub(crate) struct Field<S: System> {
@@ -33,12 +38,12 @@ pub(crate) struct Field<S: System> {
 }
 
 impl<S: System> Field<S> {
-    pub(crate) fn new(messages: u64, targets: usize) -> Result<Self, String> {
+    pub(crate) fn new(system: S, messages: u64, targets: usize) -> Result<Self, String> {
         let per_sender = messages / SENDERS as u64;
         if per_sender == 0 {
             return Err(format!("--messages must be at least {SENDERS}, not {messages}"));
         }
-        let system = Arc::new(S::start());
+        let system = Arc::new(system);
         let board = Board::new(1);
         let per_target = per_sender * (SENDERS / targets) as u64;
         let tallies = board.tallies(targets, per_target);
@@ -75,7 +80,8 @@ impl<S: System> Field<S> {
         self.board.handled.expect(self.targets.len());
         let begun = match from {
             From::Threads => self.send_from_threads(),
-            From::Tasks => self.send_from_tasks(),
+            From::Tasks => self.send_from_tasks(send_all::<S>),
+            From::TasksByEight => self.send_from_tasks(send_by_eight::<S>),
             From::Handlers => self.send_from_handlers(),
         };
         let ended = self.board.handled.wait().map_err(|error| error.to_string())?;
@@ -103,7 +109,7 @@ impl<S: System> Field<S> {
             thread::spawn(move || {
                 ready.wait();
                 go.wait();
-                system.on_thread(send_all::<S>(&target, count));
+                system.on_thread(send_all::<S>(target, count));
             });
         }
         ready.wait();
@@ -113,11 +119,14 @@ impl<S: System> Field<S> {
         begun
     }
 
-    fn send_from_tasks(&self) -> Instant {
+    fn send_from_tasks<F>(&self, send: fn(S::Address, u64) -> F) -> Instant
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let begun = Instant::now();
         for sender in 0..SENDERS {
             let (target, count) = (self.target(sender), self.per_sender);
-            self.system.run_task(async move { send_all::<S>(&target, count).await });
+            self.system.run_task(send(target, count));
         }
         begun
     }
@@ -134,9 +143,19 @@ impl<S: System> Field<S> {
     }
 }
 
-async fn send_all<S: System>(target: &S::Address, count: u64) {
+async fn send_all<S: System>(target: S::Address, count: u64) {
     for number in 0..count {
-        S::tell(target, number).await;
+        S::tell(&target, number).await;
+    }
+}
+
+async fn send_by_eight<S: System>(target: S::Address, count: u64) {
+    for number in 0..count {
+        if number % EIGHT == EIGHT - 1 {
+            S::ask(&target, number).await;
+        } else {
+            S::tell(&target, number).await;
+        }
     }
 }
 
@@ -145,7 +164,7 @@ pub(crate) fn run<S: System>(
     targets: usize,
     from: From,
 ) -> Result<Vec<Sample>, String> {
-    let field = Field::<S>::new(budget.messages, targets)?;
+    let field = Field::new(S::start(), budget.messages, targets)?;
     let mut durations = budget.run(|| field.batch(from))?;
     Ok(vec![Sample::rate(field.batch_messages(), median_ns(&mut durations))])
 }

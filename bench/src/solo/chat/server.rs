@@ -95,7 +95,7 @@ async fn build(release: &Path) -> Result<()> {
     let status = Command::new("cargo")
         .args(["build", "--release", "--quiet", "--package", "folkmoot", "--target-dir"])
         .arg(target)
-        .current_dir(crate::systems::bench_directory())
+        .current_dir(crate::build::bench_directory())
         .status()
         .await
         .context("cannot run cargo")?;

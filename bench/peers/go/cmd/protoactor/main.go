@@ -1,5 +1,5 @@
-// Proto.Actor under the shared workloads. PROTOACTOR_MAILBOX=bounded takes its ring of 1,024 places;
-// the default is its unbounded lock-free queue, which is the faster one.
+// Proto.Actor under the shared workloads. MAILBOX=bounded takes its ring of 1,024 places, whose
+// senders wait for room; otherwise its unbounded lock-free queue.
 package main
 
 import (
@@ -93,7 +93,7 @@ func main() {
 		system := actor.NewActorSystem(actor.WithLoggerFactory(quiet))
 		p := &protoactor{root: system.Root}
 		options := []actor.PropsOption{actor.WithDispatcher(actor.NewDefaultDispatcher(throughput))}
-		if os.Getenv("PROTOACTOR_MAILBOX") == "bounded" {
+		if os.Getenv("MAILBOX") == "bounded" {
 			options = append(options, actor.WithMailbox(actor.Bounded(mailboxLen)))
 		}
 		p.props = actor.PropsFromProducer(func() actor.Actor { return p.next }, options...)

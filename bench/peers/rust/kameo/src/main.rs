@@ -1,6 +1,7 @@
-//! kameo under the shared workloads: mailboxes bounded to 1,024, tracing compiled out.
+//! kameo under the shared workloads: mailboxes bounded to 1,024 (its default is 64) or unbounded, as
+//! asked; tracing compiled out.
 
-use althing_bench_workloads::{CountingAllocator, System, Tally, main as run};
+use althing_bench_workloads::{CountingAllocator, Mailbox, System, Tally, main as run};
 use kameo::actor::{Actor, ActorRef, Spawn};
 use kameo::error::Infallible;
 use kameo::mailbox;
@@ -8,13 +9,13 @@ use kameo::message::{Context, Message};
 use std::process::ExitCode;
 use tokio::runtime::{Builder, Runtime};
 
-/// The bound of every mailbox, as the workloads ask; kameo's default is 64.
-const MAILBOX_LEN: usize = 1024;
-
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-struct Kameo(Runtime);
+struct Kameo {
+    runtime: Runtime,
+    mailbox: Mailbox,
+}
 
 struct Counter(Tally);
 
@@ -69,15 +70,21 @@ impl System for Kameo {
     type Group = Vec<ActorRef<Counter>>;
 
     fn start() -> Self {
-        Self(Builder::new_multi_thread().enable_all().build().expect("a tokio runtime starts"))
+        let runtime =
+            Builder::new_multi_thread().enable_all().build().expect("a tokio runtime starts");
+        Self { runtime, mailbox: Mailbox::asked_for() }
     }
 
     fn run_task(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.spawn(task);
+        self.runtime.spawn(task);
     }
 
     async fn spawn(&self, tally: Tally) -> Self::Address {
-        Counter::spawn_with_mailbox(tally, mailbox::bounded(MAILBOX_LEN))
+        let mailbox = match self.mailbox {
+            Mailbox::Bounded => mailbox::bounded(Mailbox::LEN_MAX as usize),
+            Mailbox::Unbounded => mailbox::unbounded(),
+        };
+        Counter::spawn_with_mailbox(tally, mailbox)
     }
 
     async fn spawn_producer(&self, target: Self::Address) -> Self::Producer {

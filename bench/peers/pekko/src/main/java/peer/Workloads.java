@@ -17,6 +17,13 @@ import org.apache.pekko.pattern.Patterns;
 final class Workloads implements AutoCloseable {
   static final class NoSuchWorkload extends Exception {}
 
+  /** Where messages are sent from: own threads, the actors' pool, or handlers of other actors. */
+  private enum From {
+    THREADS,
+    TASKS,
+    HANDLERS
+  }
+
   private static final int SENDERS = 8;
   private static final int CLIENTS = 8;
   private static final int PUBLISHES = 8;
@@ -26,6 +33,7 @@ final class Workloads implements AutoCloseable {
   private final String name;
   private final Main.Budget budget;
   private final ActorSystem system = ActorSystem.create("peer");
+  private final boolean bounded = "bounded".equals(System.getenv("MAILBOX"));
 
   Workloads(String name, Main.Budget budget) {
     this.name = name;
@@ -39,9 +47,11 @@ final class Workloads implements AutoCloseable {
 
   void run() throws Exception {
     switch (name) {
-      case "tell-8to1" -> tell(1, false);
-      case "tell-8to1-actors" -> tell(1, true);
-      case "tell-8to8" -> tell(8, false);
+      case "tell-8to1" -> tell(1, From.THREADS);
+      case "tell-8to1-tasks" -> tell(1, From.TASKS);
+      case "tell-8to1-actors" -> tell(1, From.HANDLERS);
+      case "tell-8to8" -> tell(8, From.THREADS);
+      case "tell-8to8-tasks" -> tell(8, From.TASKS);
       case "ask-1" -> askOne();
       case "ask-8" -> askEight();
       case "publish-1k" -> publish(1_000);
@@ -62,13 +72,13 @@ final class Workloads implements AutoCloseable {
   private ActorRef counter(Board board, long batch) {
     return system.actorOf(
         Props.create(Actors.Counter.class, () -> new Actors.Counter(board, batch))
-            .withDispatcher("counters"));
+            .withDispatcher(bounded ? "bounded" : "unbounded"));
   }
 
   private ActorRef producer(ActorRef target) {
     return system.actorOf(
         Props.create(Actors.Producer.class, () -> new Actors.Producer(target))
-            .withDispatcher("counters"));
+            .withDispatcher(bounded ? "senders" : "unbounded"));
   }
 
   private List<ActorRef> counters(Board board, int count, long batch) {
@@ -93,7 +103,9 @@ final class Workloads implements AutoCloseable {
     return measured.get(measured.size() / 2);
   }
 
-  private void tell(int targets, boolean fromHandlers) {
+  private void tell(int targets, From from) throws NoSuchWorkload {
+    // A task that blocks for room would take the thread that makes it.
+    if (bounded && from == From.TASKS) throw new NoSuchWorkload();
     long perSender = budget.messages() / SENDERS;
     if (perSender == 0) throw new IllegalArgumentException("--messages must be at least 8");
     var board = new Board();
@@ -107,7 +119,11 @@ final class Workloads implements AutoCloseable {
               board.sum.set(0);
               board.handled.expect(targets);
               long begun =
-                  fromHandlers ? burst(producers, perSender) : threads(counters, perSender);
+                  switch (from) {
+                    case THREADS -> threads(counters, perSender);
+                    case TASKS -> tasks(counters, perSender);
+                    case HANDLERS -> burst(producers, perSender);
+                  };
               long ended = board.handled.await();
               checkSum(board, SENDERS * (perSender * (perSender - 1) / 2));
               return ended - begun;
@@ -131,9 +147,7 @@ final class Workloads implements AutoCloseable {
               () -> {
                 pass(ready);
                 pass(go);
-                for (long number = 0; number < count; number++) {
-                  target.tell(new Actors.Add(number), ActorRef.noSender());
-                }
+                sendAll(target, count);
               });
       thread.start();
     }
@@ -142,6 +156,22 @@ final class Workloads implements AutoCloseable {
     long begun = System.nanoTime();
     pass(go);
     return begun;
+  }
+
+  private long tasks(List<ActorRef> counters, long count) {
+    var pool = system.dispatchers().lookup("unbounded");
+    long begun = System.nanoTime();
+    for (int i = 0; i < SENDERS; i++) {
+      var target = counters.get(i % counters.size());
+      pool.execute(() -> sendAll(target, count));
+    }
+    return begun;
+  }
+
+  private static void sendAll(ActorRef target, long count) {
+    for (long number = 0; number < count; number++) {
+      target.tell(new Actors.Add(number), ActorRef.noSender());
+    }
   }
 
   private static void pass(CyclicBarrier barrier) {
