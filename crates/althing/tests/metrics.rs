@@ -117,15 +117,15 @@ async fn every_message_is_counted_once_told_or_asked() {
 }
 
 #[tokio::test]
-async fn histogram_holds_one_in_128_messages() {
+async fn histogram_holds_one_in_512_messages() {
     // One thread only: its shard's count decides who is timed.
     let node = node();
     let actor = node.get::<Worker>("a");
-    for _ in 0..1_000 {
+    for _ in 0..4_000 {
         actor.send(Work).await.unwrap();
     }
     let worker = worker(&node);
-    assert_eq!(worker.handling.count(), worker.handled.div_ceil(128));
+    assert_eq!(worker.handling.count(), worker.handled.div_ceil(512));
     assert_eq!(worker.messages.iter().map(|message| message.sampled).sum::<u64>(), 8);
     assert_eq!(worker.messages[0].name, "Work");
 }
@@ -294,7 +294,7 @@ async fn prometheus_gets_each_family_once_and_each_type_in_it() {
 #[tokio::test]
 async fn histogram_buckets_rise_to_the_count() {
     let node = node();
-    for _ in 0..1_280 {
+    for _ in 0..5_120 {
         node.get::<Worker>("a").send(Work).await.unwrap();
     }
     let text = node.metrics().prometheus_text();
