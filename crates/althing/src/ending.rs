@@ -1,8 +1,10 @@
 //! What happens when a life ends: who hears of it, what becomes of waiting messages, and whether the cell lives on.
 //!
-//! A named actor with a factory survives its lives: messages that came meanwhile start the next. Any other cell closes.
+//! A named actor with a factory survives its lives: messages that came meanwhile, and those its guards had put aside, start the next.
+//! Any other cell closes. Everybody who waits for the end hears of it before a refused message is dropped: its drop may panic.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -31,7 +33,11 @@ pub(crate) fn end_life(
     let mut wakers = Vec::new();
     let mut next = ControlFlow::Break(());
     if keeps_messages {
-        inner.put_back(std::mem::take(&mut refused));
+        // What a guard put aside came first.
+        let mut kept =
+            inner.extras.as_mut().map_or_else(Vec::new, |extras| std::mem::take(&mut extras.stash));
+        kept.append(&mut refused);
+        inner.put_back(kept);
         if !inner.is_empty() {
             next = ControlFlow::Continue(());
         }
@@ -62,15 +68,17 @@ pub(crate) fn end_life(
         header.kind.metrics.count(Counter::Stopped);
     }
 
-    for envelope in refused {
-        envelope.reject(rejection(header.id(), reason));
-    }
     wakers.into_iter().for_each(Waker::wake);
     if let Some(farewell) = farewell {
-        farewell.say(cell, reason);
+        refused.extend(farewell.say(cell, reason));
     }
     if closed {
         header.kind.node.directory.forget(cell);
+    }
+    for envelope in refused {
+        let refuse = || envelope.reject(rejection(header.id(), reason));
+        // The panic hook has told of it; those behind must hear of their end too.
+        let _ = catch_unwind(AssertUnwindSafe(refuse));
     }
     next
 }
@@ -113,11 +121,9 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool) -> Farew
 }
 
 impl Farewell {
-    fn say(self, cell: &Arc<dyn AnyCell>, reason: &StopReason) {
+    /// Tells them; returns the messages that nobody will run any more.
+    fn say(self, cell: &Arc<dyn AnyCell>, reason: &StopReason) -> Vec<Envelope> {
         let id = cell.header().id();
-        for envelope in self.stash {
-            envelope.reject(rejection(id.clone(), reason));
-        }
         for watcher in self.watchers {
             let news = Terminated { id: id.clone(), reason: reason.clone() };
             send_system(&watcher, System::Terminated(news));
@@ -126,6 +132,7 @@ impl Farewell {
             send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
         }
         self.wakers.into_iter().for_each(Waker::wake);
+        self.stash
     }
 }
 

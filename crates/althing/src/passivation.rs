@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::actor::StopReason;
 use crate::actor_ref::request_stop;
-use crate::cell::AnyCell;
+use crate::cell::{AnyCell, Header};
 use crate::node::NodeShared;
 
 /// Pause between passes. An idle time is met within one pass and a second.
@@ -44,18 +44,26 @@ fn pass(node: &NodeShared, is_over_budget: bool) {
     node.directory.pass(CELLS_PER_PASS, |cell| {
         let header = cell.header();
         let idle_s = now_s.saturating_sub(header.last_active_s.load(Ordering::Relaxed));
-        match header.kind.options.passivate_after {
-            _ if !header.mailbox.is_quiet() => {}
-            Some(limit) if Duration::from_secs(u64::from(idle_s)) >= limit => {
-                idle.push(cell.clone());
-            }
-            _ if is_over_budget && header.key().is_some() => longest.offer(idle_s, cell),
-            _ => {}
+        let limit = header.kind.options.passivate_after;
+        let is_due = limit.is_some_and(|limit| Duration::from_secs(u64::from(idle_s)) >= limit);
+        let may_be_longest = is_over_budget && header.key().is_some();
+        if !(is_due || may_be_longest) || !header.mailbox.is_quiet() || owes_answers(header) {
+            return;
+        }
+        if is_due {
+            idle.push(cell.clone());
+        } else {
+            longest.offer(idle_s, cell);
         }
     });
     for cell in idle.iter().chain(longest.cells()) {
         request_stop(cell, StopReason::Passivated);
     }
+}
+
+/// Whether guards have put messages aside: the next life would begin with them at once.
+fn owes_answers(header: &Header) -> bool {
+    header.mailbox.lock().extras.as_ref().is_some_and(|extras| !extras.stash.is_empty())
 }
 
 /// The actors that have been idle for longest, of those offered.
