@@ -68,6 +68,7 @@ mod recipient;
 mod reply;
 mod run;
 mod serve;
+mod shutdown;
 mod supervise;
 mod supervision;
 mod sync;
@@ -94,12 +95,13 @@ pub use inspection::{ActorView, Inspection, Inspector};
 pub use kind::Start;
 pub use mailbox::Priority;
 pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot};
-pub use node::{Node, NodeBuilder, ShutdownReport};
+pub use node::{Node, NodeBuilder};
 pub use options::{
     ActorOptions, BATCH_BUDGET_DEFAULT, DEADLINE_DEFAULT, MAILBOX_LEN_MAX_DEFAULT, MailboxKind,
 };
 pub use recipient::Recipient;
 pub use reply::ReplyTo;
+pub use shutdown::ShutdownReport;
 pub use supervision::{
     ChildStrategy, RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy, Supervision,
 };

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::actor::{Actor, StopReason};
-use crate::actor_id::{ActorId, Key};
-use crate::actor_ref::{ActorRef, request_stop};
+use crate::actor::Actor;
+use crate::actor_id::Key;
+use crate::actor_ref::ActorRef;
 use crate::blocking::Blocking;
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header, send_system};
 use crate::directory::Directory;
@@ -29,10 +29,32 @@ use crate::timer::Timers;
 use crate::topic::{Topic, TopicOptions};
 use crate::trace::Tracing;
 
-/// How often shutdown looks whether everybody has stopped.
-const SHUTDOWN_LOOK: Duration = Duration::from_millis(5);
-
 /// A node; cheap to clone. It lives until `shutdown`, whoever holds it.
+///
+/// ```
+/// use althing::{Node, actor};
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// #[actor(name = "example.counter")]
+/// impl Counter {
+///     async fn add(&mut self, n: u64) -> u64 {
+///         self.0 += n;
+///         self.0
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Named actors are built when their first message comes; two nodes share nothing.
+/// let node = Node::builder("shop").actor(async |_| Ok(Counter::default())).build();
+/// assert_eq!(node.get::<Counter>("alice").add(2).await?, 2);
+/// let report = node.shutdown(std::time::Duration::from_secs(5)).await;
+/// assert_eq!((report.stopped, report.killed.len()), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Node {
     shared: Arc<NodeShared>,
@@ -68,16 +90,6 @@ pub struct NodeBuilder {
     metrics: Metrics,
     memory_budget_bytes: Option<u64>,
     tracing: Tracing,
-}
-
-/// What a shutdown came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ShutdownReport {
-    /// Actors whose `stopping` hook ran to its end.
-    pub stopped: usize,
-    /// Actors that were killed at the deadline.
-    pub killed: Vec<ActorId>,
 }
 
 impl NodeBuilder {
@@ -184,6 +196,10 @@ impl Node {
 
     pub(crate) fn from_shared(shared: Arc<NodeShared>) -> Self {
         Self { shared }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<NodeShared> {
+        &self.shared
     }
 
     /// Name of the node.
@@ -310,37 +326,6 @@ impl Node {
     pub fn inspector(&self) -> Inspector {
         Inspector::new(self.shared.clone())
     }
-
-    /// Stops every actor after the messages that wait now; kills those left at the deadline.
-    pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
-        let until = self.elapsed() + deadline;
-        let mut stopping: Vec<Arc<dyn AnyCell>> = Vec::new();
-        self.shared.directory.for_each(|cell| {
-            if !is_quiet(cell) {
-                request_stop(cell, StopReason::NodeShutdown);
-                stopping.push(cell.clone());
-            }
-        });
-        let all = stopping.len();
-        loop {
-            stopping.retain(|cell| !is_quiet(cell));
-            if stopping.is_empty() || self.elapsed() >= until {
-                break;
-            }
-            self.sleep(SHUTDOWN_LOOK).await;
-        }
-        let killed: Vec<_> = stopping.iter().map(|cell| cell.header().id()).collect();
-        for cell in &stopping {
-            send_system(cell, System::Kill);
-        }
-        self.shared.topics.lock().clear();
-        self.shared.kinds.write().clear();
-        ShutdownReport { stopped: all - killed.len(), killed }
-    }
-}
-
-fn is_quiet(cell: &Arc<dyn AnyCell>) -> bool {
-    cell.header().mailbox.lock().is_asleep()
 }
 
 impl NodeShared {
@@ -357,6 +342,12 @@ impl NodeShared {
     /// Nanoseconds since the node started, for timing handlers.
     pub(crate) fn clock_ns(&self) -> u64 {
         u64::try_from(self.env.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Forgets topics and actor types, which hold the node in turn.
+    pub(crate) fn forget_types(&self) {
+        self.topics.lock().clear();
+        self.kinds.write().clear();
     }
 
     /// Brings the coarse clock up to date and returns it.

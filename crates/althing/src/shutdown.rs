@@ -1,0 +1,91 @@
+//! The end of a node: everybody finishes, and then nobody starts any more.
+//!
+//! Who stops may wake others for a last word, a room its store, so actors are asked in rounds until a round finds nobody. Only then, or at
+//! the deadline, are all addresses closed: before, they would take that word away; without it, a late message would start an actor that
+//! nobody stops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::actor::StopReason;
+use crate::actor_id::ActorId;
+use crate::actor_ref::request_stop;
+use crate::cell::{AnyCell, send_system};
+use crate::extras::System;
+use crate::node::Node;
+
+/// How often a shutdown looks whether everybody has stopped.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// What a shutdown came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// Actors whose `stopping` hook ran to its end.
+    pub stopped: usize,
+    /// Actors that were killed at the deadline.
+    pub killed: Vec<ActorId>,
+}
+
+impl Node {
+    /// Stops every actor after the messages that wait now, also those that wake meanwhile; kills who is left at the deadline. From then
+    /// on every address that was given out refuses.
+    pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
+        let until = self.elapsed() + deadline;
+        let mut stopped = 0;
+        loop {
+            let mut stopping = self.ask_all_to_stop();
+            let asked = stopping.len();
+            loop {
+                stopping.retain(|cell| !is_asleep(cell));
+                if stopping.is_empty() || self.elapsed() >= until {
+                    break;
+                }
+                self.sleep(LOOK_EVERY).await;
+            }
+            stopped += asked - stopping.len();
+            if asked == 0 || self.elapsed() >= until {
+                break;
+            }
+        }
+        let killed = self.close();
+        self.shared().forget_types();
+        ShutdownReport { stopped, killed }
+    }
+
+    /// Asks everybody who is awake, and returns who that was.
+    fn ask_all_to_stop(&self) -> Vec<Arc<dyn AnyCell>> {
+        let mut stopping = Vec::new();
+        self.shared().directory.for_each(|cell| {
+            if !is_asleep(cell) {
+                request_stop(cell, StopReason::NodeShutdown);
+                stopping.push(cell.clone());
+            }
+        });
+        stopping
+    }
+
+    /// Closes every address and kills who is still awake; returns who that was.
+    fn close(&self) -> Vec<ActorId> {
+        let mut killed = Vec::new();
+        self.shared().directory.for_each(|cell| {
+            let mut inner = cell.header().mailbox.lock();
+            let is_asleep = inner.is_asleep();
+            inner.closed = true;
+            if is_asleep {
+                inner.count_end();
+            }
+            // Released before killing, which takes the lock.
+            drop(inner);
+            if !is_asleep {
+                killed.push(cell.header().id());
+                send_system(cell, System::Kill);
+            }
+        });
+        killed
+    }
+}
+
+fn is_asleep(cell: &Arc<dyn AnyCell>) -> bool {
+    cell.header().mailbox.lock().is_asleep()
+}
