@@ -8,6 +8,32 @@ use parking_lot::Mutex;
 use crate::random::Random;
 
 /// Which faults a world injects; the first rule that fits a message decides.
+///
+/// ```
+/// use althing::{Actor, AskError, Context, Handler};
+/// use althing_testkit::World;
+///
+/// struct Worker;
+/// struct Work;
+///
+/// impl Actor for Worker {
+///     const NAME: &'static str = "example.worker";
+/// }
+///
+/// impl Handler<Work> for Worker {
+///     type Reply = ();
+///
+///     async fn handle(&mut self, _: Work, _: &mut Context<Self>) {}
+/// }
+///
+/// let world = World::new(7);
+/// let node = world.node("test").build();
+/// world.faults().panic_next("example.worker", "Work", 1);
+/// world.run(async {
+///     let worker = node.spawn(Worker);
+///     assert_eq!(worker.send(Work).await, Err(AskError::HandlerPanicked(worker.id())));
+/// });
+/// ```
 #[derive(Debug, Default)]
 pub struct Faults {
     rules: Mutex<Vec<Rule>>,

@@ -4,6 +4,20 @@ use althing::{Actor, ActorOptions, ActorRef, Context, Handler, MailboxKind, Node
 use tokio::sync::mpsc;
 
 /// Takes messages of type `M` for a test to look at.
+///
+/// ```
+/// use althing_testkit::{Probe, World};
+///
+/// let world = World::new(7);
+/// let node = world.node("test").build();
+/// world.run(async {
+///     let (probe, mut heard) = Probe::spawn(&node);
+///     probe.send("one").tell().await.expect("it runs");
+///     probe.send("two").tell().await.expect("it runs");
+///     assert_eq!(heard.next().await, "one");
+///     assert_eq!(heard.next().await, "two");
+/// });
+/// ```
 #[derive(Debug)]
 pub struct Probe<M> {
     heard: mpsc::UnboundedSender<M>,

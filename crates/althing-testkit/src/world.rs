@@ -21,6 +21,21 @@ const BEGINNING_MS: u64 = 1_577_836_800_000;
 const MAIN: u64 = 0;
 
 /// A deterministic world. Cheap to clone; clones are the same world.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use althing_testkit::World;
+///
+/// let day = |seed| {
+///     let world = World::new(seed);
+///     let node = world.node("test").build();
+///     world.run(async { node.sleep(Duration::from_secs(86_400)).await });
+///     (world.elapsed(), world.trace())
+/// };
+/// assert_eq!(day(7), day(7));
+/// assert_eq!(day(7).0, Duration::from_secs(86_400));
+/// ```
 #[derive(Clone)]
 pub struct World {
     shared: Arc<Shared>,

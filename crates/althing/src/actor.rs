@@ -13,6 +13,38 @@ use crate::reply::ReplyTo;
 use crate::topic::Published;
 
 /// State plus behaviour, run by one node at a time.
+///
+/// ```
+/// use althing::{Actor, ActorError, Context, Handler, Node};
+///
+/// struct Greeter(String);
+/// struct Greet(&'static str);
+///
+/// impl Actor for Greeter {
+///     const NAME: &'static str = "example.greeter";
+///
+///     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+///         self.0 = format!("Hello from {}", ctx.key());
+///         Ok(())
+///     }
+/// }
+///
+/// impl Handler<Greet> for Greeter {
+///     type Reply = String;
+///
+///     async fn handle(&mut self, Greet(name): Greet, _: &mut Context<Self>) -> String {
+///         format!("{}, {name}", self.0)
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::builder("town").actor(async |_| Ok(Greeter(String::new()))).build();
+/// let greeter = node.get::<Greeter>("Reykjavik");
+/// assert_eq!(greeter.send(Greet("Ada")).await?, "Hello from Reykjavik, Ada");
+/// # Ok(())
+/// # }
+/// ```
 pub trait Actor: Sized + Send + 'static {
     /// Name of the type on the wire and in metrics; explicit, never a Rust path.
     const NAME: &'static str;

@@ -22,11 +22,66 @@ use crate::reply::ReplyTo;
 use crate::run::Run;
 
 /// Address of an actor of type `A`.
+///
+/// ```
+/// use althing::{Node, actor};
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// #[actor(name = "example.counter")]
+/// impl Counter {
+///     async fn add(&mut self, n: u64) -> u64 {
+///         self.0 += n;
+///         self.0
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::builder("shop").actor(async |_| Ok(Counter::default())).build();
+/// let alice = node.get::<Counter>("alice");
+/// assert!(!alice.is_active(), "an address starts nobody");
+/// alice.add(2).tell().await?;
+/// assert_eq!(node.get::<Counter>("alice").add(3).await?, 5);
+/// assert_eq!(alice.id().to_string(), "example.counter/alice");
+/// alice.stop().await;
+/// assert_eq!(alice.add(1).await?, 1, "the next life begins anew");
+/// # Ok(())
+/// # }
+/// ```
 pub struct ActorRef<A: Actor> {
     cell: Arc<Cell<A>>,
 }
 
 /// An address that does not keep a stopped actor's memory.
+///
+/// ```
+/// use althing::{Node, actor};
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// #[actor(name = "example.counter")]
+/// impl Counter {
+///     async fn add(&mut self, n: u64) -> u64 {
+///         self.0 += n;
+///         self.0
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::builder("shop").build();
+/// let counter = node.spawn(Counter::default());
+/// let weak = counter.downgrade();
+/// assert!(weak.upgrade().is_some());
+/// counter.stop().await;
+/// drop(counter);
+/// assert!(weak.upgrade().is_none());
+/// # Ok(())
+/// # }
+/// ```
 pub struct WeakRef<A: Actor> {
     cell: Weak<Cell<A>>,
 }

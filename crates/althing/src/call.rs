@@ -31,6 +31,31 @@ use crate::waits::{self, Waiting};
 /// # Cancel safety
 /// Dropping an ask before its handler has started takes the message back; a handler that has started runs to its end and its
 /// reply is dropped.
+///
+/// ```
+/// use althing::{Priority, Node, actor};
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// #[actor(name = "example.counter")]
+/// impl Counter {
+///     async fn add(&mut self, n: u64) -> u64 {
+///         self.0 += n;
+///         self.0
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let counter = Node::builder("shop").build().spawn(Counter::default());
+/// counter.add(1).tell().await?; // waits for room
+/// counter.add(2).priority(Priority::High).try_tell()?; // never waits, hands the message back
+/// let asked = counter.add(3).timeout(std::time::Duration::from_secs(1));
+/// assert_eq!(asked.await?, 6);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a call does nothing until it is awaited or told"]
 pub struct Call<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     target: &'a ActorRef<A>,

@@ -39,6 +39,44 @@ unsafe impl Send for RunCore {}
 unsafe impl Sync for RunCore {}
 
 /// A handler's access to its actor's surroundings.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use althing::{ActorRef, Context, Node, actor};
+///
+/// struct Clerk;
+/// struct Office;
+///
+/// #[actor(name = "example.clerk")]
+/// impl Clerk {
+///     async fn greet(&self, name: String) -> String {
+///         format!("Good day, {name}")
+///     }
+/// }
+///
+/// #[actor(name = "example.office")]
+/// impl Office {
+///     async fn hire(&mut self, ctx: &mut Context<Self>) -> ActorRef<Clerk> {
+///         ctx.after(Duration::from_secs(3600), office_messages::Close);
+///         ctx.spawn(async |_| Ok(Clerk)) // a child: it stops when the office does
+///     }
+///
+///     async fn close(&mut self, ctx: &mut Context<Self>) {
+///         ctx.stop();
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let office = Node::builder("town").build().spawn(Office);
+/// let clerk = office.hire().await?;
+/// assert_eq!(clerk.greet("Ada".into()).await?, "Good day, Ada");
+/// office.close().await?;
+/// clerk.stopped().await;
+/// # Ok(())
+/// # }
+/// ```
 #[repr(transparent)]
 pub struct Context<A: Actor> {
     core: RunCore,

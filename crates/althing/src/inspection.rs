@@ -48,6 +48,31 @@ pub struct Inspection {
 }
 
 /// Looks at the actors of a node again and again, and tells what happened in between.
+///
+/// ```
+/// use althing::{Node, actor};
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// #[actor(name = "example.counter")]
+/// impl Counter {
+///     async fn add(&mut self, n: u64) -> u64 {
+///         self.0 += n;
+///         self.0
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::builder("shop").build();
+/// let counter = node.spawn(Counter::default());
+/// counter.add(2).await?;
+/// let inspection = node.inspector().look(10);
+/// assert_eq!(inspection.visited, 1);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Inspector {
     node: Arc<NodeShared>,
     /// Tallies of the look before, by serial.

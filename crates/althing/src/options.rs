@@ -12,6 +12,33 @@ pub const DEADLINE_DEFAULT: Duration = Duration::from_secs(5);
 pub const BATCH_BUDGET_DEFAULT: u32 = 128;
 
 /// Settings of an actor type.
+///
+/// ```
+/// use althing::{ActorOptions, MailboxKind, Node, actor};
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// #[actor(name = "example.counter")]
+/// impl Counter {
+///     async fn add(&mut self, n: u64) -> u64 {
+///         self.0 += n;
+///         self.0
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // A node may replace the options that the type names itself.
+/// let options = ActorOptions::default()
+///     .mailbox(MailboxKind::Bounded(8))
+///     .passivate_after(std::time::Duration::from_secs(600));
+/// let node = Node::builder("shop").options::<Counter>(options).build();
+/// let counter = node.spawn(Counter::default());
+/// assert_eq!(counter.add(2).await?, 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ActorOptions {

@@ -10,6 +10,48 @@ use crate::actor_ref::ActorRef;
 use crate::error::{AskError, SendError};
 
 /// Address of any actor that handles `M` and replies `R`.
+///
+/// ```
+/// use althing::{Actor, Context, Handler, Node, Recipient};
+///
+/// struct Price(u32);
+/// struct Shop;
+/// struct Market;
+///
+/// impl Actor for Shop {
+///     const NAME: &'static str = "example.shop";
+/// }
+///
+/// impl Handler<Price> for Shop {
+///     type Reply = bool;
+///
+///     async fn handle(&mut self, Price(price): Price, _: &mut Context<Self>) -> bool {
+///         price < 10
+///     }
+/// }
+///
+/// impl Actor for Market {
+///     const NAME: &'static str = "example.market";
+/// }
+///
+/// impl Handler<Price> for Market {
+///     type Reply = bool;
+///
+///     async fn handle(&mut self, Price(price): Price, _: &mut Context<Self>) -> bool {
+///         price < 5
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::builder("town").build();
+/// let buyers: Vec<Recipient<Price, bool>> =
+///     vec![node.spawn(Shop).recipient(), node.spawn(Market).recipient()];
+/// assert!(buyers[0].ask(Price(7)).await?);
+/// assert!(!buyers[1].ask(Price(7)).await?);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Recipient<M, R> {
     target: Arc<dyn Target<M, R>>,
 }

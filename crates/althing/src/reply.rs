@@ -14,6 +14,35 @@ use crate::waits::Awaited;
 /// Where the reply of an ask goes; for a tell it goes nowhere.
 ///
 /// Dropping it without a reply fails the ask with `AskError::NoReply`.
+///
+/// ```
+/// use althing::{Node, ReplyTo, actor};
+///
+/// #[derive(Default)]
+/// struct Gate(Vec<ReplyTo<&'static str>>);
+///
+/// #[actor(name = "example.gate")]
+/// impl Gate {
+///     #[delayed]
+///     async fn pass(&mut self, reply: ReplyTo<&'static str>) {
+///         self.0.push(reply);
+///     }
+///
+///     async fn open(&mut self) {
+///         for reply in self.0.drain(..) {
+///             reply.send("go");
+///         }
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let gate = Node::builder("town").build().spawn(Gate::default());
+/// let (passed, opened) = tokio::join!(gate.pass(), gate.open());
+/// assert_eq!((passed?, opened?), ("go", ()));
+/// # Ok(())
+/// # }
+/// ```
 pub struct ReplyTo<R> {
     slot: Option<Arc<Slot<R>>>,
 }

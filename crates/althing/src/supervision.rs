@@ -11,6 +11,40 @@ pub const RESTARTS_MAX_DEFAULT: u32 = 10;
 pub const RESTART_WINDOW_DEFAULT: Duration = Duration::from_secs(60);
 
 /// What follows a panic in a handler.
+///
+/// ```
+/// use althing::{ActorOptions, AskError, Node, RestartPolicy, Supervision, actor};
+///
+/// #[derive(Default)]
+/// struct Fragile(u32);
+///
+/// fn twice() -> ActorOptions {
+///     let policy = RestartPolicy { restarts_max: 2, ..RestartPolicy::default() };
+///     ActorOptions::default().supervision(Supervision::Restart(policy))
+/// }
+///
+/// #[actor(name = "example.fragile", options = twice)]
+/// impl Fragile {
+///     async fn touch(&mut self) -> u32 {
+///         self.0 += 1;
+///         self.0
+///     }
+///
+///     async fn hit(&mut self) {
+///         panic!("broken");
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::builder("shelf").actor(async |_| Ok(Fragile::default())).build();
+/// let vase = node.get::<Fragile>("vase");
+/// vase.touch().await?;
+/// assert_eq!(vase.hit().await, Err(AskError::HandlerPanicked(vase.id())));
+/// assert_eq!(vase.touch().await?, 1, "built anew");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supervision {
     /// Keep the state and go on with the next message.

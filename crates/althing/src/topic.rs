@@ -61,6 +61,39 @@ pub struct Gap {
 }
 
 /// A named stream of events on a node.
+///
+/// ```
+/// use althing::{Node, Published, Sequence, TopicOptions, actor};
+///
+/// #[derive(Default)]
+/// struct Listener(Vec<u32>);
+///
+/// #[actor(name = "example.listener")]
+/// impl Listener {
+///     #[event]
+///     async fn on_number(&mut self, event: &Published<u32>) {
+///         self.0.push(event.payload);
+///     }
+///
+///     async fn heard(&self) -> Vec<u32> {
+///         self.0.clone()
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::builder("radio").build();
+/// let numbers = node.topic::<u32>("numbers", TopicOptions { replay: 8 });
+/// let listener = node.spawn(Listener::default());
+/// let subscription = numbers.subscribe(&listener);
+/// assert_eq!(numbers.publish(7), Sequence(1));
+/// numbers.publish(8);
+/// assert_eq!(listener.heard().await?, [7, 8]);
+/// assert_eq!(numbers.replay_since(Sequence(1))?.len(), 1);
+/// drop(subscription); // ends it
+/// # Ok(())
+/// # }
+/// ```
 pub struct Topic<T> {
     shared: Arc<Shared<T>>,
 }

@@ -8,6 +8,32 @@ use super::histogram::Histogram;
 use super::shard::{Counter, MessageTimes, Shard};
 
 /// The metrics of a node at one moment.
+///
+/// ```
+/// use althing::{Node, actor};
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// #[actor(name = "example.counter")]
+/// impl Counter {
+///     async fn add(&mut self, n: u64) -> u64 {
+///         self.0 += n;
+///         self.0
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::builder("shop").build();
+/// let counter = node.spawn(Counter::default());
+/// counter.add(2).await?;
+/// let metrics = node.metrics();
+/// assert_eq!(metrics.kind("example.counter").map(|kind| kind.handled), Some(1));
+/// assert!(metrics.prometheus_text().contains("example.counter"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
