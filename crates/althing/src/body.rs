@@ -65,18 +65,21 @@ pub(crate) trait Work {
 }
 
 /// A handler's future and where its output goes: to the slot if there is one, else it stays here.
-pub(crate) struct Running<F, R> {
+pub(crate) struct Running<F, R, T> {
     pub(crate) reply: ReplyTo<R>,
     pub(crate) output: Option<R>,
+    /// Takes the reply out of what the future yields.
+    reply_of: T,
     future: F,
 }
 
 /// An event handler's future.
 pub(crate) struct Event<F>(F);
 
-impl<F, R> Running<F, R> {
-    pub(crate) fn new(reply: ReplyTo<R>, future: F) -> Self {
-        Self { reply, output: None, future }
+impl<F: Future, R, T: Fn(F::Output) -> Option<R>> Running<F, R, T> {
+    #[inline]
+    pub(crate) fn new(reply: ReplyTo<R>, future: F, reply_of: T) -> Self {
+        Self { reply, output: None, reply_of, future }
     }
 }
 
@@ -86,7 +89,8 @@ impl<F> Event<F> {
     }
 }
 
-impl<F: Future<Output = Option<R>> + Send, R: Send> Work for Running<F, R> {
+impl<F: Future + Send, R: Send, T: Fn(F::Output) -> Option<R>> Work for Running<F, R, T> {
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: `future` is pinned with us and never moved; `reply` is `Unpin` and used by reference.
         let this = unsafe { self.get_unchecked_mut() };
@@ -94,7 +98,7 @@ impl<F: Future<Output = Option<R>> + Send, R: Send> Work for Running<F, R> {
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
         match future.poll(cx) {
             Poll::Ready(output) => {
-                match output {
+                match (this.reply_of)(output) {
                     Some(reply) if this.reply.is_somewhere() => this.reply.complete(reply),
                     output => this.output = output,
                 }
@@ -110,6 +114,7 @@ impl<F: Future<Output = Option<R>> + Send, R: Send> Work for Running<F, R> {
 }
 
 impl<F: Future<Output = ()> + Send> Work for Event<F> {
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: the only field is pinned with us.
         unsafe { self.map_unchecked_mut(|this| &mut this.0) }.poll(cx)
@@ -307,6 +312,7 @@ impl<W: Work> Typed<W> {
 
     /// # Safety
     /// `memory` holds a `W` as `Body::start` stored it.
+    #[inline(always)]
     unsafe fn work<'a>(memory: *mut Memory) -> &'a mut W {
         if fits::<W>() {
             // SAFETY: stored in place.
@@ -317,6 +323,11 @@ impl<W: Work> Typed<W> {
         }
     }
 
+    /// Inlined into whoever has just stored the work: what is read back from memory too soon after smaller writes stalls the processor.
+    ///
+    /// # Safety
+    /// As `Ops::poll`.
+    #[inline(always)]
     unsafe fn poll(memory: *mut Memory, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: the caller's promise.
         let work = unsafe { Self::work(memory) };
@@ -329,6 +340,7 @@ impl<W: Work> Typed<W> {
         unsafe { Self::work(memory) }.fail(why);
     }
 
+    #[inline]
     unsafe fn drop(memory: *mut Memory) {
         if fits::<W>() {
             // SAFETY: stored in place; dropped once.

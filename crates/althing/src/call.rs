@@ -274,7 +274,8 @@ pub struct Tell<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     message: Option<M>,
     timeout: Option<Duration>,
     priority: Priority,
-    waiting: Option<(Line<'a>, Deadline)>,
+    /// Boxed, so that a tell that need not wait is small and cheap to drop.
+    waiting: Option<Box<(Line<'a>, Deadline)>>,
     dispatch: std::marker::PhantomData<fn() -> D>,
 }
 
@@ -288,8 +289,8 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
         let this = self.get_mut();
         match push_tell::<A, M, D>(this.target, &mut this.message, this.priority) {
             Told::Taken => {
-                if let Some((line, _)) = &mut this.waiting {
-                    line.end();
+                if let Some(waiting) = &mut this.waiting {
+                    waiting.0.end();
                 }
                 Poll::Ready(Ok(()))
             }
@@ -312,9 +313,9 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
         }
         let timeout = self.timeout.unwrap_or_else(|| self.target.deadline());
         let env = &header.kind.node.env;
-        let (line, deadline) = self
+        let (line, deadline) = &mut **self
             .waiting
-            .get_or_insert_with(|| (header.mailbox.line(), Deadline::new(env, timeout)));
+            .get_or_insert_with(|| Box::new((header.mailbox.line(), Deadline::new(env, timeout))));
         loop {
             if line.wait_for_room(cx.waker(), header.kind.len_max) {
                 cx.waker().wake_by_ref();

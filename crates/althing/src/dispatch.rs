@@ -34,7 +34,14 @@ pub trait Dispatch<A: Actor, M: Send + 'static>: sealed::Sealed + Send + Sync + 
     #[doc(hidden)]
     unsafe fn admit(state: *mut A, message: &M, context: *mut Context<A>) -> Admission;
 
-    /// Builds the handler's future; its output is the reply unless the handler keeps the slot.
+    /// What the handler's future yields.
+    type Output: Send;
+
+    /// The reply in what a handler's future has yielded, unless the handler kept the slot.
+    #[doc(hidden)]
+    fn reply_of(output: Self::Output) -> Option<Self::Reply>;
+
+    /// Builds the handler's future: itself and nothing around it, because each layer is one more copy of the message.
     ///
     /// # Safety
     /// The caller has `ACCESS` to both pointers until the future is dropped.
@@ -44,7 +51,7 @@ pub trait Dispatch<A: Actor, M: Send + 'static>: sealed::Sealed + Send + Sync + 
         message: M,
         context: *mut Context<A>,
         reply: &mut ReplyTo<Self::Reply>,
-    ) -> impl Future<Output = Option<Self::Reply>> + Send + use<'a, A, M, Self>
+    ) -> impl Future<Output = Self::Output> + Send + use<'a, A, M, Self>
     where
         A: 'a;
 }
@@ -70,6 +77,12 @@ impl<A: Handler<M>, M: Send + 'static> Dispatch<A, M> for Write {
     type Reply = A::Reply;
     const ACCESS: Access = Access::Exclusive;
     const KEEPS_REPLY: bool = false;
+    type Output = A::Reply;
+
+    #[inline]
+    fn reply_of(output: A::Reply) -> Option<A::Reply> {
+        Some(output)
+    }
 
     unsafe fn admit(state: *mut A, message: &M, context: *mut Context<A>) -> Admission {
         // SAFETY: exclusive access by the caller's promise.
@@ -82,15 +95,14 @@ impl<A: Handler<M>, M: Send + 'static> Dispatch<A, M> for Write {
         message: M,
         context: *mut Context<A>,
         _reply: &mut ReplyTo<A::Reply>,
-    ) -> impl Future<Output = Option<A::Reply>> + Send + use<'a, A, M>
+    ) -> impl Future<Output = Self::Output> + Send + use<'a, A, M>
     where
         A: 'a,
     {
         // SAFETY: exclusive access for as long as the future lives, by the caller's promise.
         let (state, context): (&'a mut A, &'a mut Context<A>) =
             unsafe { exclusive(state, context) };
-        let future = state.handle(message, context);
-        async move { Some(future.await) }
+        state.handle(message, context)
     }
 }
 
@@ -98,6 +110,12 @@ impl<A: ReadHandler<M>, M: Send + 'static> Dispatch<A, M> for Read {
     type Reply = A::Reply;
     const ACCESS: Access = Access::Shared;
     const KEEPS_REPLY: bool = false;
+    type Output = A::Reply;
+
+    #[inline]
+    fn reply_of(output: A::Reply) -> Option<A::Reply> {
+        Some(output)
+    }
 
     unsafe fn admit(state: *mut A, message: &M, context: *mut Context<A>) -> Admission {
         // SAFETY: shared access by the caller's promise.
@@ -110,14 +128,13 @@ impl<A: ReadHandler<M>, M: Send + 'static> Dispatch<A, M> for Read {
         message: M,
         context: *mut Context<A>,
         _reply: &mut ReplyTo<A::Reply>,
-    ) -> impl Future<Output = Option<A::Reply>> + Send + use<'a, A, M>
+    ) -> impl Future<Output = Self::Output> + Send + use<'a, A, M>
     where
         A: 'a,
     {
         // SAFETY: shared access for as long as the future lives, by the caller's promise.
         let (state, context): (&'a A, &'a Context<A>) = unsafe { shared(state, context) };
-        let future = state.read(message, context);
-        async move { Some(future.await) }
+        state.read(message, context)
     }
 }
 
@@ -125,6 +142,12 @@ impl<A: DelayedHandler<M>, M: Send + 'static> Dispatch<A, M> for Delayed {
     type Reply = A::Reply;
     const ACCESS: Access = Access::Exclusive;
     const KEEPS_REPLY: bool = true;
+    type Output = ();
+
+    #[inline]
+    fn reply_of((): ()) -> Option<A::Reply> {
+        None
+    }
 
     unsafe fn admit(state: *mut A, message: &M, context: *mut Context<A>) -> Admission {
         // SAFETY: exclusive access by the caller's promise.
@@ -137,18 +160,14 @@ impl<A: DelayedHandler<M>, M: Send + 'static> Dispatch<A, M> for Delayed {
         message: M,
         context: *mut Context<A>,
         reply: &mut ReplyTo<A::Reply>,
-    ) -> impl Future<Output = Option<A::Reply>> + Send + use<'a, A, M>
+    ) -> impl Future<Output = Self::Output> + Send + use<'a, A, M>
     where
         A: 'a,
     {
         // SAFETY: exclusive access for as long as the future lives, by the caller's promise.
         let (state, context): (&'a mut A, &'a mut Context<A>) =
             unsafe { exclusive(state, context) };
-        let future = state.handle(message, reply.take(), context);
-        async move {
-            future.await;
-            None
-        }
+        state.handle(message, reply.take(), context)
     }
 }
 

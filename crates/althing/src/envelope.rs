@@ -245,7 +245,7 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }
     // SAFETY: as for `admit`; the caller keeps the access until the body is empty.
     let future = unsafe { D::call(state, message, context, &mut reply) };
-    match target.body.start(Running::new(reply, future), cx) {
+    match target.body.start(Running::new(reply, future, D::reply_of), cx) {
         Poll::Ready(()) => Started::Done,
         Poll::Pending => Started::Suspended,
     }

@@ -147,7 +147,7 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     };
     // SAFETY: as above; the claim is kept until the body is empty.
     let future = unsafe { D::call(state, message, context, &mut reply) };
-    target.body.start_then(Running::new(reply, future), cx, |running, poll| {
+    target.body.start_then(Running::new(reply, future, D::reply_of), cx, |running, poll| {
         match (poll, running.output.take(), kept) {
             (Poll::Ready(()), Some(output), _) => Begun::Done(output),
             (Poll::Ready(()), None, Some(kept)) => Begun::Kept(kept),
