@@ -124,13 +124,13 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     #[inline]
     pub fn try_tell(mut self) -> Result<(), SendError<M>> {
         let pushed = push_tell::<A, M, D>(self.target, &mut self.message, self.priority);
-        if let Told::Taken = pushed {
+        if let Pushed::Queued = pushed {
             return Ok(());
         }
         let message = self.message.take().expect("a message that was not taken is still here");
         Err(match pushed {
-            Told::Taken | Told::Closed => SendError::Stopped(message),
-            Told::Full => {
+            Pushed::Queued | Pushed::Closed => SendError::Stopped(message),
+            Pushed::Full => {
                 self.target.cell().header().kind.metrics.count(Counter::Overloaded);
                 SendError::Full(message)
             }
@@ -158,17 +158,18 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         let header = cell.header();
         let sender = header.sender();
         let mut parts = Some((message, reply));
-        let pushed = header.mailbox.push_aside(header.kind.len_max, self.priority, || {
+        let envelope = || {
             let (message, reply) = parts.take().expect("an envelope is made once");
             Envelope::new::<A, M, D>(message, reply).sent_from(sender)
-        });
-        match pushed {
-            Pushed::Queued(what) => {
+        };
+        let wake = |what| wake(cell, what);
+        let mailbox = &header.mailbox;
+        match mailbox.push_aside(header.kind.len_max, self.priority, envelope, wake) {
+            Pushed::Queued => {
                 if let Wait::ForRoom(line) = &mut self.wait {
                     line.end();
                 }
                 call_attention(cell, self.priority);
-                wake(cell, what);
                 self.receive(receiver, cx)
             }
             Pushed::Closed => Poll::Ready(Err(AskError::Stopped(self.target.id()))),
@@ -288,7 +289,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         match push_tell::<A, M, D>(this.target, &mut this.message, this.priority) {
-            Told::Taken => {
+            Pushed::Queued => {
                 if let Some(waiting) = &mut this.waiting {
                     waiting.0.end();
                 }
@@ -301,9 +302,9 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
 
 impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
     #[cold]
-    fn refused(&mut self, refused: Told, cx: &mut Context<'_>) -> Poll<Result<(), SendError<M>>> {
+    fn refused(&mut self, refused: Pushed, cx: &mut Context<'_>) -> Poll<Result<(), SendError<M>>> {
         let message = self.message.take().expect("a tell is polled until ready only");
-        if let Told::Closed = refused {
+        if let Pushed::Closed = refused {
             return Poll::Ready(Err(SendError::Stopped(message)));
         }
         let header = self.target.cell().header();
@@ -334,20 +335,13 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
     }
 }
 
-/// What became of a tell. Unless it was taken, the message is where it was.
-#[derive(Clone, Copy)]
-enum Told {
-    Taken,
-    Full,
-    Closed,
-}
-
+/// Unless it is queued, the message is where it was.
 #[inline]
 fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     target: &ActorRef<A>,
     message: &mut Option<M>,
     priority: Priority,
-) -> Told {
+) -> Pushed {
     let cell = target.cell();
     let header = cell.header();
     if priority != Priority::Normal || header.kind.tracing.is_on() {
@@ -358,9 +352,9 @@ fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Envelope::new::<A, M, D>(message, ReplyTo::nowhere())
     };
     if current::depth() > 0 {
-        told(cell, outbox::tell(cell, envelope))
+        outbox::tell(cell, envelope)
     } else {
-        told(cell, header.mailbox.push(header.kind.len_max, envelope))
+        header.mailbox.push(header.kind.len_max, envelope, |what| wake(cell, what))
     }
 }
 
@@ -370,7 +364,7 @@ fn push_specially<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     target: &ActorRef<A>,
     message: &mut Option<M>,
     priority: Priority,
-) -> Told {
+) -> Pushed {
     let cell = target.cell();
     let header = cell.header();
     let sender = header.sender();
@@ -379,24 +373,12 @@ fn push_specially<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Envelope::new::<A, M, D>(message, ReplyTo::nowhere()).sent_from(sender)
     };
     if priority == Priority::Normal && current::depth() > 0 {
-        return told(cell, outbox::tell(cell, envelope));
+        return outbox::tell(cell, envelope);
     }
-    let pushed = header.mailbox.push_aside(header.kind.len_max, priority, envelope);
+    let wake = |what| wake(cell, what);
+    let pushed = header.mailbox.push_aside(header.kind.len_max, priority, envelope, wake);
     call_attention(cell, priority);
-    told(cell, pushed)
-}
-
-/// Does what a push asked for.
-#[inline]
-fn told<A: Actor>(cell: &Arc<Cell<A>>, pushed: Pushed) -> Told {
-    match pushed {
-        Pushed::Queued(what) => {
-            wake(cell, what);
-            Told::Taken
-        }
-        Pushed::Full => Told::Full,
-        Pushed::Closed => Told::Closed,
-    }
+    pushed
 }
 
 /// Has a message of other than normal priority looked at before the rest of the batch at hand.

@@ -172,7 +172,7 @@ impl Header {
 }
 
 /// Does what a push asked for.
-#[inline]
+#[cold]
 pub(crate) fn wake(cell: &Arc<impl AnyCell + ?Sized + AsAnyCell>, wake: Wake) {
     match wake {
         Wake::Nothing => {}

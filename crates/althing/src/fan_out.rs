@@ -79,15 +79,15 @@ unsafe fn deliver<A: EventHandler<T>, T: Send + Sync + 'static>(
     event: &Arc<Published<T>>,
     gone: &mut Vec<u64>,
 ) -> usize {
-    let own: Deliver<T> = deliver::<A, T>;
-    let is_other = |other: &Subscriber<T>| !ptr::fn_addr_eq(other.deliver, own);
-    // Never zero: the address may be another here than where the subscriber was made.
-    let len = 1 + subscribers[1..].iter().position(is_other).unwrap_or(subscribers.len() - 1);
+    let own = subscribers[0].deliver;
+    let is_own =
+        |seen: usize| subscribers.get(seen).is_some_and(|next| ptr::fn_addr_eq(next.deliver, own));
     let mut seen = 0;
-    while seen < len {
-        // SAFETY: subscribers with this function have cells of type `A`.
-        seen += unsafe { visitor.run_idle::<A, T>(&subscribers[seen..len], event) };
-        if let Some(next) = subscribers[seen..len].first() {
+    while is_own(seen) {
+        // SAFETY: subscribers with the first one's function have cells of type `A`, as it has.
+        seen += unsafe { visitor.run_idle::<A, T>(&subscribers[seen..], event) };
+        if is_own(seen) {
+            let next = &subscribers[seen];
             // SAFETY: as above.
             if !next.misses(event) && !unsafe { visitor.deliver_one::<A, T>(&next.cell, event) } {
                 gone.push(next.id);
@@ -95,7 +95,7 @@ unsafe fn deliver<A: EventHandler<T>, T: Send + Sync + 'static>(
             seen += 1;
         }
     }
-    len
+    seen
 }
 
 /// Why a loop over idle subscribers ended.
@@ -126,16 +126,17 @@ impl Visitor {
         Self { body: None, may_run: is_in_task && current::depth() < DEPTH_MAX }
     }
 
-    /// Runs subscribers in place, from the first on, as long as they are idle and nothing else comes up; returns how many have been seen to.
+    /// Runs subscribers in place, from the first on, as long as they have its function, are idle, and nothing else comes up; returns how
+    /// many have been seen to.
     ///
     /// # Safety
-    /// The cells are of type `A`.
+    /// The first cell is of type `A`, and so are those of the same function.
     unsafe fn run_idle<A: EventHandler<T>, T: Send + Sync + 'static>(
         &mut self,
         subscribers: &[Subscriber<T>],
         event: &Arc<Published<T>>,
     ) -> usize {
-        let first = &subscribers[0].cell;
+        let Subscriber { cell: first, deliver: own, .. } = &subscribers[0];
         let kind = &first.header().kind;
         if !self.may_run || kind.tracing.is_on() {
             return 0;
@@ -154,8 +155,11 @@ impl Visitor {
                     seen += 1;
                     continue;
                 }
+                if !ptr::fn_addr_eq(subscriber.deliver, *own) {
+                    return Ended::Between;
+                }
                 let place: *const Cell<A> = Arc::as_ptr(&subscriber.cell).cast();
-                // SAFETY: the caller promises the type; the subscriber keeps the cell alive.
+                // SAFETY: the function is the first one's, so the type is; the subscriber keeps the cell alive.
                 let header = unsafe { &*place }.header();
                 if !Arc::ptr_eq(&header.kind, kind) || !header.mailbox.try_claim() {
                     return Ended::Between;
@@ -247,8 +251,8 @@ fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
     let sender = header.sender();
     let event = event.clone();
     let envelope = || Envelope::event::<A, T>(event).sent_from(sender);
-    match header.mailbox.push(header.kind.len_max, envelope) {
-        Pushed::Queued(what) => wake(cell, what),
+    match header.mailbox.push(header.kind.len_max, envelope, |what| wake(cell, what)) {
+        Pushed::Queued => {}
         Pushed::Full => header.kind.metrics.count(Counter::Missed),
         Pushed::Closed => return false,
     }

@@ -107,8 +107,9 @@ pub enum Priority {
 
 /// What became of a push.
 #[must_use]
+#[derive(Clone, Copy)]
 pub(crate) enum Pushed {
-    Queued(Wake),
+    Queued,
     Full,
     Closed,
 }
@@ -195,9 +196,15 @@ impl Mailbox {
         self.inner.is_quiet()
     }
 
-    /// Queues the envelope that `make` makes if there is room below `len_max`. `make` runs under the lock: it moves and nothing else.
+    /// Queues the envelope that `make` makes if there is room below `len_max`, then has `wake` wake the actor if nobody runs it. `make` runs
+    /// under the lock: it moves and nothing else. `wake` runs after.
     #[inline]
-    pub(crate) fn push(&self, len_max: u32, make: impl FnOnce() -> Envelope) -> Pushed {
+    pub(crate) fn push(
+        &self,
+        len_max: u32,
+        make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
         let mut inner = self.lock();
         if inner.closed {
             return Pushed::Closed;
@@ -206,7 +213,12 @@ impl Mailbox {
             return Pushed::Full;
         }
         inner.queue_push(make());
-        Pushed::Queued(inner.claim())
+        if inner.phase != Phase::Running {
+            let what = inner.claim_resting();
+            drop(inner);
+            wake(what);
+        }
+        Pushed::Queued
     }
 
     /// As `push`, into the lane of a priority.
@@ -215,9 +227,10 @@ impl Mailbox {
         len_max: u32,
         priority: Priority,
         make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
     ) -> Pushed {
         if priority == Priority::Normal {
-            return self.push(len_max, make);
+            return self.push(len_max, make, wake);
         }
         let mut inner = self.lock();
         if inner.closed {
@@ -230,7 +243,10 @@ impl Mailbox {
         let extras = inner.extras();
         let lane = if priority == Priority::High { &mut extras.high } else { &mut extras.low };
         lane.push_back(make());
-        Pushed::Queued(inner.claim())
+        let what = inner.claim();
+        drop(inner);
+        wake(what);
+        Pushed::Queued
     }
 
     /// Queues a system message; `None` if the actor is gone for good.
@@ -355,6 +371,7 @@ impl Inner {
         self.claim_resting()
     }
 
+    #[cold]
     fn claim_resting(&mut self) -> Wake {
         let parked = self.extras.as_mut().and_then(|extras| extras.parked.take());
         match (std::mem::replace(&mut self.phase, Phase::Running), parked) {

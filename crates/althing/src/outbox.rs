@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::cell::{AnyCell, AsAnyCell, wake};
 use crate::envelope::Envelope;
-use crate::mailbox::{Pushed, Wake};
+use crate::mailbox::Pushed;
 
 /// Messages in one bundle.
 const BUNDLE_LEN_MAX: u32 = 32;
@@ -54,17 +54,18 @@ pub(crate) fn tell<C: AnyCell + AsAnyCell>(
         unsafe { next.write(make()) };
         // SAFETY: as above.
         NEXT.set(unsafe { next.add(1) });
-        return Pushed::Queued(Wake::Nothing);
+        return Pushed::Queued;
     }
     tell_another(cell, make)
 }
 
+#[inline(never)]
 fn tell_another<C: AnyCell + AsAnyCell>(cell: &Arc<C>, make: impl FnOnce() -> Envelope) -> Pushed {
     hand_over();
     let header = cell.header();
     let is_second = LAST.replace(Arc::as_ptr(cell).cast()) == Arc::as_ptr(cell).cast();
     if !is_second {
-        return header.mailbox.push(header.kind.len_max, make);
+        return header.mailbox.push(header.kind.len_max, make, |what| wake(cell, what));
     }
     let mut inner = header.mailbox.lock();
     if inner.closed {
@@ -88,7 +89,7 @@ fn tell_another<C: AnyCell + AsAnyCell>(cell: &Arc<C>, make: impl FnOnce() -> En
         // SAFETY: as above.
         END.set(unsafe { first.add(reserved as usize) });
     });
-    Pushed::Queued(Wake::Nothing)
+    Pushed::Queued
 }
 
 /// Hands the bundle over, if there is one.

@@ -17,6 +17,9 @@ use crate::outbox;
 /// Subscribers per chunk: one job's work, small enough to spread over the cores.
 const CHUNK_LEN: usize = 512;
 
+/// How long a publisher delivers itself before the node's workers get the rest: about what it costs to wake one of them.
+const DELIVERS_NS: u64 = 20_000;
+
 /// Name of a topic; cheap to clone.
 pub type TopicName = Arc<str>;
 
@@ -217,22 +220,27 @@ impl<T: Send + Sync + 'static> Topic<T> {
         }
     }
 
-    /// Works off the chunks: one here, if handlers may run here or it is the only one; the others on the node's workers.
+    /// Works off the chunks: here for a moment, if handlers may run here or there is only one; what is left on the node's workers.
     fn work(&self, chunks: &[Arc<Chunk<T>>]) {
         // What the publisher told before must arrive before.
         outbox::hand_over();
-        let env = &self.shared.node.env;
-        let is_in_task = env.is_in_task();
-        let Some((first, others)) = chunks.split_first() else { return };
-        let runs_here = is_in_task || others.is_empty();
-        for chunk in if runs_here { others } else { chunks } {
-            if !chunk.queue.lock().running {
-                let chunk = chunk.clone();
-                env.spawn(async move { chunk.run(true) });
+        let node = &self.shared.node;
+        let is_in_task = node.env.is_in_task();
+        let begun_ns = node.clock_ns();
+        let mut left = chunks.iter();
+        if is_in_task || chunks.len() == 1 {
+            for chunk in left.by_ref() {
+                chunk.run(is_in_task);
+                if node.clock_ns() - begun_ns > DELIVERS_NS {
+                    break;
+                }
             }
         }
-        if runs_here {
-            first.run(is_in_task);
+        for chunk in left {
+            if !chunk.queue.lock().running {
+                let chunk = chunk.clone();
+                node.env.spawn(async move { chunk.run(true) });
+            }
         }
     }
 
