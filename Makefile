@@ -42,7 +42,7 @@ memcheck: ## the runtime's tests under valgrind
 	.ci/memcheck
 
 miri: ## the runtime's tests under miri with strict provenance, where the nightly toolchain has it
-	MIRIFLAGS="-Zmiri-strict-provenance -Zmiri-disable-isolation" cargo +nightly miri test -p althing --test promises --test supervision
+	MIRIFLAGS="-Zmiri-strict-provenance -Zmiri-disable-isolation" cargo +nightly miri test -p althing --test promises --test supervision --test drops
 
 soak: ## stops, kills and panics at random under load for SECONDS
 	SECONDS=$(SECONDS) cargo run --release -p althing --example soak
