@@ -142,7 +142,7 @@ impl Visitor {
             return 0;
         }
         let shard = kind.metrics.shard();
-        let untimed = shard.map_or(u32::MAX, Shard::until_sample) as usize;
+        let untimed = shard.map_or(u32::MAX, Shard::until_event_sample) as usize;
         let now_s = kind.node.coarse_s();
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(first)));
         let guard = current::polling(first);

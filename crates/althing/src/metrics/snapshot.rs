@@ -73,7 +73,7 @@ pub struct KindSnapshot {
     pub depth_max: u64,
     /// How long the actor that is furthest behind has not taken a message that waits; in whole seconds.
     pub oldest: Duration,
-    /// Handling times of one in 512 messages.
+    /// Handling times of one in 512 messages, and one in 2,048 events.
     pub handling: Histogram,
     /// The same by message type, the longest mean first.
     pub messages: Vec<MessageSnapshot>,
