@@ -98,6 +98,10 @@ struct LoadArgs {
 }
 
 fn main() -> ExitCode {
+    // The kernel clears two megabytes in the middle of a message when it makes a huge page; on a virtual machine, where the host has
+    // to find them first, that takes tens of milliseconds. Kernels that cannot leave it off lose nothing but that.
+    #[cfg(target_os = "linux")]
+    rustix::thread::disable_transparent_huge_pages(true).ok();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     match run(Cli::parse()) {

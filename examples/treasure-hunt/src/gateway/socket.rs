@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -101,9 +102,9 @@ impl Socket {
 
     /// Reads until nothing is left or the connection ends.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<End>> {
-        let mut scratch = [0; READ_LEN];
+        let mut scratch = [MaybeUninit::uninit(); READ_LEN];
         loop {
-            let mut read = ReadBuf::new(&mut scratch);
+            let mut read = ReadBuf::uninit(&mut scratch);
             ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
             let bytes = read.filled_mut();
             if bytes.is_empty() {

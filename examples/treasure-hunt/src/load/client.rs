@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context as Poller, Poll, ready};
@@ -113,8 +114,8 @@ impl Client {
         if self.is_closed {
             return Poll::Ready(Err(anyhow!("the server closed the connection")));
         }
-        let mut scratch = [0; READ_LEN];
-        let mut read = ReadBuf::new(&mut scratch);
+        let mut scratch = [MaybeUninit::uninit(); READ_LEN];
+        let mut read = ReadBuf::uninit(&mut scratch);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
         let bytes = read.filled_mut();
         if bytes.is_empty() {
