@@ -1,8 +1,9 @@
 //! One message on its way to one actor: await it to ask, `tell` it, or `try_tell` it.
 //!
-//! An ask of an idle actor runs the handler in place, on the asker's task; otherwise the message queues with a reply slot. The
-//! timer of a deadline is made only when something has to wait.
+//! An ask of an idle actor runs the handler in place, on the asker's task, if it is known to be quick and the asker has set no timeout of its own;
+//! otherwise the message queues with a reply slot. The timer of a deadline is made only when something has to wait.
 
+use std::any::type_name;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
@@ -65,6 +66,8 @@ pub struct Call<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     wait: Wait<'a, D::Reply>,
     /// Made once something has to wait.
     deadline: Option<Deadline>,
+    /// When it was sent, on the node's clock, if how long it takes is still to be learned.
+    sent_ns: Option<u64>,
 }
 
 enum Wait<'a, R> {
@@ -86,10 +89,12 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             priority: Priority::Normal,
             wait: Wait::New,
             deadline: None,
+            sent_ns: None,
         }
     }
 
-    /// Sets how long to wait, for room and for the reply together.
+    /// Sets how long to wait, for room and for the reply together. The handler then never runs on the asker's own task, so that the deadline holds
+    /// even if it blocks its thread.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -110,7 +115,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// Dropping the future before it is ready drops the message unsent.
     #[inline]
     pub fn tell(self) -> Tell<'a, A, M, D> {
-        let Self { target, message, timeout, priority, wait, deadline } = self;
+        let Self { target, message, timeout, priority, wait, deadline, .. } = self;
         // Nothing has been sent, so there is nothing in these two to drop: said so, because a drop would cost a tenth of the tell.
         let _ = (ManuallyDrop::new(wait), ManuallyDrop::new(deadline));
         let dispatch = std::marker::PhantomData;
@@ -145,6 +150,14 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         let message = self.message.take().expect("a call is sent once");
         // What was told before the ask must arrive before it.
         outbox::hand_over();
+        let kind = &self.target.cell().header().kind;
+        if !kind.quick.knows(type_name::<M>) {
+            self.sent_ns = Some(kind.node.clock_ns());
+            return self.queue(message, cx);
+        }
+        if self.timeout.is_some() {
+            return self.queue(message, cx);
+        }
         match in_place::ask::<A, M, D>(self.target.cell(), message, cx) {
             InPlace::Busy(message) => self.queue(message, cx),
             InPlace::Replied(reply) => Poll::Ready(reply),
@@ -224,7 +237,13 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             unreachable!("polled for a reply after sending only")
         };
         match receiver.poll(cx.waker()) {
-            Poll::Ready(Ok(reply)) => return Poll::Ready(Ok(reply)),
+            Poll::Ready(Ok(reply)) => {
+                if let Some(sent_ns) = self.sent_ns {
+                    let kind = &target.cell().header().kind;
+                    kind.quick.learn(type_name::<M>, kind.node.clock_ns().saturating_sub(sent_ns));
+                }
+                return Poll::Ready(Ok(reply));
+            }
             Poll::Ready(Err(why)) => {
                 return Poll::Ready(Err(why.unwrap_or_else(|| AskError::NoReply(target.id()))));
             }

@@ -12,6 +12,7 @@ use crate::error::ActorError;
 use crate::metrics::{KindMetrics, MessageName, Timed};
 use crate::node::{Node, NodeShared};
 use crate::options::ActorOptions;
+use crate::quick::Quick;
 use crate::trace::Tracing;
 
 /// A future of a state.
@@ -28,6 +29,7 @@ pub(crate) struct Kind {
     pub(crate) node: Arc<NodeShared>,
     pub(crate) tracing: Tracing,
     pub(crate) metrics: KindMetrics,
+    pub(crate) quick: Quick,
     /// A `Box<Factory<A>>`.
     factory: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -41,6 +43,7 @@ impl Kind {
             len_max: options.mailbox.len_max(),
             options,
             metrics: KindMetrics::new(node.metrics),
+            quick: Quick::new(),
             tracing: node.tracing,
             node,
             factory: factory.map(|factory| Box::new(factory) as Box<dyn Any + Send + Sync>),

@@ -64,6 +64,7 @@ mod node;
 mod options;
 mod outbox;
 mod passivation;
+mod quick;
 mod recipient;
 mod reply;
 mod run;

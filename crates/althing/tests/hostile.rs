@@ -51,7 +51,9 @@ impl Actor for Subject {
     const NAME: &'static str = "test.subject";
 
     fn options() -> ActorOptions {
-        ActorOptions::default().mailbox(MailboxKind::Bounded(4))
+        ActorOptions::default()
+            .mailbox(MailboxKind::Bounded(4))
+            .deadline(Duration::from_millis(500))
     }
 
     async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
@@ -173,6 +175,31 @@ async fn a_handler_that_blocks_its_thread_keeps_nobody_else_waiting() {
     assert_eq!(late, Err(AskError::Timeout(bad.id())));
     release.send(()).unwrap();
     assert_eq!(soon(bad.send(Ping)).await, Ok(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_blocks_fails_its_asker_in_time() {
+    let node = node();
+    let subject = node.spawn(Subject::default());
+    let (release, wait) = threads::channel();
+    // The first ask with this message: nobody knows yet that its handler blocks.
+    let asker = tokio::spawn({
+        let subject = subject.clone();
+        async move { subject.send(Block(wait)).await }
+    });
+    assert_eq!(soon(asker).await.unwrap(), Err(AskError::Timeout(subject.id())));
+    release.send(()).unwrap();
+    // Now it answers promptly, so that further asks run in place, but never those with a timeout of their own.
+    let (release, wait) = threads::channel();
+    release.send(()).unwrap();
+    assert_eq!(soon(subject.send(Block(wait))).await, Ok(()));
+    let (release, wait) = threads::channel();
+    let asker = tokio::spawn({
+        let subject = subject.clone();
+        async move { subject.send(Block(wait)).timeout(Duration::from_millis(50)).await }
+    });
+    assert_eq!(soon(asker).await.unwrap(), Err(AskError::Timeout(subject.id())));
+    release.send(()).unwrap();
 }
 
 #[tokio::test(start_paused = true)]

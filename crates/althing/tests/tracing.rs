@@ -160,7 +160,13 @@ fn spans<F: Future<Output = ()> + Send + 'static>(
 
 #[test]
 fn an_ask_in_place_nests_under_its_asker() {
-    let spans = spans(Tracing::On, |front, _| async move { front.send(Ask).await.unwrap() });
+    let mut spans = spans(Tracing::On, |front, _| async move {
+        // The first goes through the mailbox: its handler is not known to be quick yet.
+        front.send(Ask).await.unwrap();
+        front.send(Ask).await.unwrap();
+    });
+    assert_eq!(spans.len(), 1 + 2 * 3, "each way makes the same spans: {spans:?}");
+    spans.dedup();
     assert_eq!(
         spans,
         [
@@ -221,5 +227,6 @@ fn a_refused_message_comes_back_whole_when_traced() {
 #[test]
 fn a_node_without_tracing_makes_no_spans() {
     let spans = spans(Tracing::Off, |front, _| async move { front.send(Ask).await.unwrap() });
-    assert_eq!(spans, ["request", "request > inside"]);
+    assert!(spans.iter().any(|path| path.ends_with("inside")), "{spans:?}");
+    assert!(spans.iter().all(|path| !path.contains("test.")), "{spans:?}");
 }
