@@ -54,6 +54,7 @@ struct Health {
 
 #[derive(Deserialize)]
 struct Counters {
+    received: u64,
     positions: u64,
     shed: u64,
 }
@@ -125,7 +126,14 @@ fn million() -> Result<Vec<Sample>> {
             break health;
         }
         if Instant::now() > deadline {
-            bail!("{} awake, {} known", health.vehicles_awake, health.vehicles_known);
+            bail!(
+                "{} awake, {} known of {} published; {} received, {} shed",
+                health.vehicles_awake,
+                health.vehicles_known,
+                report.published,
+                health.counters.received,
+                health.counters.shed
+            );
         }
         thread::sleep(Duration::from_millis(100));
     };

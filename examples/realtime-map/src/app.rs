@@ -9,6 +9,7 @@ use althing::{Node, ShutdownReport, Start};
 use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
 use crate::broker;
 use crate::chaos;
@@ -26,6 +27,8 @@ use crate::world::World;
 
 /// Time for vehicles to be stored at the end.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(20);
+/// The broker inside needs milliseconds to take our subscription.
+const FEED_STANDS_MAX: Duration = Duration::from_secs(10);
 const STORE_FILE: &str = "vehicles.sqlite";
 
 /// Where positions come from.
@@ -71,7 +74,8 @@ pub struct Map {
 }
 
 impl Map {
-    /// Starts everything.
+    /// Starts everything. Once it returns, the feed hears the broker inside: whoever publishes there is heard from the first
+    /// message. A broker forwards what has a subscriber when it comes, and forgets the rest without a word.
     ///
     /// # Errors
     /// Says which port, file or broker was the trouble. A broker elsewhere that is not there is none: it is waited for.
@@ -83,11 +87,11 @@ impl Map {
         let store = Store::open(&data.join(STORE_FILE))?;
         let world = Arc::new(World::new(city, store, idle)?);
         let (broker, simulated) = match broker {
-            Broker::External(url) => (url, 0),
+            Broker::External(url) => (url, None),
             Broker::Embedded { port, vehicles } => {
                 let address = spawn_blocking(move || broker::start(port)).await??;
                 let (host, port) = (address.ip().to_string(), address.port());
-                (MqttUrl { host, port, credentials: None }, vehicles)
+                (MqttUrl { host, port, credentials: None }, Some(vehicles))
             }
         };
         let filters = if filters.is_empty() { vec![POSITIONS.to_owned()] } else { filters };
@@ -106,10 +110,14 @@ impl Map {
             };
             tasks.push(tokio::spawn(feed.run()));
         }
-        if simulated > 0 {
-            let city = Arc::new(world.city.clone());
-            let (host, port) = (broker.host.clone(), broker.port);
-            tasks.push(tokio::spawn(simulator::run(city, simulated, host, port)));
+        if let Some(vehicles) = simulated {
+            let stands = timeout(FEED_STANDS_MAX, status.connected()).await;
+            stands.with_context(|| format!("no subscription at the broker inside, {broker}"))?;
+            if vehicles > 0 {
+                let city = Arc::new(world.city.clone());
+                let (host, port) = (broker.host.clone(), broker.port);
+                tasks.push(tokio::spawn(simulator::run(city, vehicles, host, port)));
+            }
         }
         if let Some(every) = chaos {
             tasks.push(tokio::spawn(chaos::run(node.clone(), world.clone(), every)));

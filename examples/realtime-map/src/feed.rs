@@ -4,7 +4,6 @@
 //! a mailbox that is full sheds the position, because the next one is worth more.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use althing::Node;
@@ -13,6 +12,7 @@ use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{ConnectReturnCode, Packet, Publish};
 use rumqttc::v5::{AsyncClient, ConnectionError, Event, EventLoop, MqttOptions};
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::hfp::{self, MessageError};
 use crate::mqtt_url::MqttUrl;
@@ -33,7 +33,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(8);
 /// The feed as others see it.
 #[derive(Debug)]
 pub(crate) struct FeedStatus {
-    connections: AtomicU64,
+    connections: watch::Sender<u64>,
     wanted: u64,
     broker: String,
     trouble: Mutex<Option<Trouble>>,
@@ -83,7 +83,7 @@ impl FeedStatus {
     /// A feed that is not connected yet.
     pub(crate) fn new(broker: String, wanted: usize) -> Self {
         Self {
-            connections: AtomicU64::new(0),
+            connections: watch::Sender::new(0),
             wanted: wanted as u64,
             broker,
             trouble: Mutex::new(None),
@@ -92,20 +92,27 @@ impl FeedStatus {
 
     /// The state now.
     pub(crate) fn now(&self) -> FeedState {
-        let connected = self.connections.load(Ordering::Relaxed) == self.wanted;
+        let connected = *self.connections.borrow() == self.wanted;
         let trouble = self.trouble.lock().clone().filter(|_| !connected);
         let pause_ms = trouble.as_ref().map(|trouble| trouble.pause.as_millis() as u64);
         let trouble = trouble.map(|trouble| trouble.why);
         FeedState { broker: self.broker.clone(), connected, trouble, pause_ms }
     }
 
+    /// Waits until every subscription stands.
+    pub(crate) async fn connected(&self) {
+        let mut connections = self.connections.subscribe();
+        let connected = connections.wait_for(|connections| *connections == self.wanted).await;
+        connected.expect("the sender is ours");
+    }
+
     fn stands(&self) {
-        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.connections.send_modify(|connections| *connections += 1);
     }
 
     fn lost(&self, stood: bool, why: String, pause: Duration) {
         if stood {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
+            self.connections.send_modify(|connections| *connections -= 1);
         }
         *self.trouble.lock() = Some(Trouble { why, pause });
     }

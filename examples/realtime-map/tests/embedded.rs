@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Events, get, publish, publisher, request, scratch, settings, start, tram};
+use common::{ALL, Events, get, publish, publisher, request, scratch, settings, start, tram};
 use realtime_map::{Broker, Map};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,6 +31,23 @@ async fn a_published_position_reaches_viewers_and_is_served_by_its_vehicle() {
         .await;
     assert_eq!(trams["organizations"][0]["name"], "Thingvik Trams");
     assert_eq!(trams["organizations"][0]["late"], 1);
+    map.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_position_published_from_the_moment_a_map_stands_reaches_its_vehicle() {
+    let map = Map::start(settings(0)).await.unwrap();
+    assert_eq!(get(map.http(), "/healthz").await.json()["feed"]["connected"], true);
+    let mut vehicle = publisher(map.broker()).await;
+    for number in 1..=500 {
+        publish(&mut vehicle, &tram(number, 60.2, 20.6, 0)).await;
+    }
+    let mut events = Events::open(map.http(), ALL).await;
+    let arrived = events.until("the last tram to be heard", |name, data| {
+        name == "overview" && data["awake"] == 500
+    });
+    arrived.await;
+    assert_eq!(get(map.http(), "/healthz").await.json()["counters"]["received"], 500);
     map.shutdown().await;
 }
 
