@@ -128,7 +128,8 @@ export class Person {
         const before = element.scrollTop;
         element.scrollBy(0, element.clientHeight / 2);
         for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
-        return element.scrollTop === before;
+        // Rows that have just been measured may hold the place still: the end is where nothing is left below, too.
+        return element.scrollTop === before && element.scrollTop + element.clientHeight >= element.scrollHeight - 2;
       });
       if (atEnd) break;
     }
