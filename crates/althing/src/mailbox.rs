@@ -4,6 +4,8 @@
 //! because the phase changes under the same lock as the queue. Idle mailboxes hold no buffer.
 //! System messages travel in a list of their own and are exempt from the bound.
 
+mod priority;
+
 use std::task::Waker;
 
 use crate::buffers::{give_buffer, take_buffer};
@@ -11,6 +13,8 @@ use crate::claim::{ClaimLock, Guard, Value};
 use crate::envelope::Envelope;
 use crate::extras::{Extras, System};
 use crate::line::Line;
+
+pub use priority::Priority;
 
 /// The queue and the claim.
 pub(crate) struct Mailbox {
@@ -92,18 +96,6 @@ impl Value for Inner {
 /// One life of an actor, from a start to the end or restart after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life(u32);
-
-/// Which of the messages that wait runs first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Priority {
-    /// Before all others, and before the rest of the batch at hand.
-    High,
-    /// In the order of arrival.
-    #[default]
-    Normal,
-    /// When nothing else waits.
-    Low,
-}
 
 /// What became of a push.
 #[must_use]
@@ -205,13 +197,10 @@ impl Mailbox {
         make: impl FnOnce() -> Envelope,
         wake: impl FnOnce(Wake),
     ) -> Pushed {
-        let mut inner = self.lock();
-        if inner.closed {
-            return Pushed::Closed;
-        }
-        if self.is_full(&mut inner, len_max) {
-            return Pushed::Full;
-        }
+        let mut inner = match self.admit(len_max) {
+            Ok(inner) => inner,
+            Err(refused) => return refused,
+        };
         inner.queue_push(make());
         if inner.phase != Phase::Running {
             let what = inner.claim_resting();
@@ -221,32 +210,17 @@ impl Mailbox {
         Pushed::Queued
     }
 
-    /// As `push`, into the lane of a priority.
-    pub(crate) fn push_aside(
-        &self,
-        len_max: u32,
-        priority: Priority,
-        make: impl FnOnce() -> Envelope,
-        wake: impl FnOnce(Wake),
-    ) -> Pushed {
-        if priority == Priority::Normal {
-            return self.push(len_max, make, wake);
-        }
+    /// Locks for one more message, unless the mailbox takes none.
+    #[inline]
+    fn admit(&self, len_max: u32) -> Result<Guard<'_, Inner>, Pushed> {
         let mut inner = self.lock();
         if inner.closed {
-            return Pushed::Closed;
+            return Err(Pushed::Closed);
         }
         if self.is_full(&mut inner, len_max) {
-            return Pushed::Full;
+            return Err(Pushed::Full);
         }
-        inner.aside += 1;
-        let extras = inner.extras();
-        let lane = if priority == Priority::High { &mut extras.high } else { &mut extras.low };
-        lane.push_back(make());
-        let what = inner.claim();
-        drop(inner);
-        wake(what);
-        Pushed::Queued
+        Ok(inner)
     }
 
     /// Queues a system message; `None` if the actor is gone for good.
@@ -292,19 +266,6 @@ impl Inner {
     /// Messages in the queue, without those a runner holds.
     pub(crate) fn queued(&self) -> usize {
         self.queue.len() + self.aside as usize
-    }
-
-    /// Takes the next message of high priority.
-    pub(crate) fn take_high(&mut self) -> Option<Envelope> {
-        let envelope = self.extras.as_mut()?.high.pop_front()?;
-        self.aside -= 1;
-        Some(envelope)
-    }
-
-    fn take_low(&mut self) -> Option<Envelope> {
-        let envelope = self.extras.as_mut()?.low.pop_front()?;
-        self.aside -= 1;
-        Some(envelope)
     }
 
     /// The life the actor is in.
