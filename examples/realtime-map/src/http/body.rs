@@ -27,6 +27,13 @@ pub(crate) struct EventStream {
     pub(crate) viewport: ActorRef<Viewport>,
 }
 
+impl Body {
+    /// Whether it is there already; an event stream comes bit by bit.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self, Self::Whole(_))
+    }
+}
+
 impl Drop for EventStream {
     fn drop(&mut self) {
         // Asks it to stop; nobody waits for that.
