@@ -26,7 +26,7 @@ pub(crate) struct Guard(Current);
 impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
-        CURRENT.set(self.0);
+        CURRENT.with(|current| current.set(self.0));
         if self.0.depth == 0 {
             outbox::hand_over();
         }
@@ -36,15 +36,17 @@ impl Drop for Guard {
 /// Marks `actor` as the one being polled until the guard drops. The guard must not outlive `actor`.
 #[inline]
 pub(crate) fn polling(actor: &Arc<dyn AnyCell>) -> Guard {
-    let before = CURRENT.get();
-    CURRENT.set(Current { actor, depth: before.depth + 1 });
-    Guard(before)
+    CURRENT.with(|current| {
+        let before = current.get();
+        current.set(Current { actor, depth: before.depth + 1 });
+        Guard(before)
+    })
 }
 
 /// Marks another actor as the one being polled, under the same guard.
 #[inline]
 pub(crate) fn turn_to(actor: &Arc<dyn AnyCell>) {
-    CURRENT.set(Current { actor, ..CURRENT.get() });
+    CURRENT.with(|current| current.set(Current { actor, ..current.get() }));
 }
 
 /// How many activations are being polled inside each other on this thread.
