@@ -1,29 +1,18 @@
 //! For everyone: no violation that axe-core can find on any view in either theme, the whole main road by keyboard alone,
 //! and a phone's width without anything cut off.
 
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
-import { violations } from './support/axe';
-import { launchBrowser } from './support/browser';
+import { CHECKED, violations } from './support/axe';
+import { focusOn, tabTo } from './support/keyboard';
 import { PASSWORD, Person } from './support/person';
-import { Server } from './support/server';
+import { astrid, bo, browser, meetIn, server, withAstridAndBo } from './support/scene';
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
 let link: string;
 
+withAstridAndBo({ astrid: CHECKED });
 beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-  // The page's policy refuses injected scripts, as it should; the checker is one.
-  astrid = await Person.arrive(browser, 'astrid', { bypassCSP: true });
-  bo = await Person.arrive(browser, 'bo');
-  await astrid.signUp(server.url, 'Astrid Holm');
-  await astrid.createRoom('Harbour', 'Boats and tides');
-  link = await astrid.invite();
-  await bo.joinBy(link, 'Bo Lind');
+  link = await meetIn('Harbour', 'Boats and tides');
   await bo.say('Hello @astrid, `code` and https://example.org');
   await bo.say('```rust\nfn main() { println!("ahoy"); }\n```');
   await astrid.message('ahoy').waitFor();
@@ -32,11 +21,6 @@ beforeAll(async () => {
   await astrid.act('Hello', 'Reply');
   await astrid.say('Ahoy yourself.');
   await astrid.allSent();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 async function openedBy(button: string | RegExp): Promise<void> {
@@ -49,7 +33,7 @@ async function closed(): Promise<void> {
 
 describe('axe-core finds nothing', () => {
   it('on_signing_in_and_creating_an_account', async () => {
-    const guest = await Person.arrive(browser, 'guest', { bypassCSP: true });
+    const guest = await Person.arrive(browser, 'guest', CHECKED);
     await guest.page.goto(server.url);
     await guest.page.getByLabel('User name').waitFor();
     expect(await violations(guest.page)).toEqual([]);
@@ -104,7 +88,7 @@ describe('axe-core finds nothing', () => {
   );
 
   it('in_german_on_a_phone', async () => {
-    const greta = await Person.arrive(browser, 'astrid', { locale: 'de-DE', viewport: { width: 390, height: 844 }, bypassCSP: true });
+    const greta = await Person.arrive(browser, 'astrid', { ...CHECKED, locale: 'de-DE', viewport: { width: 390, height: 844 } });
     await greta.page.goto(server.url);
     await greta.page.getByLabel('Benutzername').fill('astrid');
     await greta.page.getByLabel('Passwort', { exact: true }).fill(PASSWORD);
@@ -212,25 +196,3 @@ describe('the keyboard alone', () => {
     }
   });
 });
-
-/** Presses Tab until the element of this name has the focus. */
-async function tabTo(page: Page, name: string, key = 'Tab'): Promise<void> {
-  for (let step = 0; step < 60; step += 1) {
-    const current = await page.evaluate(() => {
-      const element = document.activeElement;
-      const label = element?.id ? document.querySelector(`label[for="${element.id}"]`)?.textContent : undefined;
-      return element?.getAttribute('aria-label') ?? label ?? element?.textContent?.trim() ?? '';
-    });
-    if (current === name) return;
-    await page.keyboard.press(key);
-  }
-  throw new Error(`the keyboard never reached “${name}”`);
-}
-
-async function focusOn(page: Page, tag: string, key: string): Promise<void> {
-  for (let step = 0; step < 30; step += 1) {
-    if ((await page.evaluate(() => document.activeElement?.tagName)) === tag) return;
-    await page.keyboard.press(key);
-  }
-  throw new Error(`the keyboard never reached a ${tag}`);
-}

@@ -1,31 +1,14 @@
 //! Setting a server up and administering it: by the printed link, once; what administrators see and do; that nobody else
 //! does; by keyboard alone and in both languages.
 
+import { describe, expect, it } from 'vitest';
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-
-import { violations } from './support/axe';
-import { launchBrowser } from './support/browser';
+import { CHECKED, violations } from './support/axe';
+import { tabTo } from './support/keyboard';
 import { PASSWORD, Person } from './support/person';
-import { Server } from './support/server';
+import { astrid, bo, browser, server, withAstridAndBo } from './support/scene';
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
-
-beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-  // The page's policy refuses injected scripts, as it should; the checker is one.
-  astrid = await Person.arrive(browser, 'astrid', { bypassCSP: true });
-  bo = await Person.arrive(browser, 'bo');
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withAstridAndBo({ astrid: CHECKED });
 
 describe('a new server', () => {
   it('says_that_it_has_no_administrator_and_whoever_signs_up_is_none', async () => {
@@ -155,26 +138,26 @@ describe('the administration', () => {
     await page.goto(`${server.url}/admin`);
     await page.locator('[data-counter=connections]').waitFor();
     for (const view of ['Users', 'Rooms', 'Storage', 'Moderation log']) {
-      await tabTo(astrid, view);
+      await tabTo(page, view);
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: view, level: 2 }).waitFor();
     }
-    await tabTo(astrid, 'Users', 'Shift+Tab');
+    await tabTo(page, 'Users', 'Shift+Tab');
     await page.keyboard.press('Enter');
-    await tabTo(astrid, 'Find a user');
+    await tabTo(page, 'Find a user');
     await page.keyboard.type('bo');
     await page.getByText('@astrid').waitFor({ state: 'detached' });
-    await tabTo(astrid, 'Actions for Bo Lind');
+    await tabTo(page, 'Actions for Bo Lind');
     await page.keyboard.press('Enter');
-    await tabTo(astrid, 'Disable account');
+    await tabTo(page, 'Disable account');
     await page.keyboard.press('Escape');
-    await tabTo(astrid, 'Back to chat', 'Shift+Tab');
+    await tabTo(page, 'Back to chat', 'Shift+Tab');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: /^Account:/ }).waitFor();
   });
 
   it('speaks_german_and_fits_a_phone', async () => {
-    const greta = await Person.arrive(browser, 'astrid', { locale: 'de-DE', viewport: { width: 390, height: 844 }, bypassCSP: true });
+    const greta = await Person.arrive(browser, 'astrid', { ...CHECKED, locale: 'de-DE', viewport: { width: 390, height: 844 } });
     const { page } = greta;
     await page.goto(server.url);
     await page.getByLabel('Benutzername').fill('astrid');
@@ -200,13 +183,3 @@ describe('the administration', () => {
     expect(astrid.errors.filter((error) => !error.includes('403'))).toEqual([]);
   });
 });
-
-/** Presses a key until the element of this name has the focus. */
-async function tabTo({ page }: Person, name: string, key = 'Tab'): Promise<void> {
-  for (let step = 0; step < 40; step += 1) {
-    const current = await page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent.trim() ?? '');
-    if (current === name) return;
-    await page.keyboard.press(key);
-  }
-  throw new Error(`the keyboard never reached “${name}”`);
-}

@@ -1,30 +1,11 @@
 //! Two people meet through an invitation and talk: the main road through the product, in a real browser on the real server.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
-import { launchBrowser } from './support/browser';
-import { Person } from './support/person';
-import { Server } from './support/server';
+import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
-
-beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-  astrid = await Person.arrive(browser, 'astrid');
-  bo = await Person.arrive(browser, 'bo');
-  await astrid.signUp(server.url, 'Astrid Holm');
-  await astrid.createRoom('Harbour', 'Boats and tides');
-  await bo.joinBy(await astrid.invite(), 'Bo Lind');
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withAstridAndBo();
+beforeAll(() => meetIn('Harbour', 'Boats and tides'));
 
 describe('two people', () => {
   it('see_what_the_other_writes', async () => {

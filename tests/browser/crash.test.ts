@@ -1,34 +1,16 @@
 //! The server is killed while two people write. Every acknowledged message is there once and in order, in both windows;
 //! what was not acknowledged is sent after the restart under the same key.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
-import { launchBrowser } from './support/browser';
-import { Person } from './support/person';
-import { Server } from './support/server';
+import type { Person } from './support/person';
+import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
 
 const KILLS = 3;
 const MESSAGES_PER_ROUND = 12;
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
-
-beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-  astrid = await Person.arrive(browser, 'astrid');
-  bo = await Person.arrive(browser, 'bo');
-  await astrid.signUp(server.url);
-  await astrid.createRoom('Storm');
-  await bo.joinBy(await astrid.invite());
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withAstridAndBo();
+beforeAll(() => meetIn('Storm'));
 
 async function write(person: Person, round: number): Promise<string[]> {
   const texts: string[] = [];

@@ -5,41 +5,28 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { attach } from './support/attach';
-import { violations } from './support/axe';
-import { launchBrowser } from './support/browser';
-import { Person } from './support/person';
+import { CHECKED, violations } from './support/axe';
+import type { Person } from './support/person';
 import { picture, text, type NamedFile } from './support/picture';
-import { Server } from './support/server';
+import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
 import { XSS_CORPUS } from './support/xss_corpus';
 
 const FILE_BYTES_MAX = 3 * 1024 * 1024;
+const CONFIG_FILE = path.join(tmpdir(), `folkmoot-files-${process.pid}.toml`);
 const CONFIG = `[limits]\nuploads_per_minute = 0\n[attachments]\nfile_bytes_max = ${FILE_BYTES_MAX}\nfiles_per_message_max = 3\n`;
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
 const fired: string[] = [];
 
+// Before the server starts, which reads it.
+beforeAll(() => writeFile(CONFIG_FILE, CONFIG));
+withAstridAndBo({ flags: ['--config', CONFIG_FILE], astrid: CHECKED });
 beforeAll(async () => {
-  const config = path.join(tmpdir(), `folkmoot-files-${process.pid}.toml`);
-  await writeFile(config, CONFIG);
-  [server, browser] = await Promise.all([Server.start('--config', config), launchBrowser()]);
-  astrid = await Person.arrive(browser, 'astrid', { bypassCSP: true });
-  bo = await Person.arrive(browser, 'bo');
   await bo.context.exposeFunction('boom', () => fired.push(bo.page.url()));
-  await astrid.signUp(server.url, 'Astrid Holm');
-  await astrid.createRoom('Harbour');
-  await bo.joinBy(await astrid.invite(), 'Bo Lind');
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
+  await meetIn('Harbour');
 });
 
 const tray = (person: Person): Locator => person.page.locator('form').getByRole('list', { name: 'Attachments' });

@@ -1,33 +1,16 @@
 //! The network goes and comes back while people write: nothing is lost, nothing doubled, and the page says how things stand.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
-import { launchBrowser } from './support/browser';
-import { Person } from './support/person';
-import { Server } from './support/server';
+import { archivedRooms } from './support/archive';
+import type { Person } from './support/person';
+import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
 
 const CUTS = 4;
 const MESSAGES_PER_CUT = 6;
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
-
-beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-  astrid = await Person.arrive(browser, 'astrid');
-  bo = await Person.arrive(browser, 'bo');
-  await astrid.signUp(server.url);
-  await astrid.createRoom('Ferry');
-  await bo.joinBy(await astrid.invite());
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withAstridAndBo();
+beforeAll(() => meetIn('Ferry'));
 
 async function offline(person: Person): Promise<void> {
   await person.context.setOffline(true);
@@ -80,7 +63,7 @@ describe('a network that comes and goes', () => {
 
   it('opens_without_a_network_with_what_was_loaded', async () => {
     await bo.page.evaluate(async () => navigator.serviceWorker.ready);
-    await expect.poll(() => bo.page.evaluate(archiveHolds, 'missed two'), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => archivedRooms(bo), { timeout: 10_000 }).toContainEqual(expect.stringContaining('missed two'));
     await bo.context.setOffline(true);
     await bo.page.reload();
     await bo.message('missed two').waitFor();
@@ -89,20 +72,3 @@ describe('a network that comes and goes', () => {
     await astrid.message('written in the tunnel').waitFor();
   });
 });
-
-/** Runs in the page: whether what is kept for reading offline holds the text yet. */
-async function archiveHolds(text: string): Promise<boolean> {
-  for (const { name } of await indexedDB.databases()) {
-    const rooms = await new Promise<unknown[]>((resolve, reject) => {
-      const opening = indexedDB.open(name ?? '');
-      opening.onerror = () => reject(new Error('no archive'));
-      opening.onsuccess = () => {
-        const reading = opening.result.transaction('rooms').objectStore('rooms').getAll();
-        reading.onsuccess = () => resolve(reading.result);
-        opening.result.close();
-      };
-    });
-    if (JSON.stringify(rooms).includes(text)) return true;
-  }
-  return false;
-}

@@ -1,37 +1,20 @@
 //! Notifications as the browser shows them: which messages deserve one, what it says, where a click leads. Each one counts
 //! only once the browser reports that it was shown.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
-import { launchBrowser } from './support/browser';
-import { Person } from './support/person';
-import { Server } from './support/server';
+import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
 
 interface Shown {
   title: string;
   body: string;
 }
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
-
+withAstridAndBo({ bo: { permissions: ['notifications'] } });
 beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-  astrid = await Person.arrive(browser, 'astrid');
-  bo = await Person.arrive(browser, 'bo', { permissions: ['notifications'] });
   await bo.page.addInitScript(watchNotifications);
-  await astrid.signUp(server.url, 'Astrid Holm');
-  await astrid.createRoom('Harbour');
-  await bo.joinBy(await astrid.invite(), 'Bo Lind');
+  await meetIn('Harbour');
   await bo.createRoom('Elsewhere');
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 /** Runs in the page: keeps every notification that the browser says it has shown, and every one that was asked for. */

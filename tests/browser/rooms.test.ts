@@ -1,35 +1,20 @@
 //! Running a room and an account: roles, muting, removing, invitations, devices, preferences, and a gap in history.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
+import { archivedRooms } from './support/archive';
 import { fillRoom } from './support/fill';
-import { launchBrowser } from './support/browser';
 import { PASSWORD, Person } from './support/person';
-import { Server } from './support/server';
+import { astrid, bo, browser, meetIn, server, withAstridAndBo } from './support/scene';
 
 /** More than one subscribe recovers (RECOVERED_EVENTS_MAX). */
 const MISSED = 1_100;
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
-
+withAstridAndBo();
 beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-  astrid = await Person.arrive(browser, 'astrid');
-  bo = await Person.arrive(browser, 'bo');
-  await astrid.signUp(server.url, 'Astrid Holm');
-  await astrid.createRoom('Harbour');
-  await bo.joinBy(await astrid.invite(), 'Bo Lind');
+  await meetIn('Harbour');
   await astrid.say('written by Astrid');
   await bo.message('written by Astrid').waitFor();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 /** Opens what the owner may do with Bo. */
@@ -201,24 +186,7 @@ describe('an account', () => {
     await bo.page.getByRole('button', { name: 'Sign out' }).click();
     await bo.page.getByText('Welcome back').waitFor();
     expect(await bo.page.evaluate(() => localStorage.getItem('folkmoot.session'))).toBeNull();
-    await expect.poll(() => bo.page.evaluate(archivedRooms)).toBe(0);
+    await expect.poll(() => archivedRooms(bo)).toEqual([]);
     expect([...astrid.errors, ...bo.errors].filter((error) => !/40[0-9]/.test(error))).toEqual([]);
   });
 });
-
-/** Runs in the page: how many rooms are still kept for reading offline. */
-async function archivedRooms(): Promise<number> {
-  let count = 0;
-  for (const { name } of await indexedDB.databases()) {
-    count += await new Promise<number>((resolve, reject) => {
-      const opening = indexedDB.open(name ?? '');
-      opening.onerror = () => reject(new Error('no archive'));
-      opening.onsuccess = () => {
-        const counting = opening.result.transaction('rooms').objectStore('rooms').count();
-        counting.onsuccess = () => resolve(counting.result);
-        opening.result.close();
-      };
-    });
-  }
-  return count;
-}

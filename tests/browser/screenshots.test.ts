@@ -2,28 +2,20 @@
 
 import path from 'node:path';
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
-import { launchBrowser } from './support/browser';
 import { holdConversation } from './support/conversation';
 import { Person } from './support/person';
+import { astrid, bo, browser, server, withAstridAndBo } from './support/scene';
 import { Server } from './support/server';
 
 const FOLDER = path.resolve(import.meta.dirname, '../../docs/images');
 const PHONE = { width: 390, height: 844 };
 const DESK = { width: 1280, height: 800 };
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
-
 describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
+  withAstridAndBo();
   beforeAll(async () => {
-    [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-    astrid = await Person.arrive(browser, 'astrid');
-    bo = await Person.arrive(browser, 'bo');
     const chidi = await Person.arrive(browser, 'chidi');
     await astrid.signUp(server.url, 'Astrid Holm');
     for (const name of ['Announcements', 'Workshop', 'Boat share']) await astrid.createRoom(name);
@@ -45,11 +37,6 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await chidi.composer.fill('');
     await bo.composer.pressSequentially('Cinnamon buns it is');
     await astrid.page.getByText('Bo Lind is typing').waitFor();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
   });
 
   async function picture(name: string): Promise<void> {

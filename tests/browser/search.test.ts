@@ -1,27 +1,17 @@
 //! Finding what was said: in a room and everywhere, by mouse and by keys alone, with the list staying while one reads.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
-import { violations } from './support/axe';
-import { launchBrowser } from './support/browser';
+import { CHECKED, violations } from './support/axe';
 import { fillRoom } from './support/fill';
-import { Person } from './support/person';
-import { Server } from './support/server';
+import type { Person } from './support/person';
+import { astrid, bo, server, withAstridAndBo } from './support/scene';
 
 /** So many stand between the end of the room and what is searched for: several pages of history. */
 const BETWEEN = 1_500;
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
-
+withAstridAndBo({ astrid: CHECKED });
 beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-  // The page's policy refuses injected scripts, as it should; the checker is one.
-  astrid = await Person.arrive(browser, 'astrid', { bypassCSP: true });
-  bo = await Person.arrive(browser, 'bo');
   await astrid.signUp(server.url, 'Astrid Holm');
   await astrid.createRoom('Attic');
   await astrid.say('The **spare windlass** is under the Café table 🎉');
@@ -32,11 +22,6 @@ beforeAll(async () => {
   await astrid.message('red boat').waitFor();
   await fillRoom(astrid.page, { count: BETWEEN, batch: 200 });
   await astrid.message(`number ${BETWEEN - 1} `).waitFor({ timeout: 60_000 });
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 const panel = (person: Person) => person.page.getByRole('complementary', { name: 'Search' });

@@ -3,28 +3,19 @@
 
 import { gzipSync } from 'node:zlib';
 
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { fillRoom } from './support/fill';
-import { launchBrowser } from './support/browser';
-import { Person } from './support/person';
-import { Server } from './support/server';
+import { astrid, bo, server, withAstridAndBo } from './support/scene';
 
 const MESSAGES = Number(process.env['SPEED_MESSAGES'] ?? 100_000);
 const FIRST_SCRIPT_KIB_MAX = 120;
 const BURST_PER_S = 500;
 const BURST_S = 3;
 
-let server: Server;
-let browser: Browser;
-let astrid: Person;
-let bo: Person;
-
+withAstridAndBo();
 beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
-  astrid = await Person.arrive(browser, 'astrid');
-  bo = await Person.arrive(browser, 'bo');
   await astrid.signUp(server.url);
   await astrid.createRoom('Small');
   await astrid.say('a small room');
@@ -34,11 +25,6 @@ beforeAll(async () => {
   await astrid.page.reload();
   await astrid.message(`number ${MESSAGES - 1} `).waitFor({ timeout: 60_000 });
 }, 600_000);
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-});
 
 function quantile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((a, b) => a - b);

@@ -1,11 +1,9 @@
 //! Hostile text in every place that shows text of others: nothing of it runs, and nothing leaves the allowed vocabulary.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
-import { launchBrowser } from './support/browser';
 import { Person } from './support/person';
-import { Server } from './support/server';
+import { browser, server, withServer } from './support/scene';
 import { XSS_CORPUS, XSS_REFUSED } from './support/xss_corpus';
 
 const EVENT_ATTRIBUTES = /^on/i;
@@ -14,14 +12,12 @@ const ELEMENTS_ALLOWED = new Set([
   'TR', 'TH', 'TD',
 ]);
 
-let server: Server;
-let browser: Browser;
 let attacker: Person;
 let victim: Person;
 const fired: string[] = [];
 
+withServer();
 beforeAll(async () => {
-  [server, browser] = await Promise.all([Server.start(), launchBrowser()]);
   attacker = await Person.arrive(browser, 'mallory');
   victim = await Person.arrive(browser, 'victim');
   await victim.context.exposeFunction('boom', () => fired.push(victim.page.url()));
@@ -32,11 +28,6 @@ beforeAll(async () => {
   await attacker.signUp(server.url, `<img src=x onerror=boom()>`);
   await attacker.createRoom(`<svg onload=boom()>`, `"><script>boom()</script>`);
   await victim.joinBy(await attacker.invite(), `<b onmouseover=boom()>Victim`);
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 describe('hostile text', () => {

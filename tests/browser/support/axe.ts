@@ -1,13 +1,16 @@
-//! The checker of accessibility, run in a page. The page's policy refuses injected scripts, so its context has to bypass it.
+//! The checker of accessibility, run in a page whose window was opened for it.
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
 import type { Result } from 'axe-core';
-import type { Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 
 const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const SCHEMES = ['light', 'dark'] as const;
+
+/** A window that can be checked: the page's policy refuses injected scripts, as it should, and the checker is one. */
+export const CHECKED: BrowserContextOptions = { bypassCSP: true };
 
 /** What axe-core finds in the page as it stands, in both themes, as lines that name the element. */
 export async function violations(page: Page): Promise<string[]> {
