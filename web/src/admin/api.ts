@@ -1,9 +1,12 @@
-//! What an administrator can ask of the server. It answers 403 to everybody else, whatever the page shows.
+//! What an administrator can ask of the server. It answers 403 to everybody else, whatever the page shows. What may be
+//! long comes as a listing, which asks page by page.
 
 import { request } from '../net/http';
 import type {
-  AdminRooms, AdminUser, AdminUsers, AdminUserUpdate, LiveView, ModerationPage, ResetLink, RoomId, StorageView, UserId,
+  AdminRoom, AdminRooms, AdminUser, AdminUsers, AdminUserUpdate, LiveView, ModerationEntry, ModerationPage, ResetLink, RoomId,
+  StorageView, UserId,
 } from '../protocol/generated/chat';
+import { Listing } from './listing.svelte';
 
 /** Rows fetched at once: a screen and a half. */
 const PAGE_ROWS = 50;
@@ -15,8 +18,11 @@ export class Administration {
     this.#token = token;
   }
 
-  users(search: string, after: string | undefined): Promise<AdminUsers> {
-    return this.#get(`users${query({ search, after, limit: PAGE_ROWS })}`);
+  users(): Listing<AdminUser, string> {
+    return new Listing(async (search, after) => {
+      const { users, next } = await this.#get<AdminUsers>(`users${query({ search, after, limit: PAGE_ROWS })}`);
+      return { rows: users, next };
+    });
   }
 
   update(user: UserId, change: AdminUserUpdate): Promise<AdminUser> {
@@ -31,8 +37,11 @@ export class Administration {
     return request('POST', `${ROOT}/users/${user}/password-reset`, { token: this.#token });
   }
 
-  rooms(search: string, after: RoomId | undefined): Promise<AdminRooms> {
-    return this.#get(`rooms${query({ search, after, limit: PAGE_ROWS })}`);
+  rooms(): Listing<AdminRoom, RoomId> {
+    return new Listing(async (search, after) => {
+      const { rooms, next } = await this.#get<AdminRooms>(`rooms${query({ search, after, limit: PAGE_ROWS })}`);
+      return { rows: rooms, next };
+    });
   }
 
   storage(): Promise<StorageView> {
@@ -43,8 +52,11 @@ export class Administration {
     return this.#get('live');
   }
 
-  moderation(before: number | undefined): Promise<ModerationPage> {
-    return this.#get(`moderation${query({ before, limit: PAGE_ROWS })}`);
+  moderation(): Listing<ModerationEntry, number> {
+    return new Listing(async (_, before) => {
+      const { entries, next } = await this.#get<ModerationPage>(`moderation${query({ before, limit: PAGE_ROWS })}`);
+      return { rows: entries, next };
+    });
   }
 
   #get<T>(path: string): Promise<T> {
