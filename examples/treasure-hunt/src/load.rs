@@ -20,6 +20,7 @@ pub use bot::{Bot, Tally};
 pub use report::{Report, Verdict};
 
 use crate::gateway::Recounted;
+use crate::place::RegionId;
 use crate::process::{self, ProcessUse};
 
 /// Sockets that connect and join at the same time.
@@ -47,7 +48,12 @@ pub struct Options {
 pub async fn play(options: Options) -> Result<Report> {
     let status = || async { client::get_json::<StatusView>(options.address, "/status").await };
     let reachable = "cannot reach the server: is `treasure-hunt serve` running?";
-    let empty = Usage::now(status().await.context(reachable)?);
+    status().await.context(reachable)?;
+    // The ground is there for whoever comes: what it takes is no player's, and making it is not part of play.
+    for region in RegionId::all() {
+        client::get(options.address, &format!("/map/{}", region.number())).await?;
+    }
+    let empty = Usage::now(status().await?);
     let sockets = options.players.div_ceil(options.players_per_socket);
     let gates = drive::Gates {
         door: Arc::new(Semaphore::new(ENTERING_MAX)),

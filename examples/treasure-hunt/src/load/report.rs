@@ -50,7 +50,7 @@ pub struct Report {
     pub load_cores: f64,
     /// The server's resident memory at the end, MiB.
     pub server_mib: f64,
-    /// What joining added to it, per player that has not moved yet, bytes; only of a fresh server.
+    /// What joining added to it, per player that has not moved yet, bytes; the ground was there before. Only of a fresh server.
     pub resident_bytes_per_player: f64,
     /// Busiest worker of the server above the mean, percent.
     pub busiest_worker_above_mean_percent: f64,
