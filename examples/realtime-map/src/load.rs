@@ -60,7 +60,8 @@ pub struct LoadReport {
     pub seconds: f64,
     /// Positions per second.
     pub rate: f64,
-    /// Positions seen in the event stream.
+    /// Positions seen in the event stream. One that leads into another cell is told in both, and seen twice if the stream writes
+    /// in between.
     pub watched: u64,
     /// Milliseconds from a position being due to the stream: half of the positions are faster.
     pub p50_ms: u64,
