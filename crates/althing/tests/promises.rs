@@ -1,6 +1,7 @@
 //! What the runtime promises, one test per promise, against the public API only.
 
 use std::future::{Future, pending};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -699,7 +700,10 @@ async fn two_that_ask_each_other_at_once_do_not_wait_for_their_deadlines() {
 #[tokio::test(start_paused = true)]
 #[cfg_attr(miri, ignore)]
 async fn above_its_memory_budget_a_node_unloads_who_was_idle_for_longest() {
-    let (stops, mut stopped) = mpsc::unbounded_channel();
+    // A pass a second unloads 10,000 at most, so that it has to choose.
+    const OLD: Range<u32> = 0..20_000;
+    const NEW: Range<u32> = 20_000..25_000;
+    let (stops, _stopped) = mpsc::unbounded_channel();
     let node = Node::builder("test")
         // Any process is above one byte.
         .memory_budget_bytes(1)
@@ -708,8 +712,17 @@ async fn above_its_memory_budget_a_node_unloads_who_was_idle_for_longest() {
             async move { Ok(Entity { key, stops }) }
         })
         .build();
-    let one = node.get::<Entity>("a");
-    one.send(WhoAmI).await.unwrap();
-    assert_eq!(stopped.recv().await, Some(StopReason::Passivated));
-    assert_eq!(one.send(WhoAmI).await.as_deref(), Ok("a"));
+    let entity = |number: u32| node.get::<Entity>(number.to_string());
+    let active = |numbers: Range<u32>| numbers.filter(|n| entity(*n).is_active()).count();
+    for number in OLD {
+        entity(number).send(WhoAmI).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(active(OLD), 10_000);
+    for number in NEW {
+        entity(number).send(WhoAmI).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!((active(OLD), active(NEW)), (0, 5_000));
+    assert_eq!(entity(7).send(WhoAmI).await.as_deref(), Ok("7"));
 }
