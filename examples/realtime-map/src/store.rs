@@ -1,21 +1,24 @@
 //! What vehicles remember while they sleep and across restarts: one SQLite file, one row per vehicle.
 //!
-//! One thread writes, in transactions of whatever waits; readers see what is committed. The file is in WAL mode with
+//! One thread writes and one reads (`reading`), each in transactions of whatever waits; what is read is committed. The file is in WAL mode with
 //! `synchronous = NORMAL`: a killed process loses nothing that `save` confirmed, a power cut at most the last moments. The ids
 //! of all known vehicles are kept in memory (ten bytes each), so a new vehicle starts without touching the disk.
+
+mod reading;
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use parking_lot::{Mutex, RwLock};
-use rusqlite::{Connection, OptionalExtension, params};
+use parking_lot::RwLock;
+use reading::{Read, read_all};
+use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::hfp::VehicleId;
 
-/// Snapshots that may wait for the writer; more wait at their senders.
+/// Snapshots that may wait for the writer, and vehicles for the reader; more wait outside.
 const QUEUE_LEN_MAX: usize = 16_384;
 /// Snapshots per transaction: long enough to share one commit, short enough that nobody waits for it.
 const BATCH_LEN_MAX: usize = 4_096;
@@ -36,7 +39,7 @@ pub(crate) enum StoreError {
     /// SQLite says no.
     #[error("vehicle store")]
     Sqlite(#[from] rusqlite::Error),
-    /// The writer has ended; the snapshot is not stored.
+    /// The store has ended; nothing was stored or read.
     #[error("vehicle store is closed")]
     Closed,
 }
@@ -49,9 +52,8 @@ pub(crate) struct Store {
 
 struct Shared {
     queue: mpsc::Sender<Write>,
-    readers: Mutex<Vec<Connection>>,
+    reads: mpsc::Sender<Read>,
     known: Arc<RwLock<HashSet<u32>>>,
-    path: std::path::PathBuf,
 }
 
 enum Write {
@@ -85,7 +87,13 @@ impl Store {
             .name("vehicle-store".to_owned())
             .spawn(move || write_all(connection, waiting, &written))
             .map_err(|_| StoreError::Closed)?;
-        let shared = Shared { queue, readers: Mutex::default(), known, path: path.to_owned() };
+        let connection = Connection::open(path)?;
+        let (reads, asked) = mpsc::channel(QUEUE_LEN_MAX);
+        thread::Builder::new()
+            .name("vehicle-reader".to_owned())
+            .spawn(move || read_all(&connection, asked))
+            .map_err(|_| StoreError::Closed)?;
+        let shared = Shared { queue, reads, known };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -106,22 +114,17 @@ impl Store {
         known.iter().nth(place).copied().and_then(VehicleId::from_packed)
     }
 
-    /// Reads a snapshot. Touches the disk; not for a reactor thread.
+    /// Reads a snapshot.
     ///
     /// # Errors
     /// If SQLite fails.
-    pub(crate) fn load(&self, id: VehicleId) -> Result<Option<Vec<u8>>, StoreError> {
-        let idle = self.shared.readers.lock().pop();
-        let reader = match idle {
-            Some(reader) => reader,
-            None => Connection::open(&self.shared.path)?,
-        };
-        let snapshot = reader
-            .prepare_cached("SELECT snapshot FROM vehicle WHERE id = ?1")?
-            .query_row(params![id.packed()], |row| row.get(0))
-            .optional()?;
-        self.shared.readers.lock().push(reader);
-        Ok(snapshot)
+    ///
+    /// # Cancel safety
+    /// Nothing changes, whether or not it is dropped.
+    pub(crate) async fn load(&self, id: VehicleId) -> Result<Option<Vec<u8>>, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.shared.reads.send(Read { id, answer }).await.map_err(|_| StoreError::Closed)?;
+        answered.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Stores a snapshot and waits until it is committed.
@@ -234,13 +237,13 @@ mod tests {
         assert!(!store.knows(id(7)));
         store.save(id(7), vec![1]).await.unwrap();
         store.save(id(7), vec![2, 3]).await.unwrap();
-        assert_eq!(store.load(id(7)).unwrap(), Some(vec![2, 3]));
+        assert_eq!(store.load(id(7)).await.unwrap(), Some(vec![2, 3]));
         store.close().await;
         assert!(matches!(store.save(id(8), vec![]).await, Err(StoreError::Closed)));
         let store = Store::open(&path).unwrap();
         assert_eq!((store.known_len(), store.knows(id(7))), (1, true));
-        assert_eq!(store.load(id(7)).unwrap(), Some(vec![2, 3]));
-        assert_eq!(store.load(id(8)).unwrap(), None);
+        assert_eq!(store.load(id(7)).await.unwrap(), Some(vec![2, 3]));
+        assert_eq!(store.load(id(8)).await.unwrap(), None);
     }
 
     #[tokio::test]

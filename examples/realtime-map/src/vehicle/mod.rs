@@ -69,8 +69,7 @@ impl Vehicle {
     pub(crate) async fn wake(start: Start<Self>, world: Arc<World>) -> Result<Self, ActorError> {
         let id = VehicleId::parse(start.key())?;
         let twin = if world.store.knows(id) {
-            let store = world.store.clone();
-            let stored = start.node().blocking(move || store.load(id)).await?;
+            let stored = world.store.load(id).await?;
             stored.and_then(|bytes| restore(id, &bytes)).unwrap_or_default()
         } else {
             Twin::default()
