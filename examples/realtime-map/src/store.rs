@@ -1,8 +1,8 @@
 //! What vehicles remember while they sleep and across restarts: one SQLite file, one row per vehicle.
 //!
-//! One thread writes and one reads (`reading`), each in transactions of whatever waits; what is read is committed. The file is in WAL mode with
-//! `synchronous = NORMAL`: a killed process loses nothing that `save` confirmed, a power cut at most the last moments. The ids
-//! of all known vehicles are kept in memory (ten bytes each), so a new vehicle starts without touching the disk.
+//! One thread writes and one reads (`reading`), each in transactions of whatever waits; what is read is committed. The file is
+//! in WAL mode with `synchronous = NORMAL`: a killed process loses nothing that `save` confirmed, a power cut at most the last
+//! moments. The ids of all known vehicles are kept in memory (ten bytes each), so a new vehicle starts without touching the disk.
 
 mod reading;
 

@@ -51,7 +51,9 @@ pub async fn play(options: Options) -> Result<Report> {
     status().await.context(reachable)?;
     // The ground is there for whoever comes: what it takes is no player's, and making it is not part of play.
     for region in RegionId::all() {
-        client::get(options.address, &format!("/map/{}", region.number())).await?;
+        let path = format!("/map/{}", region.number());
+        let (code, ..) = client::get(options.address, &path).await?;
+        anyhow::ensure!(code == 200, "{path} answers {code}");
     }
     let empty = Usage::now(status().await?);
     let sockets = options.players.div_ceil(options.players_per_socket);

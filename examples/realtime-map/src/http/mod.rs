@@ -1,6 +1,7 @@
 //! The road out: HTTP/1.1 straight on hyper, because `/vehicle` is asked a hundred thousand times a second and needs no framework.
 //!
-//! `routes` decides, `body` carries, `problem` refuses, `assets` are the page; `patience` ends who says nothing. State lives in actors; nothing is cached here.
+//! `routes` decides, `body` carries, `problem` refuses, `assets` are the page; `patience` ends who says nothing.
+//! State lives in actors; nothing is cached here.
 
 mod assets;
 mod body;
