@@ -43,12 +43,23 @@
 //! });
 //! ```
 
+mod client;
 mod clock;
+mod core;
 mod faults;
+mod member;
 mod probe;
 mod random;
+mod report;
+mod sweep;
+mod tasks;
+mod trace;
+mod words;
 mod world;
 
-pub use faults::Faults;
-pub use probe::{Heard, Probe};
+pub use client::Client;
+pub use faults::AnyMessage;
+pub use probe::{Answer, Heard, Probe, Unplaced};
+pub use sweep::sweep;
+pub use trace::Trace;
 pub use world::World;

@@ -5,8 +5,9 @@
 pub(crate) struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+    /// Streams of one seed differ by `stream`: a draw from one does not change another.
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+        Self(mix(seed ^ mix(stream)))
     }
 
     pub(crate) fn next(&mut self) -> u64 {

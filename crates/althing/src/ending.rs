@@ -15,6 +15,7 @@ use crate::error::AskError;
 use crate::extras::{Extras, System};
 use crate::mailbox::Phase;
 use crate::metrics::Counter;
+use crate::observe::Step;
 
 /// Ends a life whose state is gone already. `Continue`: messages wait, the claim is kept for the next life.
 pub(crate) fn end_life(
@@ -63,6 +64,9 @@ pub(crate) fn end_life(
     drop(inner);
     if let Some(parent) = parent {
         leave_parent(&parent, cell);
+    }
+    if was_active || matches!(reason, StopReason::NotStarted(_)) {
+        header.observe(Step::Stopped(reason));
     }
     if was_active {
         header.kind.metrics.count(Counter::Stopped);

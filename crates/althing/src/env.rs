@@ -2,7 +2,9 @@
 //!
 //! On tokio, time is tokio's, so that its paused clock works in tests. A simulation brings its own `Simulation`.
 
+use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::future::Future;
+use std::hash::{BuildHasher, Hasher};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +13,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use crate::actor_id::ActorId;
+use crate::node::Node;
+use crate::observe::Step;
+
 /// A boxed task.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -18,28 +24,52 @@ pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub u64);
 
-/// A world of its own for deterministic tests: tasks, time and randomness.
+/// A world of its own for deterministic tests: tasks, time and randomness of one node.
+///
+/// What is done "in the background" is the runtime's own housekeeping (the sweep for idle actors, a timer task without timers). It
+/// goes on for as long as anything else does, and must not keep a simulation alive by itself.
 pub trait Simulation: Send + Sync + 'static {
     /// Runs a task.
     fn spawn(&self, task: Task);
+    /// Runs a task of the runtime's own housekeeping.
+    fn spawn_in_background(&self, task: Task) {
+        self.spawn(task);
+    }
     /// Time since the simulation began.
     fn elapsed(&self) -> Duration;
     /// Wall-clock time, milliseconds since 1970.
     fn now(&self) -> Timestamp;
     /// Resolves once `delay` has passed.
     fn sleep(&self, delay: Duration) -> Task;
+    /// As `sleep`, for one who has nothing to do but to look again.
+    fn sleep_in_background(&self, delay: Duration) -> Task {
+        self.sleep(delay)
+    }
     /// The next random number.
     fn random_u64(&self) -> u64;
+    /// Decides the order in which hash tables are walked.
+    fn hash_seed(&self) -> u64 {
+        0
+    }
+    /// Memory that the process would use; decides what a memory budget unloads.
+    fn resident_bytes(&self) -> Option<u64> {
+        None
+    }
     /// Whether the calling thread is running one of its tasks, so that idle actors may run in place.
     fn is_running(&self) -> bool;
-    /// What shall happen to the next handler of an actor type; asked only for messages that do not run in place.
-    fn fault(&self, _actor: &str, _message: &str) -> Fault {
+    /// What shall happen to a message of that type (its full path) that is about to run; asked once for each message.
+    fn fault(&self, _actor: &ActorId, _message: &'static str) -> Fault {
         Fault::None
     }
+    /// Hears of each step that the node's actors take; `None` where no actor takes it.
+    fn observe(&self, _actor: Option<&ActorId>, _step: &Step<'_>) {}
+    /// Hears that its node stands.
+    fn built(&self, _node: &Node) {}
 }
 
-/// What a simulation does to a handler.
+/// What a simulation does to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// Nothing.
     None,
@@ -47,6 +77,17 @@ pub enum Fault {
     Panic,
     /// The handler begins later.
     Delay(Duration),
+    /// The handler does not run: an ask gets `AskError::Rejected`, a tell is lost.
+    Refuse,
+}
+
+/// How long the runtime's housekeeping sleeps, and whether anything is waiting for it to wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nap {
+    /// Something will happen at its end.
+    Due(Duration),
+    /// It will only look again.
+    Background(Duration),
 }
 
 pub(crate) enum Env {
@@ -80,6 +121,14 @@ impl Env {
         }
     }
 
+    /// Spawns the runtime's own housekeeping.
+    pub(crate) fn spawn_in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self {
+            Self::Tokio(tokio) => drop(tokio.handle.spawn(task)),
+            Self::Simulated(simulation) => simulation.spawn_in_background(Box::pin(task)),
+        }
+    }
+
     pub(crate) fn elapsed(&self) -> Duration {
         match self {
             Self::Tokio(tokio) => tokio.started.elapsed(),
@@ -105,6 +154,24 @@ impl Env {
                 Box::pin(tokio::time::sleep(delay))
             }
             Self::Simulated(simulation) => simulation.sleep(delay),
+        }
+    }
+
+    /// Sleeps as the runtime's housekeeping does.
+    pub(crate) fn nap(&self, nap: Nap) -> Task {
+        match (self, nap) {
+            (Self::Simulated(simulation), Nap::Background(pause)) => {
+                simulation.sleep_in_background(pause)
+            }
+            (_, Nap::Due(pause) | Nap::Background(pause)) => self.sleep(pause),
+        }
+    }
+
+    /// Keys for hash tables: random, so that nobody can make keys collide; in a simulation by its seed, so that their order is too.
+    pub(crate) fn hash_keys(&self) -> HashKeys {
+        match self {
+            Self::Tokio(_) => HashKeys::Random(RandomState::new()),
+            Self::Simulated(simulation) => HashKeys::Fixed(simulation.hash_seed()),
         }
     }
 
@@ -159,6 +226,27 @@ fn split_mix(state: u64) -> u64 {
 }
 
 fn random_seed() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new().build_hasher().finish()
+    RandomState::new().build_hasher().finish()
+}
+
+/// Builds the hashers of a node's tables.
+#[derive(Clone, Debug)]
+pub(crate) enum HashKeys {
+    Random(RandomState),
+    Fixed(u64),
+}
+
+impl BuildHasher for HashKeys {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        match self {
+            Self::Random(keys) => keys.build_hasher(),
+            Self::Fixed(seed) => {
+                let mut hasher = DefaultHasher::new();
+                hasher.write_u64(*seed);
+                hasher
+            }
+        }
+    }
 }

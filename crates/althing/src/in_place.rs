@@ -8,6 +8,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tracing::Span;
 
@@ -17,11 +18,14 @@ use crate::cell::{AnyCell, AsAnyCell, Cell, Header};
 use crate::context::Context as ActorContext;
 use crate::current;
 use crate::dispatch::Dispatch;
+use crate::env::Fault;
 use crate::envelope::{Envelope, Target};
 use crate::error::AskError;
 use crate::metrics::{Counter, Timed};
+use crate::observe::Step;
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
+use crate::serve::refused_by_fault;
 use crate::trace;
 
 /// Handlers run inside each other on one stack; beyond it messages queue.
@@ -45,6 +49,8 @@ enum Begun<R> {
     /// The handler ended and something else keeps the reply slot.
     Kept(Receiver<R>),
     Stashed(Envelope, Receiver<R>),
+    /// A simulation wants it to begin later.
+    PutOff(Envelope, Duration, Receiver<R>),
 }
 
 /// Asks an idle actor on the caller's task.
@@ -64,6 +70,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let place: *const Cell<A> = Arc::as_ptr(cell);
     let body = Body::take(place);
     let actor = untyped(cell);
+    header.observe_in_place(type_name::<M>);
     let guard = current::polling(&actor);
     let timed = header.kind.begin_message(type_name::<M>);
     header.mailbox.add_to_tally(1);
@@ -71,36 +78,57 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let entered = span.as_ref().map(Span::enter);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: cell.state(), body: &body, header };
-        begin::<A, M, D>(cell, target, message, cx)
+        match header.fault(type_name::<M>) {
+            Fault::None => begin::<A, M, D>(cell, target, message, cx),
+            Fault::Panic => panic!("a fault of the simulation"),
+            Fault::Refuse => Begun::Refused(refused_by_fault(header)),
+            Fault::Delay(delay) => {
+                let (reply, receiver) = channel();
+                Begun::PutOff(Envelope::new::<A, M, D>(message, reply), delay, receiver)
+            }
+        }
     }));
     drop(entered);
     drop(guard);
     match outcome {
         Ok(Begun::Done(reply)) => {
+            header.observe(Step::Ran);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Ok(reply))
         }
         Ok(Begun::Refused(why)) => {
+            if let AskError::Rejected(_, text) = &why {
+                header.observe(Step::Refused(text));
+            }
             header.kind.metrics.count(Counter::Rejected);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Err(why))
         }
         Ok(Begun::Kept(receiver)) => {
+            header.observe(Step::Ran);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Waits(receiver)
         }
         Ok(Begun::Waits(receiver)) => {
+            header.observe(Step::Waits);
             body.time(timed);
             body.trace(span);
             Run::take_over(cell.as_any_cell(), body).spawn();
             InPlace::Waits(receiver)
         }
         Ok(Begun::Stashed(envelope, receiver)) => {
+            header.observe(Step::Stashed);
             header.kind.metrics.shard().inspect(|shard| shard.unhandle(1));
             Run::take_over(cell.as_any_cell(), body).stash_and_spawn(envelope);
+            InPlace::Waits(receiver)
+        }
+        Ok(Begun::PutOff(envelope, delay, receiver)) => {
+            let mut run = Run::take_over(cell.as_any_cell(), body);
+            run.put_off(envelope.sent_from(header.sender()), header.kind.node.env.sleep(delay));
+            run.spawn();
             InPlace::Waits(receiver)
         }
         Err(panic) => {

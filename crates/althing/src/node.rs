@@ -15,7 +15,7 @@ use crate::actor_ref::ActorRef;
 use crate::blocking::Blocking;
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header, send_system};
 use crate::directory::Directory;
-use crate::env::{Env, Simulation, Timestamp};
+use crate::env::{Env, HashKeys, Simulation, Timestamp};
 use crate::error::{ActorError, NameTaken};
 use crate::extras::System;
 use crate::inspection::{self, Inspector};
@@ -60,7 +60,14 @@ pub struct Node {
     shared: Arc<NodeShared>,
 }
 
-type Kinds = HashMap<TypeId, Arc<Kind>>;
+/// A node that is not kept in memory by this.
+#[derive(Clone)]
+pub struct WeakNode {
+    shared: Weak<NodeShared>,
+}
+
+type Kinds = HashMap<TypeId, Arc<Kind>, HashKeys>;
+type Topics = HashMap<(TypeId, String), Box<dyn Any + Send + Sync>, HashKeys>;
 type Options = HashMap<TypeId, ActorOptions>;
 type Register = Box<dyn FnOnce(&Arc<NodeShared>) + Send>;
 
@@ -75,7 +82,7 @@ pub(crate) struct NodeShared {
     kinds: RwLock<Kinds>,
     /// What replaces `Actor::options` on this node.
     options: Options,
-    topics: Mutex<HashMap<(TypeId, String), Box<dyn Any + Send + Sync>>>,
+    topics: Mutex<Topics>,
     serial: AtomicU64,
     coarse_s: AtomicU32,
 }
@@ -156,18 +163,20 @@ impl NodeBuilder {
     /// Outside a tokio runtime, unless simulated.
     pub fn build(self) -> Node {
         let is_simulated = self.simulation.is_some();
+        let simulation = self.simulation.clone();
         let env = self.simulation.map_or_else(Env::tokio, Env::Simulated);
+        let hash_keys = env.hash_keys();
         let shared = Arc::new_cyclic(|node: &Weak<NodeShared>| NodeShared {
             name: self.name,
             env,
-            directory: Directory::new(),
+            directory: Directory::new(hash_keys.clone()),
             timers: Timers::new(node.clone()),
             blocking: Blocking::new(self.blocking_jobs_max, is_simulated),
             metrics: self.metrics,
             tracing: self.tracing,
-            kinds: RwLock::default(),
+            kinds: RwLock::new(Kinds::with_hasher(hash_keys.clone())),
             options: self.options,
-            topics: Mutex::default(),
+            topics: Mutex::new(Topics::with_hasher(hash_keys)),
             serial: AtomicU64::new(1),
             coarse_s: AtomicU32::new(0),
         });
@@ -175,7 +184,11 @@ impl NodeBuilder {
             register(&shared);
         }
         passivation::start(&shared, self.memory_budget_bytes);
-        Node { shared }
+        let node = Node { shared };
+        if let Some(simulation) = simulation {
+            simulation.built(&node);
+        }
+        node
     }
 }
 
@@ -200,6 +213,11 @@ impl Node {
 
     pub(crate) fn shared(&self) -> &Arc<NodeShared> {
         &self.shared
+    }
+
+    /// An address of the node that does not keep it in memory.
+    pub fn downgrade(&self) -> WeakNode {
+        WeakNode { shared: Arc::downgrade(&self.shared) }
     }
 
     /// Name of the node.
@@ -374,6 +392,28 @@ impl NodeShared {
             let kind = Arc::new(Kind::new::<A>(self.clone(), None));
             self.kinds.write().entry(TypeId::of::<A>()).or_insert(kind).clone()
         })
+    }
+}
+
+impl WeakNode {
+    /// The node, if it is still in memory.
+    pub fn upgrade(&self) -> Option<Node> {
+        self.shared.upgrade().map(Node::from_shared)
+    }
+}
+
+impl PartialEq for Node {
+    /// Whether both are the same node, not merely of the same name.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+impl Eq for Node {}
+
+impl std::fmt::Debug for WeakNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WeakNode").field(&self.upgrade()).finish()
     }
 }
 

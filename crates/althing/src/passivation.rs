@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::actor::StopReason;
 use crate::actor_ref::request_stop;
 use crate::cell::{AnyCell, Header};
+use crate::env::Nap;
 use crate::node::NodeShared;
 
 /// Pause between passes. An idle time is met within one pass and a second.
@@ -24,20 +25,31 @@ const UNLOADED_PER_PASS: usize = 10_000;
 /// Starts the passes; they end with the node.
 pub(crate) fn start(node: &Arc<NodeShared>, memory_budget_bytes: Option<u64>) {
     let weak = Arc::downgrade(node);
-    node.env.spawn(async move {
+    node.env.spawn_in_background(async move {
+        let mut pause = Nap::Due(PASS_EVERY);
         while let Some(node) = weak.upgrade() {
-            let pause = node.env.sleep(PASS_EVERY);
+            let sleep = node.env.nap(pause);
             drop(node);
-            pause.await;
+            sleep.await;
             let Some(node) = weak.upgrade() else { return };
             let is_over_budget = memory_budget_bytes
-                .is_some_and(|budget| resident_bytes().is_some_and(|bytes| bytes > budget));
-            pass(&node, is_over_budget);
+                .is_some_and(|budget| resident_bytes(&node).is_some_and(|bytes| bytes > budget));
+            pause = match pass(&node, is_over_budget) {
+                Prospect::SomebodyWillBeIdle => Nap::Due(PASS_EVERY),
+                Prospect::Nobody => Nap::Background(PASS_EVERY),
+            };
         }
     });
 }
 
-fn pass(node: &NodeShared, is_over_budget: bool) {
+/// Whether a later pass will unload somebody if nothing happens until then.
+enum Prospect {
+    SomebodyWillBeIdle,
+    Nobody,
+}
+
+fn pass(node: &NodeShared, is_over_budget: bool) -> Prospect {
+    let mut prospect = Prospect::Nobody;
     let now_s = node.tick_coarse();
     let mut idle = Vec::new();
     let mut longest = Longest::default();
@@ -47,6 +59,9 @@ fn pass(node: &NodeShared, is_over_budget: bool) {
         let limit = header.kind.options.passivate_after;
         let is_due = limit.is_some_and(|limit| Duration::from_secs(u64::from(idle_s)) >= limit);
         let may_be_longest = is_over_budget && header.key().is_some();
+        if limit.is_some() && !is_due && header.mailbox.is_quiet() {
+            prospect = Prospect::SomebodyWillBeIdle;
+        }
         if !(is_due || may_be_longest) || !header.mailbox.is_quiet() || owes_answers(header) {
             return;
         }
@@ -59,6 +74,7 @@ fn pass(node: &NodeShared, is_over_budget: bool) {
     for cell in idle.iter().chain(longest.cells()) {
         request_stop(cell, StopReason::Passivated);
     }
+    prospect
 }
 
 /// Whether guards have put messages aside: the next life would begin with them at once.
@@ -97,7 +113,10 @@ impl Longest {
 }
 
 /// Resident memory of this process; `None` where the system does not tell.
-fn resident_bytes() -> Option<u64> {
+fn resident_bytes(node: &NodeShared) -> Option<u64> {
+    if let Some(simulation) = node.env.simulation() {
+        return simulation.resident_bytes();
+    }
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     // Linux on every target we build for has pages of 4 KiB, or accounts as if.

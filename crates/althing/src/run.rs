@@ -23,6 +23,7 @@ use crate::envelope::Envelope;
 use crate::in_place;
 
 use crate::metrics::Counter;
+use crate::observe::Step;
 
 /// A scheduled actor.
 pub(crate) struct Run {
@@ -41,6 +42,8 @@ pub(crate) struct Run {
     pub(crate) held_back: Option<Envelope>,
     /// Messages of high priority that came while a batch was at hand.
     pub(crate) urgent: VecDeque<Envelope>,
+    /// Whether the message that is held back has met its fault, if there is one in store for it.
+    pub(crate) has_met_fault: bool,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
     pub(crate) cell: Arc<dyn AnyCell>,
@@ -74,7 +77,7 @@ impl Run {
     /// Starts a task for an actor whose claim was just taken.
     pub(crate) fn schedule(cell: Arc<dyn AnyCell>) {
         let node = cell.header().kind.node.clone();
-        node.env.spawn(Scheduled::Due(cell));
+        node.env.spawn(Scheduled(Due::Yet(cell)));
     }
 
     /// A run of an actor whose claim was just taken.
@@ -98,6 +101,7 @@ impl Run {
             uncalled: 0,
             ran_in_batch: 0,
             held_back: None,
+            has_met_fault: false,
             urgent: VecDeque::new(),
             stop_after: None,
             cell,
@@ -107,6 +111,12 @@ impl Run {
     /// Stops an idle actor whose claim was just taken.
     pub(crate) fn stopping(cell: Arc<dyn AnyCell>, reason: StopReason) -> Self {
         Self { stop_after: Some((0, reason)), ..Self::new(cell) }
+    }
+
+    /// Ends the actor's life without hooks.
+    pub(crate) fn end(mut self, reason: &StopReason) {
+        // Messages keep nobody alive who is not merely asked to stop.
+        let _ = self.finish(reason);
     }
 
     /// Runs on the calling thread as far as that goes without waiting, then in a task.
@@ -127,7 +137,7 @@ impl Run {
     /// Goes on in a task.
     pub(crate) fn spawn(self) {
         let node = self.cell.header().kind.node.clone();
-        node.env.spawn(self);
+        node.env.spawn(Scheduled(Due::Going(self)));
     }
 
     fn advance(&mut self, header: &Header, cx: &mut Context<'_>) -> Poll<()> {
@@ -199,6 +209,7 @@ impl Run {
         let header = self.cell.header();
         header.mailbox.lock().active = true;
         header.kind.metrics.count(Counter::Started);
+        header.observe(Step::Started);
     }
 
     fn stop(&mut self, reason: StopReason) {
@@ -219,27 +230,55 @@ impl Run {
         waiting.append(&mut self.batch.rest());
         self.batch.recycle();
         self.stop_after = None;
+        self.has_met_fault = false;
         crate::ending::end_life(&self.cell, waiting, reason)
     }
 }
 
-/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which may be many, have none yet.
-enum Scheduled {
-    Due(Arc<dyn AnyCell>),
+/// An actor's task.
+///
+/// One that is dropped before its end (a simulated node crashes) takes the actor's life with it: else its claim would be held for
+/// ever, and whoever waits for the actor would wait as long.
+struct Scheduled(Due);
+
+/// The run is made where it runs: actors that wait for a worker, which may be many, have none yet.
+enum Due {
+    Yet(Arc<dyn AnyCell>),
     Begun(Box<Run>),
+    Going(Run),
+    Over,
 }
 
 impl Future for Scheduled {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.get_mut();
-        loop {
-            match this {
-                Self::Due(cell) => *this = Self::Begun(Box::new(Run::new(cell.clone()))),
-                Self::Begun(run) => return Pin::new(run).poll(cx),
+        let due = &mut self.get_mut().0;
+        let poll = loop {
+            match due {
+                Due::Yet(cell) => *due = Due::Begun(Box::new(Run::new(cell.clone()))),
+                Due::Begun(run) => break Pin::new(&mut **run).poll(cx),
+                Due::Going(run) => break Pin::new(run).poll(cx),
+                Due::Over => break Poll::Ready(()),
             }
+        };
+        if poll.is_ready() {
+            *due = Due::Over;
         }
+        poll
+    }
+}
+
+impl Drop for Scheduled {
+    fn drop(&mut self) {
+        let run = match std::mem::replace(&mut self.0, Due::Over) {
+            Due::Yet(cell) => Run::new(cell),
+            Due::Begun(run) => *run,
+            Due::Going(run) => run,
+            Due::Over => return,
+        };
+        // A state whose drop panics must not take the process along when a panic dropped this task.
+        let _ = catch_unwind(AssertUnwindSafe(|| run.end(&StopReason::Killed)));
     }
 }
 

@@ -12,7 +12,9 @@ use crate::actor_id::ActorId;
 use crate::actor_ref::request_stop;
 use crate::cell::{AnyCell, send_system};
 use crate::extras::System;
+use crate::mailbox::Phase;
 use crate::node::Node;
+use crate::run::Run;
 
 /// How often a shutdown looks whether everybody has stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -51,6 +53,30 @@ impl Node {
         let killed = self.close();
         self.shared().forget_types();
         ShutdownReport { stopped, killed }
+    }
+
+    /// Ends the node at once, as its process would by being killed: no hook runs, states are dropped, what waits is refused, and so is
+    /// everything from then on. A handler that is running now ends with its actor as soon as it waits.
+    pub fn kill(&self) {
+        self.shared().directory.for_each(|cell| {
+            let mut inner = cell.header().mailbox.lock();
+            if inner.has_ended() {
+                return;
+            }
+            inner.closed = true;
+            let is_free = inner.phase == Phase::Idle;
+            if is_free {
+                inner.phase = Phase::Running;
+            }
+            // Released before ending the life, which takes the lock.
+            drop(inner);
+            if is_free {
+                Run::new(cell.clone()).end(&StopReason::Killed);
+            } else {
+                send_system(cell, System::Kill);
+            }
+        });
+        self.shared().forget_types();
     }
 
     /// Asks everybody who is awake, and returns who that was.

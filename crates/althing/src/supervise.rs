@@ -10,6 +10,7 @@ use crate::cell::{AnyCell, send_system};
 use crate::error::{ActorError, AskError};
 use crate::extras::System;
 use crate::metrics::Counter;
+use crate::observe::Step;
 use crate::run::{Run, Stage};
 use crate::supervision::{ChildStrategy, Verdict};
 
@@ -28,6 +29,7 @@ impl Run {
         let id = header.id();
         tracing::error!(actor = %id, panic = panic_text(panic), "handler panicked");
         header.kind.metrics.count(Counter::Panicked);
+        header.observe(Step::Panicked(panic_text(panic)));
         let shard = header.kind.metrics.shard();
         self.take_back(shard);
         self.fail_handlers();
@@ -83,6 +85,7 @@ impl Run {
     pub(crate) fn rebuild(&mut self, pause: Duration) {
         let header = self.cell.header();
         header.kind.metrics.count(Counter::Restarted);
+        header.observe(Step::Restarts);
         let mut inner = header.mailbox.lock();
         if std::mem::replace(&mut inner.active, false) {
             header.kind.metrics.count(Counter::Stopped);

@@ -3,6 +3,7 @@
 //! A timer belongs to one life of its actor, which it holds weakly: after a restart or passivation it fires into nothing. The task sleeps until the wheel's next tick
 //! and is woken early when a nearer one arrives.
 
+use std::any::type_name;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,9 +16,11 @@ use tokio::sync::Notify;
 
 use crate::actor::{Actor, Handler};
 use crate::actor_ref::{ActorRef, WeakRef};
-use crate::env::Task;
+use crate::cell::AnyCell;
+use crate::env::{Nap, Task};
 use crate::mailbox::Life;
 use crate::node::NodeShared;
+use crate::observe::Step;
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::wheel::{EntryId, Wheel};
 
@@ -88,6 +91,7 @@ impl Timers {
         let mut message = Some(message);
         self.add(delay, move |_, _| {
             if let (Some(actor), Some(message)) = (actor.upgrade(), message.take()) {
+                actor.cell().header().observe(Step::TimerFires { message: type_name::<M>() });
                 actor.push_exempt(life, message, ReplyTo::nowhere());
             }
         })
@@ -138,7 +142,7 @@ impl Timers {
         let is_earlier = wheel.next_tick() != before;
         drop(wheel);
         if !self.driving.swap(true, Ordering::AcqRel) {
-            node.env.spawn(drive(node.timers.clone()));
+            node.env.spawn_in_background(drive(node.timers.clone()));
         } else if is_earlier {
             self.earlier.notify_one();
         }
@@ -173,6 +177,7 @@ impl<A: Actor + Handler<M>, M: Clone + Send + Sync + 'static> PeriodicTick<A, M>
             let (reply, receiver) = channel();
             *last = Some(receiver);
             drop(last);
+            actor.cell().header().observe(Step::TimerFires { message: type_name::<M>() });
             if !actor.push_exempt(self.life, self.message.clone(), reply) {
                 return;
             }
@@ -202,11 +207,11 @@ async fn drive(timers: Arc<Timers>) {
         }
         let next = timers.wheel.lock().next_tick().or(next);
         let pause = match next {
-            Some(tick) => Duration::from_millis(tick).saturating_sub(node.env.elapsed()),
+            Some(tick) => Nap::Due(Duration::from_millis(tick).saturating_sub(node.env.elapsed())),
             // Nothing to wait for; `earlier` wakes us.
-            None => Duration::from_secs(3_600),
+            None => Nap::Background(Duration::from_secs(3_600)),
         };
-        let sleep = node.env.sleep(pause);
+        let sleep = node.env.nap(pause);
         drop(node);
         first_of(sleep, timers.earlier.notified()).await;
     }

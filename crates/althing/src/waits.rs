@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::actor_id::ActorId;
-use crate::cell::AnyCell;
+use crate::cell::{AnyCell, Header};
 use crate::current;
 
 /// Longest path followed: a longer chain of actors that wait for each other is left to its deadlines.
@@ -66,6 +66,16 @@ pub(crate) fn begin(
         return Err(path.iter().chain([&from]).map(|cell| cell.header().id()).collect());
     }
     Ok(Some(waiting))
+}
+
+/// Whose replies the actor's handlers wait for.
+pub(crate) fn awaited_by(header: &Header) -> Vec<ActorId> {
+    let cells: Vec<_> = {
+        let inner = header.mailbox.lock();
+        let waits = inner.extras.iter().flat_map(|extras| &extras.waits);
+        waits.filter(|edge| !edge.reply.is_settled()).map(|edge| edge.to.clone()).collect()
+    };
+    cells.iter().map(|cell| cell.header().id()).collect()
 }
 
 fn leads_back(
