@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-/// A future that runs beside the test's own, started by `World::spawn`. Awaited, it yields what that future does; dropped, the future
-/// goes on.
+/// A future that runs beside the test's own, started by `World::spawn`. Awaited, it yields what
+/// that future does; dropped, the future goes on.
 #[derive(Debug)]
 pub struct Client<T> {
     output: oneshot::Receiver<T>,

@@ -1,8 +1,9 @@
 //! Virtual time: it stands still while anybody has something to do, then jumps to the next sleeper.
 //!
-//! All who sleep until the same instant wake together, so that the seed decides who goes first. Housekeeping that sleeps is passed over
-//! where its look would find nothing new: nobody else has run since it lay down. It wakes before those for whom time jumps, because
-//! they must find the house kept.
+//! All who sleep until the same instant wake together, so that the seed decides who goes first.
+//! Housekeeping that sleeps is passed over where its look would find nothing new: nobody else has
+//! run since it lay down. It wakes before those for whom time jumps, because they must find the
+//! house kept.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -76,7 +77,8 @@ impl Clock {
         news.next().map(|((until, _), _)| *until)
     }
 
-    /// Jumps to `until` and wakes the housekeepers who sleep until then; if there are none, everybody else who does.
+    /// Jumps to `until` and wakes the housekeepers who sleep until then; if there are none,
+    /// everybody else who does.
     pub(crate) fn skip_to(&self, until: Duration) {
         let mut inner = self.inner.lock();
         inner.now = inner.now.max(until);

@@ -1,12 +1,13 @@
 //! What all nodes of a world share, and the loop that runs it.
 //!
-//! The loop polls one ready task after the other, chosen by the seed; when nobody is ready, time jumps to the next sleeper. It ends
-//! with the main future, or with a panic that names the seed: when only housekeeping is left, or at a limit.
+//! The loop polls one ready task after the other, chosen by the seed; when nobody is ready, time
+//! jumps to the next sleeper. It ends with the main future, or with a panic that names the seed:
+//! when only housekeeping is left, or at a limit.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,10 +21,14 @@ use crate::report;
 use crate::tasks::{MAIN, TaskId, Tasks};
 use crate::trace::Recorder;
 
-/// How long housekeeping is watched after everybody else has come to a standstill: twice as long as between two sweeps for idle actors,
-/// so that one of them has seen every actor as it is.
+/// How long housekeeping is watched after everybody else has come to a standstill: twice as long as
+/// between two sweeps for idle actors, so that one of them has seen every actor as it is.
 const STANDSTILL: Duration = Duration::from_secs(2);
-/// Polls in one run: some ten seconds of a core, far more than any test needs. Ends tasks that wake each other for ever.
+/// Polls at one instant of virtual time: seconds of a core. Ends tasks that wake each other for
+/// ever.
+const POLLS_AT_ONCE_MAX: u64 = 1_000_000;
+/// Polls in one run, far more than any test needs: ends what ticks every millisecond for a test
+/// that waits for something else.
 const POLLS_MAX: u64 = 20_000_000;
 
 /// What all nodes of a world share.
@@ -33,14 +38,18 @@ pub(crate) struct Core {
     pub(crate) faults: Faults,
     pub(crate) tasks: Tasks,
     pub(crate) recorder: Mutex<Recorder>,
-    /// Chooses tasks. Three streams, so that a draw of an actor or of a fault does not change the schedule.
+    /// Chooses tasks. Streams of their own, so that a draw of an actor, the test or a fault does
+    /// not change the schedule.
     pub(crate) schedule: Mutex<Random>,
     /// What actors draw.
     pub(crate) random: Mutex<Random>,
+    /// What the test draws.
+    pub(crate) test_random: Mutex<Random>,
     /// Whether a fault strikes.
     pub(crate) fault_random: Mutex<Random>,
     pub(crate) members: Mutex<Vec<Arc<Member>>>,
     pub(crate) resident_bytes: Mutex<Option<u64>>,
+    pub(crate) polls_at_once_max: AtomicU64,
     pub(crate) is_running: AtomicBool,
     /// Whether rules that met no message fail the test.
     pub(crate) checks_faults: AtomicBool,
@@ -53,6 +62,8 @@ struct Progress {
     /// When the run must be over.
     until: Duration,
     polls: u64,
+    /// The polls when time last went on.
+    polls_before: u64,
     /// Since when only housekeeping goes on.
     standstill_since: Option<Duration>,
 }
@@ -67,9 +78,11 @@ impl Core {
             recorder: Mutex::new(Recorder::new(seed)),
             schedule: Mutex::new(Random::new(seed, 0)),
             random: Mutex::new(Random::new(seed, 1)),
-            fault_random: Mutex::new(Random::new(seed, 2)),
+            test_random: Mutex::new(Random::new(seed, 2)),
+            fault_random: Mutex::new(Random::new(seed, 3)),
             members: Mutex::default(),
             resident_bytes: Mutex::default(),
+            polls_at_once_max: AtomicU64::new(POLLS_AT_ONCE_MAX),
             is_running: AtomicBool::new(false),
             checks_faults: AtomicBool::new(true),
             is_swept,
@@ -89,7 +102,7 @@ impl Core {
         let _report = report::OnPanic::new(self);
         let mut main = pin!(future);
         let until = self.clock.now().saturating_add(limit);
-        let mut progress = Progress { until, polls: 0, standstill_since: None };
+        let mut progress = Progress { until, polls: 0, polls_before: 0, standstill_since: None };
         self.tasks.begin_main();
         loop {
             let chosen = self.tasks.choose(&mut self.schedule.lock());
@@ -135,11 +148,13 @@ impl Core {
             self.clock.note_activity();
         }
         progress.polls += 1;
-        assert!(
-            progress.polls < POLLS_MAX,
-            "no end after {POLLS_MAX} polls (seed {}): tasks may wake each other for ever",
-            self.seed
-        );
+        let at_once_max = self.polls_at_once_max.load(Ordering::Relaxed);
+        if progress.polls - progress.polls_before > at_once_max {
+            report::out_of_polls(self, "at one instant", at_once_max);
+        }
+        if progress.polls > POLLS_MAX {
+            report::out_of_polls(self, "in all", POLLS_MAX);
+        }
     }
 
     /// Nobody is ready: goes on to the next sleeper, if that leads anywhere.
@@ -160,6 +175,9 @@ impl Core {
         };
         if due > progress.until {
             report::out_of_time(self, progress.until);
+        }
+        if due > self.clock.now() {
+            progress.polls_before = progress.polls;
         }
         self.clock.skip_to(due);
         self.recorder.lock().note(u64::try_from(due.as_nanos()).unwrap_or(u64::MAX));

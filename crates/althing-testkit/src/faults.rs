@@ -1,4 +1,5 @@
-//! Faults on demand, as messages meet them: panics, delays and refusals, by the types of actor and message.
+//! Faults on demand, as messages meet them: panics, delays and refusals, by the types of actor and
+//! message.
 //!
 //! A rule that has met no message at all fails the test: it would have proven nothing.
 

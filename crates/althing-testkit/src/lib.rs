@@ -1,7 +1,8 @@
 //! A seeded world for testing actors.
 //!
-//! A [`World`] runs a node's tasks on one thread, picks the next one by a seeded choice, and skips time whenever everybody waits. The
-//! same seed gives the same schedule, and so the same [`World::trace`]; another seed gives another one.
+//! A [`World`] runs a node's tasks on one thread, picks the next one by a seeded choice, and skips
+//! time whenever everybody waits. The same seed gives the same schedule, and so the same
+//! [`World::trace`]; another seed gives another one.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,7 +1,9 @@
-//! One node of a world, as the runtime sees it: its tasks, its time, and what it tells of its actors.
+//! One node of a world, as the runtime sees it: its tasks, its time, and what it tells of its
+//! actors.
 //!
-//! Each node has a member of its own, so that a crash takes what belongs to it and nothing else. What nodes will send each other, and what
-//! they keep on disk, belongs here too: between two members, and in what outlives one.
+//! Each node has a member of its own, so that a crash takes what belongs to it and nothing else.
+//! What nodes will send each other, and what they keep on disk, belongs here too: between two
+//! members, and in what outlives one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +47,8 @@ impl Member {
         &self.name
     }
 
-    /// Ends the node as its process would end: its tasks are dropped where they are, its actors without a word.
+    /// Ends the node as its process would end: its tasks are dropped where they are, its actors
+    /// without a word.
     pub(crate) fn crash(&self) {
         if self.has_crashed.swap(true, Ordering::Relaxed) {
             return;

@@ -10,8 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Takes messages of type `M` for a test to look at, and replies `R`.
 ///
-/// A probe that replies `()` does so by itself. Any other answers by a rule ([`Heard::answers`]), or when the test has looked at the
-/// question ([`Heard::next_ask`]); it answers one question after the other.
+/// A probe that replies `()` does so by itself. Any other answers by a rule ([`Heard::answers`]),
+/// or when the test has looked at the question ([`Heard::next_ask`]); it answers one question after
+/// the other.
 ///
 /// ```
 /// use althing_testkit::{Probe, World};
@@ -68,7 +69,7 @@ pub struct Probe<M, R = ()> {
 pub struct Unplaced<M: Send + 'static, R: Send + 'static = ()> {
     heard: Sender<M, R>,
     rule: SharedRule<M, R>,
-    placed: Arc<Mutex<Vec<WeakRef<Probe<M, R>>>>>,
+    placed: Arc<Mutex<Placed<M, R>>>,
 }
 
 /// What a probe was told and asked, in order.
@@ -77,13 +78,15 @@ pub struct Heard<M, R = ()> {
     rule: SharedRule<M, R>,
 }
 
-/// The reply that an asker of a probe waits for. Dropped, it fails the ask, as a handler that panics does.
+/// The reply that an asker of a probe waits for. Dropped, it fails the ask, as a handler that
+/// panics does.
 pub struct Answer<R> {
     to: oneshot::Sender<R>,
 }
 
 type Sender<M, R> = mpsc::UnboundedSender<(M, Option<Answer<R>>)>;
 type Rule<M, R> = Box<dyn FnMut(&M) -> R + Send>;
+type Placed<M, R> = Vec<WeakRef<Probe<M, R>>>;
 type SharedRule<M, R> = Arc<Mutex<Option<Rule<M, R>>>>;
 
 impl<M: Send + 'static, R: Send + 'static> Actor for Probe<M, R> {
@@ -143,7 +146,8 @@ impl<M: Send + 'static, R: Send + 'static> Probe<M, R> {
 }
 
 impl<M: Send + 'static, R: Send + 'static> Unplaced<M, R> {
-    /// The probe's address on `node`, where it is started if it is not there. What several of them hear comes to one test.
+    /// The probe's address on `node`, where it is started if it is not there. What several of them
+    /// hear comes to one test.
     pub fn on(&self, node: &Node) -> ActorRef<Probe<M, R>> {
         let mut placed = self.placed.lock();
         let mut there = placed.iter().filter_map(WeakRef::upgrade);

@@ -1,4 +1,5 @@
-//! Seeded randomness: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+//! Seeded randomness: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+//! Generators, 2014).
 
 /// A generator with one word of state.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! What a world says when a test fails in it: the seed, how to run it again, the last steps, and who waits for whom.
+//! What a world says when a test fails in it: the seed, how to run it again, the last steps, and
+//! who waits for whom.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -61,6 +62,12 @@ pub(crate) fn standstill(core: &Core) -> ! {
 pub(crate) fn out_of_time(core: &Core, until: Duration) -> ! {
     let who = who_waits(core);
     panic!("the test has not ended by {until:?} of virtual time (seed {})\n{who}", core.seed)
+}
+
+/// The limit of polls is reached.
+pub(crate) fn out_of_polls(core: &Core, span: &str, polls: u64) -> ! {
+    let (at, who) = (core.clock.now(), who_waits(core));
+    panic!("no end after {polls} polls {span}, {at:?} of virtual time (seed {})\n{who}", core.seed)
 }
 
 /// Rules for faults that no message has met.

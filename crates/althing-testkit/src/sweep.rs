@@ -7,7 +7,8 @@ use crate::world::World;
 /// Names the one seed to run, where a failure is looked into.
 pub(crate) const SEED_VARIABLE: &str = "ALTHING_SEED";
 
-/// Runs `test` in a world of its own for each seed, and stops at the first that fails, whose trace it prints.
+/// Runs `test` in a world of its own for each seed, and stops at the first that fails, whose trace
+/// it prints.
 ///
 /// With the environment variable `ALTHING_SEED` it runs that seed and no other.
 ///

@@ -131,7 +131,8 @@ impl Tasks {
         drop(forgotten);
     }
 
-    /// Removes the tasks of one owner, or all, and drops them in the order in which they were spawned.
+    /// Removes the tasks of one owner, or all, and drops them in the order in which they were
+    /// spawned.
     pub(crate) fn drop_those_of(&self, owner: Option<MemberId>) {
         let mut list = self.list.lock();
         let ids: Vec<TaskId> = list

@@ -1,7 +1,8 @@
-//! What happened in a world, as lines that a person reads, and as one number that two runs are compared by.
+//! What happened in a world, as lines that a person reads, and as one number that two runs are
+//! compared by.
 //!
-//! Steps are kept as values and put into words only when somebody reads them, because nearly all runs are never read. The number
-//! covers every step, also those that are no longer kept.
+//! Steps are kept as values and put into words only when somebody reads them, because nearly all
+//! runs are never read. The number covers every step, also those that are no longer kept.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -1,6 +1,7 @@
 //! Types and actors in the words of a reader: without module paths.
 
-/// The last part of each path in a type's name: `althing::Published<alloc::string::String>` is `Published<String>`.
+/// The last part of each path in a type's name: `althing::Published<alloc::string::String>` is
+/// `Published<String>`.
 pub(crate) fn short_type(full: &str) -> String {
     let mut short = String::with_capacity(full.len());
     let mut word_at = 0;

@@ -17,7 +17,8 @@ use crate::trace::Trace;
 /// Virtual time that a run may take: six weeks, more than any timer of a test.
 const TIME_LIMIT: Duration = Duration::from_secs(1_000 * 3_600);
 
-/// A deterministic world. Cheap to clone; clones are the same world, and with the last of them its nodes end.
+/// A deterministic world. Cheap to clone; clones are the same world, and with the last of them its
+/// nodes end.
 ///
 /// ```
 /// use std::time::Duration;
@@ -72,8 +73,9 @@ impl World {
         Node::builder(name).simulation(self.core().add_member(name))
     }
 
-    /// Ends a node as if its process were killed: its tasks are dropped where they stand, no hook runs, the state of its actors is
-    /// gone. Asks that wait for it fail, and its addresses refuse from then on. A node of the same name may be built after it.
+    /// Ends a node as if its process were killed: its tasks are dropped where they stand, no hook
+    /// runs, the state of its actors is gone. Asks that wait for it fail, and its addresses refuse
+    /// from then on. A node of the same name may be built after it.
     ///
     /// # Panics
     /// If the node is not of this world.
@@ -83,7 +85,8 @@ impl World {
         member.expect("the node is of this world").crash();
     }
 
-    /// Runs `future` beside the test's own: it acts whenever the seed says so. Await the client for its output.
+    /// Runs `future` beside the test's own: it acts whenever the seed says so. Await the client for
+    /// its output.
     pub fn spawn<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -103,12 +106,19 @@ impl World {
         self.core().clock.now()
     }
 
+    /// A number of the test's own choice by the seed; draws of actors and of the schedule do not
+    /// depend on it.
+    pub fn random_u64(&self) -> u64 {
+        self.core().test_random.lock().next()
+    }
+
     /// What has happened so far, in words.
     pub fn trace(&self) -> Trace {
         self.core().recorder.lock().trace()
     }
 
-    /// A number that stands for every choice made and every step taken so far: the same seed and program give the same one.
+    /// A number that stands for every choice made and every step taken so far: the same seed and
+    /// program give the same one.
     pub fn fingerprint(&self) -> u64 {
         self.core().recorder.lock().fingerprint()
     }
@@ -118,12 +128,19 @@ impl World {
         *self.core().resident_bytes.lock() = Some(bytes);
     }
 
+    /// Sets how often tasks may be polled before virtual time must go on; the default is a million.
+    /// Tasks that wake each other for ever fail the test there.
+    pub fn set_polls_at_once_max(&self, polls: u64) {
+        self.core().polls_at_once_max.store(polls, Ordering::Relaxed);
+    }
+
     /// Runs `future`, and whatever it starts, until it ends.
     ///
     /// # Panics
-    /// If everybody waits and nobody is left who could wake them, if the test takes more than 1,000 hours of virtual time, and if a
-    /// fault was asked for that no message has met. The message names the seed, and the last steps are printed; they are also if
-    /// `future` or a handler's task panics.
+    /// If everybody waits and nobody is left who could wake them; if the test takes more than 1,000
+    /// hours of virtual time, or more polls than it may; if a fault was asked for that no message
+    /// has met. The message names the seed, and the last steps are printed. So they are if `future`
+    /// or the future of a client panics.
     pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
         self.run_for(TIME_LIMIT, future)
     }
@@ -140,27 +157,32 @@ impl World {
         output
     }
 
-    /// Makes the next `times` messages of type `M` to actors of type `A` panic where their handler would begin.
+    /// Makes the next `times` messages of type `M` to actors of type `A` panic where their handler
+    /// would begin.
     pub fn panic_next<A: Actor, M: 'static>(&self, times: u32) {
         self.core().faults.add::<A, M>(Often::Next(times), Fault::Panic);
     }
 
-    /// Makes messages of type `M` to actors of type `A` panic where their handler would begin, each with that chance.
+    /// Makes messages of type `M` to actors of type `A` panic where their handler would begin, each
+    /// with that chance.
     pub fn panic_sometimes<A: Actor, M: 'static>(&self, per_mille: u32) {
         self.core().faults.add::<A, M>(Often::PerMille(per_mille), Fault::Panic);
     }
 
-    /// Delays the next `times` messages of type `M` to actors of type `A`; those behind them wait too.
+    /// Delays the next `times` messages of type `M` to actors of type `A`; those behind them wait
+    /// too.
     pub fn delay_next<A: Actor, M: 'static>(&self, times: u32, delay: Duration) {
         self.core().faults.add::<A, M>(Often::Next(times), Fault::Delay(delay));
     }
 
-    /// Delays messages of type `M` to actors of type `A`, each with that chance; those behind them wait too.
+    /// Delays messages of type `M` to actors of type `A`, each with that chance; those behind them
+    /// wait too.
     pub fn delay_sometimes<A: Actor, M: 'static>(&self, per_mille: u32, delay: Duration) {
         self.core().faults.add::<A, M>(Often::PerMille(per_mille), Fault::Delay(delay));
     }
 
-    /// Refuses the next `times` messages of type `M` to actors of type `A`: asks get `AskError::Rejected`, tells are lost.
+    /// Refuses the next `times` messages of type `M` to actors of type `A`: asks get
+    /// `AskError::Rejected`, tells are lost.
     pub fn refuse_next<A: Actor, M: 'static>(&self, times: u32) {
         self.core().faults.add::<A, M>(Often::Next(times), Fault::Refuse);
     }

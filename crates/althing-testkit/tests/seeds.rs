@@ -68,16 +68,16 @@ impl EventHandler<u32> for Worker {
     }
 }
 
-/// Twenty named workers work, panic, hear events, fall idle, wake and are shut down. Returns what they said, and the world's number.
+/// Twenty named workers work, panic, hear events, fall idle, wake and are shut down. Returns what
+/// they said, and the world's number.
 fn story(seed: u64) -> (Vec<String>, u64) {
     let world = World::new(seed);
     let observer = world.node("observer").build();
     let (log, mut heard): (_, Heard<String>) = Probe::spawn(&observer);
-    let factory_log = log.clone();
     let node = world
         .node("story")
         .actor(move |start: althing::Start<Worker>| {
-            let (log, name) = (factory_log.clone(), start.key().to_owned());
+            let (log, name) = (log.clone(), start.key().to_owned());
             async move { Ok::<_, ActorError>(Worker { log, name }) }
         })
         .build();

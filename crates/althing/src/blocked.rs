@@ -20,8 +20,8 @@ pub struct Blocked {
 }
 
 impl Inspector {
-    /// The actors that have begun or been sent something and have not finished it, in the order in which they were made. Visits every
-    /// actor of the node.
+    /// The actors that have begun or been sent something and have not finished it, in the order in
+    /// which they were made. Visits every actor of the node.
     pub fn blocked(&self) -> Vec<Blocked> {
         let mut blocked = Vec::new();
         self.node().directory.for_each(|cell| {

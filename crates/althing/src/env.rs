@@ -1,13 +1,15 @@
 //! The one source of tasks, time and randomness of a node.
 //!
-//! On tokio, time is tokio's, so that its paused clock works in tests. A simulation brings its own `Simulation`.
+//! On tokio, time is tokio's, so that its paused clock works in tests. A simulation brings its own
+//! `Simulation`.
 
 use std::collections::hash_map::{DefaultHasher, RandomState};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hasher};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Handle;
@@ -26,8 +28,9 @@ pub struct Timestamp(pub u64);
 
 /// A world of its own for deterministic tests: tasks, time and randomness of one node.
 ///
-/// What is done "in the background" is the runtime's own housekeeping (the sweep for idle actors, a timer task without timers). It
-/// goes on for as long as anything else does, and must not keep a simulation alive by itself.
+/// What is done "in the background" is the runtime's own housekeeping (the sweep for idle actors, a
+/// timer task without timers). It goes on for as long as anything else does, and must not keep a
+/// simulation alive by itself.
 pub trait Simulation: Send + Sync + 'static {
     /// Runs a task.
     fn spawn(&self, task: Task);
@@ -55,9 +58,11 @@ pub trait Simulation: Send + Sync + 'static {
     fn resident_bytes(&self) -> Option<u64> {
         None
     }
-    /// Whether the calling thread is running one of its tasks, so that idle actors may run in place.
+    /// Whether the calling thread is running one of its tasks, so that idle actors may run in
+    /// place.
     fn is_running(&self) -> bool;
-    /// What shall happen to a message of that type (its full path) that is about to run; asked once for each message.
+    /// What shall happen to a message of that type (its full path) that is about to run; asked once
+    /// for each message.
     fn fault(&self, _actor: &ActorId, _message: &'static str) -> Fault {
         Fault::None
     }
@@ -88,6 +93,8 @@ pub(crate) enum Nap {
     Due(Duration),
     /// It will only look again.
     Background(Duration),
+    /// It will look again after `look`, and something will happen after `due`.
+    Lookout { look: Duration, due: Duration },
 }
 
 pub(crate) enum Env {
@@ -163,11 +170,18 @@ impl Env {
             (Self::Simulated(simulation), Nap::Background(pause)) => {
                 simulation.sleep_in_background(pause)
             }
-            (_, Nap::Due(pause) | Nap::Background(pause)) => self.sleep(pause),
+            (Self::Simulated(simulation), Nap::Lookout { look, due }) => {
+                let look = simulation.sleep_in_background(look);
+                Box::pin(first_of(look, simulation.sleep(due)))
+            }
+            (_, Nap::Due(pause) | Nap::Background(pause) | Nap::Lookout { look: pause, .. }) => {
+                self.sleep(pause)
+            }
         }
     }
 
-    /// Keys for hash tables: random, so that nobody can make keys collide; in a simulation by its seed, so that their order is too.
+    /// Keys for hash tables: random, so that nobody can make keys collide; in a simulation by its
+    /// seed, so that their order is too.
     pub(crate) fn hash_keys(&self) -> HashKeys {
         match self {
             Self::Tokio(_) => HashKeys::Random(RandomState::new()),
@@ -215,9 +229,20 @@ impl Env {
     }
 }
 
+/// Resolves with the first of the two.
+pub(crate) async fn first_of(one: Task, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (one, pin!(other));
+    poll_fn(|cx| match (one.as_mut().poll(cx), other.as_mut().poll(cx)) {
+        (Poll::Pending, Poll::Pending) => Poll::Pending,
+        _ => Poll::Ready(()),
+    })
+    .await;
+}
+
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+/// Output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+/// Generators, 2014).
 fn split_mix(state: u64) -> u64 {
     let z = state.wrapping_add(GOLDEN_GAMMA);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

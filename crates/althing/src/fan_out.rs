@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::actor::EventHandler;
+use crate::actor_id::ActorId;
 use crate::body::Body;
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header, wake};
 use crate::current;
@@ -150,6 +151,7 @@ impl Visitor {
         let untimed = shard.map_or(u32::MAX, Shard::until_event_sample) as usize;
         let now_s = kind.node.coarse_s();
         let is_simulated = kind.node.env.is_simulated();
+        let from = first.header().sender_if_simulated();
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(first)));
         let guard = current::polling(first);
         let mut count = Count { ran: 0, shard };
@@ -177,17 +179,11 @@ impl Visitor {
                 header.mailbox.add_to_tally(1);
                 header.touch_at(now_s);
                 if is_simulated {
-                    header.observe_in_place(type_name::<Published<T>>);
-                    match header.fault(type_name::<Published<T>>) {
-                        Fault::None => {}
-                        Fault::Panic => panic!("a fault of the simulation"),
-                        Fault::Delay(delay) => return Ended::PutOff(delay),
-                        Fault::Refuse => {
-                            if !header.mailbox.try_leave() {
-                                return Ended::AtWork;
-                            }
-                            continue;
-                        }
+                    match meet_fault::<T>(header, from.as_ref()) {
+                        Ok(()) => {}
+                        Err(Met::Delay(delay)) => return Ended::PutOff(delay),
+                        Err(Met::Refusal) if header.mailbox.try_leave() => continue,
+                        Err(Met::Refusal) => return Ended::AtWork,
                     }
                 }
                 // SAFETY: the pointer is valid.
@@ -235,18 +231,19 @@ impl Visitor {
         }
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
         body.retarget(Arc::as_ptr(cell));
+        let from = header.sender_if_simulated();
         let guard = current::polling(cell);
         let timed = header.kind.begin_message(type_name::<Published<T>>);
         header.mailbox.add_to_tally(1);
         let span = trace::span_in_place(header, type_name::<Published<T>>);
         let entered = span.as_ref().map(tracing::Span::enter);
-        header.observe_in_place(type_name::<Published<T>>);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            match header.fault(type_name::<Published<T>>) {
-                Fault::None => {}
-                Fault::Panic => panic!("a fault of the simulation"),
-                Fault::Delay(delay) => return Err(delay),
-                Fault::Refuse => return Ok(Poll::Ready(())),
+            if header.kind.node.env.is_simulated() {
+                match meet_fault::<T>(header, from.as_ref()) {
+                    Ok(()) => {}
+                    Err(Met::Delay(delay)) => return Err(delay),
+                    Err(Met::Refusal) => return Ok(Poll::Ready(())),
+                }
             }
             let target = Target { state: cell.state(), body: &body, header };
             let mut cx = Context::from_waker(Waker::noop());
@@ -282,6 +279,26 @@ impl Visitor {
             Err(panic) => Run::take_over(cell.clone(), body).recover(&*panic),
         }
         true
+    }
+}
+
+/// What a simulation does to an event that is about to run.
+enum Met {
+    Delay(Duration),
+    Refusal,
+}
+
+/// Tells a simulation that the actor takes an event in place, and lets its fault happen.
+fn meet_fault<T: Send + Sync + 'static>(
+    header: &Header,
+    from: Option<&ActorId>,
+) -> Result<(), Met> {
+    header.observe_in_place_from(from, type_name::<Published<T>>);
+    match header.fault(type_name::<Published<T>>) {
+        Fault::None => Ok(()),
+        Fault::Panic => panic!("a fault of the simulation"),
+        Fault::Delay(delay) => Err(Met::Delay(delay)),
+        Fault::Refuse => Err(Met::Refusal),
     }
 }
 

@@ -80,12 +80,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         let target = Target { state: cell.state(), body: &body, header };
         match header.fault(type_name::<M>) {
             Fault::None => begin::<A, M, D>(cell, target, message, cx),
-            Fault::Panic => panic!("a fault of the simulation"),
-            Fault::Refuse => Begun::Refused(refused_by_fault(header)),
-            Fault::Delay(delay) => {
-                let (reply, receiver) = channel();
-                Begun::PutOff(Envelope::new::<A, M, D>(message, reply), delay, receiver)
-            }
+            fault => meet_fault::<A, M, D>(header, fault, message),
         }
     }));
     drop(entered);
@@ -98,9 +93,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Replied(Ok(reply))
         }
         Ok(Begun::Refused(why)) => {
-            if let AskError::Rejected(_, text) = &why {
-                header.observe(Step::Refused(text));
-            }
+            header.observe_refusal(&why);
             header.kind.metrics.count(Counter::Rejected);
             end_timing(header, timed);
             leave(cell, body);
@@ -136,6 +129,23 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Replied(Err(AskError::HandlerPanicked(header.id())))
         }
     }
+}
+
+/// Lets a simulation's fault happen.
+#[cold]
+fn meet_fault<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    header: &Header,
+    fault: Fault,
+    message: M,
+) -> Begun<D::Reply> {
+    let delay = match fault {
+        Fault::None => Duration::ZERO,
+        Fault::Panic => panic!("a fault of the simulation"),
+        Fault::Refuse => return Begun::Refused(refused_by_fault(header)),
+        Fault::Delay(delay) => delay,
+    };
+    let (reply, receiver) = channel();
+    Begun::PutOff(Envelope::new::<A, M, D>(message, reply), delay, receiver)
 }
 
 /// The same reference without its type and without counting it.

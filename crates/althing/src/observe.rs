@@ -1,7 +1,7 @@
 //! What a simulation is told of: each step that actors take, and from whom their messages came.
 //!
-//! Nothing here runs outside a simulation: each call is one look at the kind of environment. Steps are borrowed views, made on the stack;
-//! who keeps them copies what it needs.
+//! Nothing here runs outside a simulation: each call is one look at the kind of environment. Steps
+//! are borrowed views, made on the stack; who keeps them copies what it needs.
 
 use tracing::Span;
 
@@ -9,7 +9,9 @@ use crate::actor::StopReason;
 use crate::actor_id::ActorId;
 use crate::cell::Header;
 use crate::current;
-use crate::env::{Env, Fault};
+use crate::env::{Env, Fault, Simulation};
+use crate::error::AskError;
+use crate::metrics::MessageName;
 use crate::topic::Sequence;
 
 /// One step of an actor. Message types are given by their full path.
@@ -88,23 +90,46 @@ impl Header {
     #[inline]
     pub(crate) fn observe(&self, step: Step<'_>) {
         if let Env::Simulated(simulation) = &self.kind.node.env {
-            simulation.observe(Some(&self.id()), &step);
+            self.tell(&**simulation, &step);
         }
     }
 
-    /// Tells the simulation, if there is one, that the actor takes a message from the actor polled on this thread, in place.
+    #[cold]
+    fn tell(&self, simulation: &dyn Simulation, step: &Step<'_>) {
+        simulation.observe(Some(&self.id()), step);
+    }
+
+    /// Tells the simulation, if there is one, that the actor takes a message in place from the
+    /// actor polled on this thread.
     #[inline]
-    pub(crate) fn observe_in_place(&self, message: fn() -> &'static str) {
-        if let Env::Simulated(simulation) = &self.kind.node.env {
-            let from = current_id();
-            let step = Step::Takes { message: message(), from: from.as_ref(), way: Way::InPlace };
-            simulation.observe(Some(&self.id()), &step);
+    pub(crate) fn observe_in_place(&self, message: MessageName) {
+        if self.kind.node.env.is_simulated() {
+            self.observe_in_place_from(current_id().as_ref(), message);
         }
+    }
+
+    /// Tells the simulation that the actor takes a message in place from another one.
+    #[cold]
+    pub(crate) fn observe_in_place_from(&self, from: Option<&ActorId>, message: MessageName) {
+        self.observe(Step::Takes { message: message(), from, way: Way::InPlace });
+    }
+
+    /// Tells the simulation, if there is one, why a guard refused a message.
+    pub(crate) fn observe_refusal(&self, why: &AskError) {
+        if let AskError::Rejected(_, text) = why {
+            self.observe(Step::Refused(text));
+        }
+    }
+
+    /// Who sends a message now, if a simulation wants to know.
+    #[inline]
+    pub(crate) fn sender_if_simulated(&self) -> Option<ActorId> {
+        if self.kind.node.env.is_simulated() { current_id() } else { None }
     }
 
     /// What a simulation wants to happen to a message that is about to run.
     #[inline]
-    pub(crate) fn fault(&self, message: fn() -> &'static str) -> Fault {
+    pub(crate) fn fault(&self, message: MessageName) -> Fault {
         match &self.kind.node.env {
             Env::Tokio(_) => Fault::None,
             Env::Simulated(simulation) => simulation.fault(&self.id(), message()),
@@ -113,7 +138,8 @@ impl Header {
 }
 
 impl Env {
-    /// Tells the simulation, if there is one, of a step of the actor polled on this thread, if there is one.
+    /// Tells the simulation, if there is one, of a step of the actor polled on this thread, if
+    /// there is one.
     pub(crate) fn observe_current(&self, step: Step<'_>) {
         if let Self::Simulated(simulation) = self {
             simulation.observe(current_id().as_ref(), &step);

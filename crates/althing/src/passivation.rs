@@ -35,21 +35,16 @@ pub(crate) fn start(node: &Arc<NodeShared>, memory_budget_bytes: Option<u64>) {
             let is_over_budget = memory_budget_bytes
                 .is_some_and(|budget| resident_bytes(&node).is_some_and(|bytes| bytes > budget));
             pause = match pass(&node, is_over_budget) {
-                Prospect::SomebodyWillBeIdle => Nap::Due(PASS_EVERY),
-                Prospect::Nobody => Nap::Background(PASS_EVERY),
+                Some(due) => Nap::Lookout { look: PASS_EVERY, due },
+                None => Nap::Background(PASS_EVERY),
             };
         }
     });
 }
 
-/// Whether a later pass will unload somebody if nothing happens until then.
-enum Prospect {
-    SomebodyWillBeIdle,
-    Nobody,
-}
-
-fn pass(node: &NodeShared, is_over_budget: bool) -> Prospect {
-    let mut prospect = Prospect::Nobody;
+/// Unloads who is due; returns when the next of those seen will be, if nothing happens until then.
+fn pass(node: &NodeShared, is_over_budget: bool) -> Option<Duration> {
+    let mut next_due: Option<Duration> = None;
     let now_s = node.tick_coarse();
     let mut idle = Vec::new();
     let mut longest = Longest::default();
@@ -57,10 +52,16 @@ fn pass(node: &NodeShared, is_over_budget: bool) -> Prospect {
         let header = cell.header();
         let idle_s = now_s.saturating_sub(header.last_active_s.load(Ordering::Relaxed));
         let limit = header.kind.options.passivate_after;
-        let is_due = limit.is_some_and(|limit| Duration::from_secs(u64::from(idle_s)) >= limit);
+        let idle_for = Duration::from_secs(u64::from(idle_s));
+        let is_due = limit.is_some_and(|limit| idle_for >= limit);
         let may_be_longest = is_over_budget && header.key().is_some();
-        if limit.is_some() && !is_due && header.mailbox.is_quiet() {
-            prospect = Prospect::SomebodyWillBeIdle;
+        if let Some(limit) = limit
+            && !is_due
+            && header.mailbox.is_quiet()
+        {
+            // Seconds are counted whole.
+            let due = (limit - idle_for).max(PASS_EVERY);
+            next_due = Some(next_due.map_or(due, |next| next.min(due)));
         }
         if !(is_due || may_be_longest) || !header.mailbox.is_quiet() || owes_answers(header) {
             return;
@@ -74,7 +75,7 @@ fn pass(node: &NodeShared, is_over_budget: bool) -> Prospect {
     for cell in idle.iter().chain(longest.cells()) {
         request_stop(cell, StopReason::Passivated);
     }
-    prospect
+    next_due
 }
 
 /// Whether guards have put messages aside: the next life would begin with them at once.

@@ -119,6 +119,12 @@ impl Run {
         let _ = self.finish(reason);
     }
 
+    /// Ends the actor's life because the task that ran it is dropped.
+    fn abandon(self) {
+        // A state whose drop panics must not take the process along where a panic dropped the task.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.end(&StopReason::Killed)));
+    }
+
     /// Runs on the calling thread as far as that goes without waiting, then in a task.
     pub(crate) fn run_now(mut self) {
         if current::depth() >= in_place::DEPTH_MAX {
@@ -137,7 +143,7 @@ impl Run {
     /// Goes on in a task.
     pub(crate) fn spawn(self) {
         let node = self.cell.header().kind.node.clone();
-        node.env.spawn(Scheduled(Due::Going(self)));
+        node.env.spawn(Going(Some(self)));
     }
 
     fn advance(&mut self, header: &Header, cx: &mut Context<'_>) -> Poll<()> {
@@ -235,17 +241,16 @@ impl Run {
     }
 }
 
-/// An actor's task.
+/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which
+/// may be many, have none yet.
 ///
-/// One that is dropped before its end (a simulated node crashes) takes the actor's life with it: else its claim would be held for
-/// ever, and whoever waits for the actor would wait as long.
+/// A task that is dropped before its end (a simulated node crashes) takes the actor's life with it:
+/// else its claim would be held for ever, and whoever waits for the actor would wait as long.
 struct Scheduled(Due);
 
-/// The run is made where it runs: actors that wait for a worker, which may be many, have none yet.
 enum Due {
     Yet(Arc<dyn AnyCell>),
     Begun(Box<Run>),
-    Going(Run),
     Over,
 }
 
@@ -254,31 +259,54 @@ impl Future for Scheduled {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let due = &mut self.get_mut().0;
-        let poll = loop {
+        loop {
             match due {
                 Due::Yet(cell) => *due = Due::Begun(Box::new(Run::new(cell.clone()))),
-                Due::Begun(run) => break Pin::new(&mut **run).poll(cx),
-                Due::Going(run) => break Pin::new(run).poll(cx),
-                Due::Over => break Poll::Ready(()),
+                Due::Begun(run) => {
+                    let poll = Pin::new(&mut **run).poll(cx);
+                    if poll.is_ready() {
+                        *due = Due::Over;
+                    }
+                    return poll;
+                }
+                Due::Over => return Poll::Ready(()),
             }
-        };
-        if poll.is_ready() {
-            *due = Due::Over;
         }
-        poll
     }
 }
 
 impl Drop for Scheduled {
     fn drop(&mut self) {
-        let run = match std::mem::replace(&mut self.0, Due::Over) {
-            Due::Yet(cell) => Run::new(cell),
-            Due::Begun(run) => *run,
-            Due::Going(run) => run,
-            Due::Over => return,
-        };
-        // A state whose drop panics must not take the process along when a panic dropped this task.
-        let _ = catch_unwind(AssertUnwindSafe(|| run.end(&StopReason::Killed)));
+        match std::mem::replace(&mut self.0, Due::Over) {
+            Due::Yet(cell) => Run::new(cell).abandon(),
+            Due::Begun(run) => run.abandon(),
+            Due::Over => {}
+        }
+    }
+}
+
+/// The task of a run that began elsewhere; dropped before its end, it does as `Scheduled`.
+struct Going(Option<Run>);
+
+impl Future for Going {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let going = &mut self.get_mut().0;
+        let Some(run) = going else { return Poll::Ready(()) };
+        let poll = Pin::new(run).poll(cx);
+        if poll.is_ready() {
+            *going = None;
+        }
+        poll
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        if let Some(run) = self.0.take() {
+            run.abandon();
+        }
     }
 }
 

@@ -101,9 +101,7 @@ impl Run {
                 self.held_back = Some(envelope);
                 return self.suspend(cx);
             }
-            if !self.has_met_fault
-                && let Some((left, _)) = &mut self.stop_after
-            {
+            if let Some((left, _)) = &mut self.stop_after {
                 *left = left.saturating_sub(1);
             }
             budget -= 1;
@@ -193,7 +191,8 @@ impl Run {
         }
     }
 
-    /// Lets a simulation's fault happen to a message, once. `Ok` is the message if it is to run, `Err` what has changed.
+    /// Lets a simulation's fault happen to a message, once. `Ok` is the message if it is to run,
+    /// `Err` what has changed.
     fn meet_fault(
         &mut self,
         header: &Header,
@@ -209,6 +208,10 @@ impl Run {
                 panic!("a fault of the simulation");
             }
             Fault::Delay(delay) => {
+                if let Some((left, _)) = &mut self.stop_after {
+                    // It is taken once more.
+                    *left += 1;
+                }
                 self.put_off(envelope, header.kind.node.env.sleep(delay));
                 Err(Served::Changed)
             }

@@ -55,8 +55,9 @@ impl Node {
         ShutdownReport { stopped, killed }
     }
 
-    /// Ends the node at once, as its process would by being killed: no hook runs, states are dropped, what waits is refused, and so is
-    /// everything from then on. A handler that is running now ends with its actor as soon as it waits.
+    /// Ends the node at once, as its process would by being killed: no hook runs, states are
+    /// dropped, what waits is refused, and so is everything from then on. A handler that is running
+    /// now ends with its actor as soon as it waits.
     pub fn kill(&self) {
         self.shared().directory.for_each(|cell| {
             let mut inner = cell.header().mailbox.lock();

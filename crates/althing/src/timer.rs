@@ -4,11 +4,8 @@
 //! and is woken early when a nearer one arrives.
 
 use std::any::type_name;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -17,7 +14,7 @@ use tokio::sync::Notify;
 use crate::actor::{Actor, Handler};
 use crate::actor_ref::{ActorRef, WeakRef};
 use crate::cell::AnyCell;
-use crate::env::{Nap, Task};
+use crate::env::{Nap, first_of};
 use crate::mailbox::Life;
 use crate::node::NodeShared;
 use crate::observe::Step;
@@ -215,14 +212,4 @@ async fn drive(timers: Arc<Timers>) {
         drop(node);
         first_of(sleep, timers.earlier.notified()).await;
     }
-}
-
-/// Resolves with the first of the two.
-async fn first_of(sleep: Task, earlier: impl Future<Output = ()>) {
-    let (mut sleep, mut earlier) = (sleep, pin!(earlier));
-    poll_fn(|cx| match (sleep.as_mut().poll(cx), earlier.as_mut().poll(cx)) {
-        (Poll::Pending, Poll::Pending) => Poll::Pending,
-        _ => Poll::Ready(()),
-    })
-    .await;
 }
