@@ -38,6 +38,10 @@ pub(crate) fn end_life(
             inner.extras.as_mut().map_or_else(Vec::new, |extras| std::mem::take(&mut extras.stash));
         kept.append(&mut refused);
         inner.put_back(kept);
+        if *reason == StopReason::Requested {
+            // The subscriptions end here: no event of theirs starts another life.
+            refused = inner.take_events();
+        }
         if !inner.is_empty() {
             next = ControlFlow::Continue(());
         }
@@ -54,6 +58,9 @@ pub(crate) fn end_life(
         inner.phase = Phase::Idle;
     }
     inner.count_end();
+    if *reason != StopReason::Passivated {
+        header.count_stop();
+    }
     if *reason != StopReason::Requested {
         inner.extras();
     }

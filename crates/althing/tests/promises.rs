@@ -599,7 +599,7 @@ async fn every_subscriber_gets_every_event_in_order() {
         subscriptions.push(topic.subscribe(&node.spawn(listener)));
     }
     for n in 1..=100 {
-        assert_eq!(topic.publish(n), Sequence(n));
+        assert_eq!(topic.publish(n).unwrap(), Sequence(n));
     }
     while heard.load(Ordering::Relaxed) < SUBSCRIBERS * 100 {
         all.notified().await;
