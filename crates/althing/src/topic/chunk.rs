@@ -317,3 +317,8 @@ impl<S: Listed, E> Book<S, E> {
         Ended { wants_worker, is_unfinished, is_empty: self.listed.is_empty() }
     }
 }
+
+#[cfg(all(test, althing_loom))]
+mod model;
+#[cfg(all(test, not(althing_loom)))]
+mod tests;

@@ -29,6 +29,11 @@ impl<T> Ring<T> {
         oldest
     }
 
+    /// Takes everything out.
+    pub(super) fn take(&mut self) -> VecDeque<Arc<Published<T>>> {
+        std::mem::take(&mut self.events)
+    }
+
     /// The kept ones of the events after `after`, and what of them is gone; `last` is the topic's last one.
     pub(super) fn after(
         &self,

@@ -337,6 +337,9 @@ impl<T: Send + Sync + 'static> AnyTopic for Shared<T> {
 
 impl<T: Send + Sync + 'static> Drop for Shared<T> {
     fn drop(&mut self) {
+        let state = self.state.get_mut();
+        let left = (state.ring.take(), std::mem::take(&mut state.chunks));
+        discard("the drop of what a topic kept", left);
         let place: *const Self = self;
         self.node.topics.forget::<T>(&self.name, place.cast());
     }
