@@ -148,6 +148,6 @@ impl System for Althing {
     }
 
     async fn publish(group: &Self::Group, number: u64) {
-        group.topic.publish(number);
+        group.topic.publish(number).expect("nobody owns the topic");
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct Header {
     debts: AtomicU32,
     /// Second since the node's start in which it last ran.
     pub(crate) last_active_s: AtomicU32,
+    /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who holds the claim.
+    stops: AtomicU32,
 }
 
 /// The place of an actor of type `A`.
@@ -114,7 +116,19 @@ impl Header {
             attention: AtomicBool::new(false),
             debts: AtomicU32::new(0),
             last_active_s: AtomicU32::new(0),
+            stops: AtomicU32::new(0),
         }
+    }
+
+    /// Lives that ended otherwise than by passivation, wrapping: a subscription ends when this changes.
+    #[inline]
+    pub(crate) fn stops(&self) -> u32 {
+        self.stops.load(Ordering::Relaxed)
+    }
+
+    /// Counts the end of a life that was no passivation; the mailbox is locked.
+    pub(crate) fn count_stop(&self) {
+        self.stops.store(self.stops().wrapping_add(1), Ordering::Relaxed);
     }
 
     pub(crate) fn serial(&self) -> u64 {
