@@ -33,7 +33,7 @@ impl Inspector {
             let (depth, is_at_work) = (inner.len(), inner.phase == Phase::Running);
             drop(inner);
             if depth > 0 || is_at_work {
-                let waits_for = waits::awaited_by(header);
+                let waits_for = waits::awaited_by(cell);
                 blocked.push(Blocked { id: header.id(), depth, is_at_work, waits_for });
             }
         });

@@ -24,9 +24,11 @@ use crate::reply::ReplyTo;
 use crate::topic::Published;
 
 mod stretch;
+mod tick;
 mod traced;
 
 pub(crate) use stretch::Stretch;
+pub(crate) use tick::skip_tick;
 
 /// Bytes kept in place: a reply slot and two words of message.
 const INLINE_WORDS: usize = 3;
@@ -107,7 +109,8 @@ impl Envelope {
 
     /// Names the message's type.
     pub(crate) fn name(&self) -> MessageName {
-        self.innermost().table.name
+        let envelope = self.innermost();
+        envelope.tick_name().unwrap_or(envelope.table.name)
     }
 
     /// Runs the handler until it ends or waits.
@@ -229,7 +232,7 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     cx: &mut task::Context<'_>,
 ) -> Started {
     let Packed { mut reply, message } = packed;
-    if reply.is_abandoned() {
+    if reply.is_over() {
         target.header.observe(Step::Abandoned);
         return Started::Done;
     }
@@ -245,6 +248,9 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             reply.fail(AskError::Rejected(target.header.id(), text));
             return Started::Done;
         }
+    }
+    if D::KEEPS_REPLY {
+        reply.owe();
     }
     // SAFETY: as for `admit`; the caller keeps the access until the body is empty.
     let future = unsafe { D::call(state, message, context, &mut reply) };

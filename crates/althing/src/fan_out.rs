@@ -15,10 +15,10 @@ use crate::actor::EventHandler;
 use crate::actor_id::ActorId;
 use crate::body::Body;
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header, wake};
-use crate::current;
+use crate::current::{self, Frame};
 use crate::env::Fault;
 use crate::envelope::{Envelope, Target, run_event};
-use crate::in_place::{DEPTH_MAX, end_timing};
+use crate::in_place::{DEPTH_MAX, end_timing, put_off};
 use crate::mailbox::Pushed;
 use crate::metrics::{Counter, Shard};
 use crate::observe::Step;
@@ -153,7 +153,7 @@ impl Visitor {
         let is_simulated = kind.node.env.is_simulated();
         let from = first.header().sender_if_simulated();
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(first)));
-        let guard = current::polling(first);
+        let guard = current::polling(first, Frame::Alone);
         let mut count = Count { ran: 0, shard };
         let mut seen = 0;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -207,7 +207,8 @@ impl Visitor {
             // A handler that waits is polled again at once, with a waker that works.
             Ok(Ended::AtWork) => Run::take_over(subscribers[seen - 1].cell.clone(), body).spawn(),
             Ok(Ended::PutOff(delay)) => {
-                put_off::<A, T>(&subscribers[seen - 1].cell, body, event, delay);
+                let event = Envelope::event::<A, T>(event.clone());
+                put_off(subscribers[seen - 1].cell.clone(), body, event, delay);
             }
             Err(panic) => {
                 Run::take_over(subscribers[seen - 1].cell.clone(), body).recover(&*panic);
@@ -232,7 +233,7 @@ impl Visitor {
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
         body.retarget(Arc::as_ptr(cell));
         let from = header.sender_if_simulated();
-        let guard = current::polling(cell);
+        let guard = current::polling(cell, Frame::Alone);
         let timed = header.kind.begin_message(type_name::<Published<T>>);
         header.mailbox.add_to_tally(1);
         let span = trace::span_in_place(header, type_name::<Published<T>>);
@@ -258,7 +259,7 @@ impl Visitor {
         let outcome = match outcome {
             Ok(Ok(poll)) => Ok(poll),
             Ok(Err(delay)) => {
-                put_off::<A, T>(cell, body, event, delay);
+                put_off(cell.clone(), body, Envelope::event::<A, T>(event.clone()), delay);
                 return true;
             }
             Err(panic) => Err(panic),
@@ -300,21 +301,6 @@ fn meet_fault<T: Send + Sync + 'static>(
         Fault::Delay(delay) => Err(Met::Delay(delay)),
         Fault::Refuse => Err(Met::Refusal),
     }
-}
-
-/// Has an event whose subscriber was claimed run later.
-#[cold]
-fn put_off<A: EventHandler<T>, T: Send + Sync + 'static>(
-    cell: &Arc<dyn AnyCell>,
-    body: Body,
-    event: &Arc<Published<T>>,
-    delay: Duration,
-) {
-    let header = cell.header();
-    let mut run = Run::take_over(cell.clone(), body);
-    let envelope = Envelope::event::<A, T>(event.clone()).sent_from(header.sender());
-    run.put_off(envelope, header.kind.node.env.sleep(delay));
-    run.spawn();
 }
 
 /// Queues the event; returns whether the subscriber still exists. One whose mailbox is full misses it.

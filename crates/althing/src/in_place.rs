@@ -16,7 +16,7 @@ use crate::actor::{Actor, Admission};
 use crate::body::{Body, Running};
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header};
 use crate::context::Context as ActorContext;
-use crate::current;
+use crate::current::{self, Frame};
 use crate::dispatch::Dispatch;
 use crate::env::Fault;
 use crate::envelope::{Envelope, Target};
@@ -26,10 +26,48 @@ use crate::observe::Step;
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
 use crate::serve::refused_by_fault;
+use crate::shield::drop_payload;
 use crate::trace;
+use crate::waits::{self, Waiting};
 
 /// Handlers run inside each other on one stack; beyond it messages queue.
 pub(crate) const DEPTH_MAX: u32 = 8;
+/// Futures up to this size are built inside another handler: eight of them, each with its copies in an unoptimised build, take a
+/// quarter of a usual stack of 2 MiB.
+const NESTED_BYTES_MAX: usize = 16 * 1024;
+/// Asks in place that count as one operation of tokio's cooperative budget: looking at it costs as much as a tenth of an ask.
+const ASKS_PER_OPERATION: u32 = 16;
+
+thread_local! {
+    static ASKS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// Makes a task that does nothing but ask in place yield now and then, as tokio's own operations do.
+#[inline]
+pub(crate) fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
+    let asks = ASKS.get().wrapping_add(1);
+    ASKS.set(asks);
+    if !asks.is_multiple_of(ASKS_PER_OPERATION) {
+        return Poll::Ready(());
+    }
+    tokio::task::coop::poll_proceed(cx).map(|spent| spent.made_progress())
+}
+
+/// The size of a handler's future, which is built on the caller's stack first.
+#[inline]
+fn future_bytes<A: Actor, M: Send + 'static, D: Dispatch<A, M>>() -> usize {
+    fn returned<S, M, C, R, F>(_: &impl FnOnce(*mut S, M, *mut C, &mut R) -> F) -> usize {
+        size_of::<F>()
+    }
+    let call = |state: *mut A,
+                message: M,
+                context: *mut ActorContext<A>,
+                reply: &mut ReplyTo<D::Reply>| {
+        // SAFETY: never called; only its type is looked at.
+        unsafe { D::call(state, message, context, reply) }
+    };
+    returned(&call)
+}
 
 /// What became of an ask in place.
 pub(crate) enum InPlace<M, R> {
@@ -38,7 +76,7 @@ pub(crate) enum InPlace<M, R> {
     /// Done.
     Replied(Result<R, AskError>),
     /// The handler waits; its reply will come here.
-    Waits(Receiver<R>),
+    Waits(Receiver<R>, Option<Waiting>),
 }
 
 /// How a handler began.
@@ -61,7 +99,9 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     cx: &mut Context<'_>,
 ) -> InPlace<M, D::Reply> {
     let header = cell.header();
-    if current::depth() >= DEPTH_MAX
+    let depth = current::depth();
+    if depth >= DEPTH_MAX
+        || (depth > 0 && future_bytes::<A, M, D>() > NESTED_BYTES_MAX)
         || !header.kind.node.env.is_in_task()
         || !header.mailbox.try_claim()
     {
@@ -71,64 +111,89 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let body = Body::take(place);
     let actor = untyped(cell);
     header.observe_in_place(type_name::<M>);
-    let guard = current::polling(&actor);
+    let guard = current::polling(&actor, Frame::Asked);
+    let began_s = header.kind.node.coarse_s();
     let timed = header.kind.begin_message(type_name::<M>);
     header.mailbox.add_to_tally(1);
     let span = trace::span_in_place(header, type_name::<M>);
     let entered = span.as_ref().map(Span::enter);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: cell.state(), body: &body, header };
-        match header.fault(type_name::<M>) {
-            Fault::None => begin::<A, M, D>(cell, target, message, cx),
-            fault => meet_fault::<A, M, D>(header, fault, message),
-        }
+        begin_in_view::<A, M, D>(cell, target, message, cx)
     }));
     drop(entered);
     drop(guard);
+    if header.kind.node.coarse_s() > began_s + 1 {
+        // It held its asker's thread for longer than a second: the next ask waits for it by the mailbox, where deadlines hold.
+        header.kind.quick.forget(type_name::<M>);
+    }
     match outcome {
         Ok(Begun::Done(reply)) => {
-            header.observe(Step::Ran);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Ok(reply))
         }
         Ok(Begun::Refused(why)) => {
-            header.observe_refusal(&why);
             header.kind.metrics.count(Counter::Rejected);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Err(why))
         }
         Ok(Begun::Kept(receiver)) => {
-            header.observe(Step::Ran);
             end_timing(header, timed);
             leave(cell, body);
-            InPlace::Waits(receiver)
+            InPlace::Waits(receiver, None)
         }
         Ok(Begun::Waits(receiver)) => {
-            header.observe(Step::Waits);
             body.time(timed);
             body.trace(span);
-            Run::take_over(cell.as_any_cell(), body).spawn();
-            InPlace::Waits(receiver)
+            let cell = cell.as_any_cell();
+            // Before the handler goes on: it may ask its asker.
+            let waiting =
+                if depth > 0 { waits::begin_late(&cell, receiver.awaited()) } else { None };
+            Run::take_over(cell, body).spawn();
+            InPlace::Waits(receiver, waiting)
         }
         Ok(Begun::Stashed(envelope, receiver)) => {
-            header.observe(Step::Stashed);
             header.kind.metrics.shard().inspect(|shard| shard.unhandle(1));
             Run::take_over(cell.as_any_cell(), body).stash_and_spawn(envelope);
-            InPlace::Waits(receiver)
+            InPlace::Waits(receiver, None)
         }
         Ok(Begun::PutOff(envelope, delay, receiver)) => {
-            let mut run = Run::take_over(cell.as_any_cell(), body);
-            run.put_off(envelope.sent_from(header.sender()), header.kind.node.env.sleep(delay));
-            run.spawn();
-            InPlace::Waits(receiver)
+            put_off(cell.as_any_cell(), body, envelope, delay);
+            InPlace::Waits(receiver, None)
         }
         Err(panic) => {
             Run::take_over(cell.as_any_cell(), body).recover(&*panic);
+            drop_payload(panic);
             InPlace::Replied(Err(AskError::HandlerPanicked(header.id())))
         }
     }
+}
+
+/// Has a message whose actor was claimed run later.
+#[cold]
+pub(crate) fn put_off(cell: Arc<dyn AnyCell>, body: Body, envelope: Envelope, delay: Duration) {
+    let header = cell.header();
+    let (envelope, pause) =
+        (envelope.sent_from(header.sender()), header.kind.node.env.sleep(delay));
+    let mut run = Run::take_over(cell, body);
+    run.put_off(envelope, pause);
+    run.spawn();
+}
+
+/// Tells a simulation what became of a message.
+#[cold]
+fn observe<R>(header: &Header, begun: &Begun<R>) {
+    header.observe(match begun {
+        Begun::Done(_) | Begun::Kept(_) => Step::Ran,
+        Begun::Refused(AskError::Rejected(_, text)) => Step::Refused(text),
+        Begun::Refused(_) => Step::Refused("for a reason of the runtime"),
+        Begun::Waits(_) => Step::Waits,
+        Begun::Stashed(..) => Step::Stashed,
+        // Its fault was told already.
+        Begun::PutOff(..) => return,
+    });
 }
 
 /// Lets a simulation's fault happen.
@@ -141,7 +206,11 @@ fn meet_fault<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let delay = match fault {
         Fault::None => Duration::ZERO,
         Fault::Panic => panic!("a fault of the simulation"),
-        Fault::Refuse => return Begun::Refused(refused_by_fault(header)),
+        Fault::Refuse => {
+            let refused = Begun::Refused(refused_by_fault(header));
+            observe(header, &refused);
+            return refused;
+        }
         Fault::Delay(delay) => delay,
     };
     let (reply, receiver) = channel();
@@ -155,6 +224,29 @@ fn untyped<A: Actor>(cell: &Arc<Cell<A>>) -> ManuallyDrop<Arc<dyn AnyCell>> {
     let cell: *const dyn AnyCell = cell;
     // SAFETY: the pointer is an `Arc`'s, which outlives this one; `ManuallyDrop` leaves its count alone.
     ManuallyDrop::new(unsafe { Arc::from_raw(cell) })
+}
+
+/// Begins, with a simulation's faults and before its eyes.
+#[inline]
+fn begin_in_view<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    cell: &Arc<Cell<A>>,
+    target: Target<'_>,
+    message: M,
+    cx: &mut Context<'_>,
+) -> Begun<D::Reply> {
+    let header = cell.header();
+    let is_simulated = header.kind.node.env.is_simulated();
+    if is_simulated {
+        let fault = header.fault(type_name::<M>);
+        if fault != Fault::None {
+            return meet_fault::<A, M, D>(header, fault, message);
+        }
+    }
+    let begun = begin::<A, M, D>(cell, target, message, cx);
+    if is_simulated {
+        observe(header, &begun);
+    }
+    begun
 }
 
 #[inline]
@@ -179,6 +271,7 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }
     let (mut reply, kept) = if D::KEEPS_REPLY {
         let (reply, receiver) = channel();
+        reply.owe();
         (reply, Some(receiver))
     } else {
         (ReplyTo::nowhere(), None)

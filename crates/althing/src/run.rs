@@ -17,20 +17,20 @@ use crate::actor::StopReason;
 use crate::batch::Batch;
 use crate::body::Body;
 use crate::cell::{AnyCell, Header, Hook};
-use crate::current;
-
+use crate::current::{self, Frame};
+use crate::ending::abandon;
 use crate::envelope::Envelope;
 use crate::in_place;
-
 use crate::metrics::Counter;
 use crate::observe::Step;
+use crate::shield::{drop_payload, shielded};
 
 /// A scheduled actor.
 pub(crate) struct Run {
-    // Before `cell`, because the futures inside borrow from it.
+    // In this order: a hook in `stage` borrows from `body`, and all of them borrow from `cell`.
+    pub(crate) stage: Stage,
     pub(crate) body: Body,
     pub(crate) reads: Vec<Body>,
-    pub(crate) stage: Stage,
     pub(crate) batch: Batch,
     /// Messages run that the mailbox has not been told of.
     pub(crate) untallied: u32,
@@ -46,6 +46,8 @@ pub(crate) struct Run {
     pub(crate) has_met_fault: bool,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
+    /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
+    has_claim: bool,
     pub(crate) cell: Arc<dyn AnyCell>,
 }
 
@@ -77,7 +79,7 @@ impl Run {
     /// Starts a task for an actor whose claim was just taken.
     pub(crate) fn schedule(cell: Arc<dyn AnyCell>) {
         let node = cell.header().kind.node.clone();
-        node.env.spawn(Scheduled(Due::Yet(cell)));
+        node.env.spawn(Scheduled::Due(Some(cell)));
     }
 
     /// A run of an actor whose claim was just taken.
@@ -93,9 +95,9 @@ impl Run {
 
     fn with_body(cell: Arc<dyn AnyCell>, body: Body, stage: Stage) -> Self {
         Self {
+            stage,
             body,
             reads: Vec::new(),
-            stage,
             batch: Batch::default(),
             untallied: 0,
             uncalled: 0,
@@ -104,25 +106,16 @@ impl Run {
             has_met_fault: false,
             urgent: VecDeque::new(),
             stop_after: None,
+            has_claim: true,
             cell,
         }
     }
 
     /// Stops an idle actor whose claim was just taken.
     pub(crate) fn stopping(cell: Arc<dyn AnyCell>, reason: StopReason) -> Self {
-        Self { stop_after: Some((0, reason)), ..Self::new(cell) }
-    }
-
-    /// Ends the actor's life without hooks.
-    pub(crate) fn end(mut self, reason: &StopReason) {
-        // Messages keep nobody alive who is not merely asked to stop.
-        let _ = self.finish(reason);
-    }
-
-    /// Ends the actor's life because the task that ran it is dropped.
-    fn abandon(self) {
-        // A state whose drop panics must not take the process along where a panic dropped the task.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.end(&StopReason::Killed)));
+        let mut run = Self::new(cell);
+        run.stop_after = Some((0, reason));
+        run
     }
 
     /// Runs on the calling thread as far as that goes without waiting, then in a task.
@@ -143,7 +136,7 @@ impl Run {
     /// Goes on in a task.
     pub(crate) fn spawn(self) {
         let node = self.cell.header().kind.node.clone();
-        node.env.spawn(Going(Some(self)));
+        node.env.spawn(self);
     }
 
     fn advance(&mut self, header: &Header, cx: &mut Context<'_>) -> Poll<()> {
@@ -177,10 +170,7 @@ impl Run {
     /// Polls what is neither a message nor an event: start, pause, hooks, stop.
     fn advance_hook(&mut self, cx: &mut Context<'_>) -> Served {
         let outcome = match &mut self.stage {
-            Stage::Begin | Stage::Serving => {
-                self.begin();
-                return Served::Changed;
-            }
+            Stage::Begin | Stage::Serving => return self.begin(),
             Stage::Starting(hook) | Stage::Hooking(hook) | Stage::Stopping(hook, _) => {
                 hook.as_mut().poll(cx)
             }
@@ -200,14 +190,23 @@ impl Run {
         Served::Changed
     }
 
-    fn begin(&mut self) {
-        if self.cell.header().mailbox.lock().active {
+    /// Begins to serve, or to start first; a kill that came before is an end without a life.
+    fn begin(&mut self) -> Served {
+        let inner = self.cell.header().mailbox.lock();
+        let is_killed = inner.is_killed();
+        let is_active = inner.active;
+        drop(inner);
+        if is_active {
             self.stage = Stage::Serving;
-            return;
+            return Served::Changed;
+        }
+        if is_killed {
+            return Served::End(StopReason::Killed);
         }
         // SAFETY: the claim is ours; `stage` is dropped before `body` and `cell` lose what the hook borrows.
         let hook = unsafe { self.cell.clone().start(self.body.core()) };
         self.stage = Stage::Starting(hook);
+        Served::Changed
     }
 
     fn started(&mut self) {
@@ -224,52 +223,69 @@ impl Run {
         self.stage = Stage::Stopping(hook, reason);
     }
 
-    /// Ends a life. `Break`: the run is over; `Continue`: messages wait for the next life.
+    /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
     pub(crate) fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
-        self.stage = Stage::Begin;
-        self.body.clear();
-        self.reads.clear();
+        let waiting = self.clear_out();
+        let next = crate::ending::end_life(&self.cell, waiting, reason);
+        self.has_claim = next.is_continue();
+        next
+    }
+
+    /// Drops what is left of a life, whatever panics on the way; returns the messages that had been taken out of the mailbox.
+    fn clear_out(&mut self) -> Vec<Envelope> {
+        self.drop_futures();
         // SAFETY: no future is left that could use the state.
-        unsafe { self.cell.clear() };
+        shielded("dropping a state", || unsafe { self.cell.clear() });
+        self.stop_after = None;
+        self.has_met_fault = false;
         let mut waiting: Vec<Envelope> =
             self.held_back.take().into_iter().chain(self.urgent.drain(..)).collect();
         waiting.append(&mut self.batch.rest());
         self.batch.recycle();
-        self.stop_after = None;
-        self.has_met_fault = false;
-        crate::ending::end_life(&self.cell, waiting, reason)
+        waiting
+    }
+
+    /// Drops hooks and handlers, which borrow the state.
+    pub(crate) fn drop_futures(&mut self) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Begin);
+        shielded("dropping a hook", || drop(stage));
+        shielded("dropping a handler", || self.body.clear());
+        while let Some(read) = self.reads.pop() {
+            shielded("dropping a handler", || read.clear());
+        }
     }
 }
 
-/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which
-/// may be many, have none yet.
-///
-/// A task that is dropped before its end (a simulated node crashes) takes the actor's life with it:
-/// else its claim would be held for ever, and whoever waits for the actor would wait as long.
-struct Scheduled(Due);
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.has_claim {
+            return;
+        }
+        // The runtime shuts down, or has already: nobody else will ever run this actor.
+        let waiting = self.clear_out();
+        abandon(self.cell.clone(), waiting);
+    }
+}
 
-enum Due {
-    Yet(Arc<dyn AnyCell>),
+/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which may be many, have none yet.
+enum Scheduled {
+    /// `None` once the run was made.
+    Due(Option<Arc<dyn AnyCell>>),
     Begun(Box<Run>),
-    Over,
 }
 
 impl Future for Scheduled {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let due = &mut self.get_mut().0;
+        let this = self.get_mut();
         loop {
-            match due {
-                Due::Yet(cell) => *due = Due::Begun(Box::new(Run::new(cell.clone()))),
-                Due::Begun(run) => {
-                    let poll = Pin::new(&mut **run).poll(cx);
-                    if poll.is_ready() {
-                        *due = Due::Over;
-                    }
-                    return poll;
+            match this {
+                Self::Due(cell) => {
+                    let cell = cell.take().expect("replaced at once");
+                    *this = Self::Begun(Box::new(Run::new(cell)));
                 }
-                Due::Over => return Poll::Ready(()),
+                Self::Begun(run) => return Pin::new(run).poll(cx),
             }
         }
     }
@@ -277,35 +293,8 @@ impl Future for Scheduled {
 
 impl Drop for Scheduled {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.0, Due::Over) {
-            Due::Yet(cell) => Run::new(cell).abandon(),
-            Due::Begun(run) => run.abandon(),
-            Due::Over => {}
-        }
-    }
-}
-
-/// The task of a run that began elsewhere; dropped before its end, it does as `Scheduled`.
-struct Going(Option<Run>);
-
-impl Future for Going {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let going = &mut self.get_mut().0;
-        let Some(run) = going else { return Poll::Ready(()) };
-        let poll = Pin::new(run).poll(cx);
-        if poll.is_ready() {
-            *going = None;
-        }
-        poll
-    }
-}
-
-impl Drop for Going {
-    fn drop(&mut self) {
-        if let Some(run) = self.0.take() {
-            run.abandon();
+        if let Self::Due(Some(cell)) = self {
+            abandon(cell.clone(), Vec::new());
         }
     }
 }
@@ -316,12 +305,19 @@ impl Future for Run {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         let cell = this.cell.clone();
-        let _current = current::polling(&cell);
+        let _current = current::polling(&cell, Frame::Alone);
         loop {
             match catch_unwind(AssertUnwindSafe(|| this.advance(cell.header(), cx))) {
-                Ok(poll) => return poll,
+                Ok(poll) => {
+                    if poll.is_ready() {
+                        this.has_claim = false;
+                    }
+                    return poll;
+                }
                 Err(panic) => {
-                    if this.panicked(&*panic).is_break() {
+                    let next = this.panicked(&*panic);
+                    drop_payload(panic);
+                    if next.is_break() {
                         return Poll::Ready(());
                     }
                 }

@@ -12,7 +12,7 @@ use crate::buffers::give_buffer;
 use crate::cell::Header;
 use crate::dispatch::Access;
 use crate::env::{Fault, Task};
-use crate::envelope::{Envelope, Started, Target};
+use crate::envelope::{Envelope, Started, Target, skip_tick};
 use crate::error::AskError;
 use crate::mailbox::Phase;
 use crate::metrics::{Counter, Shard, Timed};
@@ -201,7 +201,11 @@ impl Run {
         if std::mem::take(&mut self.has_met_fault) {
             return Ok(Some(envelope));
         }
-        match header.fault(envelope.name()) {
+        let fault = header.fault(envelope.name());
+        if let (Fault::Panic | Fault::Refuse, Some(timer)) = (fault, envelope.timer()) {
+            skip_tick(header, timer);
+        }
+        match fault {
             Fault::None => Ok(Some(envelope)),
             Fault::Panic => {
                 envelope.reject(AskError::HandlerPanicked(header.id()));
@@ -329,6 +333,7 @@ impl Run {
         let header = self.cell.header();
         let mut inner = header.mailbox.lock_soon();
         inner.hold(0, header.mailbox.tally());
+        inner.absorb();
         if inner.is_empty()
             && self.ran_in_batch >= LINGER_FROM
             && !header.kind.node.env.is_simulated()
@@ -338,12 +343,14 @@ impl Run {
             drop(inner);
             linger(header);
             inner = header.mailbox.lock_soon();
+            inner.absorb();
         }
         let wakers = inner.call_up(header.kind.len_max);
         if !wakers.is_empty() {
             drop(inner);
             wakers.into_iter().for_each(std::task::Waker::wake);
             inner = header.mailbox.lock_soon();
+            inner.absorb();
         }
         self.ran_in_batch = 0;
         if inner.has_system() {

@@ -19,6 +19,9 @@ use crate::run::Run;
 /// How often a shutdown looks whether everybody has stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
+/// Threads that idle actors' `stopping` hooks are spread over, for each core: enough that a few that block leave others.
+const JOBS_PER_CORE: usize = 8;
+
 /// What a shutdown came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -33,7 +36,7 @@ impl Node {
     /// Stops every actor after the messages that wait now, also those that wake meanwhile; kills who is left at the deadline. From then
     /// on every address that was given out refuses.
     pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
-        let until = self.elapsed() + deadline;
+        let until = self.elapsed().saturating_add(deadline);
         let mut stopped = 0;
         loop {
             let mut stopping = self.ask_all_to_stop();
@@ -72,7 +75,8 @@ impl Node {
             // Released before ending the life, which takes the lock.
             drop(inner);
             if is_free {
-                Run::new(cell.clone()).end(&StopReason::Killed);
+                // Closed, it has no next life.
+                let _ = Run::new(cell.clone()).finish(&StopReason::Killed);
             } else {
                 send_system(cell, System::Kill);
             }
@@ -82,14 +86,33 @@ impl Node {
 
     /// Asks everybody who is awake, and returns who that was.
     fn ask_all_to_stop(&self) -> Vec<Arc<dyn AnyCell>> {
-        let mut stopping = Vec::new();
+        let (mut stopping, mut idle) = (Vec::new(), Vec::new());
         self.shared().directory.for_each(|cell| {
             if !is_asleep(cell) {
-                request_stop(cell, StopReason::NodeShutdown);
+                idle.extend(request_stop(cell, StopReason::NodeShutdown));
                 stopping.push(cell.clone());
             }
         });
+        self.stop_idle(idle);
         stopping
+    }
+
+    /// Stops idle actors away from the runtime's workers: a `stopping` hook that blocks its thread must not keep the deadline from
+    /// being seen.
+    fn stop_idle(&self, mut idle: Vec<Run>) {
+        let env = &self.shared().env;
+        // A simulation does not depend on the machine.
+        let cores = if env.is_simulated() {
+            Ok(1)
+        } else {
+            std::thread::available_parallelism().map(usize::from)
+        };
+        let jobs = cores.unwrap_or(1) * JOBS_PER_CORE;
+        let share = idle.len().div_ceil(jobs).max(1);
+        while !idle.is_empty() {
+            let runs = idle.split_off(idle.len().saturating_sub(share));
+            env.spawn_blocking(move || runs.into_iter().for_each(Run::run_now));
+        }
     }
 
     /// Closes every address and kills who is still awake; returns who that was.
