@@ -3,6 +3,7 @@
 //! On tokio, time is tokio's, so that its paused clock works in tests. A simulation brings its own
 //! `Simulation`.
 
+use std::cell::Cell;
 use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hasher};
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use crate::actor_id::ActorId;
 use crate::node::Node;
 use crate::observe::Step;
+use crate::shield::shielded;
 
 /// A boxed task.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -104,6 +106,7 @@ pub(crate) enum Env {
 
 pub(crate) struct TokioEnv {
     handle: Handle,
+    runtime: tokio::runtime::Id,
     started: Instant,
     started_ms: u64,
     random: AtomicU64,
@@ -115,10 +118,19 @@ impl Env {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::Tokio(TokioEnv {
             handle: Handle::current(),
+            runtime: Handle::current().id(),
             started: Instant::now(),
             started_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
             random: AtomicU64::new(random_seed()),
         })
+    }
+
+    /// The node's runtime; none in a simulation.
+    pub(crate) fn handle(&self) -> Option<Handle> {
+        match self {
+            Self::Tokio(tokio) => Some(tokio.handle.clone()),
+            Self::Simulated(_) => None,
+        }
     }
 
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -128,19 +140,19 @@ impl Env {
         }
     }
 
-    /// Spawns the runtime's own housekeeping.
-    pub(crate) fn spawn_in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
-        match self {
-            Self::Tokio(tokio) => drop(tokio.handle.spawn(task)),
-            Self::Simulated(simulation) => simulation.spawn_in_background(Box::pin(task)),
-        }
-    }
-
     /// Runs work that may block its thread; at once in a simulation, which has one thread.
     pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         match self {
             Self::Tokio(tokio) => drop(tokio.handle.spawn_blocking(work)),
             Self::Simulated(_) => work(),
+        }
+    }
+
+    /// Spawns the runtime's own housekeeping.
+    pub(crate) fn spawn_in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self {
+            Self::Tokio(tokio) => drop(tokio.handle.spawn(task)),
+            Self::Simulated(simulation) => simulation.spawn_in_background(Box::pin(task)),
         }
     }
 
@@ -219,21 +231,62 @@ impl Env {
         }
     }
 
-    /// Makes the node's runtime the current one on a thread that runs none of its tasks.
+    /// Makes the node's runtime the current one on a thread that is in none or in another.
     pub(crate) fn enter(&self) -> Option<tokio::runtime::EnterGuard<'_>> {
         match self {
-            Self::Tokio(tokio) if tokio::task::try_id().is_none() => Some(tokio.handle.enter()),
+            Self::Tokio(tokio) if !tokio.is_current() => Some(tokio.handle.enter()),
             _ => None,
         }
     }
 
-    /// Whether the calling thread is running a task, so that a handler may run in place.
+    /// Whether the calling thread is one on which the node's handlers may run: inside the node's own runtime, in a task or in
+    /// `block_on`.
     #[inline]
     pub(crate) fn is_in_task(&self) -> bool {
         match self {
-            Self::Tokio(_) => tokio::task::try_id().is_some(),
+            Self::Tokio(tokio) => tokio.is_current(),
             Self::Simulated(simulation) => simulation.is_running(),
         }
+    }
+
+    /// Resolves once `delay` has passed, by the clock of whoever waits: a node's runtime may be gone, or driven by nobody.
+    pub(crate) fn sleep_here(&self, delay: Duration) -> Task {
+        match self {
+            Self::Tokio(tokio) if Handle::try_current().is_ok() && !tokio.is_current() => {
+                shielded("a sleep outside the node's runtime", || -> Task {
+                    Box::pin(tokio::time::sleep(delay))
+                })
+                // That runtime has no timers.
+                .unwrap_or_else(|| self.sleep(delay))
+            }
+            _ => self.sleep(delay),
+        }
+    }
+}
+
+thread_local! {
+    /// The task and the node's runtime that were last found to belong together on this thread.
+    static AT_HOME: Cell<Option<(tokio::task::Id, tokio::runtime::Id)>> = const { Cell::new(None) };
+}
+
+impl TokioEnv {
+    /// Whether the calling thread is in the node's runtime. A task never changes its runtime, so it is looked up once per task in
+    /// a row.
+    #[inline]
+    fn is_current(&self) -> bool {
+        let Some(task) = tokio::task::try_id() else { return self.is_entered() };
+        if AT_HOME.get() == Some((task, self.runtime)) {
+            return true;
+        }
+        let is_entered = self.is_entered();
+        if is_entered {
+            AT_HOME.set(Some((task, self.runtime)));
+        }
+        is_entered
+    }
+
+    fn is_entered(&self) -> bool {
+        Handle::try_current().is_ok_and(|current| current.id() == self.runtime)
     }
 }
 

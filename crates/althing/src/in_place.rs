@@ -123,8 +123,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }));
     drop(entered);
     drop(guard);
-    if header.kind.node.coarse_s() > began_s + 1 {
-        // It held its asker's thread for longer than a second: the next ask waits for it by the mailbox, where deadlines hold.
+    if header.kind.node.coarse_s() != began_s {
+        // It may have held its asker's thread for long: the next ask goes through the mailbox, where deadlines hold, and learns anew.
         header.kind.quick.forget(type_name::<M>);
     }
     match outcome {

@@ -50,7 +50,7 @@ fn linger(header: &Header) {
 
 impl Run {
     pub(crate) fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
-        let mut budget = header.kind.options.batch_budget;
+        let mut budget = header.kind.options.batch_budget.max(1);
         let is_simulated = header.kind.node.env.is_simulated();
         let shard = header.kind.metrics.shard();
         loop {
@@ -85,6 +85,10 @@ impl Run {
                 self.call_up();
                 cx.waker().wake_by_ref();
                 return Served::Yielded;
+            }
+            if self.reads.len() >= header.kind.len_max as usize {
+                // Reads under way take room like messages that wait.
+                return self.suspend(cx);
             }
             let Some(envelope) = self
                 .held_back

@@ -11,6 +11,7 @@ use crate::actor::StopReason;
 use crate::actor_id::ActorId;
 use crate::actor_ref::request_stop;
 use crate::cell::{AnyCell, send_system};
+use crate::current;
 use crate::extras::System;
 use crate::mailbox::Phase;
 use crate::node::Node;
@@ -34,12 +35,18 @@ pub struct ShutdownReport {
 
 impl Node {
     /// Stops every actor after the messages that wait now, also those that wake meanwhile; kills who is left at the deadline. From then
-    /// on every address that was given out refuses.
+    /// on every address refuses, those given out later too. An actor that awaits it in a handler is not waited for: it stops when that
+    /// handler has ended.
     pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
         let until = self.elapsed().saturating_add(deadline);
+        let caller = current::actor();
+        let is_caller = |cell: &Arc<dyn AnyCell>| {
+            caller.as_ref().is_some_and(|caller| Arc::ptr_eq(caller, cell))
+        };
         let mut stopped = 0;
         loop {
             let mut stopping = self.ask_all_to_stop();
+            stopping.retain(|cell| !is_caller(cell));
             let asked = stopping.len();
             loop {
                 stopping.retain(|cell| !is_asleep(cell));
@@ -53,7 +60,7 @@ impl Node {
                 break;
             }
         }
-        let killed = self.close();
+        let killed = self.close(is_caller);
         self.shared().forget_types();
         ShutdownReport { stopped, killed }
     }
@@ -62,6 +69,7 @@ impl Node {
     /// dropped, what waits is refused, and so is everything from then on. A handler that is running
     /// now ends with its actor as soon as it waits.
     pub fn kill(&self) {
+        self.shared().shut();
         self.shared().directory.for_each(|cell| {
             let mut inner = cell.header().mailbox.lock();
             if inner.has_ended() {
@@ -75,8 +83,7 @@ impl Node {
             // Released before ending the life, which takes the lock.
             drop(inner);
             if is_free {
-                // Closed, it has no next life.
-                let _ = Run::new(cell.clone()).finish(&StopReason::Killed);
+                Run::new(cell.clone()).end(&StopReason::Killed);
             } else {
                 send_system(cell, System::Kill);
             }
@@ -100,23 +107,23 @@ impl Node {
     /// Stops idle actors away from the runtime's workers: a `stopping` hook that blocks its thread must not keep the deadline from
     /// being seen.
     fn stop_idle(&self, mut idle: Vec<Run>) {
-        let env = &self.shared().env;
-        // A simulation does not depend on the machine.
-        let cores = if env.is_simulated() {
-            Ok(1)
+        let cores = if self.shared().env.is_simulated() {
+            // A simulation must not depend on the machine.
+            1
         } else {
-            std::thread::available_parallelism().map(usize::from)
+            std::thread::available_parallelism().map_or(1, usize::from)
         };
-        let jobs = cores.unwrap_or(1) * JOBS_PER_CORE;
+        let jobs = cores * JOBS_PER_CORE;
         let share = idle.len().div_ceil(jobs).max(1);
         while !idle.is_empty() {
             let runs = idle.split_off(idle.len().saturating_sub(share));
-            env.spawn_blocking(move || runs.into_iter().for_each(Run::run_now));
+            self.shared().env.spawn_blocking(move || runs.into_iter().for_each(Run::run_now));
         }
     }
 
     /// Closes every address and kills who is still awake; returns who that was.
-    fn close(&self) -> Vec<ActorId> {
+    fn close(&self, is_caller: impl Fn(&Arc<dyn AnyCell>) -> bool) -> Vec<ActorId> {
+        self.shared().shut();
         let mut killed = Vec::new();
         self.shared().directory.for_each(|cell| {
             let mut inner = cell.header().mailbox.lock();
@@ -127,7 +134,7 @@ impl Node {
             }
             // Released before killing, which takes the lock.
             drop(inner);
-            if !is_asleep {
+            if !is_asleep && !is_caller(cell) {
                 killed.push(cell.header().id());
                 send_system(cell, System::Kill);
             }

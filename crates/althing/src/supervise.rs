@@ -107,7 +107,7 @@ impl Run {
             cell.header().kind.node.timers.withdraw(&timer);
             shielded("dropping a timer's message", || drop(timer));
         }
-        for child in children {
+        for child in children.into_values() {
             send_system(&child, System::Fail(StopReason::Linked(cell.header().id())));
         }
     }
@@ -130,10 +130,10 @@ fn restart_siblings(cell: &Arc<dyn AnyCell>) {
         return;
     }
     let siblings = parent.header().mailbox.lock().extras().children.clone();
-    let own = siblings.iter().position(|sibling| Arc::ptr_eq(sibling, cell)).unwrap_or(0);
-    for (index, sibling) in siblings.iter().enumerate() {
-        let is_tied = strategy == ChildStrategy::AllForOne || index > own;
-        if index != own && is_tied {
+    let own = cell.header().serial();
+    for (serial, sibling) in &siblings {
+        let is_tied = strategy == ChildStrategy::AllForOne || *serial > own;
+        if *serial != own && is_tied {
             send_system(sibling, System::Restart);
         }
     }

@@ -191,17 +191,13 @@ impl Timers {
             None => None,
         };
         let mut what = Wake::Nothing;
-        let mut fires = None;
         if timer.may_tick() {
             timer.is_queued = true;
-            fires = Some(timer.name);
+            actor.header().observe(Step::TimerFires { message: (timer.name)() });
             let tick = Envelope::tick(due.timer, timer.access, timer.name);
             what = inner.push_exempt(tick);
         }
         drop(inner);
-        if let Some(message) = fires {
-            actor.header().observe(Step::TimerFires { message: message() });
-        }
         wake(&actor, what);
     }
 }

@@ -81,6 +81,11 @@ pub(crate) fn begin_late(to: &Arc<dyn AnyCell>, reply: Arc<dyn Awaited>) -> Opti
     Some(waiting)
 }
 
+/// Whose replies the actor's handlers wait for.
+pub(crate) fn awaited_by(cell: &Arc<dyn AnyCell>) -> Vec<ActorId> {
+    waits_of(cell).iter().map(|(to, _)| to.header().id()).collect()
+}
+
 /// Forgets the waits of handlers that have ended. The caller holds the actor's claim, and no handler of it is left.
 pub(crate) fn forget(cell: &Arc<dyn AnyCell>) {
     let mut inner = cell.header().mailbox.lock();
@@ -156,11 +161,6 @@ fn waits_of(cell: &Arc<dyn AnyCell>) -> Vec<Wait> {
     waits.retain(|(_, reply)| reply.as_ref().is_some_and(|reply| !reply.is_settled()));
     waits.extend(current::asked_by(cell.header().serial()).map(|to| (to, None)));
     waits
-}
-
-/// Whose replies the actor's handlers wait for.
-pub(crate) fn awaited_by(cell: &Arc<dyn AnyCell>) -> Vec<ActorId> {
-    waits_of(cell).iter().map(|(to, _)| to.header().id()).collect()
 }
 
 fn path(start: &Arc<dyn AnyCell>, last: u64, steps: &HashMap<u64, Step>) -> Vec<Arc<dyn AnyCell>> {
