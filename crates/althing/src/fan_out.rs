@@ -12,13 +12,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::actor::EventHandler;
-use crate::actor_id::ActorId;
 use crate::body::Body;
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header, wake};
 use crate::current::{self, Frame};
-use crate::env::Fault;
 use crate::envelope::{Envelope, Target, run_event};
-use crate::in_place::{DEPTH_MAX, end_timing, put_off};
+use crate::fault::{Met, meet_as_event, put_off};
+use crate::in_place::{DEPTH_MAX, end_timing};
 use crate::mailbox::Pushed;
 use crate::metrics::{Counter, Shard};
 use crate::observe::Step;
@@ -179,7 +178,7 @@ impl Visitor {
                 header.mailbox.add_to_tally(1);
                 header.touch_at(now_s);
                 if is_simulated {
-                    match meet_fault::<T>(header, from.as_ref()) {
+                    match meet_as_event::<T>(header, from.as_ref()) {
                         Ok(()) => {}
                         Err(Met::Delay(delay)) => return Ended::PutOff(delay),
                         Err(Met::Refusal) if header.mailbox.try_leave() => continue,
@@ -240,7 +239,7 @@ impl Visitor {
         let entered = span.as_ref().map(tracing::Span::enter);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if header.kind.node.env.is_simulated() {
-                match meet_fault::<T>(header, from.as_ref()) {
+                match meet_as_event::<T>(header, from.as_ref()) {
                     Ok(()) => {}
                     Err(Met::Delay(delay)) => return Err(delay),
                     Err(Met::Refusal) => return Ok(Poll::Ready(())),
@@ -280,26 +279,6 @@ impl Visitor {
             Err(panic) => Run::take_over(cell.clone(), body).recover(&*panic),
         }
         true
-    }
-}
-
-/// What a simulation does to an event that is about to run.
-enum Met {
-    Delay(Duration),
-    Refusal,
-}
-
-/// Tells a simulation that the actor takes an event in place, and lets its fault happen.
-fn meet_fault<T: Send + Sync + 'static>(
-    header: &Header,
-    from: Option<&ActorId>,
-) -> Result<(), Met> {
-    header.observe_in_place_from(from, type_name::<Published<T>>);
-    match header.fault(type_name::<Published<T>>) {
-        Fault::None => Ok(()),
-        Fault::Panic => panic!("a fault of the simulation"),
-        Fault::Delay(delay) => Err(Met::Delay(delay)),
-        Fault::Refuse => Err(Met::Refusal),
     }
 }
 

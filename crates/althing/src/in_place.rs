@@ -21,11 +21,11 @@ use crate::dispatch::Dispatch;
 use crate::env::Fault;
 use crate::envelope::{Envelope, Target};
 use crate::error::AskError;
+use crate::fault::{put_off, refused_by_fault};
 use crate::metrics::{Counter, Timed};
 use crate::observe::Step;
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
-use crate::serve::refused_by_fault;
 use crate::shield::drop_payload;
 use crate::trace;
 use crate::waits::{self, Waiting};
@@ -169,17 +169,6 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Replied(Err(AskError::HandlerPanicked(header.id())))
         }
     }
-}
-
-/// Has a message whose actor was claimed run later.
-#[cold]
-pub(crate) fn put_off(cell: Arc<dyn AnyCell>, body: Body, envelope: Envelope, delay: Duration) {
-    let header = cell.header();
-    let (envelope, pause) =
-        (envelope.sent_from(header.sender()), header.kind.node.env.sleep(delay));
-    let mut run = Run::take_over(cell, body);
-    run.put_off(envelope, pause);
-    run.spawn();
 }
 
 /// Tells a simulation what became of a message.

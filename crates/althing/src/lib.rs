@@ -51,6 +51,7 @@ mod envelope;
 mod error;
 mod extras;
 mod fan_out;
+mod fault;
 mod group;
 mod guard;
 #[cfg(doctest)]

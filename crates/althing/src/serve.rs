@@ -14,6 +14,7 @@ use crate::dispatch::Access;
 use crate::env::{Fault, Task};
 use crate::envelope::{Envelope, Started, Target, skip_tick};
 use crate::error::AskError;
+use crate::fault::refused_by_fault;
 use crate::mailbox::Phase;
 use crate::metrics::{Counter, Shard, Timed};
 use crate::observe::Step;
@@ -401,11 +402,6 @@ impl Run {
     pub(crate) fn held(&self) -> usize {
         self.batch.left() + self.urgent.len() + usize::from(self.held_back.is_some())
     }
-}
-
-/// What an asker hears whose message a simulation refuses.
-pub(crate) fn refused_by_fault(header: &Header) -> AskError {
-    AskError::Rejected(header.id(), "a fault of the simulation".to_owned())
 }
 
 #[cfg(test)]
