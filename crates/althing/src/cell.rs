@@ -8,6 +8,7 @@ use std::cell::UnsafeCell;
 use std::future::Future;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -19,6 +20,7 @@ use crate::error::ActorError;
 use crate::extras::System;
 use crate::kind::{Factory, Kind, Start};
 use crate::mailbox::{Mailbox, Wake};
+use crate::outbox;
 use crate::run::Run;
 
 /// A hook's future; it borrows the cell's state and a body's core, which the run keeps alive and leaves alone.
@@ -274,6 +276,7 @@ impl<A: Actor> Cell<A> {
 
 impl<A: Actor> Drop for Cell<A> {
     fn drop(&mut self) {
+        outbox::forget(ptr::from_ref(self).cast());
         // SAFETY: nobody else is left who could hold the claim.
         unsafe { AnyCell::clear(self) }
     }

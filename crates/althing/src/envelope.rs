@@ -26,6 +26,7 @@ mod tick;
 mod traced;
 
 pub(crate) use stretch::Stretch;
+pub(crate) use tick::skip_tick;
 
 /// Bytes kept in place: a reply slot and two words of message.
 const INLINE_WORDS: usize = 3;

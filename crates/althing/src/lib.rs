@@ -51,6 +51,7 @@ mod envelope;
 mod epoch;
 mod error;
 mod extras;
+mod fault;
 mod group;
 mod guard;
 #[cfg(doctest)]

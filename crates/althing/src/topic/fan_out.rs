@@ -12,7 +12,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use super::chunk::{Delivered, Delivery, Time};
 use super::event::run_event;
@@ -20,12 +19,11 @@ use super::published::Published;
 use super::share::Share;
 use super::subscription::{Listener, Subscriber};
 use crate::actor::EventHandler;
-use crate::actor_id::ActorId;
 use crate::body::Body;
-use crate::cell::{AnyCell, Cell, Header, wake};
+use crate::cell::{AnyCell, Cell, wake};
 use crate::current::{self, Frame};
-use crate::env::Fault;
 use crate::envelope::{Envelope, Target};
+use crate::fault::{Met, meet_as_event, put_off};
 use crate::in_place::{DEPTH_MAX, end_timing};
 use crate::mailbox::Pushed;
 use crate::metrics::{Counter, Shard};
@@ -244,7 +242,7 @@ impl<'a> Visitor<'a> {
         let entered = span.as_ref().map(tracing::Span::enter);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if header.kind.node.env.is_simulated() {
-                match meet_fault::<T>(header, from.as_ref()) {
+                match meet_as_event::<T>(header, from.as_ref()) {
                     Ok(()) => {}
                     Err(Met::Delay(delay)) => return Err(delay),
                     Err(Met::Refusal) => return Ok(Poll::Ready(())),
@@ -261,7 +259,9 @@ impl<'a> Visitor<'a> {
         shielded("handing over what a subscriber told", || drop(guard));
         header.touch();
         match outcome {
-            Ok(Err(delay)) => put_off::<A, T>(cell, body, event, delay),
+            Ok(Err(delay)) => {
+                put_off(cell.clone(), body, Envelope::event::<A, T>(event.clone()), delay);
+            }
             Ok(Ok(Poll::Ready(()))) => {
                 end_timing(header, timed);
                 if !body.stops() && header.mailbox.try_leave() {
@@ -340,41 +340,6 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
         visitor.share.count_visits(1);
     }
     seen
-}
-
-/// What a simulation does to an event that is about to run.
-enum Met {
-    Delay(Duration),
-    Refusal,
-}
-
-/// Tells a simulation that the actor takes an event in place, and lets its fault happen.
-fn meet_fault<T: Send + Sync + 'static>(
-    header: &Header,
-    from: Option<&ActorId>,
-) -> Result<(), Met> {
-    header.observe_in_place_from(from, type_name::<Published<T>>);
-    match header.fault(type_name::<Published<T>>) {
-        Fault::None => Ok(()),
-        Fault::Panic => panic!("a fault of the simulation"),
-        Fault::Delay(delay) => Err(Met::Delay(delay)),
-        Fault::Refuse => Err(Met::Refusal),
-    }
-}
-
-/// Has an event whose subscriber was claimed run later.
-#[cold]
-fn put_off<A: EventHandler<T>, T: Send + Sync + 'static>(
-    cell: &Arc<dyn AnyCell>,
-    body: Body,
-    event: &Arc<Published<T>>,
-    delay: Duration,
-) {
-    let header = cell.header();
-    let mut run = Run::take_over(cell.clone(), body);
-    let envelope = Envelope::event::<A, T>(event.clone()).sent_from(header.sender());
-    run.put_off(envelope, header.kind.node.env.sleep(delay));
-    run.spawn();
 }
 
 /// Queues the event; returns whether the actor is still subscribed. One whose mailbox is full misses it.
