@@ -69,7 +69,7 @@ struct Pass<'a, T> {
     ran: u32,
     /// Subscribers seen to; the last one's claim is held until it is left.
     seen: usize,
-    /// Whether the handler of the last one has ended.
+    /// Whether the handler of the last one has ended, and what it told is being handed over.
     has_ended: bool,
 }
 
@@ -92,10 +92,6 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
         next: &Subscriber<T>,
         cx: &mut Context<'_>,
     ) -> ControlFlow<Ended> {
-        if next.misses(self.event) {
-            self.seen += 1;
-            return ControlFlow::Continue(());
-        }
         let Listener::Actor(cell) = &next.listener else {
             return ControlFlow::Break(Ended::Between);
         };
@@ -108,7 +104,6 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
         if !Arc::ptr_eq(&header.kind, self.kind) || !header.mailbox.try_claim() {
             return ControlFlow::Break(Ended::Between);
         }
-        self.has_ended = false;
         self.seen += 1;
         current::turn_to(cell);
         self.body.retarget(place);
@@ -125,9 +120,12 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
         if poll.is_pending() || self.body.stops() {
             return ControlFlow::Break(Ended::AtWork);
         }
-        self.has_ended = true;
-        // Before leaving, because it may panic.
-        outbox::boundary(1);
+        if outbox::is_open() {
+            self.has_ended = true;
+            // Before leaving, because it may panic.
+            outbox::boundary(1);
+            self.has_ended = false;
+        }
         if !header.mailbox.try_leave() {
             return ControlFlow::Break(Ended::AtWork);
         }
@@ -153,16 +151,25 @@ impl<'a> Visitor<'a> {
         if delivery.skipped > 0 {
             count_skipped(delivery);
         }
+        let all = delivery.subscribers;
+        // Who came later has a later position: those who get the event stand in front.
+        let subscribers = match all.last() {
+            Some(last) if last.misses(delivery.event) => {
+                &all[..all.partition_point(|subscriber| !subscriber.misses(delivery.event))]
+            }
+            _ => all,
+        };
         let mut gone = Vec::new();
         let mut seen = 0;
-        while let Some(first) = delivery.subscribers.get(seen)
+        while let Some(first) = subscribers.get(seen)
             && self.has_time()
         {
-            let rest = &delivery.subscribers[seen..];
             // SAFETY: the function is the first one's own.
-            seen += unsafe { (first.deliver)(self, rest, delivery.event, &mut gone) };
+            seen +=
+                unsafe { (first.deliver)(self, &subscribers[seen..], delivery.event, &mut gone) };
         }
-        if seen == delivery.subscribers.len() {
+        if seen == subscribers.len() {
+            seen = all.len();
             self.share.count_event();
         }
         let time = if self.has_time() { Time::Left } else { Time::Up };
@@ -339,7 +346,7 @@ pub(super) unsafe fn deliver_to_actors<A: EventHandler<T>, T: Send + Sync + 'sta
         visitor.share.count_visits(1);
         let Listener::Actor(cell) = &next.listener else { continue };
         // SAFETY: as above.
-        if !next.misses(event) && !unsafe { visitor.deliver_one::<A, T>(cell, next.stops, event) } {
+        if !unsafe { visitor.deliver_one::<A, T>(cell, next.stops, event) } {
             gone.push(next.id);
         }
     }
@@ -359,9 +366,7 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
         && let Listener::Stream(buffer) = &next.listener
         && visitor.has_time()
     {
-        if !next.misses(event) {
-            buffer.push(event.clone());
-        }
+        buffer.push(event.clone());
         seen += 1;
         visitor.share.count_visits(1);
     }
