@@ -116,6 +116,12 @@ pub(crate) fn hand_over() {
     }
 }
 
+/// Whether there is a bundle that is not handed over yet.
+#[inline]
+pub(crate) fn is_open() -> bool {
+    !OPEN.get().is_null()
+}
+
 /// Says that the sending actor has finished some messages.
 #[inline]
 pub(crate) fn boundary(messages: u32) {

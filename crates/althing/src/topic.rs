@@ -56,13 +56,16 @@ impl Default for TopicOptions {
 ///
 /// # Delivery
 /// Publishing never waits. An idle subscriber may handle the event on the publisher's thread; a busy one finds it in its mailbox. The
-/// publisher delivers for 20 µs, and a task of the node delivers the rest. A subscriber misses an event
+/// publisher delivers for 20 µs, and a task of the node delivers the rest; when that task does not get to it, publishers deliver as
+/// much as they add. A subscriber misses an event
 ///
 /// - if its mailbox is full: the others do not wait for it;
-/// - if publishers are faster than subscribers can be served for so long that 8,192 events wait for it: the oldest go;
-/// - if it panics or is stopped while the event waits.
+/// - if publishers are faster than it can be delivered for so long that 8,192 events wait: then the oldest go.
 ///
-/// It sees that by [`Published::previous`], which is then not the last number it knows. The node's metrics count the first two.
+/// It sees that by [`Published::previous`], which is then not the last number it knows, and the node's metrics count it. An event
+/// whose handler panicked does not come again.
+///
+/// A handler may publish to its own topic, subscribe and unsubscribe there; what it publishes comes after the event at hand.
 ///
 /// # The end of a subscription
 /// A [`Subscription`] ends when it is dropped and when its actor stops, whatever the reason. A named actor that is started again later

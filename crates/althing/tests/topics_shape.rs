@@ -28,7 +28,7 @@ impl Actor for Ear {
 
 impl EventHandler<u64> for Ear {
     async fn event(&mut self, event: &Published<u64>, ctx: &mut Context<Self>) {
-        self.heard.lock().unwrap().push(event.payload);
+        self.heard.lock().expect("nobody panics with it").push(event.payload);
         (self.act)(event, ctx);
     }
 }
@@ -66,7 +66,7 @@ fn topic(node: &Node, replay: usize) -> Topic<u64> {
 
 /// Runs in a task, where idle subscribers handle events in place.
 async fn in_task<T: Send + 'static>(test: impl Future<Output = T> + Send + 'static) -> T {
-    tokio::spawn(test).await.unwrap()
+    tokio::spawn(test).await.expect("the test passes")
 }
 
 async fn settled<T: Send + Sync + 'static>(topic: &Topic<T>) {
@@ -295,6 +295,8 @@ async fn streams_that_begin_while_others_publish_miss_nothing_and_get_nothing_tw
 
 // How long a topic lives.
 
+type Handle = Box<dyn std::any::Any>;
+
 /// A payload that tells whether it is still kept.
 struct Kept(#[expect(dead_code, reason = "held for its count")] Arc<()>);
 
@@ -303,7 +305,7 @@ async fn a_topic_goes_with_its_last_handle_and_takes_what_it_keeps_along() {
     let node = node();
     let mark = Arc::new(());
     let open = || node.topic::<Kept>("t", TopicOptions { replay: 4 });
-    let handles: [fn(&Topic<Kept>) -> Box<dyn std::any::Any>; 3] = [
+    let handles: [fn(&Topic<Kept>) -> Handle; 3] = [
         |topic| Box::new(topic.clone()),
         |topic| Box::new(topic.publisher(Epoch(topic.last().0 + 1)).unwrap()),
         |topic| Box::new(topic.stream(Sequence(1))),
@@ -703,7 +705,8 @@ impl EventHandler<u64> for Idle {
 
 /// The longest `publish` of four threads that publish for two seconds.
 fn longest_publish(subscribers: usize) -> Duration {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
+    let runtime = runtime.expect("the system has threads");
     let _entered = runtime.enter();
     let topic = topic(&node(), 0);
     let actors: Vec<_> = (0..subscribers).map(|_| topic.node().spawn(Idle)).collect();
@@ -716,7 +719,7 @@ fn longest_publish(subscribers: usize) -> Duration {
                 let mut longest = Duration::ZERO;
                 while !ends.load(Ordering::Relaxed) {
                     let began = Instant::now();
-                    topic.publish(0).unwrap();
+                    topic.publish(0).expect("nobody owns it");
                     longest = longest.max(began.elapsed());
                 }
                 longest
@@ -725,9 +728,9 @@ fn longest_publish(subscribers: usize) -> Duration {
         .collect();
     std::thread::sleep(Duration::from_secs(2));
     ends.store(true, Ordering::Relaxed);
-    let longest = publishers.into_iter().map(|thread| thread.join().unwrap()).max().unwrap();
+    let longest = publishers.into_iter().map(|thread| thread.join().expect("no panic")).max();
     runtime.shutdown_background();
-    longest
+    longest.expect("there are publishers")
 }
 
 /// A publisher that delivers for as long as others publish is kept for the two seconds; the bound leaves room for a machine on which

@@ -8,6 +8,7 @@
 //! giving an actor's claim back and turning to the next: a panic there would be taken for the one of an actor that others run by then.
 
 use std::any::type_name;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::current::{self, Frame};
 use crate::envelope::{Envelope, Target};
 use crate::fault::{Met, meet_as_event, put_off};
 use crate::in_place::{DEPTH_MAX, end_timing};
+use crate::kind::Kind;
 use crate::mailbox::Pushed;
 use crate::metrics::{Counter, Shard};
 use crate::observe::Step;
@@ -58,17 +60,78 @@ enum Ended {
     Stopped,
 }
 
-/// Counts what ran, also if a handler panics.
-struct Count<'a> {
-    ran: u32,
+/// One loop over idle subscribers of a type. What ran is counted when it is dropped, also if a handler panics.
+struct Pass<'a, T> {
+    own: Deliver<T>,
+    kind: &'a Arc<Kind>,
     shard: Option<&'a Shard>,
+    now_s: u32,
+    body: &'a Body,
+    event: &'a Arc<Published<T>>,
+    ran: u32,
+    /// Subscribers seen to; the last one's claim is held until it is left.
+    seen: usize,
+    /// Whether the handler of the last one has ended, and what it told is being handed over.
+    has_ended: bool,
 }
 
-impl Drop for Count<'_> {
+impl<T> Drop for Pass<'_, T> {
     fn drop(&mut self) {
         if let Some(shard) = self.shard {
             shard.handle_all(self.ran);
         }
+    }
+}
+
+impl<T: Send + Sync + 'static> Pass<'_, T> {
+    /// Runs the next subscriber if it is idle and of this pass's type; `Continue` once its claim is given back.
+    ///
+    /// # Safety
+    /// Cells of subscribers with the function `own` are of type `A`.
+    #[inline(always)]
+    unsafe fn visit<A: EventHandler<T>>(
+        &mut self,
+        next: &Subscriber<T>,
+        cx: &mut Context<'_>,
+    ) -> ControlFlow<Ended> {
+        let Listener::Actor(cell) = &next.listener else {
+            return ControlFlow::Break(Ended::Between);
+        };
+        if !ptr::fn_addr_eq(next.deliver, self.own) {
+            return ControlFlow::Break(Ended::Between);
+        }
+        let place: *const Cell<A> = Arc::as_ptr(cell).cast();
+        // SAFETY: the function tells the type; the subscriber keeps the cell alive.
+        let header = unsafe { &*place }.header();
+        if !Arc::ptr_eq(&header.kind, self.kind) || !header.mailbox.try_claim() {
+            return ControlFlow::Break(Ended::Between);
+        }
+        self.seen += 1;
+        current::turn_to(cell);
+        self.body.retarget(place);
+        if header.stops() != next.stops {
+            return ControlFlow::Break(Ended::Stopped);
+        }
+        self.ran += 1;
+        header.mailbox.add_to_tally(1);
+        header.touch_at(self.now_s);
+        // SAFETY: the pointer is valid.
+        let target = Target { state: unsafe { &*place }.state(), body: self.body, header };
+        // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps the event.
+        let poll = unsafe { run_event::<A, T>(self.event, target, cx) };
+        if poll.is_pending() || self.body.stops() {
+            return ControlFlow::Break(Ended::AtWork);
+        }
+        if outbox::is_open() {
+            self.has_ended = true;
+            // Before leaving, because it may panic.
+            outbox::boundary(1);
+            self.has_ended = false;
+        }
+        if !header.mailbox.try_leave() {
+            return ControlFlow::Break(Ended::AtWork);
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -90,16 +153,25 @@ impl<'a> Visitor<'a> {
         if delivery.skipped > 0 {
             count_skipped(delivery);
         }
+        let all = delivery.subscribers;
+        // Who came later has a later position: those who get the event stand in front.
+        let subscribers = match all.last() {
+            Some(last) if last.misses(delivery.event) => {
+                &all[..all.partition_point(|subscriber| !subscriber.misses(delivery.event))]
+            }
+            _ => all,
+        };
         let mut gone = Vec::new();
         let mut seen = 0;
-        while let Some(first) = delivery.subscribers.get(seen)
+        while let Some(first) = subscribers.get(seen)
             && self.has_time()
         {
-            let rest = &delivery.subscribers[seen..];
             // SAFETY: the function is the first one's own.
-            seen += unsafe { (first.deliver)(self, rest, delivery.event, &mut gone) };
+            seen +=
+                unsafe { (first.deliver)(self, &subscribers[seen..], delivery.event, &mut gone) };
         }
-        if seen == delivery.subscribers.len() {
+        if seen == subscribers.len() {
+            seen = all.len();
             self.share.count_event();
         }
         let time = if self.has_time() { Time::Left } else { Time::Up };
@@ -131,84 +203,43 @@ impl<'a> Visitor<'a> {
         let now_s = kind.node.coarse_s();
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(first)));
         let guard = current::polling(first, Frame::Alone);
-        let mut count = Count { ran: 0, shard };
         let share = &mut self.share;
-        let (mut seen, mut counted) = (0, 0);
-        let mut has_ended = false;
+        let (own, body_ref) = (*own, &body);
+        let (ran, seen, has_ended) = (0, 0, false);
+        let mut pass =
+            Pass { own, kind, shard, now_s, body: body_ref, event, ran, seen, has_ended };
+        let mut counted = 0;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut cx = Context::from_waker(Waker::noop());
-            while seen < upto {
-                for subscriber in &subscribers[seen..upto.min(seen + share.until_look())] {
-                    if subscriber.misses(event) {
-                        seen += 1;
-                        continue;
-                    }
-                    let Listener::Actor(cell) = &subscriber.listener else { return Ended::Between };
-                    if !ptr::fn_addr_eq(subscriber.deliver, *own) {
-                        return Ended::Between;
-                    }
-                    let place: *const Cell<A> = Arc::as_ptr(cell).cast();
-                    // SAFETY: the function is the first one's, so the type is; the subscriber keeps the cell alive.
-                    let header = unsafe { &*place }.header();
-                    if !Arc::ptr_eq(&header.kind, kind) || !header.mailbox.try_claim() {
-                        return Ended::Between;
-                    }
-                    has_ended = false;
-                    seen += 1;
-                    current::turn_to(cell);
-                    body.retarget(place);
-                    if header.stops() != subscriber.stops {
-                        return Ended::Stopped;
-                    }
-                    count.ran += 1;
-                    header.mailbox.add_to_tally(1);
-                    header.touch_at(now_s);
-                    // SAFETY: the pointer is valid.
-                    let target = Target { state: unsafe { &*place }.state(), body: &body, header };
-                    // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps the event.
-                    let poll = unsafe { run_event::<A, T>(event, target, &mut cx) };
-                    if poll.is_pending() || body.stops() {
-                        return Ended::AtWork;
-                    }
-                    has_ended = true;
-                    // Before leaving, because it may panic.
-                    outbox::boundary(1);
-                    if !header.mailbox.try_leave() {
-                        return Ended::AtWork;
+            while counted < upto {
+                for next in &subscribers[counted..upto.min(counted + share.until_look())] {
+                    // SAFETY: our caller's promise.
+                    if let ControlFlow::Break(ended) = unsafe { pass.visit::<A>(next, &mut cx) } {
+                        return ended;
                     }
                 }
-                share.count_visits(seen - counted);
-                counted = seen;
+                share.count_visits(pass.seen - counted);
+                counted = pass.seen;
                 if share.is_spent() {
-                    return Ended::Between;
+                    break;
                 }
             }
             Ended::Between
         }));
-        drop(count);
+        let (seen, has_ended) = (pass.seen, pass.has_ended);
+        drop(pass);
         self.share.count_visits(seen - counted);
         shielded("handing over what subscribers told", || drop(guard));
-        let outcome = match outcome {
-            // The handler had ended: what panicked was the drop of a message that it told somebody.
-            Err(panic) if has_ended => {
-                discard("what a subscriber panicked with", panic);
-                Ok(Ended::AtWork)
-            }
-            outcome => outcome,
-        };
-        let last = || match &subscribers[seen - 1].listener {
-            Listener::Actor(cell) => cell.clone(),
-            Listener::Stream(_) => unreachable!("this loop claims actors only"),
-        };
         match outcome {
             Ok(Ended::Between) => self.body = Some(body),
-            // A handler that waits is polled again at once, with a waker that works.
-            Ok(Ended::AtWork) => Run::take_over(last(), body).spawn(),
-            Ok(Ended::Stopped) => {
-                gone.push(subscribers[seen - 1].id);
-                Run::take_over(last(), body).spawn();
+            outcome => {
+                let last = &subscribers[seen - 1];
+                if matches!(outcome, Ok(Ended::Stopped)) {
+                    gone.push(last.id);
+                }
+                let Listener::Actor(cell) = &last.listener else { return seen };
+                resume(cell.clone(), body, outcome.err(), has_ended);
             }
-            Err(panic) => recover(last(), body, panic),
         }
         seen
     }
@@ -275,19 +306,36 @@ impl<'a> Visitor<'a> {
                 body.trace(span);
                 Run::take_over(cell.clone(), body).spawn();
             }
-            Err(panic) => recover(cell.clone(), body, panic),
+            Err(panic) => resume(cell.clone(), body, Some(panic), false),
         }
         true
     }
 }
 
-/// Has supervision decide; what it drops may panic again.
+/// Goes on with an actor whose claim is still held, in a task: with its handler that waits, with what has come meanwhile, or with what
+/// supervision says about a panic.
 #[cold]
-fn recover(cell: Arc<dyn AnyCell>, body: Body, panic: Box<dyn std::any::Any + Send>) {
-    shielded("the end of a subscriber that panicked", || {
-        Run::take_over(cell, body).recover(&*panic);
-    });
-    discard("what a subscriber panicked with", panic);
+fn resume(
+    cell: Arc<dyn AnyCell>,
+    body: Body,
+    panic: Option<Box<dyn std::any::Any + Send>>,
+    has_ended: bool,
+) {
+    let run = Run::take_over(cell, body);
+    match panic {
+        // A handler that waits is polled again at once, with a waker that works.
+        None => run.spawn(),
+        Some(panic) => {
+            if has_ended {
+                // What panicked was the drop of a message that a subscriber had told somebody.
+                run.spawn();
+            } else {
+                // What supervision drops may panic again.
+                shielded("the end of a subscriber that panicked", || run.recover(&*panic));
+            }
+            discard("what a subscriber panicked with", panic);
+        }
+    }
 }
 
 /// # Safety
@@ -313,7 +361,7 @@ pub(super) unsafe fn deliver_to_actors<A: EventHandler<T>, T: Send + Sync + 'sta
         visitor.share.count_visits(1);
         let Listener::Actor(cell) = &next.listener else { continue };
         // SAFETY: as above.
-        if !next.misses(event) && !unsafe { visitor.deliver_one::<A, T>(cell, next.stops, event) } {
+        if !unsafe { visitor.deliver_one::<A, T>(cell, next.stops, event) } {
             gone.push(next.id);
         }
     }
@@ -333,9 +381,7 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
         && let Listener::Stream(buffer) = &next.listener
         && visitor.has_time()
     {
-        if !next.misses(event) {
-            buffer.push(event.clone());
-        }
+        buffer.push(event.clone());
         seen += 1;
         visitor.share.count_visits(1);
     }

@@ -87,8 +87,8 @@ impl<T: Send + Sync + 'static> EventStream<T> {
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
-    pub fn next(&mut self) -> impl Future<Output = Option<Result<Arc<Published<T>>, Gap>>> + Send {
-        std::future::poll_fn(|cx| self.poll_event(cx))
+    pub async fn next(&mut self) -> Option<Result<Arc<Published<T>>, Gap>> {
+        std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
 
     /// The position of the last event read, from which another stream would go on.

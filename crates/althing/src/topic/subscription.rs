@@ -51,6 +51,7 @@ impl<T: Send + Sync + 'static> Subscriber<T> {
 }
 
 impl<T> Subscriber<T> {
+    /// Whether it came after the event. Who has a higher id came later.
     #[inline]
     pub(super) fn misses(&self, event: &Published<T>) -> bool {
         event.sequence <= self.since
