@@ -3,9 +3,9 @@
 mod chat;
 mod fairness;
 mod map;
-mod stolen;
 mod treasure;
 
+use crate::stolen::Ticks;
 use althing_bench_workloads::{Arguments, Sample};
 
 /// Runs the solo workload of that name; `None` when there is none.
@@ -24,9 +24,10 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
     }
 }
 
-/// Adds how much of the machine was stolen meanwhile: tails of several processes are worth little without it.
+/// Adds how much of the machine was stolen meanwhile: tails of several processes are worth little
+/// without it.
 fn watched(measure: impl FnOnce() -> Result<Vec<Sample>, String>) -> Result<Vec<Sample>, String> {
-    let before = stolen::Ticks::now();
+    let before = Ticks::now();
     let mut samples = measure()?;
     samples.push(Sample::new("stolen", "% of CPU", before.stolen_percent()));
     Ok(samples)
