@@ -151,6 +151,24 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         Better::Lower,
         "ns until a quiet actor answers while 100 hot ones are flooded",
     ),
+    solo(
+        "ask-block-on",
+        Better::Lower,
+        "ns per ask from the thread that blocks on main, beside a task",
+    ),
+    solo("ask-chain-100k", Better::Lower, "ns per link of 100,000 actors that ask each other"),
+    solo(
+        "publish-contended-500",
+        Better::Lower,
+        "ns that 1 of 4 publishers is held up beyond its own event, 500 subscribers",
+    ),
+    solo(
+        "publish-contended-10k",
+        Better::Lower,
+        "ns that 1 of 4 publishers is held up beyond its own event, 10,000 subscribers",
+    ),
+    solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
+    solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     application(
         "treasure-3k",
         Better::Lower,

@@ -1,8 +1,11 @@
 //! Workloads that only make sense for Althing and Folkmoot; peers are never asked for them.
 
+mod chain;
 mod chat;
 mod fairness;
 mod map;
+mod passivate;
+mod timers;
 mod treasure;
 
 use crate::stolen::Ticks;
@@ -12,6 +15,9 @@ use althing_bench_workloads::{Arguments, Sample};
 pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> {
     match arguments.workload.as_str() {
         "fairness" => Some(fairness::run(arguments.budget)),
+        "ask-chain-100k" => Some(chain::run(arguments.budget)),
+        "timers" => Some(timers::run(arguments.budget)),
+        "passivate" => Some(passivate::run(arguments.budget)),
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),
         "treasure-3k" => Some(watched(|| treasure::run(&treasure::MANY_SOCKETS, arguments.budget))),
         "treasure-50k" => {
