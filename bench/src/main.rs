@@ -225,3 +225,23 @@ fn print_rows(rows: &[row::Row], json: bool) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_starts_no_services_and_a_group_may_stand_beside_a_name() {
+        let names = ["all", "chat-send"].map(str::to_owned);
+        let selected = select(&names).unwrap();
+        let services = selected.iter().filter(|workload| workload.scope == Scope::Services);
+        assert_eq!(services.map(|workload| workload.name).collect::<Vec<_>>(), ["chat-send"]);
+        assert!(selected.iter().any(|workload| workload.name == "passivate"));
+    }
+
+    #[test]
+    fn an_unknown_workload_is_refused_by_name() {
+        let error = select(&["ask-9".to_owned()]).unwrap_err();
+        assert!(error.to_string().starts_with("no workload ask-9"));
+    }
+}

@@ -37,7 +37,10 @@ pub(crate) fn markdown(comparison: &Comparison) -> String {
     let _ = writeln!(text, "{}\n", about(comparison));
     let _ = writeln!(text, "| {} |\n|{}", HEAD.join(" | "), "---|".repeat(HEAD.len()));
     for line in &comparison.lines {
-        let _ = writeln!(text, "| {} |", cells(line, comparison.machine.cores).join(" | "));
+        let cells = cells(line, comparison.machine.cores);
+        // A reason may hold what separates columns.
+        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "/")).collect();
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     text
 }
