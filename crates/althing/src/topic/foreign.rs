@@ -1,4 +1,5 @@
-//! Runs code of users where no panic of theirs may pass: drops of events and of actors' states, wakers.
+//! Runs code of users where no panic of theirs may pass: drops of events and of actors' states,
+//! wakers.
 //!
 //! The panic hook has reported the panic by then; what is added here is only where it was stopped.
 
