@@ -1,8 +1,10 @@
-//! Publish and subscribe: a topic's public handle. What happens behind it is in the files of this folder.
+//! Publish and subscribe: a topic's public handle. What happens behind it is in the files of this
+//! folder.
 //!
-//! The way of an event: [`Topic::publish`] or a [`Publisher`] numbers it and queues one `Arc` of it in each chunk of subscribers
-//! (`shared`); whoever has a chunk's turn (`chunk`) brings it to the subscribers (`fan_out`), a publisher for a moment (`share`), a task
-//! for the rest (`worker`). Order comes from the chunks: each works off its queue one event after the other.
+//! The way of an event: [`Topic::publish`] or a [`Publisher`] numbers it and queues one `Arc` of it
+//! in each chunk of subscribers (`shared`); whoever has a chunk's turn (`chunk`) brings it to the
+//! subscribers (`fan_out`), a publisher for a moment (`share`), a task for the rest (`worker`).
+//! Order comes from the chunks: each works off its queue one event after the other.
 //!
 //! Invariant: nothing but the handles keeps a topic. The node knows it weakly (`registry`).
 
@@ -51,31 +53,37 @@ impl Default for TopicOptions {
 /// A named stream of events on a node; cheap to clone.
 ///
 /// # Order
-/// Every subscriber gets the events in the order of their numbers, and never one twice. An event never overtakes what its publisher
-/// told a subscriber before. Between two subscribers there is no order.
+/// Every subscriber gets the events in the order of their numbers, and never one twice. An event
+/// never overtakes what its publisher told a subscriber before. Between two subscribers there is no
+/// order.
 ///
 /// # Delivery
-/// Publishing never waits. An idle subscriber may handle the event on the publisher's thread; a busy one finds it in its mailbox. The
-/// publisher delivers for 20 µs, and a task of the node delivers the rest; when that task does not get to it, publishers deliver as
-/// much as they add. A subscriber misses an event
+/// Publishing never waits. An idle subscriber may handle the event on the publisher's thread; a
+/// busy one finds it in its mailbox. The publisher delivers for 20 µs, and a task of the node
+/// delivers the rest; when that task does not get to it, publishers deliver as much as they add. A
+/// subscriber misses an event
 ///
 /// - if its mailbox is full: the others do not wait for it;
-/// - if publishers are faster than it can be delivered for so long that 8,192 events wait: then the oldest go.
+/// - if publishers are faster than it can be delivered for so long that 8,192 events wait: then the
+///   oldest go.
 ///
-/// It sees that by [`Published::previous`], which is then not the last number it knows, and the node's metrics count it. An event
-/// whose handler panicked does not come again.
+/// It sees that by [`Published::previous`], which is then not the last number it knows, and the
+/// node's metrics count it. An event whose handler panicked does not come again.
 ///
-/// A handler may publish to its own topic, subscribe and unsubscribe there; what it publishes comes after the event at hand.
+/// A handler may publish to its own topic, subscribe and unsubscribe there; what it publishes comes
+/// after the event at hand.
 ///
 /// # The end of a subscription
-/// A [`Subscription`] ends when it is dropped and when its actor stops, whatever the reason. A named actor that is started again later
-/// has to subscribe again; no event starts it. Passivation is no stop: a passivated actor stays subscribed, and the next event wakes
-/// it, unless the subscription was in its state, which passivation drops.
+/// A [`Subscription`] ends when it is dropped and when its actor stops, whatever the reason. A
+/// named actor that is started again later has to subscribe again; no event starts it. Passivation
+/// is no stop: a passivated actor stays subscribed, and the next event wakes it, unless the
+/// subscription was in its state, which passivation drops.
 ///
 /// # Memory
-/// A topic lives as long as somebody holds a `Topic`, a [`Publisher`], a [`Subscription`] or an [`EventStream`] of it. Then it goes,
-/// with the events that it keeps for replay and its numbering: the next topic of that name begins at one. Who wants replay without
-/// subscribers keeps a `Topic`. An event lives until it has been delivered and has left the replay ring.
+/// A topic lives as long as somebody holds a `Topic`, a [`Publisher`], a [`Subscription`] or an
+/// [`EventStream`] of it. Then it goes, with the events that it keeps for replay and its numbering:
+/// the next topic of that name begins at one. Who wants replay without subscribers keeps a `Topic`.
+/// An event lives until it has been delivered and has left the replay ring.
 ///
 /// ```
 /// use althing::{Node, Published, Sequence, TopicOptions, actor};
@@ -143,7 +151,8 @@ impl<T: Send + Sync + 'static> Topic<T> {
         self.shared.pending()
     }
 
-    /// Publishes with the next number; never waits. Anybody may, as long as the topic has no [`Publisher`].
+    /// Publishes with the next number; never waits. Anybody may, as long as the topic has no
+    /// [`Publisher`].
     ///
     /// # Errors
     /// [`PublishError::Owned`] while it has one; hands the payload back.
@@ -151,7 +160,8 @@ impl<T: Send + Sync + 'static> Topic<T> {
         self.shared.publish(Author::Anybody, payload)
     }
 
-    /// Makes the caller the only one who publishes, until the publisher is dropped or a higher epoch takes over.
+    /// Makes the caller the only one who publishes, until the publisher is dropped or a higher
+    /// epoch takes over.
     ///
     /// # Errors
     /// `Fenced` unless `epoch` is above all that ever claimed the topic.
@@ -159,18 +169,21 @@ impl<T: Send + Sync + 'static> Topic<T> {
         Publisher::claim(&self.shared, epoch)
     }
 
-    /// Subscribes an actor to every event after the subscription's position, which `Subscription::since` tells.
+    /// Subscribes an actor to every event after the subscription's position, which
+    /// `Subscription::since` tells.
     pub fn subscribe<A: EventHandler<T>>(&self, actor: &ActorRef<A>) -> Subscription {
         let cell = actor.cell();
         let place = self.shared.subscribe(|id, since| Subscriber::actor::<A>(id, since, cell));
         Subscription::new(place.since, move || place.leave())
     }
 
-    /// Reads the topic without an actor: the events after `after` that are still kept, then those that come, in order.
+    /// Reads the topic without an actor: the events after `after` that are still kept, then those
+    /// that come, in order.
     ///
-    /// Each comes once. Where some are gone, because the topic no longer keeps them or because the reader is more than 1,024 events
-    /// behind, a [`Gap`] stands in their place, and the stream goes on with the oldest one kept. It ends when the node shuts down.
-    /// Dropping it unsubscribes.
+    /// Each comes once. Where some are gone, because the topic no longer keeps them or because the
+    /// reader is more than 1,024 events behind, a [`Gap`] stands in their place, and the stream
+    /// goes on with the oldest one kept. It ends when the node shuts down. Dropping it
+    /// unsubscribes.
     ///
     /// ```
     /// use althing::{Node, Sequence, TopicOptions};

@@ -1,11 +1,13 @@
 //! Some subscribers of a topic, the events on their way to them, and who brings them there.
 //!
-//! A chunk is what keeps order: one thread at a time, whoever has its turn, takes the oldest event to all its subscribers before the
-//! next. The turn passes from publishers, who have little time, to a worker task, and back whenever the worker is not at it.
+//! A chunk is what keeps order: one thread at a time, whoever has its turn, takes the oldest event
+//! to all its subscribers before the next. The turn passes from publishers, who have little time,
+//! to a worker task, and back whenever the worker is not at it.
 //!
-//! Invariant: the list of subscribers is always whole. A deliverer reads a snapshot of it, and who changes the list meanwhile changes a
-//! copy. So there is nothing to put back after a panic, and a chunk is empty exactly if its list is.
-//! Whatever is removed is handed out, to be dropped without the lock: it may be the last reference to an actor or event.
+//! Invariant: the list of subscribers is always whole. A deliverer reads a snapshot of it, and who
+//! changes the list meanwhile changes a copy. So there is nothing to put back after a panic, and a
+//! chunk is empty exactly if its list is. Whatever is removed is handed out, to be dropped without
+//! the lock: it may be the last reference to an actor or event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,8 +18,9 @@ use crate::sync::Mutex;
 /// Subscribers per chunk: one job's work, small enough to spread over the cores.
 pub(super) const CHUNK_LEN: usize = 512;
 
-/// Events that wait in a chunk at most. A publisher that outruns its subscribers by more loses the oldest for them, and they see a gap.
-/// Eight full mailboxes: what a worker delivers to idle subscribers while others keep it from its processor for 60 ms.
+/// Events that wait in a chunk at most. A publisher that outruns its subscribers by more loses the
+/// oldest for them, and they see a gap. Eight full mailboxes: what a worker delivers to idle
+/// subscribers while others keep it from its processor for 60 ms.
 const QUEUE_LEN_MAX: usize = 8_192;
 
 /// Events from which on publishers help a chunk along, however little time they have.
@@ -77,7 +80,8 @@ pub(super) enum Time {
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ended {
-    /// There is more to deliver than this turn could, and no worker for it: the caller has to start one.
+    /// There is more to deliver than this turn could, and no worker for it: the caller has to start
+    /// one.
     pub(super) wants_worker: bool,
     /// There is more to deliver; for a worker, which then goes on.
     pub(super) is_unfinished: bool,
@@ -172,7 +176,8 @@ impl<S: Listed, E> Chunk<S, E> {
         self.book.lock().listed.clone()
     }
 
-    /// What a publisher who has no time has to do about what waits. Who is told `Worker` has promised to start one.
+    /// What a publisher who has no time has to do about what waits. Who is told `Worker` has
+    /// promised to start one.
     pub(super) fn claim_worker(&self) -> Wants {
         let mut book = self.book.lock();
         if book.is_taken || book.events.is_empty() {
@@ -192,7 +197,8 @@ impl<S: Listed, E> Chunk<S, E> {
         self.book.lock().has_worker = false;
     }
 
-    /// Delivers one event after the other for as long as there is time, unless somebody else is at it.
+    /// Delivers one event after the other for as long as there is time, unless somebody else is at
+    /// it.
     pub(super) fn deliver(
         &self,
         role: Role,
@@ -207,7 +213,8 @@ impl<S: Listed, E> Chunk<S, E> {
             let is_whole = seen == subscribers.len();
             let InHand { event, listed, from, .. } = in_hand;
             let reached = listed[..from + seen].last().map_or(0, Listed::id);
-            // Before the lock is taken: both may be the last reference, and what is dropped then may use the topic.
+            // Before the lock is taken: both may be the last reference, and what is dropped then
+            // may use the topic.
             discard("the drop of a subscriber", listed);
             let rest = if is_whole {
                 discard("the drop of an event", event);
@@ -238,7 +245,8 @@ impl<S: Listed, E> Chunk<S, E> {
 }
 
 impl<S: Listed, E> Turn<'_, S, E> {
-    /// Puts back an event that has not reached all, strikes off who is gone, and takes the next event if there is time.
+    /// Puts back an event that has not reached all, strikes off who is gone, and takes the next
+    /// event if there is time.
     fn go_on(
         &mut self,
         rest: Option<(E, u64)>,

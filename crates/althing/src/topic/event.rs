@@ -1,7 +1,9 @@
-//! Runs event handlers: in place by reference, or out of an envelope that found its subscriber busy.
+//! Runs event handlers: in place by reference, or out of an envelope that found its subscriber
+//! busy.
 //!
-//! Unsafe here: a handler's future borrows the event and lies in the actor's body. So the event must outlive the future, also when a
-//! panic ends it. In place the deliverer's `Arc` does; a queued event's `Arc` goes into the body before its future is made.
+//! Unsafe here: a handler's future borrows the event and lies in the actor's body. So the event
+//! must outlive the future, also when a panic ends it. In place the deliverer's `Arc` does; a
+//! queued event's `Arc` goes into the body before its future is made.
 
 use std::any::type_name;
 use std::sync::Arc;
@@ -52,7 +54,8 @@ unsafe fn run_queued_event<A: EventHandler<T>, T: Send + Sync + 'static>(
     let event = unsafe { load::<Arc<Published<T>>>(payload) };
     let event_ref = Arc::as_ptr(&event);
     let _kept = Kept::until_the_future_ends(target.body, event);
-    // SAFETY: the caller's promise; the body keeps the event until its future is gone, whatever happens.
+    // SAFETY: the caller's promise; the body keeps the event until its future is gone, whatever
+    // happens.
     match unsafe { start::<A, T>(event_ref, target, cx) } {
         Poll::Ready(()) => Started::Done,
         Poll::Pending => Started::Suspended,
@@ -74,7 +77,8 @@ impl<'a> Kept<'a> {
 
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
-        // A future that waits or has panicked is still there; the body drops it first and the event after it.
+        // A future that waits or has panicked is still there; the body drops it first and the event
+        // after it.
         if self.0.is_empty() {
             // If the event's drop panics, that is no failure of the actor.
             discard("the drop of an event", self.0.give_back());
@@ -82,18 +86,20 @@ impl Drop for Kept<'_> {
     }
 }
 
-/// Runs an event handler by reference; a handler that waits keeps a clone of the `Arc` beside its future.
+/// Runs an event handler by reference; a handler that waits keeps a clone of the `Arc` beside its
+/// future.
 ///
 /// # Safety
-/// `target` is a live actor of type `A`, exclusively held until its body is empty. After a panic the caller keeps `event` until the
-/// body is empty.
+/// `target` is a live actor of type `A`, exclusively held until its body is empty. After a panic
+/// the caller keeps `event` until the body is empty.
 #[inline]
 pub(super) unsafe fn run_event<A: EventHandler<T>, T: Send + Sync + 'static>(
     event: &Arc<Published<T>>,
     target: Target<'_>,
     cx: &mut task::Context<'_>,
 ) -> Poll<()> {
-    // SAFETY: our caller's promise; the event outlives this function by the reference, and its future by the clone.
+    // SAFETY: our caller's promise; the event outlives this function by the reference, and its
+    // future by the clone.
     let poll = unsafe { start::<A, T>(Arc::as_ptr(event), target, cx) };
     if poll.is_pending() {
         target.body.keep(event.clone());
@@ -102,7 +108,8 @@ pub(super) unsafe fn run_event<A: EventHandler<T>, T: Send + Sync + 'static>(
 }
 
 /// # Safety
-/// `target` is a live actor of type `A`, exclusively held until its body is empty; `event` is valid for as long.
+/// `target` is a live actor of type `A`, exclusively held until its body is empty; `event` is valid
+/// for as long.
 #[inline]
 unsafe fn start<A: EventHandler<T>, T: Send + Sync + 'static>(
     event: *const Published<T>,

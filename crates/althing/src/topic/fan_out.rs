@@ -1,11 +1,14 @@
-//! Brings one event to many subscribers: idle ones run in place, the others get it through their mailbox.
+//! Brings one event to many subscribers: idle ones run in place, the others get it through their
+//! mailbox.
 //!
-//! Subscribers of one actor type that stand next to each other share one loop in which everything that does not depend on the single
-//! actor is done once: the metrics shard, the clock, the guard around panics. What interrupts the loop (a busy subscriber, a handler that
-//! waits or panics, a message to be timed) takes the longer way, and then the loop goes on.
+//! Subscribers of one actor type that stand next to each other share one loop in which everything
+//! that does not depend on the single actor is done once: the metrics shard, the clock, the guard
+//! around panics. What interrupts the loop (a busy subscriber, a handler that waits or panics, a
+//! message to be timed) takes the longer way, and then the loop goes on.
 //!
-//! No panic of a subscriber leaves this file: the others behind it must get their event. And nothing that can panic runs between
-//! giving an actor's claim back and turning to the next: a panic there would be taken for the one of an actor that others run by then.
+//! No panic of a subscriber leaves this file: the others behind it must get their event. And
+//! nothing that can panic runs between giving an actor's claim back and turning to the next: a
+//! panic there would be taken for the one of an actor that others run by then.
 
 use std::any::type_name;
 use std::ops::ControlFlow;
@@ -35,8 +38,9 @@ use crate::run::Run;
 use crate::shield::{discard, shielded};
 use crate::trace;
 
-/// Delivers to as many subscribers from the first on as have this same function, which is made for their type, and as the visitor's
-/// share allows, at least one; returns how many that were. Those who are gone are added to the list.
+/// Delivers to as many subscribers from the first on as have this same function, which is made for
+/// their type, and as the visitor's share allows, at least one; returns how many that were. Those
+/// who are gone are added to the list.
 ///
 /// # Safety
 /// There is a first subscriber, and it has this function.
@@ -60,7 +64,8 @@ enum Ended {
     Stopped,
 }
 
-/// One loop over idle subscribers of a type. What ran is counted when it is dropped, also if a handler panics.
+/// One loop over idle subscribers of a type. What ran is counted when it is dropped, also if a
+/// handler panics.
 struct Pass<'a, T> {
     own: Deliver<T>,
     kind: &'a Arc<Kind>,
@@ -84,7 +89,8 @@ impl<T> Drop for Pass<'_, T> {
 }
 
 impl<T: Send + Sync + 'static> Pass<'_, T> {
-    /// Runs the next subscriber if it is idle and of this pass's type; `Continue` once its claim is given back.
+    /// Runs the next subscriber if it is idle and of this pass's type; `Continue` once its claim is
+    /// given back.
     ///
     /// # Safety
     /// Cells of subscribers with the function `own` are of type `A`.
@@ -117,7 +123,8 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
         header.touch_at(self.now_s);
         // SAFETY: the pointer is valid.
         let target = Target { state: unsafe { &*place }.state(), body: self.body, header };
-        // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps the event.
+        // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps
+        // the event.
         let poll = unsafe { run_event::<A, T>(self.event, target, cx) };
         if poll.is_pending() || self.body.stops() {
             return ControlFlow::Break(Ended::AtWork);
@@ -178,8 +185,8 @@ impl<'a> Visitor<'a> {
         (Delivered { seen, gone }, time)
     }
 
-    /// Runs subscribers in place, from the first on, as long as they have its function, are idle, and nothing else comes up; returns how
-    /// many have been seen to.
+    /// Runs subscribers in place, from the first on, as long as they have its function, are idle,
+    /// and nothing else comes up; returns how many have been seen to.
     ///
     /// # Safety
     /// The first cell is of type `A`, and so are those of the same function.
@@ -244,8 +251,8 @@ impl<'a> Visitor<'a> {
         seen
     }
 
-    /// Delivers to one subscriber, whatever it is at: in place if it is idle, else through its mailbox. Returns whether it is still
-    /// subscribed.
+    /// Delivers to one subscriber, whatever it is at: in place if it is idle, else through its
+    /// mailbox. Returns whether it is still subscribed.
     ///
     /// # Safety
     /// `cell` is a `Cell<A>`.
@@ -312,8 +319,8 @@ impl<'a> Visitor<'a> {
     }
 }
 
-/// Goes on with an actor whose claim is still held, in a task: with its handler that waits, with what has come meanwhile, or with what
-/// supervision says about a panic.
+/// Goes on with an actor whose claim is still held, in a task: with its handler that waits, with
+/// what has come meanwhile, or with what supervision says about a panic.
 #[cold]
 fn resume(
     cell: Arc<dyn AnyCell>,
@@ -388,7 +395,8 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
     seen
 }
 
-/// Queues the event; returns whether the actor is still subscribed. One whose mailbox is full misses it.
+/// Queues the event; returns whether the actor is still subscribed. One whose mailbox is full
+/// misses it.
 fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
     cell: &Arc<dyn AnyCell>,
     stops: u32,

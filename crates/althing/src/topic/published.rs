@@ -16,7 +16,8 @@ pub struct Sequence(pub u64);
 pub struct Published<T> {
     /// The topic.
     pub topic: TopicName,
-    /// In whose name it was published: the epoch of the topic's last [`Publisher`](crate::Publisher); zero if it never had one.
+    /// In whose name it was published: the epoch of the topic's last
+    /// [`Publisher`](crate::Publisher); zero if it never had one.
     pub epoch: Epoch,
     /// Its position.
     pub sequence: Sequence,
@@ -34,6 +35,7 @@ pub struct Gap {
     pub after: Sequence,
     /// Reading can go on after this position.
     ///
-    /// It is below `after` if the topic has never been as far as `after`: that position is from another life of the topic.
+    /// It is below `after` if the topic has never been as far as `after`: that position is from
+    /// another life of the topic.
     pub until: Sequence,
 }

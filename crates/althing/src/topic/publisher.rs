@@ -9,10 +9,12 @@ use crate::epoch::Epoch;
 
 /// The one that publishes to a topic, under an epoch, with numbers of its own if it has some.
 ///
-/// While it lives, [`Topic::publish`] is refused. A publisher of a higher epoch takes the topic over, and this one is refused from
-/// then on. Dropping it leaves the topic without an owner; its epoch stays taken.
+/// While it lives, [`Topic::publish`] is refused. A publisher of a higher epoch takes the topic
+/// over, and this one is refused from then on. Dropping it leaves the topic without an owner; its
+/// epoch stays taken.
 ///
-/// Numbers rise strictly over all owners of a topic, so that a subscriber sees one rising sequence whoever publishes.
+/// Numbers rise strictly over all owners of a topic, so that a subscriber sees one rising sequence
+/// whoever publishes.
 ///
 /// ```
 /// use althing::{Epoch, Node, PublishError, Sequence, TopicOptions};
@@ -117,10 +119,12 @@ impl<T: Send + Sync + 'static> Publisher<T> {
         self.shared.publish(Author::Owner(self.epoch), payload)
     }
 
-    /// Publishes with a number of one's own, such as the offset in a log. Delivery is as with [`Topic::publish`].
+    /// Publishes with a number of one's own, such as the offset in a log. Delivery is as with
+    /// [`Topic::publish`].
     ///
     /// # Errors
-    /// `Fenced` if a later publisher owns the topic, `NotAbove` if the number is not above the last.
+    /// `Fenced` if a later publisher owns the topic, `NotAbove` if the number is not above the
+    /// last.
     pub fn publish_at(&self, sequence: Sequence, payload: T) -> Result<(), PublishError<T>> {
         self.shared.publish(Author::OwnerAt(self.epoch, sequence), payload).map(drop)
     }

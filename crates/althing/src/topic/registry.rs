@@ -1,5 +1,5 @@
-//! The topics of a node, by name and type. It holds them weakly: a topic lives as long as somebody has a handle of it, and takes its
-//! entry along when it goes.
+//! The topics of a node, by name and type. It holds them weakly: a topic lives as long as somebody
+//! has a handle of it, and takes its entry along when it goes.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

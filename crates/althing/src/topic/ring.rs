@@ -1,7 +1,8 @@
-//! The last events of a topic, for those who come late or missed some. A plain value: no lock, no clock.
+//! The last events of a topic, for those who come late or missed some. A plain value: no lock, no
+//! clock.
 //!
-//! Whatever leaves the ring is returned, never dropped here: the ring is used under the topic's lock, and an event's drop is
-//! its user's code.
+//! Whatever leaves the ring is returned, never dropped here: the ring is used under the topic's
+//! lock, and an event's drop is its user's code.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,13 +35,15 @@ impl<T> Ring<T> {
         std::mem::take(&mut self.events)
     }
 
-    /// The kept ones of the events after `after`, and what of them is gone; `last` is the topic's last one.
+    /// The kept ones of the events after `after`, and what of them is gone; `last` is the topic's
+    /// last one.
     pub(super) fn after(
         &self,
         after: Sequence,
         last: Sequence,
     ) -> (Option<Gap>, Vec<Arc<Published<T>>>) {
-        // A position that the topic has not reached is from before it was made anew: its reader has seen none of these.
+        // A position that the topic has not reached is from before it was made anew: its reader has
+        // seen none of these.
         let is_of_another_life = after > last;
         let first = match is_of_another_life {
             true => 0,

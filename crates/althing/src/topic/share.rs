@@ -1,16 +1,22 @@
-//! How much one deliverer does before it leaves the rest to others: a time limit and a number of events.
+//! How much one deliverer does before it leaves the rest to others: a time limit and a number of
+//! events.
 //!
-//! The clock is read after a growing number of visits, because reading it costs as much as two visits to idle subscribers.
+//! The clock is read after a growing number of visits, because reading it costs as much as two
+//! visits to idle subscribers.
 
 use crate::node::NodeShared;
 
-/// How long a publisher delivers itself before a worker gets the rest: about what it costs to wake one.
+/// How long a publisher delivers itself before a worker gets the rest: about what it costs to wake
+/// one.
 const PUBLISHER_NS: u64 = 20_000;
-/// How long a worker delivers before it lets its thread's other tasks run: what a task may take at a time without being noticed.
+/// How long a worker delivers before it lets its thread's other tasks run: what a task may take at
+/// a time without being noticed.
 const WORKER_NS: u64 = 100_000;
-/// Events of one share. Only where time stands still, as in tests, is this reached before the time is up.
+/// Events of one share. Only where time stands still, as in tests, is this reached before the time
+/// is up.
 const EVENTS_MAX: u32 = 1_024;
-/// Events that a publisher delivers, whatever time it takes, in a chunk that is far behind: more than it adds.
+/// Events that a publisher delivers, whatever time it takes, in a chunk that is far behind: more
+/// than it adds.
 const HELP_EVENTS: u32 = 2;
 
 /// Visits before the first look at the clock, and after slow ones.

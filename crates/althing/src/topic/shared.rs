@@ -1,7 +1,9 @@
-//! What all handles of a topic share: its numbering, its ring, its chunks, and how an event goes from a publisher into them.
+//! What all handles of a topic share: its numbering, its ring, its chunks, and how an event goes
+//! from a publisher into them.
 //!
-//! Lock order: the topic's state, then a chunk's book. No user code runs under either: what is dropped (refused payloads, the ring's
-//! oldest event, removed subscribers) is taken out first, because a drop may use the topic.
+//! Lock order: the topic's state, then a chunk's book. No user code runs under either: what is
+//! dropped (refused payloads, the ring's oldest event, removed subscribers) is taken out first,
+//! because a drop may use the topic.
 
 use std::sync::Arc;
 
@@ -168,7 +170,8 @@ impl<T: Send + Sync + 'static> Shared<T> {
         Ok(sequence)
     }
 
-    /// Delivers here for a moment, if handlers may run here or there is only one chunk; what is left is for workers.
+    /// Delivers here for a moment, if handlers may run here or there is only one chunk; what is
+    /// left is for workers.
     fn deliver(self: &Arc<Self>, chunks: &[Arc<TopicChunk<T>>]) {
         let node = &*self.node;
         let is_in_task = node.env.is_in_task();
@@ -260,7 +263,8 @@ impl<T: Send + Sync + 'static> Place<T> {
     }
 }
 
-/// Why an event is not published; the payload is not in it, because nothing of the caller's may be dropped under the lock.
+/// Why an event is not published; the payload is not in it, because nothing of the caller's may be
+/// dropped under the lock.
 enum Refusal {
     Fenced(Fenced),
     Owned { topic: TopicName, epoch: Epoch },

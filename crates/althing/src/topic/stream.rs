@@ -1,7 +1,9 @@
-//! A topic read without an actor: first what the ring keeps, then what comes, and a `Gap` where something is missing.
+//! A topic read without an actor: first what the ring keeps, then what comes, and a `Gap` where
+//! something is missing.
 //!
-//! The topic fills a bounded buffer, and the reader empties it. The reader knows a gap by an event's `previous`, so it does not matter
-//! where events went: the ring was too short, the buffer ran over, or a chunk's queue did.
+//! The topic fills a bounded buffer, and the reader empties it. The reader knows a gap by an
+//! event's `previous`, so it does not matter where events went: the ring was too short, the buffer
+//! ran over, or a chunk's queue did.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,7 +17,8 @@ use super::published::{Gap, Published, Sequence};
 use super::shared::{Place, Shared};
 use crate::shield::{discard, shielded};
 
-/// Events that wait for a reader at most; as many as messages for an actor by default. Then the oldest go.
+/// Events that wait for a reader at most; as many as messages for an actor by default. Then the
+/// oldest go.
 const BUFFER_LEN_MAX: usize = 1_024;
 
 /// The events of a topic after a position, in order; see [`Topic::stream`](crate::Topic::stream).

@@ -1,4 +1,5 @@
-//! Who is subscribed to a topic, as its chunks list them, and the handle by which a subscription ends.
+//! Who is subscribed to a topic, as its chunks list them, and the handle by which a subscription
+//! ends.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::shield::shielded;
 
 /// Keeps an actor subscribed until dropped.
 ///
-/// It also keeps the topic. Dropped while an event is being delivered on another thread, that event may still arrive.
+/// It also keeps the topic. Dropped while an event is being delivered on another thread, that event
+/// may still arrive.
 #[must_use = "dropping it unsubscribes"]
 pub struct Subscription {
     since: Sequence,

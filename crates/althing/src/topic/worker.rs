@@ -1,4 +1,5 @@
-//! A task that delivers what publishers had no time for, one chunk's events in order, and lets other tasks run in between.
+//! A task that delivers what publishers had no time for, one chunk's events in order, and lets
+//! other tasks run in between.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,7 +1,9 @@
-//! Every interleaving of publishers, workers and those who come and go around one topic of chunks: `make loom`.
+//! Every interleaving of publishers, workers and those who come and go around one topic of chunks:
+//! `make loom`.
 //!
-//! The topic here is the real one in small: a lock for numbers and the list of chunks, and the real chunks. A deliverer's time is up
-//! after each visit, so that every delivery is broken off wherever it can be.
+//! The topic here is the real one in small: a lock for numbers and the list of chunks, and the real
+//! chunks. A deliverer's time is up after each visit, so that every delivery is broken off wherever
+//! it can be.
 
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
