@@ -12,6 +12,7 @@ macro_rules! chapters {
 chapters! {
     addresses
     asking
+    axum
     backpressure
     blocking
     by_hand
@@ -20,8 +21,11 @@ chapters! {
     guards
     hello
     metrics
+    ordering
     passivation
+    pitfalls
     reads
+    seeds
     supervision
     testing
     timers

@@ -1,0 +1,156 @@
+//! Asks that would wait for themselves fail at once, no others do, and the error is true: the message did not run.
+
+mod support;
+
+use std::future::{IntoFuture, pending};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use althing::{Actor, ActorOptions, ActorRef, AskError, Context, Handler, MailboxKind, Node};
+use futures_util::poll;
+use parking_lot::Mutex;
+use support::{Do, Flex, On, flex, later, node, nothing, settle, soon, within};
+use tokio::sync::oneshot;
+
+/// `Cycle` says that the message did not run. Run in place, the other's handler is at work already when it asks back: then it is
+/// its own ask that closes the circle.
+#[test]
+fn an_ask_that_fails_as_a_cycle_has_not_run() {
+    within(On::PausedTime, async {
+        let node = node();
+        let (a, b) = (flex(&node), flex(&node));
+        let effects = Arc::<Mutex<Vec<&str>>>::default();
+        // Known to be quick from now on, so that its handlers run in place.
+        a.send(nothing()).await.unwrap();
+        let (back, of_a, of_b) = (a.clone(), effects.clone(), effects.clone());
+        a.send(later(async move {
+            let changing = later(async move {
+                of_b.lock().push("b changed something");
+                back.send(nothing()).await.ok();
+                0
+            });
+            if let Err(AskError::Cycle(_)) = b.send(changing).await {
+                of_a.lock().push("a was told that b did not run");
+            }
+            0
+        }))
+        .await
+        .unwrap();
+        settle().await;
+        assert_eq!(*effects.lock(), ["b changed something"]);
+    });
+}
+
+/// An ask that was begun in a handler and goes on in a task of its own is nothing that the actor waits for.
+#[test]
+fn an_actor_whose_handler_has_ended_waits_for_nobody() {
+    within(On::PausedTime, async {
+        let node = node();
+        let (a, b) = (flex(&node), flex(&node));
+        let (idle, slow) = (a.clone(), b.clone());
+        let (tx, answered) = oneshot::channel();
+        a.send(Do(Box::new(move |_, ctx| {
+            Box::pin(async move {
+                let asking_back = later(async move {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tx.send(idle.send(nothing()).timeout(Duration::from_secs(1)).await).ok();
+                    0
+                });
+                let mut ask = Box::pin(async move { slow.send(asking_back).await });
+                assert!(poll!(&mut ask).is_pending());
+                ctx.detach(async move {
+                    ask.await.ok();
+                });
+                0
+            })
+        })))
+        .await
+        .unwrap();
+        assert_eq!(soon("the answer", answered).await.unwrap(), Ok(0));
+    });
+}
+
+/// Layers of two actors in which each waits for both of the next: 2 to the power of `LAYERS` paths, and twice as many actors.
+async fn lattice(node: &Node, layers: usize) -> ActorRef<Flex> {
+    let lattice: Vec<_> = (0..layers).map(|_| [flex(node), flex(node)]).collect();
+    // From below, so that each waits before it is asked.
+    for layer in (0..layers).rev() {
+        for actor in &lattice[layer] {
+            let next = lattice.get(layer + 1).cloned();
+            let waiting = later(async move {
+                let Some([left, right]) = next else { return pending().await };
+                let asks =
+                    [left.send(nothing()).into_future(), right.send(nothing()).into_future()];
+                futures_util::future::join_all(asks).await;
+                0
+            });
+            actor.send(waiting).try_tell().expect("there is room");
+        }
+        settle().await;
+    }
+    lattice[0][0].clone()
+}
+
+#[test]
+fn looking_for_a_cycle_takes_each_actor_once() {
+    const LAYERS: usize = 18;
+    within(On::PausedTime, async {
+        let node = node();
+        let top = lattice(&node, LAYERS).await;
+        let (tx, took) = oneshot::channel();
+        let asking = later(async move {
+            let mut ask = Box::pin(top.send(nothing()).into_future());
+            let begun = Instant::now();
+            assert!(poll!(&mut ask).is_pending());
+            tx.send(begun.elapsed()).ok();
+            0
+        });
+        flex(&node).send(asking).try_tell().unwrap();
+        let took = took.await.unwrap();
+        assert!(took < Duration::from_millis(100), "one poll of an ask took {took:?}");
+    });
+}
+
+/// Has room for one message.
+struct Small;
+
+struct AskYourself;
+struct Fill;
+
+impl Actor for Small {
+    const NAME: &'static str = "test.small";
+
+    fn options() -> ActorOptions {
+        ActorOptions::default().mailbox(MailboxKind::Bounded(1)).deadline(Duration::from_secs(2))
+    }
+}
+
+impl Handler<AskYourself> for Small {
+    type Reply = Result<(), AskError>;
+
+    async fn handle(&mut self, _: AskYourself, ctx: &mut Context<Self>) -> Result<(), AskError> {
+        // Meanwhile others fill the mailbox.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        ctx.address().send(Fill).await
+    }
+}
+
+impl Handler<Fill> for Small {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Fill, _: &mut Context<Self>) {}
+}
+
+#[test]
+fn a_cycle_through_a_full_mailbox_fails_at_once_too() {
+    within(On::PausedTime, async {
+        let small = node().spawn(Small);
+        let ask = small.send(AskYourself).timeout(Duration::from_secs(10));
+        let mut ask = Box::pin(ask.into_future());
+        assert!(poll!(&mut ask).is_pending());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        while small.send(Fill).try_tell().is_ok() {}
+        let asked = ask.await.unwrap();
+        assert!(matches!(asked, Err(AskError::Cycle(_))), "{asked:?}");
+    });
+}

@@ -1,0 +1,120 @@
+//! What an end promises: no accepted message is lost by a stop, none is accepted after a kill, and nobody is started to be stopped.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use althing::{Actor, ActorError, AskError, Context, Node, StopReason};
+use parking_lot::Mutex;
+use support::{Do, Note, On, act, flex, lines, logging, node, settle, soon, within};
+
+/// Tells of a handler travel in bundles; a stop must not pass the bundle that was made before it.
+#[test]
+fn tells_accepted_before_a_stop_run_before_it() {
+    within(On::OneThread, async {
+        let node = node();
+        let (target, log) = logging(&node);
+        let to = target.clone();
+        let telling = act(move |_, _| {
+            for n in 1..=3 {
+                to.send(Note(n)).try_tell().unwrap();
+            }
+            drop(to.stop());
+        });
+        flex(&node).send(telling).await.unwrap();
+        soon("the stop", target.stopped()).await;
+        assert_eq!(lines(&log), ["1", "2", "3"]);
+    });
+}
+
+#[test]
+fn a_tell_to_an_actor_that_its_teller_has_killed_is_refused() {
+    within(On::OneThread, async {
+        let node = node();
+        let target = flex(&node);
+        let refused = Arc::new(Mutex::new(None));
+        let outcome = refused.clone();
+        let telling = act(move |_, _| {
+            target.send(Note(1)).try_tell().unwrap();
+            target.send(Note(2)).try_tell().unwrap();
+            target.kill();
+            *outcome.lock() = Some(target.send(Note(3)).try_tell().is_err());
+        });
+        flex(&node).send(telling).await.unwrap();
+        assert_eq!(*refused.lock(), Some(true));
+    });
+}
+
+/// A named actor that counts its lives.
+struct Sleeper(Arc<AtomicU32>);
+
+impl Actor for Sleeper {
+    const NAME: &'static str = "test.sleeper";
+
+    async fn started(&mut self, _: &mut Context<Self>) -> Result<(), ActorError> {
+        self.0.fetch_add(1, SeqCst);
+        Ok(())
+    }
+}
+
+#[test]
+fn an_actor_that_sleeps_is_not_started_to_be_stopped_or_killed() {
+    within(On::PausedTime, async {
+        let lives = Arc::new(AtomicU32::new(0));
+        let counted = lives.clone();
+        let node = Node::builder("test")
+            .actor(move |_| {
+                let lives = counted.clone();
+                async move { Ok(Sleeper(lives)) }
+            })
+            .build();
+        soon("the stop", node.get::<Sleeper>("stopped").stop()).await;
+        node.get::<Sleeper>("killed").kill();
+        settle().await;
+        assert_eq!(lives.load(SeqCst), 0);
+    });
+}
+
+/// Its own stop can end only after it: waiting for that inside would be waiting for itself, and a stop has no deadline.
+#[test]
+fn a_handler_that_awaits_its_own_stop_does_not_wait_for_ever() {
+    within(On::PausedTime, async {
+        let awaiting = Do(Box::new(|_, ctx| {
+            let me = ctx.address();
+            Box::pin(async move {
+                me.stop().await;
+                0
+            })
+        }));
+        let asked = flex(&node()).send(awaiting).timeout(Duration::from_secs(3_600)).await;
+        assert!(!matches!(asked, Err(AskError::Timeout(_))), "{asked:?}");
+    });
+}
+
+/// Blocks its thread at its end.
+struct Blocks;
+
+impl Actor for Blocks {
+    const NAME: &'static str = "test.blocks";
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+#[test]
+fn hooks_that_block_do_not_hold_up_a_shutdown_beyond_its_deadline() {
+    // A worker for each of them and more: only what the shutdown runs on its own thread can hold it up.
+    within(On::Workers(12), async {
+        let node = node();
+        for _ in 0..8 {
+            node.spawn(Blocks);
+        }
+        let begun = Instant::now();
+        let report = node.shutdown(Duration::from_millis(100)).await;
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(2), "{took:?} for a deadline of 100 ms: {report:?}");
+    });
+}

@@ -1,0 +1,118 @@
+//! Timers belong to one life of one actor, and nothing that one actor's messages do ends the timers of others.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use althing::{Actor, ActorError, Context, Handler, Node, Start, StopReason};
+use support::{Charge, Count, Flex, Note, On, act, flex, node, within};
+
+/// A named actor with a timer, which takes longer to stop than its timer to fire.
+struct Ticking(Arc<AtomicU32>);
+
+#[derive(Clone)]
+struct Tick;
+
+impl Actor for Ticking {
+    const NAME: &'static str = "test.ticking";
+
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        self.0.fetch_add(1, SeqCst);
+        ctx.every(Duration::from_millis(30), Tick);
+        Ok(())
+    }
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+impl Handler<Tick> for Ticking {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Tick, _: &mut Context<Self>) {}
+}
+
+#[test]
+fn a_tick_that_comes_while_its_actor_stops_does_not_begin_another_life() {
+    within(On::PausedTime, async {
+        let lives = Arc::new(AtomicU32::new(0));
+        let counted = lives.clone();
+        let node = Node::builder("test")
+            .actor(move |_: Start<Ticking>| {
+                let lives = counted.clone();
+                async move { Ok(Ticking(lives)) }
+            })
+            .build();
+        let ticking = node.get::<Ticking>("a");
+        ticking.send(Tick).await.unwrap();
+        ticking.stop().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!((lives.load(SeqCst), ticking.is_active()), (1, false));
+    });
+}
+
+struct BadClone;
+
+impl Clone for BadClone {
+    fn clone(&self) -> Self {
+        panic!("a clone on purpose");
+    }
+}
+
+impl Handler<BadClone> for Flex {
+    type Reply = ();
+
+    async fn handle(&mut self, _: BadClone, _: &mut Context<Self>) {}
+}
+
+impl Handler<Charge> for Flex {
+    type Reply = ();
+
+    async fn handle(&mut self, charge: Charge, _: &mut Context<Self>) {
+        std::mem::forget(charge);
+    }
+}
+
+/// How many times a timer of 10 ms has fired ten seconds after it was set.
+async fn rings_on(node: &Node) -> usize {
+    let good = flex(node);
+    let arming = act(|_, ctx| {
+        ctx.after(Duration::from_millis(10), Note(1));
+    });
+    good.send(arming).await.expect("it runs");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    good.send(Count).await.expect("it runs")
+}
+
+#[test]
+fn timers_go_on_after_a_message_whose_clone_panics() {
+    within(On::PausedTime, async {
+        let node = node();
+        let bad = flex(&node);
+        let arming = act(|_, ctx| {
+            ctx.every(Duration::from_millis(10), BadClone);
+        });
+        bad.send(arming).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(rings_on(&node).await, 1);
+    });
+}
+
+/// A timer of a stopped actor fires into nothing, and its message is dropped then.
+#[test]
+fn timers_go_on_after_a_message_whose_drop_panics() {
+    within(On::PausedTime, async {
+        let node = node();
+        let bad = flex(&node);
+        let arming = act(|_, ctx| {
+            ctx.after(Duration::from_millis(10), Charge);
+        });
+        bad.send(arming).await.unwrap();
+        bad.stop().await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(rings_on(&node).await, 1);
+    });
+}
