@@ -24,9 +24,6 @@ use crate::scope::Scope;
 use crate::world::World;
 use crate::checks;
 
-/// How often the end of something is looked for, and how many times.
-const LOOKS_MAX: u32 = 600;
-
 pub(crate) async fn course(world: Arc<World>, handles: Vec<Handle>) {
     build(&world, &handles);
     world.enter_stage("clients");
@@ -45,7 +42,7 @@ pub(crate) async fn course(world: Arc<World>, handles: Vec<Handle>) {
 
 /// Waits until `is_so`, for a few seconds of the machine's time; returns whether it came to be.
 pub(crate) async fn until(world: &World, is_so: impl Fn() -> bool) -> bool {
-    for look in 0..LOOKS_MAX {
+    for look in 0..world.looks_max {
         if is_so() {
             return true;
         }
@@ -156,7 +153,7 @@ async fn run_clients(world: &Arc<World>, handles: &[Handle]) {
 
 /// Lets everything come to rest: gates open, replies let go, timers due.
 async fn settle(world: &Arc<World>) {
-    for _ in 0..3 {
+    for _ in 0..2 {
         for slot in 0..world.slots.len() {
             // Nobody need be woken for what is not there.
             if world.causes(slot) & SHUT_DOWN == 0

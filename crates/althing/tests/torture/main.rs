@@ -30,7 +30,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::generate::generate;
 use crate::records::{Entry, Violation};
 use crate::report::Tally;
-use crate::runtimes::{Run, Runtimes};
+use crate::runtimes::{LOOKS_MANY, Run, Runtimes};
 
 /// How long a run takes unless told otherwise.
 const SECONDS_DEFAULT: u64 = 12;
@@ -98,7 +98,8 @@ impl Session {
     fn batch(&mut self, seeds: &[u64]) {
         let runtimes = Runtimes::new();
         alarm::take_unwanted();
-        let runs: Vec<_> = seeds.iter().map(|seed| Run::start(generate(*seed), &runtimes)).collect();
+        let start = |seed: &u64| Run::start(generate(*seed), &runtimes, LOOKS_MANY);
+        let runs: Vec<_> = seeds.iter().map(start).collect();
         let mut failed = Vec::new();
         let mut hangs = false;
         for (seed, run) in seeds.iter().zip(runs) {

@@ -104,7 +104,7 @@ pub(crate) enum ClientPlace {
 }
 
 /// A message to be made.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Send {
     pub(crate) to: usize,
     pub(crate) way: Way,
@@ -206,6 +206,32 @@ pub(crate) enum DropOp {
     AskTopic(usize),
     Spawn(usize),
     Panic,
+}
+
+/// Says only what is not usual.
+impl std::fmt::Debug for Send {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "to {}", self.to)?;
+        if self.way != Way::Write {
+            write!(f, " {:?}", self.way)?;
+        }
+        if self.way == Way::Delayed {
+            write!(f, " {:?}", self.reply)?;
+        }
+        if self.lane != Lane::Normal {
+            write!(f, " {:?}", self.lane)?;
+        }
+        if self.gated {
+            write!(f, " gated")?;
+        }
+        if !self.dropped.is_empty() {
+            write!(f, " at drop {:?}", self.dropped)?;
+        }
+        if !self.ops.is_empty() {
+            write!(f, " {:?}", self.ops)?;
+        }
+        Ok(())
+    }
 }
 
 impl Op {

@@ -213,7 +213,10 @@ impl Handler<Message> for Puppet {
         perform(&mut scope, &message.ops).await;
         let known = scope.known();
         drop(scope);
-        Reply::new(&message.world, &message.mail, known)
+        let (world, mail) = (message.world.clone(), message.mail.clone());
+        // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile (rust-lang/rust#47949).
+        drop(message);
+        Reply::new(&world, &mail, known)
     }
 }
 
@@ -232,7 +235,10 @@ impl ReadHandler<Message> for Puppet {
         perform(&mut scope, &message.ops).await;
         let known = scope.known();
         drop(scope);
-        Reply::new(&message.world, &message.mail, known)
+        let (world, mail) = (message.world.clone(), message.mail.clone());
+        // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile (rust-lang/rust#47949).
+        drop(message);
+        Reply::new(&world, &mail, known)
     }
 }
 

@@ -18,8 +18,12 @@ use crate::world::World;
 
 /// The default deadline of asks, in ticks.
 pub(crate) const DEADLINE_TICKS: u32 = 150;
+/// Looks, a hundredth of a second apart, for what should come soon.
+pub(crate) const LOOKS_MANY: u32 = 500;
+/// For a program that has failed already.
+pub(crate) const LOOKS_FEW: u32 = 150;
 /// How long a program may run: its own stages give up before.
-const RUN_MAX: Duration = Duration::from_secs(40);
+const RUN_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) struct Runtimes {
     current: Handle,
@@ -78,14 +82,15 @@ fn workers(workers: usize) -> Runtime {
 pub(crate) struct Run {
     pub(crate) world: Arc<World>,
     ended: Receiver<()>,
-    began: Instant,
+    over_at: Instant,
 }
 
 impl Run {
-    pub(crate) fn start(program: Program, runtimes: &Runtimes) -> Self {
+    pub(crate) fn start(program: Program, runtimes: &Runtimes, looks_max: u32) -> Self {
+        let run_max = RUN_MAX.min(Duration::from_millis(u64::from(looks_max) * 100));
         let flavour = program.flavour;
         let handles = runtimes.handles(&program);
-        let world = World::new(program);
+        let world = World::new(program, looks_max);
         let (end, ended) = sync_channel(1);
         if flavour == Flavour::Paused {
             let world = world.clone();
@@ -108,12 +113,12 @@ impl Run {
                 end.send(()).ok();
             });
         }
-        Self { world, ended, began: Instant::now() }
+        Self { world, ended, over_at: Instant::now() + run_max }
     }
 
     /// Waits for the end; returns what was broken, and whether it hung.
     pub(crate) fn end(self) -> (Vec<Violation>, bool) {
-        let left = RUN_MAX.saturating_sub(self.began.elapsed());
+        let left = self.over_at.saturating_duration_since(Instant::now());
         let is_over = self.ended.recv_timeout(left).is_ok();
         let mut violations = self.world.violations.lock().clone();
         let has_ended = *self.world.stage.lock() == "over";
@@ -126,12 +131,15 @@ impl Run {
     }
 }
 
-/// Runs one program alone on fresh runtimes.
-pub(crate) fn run_alone(program: &Program) -> Vec<Violation> {
+/// Runs a program several times at once on fresh runtimes, so that the runs disturb each other.
+pub(crate) fn run_beside_itself(program: &Program, times: usize) -> Vec<Violation> {
     let runtimes = Runtimes::new();
-    let (violations, hangs) = Run::start(program.clone(), &runtimes).end();
-    if hangs {
+    let start = |_| Run::start(program.clone(), &runtimes, LOOKS_FEW);
+    let runs: Vec<_> = (0..times).map(start).collect();
+    let (broken, hang): (Vec<_>, Vec<_>) = runs.into_iter().map(Run::end).unzip();
+    if hang.contains(&true) {
         std::mem::forget(runtimes);
     }
-    violations
+    // The first of each run is nearest to the cause.
+    broken.into_iter().filter_map(|broken| broken.into_iter().next()).collect()
 }

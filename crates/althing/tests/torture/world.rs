@@ -78,13 +78,15 @@ pub(crate) struct World {
     /// Actors that had ended for good when all was quiet.
     pub(crate) ended: Mutex<Vec<usize>>,
     pub(crate) is_over: AtomicBool,
+    /// How often the end of something is looked for before it is missed.
+    pub(crate) looks_max: u32,
     stamp: AtomicU64,
     fuel: AtomicI64,
     next_sender: AtomicUsize,
 }
 
 impl World {
-    pub(crate) fn new(program: Program) -> Arc<Self> {
+    pub(crate) fn new(program: Program, looks_max: u32) -> Arc<Self> {
         let targets = program.actors.len();
         let tick_ms = if program.flavour == Flavour::Paused { 100 } else { 1 };
         let topics = program.topics.len();
@@ -119,6 +121,7 @@ impl World {
             stage: Mutex::new("building"),
             ended: Mutex::default(),
             is_over: AtomicBool::new(false),
+            looks_max,
             stamp: AtomicU64::new(1),
             fuel: AtomicI64::new(FUEL),
             next_sender: AtomicUsize::new(targets + program.clients.len()),
