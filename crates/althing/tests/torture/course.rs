@@ -13,7 +13,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::health;
+use crate::events;
+use crate::health::{self, Witness};
 use crate::life::{self, spawn_in_slot};
 use crate::perform::{awaiting, calling, perform};
 use crate::program::{AfterPanic, Birth, ClientPlace, NodePlan, Siblings};
@@ -23,6 +24,9 @@ use crate::runtimes::DEADLINE_TICKS;
 use crate::scope::Scope;
 use crate::world::World;
 use crate::checks;
+
+/// More serial numbers than a program uses on one node.
+const SERIALS: usize = 200;
 
 pub(crate) async fn course(world: Arc<World>, handles: Vec<Handle>) {
     build(&world, &handles);
@@ -71,7 +75,10 @@ fn build(world: &Arc<World>, handles: &[Handle]) {
                 }
             });
         }
-        world.nodes.lock().push(builder.build());
+        let node = builder.build();
+        // Serial numbers are a node's own; here they tell actors of different nodes apart.
+        (0..index * SERIALS).for_each(|serial| drop(node.get::<Witness>(serial.to_string())));
+        world.nodes.lock().push(node);
     }
     for (index, plan) in program.topics.iter().enumerate() {
         let Some(node) = world.node(plan.node) else { continue };
@@ -82,6 +89,9 @@ fn build(world: &Arc<World>, handles: &[Handle]) {
         if plan.birth != Birth::Later {
             spawn_in_slot(world, slot, None);
         }
+    }
+    for (index, plan) in program.topics.iter().enumerate() {
+        plan.subscribers.iter().for_each(|who| events::subscribe(world, *who, index, true));
     }
     let group = |node: usize| -> Group<Puppet> {
         let members = (0..world.slots.len()).filter(|slot| program.actors[*slot].node == node);

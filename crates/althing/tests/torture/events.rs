@@ -25,7 +25,7 @@ pub(crate) fn perform(scope: &Scope<'_>, op: &Op) {
 }
 
 /// Ends a subscription if there is one; `begins`: and makes a new one.
-fn subscribe(world: &Arc<World>, who: usize, index: usize, begins: bool) {
+pub(crate) fn subscribe(world: &Arc<World>, who: usize, index: usize, begins: bool) {
     let (Some(topic), Some(actor)) = (world.topic(index), world.actor(who)) else { return };
     let place = &world.slots[who].subscriptions[index];
     if place.is_busy.swap(true, SeqCst) {

@@ -108,7 +108,7 @@ pub(crate) fn generate(seed: u64) -> Program {
     let mut generator = Generator {
         weights: weights(&mut random),
         actors,
-        topics: random.below(3),
+        topics: random.pick(&[0, 1, 1, 2]),
         nodes,
         is_layered: !random.once_in(4),
         drops: drops(&mut random),
@@ -197,7 +197,8 @@ impl Generator {
 
     fn topic(&mut self) -> TopicPlan {
         let node = self.random.below(self.nodes);
-        TopicPlan { node, replay: self.random.pick(&[0, 1, 4, 64]) }
+        let subscribers = (0..self.actors).filter(|_| self.random.once_in(2)).collect();
+        TopicPlan { node, replay: self.random.pick(&[0, 1, 4, 64]), subscribers }
     }
 
     fn client(&mut self, flavour: Flavour, len_max: usize) -> ClientPlan {

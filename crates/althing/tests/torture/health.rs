@@ -96,7 +96,7 @@ async fn check_timers(world: &World, well: &[usize]) {
 }
 
 /// Hears of events, and counts them.
-struct Witness(Arc<AtomicI64>);
+pub(crate) struct Witness(Arc<AtomicI64>);
 
 impl Actor for Witness {
     const NAME: &'static str = "torture.witness";

@@ -86,6 +86,8 @@ pub(crate) enum Birth {
 pub(crate) struct TopicPlan {
     pub(crate) node: usize,
     pub(crate) replay: usize,
+    /// Who is subscribed from the beginning.
+    pub(crate) subscribers: Vec<usize>,
 }
 
 /// Somebody outside who sends.

@@ -70,7 +70,6 @@ impl Known {
 }
 
 /// One message.
-#[derive(Debug)]
 pub(crate) struct Mail {
     pub(crate) id: u32,
     pub(crate) target: usize,
@@ -84,6 +83,23 @@ pub(crate) struct Mail {
     pub(crate) arrived: AtomicU64,
     /// Not to be handled before, and only in this life.
     pub(crate) due: Option<(Instant, u32)>,
+}
+
+impl std::fmt::Debug for Mail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const NAMES: [&str; 9] = [
+            "handled", "dropped", "returned", "accepted", "cancelled", "told it did not run", "replied",
+            "ask over", "reply withheld",
+        ];
+        write!(f, "{:?} {} to {}", self.purpose, self.id, self.target)?;
+        if let Some((sender, number)) = self.number {
+            write!(f, " number {number} of sender {sender}")?;
+        }
+        let flags = self.flags.load(SeqCst);
+        let set = NAMES.iter().enumerate().filter(|(bit, _)| flags & (1 << bit) != 0);
+        let set: Vec<_> = set.map(|(_, name)| *name).collect();
+        write!(f, " (arrived at {}; {})", self.arrived.load(SeqCst), set.join(", "))
+    }
 }
 
 impl Mail {

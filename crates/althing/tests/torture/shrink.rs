@@ -114,8 +114,10 @@ fn simplify(program: &Program, step: usize) -> Option<Program> {
         12 => each_send(&mut plain, |send| send.way = Way::Write),
         13 => each_send(&mut plain, |send| send.dropped.clear()),
         14 => plain.topics.iter_mut().for_each(|topic| topic.replay = 0),
-        15 if actors > 1 && !names(&mut plain, actors - 1) => drop(plain.actors.pop()),
-        15 => {}
+        15 => plain.topics.iter_mut().for_each(|topic| topic.subscribers.truncate(1)),
+        16 => plain.topics.iter_mut().for_each(|topic| topic.subscribers.clear()),
+        17 if actors > 1 && !names(&mut plain, actors - 1) => drop(plain.actors.pop()),
+        17 => {}
         _ => return None,
     }
     Some(plain)
@@ -142,6 +144,8 @@ fn names(program: &mut Program, actor: usize) -> bool {
     for list in program.lists() {
         printed.push_str(&format!("{list:?}"));
     }
+    let topics: Vec<_> = program.topics.iter().map(|topic| &topic.subscribers).collect();
+    printed.push_str(&format!("{topics:?}"));
     printed.push_str(&format!("{:?}", program.actors.iter().map(|plan| &plan.dropped).collect::<Vec<_>>()));
     printed.split(|c: char| !c.is_ascii_digit()).any(|number| number == actor.to_string())
 }
