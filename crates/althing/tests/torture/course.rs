@@ -33,6 +33,7 @@ pub(crate) async fn course(world: Arc<World>, handles: Vec<Handle>) {
     world.enter_stage("clients");
     run_clients(&world, &handles).await;
     world.enter_stage("settling");
+    world.settles.store(true, SeqCst);
     settle(&world).await;
     world.is_over.store(true, SeqCst);
     health::check(&world).await;

@@ -2,6 +2,7 @@
 //! interleaving.
 //!
 //! `TORTURE_SEED=n` runs one program, `TORTURE_BASE=n` begins with another first seed, `TORTURE_SECONDS=n` says for how long.
+//! `TORTURE_SHRINK=0` leaves failures as they are, `TORTURE_FAILURES=n` ends after so many broken promises.
 //! A failure is shrunk and printed; a seed that failed belongs into `seeds.txt`.
 
 mod alarm;
@@ -38,8 +39,8 @@ const SECONDS_DEFAULT: u64 = 12;
 const BATCH: usize = 16;
 /// How often a seed of the list, or the one asked for, is run.
 const REPEATS: usize = 20;
-/// Broken promises after which a run ends, to be mended first.
-const FAILURES_MAX: usize = 12;
+/// Broken promises after which a run ends: there is enough to mend.
+const FAILURES_MAX: u64 = 12;
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok().filter(|text| !text.is_empty())?;
@@ -85,9 +86,10 @@ impl Session {
         });
         let seconds = number("TORTURE_SECONDS").unwrap_or(SECONDS_DEFAULT);
         println!("torture: first seed {base}, {seconds} s");
+        let failures_max = number("TORTURE_FAILURES").unwrap_or(FAILURES_MAX);
         let until = Instant::now() + Duration::from_secs(seconds);
         let mut seed = base;
-        while Instant::now() < until && self.failures.len() < FAILURES_MAX {
+        while Instant::now() < until && (self.failures.len() as u64) < failures_max {
             let seeds: Vec<_> = (seed..seed + BATCH as u64).collect();
             self.batch(&seeds);
             seed += BATCH as u64;

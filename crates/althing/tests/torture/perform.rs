@@ -183,7 +183,7 @@ fn perform_on_self(scope: &mut Scope<'_>, op: &Op) {
             world.cause(puppet.slot, PASSIVATED);
             ctx.passivate();
         }
-        Op::ShutGate => puppet.gate_is_shut = true,
+        Op::ShutGate => puppet.gate_is_shut = !world.settles.load(SeqCst),
         Op::OpenGate => {
             puppet.gate_is_shut = false;
             ctx.unstash_all();

@@ -77,6 +77,8 @@ pub(crate) struct World {
     pub(crate) stage: Mutex<&'static str>,
     /// Actors that had ended for good when all was quiet.
     pub(crate) ended: Mutex<Vec<usize>>,
+    /// From now on gates stay open, so that all comes to rest.
+    pub(crate) settles: AtomicBool,
     pub(crate) is_over: AtomicBool,
     /// How often the end of something is looked for before it is missed.
     pub(crate) looks_max: u32,
@@ -120,6 +122,7 @@ impl World {
             drop_panicked: AtomicBool::new(false),
             stage: Mutex::new("building"),
             ended: Mutex::default(),
+            settles: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             looks_max,
             stamp: AtomicU64::new(1),
