@@ -2,9 +2,7 @@
 //!
 //! An address is an `Arc` of the actor's cell, so sending looks nothing up.
 
-use std::future::Future;
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
 use crate::actor::{Actor, DelayedHandler, Handler, ReadHandler, StopReason, Terminated};
@@ -17,9 +15,11 @@ use crate::envelope::Envelope;
 use crate::extras::System;
 use crate::mailbox::{Inner, Life, Phase};
 use crate::node::Node;
+use crate::outbox;
 use crate::recipient::Recipient;
 use crate::reply::ReplyTo;
 use crate::run::Run;
+use crate::stopped::Stopped;
 
 /// Address of an actor of type `A`.
 ///
@@ -167,36 +167,34 @@ impl<A: Actor> ActorRef<A> {
 
     /// Stops the actor after the messages that wait now, and waits for the end of its `stopping` hook.
     ///
+    /// Awaited in one of the actor's own handlers it is ready at once: the actor stops when that handler has ended. An idle actor's
+    /// `stopping` hook begins on the caller's stack, so hold no lock that the hook takes.
+    ///
     /// # Cancel safety
     /// The actor stops even if the future is dropped.
-    pub fn stop(&self) -> impl Future<Output = ()> + Send + use<A> {
+    pub fn stop(&self) -> Stopped {
         self.request_stop(StopReason::Requested);
         self.stopped()
     }
 
     pub(crate) fn request_stop(&self, reason: StopReason) {
-        request_stop(&self.cell.as_any_cell(), reason);
+        if let Some(run) = request_stop(&self.cell.as_any_cell(), reason) {
+            run.run_now();
+        }
     }
 
     /// Stops the actor at once: no hook runs, what waits is refused, a handler that waits is dropped.
     pub fn kill(&self) {
+        // What the caller has told it before comes before its end.
+        outbox::hand_over();
         let cell = self.cell.as_any_cell();
         close_for_good(&cell, &mut cell.header().mailbox.lock());
         send_system(&cell, System::Kill);
     }
 
-    /// Waits until the present life has ended; ready at once if there is none.
-    pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<A> {
-        let cell = self.cell.clone();
-        let life = self.cell.header().mailbox.lock().lives();
-        std::future::poll_fn(move |cx| {
-            let mut inner = cell.header().mailbox.lock();
-            if inner.lives() != life || inner.has_ended() || inner.is_asleep() {
-                return Poll::Ready(());
-            }
-            inner.extras().stop_waiters.push(cx.waker().clone());
-            Poll::Pending
-        })
+    /// Waits until the present life has ended; ready at once if there is none, and in the actor's own handlers.
+    pub fn stopped(&self) -> Stopped {
+        Stopped::of(self.cell.as_any_cell())
     }
 
     /// Starts a named actor without a message.
@@ -234,27 +232,27 @@ impl<A: Actor> ActorRef<A> {
         true
     }
 
-    pub(crate) fn add_watcher(&self, watcher: Arc<dyn AnyCell>) {
+    /// Adds a watcher, once.
+    pub(crate) fn add_watcher(&self, watcher: &Arc<dyn AnyCell>) {
+        let serial = watcher.header().serial();
         let mut inner = self.cell.header().mailbox.lock();
         if !inner.has_ended() {
-            inner.extras().watchers.push(watcher);
+            let watchers = &mut inner.extras().watchers;
+            if watchers.iter().all(|known| known.header().serial() != serial) {
+                watchers.push(watcher.clone());
+            }
             return;
         }
         let reason = inner.extras().stopped.clone().unwrap_or(StopReason::Requested);
         // Released before telling: the watcher may be us.
         drop(inner);
-        send_system(&watcher, System::Terminated(Terminated { id: self.id(), reason }));
-    }
-
-    pub(crate) fn remove_watcher(&self, serial: u64) {
-        let mut inner = self.cell.header().mailbox.lock();
-        inner.extras().watchers.retain(|watcher| watcher.header().serial() != serial);
+        send_system(watcher, System::Terminated(Terminated { id: self.id(), reason }));
     }
 
     pub(crate) fn add_link(&self, other: Arc<dyn AnyCell>) {
         let mut inner = self.cell.header().mailbox.lock();
         if !inner.has_ended() {
-            inner.extras().linked.push(other);
+            add_once(&mut inner.extras().linked, other);
             return;
         }
         // Released before telling: the other may be us.
@@ -268,20 +266,41 @@ impl<A: Actor> ActorRef<A> {
     }
 }
 
-/// Asks an actor to stop after what waits; an actor that has no later life takes no more messages. An idle one stops
-/// here and now.
-pub(crate) fn request_stop(cell: &Arc<dyn AnyCell>, reason: StopReason) {
+/// Asks an actor to stop after what waits; an actor that has no later life takes no more messages. One that sleeps has nothing to
+/// stop. Returns the run that stops an idle actor: the caller decides where it runs.
+#[must_use]
+pub(crate) fn request_stop(cell: &Arc<dyn AnyCell>, reason: StopReason) -> Option<Run> {
+    // What the caller has told it before comes before its end.
+    outbox::hand_over();
     let mut inner = cell.header().mailbox.lock();
     let is_idle = inner.is_quiet();
     close_for_good(cell, &mut inner);
     if is_idle {
         inner.phase = Phase::Running;
         drop(inner);
-        Run::stopping(cell.clone(), reason).run_now();
-        return;
+        return Some(Run::stopping(cell.clone(), reason));
     }
     drop(inner);
     send_system(cell, System::Stop(reason));
+    None
+}
+
+/// Takes a watcher off an actor's list.
+pub(crate) fn forget_watcher(cell: &Arc<dyn AnyCell>, watcher: u64) {
+    let mut inner = cell.header().mailbox.lock();
+    let Some(extras) = &mut inner.extras else { return };
+    let place = extras.watchers.iter().position(|known| known.header().serial() == watcher);
+    let gone = place.map(|place| extras.watchers.swap_remove(place));
+    // Released before dropping: the last reference to an actor may go.
+    drop(inner);
+    drop(gone);
+}
+
+/// Adds an actor to a list that it is not in.
+pub(crate) fn add_once(list: &mut Vec<Arc<dyn AnyCell>>, one: Arc<dyn AnyCell>) {
+    if list.iter().all(|known| !Arc::ptr_eq(known, &one)) {
+        list.push(one);
+    }
 }
 
 fn close_for_good(cell: &Arc<dyn AnyCell>, inner: &mut Inner) {
@@ -320,7 +339,14 @@ impl<A: Actor> std::fmt::Debug for ActorRef<A> {
 impl<A: Actor> WeakRef<A> {
     /// The address, if the actor's memory is still there.
     pub fn upgrade(&self) -> Option<ActorRef<A>> {
-        self.cell.upgrade().map(ActorRef::from_cell)
+        let cell = self.cell.upgrade()?;
+        let header = cell.header();
+        if !header.mailbox.lock().is_forgotten() {
+            return Some(ActorRef::from_cell(cell));
+        }
+        // The directory forgot it a moment ago, so the name leads to another cell by now.
+        let node = Node::from_shared(header.kind.node.clone());
+        header.key().map(|key| node.get::<A>(key))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::context::RunCore;
 use crate::error::AskError;
 use crate::metrics::Timed;
 use crate::reply::ReplyTo;
+use crate::shield::shielded;
 
 /// Futures up to this size need no allocation. 1 KiB covers nearly every handler measured.
 const BODY_BYTES: usize = 1024 - 128;
@@ -246,7 +247,7 @@ impl Body {
     pub(crate) fn fail(&self, why: AskError) {
         if let Some(ops) = self.slot().ops.get() {
             // SAFETY: `ops` belongs to what the memory holds.
-            unsafe { (ops.fail)(self.slot().memory.get(), why) }
+            shielded("failing an ask", || unsafe { (ops.fail)(self.slot().memory.get(), why) });
         }
         self.clear();
     }
@@ -254,18 +255,18 @@ impl Body {
     /// Drops the future, if there is one.
     pub(crate) fn clear(&self) {
         if let Some(ops) = self.slot().ops.take() {
+            // Dropped after the future, which borrows from what is kept, also if its drop panics.
+            let _kept =
+                (self.slot().kept.take(), self.slot().timed.take(), self.slot().span.take());
             // SAFETY: `ops` belonged to what the memory holds; it was taken, so this happens once.
             unsafe { (ops.drop)(self.slot().memory.get()) }
-            self.slot().kept.take();
-            self.slot().timed.take();
-            self.slot().span.take();
         }
     }
 }
 
 impl Drop for Body {
     fn drop(&mut self) {
-        self.clear();
+        shielded("dropping a handler", || self.clear());
         let slot = self.slot;
         let pooled = POOL.try_with(|pool| {
             let mut pool = pool.borrow_mut();

@@ -74,9 +74,16 @@ enum Wait<'a, R> {
     /// Nothing sent yet.
     New,
     /// The mailbox is full; the message is still ours.
-    ForRoom(Line<'a>),
+    ForRoom(Line<'a>, Option<Slot<R>>),
     /// Sent.
     ForReply(Receiver<R>, Option<Waiting>),
+}
+
+/// Both halves of a reply slot, before the message is sent.
+struct Slot<R> {
+    reply: ReplyTo<R>,
+    receiver: Receiver<R>,
+    waiting: Option<Waiting>,
 }
 
 impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
@@ -147,29 +154,71 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     }
 
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
-        let message = self.message.take().expect("a call is sent once");
         // What was told before the ask must arrive before it.
         outbox::hand_over();
         let kind = &self.target.cell().header().kind;
-        if !kind.quick.knows(type_name::<M>) {
+        let is_known = kind.quick.knows(type_name::<M>);
+        if !is_known {
             self.sent_ns = Some(kind.node.clock_ns());
-            return self.queue(message, cx);
         }
-        if self.timeout.is_some() {
-            return self.queue(message, cx);
+        if !is_known || self.timeout.is_some() || self.priority != Priority::Normal {
+            return self.queue(cx);
         }
+        if in_place::poll_budget(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let message = self.message.take().expect("a call is sent once");
         match in_place::ask::<A, M, D>(self.target.cell(), message, cx) {
-            InPlace::Busy(message) => self.queue(message, cx),
+            InPlace::Busy(message) => {
+                self.message = Some(message);
+                self.queue(cx)
+            }
             InPlace::Replied(reply) => Poll::Ready(reply),
-            InPlace::Waits(receiver) => self.receive(receiver, cx),
+            InPlace::Waits(receiver, waiting) => {
+                self.wait = Wait::ForReply(receiver, waiting);
+                self.poll_reply(cx)
+            }
         }
     }
 
-    fn queue(&mut self, message: M, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
+    fn queue(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
         let (reply, receiver) = channel();
+        let mut slot = Slot { reply, receiver, waiting: None };
+        if current::depth() > 0 {
+            // Before anybody can see the message: an ask that fails for a cycle has not run.
+            let to = self.target.cell().as_any_cell();
+            match waits::begin(to, slot.receiver.awaited()) {
+                Ok(waiting) => slot.waiting = waiting,
+                Err(path) => return Poll::Ready(Err(AskError::Cycle(path))),
+            }
+        }
+        self.push(slot, cx)
+    }
+
+    /// Sends again, from its place in the line.
+    fn retry(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
+        let Wait::ForRoom(_, slot) = &mut self.wait else { unreachable!("called in that state") };
+        match slot.take() {
+            // The ask was failed meanwhile: it turned out to be part of a cycle.
+            Some(slot) if slot.receiver.is_settled() => {
+                self.wait = Wait::ForReply(slot.receiver, slot.waiting);
+                self.poll_reply(cx)
+            }
+            Some(slot) => self.push(slot, cx),
+            None => unreachable!("a slot is away only while it is pushed"),
+        }
+    }
+
+    fn push(
+        &mut self,
+        slot: Slot<D::Reply>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<D::Reply, AskError>> {
+        let Slot { reply, receiver, waiting } = slot;
         let cell = self.target.cell();
         let header = cell.header();
         let sender = header.sender();
+        let message = self.message.take().expect("kept until it is sent");
         let mut parts = Some((message, reply));
         let envelope = || {
             let (message, reply) = parts.take().expect("an envelope is made once");
@@ -179,29 +228,36 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         let mailbox = &header.mailbox;
         match mailbox.push_aside(header.kind.len_max, self.priority, envelope, wake) {
             Pushed::Queued => {
-                if let Wait::ForRoom(line) = &mut self.wait {
+                if let Wait::ForRoom(line, _) = &mut self.wait {
                     line.end();
                 }
                 call_attention(cell, self.priority);
-                self.receive(receiver, cx)
+                self.wait = Wait::ForReply(receiver, waiting);
+                self.poll_reply(cx)
             }
             Pushed::Closed => Poll::Ready(Err(AskError::Stopped(self.target.id()))),
             Pushed::Full => {
                 let (message, reply) = parts.expect("no envelope was made");
-                reply.forget();
                 self.message = Some(message);
-                self.line_up(cx)
+                self.line_up(Slot { reply, receiver, waiting }, cx)
             }
         }
     }
 
-    fn line_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
+    fn line_up(
+        &mut self,
+        slot: Slot<D::Reply>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<D::Reply, AskError>> {
         let header = self.target.cell().header();
-        if !matches!(self.wait, Wait::ForRoom(_)) {
-            self.wait = Wait::ForRoom(header.mailbox.line());
-        }
+        let before = std::mem::replace(&mut self.wait, Wait::New);
+        let line = match before {
+            Wait::ForRoom(line, _) => line,
+            Wait::New | Wait::ForReply(..) => header.mailbox.line(),
+        };
+        self.wait = Wait::ForRoom(line, Some(slot));
         loop {
-            let Wait::ForRoom(line) = &mut self.wait else { unreachable!("set above") };
+            let Wait::ForRoom(line, _) = &mut self.wait else { unreachable!("set above") };
             if line.wait_for_room(cx.waker(), header.kind.len_max) {
                 cx.waker().wake_by_ref();
             }
@@ -222,15 +278,6 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         self.deadline.get_or_insert_with(|| Deadline::new(env, timeout)).poll(env, cx)
     }
 
-    fn receive(
-        &mut self,
-        receiver: Receiver<D::Reply>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<D::Reply, AskError>> {
-        self.wait = Wait::ForReply(receiver, None);
-        self.poll_reply(cx)
-    }
-
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
         let target = self.target;
         let Wait::ForReply(receiver, waiting) = &mut self.wait else {
@@ -249,11 +296,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             }
             Poll::Pending => {}
         }
-        if waiting.is_none() {
-            match waits::begin(target.cell().as_any_cell(), receiver.awaited()) {
-                Ok(begun) => *waiting = begun,
-                Err(cycle) => return Poll::Ready(Err(AskError::Cycle(cycle))),
-            }
+        if waiting.is_none() && current::depth() > 0 {
+            *waiting = waits::begin_late(&target.cell().as_any_cell(), receiver.awaited());
         }
         loop {
             match self.poll_deadline(cx) {
@@ -278,10 +322,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Call<'_, A, M, D
         let this = self.get_mut();
         match this.wait {
             Wait::New => this.start(cx),
-            Wait::ForRoom(..) => {
-                let message = this.message.take().expect("kept while there is no room");
-                this.queue(message, cx)
-            }
+            Wait::ForRoom(..) => this.retry(cx),
             Wait::ForReply(..) => this.poll_reply(cx),
         }
     }

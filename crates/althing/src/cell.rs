@@ -38,6 +38,8 @@ pub(crate) struct Header {
     has_state: AtomicBool,
     /// Set when a system message waits, so that a runner looks between two messages.
     attention: AtomicBool,
+    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in memory.
+    debts: AtomicU32,
     /// Second since the node's start in which it last ran.
     pub(crate) last_active_s: AtomicU32,
 }
@@ -112,6 +114,7 @@ impl Header {
             slot: AtomicU32::new(0),
             has_state: AtomicBool::new(false),
             attention: AtomicBool::new(false),
+            debts: AtomicU32::new(0),
             last_active_s: AtomicU32::new(0),
         }
     }
@@ -149,6 +152,11 @@ impl Header {
         self.attention.store(true, Ordering::Release);
     }
 
+    /// Whether somebody waits for something that would be lost with the actor's state.
+    pub(crate) fn has_debts(&self) -> bool {
+        self.debts.load(Ordering::Relaxed) > 0
+    }
+
     /// Remembers that the actor has just run.
     pub(crate) fn touch(&self) {
         self.touch_at(self.kind.node.coarse_s());
@@ -168,6 +176,24 @@ impl Header {
     pub(crate) fn take_attention(&self) -> bool {
         // A plain load first: the flag is almost never set and this runs for every message.
         self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::Acquire)
+    }
+}
+
+/// Something that an actor owes; it is settled when this drops.
+pub(crate) struct Debt {
+    actor: Arc<dyn AnyCell>,
+}
+
+impl Debt {
+    pub(crate) fn of(actor: Arc<dyn AnyCell>) -> Self {
+        actor.header().debts.fetch_add(1, Ordering::Relaxed);
+        Self { actor }
+    }
+}
+
+impl Drop for Debt {
+    fn drop(&mut self) {
+        self.actor.header().debts.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

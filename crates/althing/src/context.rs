@@ -12,15 +12,17 @@ use std::time::Duration;
 
 use crate::actor::{Actor, Handler, StopReason};
 use crate::actor_id::ActorId;
-use crate::actor_ref::ActorRef;
-use crate::cell::{AnyCell, AsAnyCell, Cell, Header};
+use crate::actor_ref::{ActorRef, add_once, forget_watcher};
+use crate::cell::{AnyCell, AsAnyCell, Cell, Debt, Header};
+use crate::dispatch::{Dispatch, Write};
 use crate::env::Timestamp;
 use crate::error::ActorError;
 use crate::guard;
 use crate::kind::{Start, boxed_factory};
 use crate::node::Node;
+use crate::pending::Wakes;
 use crate::reply::ReplyTo;
-use crate::timer::TimerId;
+use crate::timer::{Schedule, TimerId};
 
 const RUNS_ON: u8 = 0;
 const STOPS: u8 = 1;
@@ -177,28 +179,68 @@ impl<A: Actor> Context<A> {
     }
 
     /// Sends `message` to the actor itself after `delay`, exempt from the mailbox's bound.
+    ///
+    /// The actor stays in memory for it: it is not unloaded for being idle. Whatever ends this life ends the timer.
     pub fn after<M>(&mut self, delay: Duration, message: M) -> TimerId
     where
         A: Handler<M>,
         M: Send + 'static,
     {
-        self.timers().after(&self.address(), delay, message)
+        let mut message = Some(message);
+        let schedule = Schedule { delay, repeats: false, wakes: Wakes::No };
+        self.start_timer::<M, Write>(schedule, move || message.take())
+    }
+
+    /// As `after`, but the timer outlives unloading and brings the actor back when it is due. A stop, a failure and the end of the
+    /// process end it.
+    pub fn wake_after<M>(&mut self, delay: Duration, message: M) -> TimerId
+    where
+        A: Handler<M>,
+        M: Send + 'static,
+    {
+        let mut message = Some(message);
+        let schedule = Schedule { delay, repeats: false, wakes: Wakes::Yes };
+        self.start_timer::<M, Write>(schedule, move || message.take())
     }
 
     /// Sends clones of `message` to the actor itself each `period`, exempt from the mailbox's bound. A tick whose
-    /// predecessor has not run yet is skipped.
+    /// predecessor's handler has not ended yet is left out.
+    ///
+    /// Ticks do not keep the actor in memory: an actor that gets nothing else counts as idle.
     pub fn every<M>(&mut self, period: Duration, message: M) -> TimerId
     where
         A: Handler<M>,
-        M: Clone + Send + Sync + 'static,
+        M: Clone + Send + 'static,
     {
-        self.timers().every(&self.address(), period, message)
+        self.every_with(period, move || message.clone())
     }
 
-    /// Cancels a timer; returns whether it was still to fire.
-    #[expect(clippy::needless_pass_by_value, reason = "a cancelled timer has no further use")]
+    /// As `every`, with a message that is made anew each time.
+    pub fn every_with<M>(
+        &mut self,
+        period: Duration,
+        mut make: impl FnMut() -> M + Send + 'static,
+    ) -> TimerId
+    where
+        A: Handler<M>,
+        M: Send + 'static,
+    {
+        let schedule = Schedule { delay: period, repeats: true, wakes: Wakes::No };
+        self.start_timer::<M, Write>(schedule, move || Some(make()))
+    }
+
+    fn start_timer<M: Send + 'static, D: Dispatch<A, M>>(
+        &self,
+        schedule: Schedule,
+        message: impl FnMut() -> Option<M> + Send + 'static,
+    ) -> TimerId {
+        let me = self.address().cell().as_any_cell();
+        self.timers().start::<A, M, D>(&me, schedule, message)
+    }
+
+    /// Cancels a timer; returns whether it was still to fire. One whose message waits in the mailbox does not fire any more.
     pub fn cancel(&mut self, timer: TimerId) -> bool {
-        self.timers().cancel(&timer)
+        self.timers().cancel(self.core.header(), timer)
     }
 
     fn timers(&self) -> &Arc<crate::timer::Timers> {
@@ -212,28 +254,42 @@ impl<A: Actor> Context<A> {
         F: Fn(Start<C>) -> B + Send + Sync + 'static,
         B: Future<Output = Result<C, ActorError>> + Send + 'static,
     {
-        let child = self.node().spawn_child(boxed_factory(factory));
         let me = self.address().cell().as_any_cell();
-        child.cell().header().mailbox.lock().extras().parent = Some(me);
-        let cell = child.cell().as_any_cell();
-        self.core.header().mailbox.lock().extras().children.push(cell);
-        child
+        self.node().spawn_child(boxed_factory(factory), Some(&me))
     }
 
-    /// Calls this actor's `terminated` hook once `other` has stopped; at once if it has already.
+    /// Calls this actor's `terminated` hook once `other` has stopped; at once if it has already. Watching twice tells once. The watch
+    /// ends with this actor's own life, but not when it is unloaded.
     pub fn watch<B: Actor>(&mut self, other: &ActorRef<B>) {
-        other.add_watcher(self.address().cell().as_any_cell());
+        let me = self.address().cell().as_any_cell();
+        let them = other.cell().as_any_cell();
+        let mut inner = self.core.header().mailbox.lock();
+        let watched = &mut inner.extras().watched;
+        // Those that are gone by now make room.
+        watched.retain(|known| known.strong_count() > 0);
+        if watched.iter().all(|known| !known.ptr_eq(&Arc::downgrade(&them))) {
+            watched.push(Arc::downgrade(&them));
+        }
+        drop(inner);
+        other.add_watcher(&me);
     }
 
     /// Takes `watch` back.
     pub fn unwatch<B: Actor>(&mut self, other: &ActorRef<B>) {
-        other.remove_watcher(self.core.header().serial());
+        let them = other.cell().as_any_cell();
+        let mut inner = self.core.header().mailbox.lock();
+        if let Some(extras) = &mut inner.extras {
+            extras.watched.retain(|known| !known.ptr_eq(&Arc::downgrade(&them)));
+        }
+        drop(inner);
+        forget_watcher(&them, self.core.header().serial());
     }
 
     /// Ties two lives: when one of them stops, so does the other.
     pub fn link<B: Actor>(&mut self, other: &ActorRef<B>) {
         let me = self.address().cell().as_any_cell();
-        self.core.header().mailbox.lock().extras().linked.push(other.cell().as_any_cell());
+        let them = other.cell().as_any_cell();
+        add_once(&mut self.core.header().mailbox.lock().extras().linked, them);
         other.add_link(me);
     }
 
@@ -265,7 +321,7 @@ impl<A: Actor> Context<A> {
     }
 
     /// Runs `future` beside the actor; its output comes back as a message, exempt from the mailbox's bound, unless the actor
-    /// has restarted or stopped meanwhile.
+    /// has restarted or stopped meanwhile. Until then the actor is not unloaded for being idle.
     pub fn pipe<F, M, W>(&mut self, future: F, wrap: W)
     where
         A: Handler<M>,
@@ -275,13 +331,16 @@ impl<A: Actor> Context<A> {
     {
         let me = self.address();
         let life = me.life();
+        let debt = Debt::of(me.cell().as_any_cell());
         self.detach(async move {
+            // Settled when the message is queued, or the future is dropped unfinished.
+            let _debt = debt;
             let output = future.await;
             me.push_exempt(life, wrap(output), ReplyTo::nowhere());
         });
     }
 
-    /// Runs `future` beside the actor, for its effects.
+    /// Runs `future` beside the actor, for its effects. It outlives the actor.
     pub fn detach(&mut self, future: impl Future<Output = ()> + Send + 'static) {
         self.core.header().kind.node.env.spawn(future);
     }

@@ -1,6 +1,7 @@
-//! Which actor this thread is polling, and how deep handlers run inside each other.
+//! Which actors this thread is polling, inside each other: the top one is the current actor.
 //!
-//! A thread-local is set around each poll and restored after it, so that it is right for handlers that run in place inside others.
+//! A thread-local stack is grown around each poll and shrunk after it. A frame also says whether the frame below asked for it and
+//! waits, which is how a cycle of asks that run in place is seen.
 
 use std::cell::Cell;
 use std::ptr;
@@ -9,25 +10,47 @@ use std::sync::Arc;
 use crate::cell::AnyCell;
 use crate::outbox;
 
-#[derive(Clone, Copy)]
-struct Current {
-    /// The actor's reference; null outside actors.
-    actor: *const Arc<dyn AnyCell>,
-    depth: u32,
+/// Deeper than handlers run inside each other (`in_place::DEPTH_MAX` and a task's own frame).
+const FRAMES_MAX: usize = 16;
+
+struct Stack {
+    actors: [Cell<*const Arc<dyn AnyCell>>; FRAMES_MAX],
+    depth: Cell<u32>,
+    /// A bit for each frame that the frame below waits for.
+    asked: Cell<u32>,
 }
 
 thread_local! {
-    static CURRENT: Cell<Current> = const { Cell::new(Current { actor: ptr::null(), depth: 0 }) };
+    static STACK: Stack = const {
+        Stack {
+            actors: [const { Cell::new(ptr::null()) }; FRAMES_MAX],
+            depth: Cell::new(0),
+            asked: Cell::new(0),
+        }
+    };
 }
 
-/// Restores what was current before.
-pub(crate) struct Guard(Current);
+/// Why an actor is polled here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// The handler below asks it and waits for the reply.
+    Asked,
+    /// Anything else: nobody below waits.
+    Alone,
+}
+
+/// Shrinks the stack again.
+pub(crate) struct Guard(());
 
 impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
-        CURRENT.with(|current| current.set(self.0));
-        if self.0.depth == 0 {
+        let depth = STACK.with(|stack| {
+            let depth = stack.depth.get() - 1;
+            stack.depth.set(depth);
+            depth
+        });
+        if depth == 0 {
             outbox::hand_over();
         }
     }
@@ -35,36 +58,51 @@ impl Drop for Guard {
 
 /// Marks `actor` as the one being polled until the guard drops. The guard must not outlive `actor`.
 #[inline]
-pub(crate) fn polling(actor: &Arc<dyn AnyCell>) -> Guard {
-    CURRENT.with(|current| {
-        let before = current.get();
-        current.set(Current { actor, depth: before.depth + 1 });
-        Guard(before)
-    })
+pub(crate) fn polling(actor: &Arc<dyn AnyCell>, frame: Frame) -> Guard {
+    STACK.with(|stack| {
+        let depth = stack.depth.get();
+        stack.actors[depth as usize].set(actor);
+        stack.depth.set(depth + 1);
+        let bit = 1 << depth;
+        let asked = stack.asked.get() & !bit;
+        stack.asked.set(if frame == Frame::Asked { asked | bit } else { asked });
+    });
+    Guard(())
 }
 
 /// Marks another actor as the one being polled, under the same guard.
 #[inline]
 pub(crate) fn turn_to(actor: &Arc<dyn AnyCell>) {
-    CURRENT.with(|current| current.set(Current { actor, ..current.get() }));
+    STACK.with(|stack| stack.actors[stack.depth.get() as usize - 1].set(actor));
 }
 
 /// How many activations are being polled inside each other on this thread.
 #[inline]
 pub(crate) fn depth() -> u32 {
-    CURRENT.get().depth
+    STACK.with(|stack| stack.depth.get())
 }
 
 /// The actor being polled on this thread.
 pub(crate) fn actor() -> Option<Arc<dyn AnyCell>> {
-    let actor = CURRENT.get().actor;
-    // SAFETY: `actor` is null or outlives the guard that set it, which has not dropped yet.
-    unsafe { actor.as_ref() }.cloned()
+    frame(depth().checked_sub(1)?).cloned()
 }
 
 /// Whether this thread is polling the actor with that serial right now.
 pub(crate) fn is(serial: u64) -> bool {
-    let actor = CURRENT.get().actor;
-    // SAFETY: as above.
-    unsafe { actor.as_ref() }.is_some_and(|actor| actor.header().serial() == serial)
+    depth().checked_sub(1).and_then(frame).is_some_and(|actor| actor.header().serial() == serial)
+}
+
+/// Whom an actor on this thread's stack waits for, because it asked the one above it.
+pub(crate) fn asked_by(serial: u64) -> Option<Arc<dyn AnyCell>> {
+    let above = (1..depth()).find(|above| {
+        let asked = STACK.with(|stack| stack.asked.get() & (1 << above) != 0);
+        asked && frame(above - 1).is_some_and(|below| below.header().serial() == serial)
+    })?;
+    frame(above).cloned()
+}
+
+fn frame<'a>(index: u32) -> Option<&'a Arc<dyn AnyCell>> {
+    let actor = STACK.with(|stack| stack.actors[index as usize].get());
+    // SAFETY: frames below the depth belong to guards that have not dropped yet, which `actor` outlives.
+    unsafe { actor.as_ref() }
 }

@@ -63,11 +63,14 @@ impl Directory {
         let mut shard = self.shard_of(TypeId::of::<A>(), key).lock();
         let place = (TypeId::of::<A>(), key.clone());
         if let Some(old) = shard.get(&place)
-            && !old.header().mailbox.lock().closed
+            && !old.header().mailbox.lock().has_ended()
         {
             return None;
         }
-        shard.insert(place, cell.clone());
+        let replaced = shard.insert(place, cell.clone());
+        // Dropped after the lock: the old actor's drop may come back here.
+        drop(shard);
+        drop(replaced);
         Some(cell)
     }
 
@@ -98,7 +101,10 @@ impl Directory {
         let mut shard = self.shard_of(type_id, key).lock();
         let place = (type_id, key.clone());
         if shard.get(&place).is_some_and(|other| Arc::ptr_eq(other, cell)) {
-            shard.remove(&place);
+            let forgotten = shard.remove(&place);
+            // Dropped after the lock, as above.
+            drop(shard);
+            drop(forgotten);
         }
     }
 
@@ -110,11 +116,15 @@ impl Directory {
             let shard = self.next_pass.fetch_add(1, Ordering::Relaxed) % SHARDS;
             let mut named = self.named[shard].lock();
             visited += named.len();
-            named.retain(|_, cell| {
-                visit(cell);
-                !is_unused(cell)
-            });
+            let unused: Vec<_> = named
+                .extract_if(|_, cell| {
+                    visit(cell);
+                    is_unused(cell)
+                })
+                .collect();
             drop(named);
+            // After the lock: what an actor keeps beside its state may be foreign.
+            drop(unused);
             let anonymous = self.anonymous[shard].lock();
             anonymous.cells.iter().flatten().for_each(&mut visit);
             visited += anonymous.cells.len();
@@ -181,10 +191,20 @@ fn typed<A: Actor>(cell: Arc<dyn AnyCell>) -> Arc<Cell<A>> {
     cell.into_any().downcast().expect("a place holds cells of its own type")
 }
 
+/// Whether nobody knows the cell any more. From then on a weak address that is upgraded looks the name up again.
 fn is_unused(cell: &Arc<dyn AnyCell>) -> bool {
-    // The map's own reference is the one; new ones come from this map only, whose lock we hold.
+    // The map's own reference is the one; new ones come from this map, whose lock we hold, or from a weak address.
     if Arc::strong_count(cell) > 1 {
         return false;
     }
-    cell.header().mailbox.lock().is_asleep()
+    let mut inner = cell.header().mailbox.lock();
+    if !inner.try_forget() {
+        return false;
+    }
+    // Who upgraded a weak address before the mark holds a reference now; who does so after it sees the mark.
+    if Arc::strong_count(cell) > 1 {
+        inner.remember();
+        return false;
+    }
+    true
 }

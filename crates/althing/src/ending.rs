@@ -1,22 +1,29 @@
 //! What happens when a life ends: who hears of it, what becomes of waiting messages, and whether the cell lives on.
 //!
 //! A named actor with a factory survives its lives: messages that came meanwhile, and those its guards had put aside, start the next.
-//! Any other cell closes. Everybody who waits for the end hears of it before a refused message is dropped: its drop may panic.
+//! Any other cell closes. Everybody who waits for the end hears of it before a refused message is dropped: its drop is foreign code,
+//! which may panic or send.
 
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use crate::actor::{StopReason, Terminated};
+use crate::actor_ref::forget_watcher;
 use crate::cell::{AnyCell, send_system};
 use crate::envelope::Envelope;
 use crate::error::AskError;
 use crate::extras::{Extras, System};
 use crate::mailbox::Phase;
 use crate::metrics::Counter;
+use crate::pending::PendingTimer;
+use crate::shield::shielded;
+use crate::timer::TimerId;
+use crate::waits::Edge;
 
-/// Ends a life whose state is gone already. `Continue`: messages wait, the claim is kept for the next life.
+/// Ends a life whose state is gone already. `Continue`: the next life has something to do, and the claim is kept for it.
 pub(crate) fn end_life(
     cell: &Arc<dyn AnyCell>,
     waiting: Vec<Envelope>,
@@ -28,38 +35,42 @@ pub(crate) fn end_life(
         is_virtual && matches!(reason, StopReason::Passivated | StopReason::Requested);
 
     let mut inner = header.mailbox.lock();
+    inner.absorb();
     let was_active = std::mem::replace(&mut inner.active, false);
-    let mut refused = waiting;
+    let mut refused = Vec::new();
     let mut wakers = Vec::new();
-    let mut next = ControlFlow::Break(());
-    if keeps_messages {
+    if keeps_messages && !inner.closed {
         // What a guard put aside came first.
         let mut kept =
             inner.extras.as_mut().map_or_else(Vec::new, |extras| std::mem::take(&mut extras.stash));
-        kept.append(&mut refused);
+        kept.extend(waiting);
         inner.put_back(kept);
-        if !inner.is_empty() {
-            next = ControlFlow::Continue(());
-        }
-    } else if is_virtual {
+    } else if is_virtual && !inner.closed {
+        refused = waiting;
         refused.append(&mut inner.take_queue());
         inner.hold(0, header.mailbox.tally());
         wakers = inner.call_up(header.kind.len_max);
     } else {
+        refused = waiting;
         let (queue, waiters) = inner.close();
         refused.extend(queue);
         wakers = waiters;
-    }
-    if next.is_break() {
-        inner.phase = Phase::Idle;
     }
     inner.count_end();
     if *reason != StopReason::Requested {
         inner.extras();
     }
     let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active));
+    // A tick belongs to the life whose timer it is.
+    refused.extend(inner.take_stale_ticks());
     let closed = inner.closed;
     let parent = inner.extras.as_mut().and_then(|extras| extras.parent.take());
+    let next = if !closed && (!inner.is_empty() || inner.has_system()) {
+        ControlFlow::Continue(())
+    } else {
+        inner.phase = Phase::Idle;
+        ControlFlow::Break(())
+    };
     drop(inner);
     if let Some(parent) = parent {
         leave_parent(&parent, cell);
@@ -76,47 +87,122 @@ pub(crate) fn end_life(
         header.kind.node.directory.forget(cell);
     }
     for envelope in refused {
-        let refuse = || envelope.reject(rejection(header.id(), reason));
-        // The panic hook has told of it; those behind must hear of their end too.
-        let _ = catch_unwind(AssertUnwindSafe(refuse));
+        refuse_one(cell, envelope, rejection(cell, reason));
     }
     next
 }
 
-fn leave_parent(parent: &Arc<dyn AnyCell>, child: &Arc<dyn AnyCell>) {
-    let mut inner = parent.header().mailbox.lock();
-    let children = &mut inner.extras().children;
-    if let Some(place) = children.iter().position(|other| Arc::ptr_eq(other, child)) {
-        // Keeps the order, which rest-for-one needs.
-        children.remove(place);
+/// Drops messages that a stopped actor does not take any more; whoever asked hears of it, tells are counted.
+pub(crate) fn refuse(cell: &Arc<dyn AnyCell>, refused: Vec<Envelope>) {
+    for envelope in refused {
+        refuse_one(cell, envelope, AskError::Stopped(cell.header().id()));
     }
 }
 
-/// Those who must hear of an end.
+fn refuse_one(cell: &Arc<dyn AnyCell>, envelope: Envelope, why: AskError) {
+    if !envelope.is_tick() {
+        cell.header().kind.metrics.count(Counter::Refused);
+    }
+    // Those behind must hear of their end too.
+    shielded("dropping a refused message", || envelope.reject(why));
+}
+
+thread_local! {
+    /// Actors whose tasks were dropped by their runtime while another one's end is being told; `None` outside of that.
+    static ABANDONED: RefCell<Option<VecDeque<Abandoned>>> = const { RefCell::new(None) };
+}
+
+type Abandoned = (Arc<dyn AnyCell>, Vec<Envelope>);
+
+/// Ends the life of an actor whose task was dropped, because its runtime shuts down. Telling those who wait may drop their tasks in
+/// turn, so ends are told one after the other and never inside each other: a chain of a hundred thousand must not use up the stack.
+pub(crate) fn abandon(cell: Arc<dyn AnyCell>, waiting: Vec<Envelope>) {
+    let first = ABANDONED.try_with(|abandoned| match &mut *abandoned.borrow_mut() {
+        Some(queue) => {
+            queue.push_back((cell.clone(), waiting));
+            None
+        }
+        none => {
+            *none = Some(VecDeque::new());
+            Some(waiting)
+        }
+    });
+    // A thread whose locals are gone tells inside each other after all.
+    let Some(waiting) = first.unwrap_or_default() else { return };
+    let mut next = Some((cell, waiting));
+    while let Some((cell, waiting)) = next {
+        shielded("ending an abandoned actor", || {
+            let _ = end_life(&cell, waiting, &StopReason::Killed);
+        });
+        next = ABANDONED
+            .try_with(|abandoned| {
+                let mut abandoned = abandoned.borrow_mut();
+                let next = abandoned.as_mut().and_then(VecDeque::pop_front);
+                if next.is_none() {
+                    *abandoned = None;
+                }
+                next
+            })
+            .unwrap_or_default();
+    }
+}
+
+fn leave_parent(parent: &Arc<dyn AnyCell>, child: &Arc<dyn AnyCell>) {
+    let mut inner = parent.header().mailbox.lock();
+    let Some(extras) = &mut inner.extras else { return };
+    if let Some(place) = extras.children.iter().position(|other| Arc::ptr_eq(other, child)) {
+        // Keeps the order, which rest-for-one needs.
+        let gone = extras.children.remove(place);
+        drop(inner);
+        drop(gone);
+    }
+}
+
+/// Those who must hear of an end, and what must be dropped after the lock.
 struct Farewell {
-    wakers: Vec<Waker>,
+    wakers: Vec<(u64, Waker)>,
     watchers: Vec<Arc<dyn AnyCell>>,
+    watched: Vec<Weak<dyn AnyCell>>,
     fellows: Vec<Arc<dyn AnyCell>>,
     stash: Vec<Envelope>,
+    timers: BTreeMap<TimerId, PendingTimer>,
+    waits: Vec<Edge>,
+    system: Vec<System>,
 }
 
 fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool) -> Farewell {
     extras.stopped = Some(reason.clone());
     extras.suspended = None;
-    extras.deferred.clear();
-    extras.system.clear();
+    // News for the next life: who passivates goes on watching.
     let passivated = *reason == StopReason::Passivated && was_active;
+    let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
+    let (kept, system) = came.into_iter().partition(|message| match message {
+        System::Start => matches!(reason, StopReason::Passivated | StopReason::Requested),
+        System::Terminated(_) => passivated,
+        _ => false,
+    });
+    extras.system = VecDeque::from(kept);
     let mut fellows = std::mem::take(&mut extras.children);
-    let mut watchers = Vec::new();
-    if !passivated {
+    let (mut watchers, mut watched) = (Vec::new(), Vec::new());
+    let mut timers = std::mem::take(&mut extras.timers);
+    if passivated {
+        let (wakes, ends) = timers.into_iter().partition(|(_, timer)| timer.survives_passivation());
+        extras.timers = wakes;
+        timers = ends;
+    } else {
         fellows.append(&mut extras.linked);
         watchers = std::mem::take(&mut extras.watchers);
+        watched = std::mem::take(&mut extras.watched);
     }
     Farewell {
         wakers: std::mem::take(&mut extras.stop_waiters),
         watchers,
+        watched,
         fellows,
         stash: std::mem::take(&mut extras.stash),
+        timers,
+        waits: std::mem::take(&mut extras.waits),
+        system,
     }
 }
 
@@ -124,6 +210,9 @@ impl Farewell {
     /// Tells them; returns the messages that nobody will run any more.
     fn say(self, cell: &Arc<dyn AnyCell>, reason: &StopReason) -> Vec<Envelope> {
         let id = cell.header().id();
+        for watched in self.watched.iter().filter_map(Weak::upgrade) {
+            forget_watcher(&watched, cell.header().serial());
+        }
         for watcher in self.watchers {
             let news = Terminated { id: id.clone(), reason: reason.clone() };
             send_system(&watcher, System::Terminated(news));
@@ -131,12 +220,18 @@ impl Farewell {
         for fellow in self.fellows {
             send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
         }
-        self.wakers.into_iter().for_each(Waker::wake);
+        self.wakers.into_iter().for_each(|(_, waker)| waker.wake());
+        for timer in self.timers.into_values() {
+            cell.header().kind.node.timers.withdraw(&timer);
+            shielded("dropping a timer's message", || drop(timer));
+        }
+        shielded("dropping what an ended actor waited for", || drop((self.waits, self.system)));
         self.stash
     }
 }
 
-fn rejection(id: crate::actor_id::ActorId, reason: &StopReason) -> AskError {
+fn rejection(cell: &Arc<dyn AnyCell>, reason: &StopReason) -> AskError {
+    let id = cell.header().id();
     match reason {
         StopReason::NotStarted(error) => AskError::NotStarted(id, error.clone()),
         _ => AskError::Stopped(id),

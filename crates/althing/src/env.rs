@@ -80,6 +80,14 @@ impl Env {
         }
     }
 
+    /// Runs work that may block its thread; at once in a simulation, which has one thread.
+    pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        match self {
+            Self::Tokio(tokio) => drop(tokio.handle.spawn_blocking(work)),
+            Self::Simulated(_) => work(),
+        }
+    }
+
     pub(crate) fn elapsed(&self) -> Duration {
         match self {
             Self::Tokio(tokio) => tokio.started.elapsed(),

@@ -23,6 +23,7 @@ use crate::reply::ReplyTo;
 use crate::topic::Published;
 
 mod stretch;
+mod tick;
 mod traced;
 
 pub(crate) use stretch::Stretch;
@@ -106,7 +107,8 @@ impl Envelope {
 
     /// Names the message's type.
     pub(crate) fn name(&self) -> MessageName {
-        self.innermost().table.name
+        let envelope = self.innermost();
+        envelope.tick_name().unwrap_or(envelope.table.name)
     }
 
     /// Runs the handler until it ends or waits.
@@ -228,7 +230,7 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     cx: &mut task::Context<'_>,
 ) -> Started {
     let Packed { mut reply, message } = packed;
-    if reply.is_abandoned() {
+    if reply.is_over() {
         return Started::Done;
     }
     let state = target.state.cast::<A>();
@@ -242,6 +244,9 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             reply.fail(AskError::Rejected(target.header.id(), text));
             return Started::Done;
         }
+    }
+    if D::KEEPS_REPLY {
+        reply.owe();
     }
     // SAFETY: as for `admit`; the caller keeps the access until the body is empty.
     let future = unsafe { D::call(state, message, context, &mut reply) };

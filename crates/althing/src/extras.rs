@@ -1,8 +1,8 @@
 //! What few actors need at any moment, in a box of its own beside the mailbox: system messages, other priorities, senders that wait, relatives,
 //! the stash. An actor that is back to none of it gives the box back.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use crate::actor::{StopReason, Terminated};
@@ -10,7 +10,9 @@ use crate::cell::AnyCell;
 use crate::envelope::Envelope;
 use crate::guard::Bucket;
 use crate::line::WaitingSenders;
+use crate::pending::PendingTimer;
 use crate::supervision::Restarts;
+use crate::timer::TimerId;
 use crate::waits::Edge;
 
 /// What few actors need at any moment.
@@ -27,8 +29,11 @@ pub(crate) struct Extras {
     pub(crate) low: VecDeque<Envelope>,
     /// Senders that wait for room.
     pub(crate) room: WaitingSenders,
-    pub(crate) stop_waiters: Vec<Waker>,
+    /// Those who wait for the end of this life, by a number of their own.
+    pub(crate) stop_waiters: Vec<(u64, Waker)>,
     pub(crate) watchers: Vec<Arc<dyn AnyCell>>,
+    /// Whom this actor watches, so that it can leave them when its own life ends.
+    pub(crate) watched: Vec<Weak<dyn AnyCell>>,
     pub(crate) linked: Vec<Arc<dyn AnyCell>>,
     pub(crate) children: Vec<Arc<dyn AnyCell>>,
     pub(crate) parent: Option<Arc<dyn AnyCell>>,
@@ -37,11 +42,27 @@ pub(crate) struct Extras {
     /// Replies that handlers of the actor wait for.
     pub(crate) waits: Vec<Edge>,
     pub(crate) buckets: Vec<Bucket>,
+    /// Timers of this life, and those that wake the next one.
+    pub(crate) timers: BTreeMap<TimerId, PendingTimer>,
+    /// Ticks run so far, wrapping: they are not what an actor is kept in memory for.
+    pub(crate) ticks: u32,
+    /// How many messages besides ticks an actor with timers had run at the last look of passivation, and the second in which
+    /// that number had changed.
+    pub(crate) busy: (u32, u32),
     /// Why the last life ended, where that was not a plain stop.
     pub(crate) stopped: Option<StopReason>,
 }
 
 impl Extras {
+    /// Whether a sleeping actor can be forgotten: nobody watches it, it watches nobody, and nothing wakes it.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        self.watchers.is_empty()
+            && self.watched.iter().all(|watched| watched.strong_count() == 0)
+            && self.linked.is_empty()
+            && self.timers.is_empty()
+            && self.stash.is_empty()
+    }
+
     /// Whether nothing is in them that anybody could come back for.
     pub(crate) fn is_blank(&self) -> bool {
         self.system.is_empty()
@@ -51,6 +72,8 @@ impl Extras {
             && self.room.is_unused()
             && self.stop_waiters.is_empty()
             && self.watchers.is_empty()
+            && self.watched.is_empty()
+            && self.timers.is_empty()
             && self.linked.is_empty()
             && self.children.is_empty()
             && self.parent.is_none()
@@ -59,6 +82,13 @@ impl Extras {
             && self.waits.is_empty()
             && self.buckets.is_empty()
             && self.stopped.is_none()
+    }
+}
+
+impl System {
+    /// Whether an actor that sleeps is started for it; all else is about a life that has ended.
+    pub(crate) fn starts_a_sleeper(&self) -> bool {
+        matches!(self, Self::Start | Self::Terminated(_))
     }
 }
 

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use crate::actor::EventHandler;
 use crate::body::Body;
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header, wake};
-use crate::current;
+use crate::current::{self, Frame};
 use crate::envelope::{Envelope, Target, run_event};
 use crate::in_place::{DEPTH_MAX, end_timing};
 use crate::mailbox::Pushed;
@@ -145,7 +145,7 @@ impl Visitor {
         let untimed = shard.map_or(u32::MAX, Shard::until_event_sample) as usize;
         let now_s = kind.node.coarse_s();
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(first)));
-        let guard = current::polling(first);
+        let guard = current::polling(first, Frame::Alone);
         let mut count = Count { ran: 0, shard };
         let mut seen = 0;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -209,7 +209,7 @@ impl Visitor {
         }
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
         body.retarget(Arc::as_ptr(cell));
-        let guard = current::polling(cell);
+        let guard = current::polling(cell, Frame::Alone);
         let timed = header.kind.begin_message(type_name::<Published<T>>);
         header.mailbox.add_to_tally(1);
         let span = trace::span_in_place(header, type_name::<Published<T>>);

@@ -15,17 +15,55 @@ use crate::actor::{Actor, Admission};
 use crate::body::{Body, Running};
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header};
 use crate::context::Context as ActorContext;
-use crate::current;
+use crate::current::{self, Frame};
 use crate::dispatch::Dispatch;
 use crate::envelope::{Envelope, Target};
 use crate::error::AskError;
 use crate::metrics::{Counter, Timed};
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
+use crate::shield::drop_payload;
 use crate::trace;
+use crate::waits::{self, Waiting};
 
 /// Handlers run inside each other on one stack; beyond it messages queue.
 pub(crate) const DEPTH_MAX: u32 = 8;
+/// Futures up to this size are built inside another handler: eight of them, each with its copies in an unoptimised build, take a
+/// quarter of a usual stack of 2 MiB.
+const NESTED_BYTES_MAX: usize = 16 * 1024;
+/// Asks in place that count as one operation of tokio's cooperative budget: looking at it costs as much as a tenth of an ask.
+const ASKS_PER_OPERATION: u32 = 16;
+
+thread_local! {
+    static ASKS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// Makes a task that does nothing but ask in place yield now and then, as tokio's own operations do.
+#[inline]
+pub(crate) fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
+    let asks = ASKS.get().wrapping_add(1);
+    ASKS.set(asks);
+    if !asks.is_multiple_of(ASKS_PER_OPERATION) {
+        return Poll::Ready(());
+    }
+    tokio::task::coop::poll_proceed(cx).map(|spent| spent.made_progress())
+}
+
+/// The size of a handler's future, which is built on the caller's stack first.
+#[inline]
+fn future_bytes<A: Actor, M: Send + 'static, D: Dispatch<A, M>>() -> usize {
+    fn returned<S, M, C, R, F>(_: &impl FnOnce(*mut S, M, *mut C, &mut R) -> F) -> usize {
+        size_of::<F>()
+    }
+    let call = |state: *mut A,
+                message: M,
+                context: *mut ActorContext<A>,
+                reply: &mut ReplyTo<D::Reply>| {
+        // SAFETY: never called; only its type is looked at.
+        unsafe { D::call(state, message, context, reply) }
+    };
+    returned(&call)
+}
 
 /// What became of an ask in place.
 pub(crate) enum InPlace<M, R> {
@@ -34,7 +72,7 @@ pub(crate) enum InPlace<M, R> {
     /// Done.
     Replied(Result<R, AskError>),
     /// The handler waits; its reply will come here.
-    Waits(Receiver<R>),
+    Waits(Receiver<R>, Option<Waiting>),
 }
 
 /// How a handler began.
@@ -55,7 +93,9 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     cx: &mut Context<'_>,
 ) -> InPlace<M, D::Reply> {
     let header = cell.header();
-    if current::depth() >= DEPTH_MAX
+    let depth = current::depth();
+    if depth >= DEPTH_MAX
+        || (depth > 0 && future_bytes::<A, M, D>() > NESTED_BYTES_MAX)
         || !header.kind.node.env.is_in_task()
         || !header.mailbox.try_claim()
     {
@@ -64,7 +104,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let place: *const Cell<A> = Arc::as_ptr(cell);
     let body = Body::take(place);
     let actor = untyped(cell);
-    let guard = current::polling(&actor);
+    let guard = current::polling(&actor, Frame::Asked);
+    let began_s = header.kind.node.coarse_s();
     let timed = header.kind.begin_message(type_name::<M>);
     header.mailbox.add_to_tally(1);
     let span = trace::span_in_place(header, type_name::<M>);
@@ -75,6 +116,10 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }));
     drop(entered);
     drop(guard);
+    if header.kind.node.coarse_s() > began_s + 1 {
+        // It held its asker's thread for longer than a second: the next ask waits for it by the mailbox, where deadlines hold.
+        header.kind.quick.forget(type_name::<M>);
+    }
     match outcome {
         Ok(Begun::Done(reply)) => {
             end_timing(header, timed);
@@ -90,21 +135,26 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Ok(Begun::Kept(receiver)) => {
             end_timing(header, timed);
             leave(cell, body);
-            InPlace::Waits(receiver)
+            InPlace::Waits(receiver, None)
         }
         Ok(Begun::Waits(receiver)) => {
             body.time(timed);
             body.trace(span);
-            Run::take_over(cell.as_any_cell(), body).spawn();
-            InPlace::Waits(receiver)
+            let cell = cell.as_any_cell();
+            // Before the handler goes on: it may ask its asker.
+            let waiting =
+                if depth > 0 { waits::begin_late(&cell, receiver.awaited()) } else { None };
+            Run::take_over(cell, body).spawn();
+            InPlace::Waits(receiver, waiting)
         }
         Ok(Begun::Stashed(envelope, receiver)) => {
             header.kind.metrics.shard().inspect(|shard| shard.unhandle(1));
             Run::take_over(cell.as_any_cell(), body).stash_and_spawn(envelope);
-            InPlace::Waits(receiver)
+            InPlace::Waits(receiver, None)
         }
         Err(panic) => {
             Run::take_over(cell.as_any_cell(), body).recover(&*panic);
+            drop_payload(panic);
             InPlace::Replied(Err(AskError::HandlerPanicked(header.id())))
         }
     }
@@ -141,6 +191,7 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }
     let (mut reply, kept) = if D::KEEPS_REPLY {
         let (reply, receiver) = channel();
+        reply.owe();
         (reply, Some(receiver))
     } else {
         (ReplyTo::nowhere(), None)

@@ -57,6 +57,7 @@ mod guide;
 mod in_place;
 mod inspection;
 mod kind;
+mod lane;
 mod line;
 mod mailbox;
 mod metrics;
@@ -64,12 +65,15 @@ mod node;
 mod options;
 mod outbox;
 mod passivation;
+mod pending;
 mod quick;
 mod recipient;
 mod reply;
 mod run;
 mod serve;
+mod shield;
 mod shutdown;
+mod stopped;
 mod supervise;
 mod supervision;
 mod sync;
@@ -103,6 +107,7 @@ pub use options::{
 pub use recipient::Recipient;
 pub use reply::ReplyTo;
 pub use shutdown::ShutdownReport;
+pub use stopped::Stopped;
 pub use supervision::{
     ChildStrategy, RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy, Supervision,
 };

@@ -6,12 +6,14 @@
 
 mod priority;
 
+use std::sync::Arc;
 use std::task::Waker;
 
 use crate::buffers::{give_buffer, take_buffer};
 use crate::claim::{ClaimLock, Guard, Value};
 use crate::envelope::Envelope;
 use crate::extras::{Extras, System};
+use crate::lane::{Lane, Lanes};
 use crate::line::Line;
 
 pub use priority::Priority;
@@ -24,6 +26,8 @@ pub(crate) struct Mailbox {
 /// What the lock protects.
 pub(crate) struct Inner {
     queue: Vec<Envelope>,
+    /// Lanes by which running handlers tell this actor; what they hold comes before whatever is queued next.
+    lanes: Lanes<Envelope>,
     pub(crate) extras: Option<Box<Extras>>,
     /// Messages taken out by the runner and not yet run; they still count against the bound.
     held: u32,
@@ -31,7 +35,7 @@ pub(crate) struct Inner {
     held_at: u32,
     /// Whether senders wait for room.
     pub(crate) awaited: bool,
-    /// Room promised to bundles on their way.
+    /// Room promised to lanes and not yet used.
     reserved: u32,
     /// Lives that have ended.
     lives: u32,
@@ -45,6 +49,8 @@ pub(crate) struct Inner {
     pub(crate) active: bool,
     /// Whether the last life has ended.
     ended: bool,
+    /// Whether the directory has let the cell go.
+    forgotten: bool,
     pub(crate) phase: Phase,
 }
 
@@ -78,6 +84,7 @@ impl Value for Inner {
             && self.active
             && !self.closed
             && self.queue.is_empty()
+            && self.lanes.is_empty()
             && self.aside == 0
             && !self.has_system()
     }
@@ -111,6 +118,7 @@ impl Mailbox {
         Self {
             inner: ClaimLock::new(Inner {
                 queue: Vec::new(),
+                lanes: Lanes::default(),
                 extras: None,
                 held: 0,
                 held_at: 0,
@@ -122,6 +130,7 @@ impl Mailbox {
                 closed: false,
                 active: false,
                 ended: false,
+                forgotten: false,
                 phase: Phase::Idle,
             }),
         }
@@ -229,6 +238,12 @@ impl Mailbox {
         if inner.has_ended() {
             return None;
         }
+        if inner.is_asleep() && !message.starts_a_sleeper() {
+            // Nobody is there whom it could reach. Released before dropping: a cause of an end may be foreign.
+            drop(inner);
+            return Some(Wake::Nothing);
+        }
+        inner.absorb();
         let extras = inner.extras();
         extras.system.push_back(message);
         let suspended = extras.suspended.take();
@@ -259,8 +274,25 @@ impl Inner {
         self.queue.len() + (self.held + self.reserved + self.aside) as usize
     }
 
+    /// Whether nothing waits. What is in lanes counts once it has been absorbed.
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.held == 0 && self.aside == 0
+    }
+
+    /// Moves what handlers have written into lanes to the end of the queue.
+    #[inline]
+    pub(crate) fn absorb(&mut self) {
+        if !self.lanes.is_empty() {
+            self.absorb_lanes();
+        }
+    }
+
+    #[cold]
+    fn absorb_lanes(&mut self) {
+        if self.queue.capacity() == 0 {
+            self.queue = take_buffer();
+        }
+        self.reserved -= self.lanes.absorb(&mut self.queue);
     }
 
     /// Messages in the queue, without those a runner holds.
@@ -303,6 +335,7 @@ impl Inner {
 
     #[inline]
     fn queue_push(&mut self, envelope: Envelope) {
+        self.absorb();
         if self.queue.len() == self.queue.capacity() {
             self.grow();
         }
@@ -351,6 +384,7 @@ impl Inner {
     /// Swaps the queue into `batch`, which must be empty; the messages count as held until released.
     pub(crate) fn drain(&mut self, batch: &mut Vec<Envelope>, tally: u32) {
         debug_assert!(batch.is_empty(), "a batch is run whole before the next");
+        self.absorb();
         if batch.capacity() == 0 && !self.queue.is_empty() {
             *batch = take_buffer();
         }
@@ -390,26 +424,69 @@ impl Inner {
         called
     }
 
-    /// Promises room for up to `wanted` messages; returns how much.
-    pub(crate) fn reserve(&mut self, wanted: u32, len_max: u32, tally: u32) -> u32 {
+    /// How many more messages may come.
+    pub(crate) fn room(&mut self, len_max: u32, tally: u32) -> u32 {
         self.catch_up(tally);
         let room = (len_max as usize).saturating_sub(self.len());
-        let granted = wanted.min(u32::try_from(room).unwrap_or(u32::MAX));
-        self.reserved += granted;
-        granted
+        u32::try_from(room).unwrap_or(u32::MAX)
     }
 
-    /// Queues a bundle whose room was promised; a closed mailbox leaves it to the caller.
-    pub(crate) fn deliver_reserved(&mut self, bundle: &mut Vec<Envelope>, reserved: u32) -> Wake {
-        self.reserved -= reserved;
-        if self.closed {
-            return Wake::Nothing;
+    /// Opens a lane for `capacity` messages, whose room is promised.
+    ///
+    /// # Safety
+    /// As `Lanes::attach`.
+    pub(crate) unsafe fn attach(&mut self, lane: &Arc<Lane<Envelope>>, capacity: u32) {
+        // SAFETY: the caller's promise.
+        unsafe { self.lanes.attach(lane, capacity) };
+        self.reserved += capacity;
+    }
+
+    /// Closes a lane. Returns whom to wake, and what an actor that has stopped for good refuses.
+    pub(crate) fn detach(&mut self, lane: &Arc<Lane<Envelope>>) -> (Wake, Vec<Envelope>) {
+        self.absorb_lanes();
+        self.reserved -= self.lanes.detach(lane);
+        if self.ended {
+            return (Wake::Nothing, self.take_queue());
         }
-        if self.queue.capacity() == 0 {
-            self.queue = take_buffer();
+        if self.queue.is_empty() {
+            return (Wake::Nothing, Vec::new());
         }
-        self.queue.append(bundle);
-        self.claim()
+        (self.claim(), Vec::new())
+    }
+
+    /// Takes the ticks of timers that the actor no longer has.
+    pub(crate) fn take_stale_ticks(&mut self) -> Vec<Envelope> {
+        let timers = self.extras.as_ref().map(|extras| &extras.timers);
+        let is_stale = |envelope: &Envelope| {
+            envelope
+                .timer()
+                .is_some_and(|timer| timers.is_none_or(|timers| !timers.contains_key(&timer)))
+        };
+        if self.queue.iter().any(is_stale) {
+            let (stale, kept) = self.queue.drain(..).partition(is_stale);
+            self.queue = kept;
+            return stale;
+        }
+        Vec::new()
+    }
+
+    /// Whether the directory has forgotten the cell, so that its name leads to another one.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.forgotten
+    }
+
+    /// Has the directory forget an actor that sleeps and has nothing to remember; returns whether it may.
+    pub(crate) fn try_forget(&mut self) -> bool {
+        let is_blank = self.extras.as_ref().is_none_or(|extras| extras.is_forgettable());
+        if self.is_asleep() && is_blank {
+            self.forgotten = true;
+        }
+        self.forgotten
+    }
+
+    /// Takes `try_forget` back.
+    pub(crate) fn remember(&mut self) {
+        self.forgotten = false;
     }
 
     /// Lives of the actor that have ended.
@@ -426,7 +503,18 @@ impl Inner {
 
     /// Whether the actor has no state and nothing to start for.
     pub(crate) fn is_asleep(&self) -> bool {
-        !self.active && self.phase == Phase::Idle && self.is_empty() && !self.has_system()
+        !self.active
+            && self.phase == Phase::Idle
+            && self.is_empty()
+            && self.lanes.is_empty()
+            && !self.has_system()
+    }
+
+    /// Whether a kill waits to be looked at.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| {
+            extras.system.iter().any(|message| matches!(message, System::Kill))
+        })
     }
 
     /// Whether the actor has stopped for good.
@@ -460,6 +548,7 @@ impl Inner {
 
     /// Takes everything that waits, in whatever lane.
     pub(crate) fn take_queue(&mut self) -> Vec<Envelope> {
+        self.absorb();
         self.held = 0;
         self.aside = 0;
         let mut all = std::mem::take(&mut self.queue);

@@ -228,12 +228,22 @@ impl Node {
         F: Fn(Start<A>) -> B + Send + Sync + 'static,
         B: Future<Output = Result<A, ActorError>> + Send + 'static,
     {
-        self.spawn_child(boxed_factory(factory))
+        self.spawn_child(boxed_factory(factory), None)
     }
 
-    pub(crate) fn spawn_child<A: Actor>(&self, factory: Box<Factory<A>>) -> ActorRef<A> {
+    pub(crate) fn spawn_child<A: Actor>(
+        &self,
+        factory: Box<Factory<A>>,
+        parent: Option<&Arc<dyn AnyCell>>,
+    ) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        self.start(Arc::new(Cell::new(header, Some(factory), None)))
+        let cell = Arc::new(Cell::new(header, Some(factory), None));
+        if let Some(parent) = parent {
+            // Before the child runs: it may fail at once.
+            cell.header().mailbox.lock().extras().parent = Some(parent.clone());
+            parent.header().mailbox.lock().extras().children.push(cell.as_any_cell());
+        }
+        self.start(cell)
     }
 
     /// Starts an actor under a name of its own.

@@ -1,43 +1,41 @@
-//! Tells from inside handlers, handed over in bulk: one lock for up to 32 messages to one target.
+//! Tells from inside handlers: from the second in a row to one actor on they go through a lane, one lock for up to 32 messages.
 //!
-//! The second tell in a row to one target reserves room there and starts a bundle; it is handed over when the target changes, when it is
-//! full, before an ask or a publish, after a few messages, and at the latest when the handler waits or its batch ends. Order from one actor to
-//! another is kept. Because room was reserved, handing over never fails for lack of it.
+//! The lane is detached, and the actor woken, when the target changes, when the lane is full, before an ask or a publish, after a
+//! few messages, and at the latest when the handler waits or its batch ends. What has been written counts as queued before that
+//! (see `lane`), so order and causality hold without it. Room is reserved when the lane is attached, so a tell never fails later.
 //!
-//! Unsafe here: a tell writes its envelope straight into the spare room of the bundle's vector. Invariant: while `NEXT` and `END` differ from null,
-//! the vector in `OUTBOX` is not touched, the envelopes from its start up to `NEXT` are live, and `END` is within its capacity; `take` makes
-//! them the vector's own and sets both to null.
+//! Invariant: `OPEN` is null or points to the lane that the thread's `OUTBOX` owns and that is attached to its target's mailbox.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
 use crate::cell::{AnyCell, AsAnyCell, wake};
+use crate::ending::refuse;
 use crate::envelope::Envelope;
+use crate::lane::{LANE_LEN, Lane};
 use crate::mailbox::Pushed;
 
-/// Messages in one bundle.
-const BUNDLE_LEN_MAX: u32 = 32;
-/// Messages of the sending actor after which a bundle is handed over, so that slow handlers do not hold it back.
+/// Messages of the sending actor after which a lane is detached, so that slow handlers do not hold its messages back.
 const BOUNDARIES_MAX: u32 = 16;
+/// A lane takes at most this part of the room that is left: others must not find a mailbox full that has hardly anything in it.
+const ROOM_SHARE: u32 = 4;
+/// With room for fewer messages a lane saves nothing.
+const CAPACITY_MIN: u32 = 2;
 
 #[derive(Default)]
 struct Outbox {
     target: Option<Arc<dyn AnyCell>>,
-    /// The bundle; the vector is kept for the next one.
-    envelopes: Vec<Envelope>,
-    reserved: u32,
+    /// Kept for the next target.
+    lane: Option<Arc<Lane<Envelope>>>,
     boundaries: u32,
 }
 
 thread_local! {
     static OUTBOX: RefCell<Outbox> = const {
-        RefCell::new(Outbox { target: None, envelopes: Vec::new(), reserved: 0, boundaries: 0 })
+        RefCell::new(Outbox { target: None, lane: None, boundaries: 0 })
     };
-    /// Where the bundle's next envelope goes; null without a bundle.
-    static NEXT: Cell<*mut Envelope> = const { Cell::new(ptr::null_mut()) };
-    /// Where the bundle is full.
-    static END: Cell<*mut Envelope> = const { Cell::new(ptr::null_mut()) };
+    static OPEN: Cell<*const Lane<Envelope>> = const { Cell::new(ptr::null()) };
     /// The cell that the last tell went to; never dereferenced.
     static LAST: Cell<*const ()> = const { Cell::new(ptr::null()) };
 }
@@ -48,15 +46,18 @@ pub(crate) fn tell<C: AnyCell + AsAnyCell>(
     cell: &Arc<C>,
     make: impl FnOnce() -> Envelope,
 ) -> Pushed {
-    let next = NEXT.get();
-    if next != END.get() && LAST.get() == Arc::as_ptr(cell).cast() {
-        // SAFETY: `next` is before `END`, so it is spare room of the vector.
-        unsafe { next.write(make()) };
-        // SAFETY: as above.
-        NEXT.set(unsafe { next.add(1) });
-        return Pushed::Queued;
+    let mut make = Some(make);
+    let open = OPEN.get();
+    if !open.is_null() && LAST.get() == Arc::as_ptr(cell).cast() {
+        let make = || make.take().expect("a tell is made once")();
+        // SAFETY: by the invariant the lane is alive.
+        let lane = unsafe { &*open };
+        // SAFETY: this thread opened it.
+        if unsafe { lane.write(make) } {
+            return Pushed::Queued;
+        }
     }
-    tell_another(cell, make)
+    tell_another(cell, make.expect("the lane was full or another's"))
 }
 
 #[inline(never)]
@@ -67,75 +68,75 @@ fn tell_another<C: AnyCell + AsAnyCell>(cell: &Arc<C>, make: impl FnOnce() -> En
     if !is_second {
         return header.mailbox.push(header.kind.len_max, make, |what| wake(cell, what));
     }
+    let lane = OUTBOX
+        .with_borrow_mut(|outbox| outbox.lane.take())
+        .unwrap_or_else(|| Arc::new(Lane::new()));
     let mut inner = header.mailbox.lock();
     if inner.closed {
+        drop(inner);
+        give_back(lane);
         return Pushed::Closed;
     }
-    let reserved = inner.reserve(BUNDLE_LEN_MAX, header.kind.len_max, header.mailbox.tally());
-    drop(inner);
-    if reserved == 0 {
-        return Pushed::Full;
+    let wanted = LANE_LEN as u32;
+    let room = inner.room(header.kind.len_max, header.mailbox.tally());
+    let capacity = wanted.min(room / ROOM_SHARE);
+    if capacity < CAPACITY_MIN {
+        drop(inner);
+        give_back(lane);
+        return header.mailbox.push(header.kind.len_max, make, |what| wake(cell, what));
     }
+    // SAFETY: a lane in the outbox, or a new one, is attached to nothing, and this thread writes to it.
+    unsafe { inner.attach(&lane, capacity) };
+    drop(inner);
+    // SAFETY: this thread opened the lane.
+    let is_written = unsafe { lane.write(make) };
+    debug_assert!(is_written, "a new lane has room");
+    OPEN.set(Arc::as_ptr(&lane));
     OUTBOX.with_borrow_mut(|outbox| {
         outbox.target = Some(cell.as_any_cell());
-        outbox.reserved = reserved;
+        outbox.lane = Some(lane);
         outbox.boundaries = 0;
-        outbox.envelopes.reserve(reserved as usize);
-        let first = outbox.envelopes.as_mut_ptr();
-        // SAFETY: the vector is empty and has room for `reserved` envelopes, of which there is at least one.
-        unsafe { first.write(make()) };
-        // SAFETY: as above.
-        NEXT.set(unsafe { first.add(1) });
-        // SAFETY: as above.
-        END.set(unsafe { first.add(reserved as usize) });
     });
     Pushed::Queued
 }
 
-/// Hands the bundle over, if there is one.
+/// Detaches the lane, if one is open, and wakes its target.
 #[inline]
 pub(crate) fn hand_over() {
-    if !NEXT.get().is_null() {
-        hand_over_bundle();
+    // A refused message's drop may tell, which may open the next lane.
+    while !OPEN.get().is_null() {
+        hand_over_lane();
     }
 }
 
 /// Says that the sending actor has finished some messages.
 #[inline]
 pub(crate) fn boundary(messages: u32) {
-    if !NEXT.get().is_null() && OUTBOX.with_borrow_mut(|outbox| outbox.is_old(messages)) {
-        hand_over_bundle();
+    if !OPEN.get().is_null() && OUTBOX.with_borrow_mut(|outbox| outbox.is_old(messages)) {
+        hand_over();
     }
 }
 
-fn hand_over_bundle() {
-    let (target, mut envelopes, reserved) = OUTBOX.with_borrow_mut(Outbox::take);
-    let Some(target) = target else { return };
+fn hand_over_lane() {
+    OPEN.set(ptr::null());
+    let (target, lane) =
+        OUTBOX.with_borrow_mut(|outbox| (outbox.target.take(), outbox.lane.take()));
+    let (Some(target), Some(lane)) = (target, lane) else { return };
     let mut inner = target.header().mailbox.lock();
-    let what = inner.deliver_reserved(&mut envelopes, reserved);
+    let (what, refused) = inner.detach(&lane);
     drop(inner);
+    give_back(lane);
     wake(&target, what);
-    // What is left was refused by a stopped actor; dropped outside the borrow, because a message's drop may tell.
-    envelopes.clear();
+    refuse(&target, refused);
+}
+
+fn give_back(lane: Arc<Lane<Envelope>>) {
     OUTBOX.with_borrow_mut(|outbox| {
-        if outbox.envelopes.capacity() == 0 {
-            outbox.envelopes = envelopes;
-        }
+        outbox.lane.get_or_insert(lane);
     });
 }
 
 impl Outbox {
-    /// Takes the bundle out.
-    fn take(&mut self) -> (Option<Arc<dyn AnyCell>>, Vec<Envelope>, u32) {
-        let mut envelopes = std::mem::take(&mut self.envelopes);
-        let next = NEXT.replace(ptr::null_mut());
-        END.set(ptr::null_mut());
-        let len = (next.addr() - envelopes.as_ptr().addr()) / size_of::<Envelope>();
-        // SAFETY: by the invariant, `len` envelopes are live and within capacity.
-        unsafe { envelopes.set_len(len) };
-        (self.target.take(), envelopes, self.reserved)
-    }
-
     fn is_old(&mut self, messages: u32) -> bool {
         self.boundaries += messages;
         self.boundaries >= BOUNDARIES_MAX

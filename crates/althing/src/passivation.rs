@@ -13,6 +13,7 @@ use crate::actor::StopReason;
 use crate::actor_ref::request_stop;
 use crate::cell::{AnyCell, Header};
 use crate::node::NodeShared;
+use crate::pending::PendingTimer;
 
 /// Pause between passes. An idle time is met within one pass and a second.
 const PASS_EVERY: Duration = Duration::from_secs(1);
@@ -45,9 +46,11 @@ fn pass(node: &NodeShared, is_over_budget: bool) {
         let header = cell.header();
         let idle_s = now_s.saturating_sub(header.last_active_s.load(Ordering::Relaxed));
         let limit = header.kind.options.passivate_after;
+        let idle_s =
+            if limit.is_some() { idle_s.max(idle_besides_ticks(header, now_s)) } else { idle_s };
         let is_due = limit.is_some_and(|limit| Duration::from_secs(u64::from(idle_s)) >= limit);
         let may_be_longest = is_over_budget && header.key().is_some();
-        if !(is_due || may_be_longest) || !header.mailbox.is_quiet() || owes_answers(header) {
+        if !(is_due || may_be_longest) || !header.mailbox.is_quiet() || must_stay(header) {
             return;
         }
         if is_due {
@@ -57,13 +60,33 @@ fn pass(node: &NodeShared, is_over_budget: bool) {
         }
     });
     for cell in idle.iter().chain(longest.cells()) {
-        request_stop(cell, StopReason::Passivated);
+        if let Some(run) = request_stop(cell, StopReason::Passivated) {
+            run.spawn();
+        }
     }
 }
 
-/// Whether guards have put messages aside: the next life would begin with them at once.
-fn owes_answers(header: &Header) -> bool {
-    header.mailbox.lock().extras.as_ref().is_some_and(|extras| !extras.stash.is_empty())
+/// Whether unloading would lose something: a reply that it owes, a future that it awaits, a timer that comes once. Messages that
+/// guards have put aside would begin the next life at once.
+fn must_stay(header: &Header) -> bool {
+    header.has_debts()
+        || header.mailbox.lock().extras.as_ref().is_some_and(|extras| {
+            !extras.stash.is_empty() || extras.timers.values().any(PendingTimer::keeps_awake)
+        })
+}
+
+/// For how long an actor with timers has run nothing but their ticks, as far as passes have seen.
+fn idle_besides_ticks(header: &Header, now_s: u32) -> u32 {
+    let mut inner = header.mailbox.lock();
+    let tally = header.mailbox.tally();
+    let Some(extras) = inner.extras.as_mut().filter(|extras| !extras.timers.is_empty()) else {
+        return 0;
+    };
+    let messages = tally.wrapping_sub(extras.ticks);
+    if extras.busy.0 != messages {
+        extras.busy = (messages, now_s);
+    }
+    now_s.saturating_sub(extras.busy.1)
 }
 
 /// The actors that have been idle for longest, of those offered.

@@ -35,6 +35,16 @@ impl Quick {
         }
     }
 
+    /// Has the next ask with that message go through the mailbox again.
+    pub(crate) fn forget(&self, message: MessageName) {
+        let _ = self.place(message).compare_exchange(
+            message as usize,
+            0,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+    }
+
     #[inline]
     fn place(&self, message: MessageName) -> &AtomicUsize {
         // Functions are aligned to 16 bytes.

@@ -8,6 +8,8 @@ use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
 
+use crate::cell::Debt;
+use crate::current;
 use crate::error::AskError;
 use crate::waits::Awaited;
 
@@ -52,7 +54,8 @@ struct Slot<R> {
 }
 
 enum State<R> {
-    Waiting(Option<Waker>),
+    /// The asker's waker, and what the actor owes if its handler kept the slot.
+    Waiting(Option<Waker>, Option<Debt>),
     Replied(R),
     Failed(Option<AskError>),
     Abandoned,
@@ -65,7 +68,7 @@ pub(crate) struct Receiver<R> {
 
 /// Makes a slot and returns both halves.
 pub(crate) fn channel<R>() -> (ReplyTo<R>, Receiver<R>) {
-    let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(None)) });
+    let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(None, None)) });
     (ReplyTo { slot: Some(slot.clone()) }, Receiver { slot })
 }
 
@@ -73,11 +76,45 @@ impl<R: Send> Awaited for Slot<R> {
     fn is_settled(&self) -> bool {
         Slot::is_settled(self)
     }
+
+    fn refuse(&self, why: AskError) {
+        self.settle(State::Failed(Some(why)));
+    }
+}
+
+impl<R: Send> Awaited for Receiver<R> {
+    fn is_settled(&self) -> bool {
+        self.slot.is_settled()
+    }
+
+    fn refuse(&self, why: AskError) {
+        self.slot.settle(State::Failed(Some(why)));
+    }
 }
 
 impl<R> Slot<R> {
     fn is_settled(&self) -> bool {
-        !matches!(*self.state.lock(), State::Waiting(_))
+        !matches!(*self.state.lock(), State::Waiting(..))
+    }
+
+    /// Returns whether somebody still waited.
+    fn settle(&self, outcome: State<R>) -> bool {
+        let mut state = self.state.lock();
+        let State::Waiting(waker, debt) = &mut *state else {
+            // Released before dropping the outcome: a reply's drop is foreign.
+            drop(state);
+            drop(outcome);
+            return false;
+        };
+        let (waker, debt) = (waker.take(), debt.take());
+        *state = outcome;
+        // Released before waking: the asker would block on us.
+        drop(state);
+        drop(debt);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
     }
 }
 
@@ -95,6 +132,11 @@ impl<R> ReplyTo<R> {
     /// Whether nobody waits any more, so that the work can be skipped. A tell is never abandoned.
     pub fn is_abandoned(&self) -> bool {
         self.slot.as_ref().is_some_and(|slot| matches!(*slot.state.lock(), State::Abandoned))
+    }
+
+    /// Whether the ask has ended already, by its asker or by a failure, so that its message must not run. A tell never has.
+    pub(crate) fn is_over(&self) -> bool {
+        self.slot.as_ref().is_some_and(|slot| slot.is_settled())
     }
 
     /// Whether there is an asker to reply to.
@@ -115,23 +157,18 @@ impl<R> ReplyTo<R> {
         Self { slot: self.slot.take() }
     }
 
-    /// Drops the slot without failing the ask: its message was handed back.
-    pub(crate) fn forget(mut self) {
-        self.slot = None;
+    /// Counts the reply among what the actor polled here owes, until somebody settles it.
+    pub(crate) fn owe(&self) {
+        let Some(slot) = &self.slot else { return };
+        let owed = current::actor().map(Debt::of);
+        if let State::Waiting(_, debt) = &mut *slot.state.lock() {
+            *debt = owed;
+        }
     }
 
     fn settle(&mut self, outcome: State<R>) -> bool {
         let Some(slot) = self.slot.take() else { return false };
-        let mut state = slot.state.lock();
-        let State::Waiting(waker) = &mut *state else { return false };
-        let waker = waker.take();
-        *state = outcome;
-        // Released before waking: the asker would block on us.
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        true
+        slot.settle(outcome)
     }
 }
 
@@ -167,7 +204,7 @@ impl<R> Receiver<R> {
     /// The reply; `Err(None)` when the replier went without one.
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<R, Option<AskError>>> {
         let mut state = self.slot.state.lock();
-        if let State::Waiting(waiting) = &mut *state {
+        if let State::Waiting(waiting, _) = &mut *state {
             if !waiting.as_ref().is_some_and(|old| old.will_wake(waker)) {
                 *waiting = Some(waker.clone());
             }
@@ -176,7 +213,7 @@ impl<R> Receiver<R> {
         match std::mem::replace(&mut *state, State::Abandoned) {
             State::Replied(reply) => Poll::Ready(Ok(reply)),
             State::Failed(why) => Poll::Ready(Err(why)),
-            State::Waiting(_) | State::Abandoned => Poll::Ready(Err(None)),
+            State::Waiting(..) | State::Abandoned => Poll::Ready(Err(None)),
         }
     }
 }

@@ -17,19 +17,19 @@ use crate::actor::StopReason;
 use crate::batch::Batch;
 use crate::body::Body;
 use crate::cell::{AnyCell, Header, Hook};
-use crate::current;
-
+use crate::current::{self, Frame};
+use crate::ending::abandon;
 use crate::envelope::Envelope;
 use crate::in_place;
-
 use crate::metrics::Counter;
+use crate::shield::{drop_payload, shielded};
 
 /// A scheduled actor.
 pub(crate) struct Run {
-    // Before `cell`, because the futures inside borrow from it.
+    // In this order: a hook in `stage` borrows from `body`, and all of them borrow from `cell`.
+    pub(crate) stage: Stage,
     pub(crate) body: Body,
     pub(crate) reads: Vec<Body>,
-    pub(crate) stage: Stage,
     pub(crate) batch: Batch,
     /// Messages run that the mailbox has not been told of.
     pub(crate) untallied: u32,
@@ -43,6 +43,8 @@ pub(crate) struct Run {
     pub(crate) urgent: VecDeque<Envelope>,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
+    /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
+    has_claim: bool,
     pub(crate) cell: Arc<dyn AnyCell>,
 }
 
@@ -74,7 +76,7 @@ impl Run {
     /// Starts a task for an actor whose claim was just taken.
     pub(crate) fn schedule(cell: Arc<dyn AnyCell>) {
         let node = cell.header().kind.node.clone();
-        node.env.spawn(Scheduled::Due(cell));
+        node.env.spawn(Scheduled::Due(Some(cell)));
     }
 
     /// A run of an actor whose claim was just taken.
@@ -90,9 +92,9 @@ impl Run {
 
     fn with_body(cell: Arc<dyn AnyCell>, body: Body, stage: Stage) -> Self {
         Self {
+            stage,
             body,
             reads: Vec::new(),
-            stage,
             batch: Batch::default(),
             untallied: 0,
             uncalled: 0,
@@ -100,13 +102,16 @@ impl Run {
             held_back: None,
             urgent: VecDeque::new(),
             stop_after: None,
+            has_claim: true,
             cell,
         }
     }
 
     /// Stops an idle actor whose claim was just taken.
     pub(crate) fn stopping(cell: Arc<dyn AnyCell>, reason: StopReason) -> Self {
-        Self { stop_after: Some((0, reason)), ..Self::new(cell) }
+        let mut run = Self::new(cell);
+        run.stop_after = Some((0, reason));
+        run
     }
 
     /// Runs on the calling thread as far as that goes without waiting, then in a task.
@@ -161,10 +166,7 @@ impl Run {
     /// Polls what is neither a message nor an event: start, pause, hooks, stop.
     fn advance_hook(&mut self, cx: &mut Context<'_>) -> Served {
         let outcome = match &mut self.stage {
-            Stage::Begin | Stage::Serving => {
-                self.begin();
-                return Served::Changed;
-            }
+            Stage::Begin | Stage::Serving => return self.begin(),
             Stage::Starting(hook) | Stage::Hooking(hook) | Stage::Stopping(hook, _) => {
                 hook.as_mut().poll(cx)
             }
@@ -184,14 +186,23 @@ impl Run {
         Served::Changed
     }
 
-    fn begin(&mut self) {
-        if self.cell.header().mailbox.lock().active {
+    /// Begins to serve, or to start first; a kill that came before is an end without a life.
+    fn begin(&mut self) -> Served {
+        let inner = self.cell.header().mailbox.lock();
+        let is_killed = inner.is_killed();
+        let is_active = inner.active;
+        drop(inner);
+        if is_active {
             self.stage = Stage::Serving;
-            return;
+            return Served::Changed;
+        }
+        if is_killed {
+            return Served::End(StopReason::Killed);
         }
         // SAFETY: the claim is ours; `stage` is dropped before `body` and `cell` lose what the hook borrows.
         let hook = unsafe { self.cell.clone().start(self.body.core()) };
         self.stage = Stage::Starting(hook);
+        Served::Changed
     }
 
     fn started(&mut self) {
@@ -207,25 +218,53 @@ impl Run {
         self.stage = Stage::Stopping(hook, reason);
     }
 
-    /// Ends a life. `Break`: the run is over; `Continue`: messages wait for the next life.
+    /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
     pub(crate) fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
-        self.stage = Stage::Begin;
-        self.body.clear();
-        self.reads.clear();
+        let waiting = self.clear_out();
+        let next = crate::ending::end_life(&self.cell, waiting, reason);
+        self.has_claim = next.is_continue();
+        next
+    }
+
+    /// Drops what is left of a life, whatever panics on the way; returns the messages that had been taken out of the mailbox.
+    fn clear_out(&mut self) -> Vec<Envelope> {
+        self.drop_futures();
         // SAFETY: no future is left that could use the state.
-        unsafe { self.cell.clear() };
+        shielded("dropping a state", || unsafe { self.cell.clear() });
+        self.stop_after = None;
         let mut waiting: Vec<Envelope> =
             self.held_back.take().into_iter().chain(self.urgent.drain(..)).collect();
         waiting.append(&mut self.batch.rest());
         self.batch.recycle();
-        self.stop_after = None;
-        crate::ending::end_life(&self.cell, waiting, reason)
+        waiting
+    }
+
+    /// Drops hooks and handlers, which borrow the state.
+    pub(crate) fn drop_futures(&mut self) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Begin);
+        shielded("dropping a hook", || drop(stage));
+        shielded("dropping a handler", || self.body.clear());
+        while let Some(read) = self.reads.pop() {
+            shielded("dropping a handler", || read.clear());
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.has_claim {
+            return;
+        }
+        // The runtime shuts down, or has already: nobody else will ever run this actor.
+        let waiting = self.clear_out();
+        abandon(self.cell.clone(), waiting);
     }
 }
 
 /// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which may be many, have none yet.
 enum Scheduled {
-    Due(Arc<dyn AnyCell>),
+    /// `None` once the run was made.
+    Due(Option<Arc<dyn AnyCell>>),
     Begun(Box<Run>),
 }
 
@@ -236,9 +275,20 @@ impl Future for Scheduled {
         let this = self.get_mut();
         loop {
             match this {
-                Self::Due(cell) => *this = Self::Begun(Box::new(Run::new(cell.clone()))),
+                Self::Due(cell) => {
+                    let cell = cell.take().expect("replaced at once");
+                    *this = Self::Begun(Box::new(Run::new(cell)));
+                }
                 Self::Begun(run) => return Pin::new(run).poll(cx),
             }
+        }
+    }
+}
+
+impl Drop for Scheduled {
+    fn drop(&mut self) {
+        if let Self::Due(Some(cell)) = self {
+            abandon(cell.clone(), Vec::new());
         }
     }
 }
@@ -249,12 +299,19 @@ impl Future for Run {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         let cell = this.cell.clone();
-        let _current = current::polling(&cell);
+        let _current = current::polling(&cell, Frame::Alone);
         loop {
             match catch_unwind(AssertUnwindSafe(|| this.advance(cell.header(), cx))) {
-                Ok(poll) => return poll,
+                Ok(poll) => {
+                    if poll.is_ready() {
+                        this.has_claim = false;
+                    }
+                    return poll;
+                }
                 Err(panic) => {
-                    if this.panicked(&*panic).is_break() {
+                    let next = this.panicked(&*panic);
+                    drop_payload(panic);
+                    if next.is_break() {
                         return Poll::Ready(());
                     }
                 }

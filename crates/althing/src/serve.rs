@@ -296,6 +296,7 @@ impl Run {
         let header = self.cell.header();
         let mut inner = header.mailbox.lock_soon();
         inner.hold(0, header.mailbox.tally());
+        inner.absorb();
         if inner.is_empty()
             && self.ran_in_batch >= LINGER_FROM
             && !header.kind.node.env.is_simulated()
@@ -305,12 +306,14 @@ impl Run {
             drop(inner);
             linger(header);
             inner = header.mailbox.lock_soon();
+            inner.absorb();
         }
         let wakers = inner.call_up(header.kind.len_max);
         if !wakers.is_empty() {
             drop(inner);
             wakers.into_iter().for_each(std::task::Waker::wake);
             inner = header.mailbox.lock_soon();
+            inner.absorb();
         }
         self.ran_in_batch = 0;
         if inner.has_system() {

@@ -13,9 +13,13 @@ use crate::actor_ref::request_stop;
 use crate::cell::{AnyCell, send_system};
 use crate::extras::System;
 use crate::node::Node;
+use crate::run::Run;
 
 /// How often a shutdown looks whether everybody has stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Threads that idle actors' `stopping` hooks are spread over, for each core: enough that a few that block leave others.
+const JOBS_PER_CORE: usize = 8;
 
 /// What a shutdown came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +35,7 @@ impl Node {
     /// Stops every actor after the messages that wait now, also those that wake meanwhile; kills who is left at the deadline. From then
     /// on every address that was given out refuses.
     pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
-        let until = self.elapsed() + deadline;
+        let until = self.elapsed().saturating_add(deadline);
         let mut stopped = 0;
         loop {
             let mut stopping = self.ask_all_to_stop();
@@ -55,14 +59,26 @@ impl Node {
 
     /// Asks everybody who is awake, and returns who that was.
     fn ask_all_to_stop(&self) -> Vec<Arc<dyn AnyCell>> {
-        let mut stopping = Vec::new();
+        let (mut stopping, mut idle) = (Vec::new(), Vec::new());
         self.shared().directory.for_each(|cell| {
             if !is_asleep(cell) {
-                request_stop(cell, StopReason::NodeShutdown);
+                idle.extend(request_stop(cell, StopReason::NodeShutdown));
                 stopping.push(cell.clone());
             }
         });
+        self.stop_idle(idle);
         stopping
+    }
+
+    /// Stops idle actors away from the runtime's workers: a `stopping` hook that blocks its thread must not keep the deadline from
+    /// being seen.
+    fn stop_idle(&self, mut idle: Vec<Run>) {
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from) * JOBS_PER_CORE;
+        let share = idle.len().div_ceil(jobs).max(1);
+        while !idle.is_empty() {
+            let runs = idle.split_off(idle.len().saturating_sub(share));
+            self.shared().env.spawn_blocking(move || runs.into_iter().for_each(Run::run_now));
+        }
     }
 
     /// Closes every address and kills who is still awake; returns who that was.

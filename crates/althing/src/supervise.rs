@@ -11,6 +11,7 @@ use crate::error::{ActorError, AskError};
 use crate::extras::System;
 use crate::metrics::Counter;
 use crate::run::{Run, Stage};
+use crate::shield::{panic_text, shielded};
 use crate::supervision::{ChildStrategy, Verdict};
 
 impl Run {
@@ -45,9 +46,9 @@ impl Run {
 
     fn fail_handlers(&mut self) {
         let id = self.cell.header().id();
-        self.body.fail(AskError::HandlerPanicked(id.clone()));
-        for read in self.reads.drain(..) {
-            read.fail(AskError::HandlerPanicked(id.clone()));
+        shielded("dropping a handler", || self.body.fail(AskError::HandlerPanicked(id.clone())));
+        while let Some(read) = self.reads.pop() {
+            shielded("dropping a handler", || read.fail(AskError::HandlerPanicked(id.clone())));
         }
     }
 
@@ -60,6 +61,7 @@ impl Run {
         let verdict = header.mailbox.lock().extras().restarts.decide(policy, now);
         match verdict {
             Verdict::Resume if header.mailbox.lock().active => {
+                self.drop_futures();
                 self.stage = Stage::Serving;
                 ControlFlow::Continue(())
             }
@@ -81,20 +83,29 @@ impl Run {
 
     /// Drops the state and has the next life begin after `pause`; children end with the old one. Waiting messages stay.
     pub(crate) fn rebuild(&mut self, pause: Duration) {
-        let header = self.cell.header();
+        let cell = self.cell.clone();
+        let header = cell.header();
         header.kind.metrics.count(Counter::Restarted);
         let mut inner = header.mailbox.lock();
         if std::mem::replace(&mut inner.active, false) {
             header.kind.metrics.count(Counter::Stopped);
         }
         inner.begin_life();
-        let children = inner.extras.as_mut().map(|extras| std::mem::take(&mut extras.children));
+        let left = inner.extras.as_mut().map(|extras| {
+            (std::mem::take(&mut extras.children), std::mem::take(&mut extras.timers))
+        });
         drop(inner);
+        self.drop_futures();
         self.stage = Stage::Pausing(header.kind.node.env.sleep(pause));
         // SAFETY: the claim is ours and no future is left that could use the state.
-        unsafe { self.cell.clear() };
-        for child in children.into_iter().flatten() {
-            send_system(&child, System::Fail(StopReason::Linked(header.id())));
+        shielded("dropping a state", || unsafe { cell.clear() });
+        let Some((children, timers)) = left else { return };
+        for timer in timers.into_values() {
+            cell.header().kind.node.timers.withdraw(&timer);
+            shielded("dropping a timer's message", || drop(timer));
+        }
+        for child in children {
+            send_system(&child, System::Fail(StopReason::Linked(cell.header().id())));
         }
     }
 }
@@ -123,12 +134,4 @@ fn restart_siblings(cell: &Arc<dyn AnyCell>) {
             send_system(sibling, System::Restart);
         }
     }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no text")
 }

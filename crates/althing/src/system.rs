@@ -5,6 +5,7 @@ use std::task::Context;
 use crate::actor::StopReason;
 use crate::extras::System;
 use crate::run::{Run, Served, Stage};
+use crate::waits;
 
 impl Run {
     /// Waits for a handler; a system message that is there already is looked at first.
@@ -34,7 +35,10 @@ impl Run {
         let mut inner = header.mailbox.lock();
         let system = &mut inner.extras().system;
         if system.iter().any(|message| matches!(message, System::Kill)) {
-            system.clear();
+            let unread = std::mem::take(system);
+            // Released before dropping: the cause of an end may be foreign.
+            drop(inner);
+            drop(unread);
             return Some(Served::End(StopReason::Killed));
         }
         let extras = inner.extras();
@@ -59,7 +63,14 @@ impl Run {
             self.flush_tally();
             let header = self.cell.header();
             let mut inner = header.mailbox.lock();
+            inner.absorb();
             let extras = inner.extras();
+            if !extras.waits.is_empty() {
+                // No handler is left that could wait.
+                drop(inner);
+                waits::forget(&self.cell);
+                continue;
+            }
             let Some(message) = extras.deferred.pop_front().or_else(|| extras.system.pop_front())
             else {
                 self.urgent.extend(std::iter::from_fn(|| inner.take_high()));

@@ -1,11 +1,12 @@
 //! Volatile timers of actors: one wheel and one task per node.
 //!
-//! A timer belongs to one life of its actor, which it holds weakly: after a restart or passivation it fires into nothing. The task sleeps until the wheel's next tick
-//! and is woken early when a nearer one arrives.
+//! The wheel names actors, weakly, and timers by number; what a timer sends lies with its actor (`pending`). The task sleeps until
+//! the wheel's next tick and is woken early when a nearer one arrives. It runs no foreign code.
 
+use std::any::type_name;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -13,12 +14,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::actor::{Actor, Handler};
-use crate::actor_ref::{ActorRef, WeakRef};
+use crate::actor::Actor;
+use crate::cell::{AnyCell, Header, wake};
+use crate::dispatch::Dispatch;
 use crate::env::Task;
-use crate::mailbox::Life;
+use crate::envelope::Envelope;
+use crate::mailbox::Wake;
 use crate::node::NodeShared;
-use crate::reply::{Receiver, ReplyTo, channel};
+use crate::pending::{Made, Make, PendingTimer, Wakes};
+use crate::reply::{ReplyTo, channel};
+use crate::shield::shielded;
 use crate::wheel::{EntryId, Wheel};
 
 /// Names a timer of an actor.
@@ -53,20 +58,34 @@ use crate::wheel::{EntryId, Wheel};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
-pub struct TimerId {
-    place: Arc<Mutex<Option<EntryId>>>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerId(u64);
+
+/// What the wheel keeps of a timer.
+struct Due {
+    actor: Weak<dyn AnyCell>,
+    timer: TimerId,
 }
 
-/// What a due timer does.
-type Fire = Box<dyn FnMut(&Timers) + Send>;
+/// When a timer fires.
+#[derive(Clone, Copy)]
+pub(crate) struct Schedule {
+    pub(crate) delay: Duration,
+    /// Whether it fires again and again, with `delay` between.
+    pub(crate) repeats: bool,
+    pub(crate) wakes: Wakes,
+}
 
 pub(crate) struct Timers {
-    wheel: Mutex<Wheel<Fire>>,
+    wheel: Mutex<Wheel<Due>>,
     earlier: Notify,
     node: Weak<NodeShared>,
     driving: AtomicBool,
+    next_id: AtomicU64,
 }
+
+/// A period of zero would keep the wheel busy for ever.
+const PERIOD_MIN: Duration = Duration::from_millis(1);
 
 impl Timers {
     pub(crate) fn new(node: Weak<NodeShared>) -> Arc<Self> {
@@ -75,66 +94,78 @@ impl Timers {
             earlier: Notify::new(),
             node,
             driving: AtomicBool::new(false),
+            next_id: AtomicU64::new(1),
         })
     }
 
-    pub(crate) fn after<A: Actor + Handler<M>, M: Send + 'static>(
-        self: &Arc<Self>,
-        actor: &ActorRef<A>,
-        delay: Duration,
-        message: M,
+    /// Starts a timer of the actor whose handler runs now.
+    pub(crate) fn start<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+        &self,
+        actor: &Arc<dyn AnyCell>,
+        schedule: Schedule,
+        mut message: impl FnMut() -> Option<M> + Send + 'static,
     ) -> TimerId {
-        let (life, actor) = (actor.life(), actor.downgrade());
-        let mut message = Some(message);
-        self.add(delay, move |_, _| {
-            if let (Some(actor), Some(message)) = (actor.upgrade(), message.take()) {
-                actor.push_exempt(life, message, ReplyTo::nowhere());
+        let id = TimerId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let repeats = schedule.repeats;
+        let make: Make = Box::new(move || {
+            let message = message().expect("a message that comes once is made once");
+            if !repeats {
+                let envelope = Envelope::new::<A, M, D>(message, ReplyTo::nowhere());
+                return Made { envelope, ended: None };
             }
-        })
-    }
-
-    pub(crate) fn every<A, M>(
-        self: &Arc<Self>,
-        actor: &ActorRef<A>,
-        period: Duration,
-        message: M,
-    ) -> TimerId
-    where
-        A: Actor + Handler<M>,
-        M: Clone + Send + Sync + 'static,
-    {
-        let (life, actor) = (actor.life(), actor.downgrade());
-        // A period of zero would keep the wheel busy for ever.
-        let period = period.max(Duration::from_millis(1));
-        let tick = Arc::new(PeriodicTick { actor, life, message, period, last: Mutex::new(None) });
-        let id = TimerId { place: Arc::new(Mutex::new(None)) };
-        tick.line_up(self, &id);
+            let (reply, receiver) = channel();
+            let envelope = Envelope::new::<A, M, D>(message, reply);
+            Made { envelope, ended: Some(Box::new(receiver)) }
+        });
+        let delay = if repeats { schedule.delay.max(PERIOD_MIN) } else { schedule.delay };
+        let timer = PendingTimer {
+            entry: None,
+            period: repeats.then_some(delay),
+            wakes: schedule.wakes,
+            access: D::ACCESS,
+            name: type_name::<M>,
+            make: Some(make),
+            is_queued: false,
+            last: None,
+        };
+        let mut inner = actor.header().mailbox.lock();
+        let timers = &mut inner.extras().timers;
+        // Lined up under the lock, so that a tick that is due at once finds its timer.
+        let entry = self.line_up(actor, id, delay);
+        timers.insert(id, PendingTimer { entry, ..timer });
         id
     }
 
-    pub(crate) fn cancel(&self, timer: &TimerId) -> bool {
-        let Some(entry) = timer.place.lock().take() else { return false };
-        self.wheel.lock().cancel(entry).is_some()
+    /// Cancels a timer of the actor; returns whether it was still to fire.
+    pub(crate) fn cancel(&self, header: &Header, id: TimerId) -> bool {
+        let mut inner = header.mailbox.lock();
+        let timer = inner.extras.as_mut().and_then(|extras| extras.timers.remove(&id));
+        // Released before dropping: the timer's message is foreign.
+        drop(inner);
+        let Some(timer) = timer else { return false };
+        self.withdraw(&timer);
+        true
     }
 
-    fn add(
-        self: &Arc<Self>,
+    /// Takes a timer off the wheel.
+    pub(crate) fn withdraw(&self, timer: &PendingTimer) {
+        if let Some(entry) = timer.entry {
+            let withdrawn = self.wheel.lock().cancel(entry);
+            drop(withdrawn);
+        }
+    }
+
+    fn line_up(
+        &self,
+        actor: &Arc<dyn AnyCell>,
+        timer: TimerId,
         delay: Duration,
-        mut fire: impl FnMut(&Timers, &TimerId) + Send + 'static,
-    ) -> TimerId {
-        let id = TimerId { place: Arc::new(Mutex::new(None)) };
-        let own = id.clone();
-        let entry = self.insert(delay, Box::new(move |timers| fire(timers, &own)));
-        *id.place.lock() = entry;
-        id
-    }
-
-    fn insert(&self, delay: Duration, fire: Fire) -> Option<EntryId> {
+    ) -> Option<EntryId> {
         let node = self.node.upgrade()?;
-        let due = ticks(node.env.elapsed() + delay);
+        let due = ticks(node.env.elapsed().saturating_add(delay));
         let mut wheel = self.wheel.lock();
         let before = wheel.next_tick();
-        let entry = wheel.insert(due, fire);
+        let entry = wheel.insert(due, Due { actor: Arc::downgrade(actor), timer });
         let is_earlier = wheel.next_tick() != before;
         drop(wheel);
         if !self.driving.swap(true, Ordering::AcqRel) {
@@ -144,40 +175,31 @@ impl Timers {
         }
         Some(entry)
     }
-}
 
-struct PeriodicTick<A: Actor + Handler<M>, M: Send + 'static> {
-    actor: WeakRef<A>,
-    life: Life,
-    message: M,
-    period: Duration,
-    /// Tells when the last tick's handler has ended.
-    last: Mutex<Option<Receiver<A::Reply>>>,
-}
-
-impl<A: Actor + Handler<M>, M: Clone + Send + Sync + 'static> PeriodicTick<A, M> {
-    fn line_up(self: &Arc<Self>, timers: &Timers, id: &TimerId) {
-        let (tick, own) = (self.clone(), id.clone());
-        // Held while inserting, so that a tick that fires at once finds its place filled.
-        let mut place = id.place.lock();
-        *place = timers.insert(self.period, Box::new(move |timers| tick.fire(timers, &own)));
-    }
-
-    fn fire(self: &Arc<Self>, timers: &Timers, id: &TimerId) {
-        let Some(actor) = self.actor.upgrade() else { return };
-        if id.place.lock().is_none() {
+    /// Queues a tick, exempt from the mailbox's bound, and lines the next one up.
+    fn fire(&self, due: &Due) {
+        let Some(actor) = due.actor.upgrade() else { return };
+        let mut inner = actor.header().mailbox.lock();
+        if inner.closed && inner.has_ended() {
             return;
         }
-        let mut last = self.last.lock();
-        if last.as_ref().is_none_or(Receiver::is_settled) {
-            let (reply, receiver) = channel();
-            *last = Some(receiver);
-            drop(last);
-            if !actor.push_exempt(self.life, self.message.clone(), reply) {
-                return;
-            }
+        let Some(timer) =
+            inner.extras.as_mut().and_then(|extras| extras.timers.get_mut(&due.timer))
+        else {
+            return;
+        };
+        timer.entry = match timer.period {
+            Some(period) => self.line_up(&actor, due.timer, period),
+            None => None,
+        };
+        let mut what = Wake::Nothing;
+        if timer.may_tick() {
+            timer.is_queued = true;
+            let tick = Envelope::tick(due.timer, timer.access, timer.name);
+            what = inner.push_exempt(tick);
         }
-        self.line_up(timers, id);
+        drop(inner);
+        wake(&actor, what);
     }
 }
 
@@ -194,11 +216,12 @@ async fn drive(timers: Arc<Timers>) {
         let mut due = Vec::new();
         let next = {
             let mut wheel = timers.wheel.lock();
-            wheel.advance(now, |fire| due.push(fire));
+            wheel.advance(now, |one| due.push(one));
             wheel.next_tick()
         };
-        for mut fire in due {
-            fire(&timers);
+        for due in due {
+            // The last reference to an actor may go here, and its state's drop is foreign.
+            shielded("a timer", || timers.fire(&due));
         }
         let next = timers.wheel.lock().next_tick().or(next);
         let pause = match next {

@@ -1,30 +1,35 @@
 //! Who waits for whom: a cycle of asks would wait until its deadlines, so it fails at once and names its path.
 //!
-//! An actor whose handler awaits a reply records an edge to whom it asked, under its own mailbox's lock. Before it waits, it follows the
-//! edges from there; if they lead back, the ask fails. Two that close a cycle at the same moment both record before they look, so at
-//! least one of them sees it. An edge whose reply has come no longer counts.
+//! An actor whose handler asks records an edge to whom it asks, under its own mailbox's lock, before the message is sent; a handler that
+//! runs in place on its asker's thread is found on that thread's stack instead. Then it follows the edges from there, and if they lead
+//! back, the ask fails before anybody has seen its message. Two that close a cycle at the same moment both record before they look, so
+//! at least one of them sees it. An edge whose reply has come no longer counts, nor one whose handler has ended: the ask was moved
+//! elsewhere, to a task for instance.
 //!
 //! The rule is careful rather than clever: reads that could overlap count as waiting too, because a write queued between them would
 //! not let them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::actor_id::ActorId;
 use crate::cell::AnyCell;
 use crate::current;
+use crate::error::AskError;
 
-/// Longest path followed: a longer chain of actors that wait for each other is left to its deadlines.
-const PATH_LEN_MAX: usize = 64;
+/// Actors looked at in search of a cycle: a larger tangle of waits is left to its deadlines.
+const VISITED_MAX: usize = 4_096;
 
 /// A reply that is being waited for.
 pub(crate) trait Awaited: Send + Sync {
     /// Whether it has come, or will not.
     fn is_settled(&self) -> bool;
+    /// Fails the ask, unless it is settled.
+    fn refuse(&self, why: AskError);
 }
 
 /// One handler's wait, as its actor's mailbox keeps it.
 pub(crate) struct Edge {
-    id: u64,
     to: Arc<dyn AnyCell>,
     reply: Arc<dyn Awaited>,
 }
@@ -32,19 +37,22 @@ pub(crate) struct Edge {
 /// Removes an edge when the wait ends.
 pub(crate) struct Waiting {
     from: Arc<dyn AnyCell>,
-    id: u64,
+    reply: Arc<dyn Awaited>,
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut inner = self.from.header().mailbox.lock();
-        if let Some(extras) = &mut inner.extras {
-            extras.waits.retain(|edge| edge.id != self.id);
-        }
+        let Some(extras) = &mut inner.extras else { return };
+        let place = extras.waits.iter().position(|edge| Arc::ptr_eq(&edge.reply, &self.reply));
+        let edge = place.map(|place| extras.waits.swap_remove(place));
+        // Released before dropping: the last reference to an actor may go.
+        drop(inner);
+        drop(edge);
     }
 }
 
-/// Records that the actor polled on this thread, if any, waits for `reply` from `to`.
+/// Records that the actor polled on this thread, if any, is about to wait for `reply` from `to`, whose message is not yet sent.
 ///
 /// # Errors
 /// The cycle that this would close, from the actor around to it again.
@@ -52,42 +60,115 @@ pub(crate) fn begin(
     to: Arc<dyn AnyCell>,
     reply: Arc<dyn Awaited>,
 ) -> Result<Option<Waiting>, Vec<ActorId>> {
-    let Some(from) = current::actor() else { return Ok(None) };
-    let mut path = vec![from.clone()];
-    let id = {
-        let mut inner = from.header().mailbox.lock();
-        let waits = &mut inner.extras().waits;
-        let id = waits.last().map_or(0, |edge| edge.id + 1);
-        waits.push(Edge { id, to: to.clone(), reply });
-        id
-    };
-    let waiting = Waiting { from: from.clone(), id };
-    if leads_back(to, &from, &mut path) {
-        return Err(path.iter().chain([&from]).map(|cell| cell.header().id()).collect());
+    let Some(waiting) = record(&to, reply) else { return Ok(None) };
+    match cycle(&waiting.from, to) {
+        None => Ok(Some(waiting)),
+        Some(cycle) => Err(cycle.path()),
     }
-    Ok(Some(waiting))
 }
 
-fn leads_back(
-    at: Arc<dyn AnyCell>,
-    start: &Arc<dyn AnyCell>,
-    path: &mut Vec<Arc<dyn AnyCell>>,
-) -> bool {
-    if Arc::ptr_eq(&at, start) {
-        return true;
+/// As `begin`, for a message whose handler has begun and waits now. If that closes a cycle, the ask that leads back to the actor fails
+/// instead: its message waits for this handler, so it has not run.
+pub(crate) fn begin_late(to: &Arc<dyn AnyCell>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
+    let waiting = record(to, reply)?;
+    while let Some(cycle) = cycle(&waiting.from, to.clone()) {
+        let path = cycle.path();
+        match cycle.last {
+            Some(last) if !last.is_settled() => last.refuse(AskError::Cycle(path)),
+            _ => break,
+        }
     }
-    if path.len() >= PATH_LEN_MAX || path.iter().any(|seen| Arc::ptr_eq(seen, &at)) {
-        return false;
+    Some(waiting)
+}
+
+/// Forgets the waits of handlers that have ended. The caller holds the actor's claim, and no handler of it is left.
+pub(crate) fn forget(cell: &Arc<dyn AnyCell>) {
+    let mut inner = cell.header().mailbox.lock();
+    let waits = inner.extras.as_mut().map(|extras| std::mem::take(&mut extras.waits));
+    // Released before dropping, as above.
+    drop(inner);
+    drop(waits);
+}
+
+fn record(to: &Arc<dyn AnyCell>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
+    let from = current::actor()?;
+    let header = from.header();
+    header.mailbox.lock().extras().waits.push(Edge { to: to.clone(), reply: reply.clone() });
+    // The runner forgets the edge once the handler has ended, even if the ask lives on elsewhere.
+    header.call_attention();
+    Some(Waiting { from, reply })
+}
+
+/// Waits that lead from an actor back to it.
+struct Cycle {
+    actors: Vec<Arc<dyn AnyCell>>,
+    /// The ask that leads back; `None` if it runs in place.
+    last: Option<Arc<dyn Awaited>>,
+}
+
+impl Cycle {
+    fn path(&self) -> Vec<ActorId> {
+        self.actors.iter().chain(self.actors.first()).map(|cell| cell.header().id()).collect()
     }
-    let next: Vec<_> = {
-        let inner = at.header().mailbox.lock();
-        let waits = inner.extras.iter().flat_map(|extras| &extras.waits);
-        waits.filter(|edge| !edge.reply.is_settled()).map(|edge| edge.to.clone()).collect()
+}
+
+/// A step of the search: who it came from, by serial.
+struct Step {
+    cell: Arc<dyn AnyCell>,
+    from: u64,
+}
+
+/// Searches breadth first, each actor once.
+fn cycle(start: &Arc<dyn AnyCell>, first: Arc<dyn AnyCell>) -> Option<Cycle> {
+    let home = start.header().serial();
+    if first.header().serial() == home {
+        return Some(Cycle { actors: vec![start.clone()], last: None });
+    }
+    let mut came_from =
+        HashMap::from([(first.header().serial(), Step { cell: first.clone(), from: home })]);
+    let mut at = vec![first];
+    while let Some(cell) = at.pop() {
+        let serial = cell.header().serial();
+        for (to, reply) in waits_of(&cell) {
+            let next = to.header().serial();
+            if next == home {
+                return Some(Cycle { actors: path(start, serial, &came_from), last: reply });
+            }
+            if came_from.len() < VISITED_MAX && !came_from.contains_key(&next) {
+                came_from.insert(next, Step { cell: to.clone(), from: serial });
+                at.push(to);
+            }
+        }
+    }
+    None
+}
+
+/// Whom an actor waits for, and by which ask; none if it runs in place.
+type Wait = (Arc<dyn AnyCell>, Option<Arc<dyn Awaited>>);
+
+/// Whom an actor waits for now.
+fn waits_of(cell: &Arc<dyn AnyCell>) -> Vec<Wait> {
+    let mut waits: Vec<_> = {
+        let inner = cell.header().mailbox.lock();
+        let edges = inner.extras.iter().flat_map(|extras| &extras.waits);
+        edges.map(|edge| (edge.to.clone(), Some(edge.reply.clone()))).collect()
     };
-    path.push(at);
-    if next.into_iter().any(|next| leads_back(next, start, path)) {
-        return true;
+    waits.retain(|(_, reply)| reply.as_ref().is_some_and(|reply| !reply.is_settled()));
+    waits.extend(current::asked_by(cell.header().serial()).map(|to| (to, None)));
+    waits
+}
+
+fn path(start: &Arc<dyn AnyCell>, last: u64, steps: &HashMap<u64, Step>) -> Vec<Arc<dyn AnyCell>> {
+    let home = start.header().serial();
+    let mut path = Vec::new();
+    let mut at = last;
+    while at != home
+        && let Some(step) = steps.get(&at)
+    {
+        path.push(step.cell.clone());
+        at = step.from;
     }
-    path.pop();
-    false
+    path.push(start.clone());
+    path.reverse();
+    path
 }

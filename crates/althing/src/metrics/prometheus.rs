@@ -18,7 +18,7 @@ struct Family {
     value: fn(&KindSnapshot) -> u64,
 }
 
-const FAMILIES: [Family; 12] = [
+const FAMILIES: [Family; 13] = [
     counter("messages_handled", "Messages and events that reached an actor.", |k| k.handled),
     counter("messages_rejected", "Messages that a guard refused.", |k| k.rejected),
     counter("panics", "Handlers and hooks that panicked.", |k| k.panicked),
@@ -27,6 +27,9 @@ const FAMILIES: [Family; 12] = [
     counter("lives_started", "Lives begun, by restarts too.", |k| k.started),
     counter("lives_stopped", "Lives ended, by restarts too.", |k| k.stopped),
     counter("asks_timed_out", "Asks whose deadline passed before the reply came.", |k| k.timed_out),
+    counter("refused", "Accepted messages dropped because their actor stopped first.", |k| {
+        k.refused
+    }),
     counter("overloaded", "Messages that found no room in a mailbox in time.", |k| k.overloaded),
     gauge("actors_live", "Actors that have their state in memory.", KindSnapshot::live),
     gauge("mailbox_depth", "Messages that wait.", |k| k.depth),

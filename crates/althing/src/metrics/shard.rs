@@ -16,7 +16,7 @@ pub(crate) const SAMPLE_EVERY: u64 = 512;
 /// The same for events brought to idle subscribers, one after the other at 5 ns each: there one in 512 was still 3 %. A multiple of
 /// `SAMPLE_EVERY`, so that where a run of them stops there is one to be timed.
 const SAMPLE_EVENTS_EVERY: u64 = 2_048;
-const COUNTERS: usize = 8;
+const COUNTERS: usize = 9;
 
 /// Yields the name of a message's type.
 pub(crate) type MessageName = fn() -> &'static str;
@@ -32,6 +32,7 @@ pub(crate) enum Counter {
     Missed,
     TimedOut,
     Overloaded,
+    Refused,
 }
 
 /// The counters of one thread. Aligned to two cache lines, because processors fetch them in pairs.

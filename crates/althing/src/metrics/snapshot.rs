@@ -67,6 +67,8 @@ pub struct KindSnapshot {
     pub timed_out: u64,
     /// Messages that found no room in the mailbox within their deadline.
     pub overloaded: u64,
+    /// Messages that had been accepted and were dropped unread, because their actor stopped first.
+    pub refused: u64,
     /// Messages waiting now, in the mailboxes looked at.
     pub depth: u64,
     /// The most that wait in one of those mailboxes.
@@ -139,6 +141,7 @@ impl Totals {
         kind.stopped += shard.counted(Counter::Stopped);
         kind.timed_out += shard.counted(Counter::TimedOut);
         kind.overloaded += shard.counted(Counter::Overloaded);
+        kind.refused += shard.counted(Counter::Refused);
         for (sum, n) in kind.handling.buckets.iter_mut().zip(shard.buckets()) {
             *sum += n;
         }

@@ -1,0 +1,35 @@
+//! Runs foreign code (drops, clones, hooks) whose panic must not stop the runtime's own work.
+//!
+//! The process's panic hook has already reported the panic when it arrives here, so it is only logged with the place
+//! where it happened. A panic's payload may itself panic when it is dropped; that second payload is leaked.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs `work`; a panic ends it and is logged. Returns what it yields.
+pub(crate) fn shielded<T>(what: &str, work: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(output) => Some(output),
+        Err(panic) => {
+            tracing::error!(what, panic = panic_text(&*panic), "foreign code panicked");
+            drop_payload(panic);
+            None
+        }
+    }
+}
+
+/// Drops a panic's payload, whose own drop may panic.
+pub(crate) fn drop_payload(panic: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(second);
+    }
+}
+
+/// What a panic says, if it is text.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text")
+}

@@ -1,0 +1,74 @@
+//! Waits for the end of an actor's life.
+//!
+//! Each waiter has one place in the actor's list, under a number of its own; it renews its waker there and leaves when it drops.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::cell::AnyCell;
+use crate::current;
+
+/// Resolves when the life that an actor was in has ended; see [`ActorRef::stop`](crate::ActorRef::stop) and
+/// [`ActorRef::stopped`](crate::ActorRef::stopped).
+///
+/// # Cancel safety
+/// Dropping it ends the waiting and nothing else.
+#[must_use = "to wait for the end, await it; to stop without waiting, drop it"]
+pub struct Stopped {
+    cell: Arc<dyn AnyCell>,
+    life: u32,
+    /// Our place in the list, once we have waited.
+    place: Option<u64>,
+}
+
+impl Stopped {
+    pub(crate) fn of(cell: Arc<dyn AnyCell>) -> Self {
+        let life = cell.header().mailbox.lock().lives();
+        Self { cell, life, place: None }
+    }
+}
+
+impl Future for Stopped {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let header = this.cell.header();
+        // Its own handler would wait for itself.
+        if current::is(header.serial()) {
+            return Poll::Ready(());
+        }
+        let mut inner = header.mailbox.lock();
+        if inner.lives() != this.life || inner.has_ended() || inner.is_asleep() {
+            return Poll::Ready(());
+        }
+        let place = *this.place.get_or_insert_with(|| header.kind.node.next_serial());
+        let waiters = &mut inner.extras().stop_waiters;
+        match waiters.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, waker)) => waker.clone_from(cx.waker()),
+            None => waiters.push((place, cx.waker().clone())),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        let mut inner = self.cell.header().mailbox.lock();
+        let Some(extras) = &mut inner.extras else { return };
+        let index = extras.stop_waiters.iter().position(|(known, _)| *known == place);
+        let gone = index.map(|index| extras.stop_waiters.swap_remove(index));
+        // Released before dropping: a waker may be anybody's.
+        drop(inner);
+        drop(gone);
+    }
+}
+
+impl std::fmt::Debug for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Stopped").field(&self.cell.header().id()).finish()
+    }
+}
