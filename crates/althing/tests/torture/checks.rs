@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use althing::Sequence;
 
+use crate::program::Birth;
 use crate::records::{
     ACCEPTED, CANCELLED, DID_NOT_RUN, DROPPED, Entry, HANDLED, KILLED, Mail, NOT_STARTED, PANICKED,
     Purpose, RETURNED, SENDERS_MAX, SHUT_DOWN, STOPPED, STOPPED_ITSELF, TIED,
@@ -267,7 +268,8 @@ fn judge_listener(
     let plan = &world.program.actors[who];
     let is_unbounded = world.program.nodes[plan.node].mailbox.is_none();
     let ends = STOPPED | KILLED | STOPPED_ITSELF | TIED | SHUT_DOWN | NOT_STARTED | PANICKED;
-    let may_have_ended = if world.is_anonymous(who) { causes != 0 } else { causes & ends != 0 };
+    let is_named = plan.birth == Birth::Named;
+    let may_have_ended = if is_named { causes & ends != 0 } else { causes != 0 };
     if listening.ended.is_some() || may_have_ended || world.drop_panicked.load(SeqCst) {
         return;
     }

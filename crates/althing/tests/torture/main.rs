@@ -35,8 +35,10 @@ use crate::runtimes::{LOOKS_MANY, Run, Runtimes};
 
 /// How long a run takes unless told otherwise.
 const SECONDS_DEFAULT: u64 = 12;
-/// Programs that run at once.
-const BATCH: usize = 16;
+/// Programs that are at work at once.
+const BUSY_MAX: usize = 24;
+/// Programs at once, with those that wait for their memory to go: nodes look for it once a second.
+const RUNS_MAX: usize = 500;
 /// How often a seed of the list, or the one asked for, is run.
 const REPEATS: usize = 20;
 /// Broken promises after which a run ends: there is enough to mend.
@@ -76,7 +78,7 @@ struct Session {
 
 impl Session {
     fn repeat(&mut self, seed: u64) {
-        self.batch(&[seed; REPEATS]);
+        self.run((0..REPEATS).map(|_| seed));
     }
 
     fn explore(&mut self) {
@@ -86,46 +88,59 @@ impl Session {
         });
         let seconds = number("TORTURE_SECONDS").unwrap_or(SECONDS_DEFAULT);
         println!("torture: first seed {base}, {seconds} s");
-        let failures_max = number("TORTURE_FAILURES").unwrap_or(FAILURES_MAX);
         let until = Instant::now() + Duration::from_secs(seconds);
-        let mut seed = base;
-        while Instant::now() < until && (self.failures.len() as u64) < failures_max {
-            let seeds: Vec<_> = (seed..seed + BATCH as u64).collect();
-            self.batch(&seeds);
-            seed += BATCH as u64;
+        self.run((base..).take_while(|_| Instant::now() < until));
+    }
+
+    /// Runs programs beside each other, and shrinks what fails in a new way.
+    fn run(&mut self, mut seeds: impl Iterator<Item = u64>) {
+        let failures_max = number("TORTURE_FAILURES").unwrap_or(FAILURES_MAX);
+        let mut runtimes = Runtimes::new();
+        let mut runs: Vec<Run> = Vec::new();
+        let mut has_more = true;
+        alarm::take_unwanted();
+        while has_more || !runs.is_empty() {
+            has_more &= (self.failures.len() as u64) < failures_max;
+            let busy = runs.iter().filter(|run| run.is_busy()).count();
+            if has_more && busy < BUSY_MAX && runs.len() < RUNS_MAX {
+                match seeds.next() {
+                    Some(seed) => runs.push(Run::start(generate(seed), &runtimes, LOOKS_MANY)),
+                    None => has_more = false,
+                }
+                continue;
+            }
+            let (ended, left): (Vec<_>, Vec<_>) = runs.into_iter().partition(Run::has_ended);
+            runs = left;
+            if ended.is_empty() {
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            if ended.into_iter().any(|run| self.judge(run)) {
+                // Somebody hangs in there.
+                std::mem::forget(std::mem::replace(&mut runtimes, Runtimes::new()));
+            }
         }
     }
 
-    /// Runs programs beside each other, then shrinks what failed in a new way.
-    fn batch(&mut self, seeds: &[u64]) {
-        let runtimes = Runtimes::new();
-        alarm::take_unwanted();
-        let start = |seed: &u64| Run::start(generate(*seed), &runtimes, LOOKS_MANY);
-        let runs: Vec<_> = seeds.iter().map(start).collect();
-        let mut failed = Vec::new();
-        let mut hangs = false;
-        for (seed, run) in seeds.iter().zip(runs) {
-            let world = run.world.clone();
-            let (broken, hung) = run.end();
-            hangs |= hung;
-            self.tally.count(&world.program);
-            self.tally.messages += world.mails.lock().len();
-            let heard = |entry: &&Entry| matches!(entry, Entry::Heard { .. });
-            self.tally.events += world.log.lock().iter().filter(heard).count();
-            // The first is nearest to the cause.
-            failed.extend(broken.into_iter().next().map(|broken| (*seed, broken)));
-        }
-        if hangs {
-            std::mem::forget(runtimes);
-        }
-        let mut panics = alarm::take_unwanted();
-        if failed.is_empty() && !panics.is_empty() {
+    /// Takes the outcome of a run; returns whether it hangs.
+    fn judge(&mut self, run: Run) -> bool {
+        let world = run.world.clone();
+        let (broken, hangs) = run.end();
+        self.tally.count(&world.program);
+        self.tally.messages += world.mails.lock().len();
+        let heard = |entry: &&Entry| matches!(entry, Entry::Heard { .. });
+        self.tally.events += world.log.lock().iter().filter(heard).count();
+        let panics = alarm::take_unwanted();
+        // The first is nearest to the cause.
+        let mut broken = broken.into_iter().next();
+        if broken.is_none() && !panics.is_empty() {
+            // It may be that of a run beside this one.
             let details = panics.join("; ");
-            failed.push((seeds[0], Violation { promise: "no panic but ours", details }));
+            broken = Some(Violation { promise: "no panic but ours", details });
         }
-        for (seed, broken) in failed {
-            self.fail(seed, broken, &std::mem::take(&mut panics));
+        if let Some(broken) = broken {
+            self.fail(world.program.seed, broken, &panics);
         }
+        hangs
     }
 
     fn fail(&mut self, seed: u64, broken: Violation, panics: &[String]) {

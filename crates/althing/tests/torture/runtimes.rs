@@ -116,6 +116,16 @@ impl Run {
         Self { world, ended, over_at: Instant::now() + run_max }
     }
 
+    /// Whether it is still at work, and not only waiting for memory to go.
+    pub(crate) fn is_busy(&self) -> bool {
+        !["clearing", "over"].contains(&*self.world.stage.lock())
+    }
+
+    /// Whether `end` need not wait.
+    pub(crate) fn has_ended(&self) -> bool {
+        *self.world.stage.lock() == "over" || Instant::now() > self.over_at
+    }
+
     /// Waits for the end; returns what was broken, and whether it hung.
     pub(crate) fn end(self) -> (Vec<Violation>, bool) {
         let left = self.over_at.saturating_duration_since(Instant::now());
