@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use althing::Sequence;
 
 use crate::message::Event;
-use crate::perform::calling;
+use crate::perform::{Own, calling, calling_with};
 use crate::program::{DropOp, Op};
 use crate::records::Entry;
 use crate::scope::Scope;
@@ -48,7 +48,7 @@ fn publish(scope: &Scope<'_>, index: usize, ops: &[Op], dropped: &[DropOp]) {
     let Some(topic) = world.topic(index) else { return };
     let mut event = Event::new(world, index, Arc::new(scope.known()), ops.into());
     event.dropped = dropped.to_vec();
-    if let Some(sequence) = calling(world, "publish", || topic.publish(event)) {
+    if let Some(sequence) = calling_with(world, "publish", Own::of(dropped), || topic.publish(event)) {
         world.log(Entry::Published { topic: index, sequence });
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use althing::{ActorError, Context, Start};
 
-use crate::perform::{awaiting, calling};
+use crate::perform::{Own, awaiting, calling};
 use crate::program::{Birth, Flavour, Op};
 use crate::puppet::Puppet;
 use crate::records::{Entry, KILLED, SHUT_DOWN, STOPPED, TIED};
@@ -82,7 +82,8 @@ pub(crate) async fn perform(scope: &mut Scope<'_>, op: &Op) {
         Op::StopAndWait(on) => stop(scope, on, true).await,
         Op::PollStopped(on, polls) => {
             if let Some(actor) = world.actor(on) {
-                poll_and_drop(&world, "stopped", Box::pin(actor.stopped()), polls);
+                let stopped = Box::pin(actor.stopped());
+                poll_and_drop(&world, "stopped", stopped, polls, (Own::IsTame, 0));
             }
         }
         Op::Kill(on) => {

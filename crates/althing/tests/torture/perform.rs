@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::alarm::{is_on_purpose, panic_on_purpose};
 use crate::message::{Message, Tick};
-use crate::program::Op;
+use crate::program::{DropOp, Op};
 use crate::puppet::{Alarm, answer, blame_panic};
 use crate::records::{CANCELLED, HANDLED, PASSIVATED, Purpose, STOPPED_ITSELF};
 use crate::scope::{Place, Scope};
@@ -23,8 +23,31 @@ use crate::{events, life, sending};
 
 /// Calls the runtime, which must not panic.
 pub(crate) fn calling<T>(world: &World, what: &'static str, call: impl FnOnce() -> T) -> Option<T> {
+    calling_with(world, what, Own::IsTame, call)
+}
+
+/// Whether what is handed to a call panics itself when it is dropped, which the call may pass on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    IsTame,
+    Panics,
+}
+
+impl Own {
+    pub(crate) fn of(dropped: &[DropOp]) -> Self {
+        if dropped.contains(&DropOp::Panic) { Self::Panics } else { Self::IsTame }
+    }
+}
+
+pub(crate) fn calling_with<T>(
+    world: &World,
+    what: &'static str,
+    own: Own,
+    call: impl FnOnce() -> T,
+) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(value) => Some(value),
+        Err(panic) if own == Own::Panics && is_on_purpose(&*panic) => None,
         Err(panic) => {
             let cause = if is_on_purpose(&*panic) { "somebody's" } else { "the runtime's own" };
             world.broken("no call panics", format!("{what}: {cause} panic"));
@@ -39,8 +62,17 @@ pub(crate) async fn awaiting<T>(
     what: &'static str,
     call: impl Future<Output = T>,
 ) -> Option<T> {
+    awaiting_with(world, what, Own::IsTame, call).await
+}
+
+pub(crate) async fn awaiting_with<T>(
+    world: &World,
+    what: &'static str,
+    own: Own,
+    call: impl Future<Output = T>,
+) -> Option<T> {
     let mut call = pin!(call);
-    poll_fn(|cx| match calling(world, what, || call.as_mut().poll(cx)) {
+    poll_fn(|cx| match calling_with(world, what, own, || call.as_mut().poll(cx)) {
         Some(Poll::Pending) => Poll::Pending,
         Some(Poll::Ready(value)) => Poll::Ready(Some(value)),
         None => Poll::Ready(None),
@@ -175,6 +207,8 @@ fn perform_on_self(scope: &mut Scope<'_>, op: &Op) {
             }
             None => {}
         },
+        // An actor that ends in each `started` would be started by its waiting message for ever.
+        Op::StopSelf | Op::Passivate if !puppet.serves && puppet.life > 0 => {}
         Op::StopSelf => {
             world.cause(puppet.slot, STOPPED_ITSELF);
             ctx.stop();

@@ -27,6 +27,8 @@ pub(crate) struct Puppet {
     pub(crate) slot: usize,
     pub(crate) life: u32,
     has_started: bool,
+    /// Whether it has got beyond its `started` hook.
+    pub(crate) serves: bool,
     stops: bool,
     pub(crate) gate_is_shut: bool,
     pub(crate) replies: Vec<(Arc<Mail>, ReplyTo<Reply>)>,
@@ -46,6 +48,7 @@ impl Puppet {
             slot,
             life,
             has_started: false,
+            serves: false,
             stops: false,
             gate_is_shut: false,
             replies: Vec::new(),
@@ -170,6 +173,7 @@ impl Actor for Puppet {
         }
         let ops = world.program.actors[self.slot].started.clone();
         perform(&mut Scope::exclusive(self, ctx), &ops).await;
+        self.serves = true;
         Ok(())
     }
 

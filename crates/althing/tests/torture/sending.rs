@@ -12,7 +12,7 @@ use futures_util::future::join;
 use tokio::time::Instant;
 
 use crate::message::{Message, Reply};
-use crate::perform::{awaiting, calling};
+use crate::perform::{Own, awaiting, awaiting_with, calling, calling_with};
 use crate::program::{Lane, Op, Patience, Send, Way};
 use crate::puppet::Puppet;
 use crate::records::{
@@ -25,7 +25,7 @@ use crate::world::{ANYONE, Draft, World};
 
 /// How much later than its deadline an ask may end on a busy machine.
 const SLACK: Duration = Duration::from_secs(6);
-/// Wakers that a future which was polled often may have left behind.
+/// Wakers that an ask which was polled often may have left behind: a handler run in place may keep its asker's for a while.
 const WAKERS_MAX: usize = 4;
 
 type Asked = Result<Reply, AskError>;
@@ -182,7 +182,7 @@ async fn ask(scope: &Scope<'_>, send: &Send, timeout: Option<u16>) {
     let timeout = timeout.map(|ticks| world.tick * u32::from(ticks));
     let wait = scope.by().map(|by| world.begin_wait(by, send.to));
     let asked = Asking { mail, limit: timeout.unwrap_or(deadline(&world)), began: Begin::now(&world) };
-    let outcome = awaiting(&world, "ask", asking(&actor, message, send, timeout)).await;
+    let outcome = awaiting_with(&world, "ask", Own::of(&send.dropped), asking(&actor, message, send, timeout)).await;
     asked.judge(scope, outcome);
     if let Some(wait) = wait {
         world.end_wait(wait);
@@ -293,10 +293,11 @@ async fn ask_both(scope: &Scope<'_>, left: &Send, right: &Send) {
         let mail = message.mail.clone();
         let wait = scope.by().map(|by| world.begin_wait(by, send.to));
         let asked = Asking { mail, limit: deadline(world), began: Begin::now(world) };
-        Some((asking(&actor, message, send, None), asked, wait))
+        let ask = asking(&actor, message, send, None);
+        Some((awaiting_with(world, "ask", Own::of(&send.dropped), ask), asked, wait))
     };
     let (Some(left), Some(right)) = (one(left), one(right)) else { return };
-    let both = join(awaiting(world, "ask", left.0), awaiting(world, "ask", right.0)).await;
+    let both = join(left.0, right.0).await;
     for (outcome, asked, wait) in [(both.0, left.1, left.2), (both.1, right.1, right.2)] {
         asked.judge(scope, outcome);
         if let Some(wait) = wait {
@@ -317,13 +318,14 @@ pub(crate) fn poll_and_drop<T>(
     what: &'static str,
     mut future: Pin<Box<dyn Future<Output = T> + std::marker::Send>>,
     polls: u8,
+    (own, wakers_max): (Own, usize),
 ) -> Option<T> {
     let wakes = Arc::new(CountWakes);
     let waker = Waker::from(wakes.clone());
     let mut cx = Context::from_waker(&waker);
     let mut outcome = None;
     for _ in 0..polls {
-        match calling(world, what, || future.as_mut().poll(&mut cx)) {
+        match calling_with(world, what, own, || future.as_mut().poll(&mut cx)) {
             Some(Poll::Pending) => {}
             Some(Poll::Ready(ready)) => {
                 outcome = Some(ready);
@@ -332,10 +334,10 @@ pub(crate) fn poll_and_drop<T>(
             None => break,
         }
     }
-    calling(world, what, || drop(future));
+    calling_with(world, what, own, || drop(future));
     drop(waker);
     let kept = Arc::strong_count(&wakes) - 1;
-    if kept > WAKERS_MAX {
+    if kept > wakers_max {
         world.broken("no waker stays behind", format!("{what}: {kept} of {polls} polls"));
     }
     outcome
@@ -348,7 +350,7 @@ fn poll_ask(scope: &Scope<'_>, send: &Send, polls: u8) {
     let wait = scope.by().map(|by| world.begin_wait(by, send.to));
     let began = Begin::now(&world);
     let ask = asking(&actor, message, send, None);
-    let outcome = poll_and_drop(&world, "ask", ask, polls);
+    let outcome = poll_and_drop(&world, "ask", ask, polls, (Own::of(&send.dropped), WAKERS_MAX));
     match outcome {
         Some(outcome) => Asking { mail, limit: deadline(&world), began }.judge(scope, Some(outcome)),
         None => {
@@ -370,17 +372,18 @@ async fn move_ask(scope: &mut Scope<'_>, send: &Send) {
     scope.moved.extend(wait);
     let asked = Asking { mail, limit: deadline(&world), began: Begin::now(&world) };
     let mut ask = asking(&actor, message, send, None);
-    let first = poll_fn(|cx| {
-        Poll::Ready(calling(&world, "ask", || ask.as_mut().poll(cx)))
-    })
-    .await;
+    let own = Own::of(&send.dropped);
+    let poll = |cx: &mut Context<'_>| {
+        Poll::Ready(calling_with(&world, "ask", own, || ask.as_mut().poll(cx)))
+    };
+    let first = poll_fn(poll).await;
     match first {
         None => {}
         Some(Poll::Ready(outcome)) => asked.judge(scope, Some(outcome)),
         Some(Poll::Pending) => {
             let under_way = world.task();
             let future = async move {
-                let outcome = awaiting(&task.world, "ask", ask).await;
+                let outcome = awaiting_with(&task.world, "ask", own, ask).await;
                 asked.judge(&task, outcome);
                 drop(under_way);
             };
