@@ -1,7 +1,8 @@
 //! A seeded world for testing actors.
 //!
-//! A [`World`] runs a node's tasks on one thread, picks the next one by a seeded choice, and skips time whenever everybody waits. The
-//! same seed gives the same schedule, and so the same [`World::trace`]; another seed gives another one.
+//! A [`World`] runs a node's tasks on one thread, picks the next one by a seeded choice, and skips
+//! time whenever everybody waits. The same seed gives the same schedule, and so the same
+//! [`World::trace`]; another seed gives another one.
 //!
 //! ```
 //! use std::time::Duration;
@@ -43,12 +44,23 @@
 //! });
 //! ```
 
+mod client;
 mod clock;
+mod core;
 mod faults;
+mod member;
 mod probe;
 mod random;
+mod report;
+mod sweep;
+mod tasks;
+mod trace;
+mod words;
 mod world;
 
-pub use faults::Faults;
-pub use probe::{Heard, Probe};
+pub use client::Client;
+pub use faults::AnyMessage;
+pub use probe::{Answer, Heard, Probe, Unplaced};
+pub use sweep::sweep;
+pub use trace::Trace;
 pub use world::World;

@@ -1,12 +1,14 @@
-//! Seeded randomness: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+//! Seeded randomness: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+//! Generators, 2014).
 
 /// A generator with one word of state.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+    /// Streams of one seed differ by `stream`: a draw from one does not change another.
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+        Self(mix(seed ^ mix(stream)))
     }
 
     pub(crate) fn next(&mut self) -> u64 {

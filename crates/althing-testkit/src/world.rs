@@ -1,26 +1,24 @@
-//! The world: one thread, a seeded choice of the next task, virtual time, and a trace of what was chosen.
+//! The world as a test holds it.
 
-use std::collections::HashMap;
 use std::future::Future;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use althing::{Fault, Node, NodeBuilder, Simulation, Task, Timestamp};
-use parking_lot::Mutex;
+use althing::{Actor, Fault, Node, NodeBuilder};
 
-use crate::clock::Clock;
-use crate::faults::Faults;
-use crate::random::{Random, mix};
+use crate::client::Client;
+use crate::clock::Ground;
+use crate::core::Core;
+use crate::faults::Often;
+use crate::report;
+use crate::trace::Trace;
 
-/// Wall-clock time at which every world begins: 2020-01-01 in UTC, in milliseconds since 1970.
-const BEGINNING_MS: u64 = 1_577_836_800_000;
-/// Id of the future that `run` was given.
-const MAIN: u64 = 0;
+/// Virtual time that a run may take: six weeks, more than any timer of a test.
+const TIME_LIMIT: Duration = Duration::from_secs(1_000 * 3_600);
 
-/// A deterministic world. Cheap to clone; clones are the same world.
+/// A deterministic world. Cheap to clone; clones are the same world, and with the last of them its
+/// nodes end.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,189 +29,191 @@ const MAIN: u64 = 0;
 ///     let world = World::new(seed);
 ///     let node = world.node("test").build();
 ///     world.run(async { node.sleep(Duration::from_secs(86_400)).await });
-///     (world.elapsed(), world.trace())
+///     (world.elapsed(), world.fingerprint())
 /// };
 /// assert_eq!(day(7), day(7));
 /// assert_eq!(day(7).0, Duration::from_secs(86_400));
 /// ```
 #[derive(Clone)]
 pub struct World {
-    shared: Arc<Shared>,
+    owner: Arc<Owner>,
 }
 
-struct Shared {
-    seed: u64,
-    clock: Arc<Clock>,
-    faults: Faults,
-    /// Chooses tasks.
-    schedule: Mutex<Random>,
-    /// What actors draw; apart, so that an actor's draw does not change the schedule.
-    random: Mutex<Random>,
-    tasks: Mutex<Tasks>,
-    ready: Arc<Mutex<Vec<u64>>>,
-    trace: Mutex<u64>,
-    running: AtomicBool,
-}
-
-#[derive(Default)]
-struct Tasks {
-    waiting: HashMap<u64, Task>,
-    next_id: u64,
-}
-
-struct Ready {
-    id: u64,
-    list: Arc<Mutex<Vec<u64>>>,
-}
-
-impl Wake for Ready {
-    fn wake(self: Arc<Self>) {
-        let mut list = self.list.lock();
-        if !list.contains(&self.id) {
-            list.push(self.id);
-        }
-    }
+/// Ends the world with its last handle.
+struct Owner {
+    core: Arc<Core>,
 }
 
 impl World {
     /// A world whose schedule, time and randomness follow from `seed`.
     pub fn new(seed: u64) -> Self {
-        let shared = Shared {
-            seed,
-            clock: Arc::default(),
-            faults: Faults::default(),
-            schedule: Mutex::new(Random::new(seed)),
-            random: Mutex::new(Random::new(mix(seed))),
-            tasks: Mutex::default(),
-            ready: Arc::default(),
-            trace: Mutex::new(mix(seed)),
-            running: AtomicBool::new(false),
-        };
-        Self { shared: Arc::new(shared) }
+        Self::of(Core::new(seed, false))
+    }
+
+    /// A world of one of many seeds.
+    pub(crate) fn swept(seed: u64) -> Self {
+        Self::of(Core::new(seed, true))
+    }
+
+    fn of(core: Core) -> Self {
+        Self { owner: Arc::new(Owner { core: Arc::new(core) }) }
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.owner.core
+    }
+
+    /// The number that everything here follows from.
+    pub fn seed(&self) -> u64 {
+        self.core().seed
     }
 
     /// Starts building a node in this world.
     pub fn node(&self, name: &str) -> NodeBuilder {
-        Node::builder(name).simulation(self.shared.clone())
+        Node::builder(name).simulation(self.core().add_member(name))
     }
 
-    /// The faults that handlers in this world meet.
-    pub fn faults(&self) -> &Faults {
-        &self.shared.faults
+    /// Ends a node as if its process were killed: its tasks are dropped where they stand, no hook
+    /// runs, the state of its actors is gone. Asks that wait for it fail, and its addresses refuse
+    /// from then on. A node of the same name may be built after it.
+    ///
+    /// # Panics
+    /// If the node is not of this world.
+    pub fn crash(&self, node: &Node) {
+        let members = self.core().members.lock().clone();
+        let member = members.iter().find(|member| member.node().as_ref() == Some(node));
+        member.expect("the node is of this world").crash();
+    }
+
+    /// Runs `future` beside the test's own: it acts whenever the seed says so. Await the client for
+    /// its output.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Client<T> {
+        let (client, task) = Client::new(future);
+        self.core().tasks.add(Box::pin(task), None, Ground::Fore);
+        client
+    }
+
+    /// Resolves once `delay` has passed, whatever becomes of any node.
+    pub fn sleep(&self, delay: Duration) -> impl Future<Output = ()> + Send + use<> {
+        self.core().clock.sleep(delay, Ground::Fore)
     }
 
     /// Time since the world began.
     pub fn elapsed(&self) -> Duration {
-        self.shared.clock.now()
+        self.core().clock.now()
     }
 
-    /// A number that stands for every choice made so far: the same seed and program give the same one.
-    pub fn trace(&self) -> u64 {
-        *self.shared.trace.lock()
+    /// A number of the test's own choice by the seed; draws of actors and of the schedule do not
+    /// depend on it.
+    pub fn random_u64(&self) -> u64 {
+        self.core().test_random.lock().next()
+    }
+
+    /// What has happened so far, in words.
+    pub fn trace(&self) -> Trace {
+        self.core().recorder.lock().trace()
+    }
+
+    /// A number that stands for every choice made and every step taken so far: the same seed and
+    /// program give the same one.
+    pub fn fingerprint(&self) -> u64 {
+        self.core().recorder.lock().fingerprint()
+    }
+
+    /// Sets how much memory nodes with a memory budget believe the process uses.
+    pub fn set_resident_bytes(&self, bytes: u64) {
+        *self.core().resident_bytes.lock() = Some(bytes);
+    }
+
+    /// Sets how often tasks may be polled before virtual time must go on; the default is a million.
+    /// Tasks that wake each other for ever fail the test there.
+    pub fn set_polls_at_once_max(&self, polls: u64) {
+        self.core().polls_at_once_max.store(polls, Ordering::Relaxed);
     }
 
     /// Runs `future`, and whatever it starts, until it ends.
     ///
     /// # Panics
-    /// If `future` waits and nobody is left who could wake it; the message names the seed.
+    /// If everybody waits and nobody is left who could wake them; if the test takes more than 1,000
+    /// hours of virtual time, or more polls than it may; if a fault was asked for that no message
+    /// has met. The message names the seed, and the last steps are printed. So they are if `future`
+    /// or the future of a client panics.
     pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        let mut main = pin!(future);
-        self.shared.ready.lock().push(MAIN);
-        loop {
-            let Some(id) = self.shared.choose() else {
-                let now = self.shared.clock.skip();
-                let Some(now) = now else {
-                    panic!("everybody waits for ever (seed {})", self.shared.seed)
-                };
-                self.shared.note(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
-                continue;
-            };
-            self.shared.note(id);
-            let waker = self.shared.waker(id);
-            let mut cx = Context::from_waker(&waker);
-            self.shared.running.store(true, Ordering::Relaxed);
-            let outcome = if id == MAIN {
-                main.as_mut().poll(&mut cx).map(Some)
-            } else {
-                self.shared.poll_task(id, &mut cx);
-                Poll::Pending
-            };
-            self.shared.running.store(false, Ordering::Relaxed);
-            if let Poll::Ready(Some(output)) = outcome {
-                return output;
-            }
+        self.run_for(TIME_LIMIT, future)
+    }
+
+    /// As `run`, with another limit of virtual time.
+    ///
+    /// # Panics
+    /// As `run`.
+    pub fn run_for<T>(&self, limit: Duration, future: impl Future<Output = T>) -> T {
+        let output = self.core().run(limit, future);
+        if self.core().checks_faults.load(Ordering::Relaxed) {
+            report::unmet_faults(self.core());
         }
+        output
+    }
+
+    /// Makes the next `times` messages of type `M` to actors of type `A` panic where their handler
+    /// would begin.
+    pub fn panic_next<A: Actor, M: 'static>(&self, times: u32) {
+        self.core().faults.add::<A, M>(Often::Next(times), Fault::Panic);
+    }
+
+    /// Makes messages of type `M` to actors of type `A` panic where their handler would begin, each
+    /// with that chance.
+    pub fn panic_sometimes<A: Actor, M: 'static>(&self, per_mille: u32) {
+        self.core().faults.add::<A, M>(Often::PerMille(per_mille), Fault::Panic);
+    }
+
+    /// Delays the next `times` messages of type `M` to actors of type `A`; those behind them wait
+    /// too.
+    pub fn delay_next<A: Actor, M: 'static>(&self, times: u32, delay: Duration) {
+        self.core().faults.add::<A, M>(Often::Next(times), Fault::Delay(delay));
+    }
+
+    /// Delays messages of type `M` to actors of type `A`, each with that chance; those behind them
+    /// wait too.
+    pub fn delay_sometimes<A: Actor, M: 'static>(&self, per_mille: u32, delay: Duration) {
+        self.core().faults.add::<A, M>(Often::PerMille(per_mille), Fault::Delay(delay));
+    }
+
+    /// Refuses the next `times` messages of type `M` to actors of type `A`: asks get
+    /// `AskError::Rejected`, tells are lost.
+    pub fn refuse_next<A: Actor, M: 'static>(&self, times: u32) {
+        self.core().faults.add::<A, M>(Often::Next(times), Fault::Refuse);
+    }
+
+    /// Refuses messages of type `M` to actors of type `A`, each with that chance.
+    pub fn refuse_sometimes<A: Actor, M: 'static>(&self, per_mille: u32) {
+        self.core().faults.add::<A, M>(Often::PerMille(per_mille), Fault::Refuse);
+    }
+
+    /// Ends all faults.
+    pub fn clear_faults(&self) {
+        self.core().faults.clear();
+    }
+
+    /// Lets a run end well though some fault has met no message.
+    pub fn allow_unmet_faults(&self) {
+        self.core().checks_faults.store(false, Ordering::Relaxed);
     }
 }
 
-impl Shared {
-    /// The next task to poll, by the seed.
-    fn choose(&self) -> Option<u64> {
-        let mut ready = self.ready.lock();
-        if ready.is_empty() {
-            return None;
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // What is dropped may panic, and a second panic would take the process along.
+        if !std::thread::panicking() {
+            self.core.end();
         }
-        let index = self.schedule.lock().below(ready.len());
-        Some(ready.swap_remove(index))
-    }
-
-    fn poll_task(&self, id: u64, cx: &mut Context<'_>) {
-        // Taken out while it runs, because it may spawn others.
-        let Some(mut task) = self.tasks.lock().waiting.remove(&id) else { return };
-        if Pin::new(&mut task).poll(cx).is_pending() {
-            self.tasks.lock().waiting.insert(id, task);
-        }
-    }
-
-    fn waker(&self, id: u64) -> Waker {
-        Waker::from(Arc::new(Ready { id, list: self.ready.clone() }))
-    }
-
-    fn note(&self, what: u64) {
-        let mut trace = self.trace.lock();
-        *trace = mix(*trace ^ what).wrapping_add(1);
-    }
-}
-
-impl Simulation for Shared {
-    fn spawn(&self, task: Task) {
-        let mut tasks = self.tasks.lock();
-        tasks.next_id += 1;
-        let id = tasks.next_id;
-        tasks.waiting.insert(id, task);
-        drop(tasks);
-        self.ready.lock().push(id);
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.clock.now()
-    }
-
-    fn now(&self) -> Timestamp {
-        let elapsed_ms = u64::try_from(self.clock.now().as_millis()).unwrap_or(u64::MAX);
-        Timestamp(BEGINNING_MS.saturating_add(elapsed_ms))
-    }
-
-    fn sleep(&self, delay: Duration) -> Task {
-        Box::pin(self.clock.sleep(delay))
-    }
-
-    fn random_u64(&self) -> u64 {
-        self.random.lock().next()
-    }
-
-    fn is_running(&self) -> bool {
-        // With faults about, every message takes the queue, where faults happen.
-        self.running.load(Ordering::Relaxed) && self.faults.is_empty()
-    }
-
-    fn fault(&self, actor: &str, message: &str) -> Fault {
-        self.faults.decide(actor, message, &mut self.schedule.lock())
     }
 }
 
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("World").field("seed", &self.shared.seed).finish_non_exhaustive()
+        f.debug_struct("World").field("seed", &self.seed()).finish_non_exhaustive()
     }
 }

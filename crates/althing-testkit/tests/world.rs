@@ -65,7 +65,7 @@ fn story(seed: u64) -> (Vec<String>, u64) {
         }
         said
     });
-    (said, world.trace())
+    (said, world.fingerprint())
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn an_injected_panic_reaches_the_asker_and_the_actor_restarts() {
     let node = world.node("test").build();
     world.run(async {
         let (workers, _heard) = workers(&node, 1);
-        world.faults().panic_next("test.worker", "Work", 1);
+        world.panic_next::<Worker, Work>(1);
         let failed = workers[0].send(Work).await;
         assert_eq!(failed, Err(AskError::HandlerPanicked(workers[0].id())));
         assert_eq!(workers[0].send(Work).await, Ok(0));
@@ -120,7 +120,7 @@ fn an_injected_panic_reaches_the_asker_and_the_actor_restarts() {
 fn injected_delays_reorder_nothing_within_an_actor() {
     let world = World::new(3);
     let node = world.node("test").build();
-    world.faults().delay_sometimes("testkit.probe", 300, Duration::from_millis(20));
+    world.delay_sometimes::<Probe<i32>, i32>(300, Duration::from_millis(20));
     world.run(async {
         let (probe, mut heard) = Probe::spawn(&node);
         for number in 0..50 {

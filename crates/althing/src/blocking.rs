@@ -4,18 +4,20 @@ use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 /// The bounded pool of a node, on tokio's blocking threads.
 pub(crate) struct Blocking {
     permits: Arc<Semaphore>,
-    /// In a simulation there are no other threads.
-    is_simulated: bool,
+    /// None in a simulation, where there are no other threads.
+    runtime: Option<Handle>,
 }
 
 impl Blocking {
-    pub(crate) fn new(jobs_max: usize, is_simulated: bool) -> Self {
-        Self { permits: Arc::new(Semaphore::new(jobs_max.max(1))), is_simulated }
+    pub(crate) fn new(jobs_max: usize, runtime: Option<Handle>) -> Self {
+        let permits = Semaphore::new(jobs_max.clamp(1, Semaphore::MAX_PERMITS));
+        Self { permits: Arc::new(permits), runtime }
     }
 
     /// Runs `work` when its turn comes; at once in a simulation, where it takes no time. A panic of `work` is passed on to
@@ -25,13 +27,11 @@ impl Blocking {
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        let (permits, is_simulated) = (self.permits.clone(), self.is_simulated);
+        let (permits, runtime) = (self.permits.clone(), self.runtime.clone());
         async move {
-            if is_simulated {
-                return work();
-            }
+            let Some(runtime) = runtime else { return work() };
             let permit = permits.acquire_owned().await.expect("the semaphore is never closed");
-            let job = tokio::task::spawn_blocking(move || {
+            let job = runtime.spawn_blocking(move || {
                 let output = work();
                 drop(permit);
                 output

@@ -404,7 +404,7 @@ fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 ) -> Pushed {
     let cell = target.cell();
     let header = cell.header();
-    if priority != Priority::Normal || header.kind.tracing.is_on() {
+    if priority != Priority::Normal || header.kind.keeps_senders {
         return push_specially::<A, M, D>(target, message, priority);
     }
     let envelope = || {
@@ -418,7 +418,7 @@ fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }
 }
 
-/// With a priority or a span.
+/// With a priority, or with who sent it.
 #[cold]
 fn push_specially<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     target: &ActorRef<A>,

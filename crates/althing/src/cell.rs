@@ -11,8 +11,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use tracing::Span;
-
 use crate::actor::{Actor, StopReason, Terminated};
 use crate::actor_id::{ActorId, Key};
 use crate::actor_ref::ActorRef;
@@ -139,12 +137,6 @@ impl Header {
 
     pub(crate) fn id(&self) -> ActorId {
         ActorId { name: self.kind.name, key: self.key.clone(), serial: self.serial }
-    }
-
-    /// The span that a message to the actor is sent from, if the node traces.
-    #[inline]
-    pub(crate) fn sender(&self) -> Option<Span> {
-        self.kind.tracing.is_on().then(Span::current)
     }
 
     /// Makes the runner look for system messages before the next message.

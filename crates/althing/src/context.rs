@@ -263,6 +263,10 @@ impl<A: Actor> Context<A> {
     pub fn watch<B: Actor>(&mut self, other: &ActorRef<B>) {
         let me = self.address().cell().as_any_cell();
         let them = other.cell().as_any_cell();
+        if Arc::ptr_eq(&me, &them) {
+            // It cannot hear of its own end.
+            return;
+        }
         let mut inner = self.core.header().mailbox.lock();
         let watched = &mut inner.extras().watched;
         // Those that are gone by now make room.
@@ -289,6 +293,9 @@ impl<A: Actor> Context<A> {
     pub fn link<B: Actor>(&mut self, other: &ActorRef<B>) {
         let me = self.address().cell().as_any_cell();
         let them = other.cell().as_any_cell();
+        if Arc::ptr_eq(&me, &them) {
+            return;
+        }
         add_once(&mut self.core.header().mailbox.lock().extras().linked, them);
         other.add_link(me);
     }
@@ -303,9 +310,12 @@ impl<A: Actor> Context<A> {
 
     /// Puts the stashed messages back, in front of those that wait.
     pub fn unstash_all(&mut self) {
-        let mut inner = self.core.header().mailbox.lock();
-        let stash = std::mem::take(&mut inner.extras().stash);
-        inner.unstash(stash);
+        let header = self.core.header();
+        let mut inner = header.mailbox.lock();
+        let extras = inner.extras();
+        extras.unstashed.append(&mut extras.stash);
+        // The runner puts them in front of what it has taken out of the mailbox already.
+        header.call_attention();
     }
 
     /// Runs CPU-heavy work on the node's bounded pool; this handler waits for it without holding a reactor thread.

@@ -32,7 +32,7 @@ pub(crate) enum Due {
 impl Deadline {
     pub(crate) fn new(env: &Env, timeout: Duration) -> Self {
         let step = FIRST_LOOK.min(timeout);
-        Self { sleep: env.sleep(step), left: timeout - step, step }
+        Self { sleep: env.sleep_here(step), left: timeout - step, step }
     }
 
     pub(crate) fn poll(&mut self, env: &Env, cx: &mut Context<'_>) -> Poll<Due> {
@@ -44,7 +44,7 @@ impl Deadline {
         }
         self.step = (self.step * 2).min(self.left);
         self.left -= self.step;
-        self.sleep = env.sleep(self.step);
+        self.sleep = env.sleep_here(self.step);
         Poll::Ready(Due::Look)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,11 +14,12 @@ use parking_lot::Mutex;
 use crate::actor::Actor;
 use crate::actor_id::Key;
 use crate::cell::{AnyCell, Cell};
+use crate::env::HashKeys;
 
 /// Enough that threads seldom meet.
 const SHARDS: usize = 64;
 
-type Named = HashMap<(TypeId, Key), Arc<dyn AnyCell>>;
+type Named = HashMap<Place, Arc<dyn AnyCell>, HashKeys>;
 
 /// Anonymous actors by slot; a cell knows its own.
 #[derive(Default)]
@@ -30,17 +31,18 @@ struct Anonymous {
 pub(crate) struct Directory {
     named: Vec<Mutex<Named>>,
     anonymous: Vec<Mutex<Anonymous>>,
-    hasher: RandomState,
+    hash_keys: HashKeys,
     next_sample: AtomicUsize,
     next_pass: AtomicUsize,
 }
 
 impl Directory {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(hash_keys: HashKeys) -> Self {
+        let shard = |_| Mutex::new(Named::with_hasher(hash_keys.clone()));
         Self {
-            named: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            named: (0..SHARDS).map(shard).collect(),
             anonymous: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
+            hash_keys,
             next_sample: AtomicUsize::new(0),
             next_pass: AtomicUsize::new(0),
         }
@@ -52,16 +54,16 @@ impl Directory {
         key: &str,
         make: impl FnOnce(Key) -> Cell<A>,
     ) -> Arc<Cell<A>> {
-        let mut shard = self.shard_of(TypeId::of::<A>(), key).lock();
-        let place = (TypeId::of::<A>(), Key::from(key));
-        let cell = shard.entry(place).or_insert_with_key(|place| Arc::new(make(place.1.clone())));
+        let place = Place { name: A::NAME, type_id: TypeId::of::<A>(), key: Key::from(key) };
+        let mut shard = self.shard_of(&place).lock();
+        let cell = shard.entry(place).or_insert_with_key(|place| Arc::new(make(place.key.clone())));
         typed(cell.clone())
     }
 
     /// Registers a name; `None` if it is taken by an actor that has not stopped.
     pub(crate) fn insert<A: Actor>(&self, key: &Key, cell: Arc<Cell<A>>) -> Option<Arc<Cell<A>>> {
-        let mut shard = self.shard_of(TypeId::of::<A>(), key).lock();
-        let place = (TypeId::of::<A>(), key.clone());
+        let place = Place { name: A::NAME, type_id: TypeId::of::<A>(), key: key.clone() };
+        let mut shard = self.shard_of(&place).lock();
         if let Some(old) = shard.get(&place)
             && !old.header().mailbox.lock().has_ended()
         {
@@ -97,9 +99,9 @@ impl Directory {
             drop(forgotten);
             return;
         };
-        let type_id = header.kind.type_id;
-        let mut shard = self.shard_of(type_id, key).lock();
-        let place = (type_id, key.clone());
+        let kind = &header.kind;
+        let place = Place { name: kind.name, type_id: kind.type_id, key: key.clone() };
+        let mut shard = self.shard_of(&place).lock();
         if shard.get(&place).is_some_and(|other| Arc::ptr_eq(other, cell)) {
             let forgotten = shard.remove(&place);
             // Dropped after the lock, as above.
@@ -171,9 +173,8 @@ impl Directory {
         visited
     }
 
-    fn shard_of(&self, type_id: TypeId, key: &str) -> &Mutex<Named> {
-        let hash = self.hasher.hash_one(Place { type_id, key });
-        &self.named[hash as usize % SHARDS]
+    fn shard_of(&self, place: &Place) -> &Mutex<Named> {
+        &self.named[self.hash_keys.hash_one(place) as usize % SHARDS]
     }
 
     fn anonymous_shard(&self, serial: u64) -> &Mutex<Anonymous> {
@@ -181,10 +182,20 @@ impl Directory {
     }
 }
 
-#[derive(Hash)]
-struct Place<'a> {
+/// What an actor is found by.
+#[derive(PartialEq, Eq)]
+struct Place {
+    name: &'static str,
     type_id: TypeId,
-    key: &'a str,
+    key: Key,
+}
+
+// Not by the type's id, which is another one in each build: a simulation's seed would mean another order then.
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        self.key.hash(state);
+    }
 }
 
 fn typed<A: Actor>(cell: Arc<dyn AnyCell>) -> Arc<Cell<A>> {

@@ -18,21 +18,36 @@ use crate::error::AskError;
 use crate::extras::{Extras, System};
 use crate::mailbox::Phase;
 use crate::metrics::Counter;
+use crate::observe::Step;
 use crate::pending::PendingTimer;
 use crate::shield::shielded;
 use crate::timer::TimerId;
 use crate::waits::Edge;
+
+/// What a named actor's next life gets of the messages that wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// All of them, if this life ended in peace.
+    Waiting,
+    /// None.
+    Nothing,
+}
+
+/// Whether messages that wait start the next life of a named actor.
+fn leaves_a_next_life(reason: &StopReason) -> bool {
+    matches!(reason, StopReason::Passivated | StopReason::Requested)
+}
 
 /// Ends a life whose state is gone already. `Continue`: the next life has something to do, and the claim is kept for it.
 pub(crate) fn end_life(
     cell: &Arc<dyn AnyCell>,
     waiting: Vec<Envelope>,
     reason: &StopReason,
+    keeps: Keeps,
 ) -> ControlFlow<()> {
     let header = cell.header();
     let is_virtual = header.key().is_some() && cell.is_rebuildable();
-    let keeps_messages =
-        is_virtual && matches!(reason, StopReason::Passivated | StopReason::Requested);
+    let keeps_messages = is_virtual && keeps == Keeps::Waiting && leaves_a_next_life(reason);
 
     let mut inner = header.mailbox.lock();
     inner.absorb();
@@ -41,8 +56,11 @@ pub(crate) fn end_life(
     let mut wakers = Vec::new();
     if keeps_messages && !inner.closed {
         // What a guard put aside came first.
-        let mut kept =
-            inner.extras.as_mut().map_or_else(Vec::new, |extras| std::mem::take(&mut extras.stash));
+        let mut kept = inner.extras.as_mut().map_or_else(Vec::new, |extras| {
+            let mut first = std::mem::take(&mut extras.unstashed);
+            first.append(&mut extras.stash);
+            first
+        });
         kept.extend(waiting);
         inner.put_back(kept);
     } else if is_virtual && !inner.closed {
@@ -74,6 +92,9 @@ pub(crate) fn end_life(
     drop(inner);
     if let Some(parent) = parent {
         leave_parent(&parent, cell);
+    }
+    if was_active || matches!(reason, StopReason::NotStarted(_)) {
+        header.observe(Step::Stopped(reason));
     }
     if was_active {
         header.kind.metrics.count(Counter::Stopped);
@@ -132,7 +153,7 @@ pub(crate) fn abandon(cell: Arc<dyn AnyCell>, waiting: Vec<Envelope>) {
     let mut next = Some((cell, waiting));
     while let Some((cell, waiting)) = next {
         shielded("ending an abandoned actor", || {
-            let _ = end_life(&cell, waiting, &StopReason::Killed);
+            let _ = end_life(&cell, waiting, &StopReason::Killed, Keeps::Nothing);
         });
         next = ABANDONED
             .try_with(|abandoned| {
@@ -150,12 +171,10 @@ pub(crate) fn abandon(cell: Arc<dyn AnyCell>, waiting: Vec<Envelope>) {
 fn leave_parent(parent: &Arc<dyn AnyCell>, child: &Arc<dyn AnyCell>) {
     let mut inner = parent.header().mailbox.lock();
     let Some(extras) = &mut inner.extras else { return };
-    if let Some(place) = extras.children.iter().position(|other| Arc::ptr_eq(other, child)) {
-        // Keeps the order, which rest-for-one needs.
-        let gone = extras.children.remove(place);
-        drop(inner);
-        drop(gone);
-    }
+    let gone = extras.children.remove(&child.header().serial());
+    // Released before dropping: the last reference to an actor may go.
+    drop(inner);
+    drop(gone);
 }
 
 /// Those who must hear of an end, and what must be dropped after the lock.
@@ -177,12 +196,12 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool) -> Farew
     let passivated = *reason == StopReason::Passivated && was_active;
     let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
     let (kept, system) = came.into_iter().partition(|message| match message {
-        System::Start => matches!(reason, StopReason::Passivated | StopReason::Requested),
+        System::Start => leaves_a_next_life(reason),
         System::Terminated(_) => passivated,
         _ => false,
     });
     extras.system = VecDeque::from(kept);
-    let mut fellows = std::mem::take(&mut extras.children);
+    let mut fellows: Vec<_> = std::mem::take(&mut extras.children).into_values().collect();
     let (mut watchers, mut watched) = (Vec::new(), Vec::new());
     let mut timers = std::mem::take(&mut extras.timers);
     if passivated {
@@ -199,7 +218,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool) -> Farew
         watchers,
         watched,
         fellows,
-        stash: std::mem::take(&mut extras.stash),
+        stash: extras.unstashed.drain(..).chain(extras.stash.drain(..)).collect(),
         timers,
         waits: std::mem::take(&mut extras.waits),
         system,

@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::dispatch::{Access, Dispatch};
 use crate::error::AskError;
 use crate::metrics::{Counter, MessageName};
+use crate::observe::Step;
 use crate::reply::ReplyTo;
 use crate::topic::Published;
 
@@ -231,6 +232,7 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 ) -> Started {
     let Packed { mut reply, message } = packed;
     if reply.is_over() {
+        target.header.observe(Step::Abandoned);
         return Started::Done;
     }
     let state = target.state.cast::<A>();
@@ -241,6 +243,7 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Admission::Stash => return Started::Stashed(Envelope::new::<A, M, D>(message, reply)),
         Admission::Reject(text) => {
             target.header.kind.metrics.count(Counter::Rejected);
+            target.header.observe(Step::Refused(&text));
             reply.fail(AskError::Rejected(target.header.id(), text));
             return Started::Done;
         }

@@ -35,9 +35,12 @@ pub(crate) struct Extras {
     /// Whom this actor watches, so that it can leave them when its own life ends.
     pub(crate) watched: Vec<Weak<dyn AnyCell>>,
     pub(crate) linked: Vec<Arc<dyn AnyCell>>,
-    pub(crate) children: Vec<Arc<dyn AnyCell>>,
+    /// By serial, which is the order in which they were started.
+    pub(crate) children: BTreeMap<u64, Arc<dyn AnyCell>>,
     pub(crate) parent: Option<Arc<dyn AnyCell>>,
     pub(crate) stash: Vec<Envelope>,
+    /// Taken out of the stash, to run before all that waits.
+    pub(crate) unstashed: Vec<Envelope>,
     pub(crate) restarts: Restarts,
     /// Replies that handlers of the actor wait for.
     pub(crate) waits: Vec<Edge>,
@@ -78,6 +81,7 @@ impl Extras {
             && self.children.is_empty()
             && self.parent.is_none()
             && self.stash.is_empty()
+            && self.unstashed.is_empty()
             && self.restarts.is_empty()
             && self.waits.is_empty()
             && self.buckets.is_empty()
@@ -86,6 +90,14 @@ impl Extras {
 }
 
 impl System {
+    /// Why it ends the actor's life, if it does.
+    pub(crate) fn end(&self) -> Option<StopReason> {
+        match self {
+            Self::Stop(reason) | Self::Fail(reason) => Some(reason.clone()),
+            _ => None,
+        }
+    }
+
     /// Whether an actor that sleeps is started for it; all else is about a life that has ended.
     pub(crate) fn starts_a_sleeper(&self) -> bool {
         matches!(self, Self::Start | Self::Terminated(_))

@@ -9,15 +9,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use crate::actor::EventHandler;
+use crate::actor_id::ActorId;
 use crate::body::Body;
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header, wake};
 use crate::current::{self, Frame};
+use crate::env::Fault;
 use crate::envelope::{Envelope, Target, run_event};
 use crate::in_place::{DEPTH_MAX, end_timing};
 use crate::mailbox::Pushed;
 use crate::metrics::{Counter, Shard};
+use crate::observe::Step;
 use crate::outbox;
 use crate::run::Run;
 use crate::topic::{Published, Sequence};
@@ -104,6 +108,8 @@ enum Ended {
     Between,
     /// The last one's handler waits, or its actor has something to do: the claim is still held.
     AtWork,
+    /// A simulation wants the last one's handler to begin later: the claim is still held.
+    PutOff(Duration),
 }
 
 /// Counts what ran, also if a handler panics.
@@ -144,6 +150,8 @@ impl Visitor {
         let shard = kind.metrics.shard();
         let untimed = shard.map_or(u32::MAX, Shard::until_event_sample) as usize;
         let now_s = kind.node.coarse_s();
+        let is_simulated = kind.node.env.is_simulated();
+        let from = first.header().sender_if_simulated();
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(first)));
         let guard = current::polling(first, Frame::Alone);
         let mut count = Count { ran: 0, shard };
@@ -170,10 +178,21 @@ impl Visitor {
                 body.retarget(place);
                 header.mailbox.add_to_tally(1);
                 header.touch_at(now_s);
+                if is_simulated {
+                    match meet_fault::<T>(header, from.as_ref()) {
+                        Ok(()) => {}
+                        Err(Met::Delay(delay)) => return Ended::PutOff(delay),
+                        Err(Met::Refusal) if header.mailbox.try_leave() => continue,
+                        Err(Met::Refusal) => return Ended::AtWork,
+                    }
+                }
                 // SAFETY: the pointer is valid.
                 let target = Target { state: unsafe { &*place }.state(), body: &body, header };
                 // SAFETY: the claim of a cell of type `A` is ours, and the body is empty.
                 let poll = unsafe { run_event::<A, T>(event, target, &mut cx) };
+                if is_simulated {
+                    header.observe(if poll.is_pending() { Step::Waits } else { Step::Ran });
+                }
                 if poll.is_pending() || body.stops() || !header.mailbox.try_leave() {
                     return Ended::AtWork;
                 }
@@ -187,6 +206,9 @@ impl Visitor {
             Ok(Ended::Between) => self.body = Some(body),
             // A handler that waits is polled again at once, with a waker that works.
             Ok(Ended::AtWork) => Run::take_over(subscribers[seen - 1].cell.clone(), body).spawn(),
+            Ok(Ended::PutOff(delay)) => {
+                put_off::<A, T>(&subscribers[seen - 1].cell, body, event, delay);
+            }
             Err(panic) => {
                 Run::take_over(subscribers[seen - 1].cell.clone(), body).recover(&*panic);
             }
@@ -209,20 +231,38 @@ impl Visitor {
         }
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
         body.retarget(Arc::as_ptr(cell));
+        let from = header.sender_if_simulated();
         let guard = current::polling(cell, Frame::Alone);
         let timed = header.kind.begin_message(type_name::<Published<T>>);
         header.mailbox.add_to_tally(1);
         let span = trace::span_in_place(header, type_name::<Published<T>>);
         let entered = span.as_ref().map(tracing::Span::enter);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
+            if header.kind.node.env.is_simulated() {
+                match meet_fault::<T>(header, from.as_ref()) {
+                    Ok(()) => {}
+                    Err(Met::Delay(delay)) => return Err(delay),
+                    Err(Met::Refusal) => return Ok(Poll::Ready(())),
+                }
+            }
             let target = Target { state: cell.state(), body: &body, header };
             let mut cx = Context::from_waker(Waker::noop());
             // SAFETY: the claim of a cell of type `A` is ours, and the body is empty.
-            unsafe { run_event::<A, T>(event, target, &mut cx) }
+            let poll = unsafe { run_event::<A, T>(event, target, &mut cx) };
+            header.observe(if poll.is_pending() { Step::Waits } else { Step::Ran });
+            Ok(poll)
         }));
         drop(entered);
         drop(guard);
         header.touch();
+        let outcome = match outcome {
+            Ok(Ok(poll)) => Ok(poll),
+            Ok(Err(delay)) => {
+                put_off::<A, T>(cell, body, event, delay);
+                return true;
+            }
+            Err(panic) => Err(panic),
+        };
         match outcome {
             Ok(Poll::Ready(())) => end_timing(header, timed),
             Ok(Poll::Pending) => {
@@ -240,6 +280,41 @@ impl Visitor {
         }
         true
     }
+}
+
+/// What a simulation does to an event that is about to run.
+enum Met {
+    Delay(Duration),
+    Refusal,
+}
+
+/// Tells a simulation that the actor takes an event in place, and lets its fault happen.
+fn meet_fault<T: Send + Sync + 'static>(
+    header: &Header,
+    from: Option<&ActorId>,
+) -> Result<(), Met> {
+    header.observe_in_place_from(from, type_name::<Published<T>>);
+    match header.fault(type_name::<Published<T>>) {
+        Fault::None => Ok(()),
+        Fault::Panic => panic!("a fault of the simulation"),
+        Fault::Delay(delay) => Err(Met::Delay(delay)),
+        Fault::Refuse => Err(Met::Refusal),
+    }
+}
+
+/// Has an event whose subscriber was claimed run later.
+#[cold]
+fn put_off<A: EventHandler<T>, T: Send + Sync + 'static>(
+    cell: &Arc<dyn AnyCell>,
+    body: Body,
+    event: &Arc<Published<T>>,
+    delay: Duration,
+) {
+    let header = cell.header();
+    let mut run = Run::take_over(cell.clone(), body);
+    let envelope = Envelope::event::<A, T>(event.clone()).sent_from(header.sender());
+    run.put_off(envelope, header.kind.node.env.sleep(delay));
+    run.spawn();
 }
 
 /// Queues the event; returns whether the subscriber still exists. One whose mailbox is full misses it.

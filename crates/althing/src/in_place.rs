@@ -8,6 +8,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tracing::Span;
 
@@ -17,11 +18,14 @@ use crate::cell::{AnyCell, AsAnyCell, Cell, Header};
 use crate::context::Context as ActorContext;
 use crate::current::{self, Frame};
 use crate::dispatch::Dispatch;
+use crate::env::Fault;
 use crate::envelope::{Envelope, Target};
 use crate::error::AskError;
 use crate::metrics::{Counter, Timed};
+use crate::observe::Step;
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
+use crate::serve::refused_by_fault;
 use crate::shield::drop_payload;
 use crate::trace;
 use crate::waits::{self, Waiting};
@@ -83,6 +87,8 @@ enum Begun<R> {
     /// The handler ended and something else keeps the reply slot.
     Kept(Receiver<R>),
     Stashed(Envelope, Receiver<R>),
+    /// A simulation wants it to begin later.
+    PutOff(Envelope, Duration, Receiver<R>),
 }
 
 /// Asks an idle actor on the caller's task.
@@ -104,6 +110,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let place: *const Cell<A> = Arc::as_ptr(cell);
     let body = Body::take(place);
     let actor = untyped(cell);
+    header.observe_in_place(type_name::<M>);
     let guard = current::polling(&actor, Frame::Asked);
     let began_s = header.kind.node.coarse_s();
     let timed = header.kind.begin_message(type_name::<M>);
@@ -112,32 +119,39 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let entered = span.as_ref().map(Span::enter);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: cell.state(), body: &body, header };
-        begin::<A, M, D>(cell, target, message, cx)
+        match header.fault(type_name::<M>) {
+            Fault::None => begin::<A, M, D>(cell, target, message, cx),
+            fault => meet_fault::<A, M, D>(header, fault, message),
+        }
     }));
     drop(entered);
     drop(guard);
-    if header.kind.node.coarse_s() > began_s + 1 {
-        // It held its asker's thread for longer than a second: the next ask waits for it by the mailbox, where deadlines hold.
+    if header.kind.node.coarse_s() != began_s {
+        // It may have held its asker's thread for long: the next ask goes through the mailbox, where deadlines hold, and learns anew.
         header.kind.quick.forget(type_name::<M>);
     }
     match outcome {
         Ok(Begun::Done(reply)) => {
+            header.observe(Step::Ran);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Ok(reply))
         }
         Ok(Begun::Refused(why)) => {
+            header.observe_refusal(&why);
             header.kind.metrics.count(Counter::Rejected);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Err(why))
         }
         Ok(Begun::Kept(receiver)) => {
+            header.observe(Step::Ran);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Waits(receiver, None)
         }
         Ok(Begun::Waits(receiver)) => {
+            header.observe(Step::Waits);
             body.time(timed);
             body.trace(span);
             let cell = cell.as_any_cell();
@@ -148,8 +162,15 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Waits(receiver, waiting)
         }
         Ok(Begun::Stashed(envelope, receiver)) => {
+            header.observe(Step::Stashed);
             header.kind.metrics.shard().inspect(|shard| shard.unhandle(1));
             Run::take_over(cell.as_any_cell(), body).stash_and_spawn(envelope);
+            InPlace::Waits(receiver, None)
+        }
+        Ok(Begun::PutOff(envelope, delay, receiver)) => {
+            let mut run = Run::take_over(cell.as_any_cell(), body);
+            run.put_off(envelope.sent_from(header.sender()), header.kind.node.env.sleep(delay));
+            run.spawn();
             InPlace::Waits(receiver, None)
         }
         Err(panic) => {
@@ -158,6 +179,23 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Replied(Err(AskError::HandlerPanicked(header.id())))
         }
     }
+}
+
+/// Lets a simulation's fault happen.
+#[cold]
+fn meet_fault<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    header: &Header,
+    fault: Fault,
+    message: M,
+) -> Begun<D::Reply> {
+    let delay = match fault {
+        Fault::None => Duration::ZERO,
+        Fault::Panic => panic!("a fault of the simulation"),
+        Fault::Refuse => return Begun::Refused(refused_by_fault(header)),
+        Fault::Delay(delay) => delay,
+    };
+    let (reply, receiver) = channel();
+    Begun::PutOff(Envelope::new::<A, M, D>(message, reply), delay, receiver)
 }
 
 /// The same reference without its type and without counting it.

@@ -84,6 +84,10 @@ impl Inspector {
         Self { node, before: HashMap::new() }
     }
 
+    pub(crate) fn node(&self) -> &NodeShared {
+        &self.node
+    }
+
     /// The `limit` busiest actors since the look before, and the `limit` deepest mailboxes now.
     pub fn look(&mut self, limit: usize) -> Inspection {
         let now_s = self.node.tick_coarse();

@@ -28,6 +28,8 @@ pub(crate) struct Kind {
     pub(crate) len_max: u32,
     pub(crate) node: Arc<NodeShared>,
     pub(crate) tracing: Tracing,
+    /// Whether messages carry who sent them.
+    pub(crate) keeps_senders: bool,
     pub(crate) metrics: KindMetrics,
     pub(crate) quick: Quick,
     /// A `Box<Factory<A>>`.
@@ -45,6 +47,7 @@ impl Kind {
             metrics: KindMetrics::new(node.metrics),
             quick: Quick::new(),
             tracing: node.tracing,
+            keeps_senders: node.tracing.is_on() || node.env.is_simulated(),
             node,
             factory: factory.map(|factory| Box::new(factory) as Box<dyn Any + Send + Sync>),
         }

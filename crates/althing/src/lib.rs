@@ -33,6 +33,7 @@ mod actor;
 mod actor_id;
 mod actor_ref;
 mod batch;
+mod blocked;
 mod blocking;
 mod body;
 mod buffers;
@@ -62,6 +63,7 @@ mod line;
 mod mailbox;
 mod metrics;
 mod node;
+mod observe;
 mod options;
 mod outbox;
 mod passivation;
@@ -90,6 +92,7 @@ pub use actor::{
 pub use actor_id::{ActorId, Key};
 pub use actor_ref::{ActorRef, WeakRef};
 pub use althing_macros::actor;
+pub use blocked::Blocked;
 pub use call::{Call, Tell};
 pub use context::Context;
 pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
@@ -100,7 +103,8 @@ pub use inspection::{ActorView, Inspection, Inspector};
 pub use kind::Start;
 pub use mailbox::Priority;
 pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot};
-pub use node::{Node, NodeBuilder};
+pub use node::{Node, NodeBuilder, WeakNode};
+pub use observe::{Step, Way};
 pub use options::{
     ActorOptions, BATCH_BUDGET_DEFAULT, DEADLINE_DEFAULT, MAILBOX_LEN_MAX_DEFAULT, MailboxKind,
 };

@@ -37,7 +37,7 @@ impl WaitingSenders {
             return Vec::new();
         }
         if is_drained {
-            self.more = self.more * 2 + 1;
+            self.more = self.more.saturating_mul(2).saturating_add(1).min(len_max);
         }
         let called = (CALLED_MIN + self.more).min(room).min(self.waiters.len());
         self.waiters.drain(..called).map(|(_, waker)| waker).collect()
@@ -48,31 +48,35 @@ impl WaitingSenders {
         self.waiters.drain(..).map(|(_, waker)| waker).collect()
     }
 
-    /// Queues up, or renews the waker of a place in the line; returns the place.
-    fn wait(&mut self, place: Option<u64>, waker: &Waker) -> u64 {
+    /// Queues up, or renews the waker of a place in the line; returns the place and the old waker.
+    fn wait(&mut self, place: Option<u64>, waker: Waker) -> (u64, Option<Waker>) {
         // The mailbox is full: those called before were enough.
         self.more = 0;
         if let Some(id) = place
             && let Some(waiter) = self.waiters.iter_mut().find(|waiter| waiter.0 == id)
         {
-            waiter.1.clone_from(waker);
-            return id;
+            return (id, Some(std::mem::replace(&mut waiter.1, waker)));
         }
         self.serial += 1;
-        self.waiters.push_back((self.serial, waker.clone()));
-        self.serial
+        self.waiters.push_back((self.serial, waker));
+        (self.serial, None)
     }
 
     /// Gives up a place; one who had been called up passes the call on.
-    fn leave(&mut self, place: u64) -> Option<Waker> {
+    fn leave(&mut self, place: u64) -> Left {
         match self.waiters.iter().position(|waiter| waiter.0 == place) {
-            Some(index) => {
-                self.waiters.remove(index);
-                None
-            }
-            None => self.waiters.pop_front().map(|(_, waker)| waker),
+            Some(index) => Left::Waiting(self.waiters.remove(index).map(|(_, waker)| waker)),
+            None => Left::Called(self.waiters.pop_front().map(|(_, waker)| waker)),
         }
     }
+}
+
+/// How a sender left the line.
+enum Left {
+    /// Before its turn; its own waker.
+    Waiting(Option<Waker>),
+    /// After it had been called up; the next one's waker.
+    Called(Option<Waker>),
 }
 
 /// A sender's place in the line; dropping it leaves the line.
@@ -88,12 +92,17 @@ impl<'a> Line<'a> {
 
     /// Joins the line for room, or renews the waker; returns whether there is room already.
     pub(crate) fn wait_for_room(&mut self, waker: &Waker, len_max: u32) -> bool {
+        // Wakers are foreign: cloned and dropped outside the lock.
+        let waker = waker.clone();
         let mut inner = self.mailbox.lock();
         if inner.closed || !self.mailbox.is_full(&mut inner, len_max) {
             return true;
         }
-        self.place = Some(inner.extras().room.wait(self.place, waker));
+        let (place, old) = inner.extras().room.wait(self.place, waker);
+        self.place = Some(place);
         inner.awaited = true;
+        drop(inner);
+        drop(old);
         false
     }
 
@@ -108,11 +117,12 @@ impl Drop for Line<'_> {
         let Some(place) = self.place.take() else { return };
         let mut inner = self.mailbox.lock();
         let line = &mut inner.extras().room;
-        let next = line.leave(place);
+        let left = line.leave(place);
         inner.awaited = !line.is_empty();
         drop(inner);
-        if let Some(waker) = next {
-            waker.wake();
+        match left {
+            Left::Called(Some(next)) => next.wake(),
+            Left::Waiting(own) | Left::Called(own) => drop(own),
         }
     }
 }

@@ -243,6 +243,9 @@ impl Mailbox {
             drop(inner);
             return Some(Wake::Nothing);
         }
+        if matches!(message, System::Start) && inner.is_told_to_start() {
+            return Some(Wake::Nothing);
+        }
         inner.absorb();
         let extras = inner.extras();
         extras.system.push_back(message);
@@ -321,6 +324,12 @@ impl Inner {
             }
         }
         std::mem::take(&mut self.queue)
+    }
+
+    fn is_told_to_start(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| {
+            extras.system.iter().any(|message| matches!(message, System::Start))
+        })
     }
 
     pub(crate) fn has_system(&self) -> bool {
@@ -520,12 +529,6 @@ impl Inner {
     /// Whether the actor has stopped for good.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
-    }
-
-    /// Puts stashed messages in front of the queue, behind what the runner holds.
-    pub(crate) fn unstash(&mut self, mut stash: Vec<Envelope>) {
-        stash.append(&mut self.queue);
-        self.queue = stash;
     }
 
     /// Puts messages that were held back in front of the queue.

@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::actor_ref::ActorRef;
 use crate::blocking::Blocking;
 use crate::cell::{AnyCell, AsAnyCell, Cell, Header, send_system};
 use crate::directory::Directory;
-use crate::env::{Env, Simulation, Timestamp};
+use crate::env::{Env, HashKeys, Simulation, Timestamp};
 use crate::error::{ActorError, NameTaken};
 use crate::extras::System;
 use crate::inspection::{self, Inspector};
@@ -25,6 +25,7 @@ use crate::metrics::{Metrics, Snapshot};
 use crate::options::ActorOptions;
 use crate::passivation;
 use crate::run::Run;
+use crate::shield::shielded;
 use crate::timer::Timers;
 use crate::topic::{Topic, TopicOptions};
 use crate::trace::Tracing;
@@ -60,7 +61,14 @@ pub struct Node {
     shared: Arc<NodeShared>,
 }
 
-type Kinds = HashMap<TypeId, Arc<Kind>>;
+/// A node that is not kept in memory by this.
+#[derive(Clone)]
+pub struct WeakNode {
+    shared: Weak<NodeShared>,
+}
+
+type Kinds = HashMap<TypeId, Arc<Kind>, HashKeys>;
+type Topics = HashMap<(TypeId, String), Box<dyn Any + Send + Sync>, HashKeys>;
 type Options = HashMap<TypeId, ActorOptions>;
 type Register = Box<dyn FnOnce(&Arc<NodeShared>) + Send>;
 
@@ -75,9 +83,11 @@ pub(crate) struct NodeShared {
     kinds: RwLock<Kinds>,
     /// What replaces `Actor::options` on this node.
     options: Options,
-    topics: Mutex<HashMap<(TypeId, String), Box<dyn Any + Send + Sync>>>,
+    topics: Mutex<Topics>,
     serial: AtomicU64,
     coarse_s: AtomicU32,
+    /// Whether a shutdown has come to its end.
+    is_shut: AtomicBool,
 }
 
 /// Builds a node.
@@ -155,27 +165,33 @@ impl NodeBuilder {
     /// # Panics
     /// Outside a tokio runtime, unless simulated.
     pub fn build(self) -> Node {
-        let is_simulated = self.simulation.is_some();
+        let simulation = self.simulation.clone();
         let env = self.simulation.map_or_else(Env::tokio, Env::Simulated);
+        let hash_keys = env.hash_keys();
         let shared = Arc::new_cyclic(|node: &Weak<NodeShared>| NodeShared {
             name: self.name,
-            env,
-            directory: Directory::new(),
+            directory: Directory::new(hash_keys.clone()),
             timers: Timers::new(node.clone()),
-            blocking: Blocking::new(self.blocking_jobs_max, is_simulated),
+            blocking: Blocking::new(self.blocking_jobs_max, env.handle()),
+            env,
             metrics: self.metrics,
             tracing: self.tracing,
-            kinds: RwLock::default(),
+            kinds: RwLock::new(Kinds::with_hasher(hash_keys.clone())),
             options: self.options,
-            topics: Mutex::default(),
+            topics: Mutex::new(Topics::with_hasher(hash_keys)),
             serial: AtomicU64::new(1),
             coarse_s: AtomicU32::new(0),
+            is_shut: AtomicBool::new(false),
         });
         for register in self.registrations {
             register(&shared);
         }
         passivation::start(&shared, self.memory_budget_bytes);
-        Node { shared }
+        let node = Node { shared };
+        if let Some(simulation) = simulation {
+            simulation.built(&node);
+        }
+        node
     }
 }
 
@@ -202,6 +218,11 @@ impl Node {
         &self.shared
     }
 
+    /// An address of the node that does not keep it in memory.
+    pub fn downgrade(&self) -> WeakNode {
+        WeakNode { shared: Arc::downgrade(&self.shared) }
+    }
+
     /// Name of the node.
     pub fn name(&self) -> &str {
         &self.shared.name
@@ -210,7 +231,9 @@ impl Node {
     /// Address of the named actor; its first message activates it.
     pub fn get<A: Actor>(&self, key: impl AsRef<str>) -> ActorRef<A> {
         let cell = self.shared.directory.get_or_insert(key.as_ref(), |key| {
-            Cell::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None)
+            let cell = Cell::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None);
+            self.shared.close_if_shut(cell.header());
+            cell
         });
         ActorRef::from_cell(cell)
     }
@@ -241,7 +264,8 @@ impl Node {
         if let Some(parent) = parent {
             // Before the child runs: it may fail at once.
             cell.header().mailbox.lock().extras().parent = Some(parent.clone());
-            parent.header().mailbox.lock().extras().children.push(cell.as_any_cell());
+            let child = (cell.header().serial(), cell.as_any_cell());
+            parent.header().mailbox.lock().extras().children.extend([child]);
         }
         self.start(cell)
     }
@@ -258,6 +282,9 @@ impl Node {
         let key = key.into();
         let header = Header::new(self.shared.kind::<A>(), Some(key.clone()));
         let cell = Arc::new(Cell::new(header, None, Some(actor)));
+        if self.shared.close_if_shut(cell.header()) {
+            return Ok(ActorRef::from_cell(cell));
+        }
         match self.shared.directory.insert(&key, cell.clone()) {
             Some(cell) => {
                 send_system(&cell.as_any_cell(), System::Start);
@@ -268,6 +295,9 @@ impl Node {
     }
 
     fn start<A: Actor>(&self, cell: Arc<Cell<A>>) -> ActorRef<A> {
+        if self.shared.close_if_shut(cell.header()) {
+            return ActorRef::from_cell(cell);
+        }
         self.shared.directory.insert_anonymous(cell.as_any_cell());
         // A new cell's claim is ours: nobody else knows it.
         cell.header().mailbox.lock().phase = Phase::Running;
@@ -356,8 +386,27 @@ impl NodeShared {
 
     /// Forgets topics and actor types, which hold the node in turn.
     pub(crate) fn forget_types(&self) {
-        self.topics.lock().clear();
-        self.kinds.write().clear();
+        // Dropped after the locks: topics keep events and factories keep what they captured, and both are foreign.
+        let topics: Vec<_> = self.topics.lock().drain().collect();
+        let kinds: Vec<_> = self.kinds.write().drain().collect();
+        shielded("dropping topics", || drop(topics));
+        shielded("dropping actor types", || drop(kinds));
+    }
+
+    /// From now on nobody starts any more.
+    pub(crate) fn shut(&self) {
+        self.is_shut.store(true, Ordering::Release);
+    }
+
+    /// Makes a new actor's address refuse if the node has shut down; returns whether it has.
+    fn close_if_shut(&self, header: &Header) -> bool {
+        let is_shut = self.is_shut.load(Ordering::Acquire);
+        if is_shut {
+            let mut inner = header.mailbox.lock();
+            inner.closed = true;
+            inner.count_end();
+        }
+        is_shut
     }
 
     /// Brings the coarse clock up to date and returns it.
@@ -382,8 +431,34 @@ impl NodeShared {
         let known = self.kinds.read().get(&TypeId::of::<A>()).cloned();
         known.unwrap_or_else(|| {
             let kind = Arc::new(Kind::new::<A>(self.clone(), None));
+            if self.is_shut.load(Ordering::Acquire) {
+                // Kept by nobody: kinds keep their node.
+                return kind;
+            }
             self.kinds.write().entry(TypeId::of::<A>()).or_insert(kind).clone()
         })
+    }
+}
+
+impl WeakNode {
+    /// The node, if it is still in memory.
+    pub fn upgrade(&self) -> Option<Node> {
+        self.shared.upgrade().map(Node::from_shared)
+    }
+}
+
+impl PartialEq for Node {
+    /// Whether both are the same node, not merely of the same name.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+impl Eq for Node {}
+
+impl std::fmt::Debug for WeakNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WeakNode").field(&self.upgrade()).finish()
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::actor::StopReason;
 use crate::actor_ref::request_stop;
 use crate::cell::{AnyCell, Header};
+use crate::env::Nap;
 use crate::node::NodeShared;
 use crate::pending::PendingTimer;
 
@@ -25,20 +26,26 @@ const UNLOADED_PER_PASS: usize = 10_000;
 /// Starts the passes; they end with the node.
 pub(crate) fn start(node: &Arc<NodeShared>, memory_budget_bytes: Option<u64>) {
     let weak = Arc::downgrade(node);
-    node.env.spawn(async move {
+    node.env.spawn_in_background(async move {
+        let mut pause = Nap::Due(PASS_EVERY);
         while let Some(node) = weak.upgrade() {
-            let pause = node.env.sleep(PASS_EVERY);
+            let sleep = node.env.nap(pause);
             drop(node);
-            pause.await;
+            sleep.await;
             let Some(node) = weak.upgrade() else { return };
             let is_over_budget = memory_budget_bytes
-                .is_some_and(|budget| resident_bytes().is_some_and(|bytes| bytes > budget));
-            pass(&node, is_over_budget);
+                .is_some_and(|budget| resident_bytes(&node).is_some_and(|bytes| bytes > budget));
+            pause = match pass(&node, is_over_budget) {
+                Some(due) => Nap::Lookout { look: PASS_EVERY, due },
+                None => Nap::Background(PASS_EVERY),
+            };
         }
     });
 }
 
-fn pass(node: &NodeShared, is_over_budget: bool) {
+/// Unloads who is due; returns when the next of those seen will be, if nothing happens until then.
+fn pass(node: &NodeShared, is_over_budget: bool) -> Option<Duration> {
+    let mut next_due: Option<Duration> = None;
     let now_s = node.tick_coarse();
     let mut idle = Vec::new();
     let mut longest = Longest::default();
@@ -48,8 +55,17 @@ fn pass(node: &NodeShared, is_over_budget: bool) {
         let limit = header.kind.options.passivate_after;
         let idle_s =
             if limit.is_some() { idle_s.max(idle_besides_ticks(header, now_s)) } else { idle_s };
-        let is_due = limit.is_some_and(|limit| Duration::from_secs(u64::from(idle_s)) >= limit);
+        let idle_for = Duration::from_secs(u64::from(idle_s));
+        let is_due = limit.is_some_and(|limit| idle_for >= limit);
         let may_be_longest = is_over_budget && header.key().is_some();
+        if let Some(limit) = limit
+            && !is_due
+            && header.mailbox.is_quiet()
+        {
+            // Seconds are counted whole.
+            let due = (limit - idle_for).max(PASS_EVERY);
+            next_due = Some(next_due.map_or(due, |next| next.min(due)));
+        }
         if !(is_due || may_be_longest) || !header.mailbox.is_quiet() || must_stay(header) {
             return;
         }
@@ -64,6 +80,7 @@ fn pass(node: &NodeShared, is_over_budget: bool) {
             run.spawn();
         }
     }
+    next_due
 }
 
 /// Whether unloading would lose something: a reply that it owes, a future that it awaits, a timer that comes once. Messages that
@@ -120,7 +137,10 @@ impl Longest {
 }
 
 /// Resident memory of this process; `None` where the system does not tell.
-fn resident_bytes() -> Option<u64> {
+fn resident_bytes(node: &NodeShared) -> Option<u64> {
+    if let Some(simulation) = node.env.simulation() {
+        return simulation.resident_bytes();
+    }
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     // Linux on every target we build for has pages of 4 KiB, or accounts as if.

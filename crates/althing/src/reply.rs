@@ -205,9 +205,13 @@ impl<R> Receiver<R> {
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<R, Option<AskError>>> {
         let mut state = self.slot.state.lock();
         if let State::Waiting(waiting, _) = &mut *state {
-            if !waiting.as_ref().is_some_and(|old| old.will_wake(waker)) {
-                *waiting = Some(waker.clone());
+            if waiting.as_ref().is_some_and(|old| old.will_wake(waker)) {
+                return Poll::Pending;
             }
+            let old = waiting.replace(waker.clone());
+            // Released before dropping: a waker may be anybody's.
+            drop(state);
+            drop(old);
             return Poll::Pending;
         }
         match std::mem::replace(&mut *state, State::Abandoned) {

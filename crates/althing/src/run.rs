@@ -18,10 +18,11 @@ use crate::batch::Batch;
 use crate::body::Body;
 use crate::cell::{AnyCell, Header, Hook};
 use crate::current::{self, Frame};
-use crate::ending::abandon;
+use crate::ending::{Keeps, abandon, end_life};
 use crate::envelope::Envelope;
 use crate::in_place;
 use crate::metrics::Counter;
+use crate::observe::Step;
 use crate::shield::{drop_payload, shielded};
 
 /// A scheduled actor.
@@ -41,6 +42,10 @@ pub(crate) struct Run {
     pub(crate) held_back: Option<Envelope>,
     /// Messages of high priority that came while a batch was at hand.
     pub(crate) urgent: VecDeque<Envelope>,
+    /// Whether the message that is held back has met its fault, if there is one in store for it.
+    pub(crate) has_met_fault: bool,
+    /// Whether the life stopped itself before it served.
+    refuses_waiting: bool,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
     /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
@@ -100,6 +105,8 @@ impl Run {
             uncalled: 0,
             ran_in_batch: 0,
             held_back: None,
+            has_met_fault: false,
+            refuses_waiting: false,
             urgent: VecDeque::new(),
             stop_after: None,
             has_claim: true,
@@ -112,6 +119,12 @@ impl Run {
         let mut run = Self::new(cell);
         run.stop_after = Some((0, reason));
         run
+    }
+
+    /// Ends the actor's life without hooks.
+    pub(crate) fn end(mut self, reason: &StopReason) {
+        // Messages keep nobody alive who is not merely asked to stop.
+        let _ = self.finish(reason);
     }
 
     /// Runs on the calling thread as far as that goes without waiting, then in a task.
@@ -175,6 +188,8 @@ impl Run {
         let Poll::Ready(outcome) = outcome else { return self.suspend(cx) };
         match std::mem::replace(&mut self.stage, Stage::Begin) {
             Stage::Starting(_) => match outcome {
+                // It has never served: what waits is not its to keep, or it would start again for it.
+                Ok(()) if self.body.stops() => return self.stopped_in_start(),
                 Ok(()) => self.started(),
                 Err(error) => return Served::End(StopReason::NotStarted(error)),
             },
@@ -210,6 +225,13 @@ impl Run {
         let header = self.cell.header();
         header.mailbox.lock().active = true;
         header.kind.metrics.count(Counter::Started);
+        header.observe(Step::Started);
+    }
+
+    fn stopped_in_start(&mut self) -> Served {
+        self.started();
+        self.refuses_waiting = true;
+        Served::Changed
     }
 
     fn stop(&mut self, reason: StopReason) {
@@ -221,7 +243,9 @@ impl Run {
     /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
     pub(crate) fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
         let waiting = self.clear_out();
-        let next = crate::ending::end_life(&self.cell, waiting, reason);
+        let keeps =
+            if std::mem::take(&mut self.refuses_waiting) { Keeps::Nothing } else { Keeps::Waiting };
+        let next = end_life(&self.cell, waiting, reason, keeps);
         self.has_claim = next.is_continue();
         next
     }
@@ -247,6 +271,10 @@ impl Run {
         while let Some(read) = self.reads.pop() {
             shielded("dropping a handler", || read.clear());
         }
+        // SAFETY: the body is empty.
+        let unheard = unsafe { &*self.body.core() }.take_stop();
+        drop(unheard);
+        self.has_met_fault = false;
     }
 }
 
@@ -255,7 +283,7 @@ impl Drop for Run {
         if !self.has_claim {
             return;
         }
-        // The runtime shuts down, or has already: nobody else will ever run this actor.
+        // Its task was dropped: the runtime shuts down, or a simulated node has crashed. Nobody else will ever run this actor.
         let waiting = self.clear_out();
         abandon(self.cell.clone(), waiting);
     }

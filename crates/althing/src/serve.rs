@@ -11,11 +11,12 @@ use crate::body::Body;
 use crate::buffers::give_buffer;
 use crate::cell::Header;
 use crate::dispatch::Access;
-use crate::env::{Fault, Simulation};
+use crate::env::{Fault, Task};
 use crate::envelope::{Envelope, Started, Target};
 use crate::error::AskError;
 use crate::mailbox::Phase;
 use crate::metrics::{Counter, Shard, Timed};
+use crate::observe::Step;
 use crate::outbox;
 use crate::run::{Run, Served, Stage};
 use crate::sync::pause;
@@ -49,21 +50,28 @@ fn linger(header: &Header) {
 
 impl Run {
     pub(crate) fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
-        let mut budget = header.kind.options.batch_budget;
-        let simulation = header.kind.node.env.simulation();
+        let mut budget = header.kind.options.batch_budget.max(1);
+        let is_simulated = header.kind.node.env.is_simulated();
         let shard = header.kind.metrics.shard();
         loop {
+            let was_at_work = !self.body.is_empty();
             if self.body.poll(cx).is_pending() {
                 return self.suspend(cx);
             }
-            if simulation.is_none()
-                && self.is_plain()
-                && self.run_batch(header, shard, &mut budget, cx)
-            {
+            if was_at_work {
+                header.observe(Step::Ended);
+            }
+            if !is_simulated && self.is_plain() && self.run_batch(header, shard, &mut budget, cx) {
                 return self.suspend(cx);
             }
             if !self.reads.is_empty() {
-                self.reads.retain(|read| read.poll(cx).is_pending());
+                self.reads.retain(|read| {
+                    let is_pending = read.poll(cx).is_pending();
+                    if !is_pending {
+                        header.observe(Step::Ended);
+                    }
+                    is_pending
+                });
             }
             if header.take_attention()
                 && let Some(served) = self.look(cx)
@@ -77,6 +85,10 @@ impl Run {
                 self.call_up();
                 cx.waker().wake_by_ref();
                 return Served::Yielded;
+            }
+            if self.reads.len() >= header.kind.len_max as usize {
+                // Reads under way take room like messages that wait.
+                return self.suspend(cx);
             }
             let Some(envelope) = self
                 .held_back
@@ -96,14 +108,12 @@ impl Run {
             if let Some((left, _)) = &mut self.stop_after {
                 *left = left.saturating_sub(1);
             }
-            let envelope = match simulation {
-                None => envelope,
-                Some(simulation) => match self.meet_fault(simulation, envelope) {
-                    Some(envelope) => envelope,
-                    None => return Served::Changed,
-                },
-            };
             budget -= 1;
+            let envelope = match self.meet_fault(header, envelope) {
+                Ok(Some(envelope)) => envelope,
+                Ok(None) => continue,
+                Err(changed) => return changed,
+            };
             let waits = self.run_one(header, envelope, shard, cx);
             self.have_run(1);
             if waits {
@@ -185,21 +195,43 @@ impl Run {
         }
     }
 
-    /// Lets a simulation's fault happen: panics, or puts the message off and returns `None`.
-    fn meet_fault(&mut self, simulation: &dyn Simulation, envelope: Envelope) -> Option<Envelope> {
-        let header = self.cell.header();
-        match simulation.fault(header.kind.name, envelope.name()()) {
-            Fault::None => Some(envelope),
+    /// Lets a simulation's fault happen to a message, once. `Ok` is the message if it is to run,
+    /// `Err` what has changed.
+    fn meet_fault(
+        &mut self,
+        header: &Header,
+        envelope: Envelope,
+    ) -> Result<Option<Envelope>, Served> {
+        if std::mem::take(&mut self.has_met_fault) {
+            return Ok(Some(envelope));
+        }
+        match header.fault(envelope.name()) {
+            Fault::None => Ok(Some(envelope)),
             Fault::Panic => {
                 envelope.reject(AskError::HandlerPanicked(header.id()));
                 panic!("a fault of the simulation");
             }
             Fault::Delay(delay) => {
-                self.held_back = Some(envelope);
-                self.stage = Stage::Pausing(simulation.sleep(delay));
-                None
+                if let Some((left, _)) = &mut self.stop_after {
+                    // It is taken once more.
+                    *left += 1;
+                }
+                self.put_off(envelope, header.kind.node.env.sleep(delay));
+                Err(Served::Changed)
+            }
+            Fault::Refuse => {
+                envelope.reject(refused_by_fault(header));
+                self.have_run(1);
+                Ok(None)
             }
         }
+    }
+
+    /// Has a message that has met its fault run after a pause, before all others.
+    pub(crate) fn put_off(&mut self, envelope: Envelope, pause: Task) {
+        self.held_back = Some(envelope);
+        self.has_met_fault = true;
+        self.stage = Stage::Pausing(pause);
     }
 
     /// Runs one message; returns whether its handler waits with exclusive access.
@@ -217,6 +249,11 @@ impl Run {
         // SAFETY: the claim is ours, the body is empty, exclusive messages run only without reads, and the cell's type
         // is the one that the envelope was packed for.
         let started = unsafe { envelope.start(target, cx) };
+        header.observe(match &started {
+            Started::Done => Step::Ran,
+            Started::Suspended => Step::Waits,
+            Started::Stashed(_) => Step::Stashed,
+        });
         self.has_begun(started, access, timed, shard)
     }
 
@@ -360,6 +397,11 @@ impl Run {
     pub(crate) fn held(&self) -> usize {
         self.batch.left() + self.urgent.len() + usize::from(self.held_back.is_some())
     }
+}
+
+/// What an asker hears whose message a simulation refuses.
+pub(crate) fn refused_by_fault(header: &Header) -> AskError {
+    AskError::Rejected(header.id(), "a fault of the simulation".to_owned())
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use crate::actor::StopReason;
 use crate::actor_id::ActorId;
 use crate::actor_ref::request_stop;
 use crate::cell::{AnyCell, send_system};
+use crate::current;
 use crate::extras::System;
+use crate::mailbox::Phase;
 use crate::node::Node;
 use crate::run::Run;
 
@@ -33,12 +35,18 @@ pub struct ShutdownReport {
 
 impl Node {
     /// Stops every actor after the messages that wait now, also those that wake meanwhile; kills who is left at the deadline. From then
-    /// on every address that was given out refuses.
+    /// on every address refuses, those given out later too. An actor that awaits it in a handler is not waited for: it stops when that
+    /// handler has ended.
     pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
         let until = self.elapsed().saturating_add(deadline);
+        let caller = current::actor();
+        let is_caller = |cell: &Arc<dyn AnyCell>| {
+            caller.as_ref().is_some_and(|caller| Arc::ptr_eq(caller, cell))
+        };
         let mut stopped = 0;
         loop {
             let mut stopping = self.ask_all_to_stop();
+            stopping.retain(|cell| !is_caller(cell));
             let asked = stopping.len();
             loop {
                 stopping.retain(|cell| !is_asleep(cell));
@@ -52,9 +60,35 @@ impl Node {
                 break;
             }
         }
-        let killed = self.close();
+        let killed = self.close(is_caller);
         self.shared().forget_types();
         ShutdownReport { stopped, killed }
+    }
+
+    /// Ends the node at once, as its process would by being killed: no hook runs, states are
+    /// dropped, what waits is refused, and so is everything from then on. A handler that is running
+    /// now ends with its actor as soon as it waits.
+    pub fn kill(&self) {
+        self.shared().shut();
+        self.shared().directory.for_each(|cell| {
+            let mut inner = cell.header().mailbox.lock();
+            if inner.has_ended() {
+                return;
+            }
+            inner.closed = true;
+            let is_free = inner.phase == Phase::Idle;
+            if is_free {
+                inner.phase = Phase::Running;
+            }
+            // Released before ending the life, which takes the lock.
+            drop(inner);
+            if is_free {
+                Run::new(cell.clone()).end(&StopReason::Killed);
+            } else {
+                send_system(cell, System::Kill);
+            }
+        });
+        self.shared().forget_types();
     }
 
     /// Asks everybody who is awake, and returns who that was.
@@ -82,7 +116,8 @@ impl Node {
     }
 
     /// Closes every address and kills who is still awake; returns who that was.
-    fn close(&self) -> Vec<ActorId> {
+    fn close(&self, is_caller: impl Fn(&Arc<dyn AnyCell>) -> bool) -> Vec<ActorId> {
+        self.shared().shut();
         let mut killed = Vec::new();
         self.shared().directory.for_each(|cell| {
             let mut inner = cell.header().mailbox.lock();
@@ -93,7 +128,7 @@ impl Node {
             }
             // Released before killing, which takes the lock.
             drop(inner);
-            if !is_asleep {
+            if !is_asleep && !is_caller(cell) {
                 killed.push(cell.header().id());
                 send_system(cell, System::Kill);
             }

@@ -40,16 +40,23 @@ impl Future for Stopped {
         if current::is(header.serial()) {
             return Poll::Ready(());
         }
+        // Wakers are foreign: cloned and dropped outside the lock.
+        let waker = cx.waker().clone();
         let mut inner = header.mailbox.lock();
         if inner.lives() != this.life || inner.has_ended() || inner.is_asleep() {
             return Poll::Ready(());
         }
         let place = *this.place.get_or_insert_with(|| header.kind.node.next_serial());
         let waiters = &mut inner.extras().stop_waiters;
-        match waiters.iter_mut().find(|(known, _)| *known == place) {
-            Some((_, waker)) => waker.clone_from(cx.waker()),
-            None => waiters.push((place, cx.waker().clone())),
-        }
+        let old = match waiters.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, known)) => Some(std::mem::replace(known, waker)),
+            None => {
+                waiters.push((place, waker));
+                None
+            }
+        };
+        drop(inner);
+        drop(old);
         Poll::Pending
     }
 }

@@ -10,6 +10,7 @@ use crate::cell::{AnyCell, send_system};
 use crate::error::{ActorError, AskError};
 use crate::extras::System;
 use crate::metrics::Counter;
+use crate::observe::Step;
 use crate::run::{Run, Stage};
 use crate::shield::{panic_text, shielded};
 use crate::supervision::{ChildStrategy, Verdict};
@@ -29,6 +30,7 @@ impl Run {
         let id = header.id();
         tracing::error!(actor = %id, panic = panic_text(panic), "handler panicked");
         header.kind.metrics.count(Counter::Panicked);
+        header.observe(Step::Panicked(panic_text(panic)));
         let shard = header.kind.metrics.shard();
         self.take_back(shard);
         self.fail_handlers();
@@ -86,6 +88,7 @@ impl Run {
         let cell = self.cell.clone();
         let header = cell.header();
         header.kind.metrics.count(Counter::Restarted);
+        header.observe(Step::Restarts);
         let mut inner = header.mailbox.lock();
         if std::mem::replace(&mut inner.active, false) {
             header.kind.metrics.count(Counter::Stopped);
@@ -104,7 +107,7 @@ impl Run {
             cell.header().kind.node.timers.withdraw(&timer);
             shielded("dropping a timer's message", || drop(timer));
         }
-        for child in children {
+        for child in children.into_values() {
             send_system(&child, System::Fail(StopReason::Linked(cell.header().id())));
         }
     }
@@ -127,10 +130,10 @@ fn restart_siblings(cell: &Arc<dyn AnyCell>) {
         return;
     }
     let siblings = parent.header().mailbox.lock().extras().children.clone();
-    let own = siblings.iter().position(|sibling| Arc::ptr_eq(sibling, cell)).unwrap_or(0);
-    for (index, sibling) in siblings.iter().enumerate() {
-        let is_tied = strategy == ChildStrategy::AllForOne || index > own;
-        if index != own && is_tied {
+    let own = cell.header().serial();
+    for (serial, sibling) in &siblings {
+        let is_tied = strategy == ChildStrategy::AllForOne || *serial > own;
+        if *serial != own && is_tied {
             send_system(sibling, System::Restart);
         }
     }

@@ -41,6 +41,16 @@ impl Run {
             drop(unread);
             return Some(Served::End(StopReason::Killed));
         }
+        if matches!(self.stage, Stage::Pausing(_)) && !inner.active {
+            // Between two lives: there is no handler to wait for, and no state to stop.
+            let ends = inner.extras().system.iter().find_map(System::end);
+            if let Some(reason) = ends {
+                let unread = std::mem::take(&mut inner.extras().system);
+                drop(inner);
+                drop(unread);
+                return Some(Served::End(reason));
+            }
+        }
         let extras = inner.extras();
         extras.deferred.append(&mut extras.system);
         // Looked at again as soon as the handler has ended.
@@ -73,6 +83,7 @@ impl Run {
             }
             let Some(message) = extras.deferred.pop_front().or_else(|| extras.system.pop_front())
             else {
+                self.urgent.extend(std::mem::take(&mut extras.unstashed));
                 self.urgent.extend(std::iter::from_fn(|| inner.take_high()));
                 inner.hold(self.held(), header.mailbox.tally());
                 return None;

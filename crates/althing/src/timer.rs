@@ -4,11 +4,8 @@
 //! the wheel's next tick and is woken early when a nearer one arrives. It runs no foreign code.
 
 use std::any::type_name;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -17,10 +14,11 @@ use tokio::sync::Notify;
 use crate::actor::Actor;
 use crate::cell::{AnyCell, Header, wake};
 use crate::dispatch::Dispatch;
-use crate::env::Task;
+use crate::env::{Nap, first_of};
 use crate::envelope::Envelope;
 use crate::mailbox::Wake;
 use crate::node::NodeShared;
+use crate::observe::Step;
 use crate::pending::{Made, Make, PendingTimer, Wakes};
 use crate::reply::{ReplyTo, channel};
 use crate::shield::shielded;
@@ -169,7 +167,7 @@ impl Timers {
         let is_earlier = wheel.next_tick() != before;
         drop(wheel);
         if !self.driving.swap(true, Ordering::AcqRel) {
-            node.env.spawn(drive(node.timers.clone()));
+            node.env.spawn_in_background(drive(node.timers.clone()));
         } else if is_earlier {
             self.earlier.notify_one();
         }
@@ -195,6 +193,7 @@ impl Timers {
         let mut what = Wake::Nothing;
         if timer.may_tick() {
             timer.is_queued = true;
+            actor.header().observe(Step::TimerFires { message: (timer.name)() });
             let tick = Envelope::tick(due.timer, timer.access, timer.name);
             what = inner.push_exempt(tick);
         }
@@ -225,22 +224,12 @@ async fn drive(timers: Arc<Timers>) {
         }
         let next = timers.wheel.lock().next_tick().or(next);
         let pause = match next {
-            Some(tick) => Duration::from_millis(tick).saturating_sub(node.env.elapsed()),
+            Some(tick) => Nap::Due(Duration::from_millis(tick).saturating_sub(node.env.elapsed())),
             // Nothing to wait for; `earlier` wakes us.
-            None => Duration::from_secs(3_600),
+            None => Nap::Background(Duration::from_secs(3_600)),
         };
-        let sleep = node.env.sleep(pause);
+        let sleep = node.env.nap(pause);
         drop(node);
         first_of(sleep, timers.earlier.notified()).await;
     }
-}
-
-/// Resolves with the first of the two.
-async fn first_of(sleep: Task, earlier: impl Future<Output = ()>) {
-    let (mut sleep, mut earlier) = (sleep, pin!(earlier));
-    poll_fn(|cx| match (sleep.as_mut().poll(cx), earlier.as_mut().poll(cx)) {
-        (Poll::Pending, Poll::Pending) => Poll::Pending,
-        _ => Poll::Ready(()),
-    })
-    .await;
 }

@@ -12,6 +12,7 @@ use crate::actor::EventHandler;
 use crate::actor_ref::ActorRef;
 use crate::fan_out::{Subscriber, Visitor, deliver_to_all};
 use crate::node::{Node, NodeShared};
+use crate::observe::Step;
 use crate::outbox;
 
 /// Subscribers per chunk: one job's work, small enough to spread over the cores.
@@ -209,6 +210,8 @@ impl<T: Send + Sync + 'static> Topic<T> {
             payload,
         });
         state.last = sequence;
+        let topic = &self.shared.name;
+        self.shared.node.env.observe_current(Step::Publishes { topic, sequence });
         for chunk in &state.chunks {
             chunk.queue.lock().events.push_back(event.clone());
         }

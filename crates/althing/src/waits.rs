@@ -81,6 +81,11 @@ pub(crate) fn begin_late(to: &Arc<dyn AnyCell>, reply: Arc<dyn Awaited>) -> Opti
     Some(waiting)
 }
 
+/// Whose replies the actor's handlers wait for.
+pub(crate) fn awaited_by(cell: &Arc<dyn AnyCell>) -> Vec<ActorId> {
+    waits_of(cell).iter().map(|(to, _)| to.header().id()).collect()
+}
+
 /// Forgets the waits of handlers that have ended. The caller holds the actor's claim, and no handler of it is left.
 pub(crate) fn forget(cell: &Arc<dyn AnyCell>) {
     let mut inner = cell.header().mailbox.lock();

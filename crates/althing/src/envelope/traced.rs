@@ -1,4 +1,4 @@
-//! An envelope with the span it was sent from: the envelope in a box, with the span beside it, under a table of its own.
+//! An envelope with its sender: the envelope in a box, with the sender beside it, under a table of its own.
 //!
 //! Layout: the payload is a `Traced` as `store` keeps it, which is a box, because it is larger than a payload. The two tables below
 //! are paired with that type in `Envelope::within` and nowhere else; as statics they have one address each, by which a traced
@@ -8,15 +8,14 @@ use std::mem::size_of;
 use std::ptr;
 use std::task;
 
-use tracing::Span;
-
 use super::{Envelope, Payload, Started, Stretch, Table, Target, fits, load, store};
 use crate::dispatch::Access;
 use crate::error::AskError;
+use crate::observe::{Sender, Step, Way};
 use crate::trace;
 
 struct Traced {
-    sender: Span,
+    sender: Sender,
     envelope: Envelope,
 }
 
@@ -34,16 +33,16 @@ fn unnamed() -> &'static str {
 }
 
 impl Envelope {
-    /// Packs the envelope together with the span it is sent from, if there is one.
+    /// Packs the envelope together with its sender, if somebody wants to know.
     #[inline]
-    pub(crate) fn sent_from(self, sender: Option<Span>) -> Self {
+    pub(crate) fn sent_from(self, sender: Option<Sender>) -> Self {
         match sender {
             None => self,
             Some(sender) => self.within(sender),
         }
     }
 
-    fn within(self, sender: Span) -> Self {
+    fn within(self, sender: Sender) -> Self {
         let table = match self.access() {
             Access::Exclusive => &EXCLUSIVE,
             Access::Shared => &SHARED,
@@ -51,7 +50,7 @@ impl Envelope {
         Self { table, payload: store(Traced { sender, envelope: self }) }
     }
 
-    /// The envelope inside; this one if it carries no span.
+    /// The envelope inside; this one if it carries no sender.
     pub(super) fn innermost(&self) -> &Self {
         if !self.is_traced() {
             return self;
@@ -74,15 +73,18 @@ unsafe fn run(stretch: &mut Stretch, target: Target<'_>, cx: &mut task::Context<
     let payload = unsafe { stretch.take_payload() };
     // SAFETY: these tables are paired with this type in `Envelope::within`.
     let Traced { sender, envelope } = unsafe { load::<Traced>(payload) };
-    let span = trace::span(target.header, envelope.name(), &sender);
-    let entered = span.enter();
+    let (message, from) = (envelope.name(), sender.actor.as_ref());
+    target.header.observe(Step::Takes { message: message(), from, way: Way::Queued });
+    let is_traced = target.header.kind.tracing.is_on();
+    let span = is_traced.then(|| trace::span(target.header, message, &sender.span));
+    let entered = span.as_ref().map(tracing::Span::enter);
     // SAFETY: our caller's promise, passed on.
     let started = unsafe { envelope.start(target, cx) };
     drop(entered);
     match started {
         Started::Stashed(envelope) => Started::Stashed(envelope.within(sender)),
         Started::Suspended => {
-            target.body.trace(Some(span));
+            target.body.trace(span);
             Started::Suspended
         }
         Started::Done => Started::Done,
