@@ -25,6 +25,8 @@ use crate::scope::Scope;
 use crate::world::World;
 use crate::checks;
 
+/// How long clients and actors may take before they are given nothing more to do.
+const PATIENCE_TICKS: u32 = 5_000;
 /// More serial numbers than a program uses on one node.
 const SERIALS: usize = 200;
 
@@ -153,10 +155,15 @@ async fn run_clients(world: &Arc<World>, handles: &[Handle]) {
         }
         ends.push(ended);
     }
-    for ended in ends {
-        match timeout(life::patience(world) * 2, ended).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => world.broken("no call panics", "a client was unwound"),
+    for mut ended in ends {
+        // Whom deadline after deadline holds up goes on without further instructions.
+        if timeout(world.tick * PATIENCE_TICKS, &mut ended).await.is_err() {
+            world.is_over.store(true, SeqCst);
+        } else {
+            continue;
+        }
+        match timeout(life::patience(world), ended).await {
+            Ok(_) => {}
             Err(_) => world.broken("clients get on", "a client hangs"),
         }
     }
@@ -164,7 +171,7 @@ async fn run_clients(world: &Arc<World>, handles: &[Handle]) {
 
 /// Lets everything come to rest: gates open, replies let go, timers due.
 async fn settle(world: &Arc<World>) {
-    for _ in 0..2 {
+    for is_last in [false, true] {
         for slot in 0..world.slots.len() {
             // Nobody need be woken for what is not there.
             if world.causes(slot) & SHUT_DOWN == 0
@@ -179,6 +186,8 @@ async fn settle(world: &Arc<World>) {
         if until(world, is_quiet).await {
             return;
         }
+        // Whom deadline after deadline holds up comes to rest without further instructions.
+        world.is_over.store(!is_last || world.is_over.load(SeqCst), SeqCst);
     }
     let unsettled = world.unsettled();
     if !unsettled.is_empty() {

@@ -391,10 +391,8 @@ impl Generator {
         // Waiting for each other's end is a deadlock that nobody promises to see: upwards only.
         match by {
             None => Op::StopAndWait(self.anyone()),
-            Some(by) if by + 1 < self.actors => {
-                Op::StopAndWait(self.random.within(by + 1, self.actors - 1))
-            }
-            Some(_) => Op::Stop(self.anyone()),
+            // Of oneself it is ready at once.
+            Some(by) => Op::StopAndWait(self.random.within(by, self.actors - 1)),
         }
     }
 

@@ -2,7 +2,7 @@
 //! drop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use althing::Sequence;
 
@@ -73,16 +73,13 @@ pub(crate) struct Tick {
     pub(crate) world: Arc<World>,
     pub(crate) life: u32,
     pub(crate) clone_panics: bool,
-    /// Ticks handled after `cancel` said that the timer was still to fire.
-    pub(crate) late: Arc<AtomicI64>,
     pub(crate) is_cancelled: Arc<AtomicBool>,
 }
 
 impl Tick {
     pub(crate) fn new(world: &Arc<World>, life: u32, clone_panics: bool) -> Self {
         world.alive.ticks.fetch_add(1, SeqCst);
-        let (late, is_cancelled) = (Arc::default(), Arc::default());
-        Self { world: world.clone(), life, clone_panics, late, is_cancelled }
+        Self { world: world.clone(), life, clone_panics, is_cancelled: Arc::default() }
     }
 }
 
@@ -93,7 +90,6 @@ impl Clone for Tick {
             panic_on_purpose();
         }
         let mut copy = Self::new(&self.world, self.life, false);
-        copy.late = self.late.clone();
         copy.is_cancelled = self.is_cancelled.clone();
         copy
     }

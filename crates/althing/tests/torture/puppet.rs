@@ -275,8 +275,7 @@ impl Handler<Tick> for Puppet {
             let details = format!("a tick of life {} in life {life}", tick.life);
             tick.world.broken("what belongs to one life does not reach another", details);
         }
-        // One may have been queued already when its timer was cancelled.
-        if tick.is_cancelled.load(SeqCst) && tick.late.fetch_add(1, SeqCst) > 0 {
+        if tick.is_cancelled.load(SeqCst) {
             tick.world.broken("a cancelled timer is silent", format!("{:?}", scope.by()));
         }
     }
