@@ -109,13 +109,10 @@ impl EventHandler<Event> for Witness {
 }
 
 async fn check_topics(world: &Arc<World>) {
-    let is_shut = |node: usize| {
-        let plans = world.program.actors.iter().enumerate();
-        plans.filter(|(_, plan)| plan.node == node).any(|(slot, _)| world.causes(slot) & SHUT_DOWN != 0)
-    };
+    let shut = world.shut.lock().clone();
     for (index, plan) in world.program.topics.iter().enumerate() {
         let (Some(topic), Some(node)) = (world.topic(index), world.node(plan.node)) else { continue };
-        if is_shut(plan.node) {
+        if shut.contains(&plan.node) {
             continue;
         }
         let heard = Arc::new(AtomicI64::new(0));

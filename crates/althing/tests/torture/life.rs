@@ -167,5 +167,6 @@ pub(crate) async fn shutdown(world: &World, index: usize) {
             world.cause(slot, SHUT_DOWN);
         }
     }
+    world.shut.lock().push(index);
     awaiting(world, "shutdown", node.shutdown(world.tick * 50)).await;
 }

@@ -75,6 +75,8 @@ pub(crate) struct World {
     /// Whether some drop has panicked on purpose; who suffers from it is not followed.
     pub(crate) drop_panicked: AtomicBool,
     pub(crate) stage: Mutex<&'static str>,
+    /// Nodes that were shut down by an instruction.
+    pub(crate) shut: Mutex<Vec<usize>>,
     /// Actors that had ended for good when all was quiet.
     pub(crate) ended: Mutex<Vec<usize>>,
     /// From now on gates stay open, so that all comes to rest.
@@ -121,6 +123,7 @@ impl World {
             violations: Mutex::default(),
             drop_panicked: AtomicBool::new(false),
             stage: Mutex::new("building"),
+            shut: Mutex::default(),
             ended: Mutex::default(),
             settles: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
