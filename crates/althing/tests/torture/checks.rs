@@ -58,7 +58,9 @@ fn each_message_has_one_fate(world: &World, mails: &[Arc<Mail>]) {
         match mail.purpose {
             Purpose::After => broken("a timer fires"),
             Purpose::Pipe => broken("what is piped comes back"),
-            Purpose::Tell | Purpose::Loose if mail.has(ACCEPTED) => broken("a tell that is taken runs"),
+            Purpose::Tell | Purpose::Loose if mail.has(ACCEPTED) => {
+                broken("a tell that is taken runs")
+            }
             _ => {}
         }
     }
@@ -103,8 +105,11 @@ fn nothing_overtakes(world: &World, mails: &[Arc<Mail>], log: &[Entry]) {
         }
         if let Some((sender, id)) = late(mail.target, before, stamp) {
             let own = mail.number.is_some_and(|number| number.0 == sender);
-            let promise =
-                if own { "a sender's messages keep their order" } else { "an effect comes after its cause" };
+            let promise = if own {
+                "a sender's messages keep their order"
+            } else {
+                "an effect comes after its cause"
+            };
             world.broken(promise, format!("{mail:?} overtook message {id} of sender {sender}"));
         }
     }
@@ -130,7 +135,11 @@ fn stop_handles_what_waited(world: &World, mails: &[Arc<Mail>], log: &[Entry]) {
             let plan = &world.program.actors[*on];
             let may_overflow = world.program.nodes[plan.node].mailbox.is_some();
             let was_stashed = mail.arrived.load(SeqCst) != 0;
-            if is_before && mail.has(ACCEPTED) && !mail.has(HANDLED) && !(may_overflow || was_stashed) {
+            if is_before
+                && mail.has(ACCEPTED)
+                && !mail.has(HANDLED)
+                && !(may_overflow || was_stashed)
+            {
                 world.broken("a stop comes after what waits", format!("{mail:?}"));
             }
         }
@@ -154,7 +163,8 @@ fn watchers_hear_once(world: &World, log: &[Entry]) {
     for ((by, on), (times, late, _)) in &heard {
         // Of several lives it cannot be said here which were watched.
         if world.is_anonymous(*on) && *times > 1 + late {
-            let details = format!("{by} heard {times} times of the end of {on}; {late} late watches");
+            let details =
+                format!("{by} heard {times} times of the end of {on}; {late} late watches");
             world.broken("an end is told once", details);
         }
     }
@@ -257,10 +267,16 @@ fn judge_listener(
         let before = published.partition_point(|other| other < sequence);
         let truly = before.checked_sub(1).map(|before| published[before]).unwrap_or_default();
         if truly != *previous && published.contains(sequence) {
-            broken("an event names the one before", format!("{sequence:?}: {previous:?}, not {truly:?}"));
+            broken(
+                "an event names the one before",
+                format!("{sequence:?}: {previous:?}, not {truly:?}"),
+            );
         }
         if listening.ended.is_some_and(|last| *sequence > last) {
-            broken("an ended subscription is silent", format!("{sequence:?} after {:?}", listening.ended));
+            broken(
+                "an ended subscription is silent",
+                format!("{sequence:?} after {:?}", listening.ended),
+            );
         }
     }
     // Everything, or at least what was published when all was quiet.
@@ -279,6 +295,9 @@ fn judge_listener(
     let missed: Vec<_> = missed.collect();
     let misses_last = missed.last().copied() == published.last();
     if !missed.is_empty() && ((is_unbounded && causes == 0) || misses_last) {
-        broken("a subscriber hears what is published", format!("missed {missed:?} since {last_since:?}"));
+        broken(
+            "a subscriber hears what is published",
+            format!("missed {missed:?} since {last_since:?}"),
+        );
     }
 }

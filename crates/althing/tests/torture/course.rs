@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::checks;
 use crate::events;
 use crate::health::{self, Witness};
 use crate::life::{self, spawn_in_slot};
@@ -23,7 +24,6 @@ use crate::records::{Known, SHUT_DOWN};
 use crate::runtimes::DEADLINE_TICKS;
 use crate::scope::Scope;
 use crate::world::World;
-use crate::checks;
 
 /// How long clients and actors may take before they are given nothing more to do.
 const PATIENCE_TICKS: u32 = 5_000;
@@ -177,12 +177,11 @@ async fn settle(world: &Arc<World>) {
             if world.causes(slot) & SHUT_DOWN == 0
                 && let Some(actor) = world.actor(slot)
             {
-                awaiting(world, "ask", actor.send(Check).timeout(world.tick * 1_000)).await.map(drop);
+                let check = actor.send(Check).timeout(world.tick * 1_000);
+                drop(awaiting(world, "ask", check).await);
             }
         }
-        let is_quiet = || {
-            world.alive.tasks.load(SeqCst) == 0 && world.unsettled().is_empty()
-        };
+        let is_quiet = || world.alive.tasks.load(SeqCst) == 0 && world.unsettled().is_empty();
         if until(world, is_quiet).await {
             return;
         }

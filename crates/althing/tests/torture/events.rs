@@ -48,7 +48,9 @@ fn publish(scope: &Scope<'_>, index: usize, ops: &[Op], dropped: &[DropOp]) {
     let Some(topic) = world.topic(index) else { return };
     let mut event = Event::new(world, index, Arc::new(scope.known()), ops.into());
     event.dropped = dropped.to_vec();
-    if let Some(sequence) = calling_with(world, "publish", Own::of(dropped), || topic.publish(event)) {
+    if let Some(sequence) =
+        calling_with(world, "publish", Own::of(dropped), || topic.publish(event))
+    {
         world.log(Entry::Published { topic: index, sequence });
     }
 }

@@ -146,7 +146,8 @@ impl Generator {
         let actors = (0..self.actors).map(|index| self.actor(index, &nodes)).collect();
         let topics = (0..self.topics).map(|_| self.topic()).collect();
         let len_max = if is_large { 12 } else { 5 };
-        let clients = (0..self.random.within(1, 3)).map(|_| self.client(flavour, len_max)).collect();
+        let clients =
+            (0..self.random.within(1, 3)).map(|_| self.client(flavour, len_max)).collect();
         Program { seed, flavour, nodes, actors, topics, clients }
     }
 
@@ -163,7 +164,12 @@ impl Generator {
         NodePlan {
             mailbox: random.pick(&[None, None, None, Some(1), Some(2), Some(8), Some(1_024)]),
             after_panic: random.pick(&panics),
-            siblings: random.pick(&[Siblings::Alone, Siblings::Alone, Siblings::All, Siblings::Rest]),
+            siblings: random.pick(&[
+                Siblings::Alone,
+                Siblings::Alone,
+                Siblings::All,
+                Siblings::Rest,
+            ]),
             batch_budget: random.pick(&[1, 3, 128, 128]),
             passivates: random.once_in(3),
             has_factory: !random.once_in(4),
@@ -370,7 +376,11 @@ impl Generator {
         let who = self.anyone();
         if kind == Kind::Subscribe {
             let ends = self.random.once_in(3);
-            return if ends { Op::Unsubscribe { who, topic } } else { Op::Subscribe { who, topic } };
+            return if ends {
+                Op::Unsubscribe { who, topic }
+            } else {
+                Op::Subscribe { who, topic }
+            };
         }
         match self.random.below(8) {
             0 => Op::PublishAt { topic, skip: self.random.next() % 3 },

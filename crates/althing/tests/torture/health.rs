@@ -70,7 +70,7 @@ async fn answers(world: &World, slot: usize) -> bool {
         AskError::NotStarted(..) => causes & (NOT_STARTED | PANICKED) == 0 && !drops,
         _ => lives_on || causes == 0,
     };
-    if is_wrong && !(drops && !matches!(error, AskError::Timeout(_))) {
+    if is_wrong && (!drops || matches!(error, AskError::Timeout(_))) {
         let details = format!("actor {slot}: {error:?}, causes {causes:b}");
         world.broken("who has not ended answers", details);
     }
@@ -111,7 +111,9 @@ impl EventHandler<Event> for Witness {
 async fn check_topics(world: &Arc<World>) {
     let shut = world.shut.lock().clone();
     for (index, plan) in world.program.topics.iter().enumerate() {
-        let (Some(topic), Some(node)) = (world.topic(index), world.node(plan.node)) else { continue };
+        let (Some(topic), Some(node)) = (world.topic(index), world.node(plan.node)) else {
+            continue;
+        };
         if shut.contains(&plan.node) {
             continue;
         }
@@ -150,16 +152,20 @@ async fn check_cells(world: &World) {
         }
         world.ended.lock().push(slot);
         if world.causes(slot) & REVIVED == 0 {
-            let subscriptions: Vec<_> =
-                world.slots[slot].subscriptions.iter().map(|place| place.held.lock().take()).collect();
+            let subscriptions: Vec<_> = world.slots[slot]
+                .subscriptions
+                .iter()
+                .map(|place| place.held.lock().take())
+                .collect();
             calling(world, "unsubscribe", || drop(subscriptions));
             world.slots[slot].actor.lock().take();
             ended.push(slot);
         }
     }
     let left = || -> Vec<usize> {
-        let is_there =
-            |slot: &usize| world.slots[*slot].weak.lock().as_ref().is_some_and(|w| w.upgrade().is_some());
+        let is_there = |slot: &usize| {
+            world.slots[*slot].weak.lock().as_ref().is_some_and(|w| w.upgrade().is_some())
+        };
         ended.iter().copied().filter(is_there).collect()
     };
     if !until(world, || left().is_empty()).await {

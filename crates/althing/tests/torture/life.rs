@@ -18,7 +18,8 @@ use crate::world::World;
 pub(crate) fn factory(
     world: &Arc<World>,
     slot: usize,
-) -> impl Fn(Start<Puppet>) -> std::future::Ready<Result<Puppet, ActorError>> + Send + Sync + 'static {
+) -> impl Fn(Start<Puppet>) -> std::future::Ready<Result<Puppet, ActorError>> + Send + Sync + 'static
+{
     let world = Arc::downgrade(world);
     move |_| {
         let world = world.upgrade().ok_or_else(|| ActorError::new("the run is over"));
@@ -155,7 +156,9 @@ async fn stop(scope: &Scope<'_>, on: usize, waits: bool) {
                 world.broken("stop waits for the end", format!("actor {on} is active"));
             }
         }
-        Some(Err(_)) => world.broken("stop ends", format!("actor {on} after {:?}", patience(world))),
+        Some(Err(_)) => {
+            world.broken("stop ends", format!("actor {on} after {:?}", patience(world)))
+        }
         None => {}
     }
 }

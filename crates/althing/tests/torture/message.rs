@@ -111,12 +111,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    pub(crate) fn new(
-        world: &Arc<World>,
-        topic: usize,
-        known: Arc<Known>,
-        ops: Arc<[Op]>,
-    ) -> Self {
+    pub(crate) fn new(world: &Arc<World>, topic: usize, known: Arc<Known>, ops: Arc<[Op]>) -> Self {
         world.alive.events.fetch_add(1, SeqCst);
         Self { world: world.clone(), topic, ops, known, dropped: Vec::new() }
     }

@@ -200,12 +200,10 @@ fn perform_on_self(scope: &mut Scope<'_>, op: &Op) {
                     }
                 }
             }
-            Some(Alarm::Periodic { id, is_cancelled }) => {
-                if ctx.cancel(id) {
-                    is_cancelled.store(true, SeqCst);
-                }
+            Some(Alarm::Periodic { id, is_cancelled }) if ctx.cancel(id) => {
+                is_cancelled.store(true, SeqCst);
             }
-            None => {}
+            _ => {}
         },
         // An actor that ends in each `started` would be started by its waiting message for ever.
         Op::StopSelf | Op::Passivate if !puppet.serves && puppet.life > 0 => {}

@@ -164,7 +164,9 @@ pub(crate) enum Op {
     PollAsk(Send, u8),
     /// Polls an ask once, then leaves it to a detached task.
     MoveAsk(Send),
-    Broadcast { node: usize },
+    Broadcast {
+        node: usize,
+    },
     Yield,
     Sleep(u16),
     Block,
@@ -174,13 +176,31 @@ pub(crate) enum Op {
     Pipe(u16, Vec<Op>),
     After(u16, Vec<Op>),
     AfterForever,
-    Every { period: u16, clone_panics: bool },
+    Every {
+        period: u16,
+        clone_panics: bool,
+    },
     CancelTimer,
-    Subscribe { who: usize, topic: usize },
-    Unsubscribe { who: usize, topic: usize },
-    Publish { topic: usize, ops: Vec<Op>, dropped: Vec<DropOp> },
-    PublishAt { topic: usize, skip: u64 },
-    Replay { topic: usize },
+    Subscribe {
+        who: usize,
+        topic: usize,
+    },
+    Unsubscribe {
+        who: usize,
+        topic: usize,
+    },
+    Publish {
+        topic: usize,
+        ops: Vec<Op>,
+        dropped: Vec<DropOp>,
+    },
+    PublishAt {
+        topic: usize,
+        skip: u64,
+    },
+    Replay {
+        topic: usize,
+    },
     Watch(usize),
     Unwatch(usize),
     Link(usize),
@@ -196,7 +216,9 @@ pub(crate) enum Op {
     ShutGate,
     OpenGate,
     Blocking,
-    Shutdown { node: usize },
+    Shutdown {
+        node: usize,
+    },
 }
 
 /// What a drop does.
@@ -273,9 +295,10 @@ impl Op {
 impl Program {
     /// The outermost lists of instructions.
     pub(crate) fn lists(&mut self) -> Vec<&mut Vec<Op>> {
-        let hooks = self.actors.iter_mut().flat_map(|actor| {
-            [&mut actor.started, &mut actor.stopping, &mut actor.terminated]
-        });
+        let hooks = self
+            .actors
+            .iter_mut()
+            .flat_map(|actor| [&mut actor.started, &mut actor.stopping, &mut actor.terminated]);
         hooks.chain(self.clients.iter_mut().map(|client| &mut client.ops)).collect()
     }
 

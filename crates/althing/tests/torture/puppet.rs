@@ -91,8 +91,10 @@ impl Puppet {
 
     fn check_stage(&self, what: &str) {
         if !self.has_started || self.stops {
-            let details =
-                format!("{what} of {}: started {}, stops {}", self.slot, self.has_started, self.stops);
+            let details = format!(
+                "{what} of {}: started {}, stops {}",
+                self.slot, self.has_started, self.stops
+            );
             self.world.broken("handlers run between started and stopping", details);
         }
     }

@@ -88,8 +88,15 @@ pub(crate) struct Mail {
 impl std::fmt::Debug for Mail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const NAMES: [&str; 9] = [
-            "handled", "dropped", "returned", "accepted", "cancelled", "told it did not run", "replied",
-            "ask over", "reply withheld",
+            "handled",
+            "dropped",
+            "returned",
+            "accepted",
+            "cancelled",
+            "told it did not run",
+            "replied",
+            "ask over",
+            "reply withheld",
         ];
         write!(f, "{:?} {} to {}", self.purpose, self.id, self.target)?;
         if let Some((sender, number)) = self.number {
@@ -137,14 +144,41 @@ pub(crate) struct Wait {
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     /// `was_stopped`: the watched one was known to be stopped right after.
-    Watched { by: usize, on: usize, was_stopped: bool },
-    Unwatched { by: usize, on: usize },
-    Terminated { by: usize, on: usize },
-    Linked { one: usize, other: usize },
-    Child { parent: usize, child: usize },
-    Published { topic: usize, sequence: Sequence },
-    Subscribed { who: usize, topic: usize, since: Sequence },
-    Unsubscribed { who: usize, topic: usize, last: Sequence },
+    Watched {
+        by: usize,
+        on: usize,
+        was_stopped: bool,
+    },
+    Unwatched {
+        by: usize,
+        on: usize,
+    },
+    Terminated {
+        by: usize,
+        on: usize,
+    },
+    Linked {
+        one: usize,
+        other: usize,
+    },
+    Child {
+        parent: usize,
+        child: usize,
+    },
+    Published {
+        topic: usize,
+        sequence: Sequence,
+    },
+    Subscribed {
+        who: usize,
+        topic: usize,
+        since: Sequence,
+    },
+    Unsubscribed {
+        who: usize,
+        topic: usize,
+        last: Sequence,
+    },
     Heard {
         who: usize,
         topic: usize,
@@ -155,8 +189,13 @@ pub(crate) enum Entry {
         before: Box<[u16]>,
     },
     /// `before`: what its caller knew to have been sent to the actor.
-    StopRequested { on: usize, before: Box<[u16]> },
-    Stopping { who: usize },
+    StopRequested {
+        on: usize,
+        before: Box<[u16]>,
+    },
+    Stopping {
+        who: usize,
+    },
 }
 
 /// A broken promise.

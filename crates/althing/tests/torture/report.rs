@@ -77,7 +77,8 @@ pub(crate) fn describe(program: &Program, broken: &Violation, panics: &[String])
             }
         }
         if !actor.dropped.is_empty() || actor.fails_once {
-            let _ = writeln!(text, "    at drop {:?}, fails once: {}", actor.dropped, actor.fails_once);
+            let _ =
+                writeln!(text, "    at drop {:?}, fails once: {}", actor.dropped, actor.fails_once);
         }
     }
     for (index, topic) in program.topics.iter().enumerate() {

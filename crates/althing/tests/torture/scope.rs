@@ -68,7 +68,14 @@ impl<'a> Scope<'a> {
     /// Outside of actors, with what somebody knew.
     pub(crate) fn outside(world: &Arc<World>, sender: Option<usize>, known: Known) -> Self {
         let known = Arc::new(Mutex::new(known));
-        Self { world: world.clone(), sender, place: Place::Outside, id: None, known, moved: Vec::new() }
+        Self {
+            world: world.clone(),
+            sender,
+            place: Place::Outside,
+            id: None,
+            known,
+            moved: Vec::new(),
+        }
     }
 
     /// A sender of its own that begins with what is known here.

@@ -47,7 +47,11 @@ pub(crate) async fn perform(scope: &mut Scope<'_>, op: &Op) {
     }
 }
 
-fn message(scope: &Scope<'_>, send: &Send, purpose: Purpose) -> Option<(ActorRef<Puppet>, Message)> {
+fn message(
+    scope: &Scope<'_>,
+    send: &Send,
+    purpose: Purpose,
+) -> Option<(ActorRef<Puppet>, Message)> {
     let world = &scope.world;
     let actor = world.actor(send.to)?;
     let (number, before) = match send.lane {
@@ -155,7 +159,12 @@ fn deadline(world: &World) -> Duration {
 }
 
 /// An ask that owns all it needs.
-fn asking(actor: &ActorRef<Puppet>, message: Message, send: &Send, timeout: Option<Duration>) -> Ask {
+fn asking(
+    actor: &ActorRef<Puppet>,
+    message: Message,
+    send: &Send,
+    timeout: Option<Duration>,
+) -> Ask {
     let (actor, lane, way) = (actor.clone(), priority(send.lane), send.way);
     macro_rules! ask {
         ($call:expr) => {{
@@ -181,8 +190,15 @@ async fn ask(scope: &Scope<'_>, send: &Send, timeout: Option<u16>) {
     let mail = message.mail.clone();
     let timeout = timeout.map(|ticks| world.tick * u32::from(ticks));
     let wait = scope.by().map(|by| world.begin_wait(by, send.to));
-    let asked = Asking { mail, limit: timeout.unwrap_or(deadline(&world)), began: Begin::now(&world) };
-    let outcome = awaiting_with(&world, "ask", Own::of(&send.dropped), asking(&actor, message, send, timeout)).await;
+    let asked =
+        Asking { mail, limit: timeout.unwrap_or(deadline(&world)), began: Begin::now(&world) };
+    let outcome = awaiting_with(
+        &world,
+        "ask",
+        Own::of(&send.dropped),
+        asking(&actor, message, send, timeout),
+    )
+    .await;
     asked.judge(scope, outcome);
     if let Some(wait) = wait {
         world.end_wait(wait);
@@ -352,7 +368,9 @@ fn poll_ask(scope: &Scope<'_>, send: &Send, polls: u8) {
     let ask = asking(&actor, message, send, None);
     let outcome = poll_and_drop(&world, "ask", ask, polls, (Own::of(&send.dropped), WAKERS_MAX));
     match outcome {
-        Some(outcome) => Asking { mail, limit: deadline(&world), began }.judge(scope, Some(outcome)),
+        Some(outcome) => {
+            Asking { mail, limit: deadline(&world), began }.judge(scope, Some(outcome))
+        }
         None => {
             mail.set(ASK_OVER);
         }

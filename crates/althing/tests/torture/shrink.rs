@@ -146,6 +146,9 @@ fn names(program: &mut Program, actor: usize) -> bool {
     }
     let topics: Vec<_> = program.topics.iter().map(|topic| &topic.subscribers).collect();
     printed.push_str(&format!("{topics:?}"));
-    printed.push_str(&format!("{:?}", program.actors.iter().map(|plan| &plan.dropped).collect::<Vec<_>>()));
+    printed.push_str(&format!(
+        "{:?}",
+        program.actors.iter().map(|plan| &plan.dropped).collect::<Vec<_>>()
+    ));
     printed.split(|c: char| !c.is_ascii_digit()).any(|number| number == actor.to_string())
 }

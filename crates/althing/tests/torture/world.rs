@@ -3,10 +3,10 @@
 //! The only strong addresses of actors are in the slots here, so that an actor's memory can be seen to go once its slot is
 //! emptied. Causes are written down before they act: whoever sees the effect finds the cause.
 
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst,
 };
-use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{ActorError, ActorId, ActorRef, Group, Node, Subscription, Topic, WeakRef};
@@ -17,7 +17,8 @@ use crate::message::Event;
 use crate::program::{Birth, Flavour, Program};
 use crate::puppet::Puppet;
 use crate::records::{
-    DROPPED, Entry, IDLED, Known, Mail, NOT_STARTED, Purpose, RETURNED, SENDERS_MAX, Violation, Wait,
+    DROPPED, Entry, IDLED, Known, Mail, NOT_STARTED, Purpose, RETURNED, SENDERS_MAX, Violation,
+    Wait,
 };
 
 /// The target of a message that a group hands to whom it likes.
