@@ -144,11 +144,11 @@ impl Session {
     }
 
     fn fail(&mut self, seed: u64, broken: Violation, panics: &[String]) {
-        if self.failures.contains_key(broken.promise) {
-            return;
-        }
         let promise = broken.promise;
         println!("torture: seed {seed} broke: {promise}: {}", broken.details);
+        if self.failures.contains_key(promise) {
+            return;
+        }
         let program = generate(seed);
         let shrinks = number("TORTURE_SHRINK").unwrap_or(1) == 1;
         let (program, broken) =
