@@ -338,7 +338,7 @@ async fn events_reach_the_actor_in_order_with_messages() {
     let gate = node.spawn(Gate::default());
     let bells = node.topic::<Bell>("bells", TopicOptions::default());
     let _subscription = bells.subscribe(&gate);
-    bells.publish(Bell(3));
+    bells.publish(Bell(3)).unwrap();
     assert_eq!(gate.heard().await, Ok(3));
 }
 

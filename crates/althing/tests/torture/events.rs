@@ -18,7 +18,6 @@ pub(crate) fn perform(scope: &Scope<'_>, op: &Op) {
         Op::Subscribe { who, topic } => subscribe(world, *who, *topic, true),
         Op::Unsubscribe { who, topic } => subscribe(world, *who, *topic, false),
         Op::Publish { topic, ops, dropped } => publish(scope, *topic, ops, dropped),
-        Op::PublishAt { topic, skip } => publish_at(scope, *topic, *skip),
         Op::Replay { topic } => replay(world, *topic),
         _ => {}
     }
@@ -48,20 +47,9 @@ fn publish(scope: &Scope<'_>, index: usize, ops: &[Op], dropped: &[DropOp]) {
     let Some(topic) = world.topic(index) else { return };
     let mut event = Event::new(world, index, Arc::new(scope.known()), ops.into());
     event.dropped = dropped.to_vec();
-    if let Some(sequence) =
+    if let Some(Ok(sequence)) =
         calling_with(world, "publish", Own::of(dropped), || topic.publish(event))
     {
-        world.log(Entry::Published { topic: index, sequence });
-    }
-}
-
-fn publish_at(scope: &Scope<'_>, index: usize, skip: u64) {
-    let world = &scope.world;
-    let Some(topic) = world.topic(index) else { return };
-    let sequence = Sequence(topic.last().0 + 1 + skip);
-    let event = Event::new(world, index, Arc::new(scope.known()), Arc::new([]));
-    let published = calling(world, "publish_at", || topic.publish_at(sequence, event));
-    if let Some(Ok(())) = published {
         world.log(Entry::Published { topic: index, sequence });
     }
 }

@@ -383,8 +383,7 @@ impl Generator {
             };
         }
         match self.random.below(8) {
-            0 => Op::PublishAt { topic, skip: self.random.next() % 3 },
-            1 => Op::Replay { topic },
+            0 => Op::Replay { topic },
             _ => {
                 // Every subscriber does it: the highest number may ask nobody in a layered program.
                 let ops = self.inner(depth.min(2), Some(self.actors - 1));

@@ -151,7 +151,9 @@ async fn stop(scope: &Scope<'_>, on: usize, waits: bool) {
     let ended = tokio::time::timeout(patience(world), stopped);
     match awaiting(world, "stopped", ended).await {
         Some(Ok(())) => {
-            scope.learn(&world.slots[on].known.lock().clone());
+            // Of one's own knowledge too, whose lock must not be held twice.
+            let known = world.slots[on].known.lock().clone();
+            scope.learn(&known);
             if world.is_anonymous(on) && actor.is_active() && scope.by() != Some(on) {
                 world.broken("stop waits for the end", format!("actor {on} is active"));
             }

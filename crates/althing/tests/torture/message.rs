@@ -23,6 +23,24 @@ pub(crate) struct Message {
     pub(crate) dropped: Vec<DropOp>,
 }
 
+/// A message that is read: handlers of this one may overlap.
+pub(crate) struct Reading(pub(crate) Message);
+
+/// A message whose reply may come later.
+pub(crate) struct Deferring(pub(crate) Message);
+
+impl From<Reading> for Message {
+    fn from(Reading(message): Reading) -> Self {
+        message
+    }
+}
+
+impl From<Deferring> for Message {
+    fn from(Deferring(message): Deferring) -> Self {
+        message
+    }
+}
+
 impl Message {
     /// A message without instructions, of no order.
     pub(crate) fn loose(world: &Arc<World>, target: usize) -> Self {
@@ -184,6 +202,7 @@ pub(crate) fn run_drops(world: &Arc<World>, ops: &[DropOp], blamed: Option<usize
 pub(crate) fn publish_plainly(world: &Arc<World>, index: usize) {
     let Some(topic) = world.topic(index) else { return };
     let known = Arc::new(Known::nothing(world.slots.len()));
-    let sequence = topic.publish(Event::new(world, index, known, Arc::new([])));
-    world.log(Entry::Published { topic: index, sequence });
+    if let Ok(sequence) = topic.publish(Event::new(world, index, known, Arc::new([]))) {
+        world.log(Entry::Published { topic: index, sequence });
+    }
 }

@@ -104,11 +104,9 @@ async fn perform_one(scope: &mut Scope<'_>, op: &Op) {
         | Op::PollAsk(..)
         | Op::MoveAsk(..)
         | Op::Broadcast { .. } => sending::perform(scope, op).await,
-        Op::Subscribe { .. }
-        | Op::Unsubscribe { .. }
-        | Op::Publish { .. }
-        | Op::PublishAt { .. }
-        | Op::Replay { .. } => events::perform(scope, op),
+        Op::Subscribe { .. } | Op::Unsubscribe { .. } | Op::Publish { .. } | Op::Replay { .. } => {
+            events::perform(scope, op)
+        }
         Op::Watch(_)
         | Op::Unwatch(_)
         | Op::Link(_)

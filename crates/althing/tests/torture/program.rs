@@ -194,10 +194,6 @@ pub(crate) enum Op {
         ops: Vec<Op>,
         dropped: Vec<DropOp>,
     },
-    PublishAt {
-        topic: usize,
-        skip: u64,
-    },
     Replay {
         topic: usize,
     },

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
 
 use althing::{
-    Actor, ActorError, Admission, Context, DelayedHandler, EventHandler, Handler, Published,
-    ReadHandler, ReplyTo, StopReason, Terminated, TimerId,
+    Actor, ActorError, Admission, Context, Delayed, DelayedHandler, EventHandler, Handler,
+    Published, Read, ReadHandler, Receives, ReplyTo, StopReason, Terminated, TimerId,
 };
 use tokio::time::Instant;
 
-use crate::message::{Event, Message, Reply, Tick, run_drops};
+use crate::message::{Deferring, Event, Message, Reading, Reply, Tick, run_drops};
 use crate::perform::perform;
 use crate::program::{DropOp, ReplyPlan};
 use crate::records::{Entry, HANDLED, Mail, PANICKED, Purpose, REPLIED, REPLY_WITHHELD, TIED};
@@ -226,14 +226,19 @@ impl Handler<Message> for Puppet {
     }
 }
 
-impl ReadHandler<Message> for Puppet {
+impl Receives<Reading> for Puppet {
+    type Reply = Reply;
+    type Way = Read;
+}
+
+impl ReadHandler<Reading> for Puppet {
     type Reply = Reply;
 
-    fn admit(&self, message: &Message, _: &Context<Self>) -> Admission {
-        Puppet::admit(self, message, Access::Shared)
+    fn admit(&self, message: &Reading, _: &Context<Self>) -> Admission {
+        Puppet::admit(self, &message.0, Access::Shared)
     }
 
-    async fn read(&self, message: Message, ctx: &Context<Self>) -> Reply {
+    async fn read(&self, Reading(message): Reading, ctx: &Context<Self>) -> Reply {
         self.check_stage("a read");
         self.take(&message.mail);
         let mut scope = Scope::shared(self, ctx);
@@ -248,14 +253,24 @@ impl ReadHandler<Message> for Puppet {
     }
 }
 
-impl DelayedHandler<Message> for Puppet {
+impl Receives<Deferring> for Puppet {
+    type Reply = Reply;
+    type Way = Delayed;
+}
+
+impl DelayedHandler<Deferring> for Puppet {
     type Reply = Reply;
 
-    fn admit(&mut self, message: &Message, _: &mut Context<Self>) -> Admission {
-        Puppet::admit(self, message, Access::Exclusive)
+    fn admit(&mut self, message: &Deferring, _: &mut Context<Self>) -> Admission {
+        Puppet::admit(self, &message.0, Access::Exclusive)
     }
 
-    async fn handle(&mut self, message: Message, reply: ReplyTo<Reply>, ctx: &mut Context<Self>) {
+    async fn handle(
+        &mut self,
+        Deferring(message): Deferring,
+        reply: ReplyTo<Reply>,
+        ctx: &mut Context<Self>,
+    ) {
         self.check_stage("a delayed handler");
         self.take(&message.mail);
         let mut scope = Scope::exclusive(self, ctx);

@@ -11,7 +11,7 @@ use althing::{ActorRef, AskError, Priority, SendError};
 use futures_util::future::join;
 use tokio::time::Instant;
 
-use crate::message::{Message, Reply};
+use crate::message::{Deferring, Message, Reading, Reply};
 use crate::perform::{Own, awaiting, awaiting_with, calling, calling_with};
 use crate::program::{Lane, Op, Patience, Send, Way};
 use crate::puppet::Puppet;
@@ -108,6 +108,15 @@ impl World {
     }
 }
 
+/// The outcome of a tell, whatever way its message goes.
+fn plainly<M: Into<Message>>(told: Result<(), SendError<M>>) -> Result<(), SendError<Message>> {
+    told.map_err(|refused| match refused {
+        SendError::Full(message) => SendError::Full(message.into()),
+        SendError::Timeout(message) => SendError::Timeout(message.into()),
+        other => SendError::Stopped(other.into_message().into()),
+    })
+}
+
 async fn tell(scope: &Scope<'_>, send: &Send, patience: Patience) {
     let world = scope.world.clone();
     let Some((actor, message)) = message(scope, send, Purpose::Tell) else { return };
@@ -121,20 +130,24 @@ async fn tell(scope: &Scope<'_>, send: &Send, patience: Patience) {
         (Patience::Try | Patience::Recipient, Way::Write) => {
             calling(&world, "try_tell", || actor.send(message).priority(lane).try_tell())
         }
-        (Patience::Try | Patience::Recipient, Way::Read) => {
-            calling(&world, "try_tell", || actor.read(message).priority(lane).try_tell())
-        }
-        (Patience::Try | Patience::Recipient, Way::Delayed) => {
-            calling(&world, "try_tell", || actor.defer(message).priority(lane).try_tell())
-        }
+        (Patience::Try | Patience::Recipient, Way::Read) => calling(&world, "try_tell", || {
+            plainly(actor.send(Reading(message)).priority(lane).try_tell())
+        }),
+        (Patience::Try | Patience::Recipient, Way::Delayed) => calling(&world, "try_tell", || {
+            plainly(actor.send(Deferring(message)).priority(lane).try_tell())
+        }),
         (Patience::Wait, Way::Write) => {
             awaiting(&world, "tell", actor.send(message).priority(lane).tell()).await
         }
         (Patience::Wait, Way::Read) => {
-            awaiting(&world, "tell", actor.read(message).priority(lane).tell()).await
+            awaiting(&world, "tell", actor.send(Reading(message)).priority(lane).tell())
+                .await
+                .map(plainly)
         }
         (Patience::Wait, Way::Delayed) => {
-            awaiting(&world, "tell", actor.defer(message).priority(lane).tell()).await
+            awaiting(&world, "tell", actor.send(Deferring(message)).priority(lane).tell())
+                .await
+                .map(plainly)
         }
     };
     let Some(told) = told else { return };
@@ -178,8 +191,8 @@ fn asking(
     Box::pin(async move {
         match way {
             Way::Write => ask!(actor.send(message)),
-            Way::Read => ask!(actor.read(message)),
-            Way::Delayed => ask!(actor.defer(message)),
+            Way::Read => ask!(actor.send(Reading(message))),
+            Way::Delayed => ask!(actor.send(Deferring(message))),
         }
     })
 }
