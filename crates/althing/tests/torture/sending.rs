@@ -156,7 +156,9 @@ async fn tell(scope: &Scope<'_>, send: &Send, patience: Patience) {
     }
     let is_explained = match &told {
         Ok(()) => true,
-        Err(SendError::Stopped(_)) => world.causes(send.to) != 0,
+        Err(SendError::Stopped(_)) => {
+            world.causes(send.to) != 0 || world.drop_panicked.load(SeqCst)
+        }
         Err(_) => world.program.nodes[world.program.actors[send.to].node].mailbox.is_some(),
     };
     if !is_explained {
