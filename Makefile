@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help packages loom memcheck miri soak bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
+.PHONY: help packages loom memcheck miri soak torture mutants bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -46,6 +46,13 @@ miri: ## the runtime's tests under miri with strict provenance, where the nightl
 
 soak: ## stops, kills and panics at random under load for SECONDS
 	SECONDS=$(SECONDS) cargo run --release -p althing --example soak
+
+# A run that fails prints the shrunk program and its seed; TORTURE_SEED=n runs one again.
+torture: ## random programs on the runtime, checked against its promises, for SECONDS
+	TORTURE_SECONDS=$(SECONDS) cargo test --release -p althing --test torture -- --nocapture
+
+mutants: ## break the runtime on purpose, one promise at a time: the torture test must notice (MUTANTS="name" for some)
+	crates/althing/tests/mutants/run $(MUTANTS)
 
 fix: ## format, and apply what clippy can
 	cargo fmt --all

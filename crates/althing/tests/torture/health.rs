@@ -1,0 +1,174 @@
+//! One bad actor harms no other: at the end of a program everybody who should be there answers, timers fire, topics are heard.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+
+use althing::{Actor, AskError, Context, EventHandler, Published};
+use tokio::time::timeout;
+
+use crate::course::until;
+use crate::life::patience;
+use crate::message::{Event, publish_plainly};
+use crate::perform::{awaiting, calling};
+use crate::program::Birth;
+use crate::puppet::{Check, FreshTimer};
+use crate::records::{
+    IDLED, KILLED, NOT_STARTED, PANICKED, PASSIVATED, SHUT_DOWN, STOPPED, STOPPED_ITSELF, TIED,
+};
+use crate::world::World;
+
+pub(crate) async fn check(world: &Arc<World>) {
+    world.enter_stage("health: ends");
+    check_ends(world).await;
+    world.enter_stage("health: answers");
+    let mut well = Vec::new();
+    for slot in 0..world.slots.len() {
+        if answers(world, slot).await {
+            well.push(slot);
+        }
+    }
+    world.enter_stage("health: timers");
+    check_timers(world, &well).await;
+    world.enter_stage("health: topics");
+    check_topics(world).await;
+    world.enter_stage("health: memory");
+    check_cells(world).await;
+}
+
+/// Who was stopped or killed for good has ended.
+async fn check_ends(world: &World) {
+    for slot in 0..world.slots.len() {
+        let Some(actor) = world.actor(slot) else { continue };
+        if world.causes(slot) & (STOPPED | KILLED) == 0 || !actor.is_stopped() {
+            continue;
+        }
+        if timeout(patience(world), actor.stopped()).await.is_err() {
+            let details = format!("actor {slot}, causes {:b}", world.causes(slot));
+            world.broken("a stopped actor ends", details);
+        }
+    }
+}
+
+/// Whether the actor of a slot answers; it must unless something explains it.
+async fn answers(world: &World, slot: usize) -> bool {
+    let Some(actor) = world.actor(slot) else { return false };
+    let causes = world.causes(slot);
+    let drops = world.drop_panicked.load(SeqCst);
+    let mut last = None;
+    for _ in 0..3 {
+        match awaiting(world, "ask", actor.send(Check).timeout(world.tick * 5_000)).await {
+            Some(Ok(_)) => return true,
+            Some(Err(error)) => last = Some(error),
+            None => return false,
+        }
+    }
+    let error = last.expect("it was asked");
+    let lives_on = world.birth(slot) == Birth::Named
+        && causes & (SHUT_DOWN | PANICKED | TIED | NOT_STARTED | KILLED) == 0;
+    let is_wrong = match error {
+        AskError::Timeout(_) | AskError::Overloaded(_) | AskError::Cycle(_) => true,
+        AskError::NotStarted(..) => causes & (NOT_STARTED | PANICKED) == 0 && !drops,
+        _ => lives_on || causes == 0,
+    };
+    if is_wrong && (!drops || matches!(error, AskError::Timeout(_))) {
+        let details = format!("actor {slot}: {error:?}, causes {causes:b}");
+        world.broken("who has not ended answers", details);
+    }
+    false
+}
+
+async fn check_timers(world: &World, well: &[usize]) {
+    let rung = Arc::new(AtomicI64::new(0));
+    let mut expected = 0;
+    for slot in well {
+        let Some(actor) = world.actor(*slot) else { continue };
+        let ask = actor.send(FreshTimer(rung.clone())).timeout(world.tick * 5_000);
+        if let Some(Ok(())) = awaiting(world, "ask", ask).await {
+            expected += 1;
+        }
+    }
+    // A busy pass may unload an actor with its timer.
+    let passivates = world.program.nodes.iter().any(|node| node.passivates);
+    if !until(world, || rung.load(SeqCst) >= expected).await && !passivates {
+        let details = format!("{} of {expected}", rung.load(SeqCst));
+        world.broken("a fresh timer fires", details);
+    }
+}
+
+/// Hears of events, and counts them.
+pub(crate) struct Witness(Arc<AtomicI64>);
+
+impl Actor for Witness {
+    const NAME: &'static str = "torture.witness";
+}
+
+impl EventHandler<Event> for Witness {
+    async fn event(&mut self, _: &Published<Event>, _: &mut Context<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+async fn check_topics(world: &Arc<World>) {
+    let shut = world.shut.lock().clone();
+    for (index, plan) in world.program.topics.iter().enumerate() {
+        let (Some(topic), Some(node)) = (world.topic(index), world.node(plan.node)) else {
+            continue;
+        };
+        if shut.contains(&plan.node) {
+            continue;
+        }
+        let heard = Arc::new(AtomicI64::new(0));
+        let witness = node.spawn(Witness(heard.clone()));
+        let subscription = topic.subscribe(&witness);
+        calling(world, "publish", || publish_plainly(world, index));
+        if !until(world, || heard.load(SeqCst) == 1).await {
+            let pending = topic.pending();
+            let details = format!("topic {index}: {} times, pending {pending}", heard.load(SeqCst));
+            world.broken("a fresh subscriber hears the next event", details);
+        }
+        if !until(world, || topic.pending() == 0).await {
+            let details = format!("topic {index}: {}", topic.pending());
+            world.broken("no event waits when all is quiet", details);
+        }
+        drop(subscription);
+        witness.stop().await;
+    }
+    // What was queued at subscribers is handled before they answer.
+    for slot in 0..world.slots.len() {
+        answers(world, slot).await;
+    }
+}
+
+/// Of those that have ended nothing stays, whoever watched them, was their parent, or asked them.
+async fn check_cells(world: &World) {
+    const REVIVED: u32 = IDLED | PASSIVATED | STOPPED_ITSELF;
+    world.groups.lock().clear();
+    let mut ended = Vec::new();
+    for slot in 0..world.slots.len() {
+        let Some(actor) = world.actor(slot) else { continue };
+        let has_ended = actor.is_stopped() && !actor.is_active();
+        if !world.is_anonymous(slot) || !has_ended {
+            continue;
+        }
+        world.ended.lock().push(slot);
+        if world.causes(slot) & REVIVED == 0 {
+            let subscriptions: Vec<_> = world.slots[slot]
+                .subscriptions
+                .iter()
+                .map(|place| place.held.lock().take())
+                .collect();
+            calling(world, "unsubscribe", || drop(subscriptions));
+            world.slots[slot].actor.lock().take();
+            ended.push(slot);
+        }
+    }
+    let left = || -> Vec<usize> {
+        let is_there = |slot: &usize| {
+            world.slots[*slot].weak.lock().as_ref().is_some_and(|w| w.upgrade().is_some())
+        };
+        ended.iter().copied().filter(is_there).collect()
+    };
+    if !until(world, || left().is_empty()).await {
+        world.broken("an ended actor's memory goes", format!("actors {:?}", left()));
+    }
+}

@@ -1,0 +1,177 @@
+//! Births, watches, links and ends.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use althing::{ActorError, Context, Start};
+
+use crate::perform::{Own, awaiting, calling};
+use crate::program::{Birth, Flavour, Op};
+use crate::puppet::Puppet;
+use crate::records::{Entry, KILLED, SHUT_DOWN, STOPPED, TIED};
+use crate::scope::{Place, Scope};
+use crate::sending::poll_and_drop;
+use crate::world::World;
+
+/// What a factory makes for a slot; it does not keep the world.
+pub(crate) fn factory(
+    world: &Arc<World>,
+    slot: usize,
+) -> impl Fn(Start<Puppet>) -> std::future::Ready<Result<Puppet, ActorError>> + Send + Sync + 'static
+{
+    let world = Arc::downgrade(world);
+    move |_| {
+        let world = world.upgrade().ok_or_else(|| ActorError::new("the run is over"));
+        std::future::ready(world.and_then(|world| world.build(slot)))
+    }
+}
+
+/// Starts the actor of a slot that is empty, as a child if there is a parent on the same node.
+pub(crate) fn spawn_in_slot(
+    world: &Arc<World>,
+    slot: usize,
+    parent: Option<(usize, &mut Context<Puppet>)>,
+) {
+    let plan = &world.program.actors[slot];
+    let Some(node) = world.node(plan.node) else { return };
+    let was_taken = world.slots[slot].is_taken.swap(true, SeqCst);
+    if was_taken && plan.birth != Birth::SpawnedByName {
+        return;
+    }
+    let actor = match plan.birth {
+        Birth::Spawned => calling(world, "spawn", || node.spawn(Puppet::new(world, slot))),
+        Birth::SpawnedWithFactory => {
+            calling(world, "spawn_with", || node.spawn_with(factory(world, slot)))
+        }
+        Birth::Named => calling(world, "get", || node.get::<Puppet>(key(slot))),
+        Birth::SpawnedByName => {
+            calling(world, "spawn_named", || node.spawn_named(key(slot), Puppet::new(world, slot)))
+                .and_then(Result::ok)
+        }
+        Birth::Later => match parent {
+            Some((parent, ctx)) if world.program.actors[parent].node == plan.node => {
+                world.cause(parent, TIED);
+                world.cause(slot, TIED);
+                let child = calling(world, "ctx.spawn", || ctx.spawn(factory(world, slot)));
+                world.log(Entry::Child { parent, child: slot });
+                child
+            }
+            _ => calling(world, "spawn_with", || node.spawn_with(factory(world, slot))),
+        },
+    };
+    if let Some(actor) = actor {
+        world.settle_in(slot, actor);
+    }
+}
+
+pub(crate) fn key(slot: usize) -> String {
+    slot.to_string()
+}
+
+pub(crate) async fn perform(scope: &mut Scope<'_>, op: &Op) {
+    let world = scope.world.clone();
+    match *op {
+        Op::Spawn(slot) => match &mut scope.place {
+            Place::Exclusive(puppet, ctx) => {
+                spawn_in_slot(&world, slot, Some((puppet.slot, ctx)));
+            }
+            _ => spawn_in_slot(&world, slot, None),
+        },
+        Op::Watch(on) | Op::Unwatch(on) | Op::Link(on) => tie(scope, op, on),
+        Op::Stop(on) => stop(scope, on, false).await,
+        Op::StopAndWait(on) => stop(scope, on, true).await,
+        Op::PollStopped(on, polls) => {
+            if let Some(actor) = world.actor(on) {
+                let stopped = Box::pin(actor.stopped());
+                poll_and_drop(&world, "stopped", stopped, polls, (Own::IsTame, 0));
+            }
+        }
+        Op::Kill(on) => {
+            let Some(actor) = world.actor(on) else { return };
+            world.cause(on, KILLED);
+            calling(&world, "kill", || actor.kill());
+        }
+        Op::Activate(on) if world.birth(on) == Birth::Named => {
+            if let Some(actor) = world.actor(on) {
+                calling(&world, "activate", || actor.activate());
+            }
+        }
+        Op::Shutdown { node } if matches!(scope.place, Place::Outside) => {
+            shutdown(&world, node).await;
+        }
+        _ => {}
+    }
+}
+
+fn tie(scope: &mut Scope<'_>, op: &Op, on: usize) {
+    let world = scope.world.clone();
+    let Some(actor) = world.actor(on) else { return };
+    let Place::Exclusive(puppet, ctx) = &mut scope.place else { return };
+    let by = puppet.slot;
+    if by == on {
+        return;
+    }
+    match op {
+        Op::Watch(_) => {
+            calling(&world, "watch", || ctx.watch(&actor));
+            let was_stopped = actor.is_stopped();
+            world.log(Entry::Watched { by, on, was_stopped });
+        }
+        Op::Unwatch(_) => {
+            world.log(Entry::Unwatched { by, on });
+            calling(&world, "unwatch", || ctx.unwatch(&actor));
+        }
+        _ => {
+            world.cause(by, TIED);
+            world.cause(on, TIED);
+            calling(&world, "link", || ctx.link(&actor));
+            world.log(Entry::Linked { one: by, other: on });
+        }
+    }
+}
+
+/// How long an end may take, on the clock of the run.
+pub(crate) fn patience(world: &World) -> Duration {
+    match world.program.flavour {
+        Flavour::Paused => Duration::from_secs(3_600),
+        _ => Duration::from_secs(10),
+    }
+}
+
+async fn stop(scope: &Scope<'_>, on: usize, waits: bool) {
+    let world = &scope.world;
+    let Some(actor) = world.actor(on) else { return };
+    world.cause(on, STOPPED);
+    world.log(Entry::StopRequested { on, before: scope.known().sent_to(on) });
+    let Some(stopped) = calling(world, "stop", || actor.stop()) else { return };
+    if !waits {
+        return;
+    }
+    let ended = tokio::time::timeout(patience(world), stopped);
+    match awaiting(world, "stopped", ended).await {
+        Some(Ok(())) => {
+            // Of one's own knowledge too, whose lock must not be held twice.
+            let known = world.slots[on].known.lock().clone();
+            scope.learn(&known);
+            if world.is_anonymous(on) && actor.is_active() && scope.by() != Some(on) {
+                world.broken("stop waits for the end", format!("actor {on} is active"));
+            }
+        }
+        Some(Err(_)) => {
+            world.broken("stop ends", format!("actor {on} after {:?}", patience(world)))
+        }
+        None => {}
+    }
+}
+
+pub(crate) async fn shutdown(world: &World, index: usize) {
+    let Some(node) = world.node(index) else { return };
+    for (slot, plan) in world.program.actors.iter().enumerate() {
+        if plan.node == index {
+            world.cause(slot, SHUT_DOWN);
+        }
+    }
+    world.shut.lock().push(index);
+    awaiting(world, "shutdown", node.shutdown(world.tick * 50)).await;
+}

@@ -1,0 +1,208 @@
+//! What puppets receive: messages, ticks, events, and the replies they give. Each counts its life, and may do something at its
+//! drop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use althing::Sequence;
+
+use crate::alarm::panic_on_purpose;
+use crate::life;
+use crate::program::{DropOp, Op, ReplyPlan};
+use crate::records::{DROPPED, Entry, HANDLED, Known, Mail, PANICKED};
+use crate::world::{ANYONE, Draft, World};
+
+/// Carries instructions to a puppet.
+pub(crate) struct Message {
+    pub(crate) world: Arc<World>,
+    pub(crate) mail: Arc<Mail>,
+    pub(crate) ops: Arc<[Op]>,
+    pub(crate) known: Arc<Known>,
+    pub(crate) gated: bool,
+    pub(crate) reply: ReplyPlan,
+    pub(crate) dropped: Vec<DropOp>,
+}
+
+/// A message that is read: handlers of this one may overlap.
+pub(crate) struct Reading(pub(crate) Message);
+
+/// A message whose reply may come later.
+pub(crate) struct Deferring(pub(crate) Message);
+
+impl From<Reading> for Message {
+    fn from(Reading(message): Reading) -> Self {
+        message
+    }
+}
+
+impl From<Deferring> for Message {
+    fn from(Deferring(message): Deferring) -> Self {
+        message
+    }
+}
+
+impl Message {
+    /// A message without instructions, of no order.
+    pub(crate) fn loose(world: &Arc<World>, target: usize) -> Self {
+        let mail = world.mail(Draft::loose(target));
+        let known = Arc::new(Known::nothing(world.slots.len()));
+        Self::new(world, mail, known, Arc::new([]))
+    }
+
+    pub(crate) fn new(
+        world: &Arc<World>,
+        mail: Arc<Mail>,
+        known: Arc<Known>,
+        ops: Arc<[Op]>,
+    ) -> Self {
+        world.alive.messages.fetch_add(1, SeqCst);
+        let (world, dropped) = (world.clone(), Vec::new());
+        Self { world, mail, ops, known, gated: false, reply: ReplyPlan::Now, dropped }
+    }
+
+    /// Has the drop do nothing more.
+    pub(crate) fn disarm(mut self) {
+        self.dropped.clear();
+    }
+}
+
+/// As a group needs for a broadcast: a message of its own, with the same instructions.
+impl Clone for Message {
+    fn clone(&self) -> Self {
+        let mail = self.world.mail(Draft::loose(self.mail.target));
+        Self::new(&self.world, mail, self.known.clone(), self.ops.clone())
+    }
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        self.world.alive.messages.fetch_sub(1, SeqCst);
+        if self.mail.set(DROPPED) {
+            self.world.broken("a message is dropped once", format!("{:?}", self.mail));
+        }
+        let target = self.mail.target;
+        let blamed = (self.mail.has(HANDLED) && target != ANYONE).then_some(target);
+        run_drops(&self.world, &self.dropped, blamed);
+    }
+}
+
+/// What a periodic timer sends.
+pub(crate) struct Tick {
+    pub(crate) world: Arc<World>,
+    pub(crate) life: u32,
+    pub(crate) clone_panics: bool,
+    pub(crate) is_cancelled: Arc<AtomicBool>,
+}
+
+impl Tick {
+    pub(crate) fn new(world: &Arc<World>, life: u32, clone_panics: bool) -> Self {
+        world.alive.ticks.fetch_add(1, SeqCst);
+        Self { world: world.clone(), life, clone_panics, is_cancelled: Arc::default() }
+    }
+}
+
+impl Clone for Tick {
+    fn clone(&self) -> Self {
+        if self.clone_panics {
+            self.world.drop_panicked.store(true, SeqCst);
+            panic_on_purpose();
+        }
+        let mut copy = Self::new(&self.world, self.life, false);
+        copy.is_cancelled = self.is_cancelled.clone();
+        copy
+    }
+}
+
+impl Drop for Tick {
+    fn drop(&mut self) {
+        self.world.alive.ticks.fetch_sub(1, SeqCst);
+    }
+}
+
+/// What a topic carries.
+pub(crate) struct Event {
+    pub(crate) world: Arc<World>,
+    pub(crate) topic: usize,
+    pub(crate) ops: Arc<[Op]>,
+    pub(crate) known: Arc<Known>,
+    pub(crate) dropped: Vec<DropOp>,
+}
+
+impl Event {
+    pub(crate) fn new(world: &Arc<World>, topic: usize, known: Arc<Known>, ops: Arc<[Op]>) -> Self {
+        world.alive.events.fetch_add(1, SeqCst);
+        Self { world: world.clone(), topic, ops, known, dropped: Vec::new() }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        self.world.alive.events.fetch_sub(1, SeqCst);
+        run_drops(&self.world, &self.dropped, None);
+    }
+}
+
+/// What an ask gets.
+pub(crate) struct Reply {
+    pub(crate) world: Arc<World>,
+    /// The message that it answers.
+    pub(crate) to: u32,
+    pub(crate) known: Arc<Known>,
+}
+
+impl Reply {
+    pub(crate) fn new(world: &Arc<World>, mail: &Mail, known: Known) -> Self {
+        world.alive.replies.fetch_add(1, SeqCst);
+        Self { world: world.clone(), to: mail.id, known: Arc::new(known) }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.world.alive.replies.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Does what a drop is told to do; `blamed` is the actor whose handler it happens in, if that is known.
+pub(crate) fn run_drops(world: &Arc<World>, ops: &[DropOp], blamed: Option<usize>) {
+    for op in ops {
+        // A panic during a panic would end the process, by the language's rule.
+        if std::thread::panicking() || !world.burn() {
+            return;
+        }
+        match *op {
+            DropOp::Tell(to) => {
+                for _ in 0..2 {
+                    let Some(actor) = world.actor(to) else { break };
+                    let message = Message::loose(world, to);
+                    let mail = message.mail.clone();
+                    world.settle_tell(&mail, actor.send(message).try_tell());
+                }
+            }
+            DropOp::Publish(topic) => publish_plainly(world, topic),
+            DropOp::AskTopic(topic) => {
+                if let Some(topic) = world.topic(topic) {
+                    topic.last();
+                    topic.replay_since(Sequence(0)).ok();
+                }
+            }
+            DropOp::Spawn(slot) => life::spawn_in_slot(world, slot, None),
+            DropOp::Panic => {
+                world.drop_panicked.store(true, SeqCst);
+                if let Some(slot) = blamed {
+                    world.cause(slot, PANICKED);
+                }
+                panic_on_purpose();
+            }
+        }
+    }
+}
+
+/// Publishes an event that tells its subscribers nothing.
+pub(crate) fn publish_plainly(world: &Arc<World>, index: usize) {
+    let Some(topic) = world.topic(index) else { return };
+    let known = Arc::new(Known::nothing(world.slots.len()));
+    if let Ok(sequence) = topic.publish(Event::new(world, index, known, Arc::new([]))) {
+        world.log(Entry::Published { topic: index, sequence });
+    }
+}

@@ -1,0 +1,370 @@
+//! The actor that does what it is told, and notices when it is run as no actor should be.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+
+use althing::{
+    Actor, ActorError, Admission, Context, Delayed, DelayedHandler, EventHandler, Handler,
+    Published, Read, ReadHandler, Receives, ReplyTo, StopReason, Terminated, TimerId,
+};
+use tokio::time::Instant;
+
+use crate::message::{Deferring, Event, Message, Reading, Reply, Tick, run_drops};
+use crate::perform::perform;
+use crate::program::{DropOp, ReplyPlan};
+use crate::records::{Entry, HANDLED, Mail, PANICKED, Purpose, REPLIED, REPLY_WITHHELD, TIED};
+use crate::scope::{Access, Scope};
+use crate::world::{ANYONE, World};
+
+/// A timer that a puppet has set.
+pub(crate) enum Alarm {
+    Once(TimerId, Arc<Mail>),
+    Periodic { id: TimerId, is_cancelled: Arc<AtomicBool> },
+}
+
+pub(crate) struct Puppet {
+    pub(crate) world: Arc<World>,
+    pub(crate) slot: usize,
+    pub(crate) life: u32,
+    has_started: bool,
+    /// Whether it has got beyond its `started` hook.
+    pub(crate) serves: bool,
+    stops: bool,
+    pub(crate) gate_is_shut: bool,
+    pub(crate) replies: Vec<(Arc<Mail>, ReplyTo<Reply>)>,
+    pub(crate) alarms: Vec<Alarm>,
+    dropped: Vec<DropOp>,
+}
+
+impl Puppet {
+    pub(crate) fn new(world: &Arc<World>, slot: usize) -> Self {
+        world.alive.states.fetch_add(1, SeqCst);
+        let life = world.slots[slot].lives.fetch_add(1, SeqCst);
+        // Of the first life only: a state that panics at each drop would never come to rest.
+        let plan = &world.program.actors[slot];
+        let dropped = if life == 0 { plan.dropped.clone() } else { Vec::new() };
+        Self {
+            world: world.clone(),
+            slot,
+            life,
+            has_started: false,
+            serves: false,
+            stops: false,
+            gate_is_shut: false,
+            replies: Vec::new(),
+            alarms: Vec::new(),
+            dropped,
+        }
+    }
+
+    /// A guard is asked: the message has arrived.
+    fn admit(&self, message: &Message, access: Access) -> Admission {
+        let world = &self.world;
+        if ![self.slot, ANYONE].contains(&message.mail.target) {
+            let details = format!("{:?} reached actor {}", message.mail, self.slot);
+            world.broken("a message reaches its own target", details);
+        }
+        let busy = world.slots[self.slot].busy.load(SeqCst);
+        if busy < 0 || (access == Access::Exclusive && busy != 0) {
+            world.broken("handlers do not overlap", format!("a guard of {}: {busy}", self.slot));
+        }
+        let stamp = world.stamp();
+        message.mail.arrived.compare_exchange(0, stamp, SeqCst, SeqCst).ok();
+        if message.gated && self.gate_is_shut { Admission::Stash } else { Admission::Run }
+    }
+
+    /// A handler begins with a message.
+    fn take(&self, mail: &Mail) {
+        let world = &self.world;
+        if mail.set(HANDLED) {
+            world.broken("a message is handled once", format!("{mail:?}"));
+        }
+        let Some((due, life)) = mail.due else { return };
+        if mail.purpose == Purpose::After && Instant::now() < due {
+            world.broken("a timer never fires early", format!("{mail:?}"));
+        }
+        if life != self.life {
+            let details = format!("{mail:?} of life {life} in life {}", self.life);
+            world.broken("what belongs to one life does not reach another", details);
+        }
+    }
+
+    fn check_stage(&self, what: &str) {
+        if !self.has_started || self.stops {
+            let details = format!(
+                "{what} of {}: started {}, stops {}",
+                self.slot, self.has_started, self.stops
+            );
+            self.world.broken("handlers run between started and stopping", details);
+        }
+    }
+
+    /// Answers a delayed message, or does not, as the message wants.
+    fn settle(
+        &mut self,
+        (mail, plan): (Arc<Mail>, ReplyPlan),
+        reply: ReplyTo<Reply>,
+        ctx: &mut Context<Self>,
+    ) {
+        let world = self.world.clone();
+        match plan {
+            ReplyPlan::Now => answer(&world, self.slot, &mail, reply),
+            ReplyPlan::Keep => {
+                mail.set(REPLY_WITHHELD);
+                self.replies.push((mail, reply));
+            }
+            ReplyPlan::Detach(ticks) => {
+                mail.set(REPLY_WITHHELD);
+                let slot = self.slot;
+                let task = world.task();
+                ctx.detach(async move {
+                    let node = world.node(world.program.actors[slot].node);
+                    if let Some(node) = node {
+                        node.sleep(world.tick * u32::from(ticks)).await;
+                    }
+                    answer(&world, slot, &mail, reply);
+                    drop(task);
+                });
+            }
+            ReplyPlan::Drop => {
+                mail.set(REPLY_WITHHELD);
+                drop(reply);
+            }
+        }
+    }
+}
+
+/// Sends a reply with all that the actor knows.
+pub(crate) fn answer(world: &Arc<World>, slot: usize, mail: &Mail, reply: ReplyTo<Reply>) {
+    let known = world.slots[slot].known.lock().clone();
+    if reply.send(Reply::new(world, mail, known)) {
+        mail.set(REPLIED);
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        let slot = &self.world.slots[self.slot];
+        let busy = slot.busy.load(SeqCst);
+        if self.has_started {
+            slot.active.fetch_sub(1, SeqCst);
+            if busy != 0 {
+                let details = format!("state of {} dropped: {busy} inside", self.slot);
+                self.world.broken("handlers do not overlap", details);
+            }
+        }
+        self.world.alive.states.fetch_sub(1, SeqCst);
+        run_drops(&self.world, &self.dropped, Some(self.slot));
+    }
+}
+
+impl Actor for Puppet {
+    const NAME: &'static str = "torture.puppet";
+
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        let world = self.world.clone();
+        let slot = &world.slots[self.slot];
+        if self.has_started {
+            world.broken("a life starts once", format!("actor {}", self.slot));
+        }
+        self.has_started = true;
+        let others = slot.active.fetch_add(1, SeqCst);
+        if others != 0 {
+            let details = format!("actor {}: {others} other states", self.slot);
+            world.broken("a name has one activation", details);
+        }
+        let ops = world.program.actors[self.slot].started.clone();
+        perform(&mut Scope::exclusive(self, ctx), &ops).await;
+        self.serves = true;
+        Ok(())
+    }
+
+    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+        self.check_stage("stopping");
+        self.stops = true;
+        let world = self.world.clone();
+        if !world.is_over.load(SeqCst) {
+            world.log(Entry::Stopping { who: self.slot });
+        }
+        let ops = world.program.actors[self.slot].stopping.clone();
+        perform(&mut Scope::exclusive(self, ctx), &ops).await;
+    }
+
+    async fn terminated(&mut self, ctx: &mut Context<Self>, other: Terminated) {
+        self.check_stage("terminated");
+        let world = self.world.clone();
+        let mut scope = Scope::exclusive(self, ctx);
+        if let Some(on) = world.slot_of(&other.id) {
+            let known = world.slots[on].known.lock().clone();
+            scope.learn(&known);
+            world.log(Entry::Terminated { by: scope.by().expect("an actor's"), on });
+        }
+        let ops = world.program.actors[scope.by().expect("an actor's")].terminated.clone();
+        perform(&mut scope, &ops).await;
+    }
+}
+
+impl Handler<Message> for Puppet {
+    type Reply = Reply;
+
+    fn admit(&mut self, message: &Message, _: &mut Context<Self>) -> Admission {
+        Puppet::admit(self, message, Access::Exclusive)
+    }
+
+    async fn handle(&mut self, message: Message, ctx: &mut Context<Self>) -> Reply {
+        self.check_stage("a handler");
+        self.take(&message.mail);
+        let mut scope = Scope::exclusive(self, ctx);
+        scope.learn(&message.known);
+        perform(&mut scope, &message.ops).await;
+        let known = scope.known();
+        drop(scope);
+        let (world, mail) = (message.world.clone(), message.mail.clone());
+        // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile (rust-lang/rust#47949).
+        drop(message);
+        Reply::new(&world, &mail, known)
+    }
+}
+
+impl Receives<Reading> for Puppet {
+    type Reply = Reply;
+    type Way = Read;
+}
+
+impl ReadHandler<Reading> for Puppet {
+    type Reply = Reply;
+
+    fn admit(&self, message: &Reading, _: &Context<Self>) -> Admission {
+        Puppet::admit(self, &message.0, Access::Shared)
+    }
+
+    async fn read(&self, Reading(message): Reading, ctx: &Context<Self>) -> Reply {
+        self.check_stage("a read");
+        self.take(&message.mail);
+        let mut scope = Scope::shared(self, ctx);
+        scope.learn(&message.known);
+        perform(&mut scope, &message.ops).await;
+        let known = scope.known();
+        drop(scope);
+        let (world, mail) = (message.world.clone(), message.mail.clone());
+        // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile (rust-lang/rust#47949).
+        drop(message);
+        Reply::new(&world, &mail, known)
+    }
+}
+
+impl Receives<Deferring> for Puppet {
+    type Reply = Reply;
+    type Way = Delayed;
+}
+
+impl DelayedHandler<Deferring> for Puppet {
+    type Reply = Reply;
+
+    fn admit(&mut self, message: &Deferring, _: &mut Context<Self>) -> Admission {
+        Puppet::admit(self, &message.0, Access::Exclusive)
+    }
+
+    async fn handle(
+        &mut self,
+        Deferring(message): Deferring,
+        reply: ReplyTo<Reply>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.check_stage("a delayed handler");
+        self.take(&message.mail);
+        let mut scope = Scope::exclusive(self, ctx);
+        scope.learn(&message.known);
+        perform(&mut scope, &message.ops).await;
+        drop(scope);
+        self.settle((message.mail.clone(), message.reply), reply, ctx);
+    }
+}
+
+impl Handler<Tick> for Puppet {
+    type Reply = ();
+
+    async fn handle(&mut self, tick: Tick, ctx: &mut Context<Self>) {
+        self.check_stage("a tick");
+        let scope = Scope::exclusive(self, ctx);
+        let life = scope.life();
+        if tick.life != life {
+            let details = format!("a tick of life {} in life {life}", tick.life);
+            tick.world.broken("what belongs to one life does not reach another", details);
+        }
+        if tick.is_cancelled.load(SeqCst) {
+            tick.world.broken("a cancelled timer is silent", format!("{:?}", scope.by()));
+        }
+    }
+}
+
+impl EventHandler<Event> for Puppet {
+    async fn event(&mut self, event: &Published<Event>, ctx: &mut Context<Self>) {
+        self.check_stage("an event");
+        let mut scope = Scope::exclusive(self, ctx);
+        let payload = &event.payload;
+        let who = scope.by().expect("an actor's");
+        payload.world.log(Entry::Heard {
+            who,
+            topic: payload.topic,
+            sequence: event.sequence,
+            previous: event.previous,
+            stamp: payload.world.stamp(),
+            before: payload.known.sent_to(who),
+        });
+        scope.learn(&payload.known);
+        perform(&mut scope, &payload.ops).await;
+    }
+}
+
+/// Asked at the end: answers, opens its gate, lets go of replies and timers.
+pub(crate) struct Check;
+
+impl Handler<Check> for Puppet {
+    type Reply = u32;
+
+    async fn handle(&mut self, _: Check, ctx: &mut Context<Self>) -> u32 {
+        self.check_stage("the last check");
+        self.gate_is_shut = false;
+        ctx.unstash_all();
+        self.replies.clear();
+        for alarm in self.alarms.drain(..) {
+            if let Alarm::Periodic { id, .. } = alarm {
+                ctx.cancel(id);
+            }
+        }
+        self.life
+    }
+}
+
+/// Asks for a message after a tick, and counts it.
+pub(crate) struct FreshTimer(pub(crate) Arc<AtomicI64>);
+
+impl Handler<FreshTimer> for Puppet {
+    type Reply = ();
+
+    async fn handle(&mut self, FreshTimer(count): FreshTimer, ctx: &mut Context<Self>) {
+        ctx.after(self.world.tick, Ring(count));
+    }
+}
+
+pub(crate) struct Ring(Arc<AtomicI64>);
+
+impl Handler<Ring> for Puppet {
+    type Reply = ();
+
+    async fn handle(&mut self, Ring(count): Ring, _: &mut Context<Self>) {
+        count.fetch_add(1, SeqCst);
+    }
+}
+
+/// Causes that a panic on purpose may have for this actor and those tied to it.
+pub(crate) fn blame_panic(world: &World, slot: usize) {
+    world.cause(slot, PANICKED);
+    // Escalation, links and siblings are followed loosely: whoever is tied to anybody may be meant.
+    for other in 0..world.slots.len() {
+        if world.causes(other) & TIED != 0 {
+            world.cause(other, PANICKED);
+        }
+    }
+}
