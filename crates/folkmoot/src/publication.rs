@@ -27,6 +27,8 @@ pub(crate) struct Publication {
     pub(crate) place: Place,
     /// Who may not read on after this event: somebody who left or was removed.
     pub(crate) removes: Option<UserId>,
+    /// Who caused it, for events that somebody publishes.
+    pub(crate) by: Option<ClientInfo>,
     data: Bytes,
     encoded: Encoded,
 }
@@ -81,7 +83,7 @@ impl Coming {
 impl Publication {
     /// `data` is the event as JSON.
     pub(crate) fn new(channel: Channel, place: Place, data: Bytes) -> Self {
-        Self { channel, place, removes: None, data, encoded: Encoded::default() }
+        Self { channel, place, removes: None, by: None, data, encoded: Encoded::default() }
     }
 
     /// The event as one entry of a recovery or history reply.
@@ -90,7 +92,7 @@ impl Publication {
             Place::At(offset) => offset.as_u64(),
             Place::Fleeting => 0,
         };
-        Frame { data: self.data.clone(), offset, ..Frame::default() }
+        Frame { data: self.data.clone(), info: self.by.clone(), offset, ..Frame::default() }
     }
 
     /// The push that carries the event, ready for a socket.

@@ -99,7 +99,7 @@ async fn anna(server: &Arc<Server>) -> Identity {
     let label = "test".to_owned();
     let new = NewDevice { id: device, user, label, token_hash: [1; 32], at };
     server.store.create_account(account, new).await.unwrap();
-    Identity { server: server.clone(), user, device }
+    Identity::new(server.clone(), user, device)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 
 mod connection;
 mod liveness;
+mod order;
 mod origin;
 mod outbox;
 mod writer;
@@ -24,8 +25,8 @@ use crate::server::Server;
 
 /// The SDKs name it when they speak JSON.
 const JSON_SUBPROTOCOL: &str = "centrifuge-json";
-/// Value of `?format=` that asks for protobuf.
-const PROTOBUF_FORMAT: &str = "cf_protobuf";
+/// Values of `?format=` and `?cf_protocol=` that ask for protobuf; the first is Centrifugo's.
+const PROTOBUF_FORMATS: [&str; 2] = ["protobuf", "cf_protobuf"];
 /// What the WebSocket layer takes before it closes with its own code 1009. Above the protocol's
 /// limit, so that a frame that is only somewhat too large is answered with the protocol's code.
 const MESSAGE_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
@@ -37,6 +38,8 @@ const SOCKET_BUFFER_BYTES: usize = 4 * 1024;
 pub(crate) struct SocketQuery {
     #[serde(default)]
     format: String,
+    #[serde(default)]
+    cf_protocol: String,
 }
 
 /// `GET /connection/websocket`.
@@ -58,7 +61,10 @@ pub(crate) async fn websocket(
         .write_buffer_size(SOCKET_BUFFER_BYTES);
     let chose_protobuf =
         upgrade.selected_protocol().is_some_and(|protocol| protocol == PROTOBUF_SUBPROTOCOL);
-    let format = match chose_protobuf || query.format == PROTOBUF_FORMAT {
+    let asks_for_protobuf = [&query.format, &query.cf_protocol]
+        .into_iter()
+        .any(|value| PROTOBUF_FORMATS.contains(&value.as_str()));
+    let format = match chose_protobuf || asks_for_protobuf {
         true => Format::Protobuf,
         false => Format::Json,
     };

@@ -9,7 +9,7 @@ use folkmoot_protocol::chat::RoomView;
 use folkmoot_protocol::field::Checked;
 use folkmoot_protocol::rpc::{
     HistoryGet, HistoryPage, InviteGet, InvitePreview, MessageSend, MessageSent, RoomCreate,
-    RoomPublish, Rooms, RpcError, decode_request,
+    RoomPublish, Rooms, RoomsList, RpcError, decode_request,
 };
 use folkmoot_protocol::{ErrorCode, RoomId, Seq};
 use serde::Deserialize;
@@ -24,8 +24,12 @@ use crate::session::rpc;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// `GET /api/v1/rooms`.
-pub(crate) async fn list(signed: Signed) -> Result<Json<Rooms>, Refused> {
-    Ok(Json(rpc::rooms::list(&signed.identity).await?))
+pub(crate) async fn list(
+    signed: Signed,
+    Query(request): Query<RoomsList>,
+) -> Result<Json<Rooms>, Refused> {
+    request.check()?;
+    Ok(Json(rpc::rooms::list(&signed.identity, request).await?))
 }
 
 /// `POST /api/v1/rooms`.

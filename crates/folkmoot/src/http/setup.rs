@@ -42,7 +42,7 @@ pub(crate) async fn create(
     let (user, id) = (new.id, device.id);
     let account = server.store.set_up(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
-    demo::welcome(&Identity { server, user, device: id }).await?;
+    demo::welcome(&Identity::new(server, user, id)).await?;
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
 }
 

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use althing::{ActorError, Context, ReplyTo, Topic, actor};
+use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
 use folkmoot_protocol::{Channel, chat, rpc};
 
 use super::command::{Decision, Refusal, Request};
@@ -53,6 +54,8 @@ pub(crate) struct Room {
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) record: RoomRecord,
+    /// The connection that caused it.
+    pub(super) client: Option<Arc<str>>,
     pub(super) reply: ReplyTo<Result<Done, RoomError>>,
     /// Retries of the same send that came before it was durable.
     pub(super) repeats: Vec<(Done, ReplyTo<Result<Done, RoomError>>)>,
@@ -103,6 +106,7 @@ impl Room {
     fn append(
         &mut self,
         event: RoomEvent,
+        client: Option<Arc<str>>,
         reply: ReplyTo<Result<Done, RoomError>>,
         ctx: &mut Context<Self>,
     ) {
@@ -110,7 +114,7 @@ impl Room {
         let Some(state) = &mut self.state else { return };
         let record = state.commit(event, now);
         self.lane.push(self.server.store.append(self.epoch, &Record::Room(record.clone())));
-        self.pending.push_back(Pending { record, reply, repeats: Vec::new() });
+        self.pending.push_back(Pending { record, client, reply, repeats: Vec::new() });
         self.wait(ctx);
     }
 
@@ -158,7 +162,7 @@ impl Room {
             Err(error) => Err(error),
         };
         match decision {
-            Ok(Decision::Append(event)) => self.append(event, reply, ctx),
+            Ok(Decision::Append(event)) => self.append(event, request.client, reply, ctx),
             Ok(Decision::Repeat(first)) => self.repeat(first, reply),
             Ok(Decision::Ban { user, on }) => self.store_ban(request.by, user, on, reply, ctx),
             Ok(Decision::Nothing) => {
@@ -236,7 +240,7 @@ impl Room {
         let offset = self.tail.last();
         let missed = match since {
             None => Missed::NotAsked,
-            Some(since) if since.epoch != self.server.epoch() => Missed::TooMuch,
+            Some(since) if since.is_elsewhere(self.server.epoch()) => Missed::TooMuch,
             Some(since) => match self.tail.after(since.offset) {
                 Some(publications) => Missed::from_memory(&publications),
                 None => {
@@ -251,6 +255,16 @@ impl Room {
             },
         };
         reply.send(Ok(Attached { offset, missed }));
+    }
+
+    /// One of the two in a direct conversation blocks the other, or lifts the block.
+    pub(crate) async fn set_blocked(&mut self, by: UserId, on: bool) {
+        if let Some(state) = &mut self.state {
+            match on {
+                true => state.blockers.insert(by),
+                false => state.blockers.remove(&by),
+            };
+        }
     }
 
     pub(crate) async fn detach(&mut self, client: Arc<str>) {
@@ -281,7 +295,7 @@ impl Room {
             last: self
                 .last
                 .as_ref()
-                .map(|(at, message)| wire::fresh_message(self.id, *at, message, by)),
+                .map(|(at, message)| wire::newest_message(self.id, *at, message, by)),
         })
     }
 
@@ -319,6 +333,9 @@ impl Room {
     /// The connections that look at the room.
     pub(crate) async fn presence(&self, by: UserId) -> Result<Vec<OnlineClient>, RoomError> {
         self.state()?.member(by)?;
+        if self.online.counts().0 > PRESENCE_CLIENTS_MAX {
+            return Err(RoomError::Crowded);
+        }
         Ok(self.online.clients().cloned().collect())
     }
 

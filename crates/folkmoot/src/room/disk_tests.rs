@@ -93,7 +93,7 @@ async fn anna(server: &Arc<Server>) -> Identity {
     let device = NewDevice { id: device, user, label: text(), token_hash: [0; 32], at };
     let id = device.id;
     server.store.create_account(account, device).await.unwrap();
-    Identity { server: server.clone(), user, device: id }
+    Identity::new(server.clone(), user, id)
 }
 
 #[tokio::test(flavor = "multi_thread")]

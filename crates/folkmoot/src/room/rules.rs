@@ -1,5 +1,7 @@
 //! Who may do what in a room. Pure: judges a request against a state, changes nothing.
 
+use folkmoot_protocol::limits::REACTIONS_PER_MESSAGE_MAX;
+
 use super::command::{Command, Decision, Refusal, Request};
 use super::idempotency::ContentHash;
 use super::mentions::{self, Mentions};
@@ -38,7 +40,11 @@ pub(super) fn decide(
         }
         Command::React { seq, emoji, on } => {
             speaker(room, by, now)?;
-            original(room, request, *seq)?;
+            let original = original(room, request, *seq)?;
+            let is_known = original.reactions.iter().any(|known| known == emoji);
+            if *on && !is_known && original.reactions.len() >= REACTIONS_PER_MESSAGE_MAX {
+                return Err(Refusal::TooManyReactions);
+            }
             append(RoomEvent::Reaction { seq: *seq, user: by, emoji: emoji.clone(), on: *on })
         }
         Command::Admit { name, display_name, role } => {
@@ -122,9 +128,12 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
     }))
 }
 
-/// A member who is not muted at `now`.
+/// A member who is not muted at `now`, nor blocked by the other one of a direct conversation.
 pub(super) fn speaker(room: &RoomState, by: UserId, now: UnixMillis) -> Result<&Member, Refusal> {
     let member = room.member(by)?;
+    if room.blockers.iter().any(|blocker| *blocker != by) {
+        return Err(Refusal::Blocked);
+    }
     match member.muted_until {
         Some(until) if until > now => Err(Refusal::Muted { until }),
         _ => Ok(member),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::actor::{Pending, Room, now};
 use super::idempotency::FirstSend;
+use super::state::Kind;
 use super::view::{Done, Mention};
 use super::{RoomError, load};
 use crate::lane::Settled;
@@ -12,7 +13,7 @@ use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
 use crate::storage::{Seq, UnixMillis, UserId};
 use crate::user::User;
-use crate::user::user_messages::{Joined, Left, Mentioned, Sent};
+use crate::user::user_messages::{Joined, Left, Mentioned, Sent, Stirred};
 use althing::{ActorRef, Context, Handler, ReplyTo};
 
 /// A ban of an outsider went through the store, or not.
@@ -31,8 +32,8 @@ impl Handler<Settled> for Room {
     async fn handle(&mut self, mut settled: Settled, ctx: &mut Context<Self>) {
         self.lane.resume(&mut settled);
         let durable: Vec<Pending> = self.pending.drain(..settled.durable).collect();
-        for Pending { record, reply, repeats } in durable {
-            self.publish(&record);
+        for Pending { record, client, reply, repeats } in durable {
+            self.publish(&record, client.as_deref());
             self.tell_users(&record, ctx);
             let seq = match &record.event {
                 RoomEvent::Message(message) => Some(message.seq),
@@ -66,7 +67,7 @@ impl Room {
         }
     }
 
-    fn publish(&mut self, record: &RoomRecord) {
+    fn publish(&mut self, record: &RoomRecord, client: Option<&str>) {
         match &record.event {
             RoomEvent::Message(message) => {
                 self.server.metrics.message();
@@ -84,7 +85,7 @@ impl Room {
             }
             _ => {}
         }
-        let publication = Arc::new(load::publication(record));
+        let publication = Arc::new(load::publication(record, client));
         self.tail.push(publication.clone());
         self.topic.publish(publication);
     }
@@ -107,6 +108,7 @@ impl Room {
             RoomEvent::Message(message) => {
                 let sent = Sent { room: self.id, seq: message.seq };
                 tell(&self.server.user(message.user), sent, ctx);
+                self.tell_direct(message.seq, ctx);
                 for user in &message.mentions {
                     let mention = Mention::of(self.id, record.at, message);
                     tell(&self.server.user(*user), Mentioned { mention }, ctx);
@@ -122,6 +124,20 @@ impl Room {
                 tell(&self.server.user(*user), left, ctx);
             }
             _ => {}
+        }
+    }
+
+    /// A direct conversation that somebody took off their list comes back with its next message.
+    fn tell_direct(&self, seq: Seq, ctx: &mut Context<Self>) {
+        let Some(state) = self.state.as_ref().filter(|state| state.kind == Kind::Direct) else {
+            return;
+        };
+        for user in state.members.keys() {
+            let user = self.server.user(*user);
+            // Who is not in memory learns it from the store when they are.
+            if user.is_active() {
+                tell(&user, Stirred { room: self.id, seq }, ctx);
+            }
         }
     }
 

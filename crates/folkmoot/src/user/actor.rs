@@ -4,10 +4,11 @@
 //! only ever tell it, so the two cannot wait for each other.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use althing::{ActorError, Context, ReplyTo, StopReason, Topic, actor};
-use folkmoot_protocol::chat::{Excerpt, UserEvent, UserView};
+use folkmoot_protocol::chat::{self, Excerpt, UserEvent, UserView};
 use folkmoot_protocol::rpc::ReadState;
 use folkmoot_protocol::{Channel, DisconnectCode};
 
@@ -105,6 +106,17 @@ impl User {
         self.state()?.rooms.get(&room).ok_or(UserError::NotMember)
     }
 
+    async fn list_again(&mut self, room: RoomId, ctx: &mut Context<Self>) -> Result<(), UserError> {
+        let Some(change) = self.state()?.listed(room, true) else { return Ok(()) };
+        let membership = self.membership_of(room)?.clone();
+        let summary = self.server.room(room).summary(self.id).await;
+        let Ok(Ok(summary)) = summary else { return Err(UserError::NotMember) };
+        let view = self.server.room_view(&summary, &membership).await;
+        let event = UserEvent::RoomAdded { room: Box::new(view) };
+        self.append(change, &event, Acknowledge::Nobody, ctx);
+        Ok(())
+    }
+
     fn append(
         &mut self,
         change: UserChange,
@@ -184,8 +196,11 @@ impl User {
 
     /// A room tells that a message mentions the user.
     pub(crate) async fn mentioned(&mut self, mention: Mention, ctx: &mut Context<Self>) {
-        let change = self.state().map(|state| state.mentioned(mention.room, mention.seq));
-        let Ok(Some(change)) = change else { return };
+        let Ok(state) = self.state() else { return };
+        if state.blocked.contains(&mention.by) {
+            return;
+        }
+        let Some(change) = state.mentioned(mention.room, mention.seq) else { return };
         let event = UserEvent::Mention(Excerpt {
             room: mention.room,
             seq: mention.seq,
@@ -195,6 +210,51 @@ impl User {
             at: mention.at,
         });
         self.append(change, &event, Acknowledge::Nobody, ctx);
+    }
+
+    /// A direct room tells that something was said there: it is back on the list.
+    pub(crate) async fn stirred(&mut self, room: RoomId, seq: Seq, ctx: &mut Context<Self>) {
+        if let Err(error) = self.list_again(room, ctx).await {
+            tracing::warn!(user = %self.id, %room, %seq, %error, "a hidden room stays hidden");
+        }
+    }
+
+    /// Puts a room back on the user's list and tells the devices.
+    pub(crate) async fn show(
+        &mut self,
+        room: RoomId,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), UserError> {
+        self.list_again(room, ctx).await
+    }
+
+    /// Takes a room off the user's list, unless something was said there after `seq`.
+    pub(crate) async fn hide(
+        &mut self,
+        room: RoomId,
+        seq: Seq,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), UserError> {
+        let Some(change) = self.state()?.listed(room, false) else { return Ok(()) };
+        let reason = chat::LeaveReason::Left;
+        let event = UserEvent::RoomRemoved { room, reason };
+        self.append(change, &event, Acknowledge::Nobody, ctx);
+        // What was said meanwhile was told before, when there was nothing to put back.
+        let summary = self.server.room(room).summary(self.id).await;
+        match summary {
+            Ok(Ok(summary)) if summary.last_seq > seq => self.list_again(room, ctx).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The user has blocked somebody, or lifted it.
+    pub(crate) async fn blocked(&mut self, other: UserId, on: bool) {
+        if let Some((_, state)) = &mut self.known {
+            match on {
+                true => state.blocked.insert(other),
+                false => state.blocked.remove(&other),
+            };
+        }
     }
 
     /// A room tells that the user has sent a message: whoever writes has read what stands above.
@@ -301,7 +361,7 @@ impl User {
         let offset = self.tail.last();
         let missed = match since {
             None => Missed::NotAsked,
-            Some(since) if since.epoch != self.server.epoch() => Missed::TooMuch,
+            Some(since) if since.is_elsewhere(self.server.epoch()) => Missed::TooMuch,
             Some(since) => match self.tail.after(since.offset) {
                 Some(publications) => Missed::from_memory(&publications),
                 None => {
@@ -335,9 +395,15 @@ impl User {
         }
     }
 
-    /// The rooms the user is in.
-    pub(crate) async fn memberships(&self) -> Result<Vec<(RoomId, Membership)>, UserError> {
-        let rooms = self.state()?.rooms.iter();
+    /// The rooms on the user's list, at most `limit` of those after `after`.
+    pub(crate) async fn memberships(
+        &self,
+        after: Option<RoomId>,
+        limit: usize,
+    ) -> Result<Vec<(RoomId, Membership)>, UserError> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rooms = self.state()?.rooms.range((from, Bound::Unbounded));
+        let rooms = rooms.filter(|(_, membership)| !membership.is_hidden).take(limit);
         Ok(rooms.map(|(room, membership)| (*room, membership.clone())).collect())
     }
 

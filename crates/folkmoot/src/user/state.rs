@@ -4,10 +4,10 @@
 //! Unread counts are derived (a room's last message minus the cursor), so a message costs nothing
 //! per member; only those it mentions by name get an entry here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::storage::record::{Notify, UserEffect};
-use crate::storage::{Offset, RoomId, Seq};
+use crate::storage::{Offset, RoomId, Seq, UserId};
 
 /// Unread mentions remembered by number in one room; the count stops there.
 pub(crate) const MENTIONS_LEN: usize = 1_000;
@@ -20,16 +20,37 @@ pub(crate) struct Membership {
     /// Messages after `read_seq` that mention the user by name.
     pub(crate) mentions: BTreeSet<Seq>,
     pub(crate) notify: Notify,
+    /// Off the user's list until something is said there.
+    pub(crate) is_hidden: bool,
 }
 
 /// Something that belongs in the user's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UserChange {
-    RoomAdded { room: RoomId, read_seq: Seq },
-    RoomRemoved { room: RoomId },
-    Mentioned { room: RoomId, seq: Seq },
-    Read { room: RoomId, seq: Seq },
-    NotifySet { room: RoomId, notify: Notify },
+    RoomAdded {
+        room: RoomId,
+        read_seq: Seq,
+    },
+    RoomRemoved {
+        room: RoomId,
+    },
+    Mentioned {
+        room: RoomId,
+        seq: Seq,
+    },
+    Read {
+        room: RoomId,
+        seq: Seq,
+    },
+    NotifySet {
+        room: RoomId,
+        notify: Notify,
+    },
+    /// Taken off the user's list, or put back.
+    Listed {
+        room: RoomId,
+        on: bool,
+    },
     Profile,
 }
 
@@ -42,7 +63,7 @@ impl UserChange {
                 Some(UserEffect::Read { room, seq })
             }
             Self::NotifySet { room, notify } => Some(UserEffect::Notify { room, notify }),
-            Self::RoomRemoved { .. } | Self::Profile => None,
+            Self::RoomRemoved { .. } | Self::Listed { .. } | Self::Profile => None,
         }
     }
 }
@@ -51,11 +72,13 @@ impl UserChange {
 pub(crate) struct UserState {
     pub(crate) offset: Offset,
     pub(crate) rooms: BTreeMap<RoomId, Membership>,
+    /// Whose mentions do not count.
+    pub(crate) blocked: HashSet<UserId>,
 }
 
 impl UserState {
     pub(crate) fn new(offset: Offset) -> Self {
-        Self { offset, rooms: BTreeMap::new() }
+        Self { offset, rooms: BTreeMap::new(), blocked: HashSet::new() }
     }
 
     /// The user is in `room` from now on and has not to catch up with what was said before.
@@ -93,6 +116,12 @@ impl UserState {
         moves
     }
 
+    /// Takes a room off the user's list, or puts it back.
+    pub(crate) fn listed(&self, room: RoomId, on: bool) -> Option<UserChange> {
+        let differs = self.rooms.get(&room)?.is_hidden == on;
+        differs.then_some(UserChange::Listed { room, on })
+    }
+
     pub(crate) fn notify(&self, room: RoomId, notify: Notify) -> Option<UserChange> {
         let differs = self.rooms.get(&room)?.notify != notify;
         differs.then_some(UserChange::NotifySet { room, notify })
@@ -121,6 +150,11 @@ impl UserState {
             UserChange::NotifySet { room, notify } => {
                 if let Some(membership) = self.rooms.get_mut(&room) {
                     membership.notify = notify;
+                }
+            }
+            UserChange::Listed { room, on } => {
+                if let Some(membership) = self.rooms.get_mut(&room) {
+                    membership.is_hidden = !on;
                 }
             }
             UserChange::Profile => {}

@@ -1,7 +1,11 @@
 //! The chat server from outside: real sockets, real files, one server per test.
 
+#[path = "../abuse/mod.rs"]
+mod abuse;
+
 mod administration;
 mod attachments;
+mod centrifugo;
 mod connections;
 mod conversation;
 mod demo;

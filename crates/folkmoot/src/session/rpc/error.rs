@@ -38,6 +38,7 @@ pub(crate) fn room_failure(error: RoomError) -> RpcError {
     match error {
         RoomError::NoSuchRoom => RpcError::new(ErrorCode::NotFound, error.to_string()),
         RoomError::Busy => RpcError::new(ErrorCode::TooManyRequests, error.to_string()),
+        RoomError::Crowded => RpcError::new(ErrorCode::LimitExceeded, error.to_string()),
         RoomError::Refused(refusal) => refused(&refusal),
         RoomError::Append(error) => append_failure(&error),
         RoomError::Control(error) => control_failure(&error),
@@ -47,10 +48,13 @@ pub(crate) fn room_failure(error: RoomError) -> RpcError {
 
 fn refused(refusal: &Refusal) -> RpcError {
     let code = match refusal {
-        Refusal::NotMember | Refusal::Banned | Refusal::Muted { .. } | Refusal::NotAllowed(_) => {
-            ErrorCode::PermissionDenied
-        }
+        Refusal::NotMember
+        | Refusal::Banned
+        | Refusal::Blocked
+        | Refusal::Muted { .. }
+        | Refusal::NotAllowed(_) => ErrorCode::PermissionDenied,
         Refusal::NoMessage(_) | Refusal::NoSuchMember | Refusal::NoUpload(_) => ErrorCode::NotFound,
+        Refusal::TooManyReactions => ErrorCode::LimitExceeded,
         Refusal::KeyReused { .. } => ErrorCode::KeyReused,
         Refusal::Unloaded(_) => ErrorCode::Internal,
     };

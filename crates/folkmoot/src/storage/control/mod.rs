@@ -8,6 +8,7 @@ mod administration;
 mod attachments;
 mod invites;
 pub(crate) mod moderation;
+mod privacy;
 mod rooms;
 
 pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
@@ -17,4 +18,5 @@ pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
 pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
+pub(crate) use privacy::{blocked_ids, blockers_in};
 pub use rooms::{DirectRoom, NewDirectRoom, NewRoom, RoomKind};

@@ -16,6 +16,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0003_message_changes.sql"),
     include_str!("migrations/0004_attachments.sql"),
     include_str!("migrations/0005_administration.sql"),
+    include_str!("migrations/0006_safety.sql"),
 ];
 
 /// Takes the steps that a database lacks.
