@@ -26,7 +26,10 @@ pub(super) fn decide(
                 return Err(Refusal::NotAllowed("only its author may edit a message"));
             }
             let mentions = mentions_of(room, by, body).users;
-            append(RoomEvent::Edited { seq: *seq, body: body.clone(), mentions })
+            let before = original.mentions.iter().copied();
+            let unmentioned = before.filter(|user| !mentions.contains(user)).collect();
+            let event = RoomEvent::Edited { seq: *seq, body: body.clone(), mentions };
+            Ok(Decision::Change { event, unmentioned })
         }
         Command::Delete { seq } => {
             let member = room.member(by)?;
@@ -36,7 +39,8 @@ pub(super) fn decide(
                     "only its author or a moderator may delete a message",
                 ));
             }
-            append(RoomEvent::Deleted { seq: *seq, by })
+            let unmentioned = original.mentions.clone();
+            Ok(Decision::Change { event: RoomEvent::Deleted { seq: *seq, by }, unmentioned })
         }
         Command::React { seq, emoji, on } => {
             speaker(room, by, now)?;
@@ -54,9 +58,12 @@ pub(super) fn decide(
             if room.banned.contains(&by) {
                 return Err(Refusal::Banned);
             }
-            // A room whose last member left is taken over by who comes next.
-            let is_orphan = room.kind == Kind::Room && room.members.is_empty();
-            let role = if is_orphan { Role::Owner } else { *role };
+            // Nobody is left who could have wanted it: an invite of long ago must not make a
+            // stranger the owner of what others said.
+            if room.kind == Kind::Room && room.members.is_empty() {
+                return Err(Refusal::NotAllowed("everybody has left this room"));
+            }
+            let role = *role;
             let (name, display_name) = (name.clone(), display_name.clone());
             append(RoomEvent::Joined { user: by, name, display_name, role })
         }
