@@ -1,8 +1,10 @@
 //! The two formats of a connection and how frames are read and written in them.
 //!
 //! JSON: one command or reply per line of a text message. Protobuf: each preceded by its length as a varint, in
-//! a binary message. A WebSocket message may hold several. Decoding arbitrary bytes gives an error naming the
-//! command and the reason, never a panic. An encoded frame may be shared between connections of one format.
+//! a binary message. A WebSocket message may hold several; a server reads them one by one, so that those before a
+//! malformed one still count and a frame of thousands costs no more memory than its bytes. Decoding arbitrary
+//! bytes gives an error naming the command and the reason, never a panic. An encoded frame may be shared
+//! between connections of one format.
 
 use bytes::{Buf, Bytes};
 use prost::Message;
@@ -11,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codes::DisconnectCode;
 use crate::frame::{Command, Push, Reply};
-use crate::limits::{COMMANDS_PER_FRAME_MAX, FRAME_BYTES_MAX};
+use crate::limits::FRAME_BYTES_MAX;
 
 /// WebSocket sub-protocol by which a client asks for protobuf.
 pub const PROTOBUF_SUBPROTOCOL: &str = "centrifuge-protobuf";
@@ -50,9 +52,6 @@ pub enum DecodeError {
         /// Its size.
         len: usize,
     },
-    /// The message holds more commands than [`COMMANDS_PER_FRAME_MAX`].
-    #[error("frame holds more than {COMMANDS_PER_FRAME_MAX} commands")]
-    TooMany,
     /// A command is not one.
     #[error("command {index} of the frame: {reason}")]
     Malformed {
@@ -68,7 +67,7 @@ impl DecodeError {
     pub fn disconnect_code(&self) -> DisconnectCode {
         match self {
             Self::TooLarge { .. } => DisconnectCode::FrameTooLarge,
-            Self::TooMany | Self::Malformed { .. } => DisconnectCode::BadRequest,
+            Self::Malformed { .. } => DisconnectCode::BadRequest,
         }
     }
 }
@@ -79,15 +78,27 @@ impl DecodeError {
 pub struct EncodeError(#[from] serde_json::Error);
 
 impl Format {
-    /// Reads the commands of one WebSocket message of a client.
+    /// Reads the commands of one WebSocket message of a client, each when it is asked for.
     ///
     /// # Errors
-    /// When the message or its count of commands is over its limit, or a command is not one.
+    /// When the message is over its limit, empty, or no text in JSON. What of it is no command is an error of
+    /// the iterator, which ends with it.
+    pub fn commands(self, frame: Bytes) -> Result<Commands, DecodeError> {
+        if frame.len() > FRAME_BYTES_MAX {
+            return Err(DecodeError::TooLarge { len: frame.len() });
+        }
+        Frames::new(self, frame).map(Commands)
+    }
+
+    /// Reads all commands of one WebSocket message of a client at once.
+    ///
+    /// # Errors
+    /// When the message is over its limit, or a command is not one.
     pub fn decode_commands(self, frame: &[u8]) -> Result<Vec<Command>, DecodeError> {
         if frame.len() > FRAME_BYTES_MAX {
             return Err(DecodeError::TooLarge { len: frame.len() });
         }
-        self.decode(frame, COMMANDS_PER_FRAME_MAX)
+        self.commands(Bytes::copy_from_slice(frame))?.collect()
     }
 
     /// Reads the replies of one WebSocket message of a server, for clients.
@@ -95,8 +106,9 @@ impl Format {
     /// # Errors
     /// When a reply is not one.
     pub fn decode_replies(self, frame: &[u8]) -> Result<Vec<Reply>, DecodeError> {
-        // A server we chose to connect to is trusted with the number of its replies.
-        self.decode(frame, usize::MAX)
+        // A server we chose to connect to is trusted with the length of its messages.
+        let mut frames = Frames::new(self, Bytes::copy_from_slice(frame))?;
+        std::iter::from_fn(|| frames.next()).collect()
     }
 
     /// Appends a reply to a WebSocket message under construction.
@@ -159,53 +171,69 @@ impl Format {
             }
         }
     }
+}
 
-    fn decode<T>(self, frame: &[u8], count_max: usize) -> Result<Vec<T>, DecodeError>
-    where
-        T: Message + Default + DeserializeOwned,
-    {
-        let mut values = Vec::new();
-        match self {
-            Self::Json => decode_json(frame, count_max, &mut values)?,
-            Self::Protobuf => decode_protobuf(frame, count_max, &mut values)?,
-        }
-        if values.is_empty() {
-            return Err(DecodeError::Malformed { index: 0, reason: "frame is empty".into() });
-        }
-        Ok(values)
+/// The commands of one WebSocket message, in their order; ends after the first that is none.
+#[derive(Debug)]
+pub struct Commands(Frames);
+
+impl Iterator for Commands {
+    type Item = Result<Command, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
     }
 }
 
-fn decode_json<T: DeserializeOwned>(
-    frame: &[u8],
-    count_max: usize,
-    values: &mut Vec<T>,
-) -> Result<(), DecodeError> {
-    let malformed = |index, reason: String| DecodeError::Malformed { index, reason };
-    let text = std::str::from_utf8(frame).map_err(|error| malformed(0, error.to_string()))?;
-    // Reads values rather than lines, so that a client may also break lines inside a command.
-    for value in serde_json::Deserializer::from_str(text).into_iter::<T>() {
-        if values.len() == count_max {
-            return Err(DecodeError::TooMany);
-        }
-        values.push(value.map_err(|error| malformed(values.len(), error.to_string()))?);
-    }
-    Ok(())
+/// A WebSocket message on its way to being read.
+#[derive(Debug)]
+struct Frames {
+    format: Format,
+    rest: Bytes,
+    /// How many values were read.
+    count: usize,
 }
 
-fn decode_protobuf<T: Message + Default>(
-    mut frame: &[u8],
-    count_max: usize,
-    values: &mut Vec<T>,
-) -> Result<(), DecodeError> {
-    while frame.has_remaining() {
-        if values.len() == count_max {
-            return Err(DecodeError::TooMany);
-        }
-        let value = T::decode_length_delimited(&mut frame).map_err(|error| {
-            DecodeError::Malformed { index: values.len(), reason: error.to_string() }
-        })?;
-        values.push(value);
+impl Frames {
+    fn new(format: Format, frame: Bytes) -> Result<Self, DecodeError> {
+        let frames = Self { format, rest: frame, count: 0 };
+        let is_blank = match format {
+            Format::Json => {
+                let text = std::str::from_utf8(&frames.rest);
+                text.map_err(|error| frames.malformed(&error))?.trim().is_empty()
+            }
+            Format::Protobuf => frames.rest.is_empty(),
+        };
+        if is_blank { Err(frames.malformed(&"frame is empty")) } else { Ok(frames) }
     }
-    Ok(())
+
+    fn next<T: Message + Default + DeserializeOwned>(&mut self) -> Option<Result<T, DecodeError>> {
+        let value = match self.format {
+            Format::Json => self.next_json()?,
+            Format::Protobuf if self.rest.is_empty() => return None,
+            Format::Protobuf => {
+                T::decode_length_delimited(&mut self.rest).map_err(|error| self.malformed(&error))
+            }
+        };
+        match &value {
+            Ok(_) => self.count += 1,
+            // Where the next one would begin is not known.
+            Err(_) => self.rest.clear(),
+        }
+        Some(value)
+    }
+
+    /// Reads values rather than lines, so that a client may also break lines inside a command.
+    fn next_json<T: DeserializeOwned>(&mut self) -> Option<Result<T, DecodeError>> {
+        let mut values = serde_json::Deserializer::from_slice(&self.rest).into_iter::<T>();
+        let value = values.next()?;
+        let read = values.byte_offset();
+        let value = value.map_err(|error| self.malformed(&error));
+        self.rest.advance(read);
+        Some(value)
+    }
+
+    fn malformed(&self, reason: &dyn std::fmt::Display) -> DecodeError {
+        DecodeError::Malformed { index: self.count, reason: reason.to_string() }
+    }
 }

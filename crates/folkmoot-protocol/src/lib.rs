@@ -16,7 +16,7 @@ pub mod limits;
 pub mod rpc;
 
 pub use channel::{Channel, ParseChannelError};
-pub use codec::{DecodeError, EncodeError, Format, PROTOBUF_SUBPROTOCOL};
+pub use codec::{Commands, DecodeError, EncodeError, Format, PROTOBUF_SUBPROTOCOL};
 pub use codes::{DisconnectCode, ErrorCode};
 pub use id::{
     AttachmentId, DeviceId, ID_TEXT_LEN, Offset, ParseIdError, RoomId, Seq, UnixMillis, UserId,

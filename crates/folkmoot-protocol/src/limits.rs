@@ -15,9 +15,6 @@ limits! {
     /// Largest WebSocket message accepted from a client: twice the largest body, so that escaping fits.
     FRAME_BYTES_MAX: usize = 64 * 1024;
 
-    /// Commands in one frame: SDKs subscribe again in one batch, of which the largest frame holds this many.
-    COMMANDS_PER_FRAME_MAX: usize = 512;
-
     /// Characters of a message body: long enough for a stack trace, short enough for one screen of scrolling.
     BODY_CHARS_MAX: usize = 8_000;
 
@@ -81,8 +78,26 @@ limits! {
     /// Members in one page.
     MEMBERS_PAGE_MAX: u32 = 200;
 
+    /// Rooms in one page of `rooms.list` or `sync`: about 300 KiB of the largest ones.
+    ROOMS_PAGE_MAX: u32 = 100;
+
+    /// Invites in one page.
+    INVITES_PAGE_MAX: u32 = 100;
+
+    /// Connections in one answer of `presence`, which has no pages; `room.members` has, and says who is online.
+    PRESENCE_CLIENTS_MAX: usize = 2_000;
+
+    /// Characters of a room's newest message in a `RoomView`, and of a message that another one quotes.
+    EXCERPT_CHARS_MAX: usize = 140;
+
+    /// Different reactions to one message: more would not be read, and each makes a page of history longer.
+    REACTIONS_PER_MESSAGE_MAX: usize = 20;
+
     /// Users in one answer of `users.find`.
     USERS_FOUND_MAX: u32 = 50;
+
+    /// Users whom one user may have blocked: their views fit into one reply.
+    BLOCKED_USERS_MAX: u32 = 1_000;
 
     /// Users, rooms or entries in one page of the administration.
     ADMIN_PAGE_MAX: u32 = 100;

@@ -11,7 +11,7 @@ use folkmoot_protocol::frame::{
     RpcResult, SubscribeRequest, SubscribeResult,
 };
 use folkmoot_protocol::frame::{ConnectRequest, Outcome};
-use folkmoot_protocol::limits::{COMMANDS_PER_FRAME_MAX, FRAME_BYTES_MAX};
+use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 use folkmoot_protocol::rpc::{Rpc, encode_payload};
 use folkmoot_protocol::{DecodeError, DisconnectCode, Format};
 use proptest::collection::{btree_map, vec};
@@ -209,18 +209,31 @@ fn a_frame_over_the_limit_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn one_command_more_than_the_limit_is_refused() {
+fn a_frame_holds_as_many_commands_as_fit() {
     for format in FORMATS {
         let mut message = Vec::new();
-        for id in 1..=COMMANDS_PER_FRAME_MAX as u32 {
+        for id in 1..=2_000 {
             let request = Some(Request::Ping(Default::default()));
             format.encode_command(&Command { id, request }, &mut message).unwrap();
         }
-        assert_eq!(format.decode_commands(&message).unwrap().len(), COMMANDS_PER_FRAME_MAX);
-        format.encode_command(&Command::default(), &mut message).unwrap();
-        let error = format.decode_commands(&message).unwrap_err();
-        assert_eq!(error, DecodeError::TooMany);
-        assert_eq!(error.disconnect_code(), DisconnectCode::BadRequest);
+        let ids: Vec<u32> =
+            format.decode_commands(&message).unwrap().iter().map(|command| command.id).collect();
+        assert_eq!(ids, (1..=2_000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn commands_before_a_malformed_one_are_read() {
+    let frames = [
+        (Format::Json, b"{\"id\":1,\"ping\":{}}\n{\"id\":\"two\"}\n{\"id\":3}".to_vec()),
+        (Format::Protobuf, vec![4, 8, 1, 90, 0, 5, 1]),
+    ];
+    for (format, frame) in frames {
+        let mut commands = format.commands(Bytes::from(frame)).unwrap();
+        assert_eq!(commands.next().unwrap().unwrap().id, 1, "{format:?}");
+        let error = commands.next().unwrap().unwrap_err();
+        assert!(error.to_string().starts_with("command 1 of the frame"), "{error}");
+        assert!(commands.next().is_none(), "{format:?}");
     }
 }
 

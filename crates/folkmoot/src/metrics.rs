@@ -37,8 +37,8 @@ impl Metrics {
         self.messages_total.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn commands(&self, count: usize) {
-        self.commands_total.fetch_add(count as u64, Ordering::Relaxed);
+    pub(crate) fn command(&self) {
+        self.commands_total.fetch_add(1, Ordering::Relaxed);
     }
 }
 

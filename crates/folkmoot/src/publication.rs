@@ -8,7 +8,10 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use folkmoot_protocol::frame::{ClientInfo, Join, Leave, Publication as Frame, Push, PushKind};
+use folkmoot_protocol::rpc::encode_payload;
 use folkmoot_protocol::{Channel, Format};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::storage::{Offset, UserId};
 
@@ -27,6 +30,8 @@ pub(crate) struct Publication {
     pub(crate) place: Place,
     /// Who may not read on after this event: somebody who left or was removed.
     pub(crate) removes: Option<UserId>,
+    /// Who caused it, for events that somebody publishes.
+    pub(crate) by: Option<ClientInfo>,
     data: Bytes,
     encoded: Encoded,
 }
@@ -81,7 +86,19 @@ impl Coming {
 impl Publication {
     /// `data` is the event as JSON.
     pub(crate) fn new(channel: Channel, place: Place, data: Bytes) -> Self {
-        Self { channel, place, removes: None, data, encoded: Encoded::default() }
+        Self { channel, place, removes: None, by: None, data, encoded: Encoded::default() }
+    }
+
+    /// What happened; `None` if it is of another type.
+    pub(crate) fn event<E: DeserializeOwned>(&self) -> Option<E> {
+        serde_json::from_slice(&self.data).ok()
+    }
+
+    /// The same place with another event.
+    pub(crate) fn with_event<E: Serialize>(&self, event: &E) -> Self {
+        let data = encode_payload(event);
+        let (removes, by) = (self.removes, self.by.clone());
+        Self { removes, by, ..Self::new(self.channel, self.place, data) }
     }
 
     /// The event as one entry of a recovery or history reply.
@@ -90,7 +107,7 @@ impl Publication {
             Place::At(offset) => offset.as_u64(),
             Place::Fleeting => 0,
         };
-        Frame { data: self.data.clone(), offset, ..Frame::default() }
+        Frame { data: self.data.clone(), info: self.by.clone(), offset, ..Frame::default() }
     }
 
     /// The push that carries the event, ready for a socket.

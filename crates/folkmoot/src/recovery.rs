@@ -12,7 +12,15 @@ use crate::storage::Offset;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Since {
     pub(crate) offset: Offset,
+    /// Empty: the client does not know it, and asks for what comes after the offset all the same.
     pub(crate) epoch: String,
+}
+
+impl Since {
+    /// Whether the offset counts in another epoch than this one.
+    pub(crate) fn is_elsewhere(&self, epoch: &str) -> bool {
+        !self.epoch.is_empty() && self.epoch != epoch
+    }
 }
 
 /// What there is to send before the live events.

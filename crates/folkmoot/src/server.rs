@@ -9,6 +9,9 @@ use folkmoot_protocol::Channel;
 use folkmoot_protocol::chat::{RoomView, UserView};
 use tokio::sync::watch;
 
+use crate::accept::client_address::Network;
+use crate::accept::{self, Doorman};
+use crate::account::pool::PasswordPool;
 use crate::attachment::Attachments;
 use crate::config::Config;
 use crate::demo::OpenRooms;
@@ -16,6 +19,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::publication::{Coming, Publication};
 use crate::pulse::Pulse;
+use crate::registration::Registrations;
 use crate::room::Room;
 use crate::room::view::Summary;
 use crate::search::{Index, Search};
@@ -41,6 +45,9 @@ pub(crate) struct Server {
     pub(crate) pulse: Pulse,
     /// How the first administrator is made.
     pub(crate) setup: Setup,
+    pub(crate) registrations: Registrations,
+    pub(crate) doorman: Arc<Doorman>,
+    pub(crate) passwords: PasswordPool,
     pub(crate) started_at: UnixMillis,
     /// `None`: switched off, or its directory cannot be written.
     pub(crate) search: Option<Search>,
@@ -64,6 +71,7 @@ impl Server {
         index: Option<Index>,
         attachments: Attachments,
         setup: Setup,
+        registrations: Registrations,
     ) -> Arc<Self> {
         Arc::new_cyclic(|server| {
             let (for_rooms, for_users) = (server.clone(), server.clone());
@@ -85,6 +93,9 @@ impl Server {
                 limits: Limits::new(&config.limits),
                 pulse: Pulse::default(),
                 setup,
+                registrations,
+                passwords: PasswordPool::default(),
+                doorman: Doorman::new(room_at_the_door(&config)),
                 started_at: now(),
                 search: index.map(|index| Search::start(&node, &store, index)),
                 epoch: store.stream_epoch().to_owned(),
@@ -187,6 +198,18 @@ impl Drop for Connected {
     fn drop(&mut self) {
         self.0.connections.send_modify(|count| *count -= 1);
     }
+}
+
+/// As many connections as the settings allow, and never more than there are descriptors for.
+fn room_at_the_door(config: &Config) -> accept::Room {
+    let possible = accept::raise_descriptors();
+    let connections_max = config.gateway.connections_max.unwrap_or(possible).min(possible);
+    let mut unlimited = config.trusted_proxies.clone();
+    // This machine itself: a proxy beside the server, or a test of its load.
+    let own: [Network; 2] = ["127.0.0.0/8", "::1"].map(|own| own.parse().expect("a network"));
+    unlimited.extend(own);
+    let per_address_max = config.gateway.connections_per_address_max;
+    accept::Room { connections_max, per_address_max, unlimited }
 }
 
 fn now() -> UnixMillis {

@@ -2,6 +2,7 @@
 //! a change on the wire never changes a file on disk; this is the only place that knows both.
 
 use folkmoot_protocol::chat;
+use folkmoot_protocol::limits::{EXCERPT_CHARS_MAX, REACTIONS_PER_MESSAGE_MAX};
 
 use crate::storage::{
     Account, Attachment, LeaveReason, Message, ModerationAction, ModerationEntry, NamedUser,
@@ -136,6 +137,31 @@ pub(crate) fn fresh_message(
     }
 }
 
+/// A room's newest message, as a list of rooms shows it: the beginning of its text, and without
+/// what it answers, or a page of rooms could be as long as people can write.
+pub(crate) fn newest_message(
+    room: RoomId,
+    at: UnixMillis,
+    message: &Message,
+    viewer: UserId,
+) -> chat::MessageView {
+    let excerpt = Message {
+        body: excerpt(&message.body).to_owned(),
+        reply_to: None,
+        mentions: Vec::new(),
+        ..message.clone()
+    };
+    fresh_message(room, at, &excerpt, viewer)
+}
+
+/// The beginning of a text.
+pub(crate) fn excerpt(body: &str) -> &str {
+    match body.char_indices().nth(EXCERPT_CHARS_MAX) {
+        None => body,
+        Some((end, _)) => &body[..end],
+    }
+}
+
 /// A message of the history as `viewer` sees it.
 pub(crate) fn stored_message(
     room: RoomId,
@@ -143,7 +169,9 @@ pub(crate) fn stored_message(
     viewer: UserId,
 ) -> chat::MessageView {
     let StoredMessage { message, at, edited_at, deleted, reactions, .. } = stored;
-    let reactions = reactions.into_iter().map(|reaction| chat::Reaction {
+    // Rooms refuse more; this also holds for what was stored before they did.
+    let reactions = reactions.into_iter().take(REACTIONS_PER_MESSAGE_MAX);
+    let reactions = reactions.map(|reaction| chat::Reaction {
         emoji: reaction.emoji,
         count: count(reaction.count),
         mine: reaction.is_mine,

@@ -235,7 +235,7 @@ async fn an_invite_is_used_no_more_often_than_it_says() {
         store.redeem_invite("short".into(), UnixMillis::from_u64(NOW.as_u64() + 1)).await.unwrap();
     assert_eq!(late, Redeemed::Expired);
     assert_eq!(store.redeem_invite("none".into(), NOW).await.unwrap(), Redeemed::Unknown);
-    assert_eq!(store.invites(ROOM).await.unwrap().len(), 2);
+    assert_eq!(store.invites(ROOM, None, 10).await.unwrap().len(), 2);
     assert!(store.revoke_invite("short".into(), ANA, NOW).await.unwrap());
     store.close().await;
 }

@@ -186,18 +186,31 @@ export class Chat {
   }
 
   async list(): Promise<void> {
-    const reply = await this.link.call('rooms.list', {}).catch(() => undefined);
-    if (!reply) return;
-    const gone = [...this.rooms.keys()].filter((room) => !reply.rooms.some((view) => view.id === room));
+    const views = await this.#allRooms().catch(() => undefined);
+    if (!views) return;
+    const present = new Set(views.map((view) => view.id));
+    const gone = [...this.rooms.keys()].filter((room) => !present.has(room));
     for (const room of gone) this.drop(room);
-    this.rooms = listed(this.rooms, reply.rooms);
+    this.rooms = listed(this.rooms, views);
     this.loaded = true;
-    this.people.meet(reply.rooms.flatMap((view) => view.peer ?? []));
+    this.people.meet(views.flatMap((view) => view.peer ?? []));
     for (const view of this.rooms.values()) {
       this.#conversations.get(view.id)?.extendTo(view.last_seq);
       this.#note(view.id);
     }
     this.#follow();
+  }
+
+  /** All rooms, page by page. */
+  async #allRooms(): Promise<RoomView[]> {
+    const views: RoomView[] = [];
+    let page = await this.link.call('rooms.list', {});
+    views.push(...page.rooms);
+    while (page.next !== undefined) {
+      page = await this.link.call('rooms.list', { after: page.next });
+      views.push(...page.rooms);
+    }
+    return views;
   }
 
   async #onOnline(): Promise<void> {

@@ -8,7 +8,7 @@ import { byActivity, type Rooms } from './rooms';
 /** A subscribe command with the longest numbers, rounded up. */
 const SUBSCRIBE_BYTES_MAX = 170;
 /** The SDK subscribes to all again in the one frame of a reconnect, so they must fit into it. */
-export const FOLLOWED_MAX = Math.min(CHANNELS_PER_CONNECTION_MAX, COMMANDS_PER_FRAME_MAX, Math.floor(FRAME_BYTES_MAX / SUBSCRIBE_BYTES_MAX));
+export const FOLLOWED_MAX = Math.min(CHANNELS_PER_CONNECTION_MAX, Math.floor(FRAME_BYTES_MAX / SUBSCRIBE_BYTES_MAX));
 
 export function followed(rooms: Rooms, open: RoomId | undefined, limit: number): Set<RoomId> {
   const chosen = new Set<RoomId>();

@@ -23,6 +23,24 @@ pub struct Command {
     pub request: Option<Request>,
 }
 
+impl Request {
+    /// The channel that the command is about; `None` for one that names none.
+    pub fn channel(&self) -> Option<&str> {
+        match self {
+            Self::Subscribe(request) => Some(&request.channel),
+            Self::Unsubscribe(request) => Some(&request.channel),
+            Self::Publish(request) => Some(&request.channel),
+            Self::Presence(request) => Some(&request.channel),
+            Self::PresenceStats(request) => Some(&request.channel),
+            Self::History(request) => Some(&request.channel),
+            Self::SubRefresh(request) => Some(&request.channel),
+            Self::Connect(_) | Self::Ping(_) | Self::Send(_) | Self::Rpc(_) | Self::Refresh(_) => {
+                None
+            }
+        }
+    }
+}
+
 /// What a command asks for.
 #[derive(Clone, PartialEq, Oneof, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -150,7 +168,19 @@ pub struct SubscribeRequest {
     #[prost(bool, tag = "11")]
     #[serde(skip_serializing_if = "is_default")]
     pub join_leave: bool,
+    /// Kind of deltas that the client would take; publications here are always whole.
+    #[prost(string, tag = "12")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub delta: String,
+    /// Filter by tags, which is refused: events here have none.
+    #[prost(message, optional, tag = "13")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tf: Option<TagsFilter>,
 }
+
+/// Stands for a filter by tags, whose parts nobody reads.
+#[derive(Clone, Copy, PartialEq, Eq, Message, Serialize, Deserialize)]
+pub struct TagsFilter {}
 
 /// Ends a subscription.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]

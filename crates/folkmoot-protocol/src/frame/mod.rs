@@ -1,6 +1,6 @@
 //! Frames of the Centrifugo client protocol: what a connection carries, before any chat meaning.
 //! Field names and numbers are those of its `client.proto`, so that existing SDKs work unmodified. Fields of
-//! features we do not offer (deltas, maps, tag filters) are left out; decoders skip what they do not know.
+//! features we do not offer (maps, shared polls) are left out; decoders skip what they do not know.
 //! JSON leaves empty fields out exactly where the original server does.
 
 mod command;
@@ -12,7 +12,7 @@ mod reply;
 pub use command::{
     Command, ConnectRequest, HistoryRequest, PingRequest, PresenceRequest, PresenceStatsRequest,
     PublishRequest, RefreshRequest, Request, RpcRequest, SendRequest, StreamPosition,
-    SubRefreshRequest, SubscribeRequest, UnsubscribeRequest,
+    SubRefreshRequest, SubscribeRequest, TagsFilter, UnsubscribeRequest,
 };
 pub use push::{
     ClientInfo, Connect, Disconnect, Join, Leave, Message, Publication, Push, PushKind, Refresh,

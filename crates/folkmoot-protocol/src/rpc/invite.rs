@@ -6,7 +6,7 @@ use super::RpcError;
 use crate::chat::InviteView;
 use crate::field::{self, Checked};
 use crate::id::{RoomId, UnixMillis};
-use crate::limits::INVITE_EXPIRES_IN_S_MAX;
+use crate::limits::{INVITE_EXPIRES_IN_S_MAX, INVITES_PAGE_MAX};
 
 /// Makes an invite.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,22 +47,46 @@ pub struct InviteCreated {
     pub uses_max: Option<u32>,
 }
 
-/// Asks for a room's invites.
+/// Asks for a page of a room's invites.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
 pub struct InviteList {
     /// The room.
     pub room: RoomId,
+    /// `next` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<InviteCursor>,
+    /// Length of the page; absent: 100, the most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
 }
 
-impl Checked for InviteList {}
+impl Checked for InviteList {
+    fn check(&self) -> Result<(), RpcError> {
+        field::optional(&self.limit, |limit| field::between("limit", *limit, 1, INVITES_PAGE_MAX))?;
+        field::optional(&self.after, |after| field::invite_code("after", &after.code))
+    }
+}
 
-/// Invites of a room.
+/// A place among a room's invites. It stays one when the invite it names is revoked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct InviteCursor {
+    /// When the invite was made.
+    pub created_at: UnixMillis,
+    /// Its code.
+    pub code: String,
+}
+
+/// Invites of a room, the newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
 pub struct InvitesPage {
     /// The invites.
     pub invites: Vec<InviteView>,
+    /// There are more, after this place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<InviteCursor>,
 }
 
 macro_rules! by_code {

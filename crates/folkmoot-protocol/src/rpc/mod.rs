@@ -10,20 +10,21 @@ mod user;
 
 pub use error::RpcError;
 pub use invite::{
-    InviteAccept, InviteCreate, InviteCreated, InviteGet, InviteList, InvitePreview, InviteRevoke,
-    InvitedRoom, InvitesPage,
+    InviteAccept, InviteCreate, InviteCreated, InviteCursor, InviteGet, InviteList, InvitePreview,
+    InviteRevoke, InvitedRoom, InvitesPage,
 };
 pub use message::{
     HistoryGet, HistoryPage, MessageDelete, MessageEdit, MessageEdited, MessageReact, MessageSend,
     MessageSent, ReadSet, ReadState, RoomPublish, TypingSet,
 };
 pub use room::{
-    DirectOpen, MembersPage, RoomBan, RoomCreate, RoomGet, RoomKick, RoomLeave, RoomMembers,
-    RoomMute, RoomNotify, RoomSetRole, RoomUpdate, Rooms, RoomsList, Sync,
+    DirectHide, DirectOpen, MembersPage, RoomBan, RoomCreate, RoomGet, RoomKick, RoomLeave,
+    RoomMembers, RoomMute, RoomNotify, RoomSetRole, RoomUpdate, Rooms, RoomsList, Sync,
 };
 pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
-    DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, UserGet, UsersFind, UsersFound,
+    DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, UserBlock, UserGet, UsersBlocked,
+    UsersFind, UsersFound,
 };
 
 use bytes::Bytes;
@@ -135,6 +136,7 @@ methods! {
     RoomMute = "room.mute" => Empty;
     RoomNotify = "room.notify" => Empty;
     DirectOpen = "direct.open" => RoomView;
+    DirectHide = "direct.hide" => Empty;
     InviteCreate = "invite.create" => InviteCreated;
     InviteList = "invite.list" => InvitesPage;
     InviteRevoke = "invite.revoke" => Empty;
@@ -149,6 +151,8 @@ methods! {
     TypingSet = "typing.set" => Empty;
     UsersFind = "users.find" => UsersFound;
     UserGet = "user.get" => UserView;
+    UserBlock = "user.block" => Empty;
+    UsersBlocked = "users.blocked" => UsersFound;
     ProfileUpdate = "profile.update" => UserView;
     DevicesList = "devices.list" => DevicesPage;
     DevicesRevoke = "devices.revoke" => Empty;

@@ -8,30 +8,47 @@ use super::RpcError;
 use crate::chat::{MemberView, Notify, Role, RoomView};
 use crate::field::{self, Checked};
 use crate::id::{Offset, RoomId, UnixMillis, UserId};
-use crate::limits::MEMBERS_PAGE_MAX;
+use crate::limits::{MEMBERS_PAGE_MAX, ROOMS_PAGE_MAX};
 
-/// Asks for the caller's rooms.
+/// Asks for a page of the caller's rooms.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct RoomsList {
+    /// After this room: `next` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<RoomId>,
+    /// Length of the page; absent: 100, the most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+impl Checked for RoomsList {
+    fn check(&self) -> Result<(), RpcError> {
+        field::optional(&self.limit, |limit| field::between("limit", *limit, 1, ROOMS_PAGE_MAX))
+    }
+}
+
+/// A page of the caller's rooms, in the order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(type = "Record<string, never>"))]
-pub struct RoomsList {}
-
-impl Checked for RoomsList {}
-
-/// Rooms of the caller.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
 pub struct Rooms {
     /// The rooms.
     pub rooms: Vec<RoomView>,
+    /// There are more, after this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<RoomId>,
 }
 
 /// Asks which rooms have changed since the offsets the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
 pub struct Sync {
     /// The last offset known of each room.
     #[cfg_attr(feature = "typescript", ts(type = "Record<RoomId, Offset>"))]
     pub rooms: BTreeMap<RoomId, Offset>,
+    /// Only rooms after this one: `next` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<RoomId>,
 }
 
 impl Checked for Sync {
@@ -206,3 +223,13 @@ pub struct DirectOpen {
 }
 
 impl Checked for DirectOpen {}
+
+/// Takes a direct conversation off the caller's list until somebody writes there again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct DirectHide {
+    /// The conversation.
+    pub room: RoomId,
+}
+
+impl Checked for DirectHide {}

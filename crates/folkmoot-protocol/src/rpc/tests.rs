@@ -24,7 +24,10 @@ fn a_request_is_decoded_by_its_method() {
 #[test]
 fn methods_without_arguments_accept_nothing_null_and_an_object() {
     for data in ["", "null", "{}"] {
-        assert_eq!(Rpc::decode("rooms.list", data.as_bytes()), Ok(Rpc::RoomsList(RoomsList {})));
+        assert_eq!(
+            Rpc::decode("rooms.list", data.as_bytes()),
+            Ok(Rpc::RoomsList(RoomsList::default()))
+        );
     }
 }
 

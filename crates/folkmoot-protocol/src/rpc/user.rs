@@ -44,6 +44,25 @@ pub struct UserGet {
 
 impl Checked for UserGet {}
 
+/// Keeps another user from writing to the caller alone and from mentioning them, or allows it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct UserBlock {
+    /// The other user.
+    pub user: UserId,
+    /// Whether they are kept away.
+    pub on: bool,
+}
+
+impl Checked for UserBlock {}
+
+/// Asks whom the caller has blocked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(type = "Record<string, never>"))]
+pub struct UsersBlocked {}
+
+impl Checked for UsersBlocked {}
+
 /// Changes the caller's profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]

@@ -82,7 +82,7 @@ async fn bot(server: &Arc<Server>, name: &str, display_name: &str) -> Result<Ide
         }
         None => make_bot(server, name, display_name).await?,
     };
-    Ok(Identity { server: server.clone(), user, device })
+    Ok(Identity::new(server.clone(), user, device))
 }
 
 async fn make_bot(

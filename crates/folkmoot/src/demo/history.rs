@@ -112,7 +112,7 @@ impl Writer<'_> {
 
     /// Has the room judge a command at a time of its past, and appends what it decides.
     fn apply(&mut self, by: UserId, command: Command, at: UnixMillis) -> Result<(), RpcError> {
-        let request = Request { by, command, original: None };
+        let request = Request { by, client: None, command, original: None };
         let decision = self.room.decide(&request, at).map_err(|refusal| {
             RpcError::new(ErrorCode::Internal, format!("the script breaks a rule: {refusal}"))
         })?;

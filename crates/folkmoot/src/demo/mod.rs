@@ -69,7 +69,7 @@ pub(crate) async fn welcome(newcomer: &Identity) -> Result<(), RpcError> {
         members::admit(newcomer, *room).await?;
     }
     let server = newcomer.server.clone();
-    let host = Identity { server, user: open.host, device: DeviceId::from_u64(0) };
+    let host = Identity::new(server, open.host, DeviceId::from_u64(0));
     let direct = rooms::open_direct(&host, DirectOpen { user: newcomer.user }).await?;
     say(&host, direct.id, GREETING.to_owned(), None).await.map(drop)
 }

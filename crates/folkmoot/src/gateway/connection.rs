@@ -1,7 +1,8 @@
 //! The read half of one connection: frames in, commands to the session, replies to the outbox.
 //!
 //! Commands run concurrently, so that one slow answer does not hold up the next question; they
-//! start in the order in which they came. Too many at once stop the reading, never the memory.
+//! start in the order in which they came, and those about one channel are answered in it. Too many
+//! at once, or answers that wait for room, stop the reading, never the memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use axum::extract::ws::{Message, WebSocket};
 use bytes::Bytes;
 use folkmoot_protocol::frame::{Command, Reply, Request};
-use folkmoot_protocol::{DecodeError, DisconnectCode, Format};
+use folkmoot_protocol::{Commands, DecodeError, DisconnectCode, Format};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, SplitStream};
@@ -18,16 +19,25 @@ use tokio_tungstenite::tungstenite::Error as WebSocketError;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 
 use super::liveness::{Due, Liveness};
+use super::order::Order;
 use super::outbox::Outbox;
 use super::writer;
+use crate::accept::Visit;
+use crate::account::token::random_part;
 use crate::server::Server;
 use crate::session::{self, Caller};
 
-/// Commands of one connection under way at once; four full frames.
-const IN_FLIGHT_MAX: usize = 256;
+/// Commands of one connection under way at once. Each may have an answer of half a mebibyte in
+/// memory; one disk sync acknowledges all of them.
+const IN_FLIGHT_MAX: usize = 64;
 
 /// Serves one socket until it ends.
-pub(crate) async fn serve(socket: WebSocket, server: Arc<Server>, format: Format) {
+pub(crate) async fn serve(
+    socket: WebSocket,
+    server: Arc<Server>,
+    format: Format,
+    visit: Arc<Visit>,
+) {
     let outbox = Arc::new(Outbox::new(server.config.gateway.outgoing_queue_bytes_max));
     let (sink, stream) = socket.split();
     server.metrics.connection_opened();
@@ -35,10 +45,15 @@ pub(crate) async fn serve(socket: WebSocket, server: Arc<Server>, format: Format
         liveness: Liveness::new(&server.config.gateway),
         opened: Instant::now(),
         in_flight: FuturesUnordered::new(),
+        frame: None,
+        order: Order::default(),
+        ending: None,
+        takes: 0,
         caller: None,
         outbox: outbox.clone(),
         server: server.clone(),
         format,
+        visit,
     };
     let ((), code) = tokio::join!(reader.run(stream), writer::write(sink, &outbox, format));
     server.metrics.connection_closed(code);
@@ -48,11 +63,20 @@ struct Reader {
     server: Arc<Server>,
     outbox: Arc<Outbox>,
     format: Format,
+    /// Its place in the server.
+    visit: Arc<Visit>,
     liveness: Liveness,
     opened: Instant,
     /// Who is speaking, once known.
     caller: Option<Arc<Caller>>,
-    in_flight: FuturesUnordered<BoxFuture<'static, Option<Reply>>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// What is left of the last message.
+    frame: Option<Commands>,
+    order: Order,
+    /// Why to close once the commands under way are answered.
+    ending: Option<DisconnectCode>,
+    /// How often the write half had taken something at the last look.
+    takes: u64,
 }
 
 impl Reader {
@@ -62,17 +86,22 @@ impl Reader {
             self.outbox.close(DisconnectCode::Shutdown);
         }
         while !self.outbox.is_closing() {
+            if let Err(code) = self.start_commands().await {
+                // What came before it still counts.
+                (self.frame, self.ending) = (None, Some(code));
+            }
+            if let Some(code) = self.ending.filter(|_| self.in_flight.is_empty()) {
+                self.outbox.close(code);
+                continue;
+            }
             tokio::select! {
-                frame = stream.next(), if self.in_flight.len() < IN_FLIGHT_MAX => {
-                    if let Err(code) = self.receive(frame).await {
-                        self.outbox.close(code);
-                    }
-                }
-                Some(reply) = self.in_flight.next(), if !self.in_flight.is_empty() => {
-                    reply.iter().for_each(|reply| self.reply(reply));
-                }
+                frame = stream.next(), if self.may_read() => self.ending = self.receive(frame).err(),
+                Some(()) = self.in_flight.next(), if !self.in_flight.is_empty() => {}
                 () = sleep_until(self.opened + self.liveness.deadline()) => self.tick(),
                 () = self.outbox.closed() => {}
+                () = self.visit.asked_to_leave() => {
+                    self.outbox.close(DisconnectCode::TooManyRequests);
+                }
                 _ = stopping.changed() => self.outbox.close(DisconnectCode::Shutdown),
             }
         }
@@ -81,7 +110,16 @@ impl Reader {
         }
     }
 
-    async fn receive(
+    fn may_read(&self) -> bool {
+        self.frame.is_none() && self.ending.is_none() && self.has_room()
+    }
+
+    /// Whether one more command may be started.
+    fn has_room(&self) -> bool {
+        self.in_flight.len() < IN_FLIGHT_MAX && !self.outbox.is_congested()
+    }
+
+    fn receive(
         &mut self,
         frame: Option<Result<Message, axum::Error>>,
     ) -> Result<(), DisconnectCode> {
@@ -97,12 +135,20 @@ impl Reader {
             }
         };
         self.liveness.heard(self.elapsed());
-        let commands = self.format.decode_commands(&frame).map_err(|error| {
-            tracing::debug!(%error, "a client sent a frame that cannot be read");
-            DecodeError::disconnect_code(&error)
-        })?;
-        self.server.metrics.commands(commands.len());
-        for command in commands {
+        self.frame = Some(self.format.commands(frame).map_err(|error| unreadable(&error))?);
+        Ok(())
+    }
+
+    /// Starts what there is room for of the last message.
+    async fn start_commands(&mut self) -> Result<(), DisconnectCode> {
+        while self.has_room() {
+            let Some(commands) = &mut self.frame else { return Ok(()) };
+            let Some(command) = commands.next() else {
+                self.frame = None;
+                return Ok(());
+            };
+            let command = command.map_err(|error| unreadable(&error))?;
+            self.server.metrics.command();
             self.command(command).await?;
         }
         Ok(())
@@ -120,17 +166,25 @@ impl Reader {
                     request,
                 };
                 let (caller, reply) = opening.connect(id).await?;
-                self.liveness.connected(self.elapsed());
-                self.reply(&reply);
+                self.visit.has_spoken();
+                self.liveness.connected(self.elapsed(), random_part());
+                self.outbox.reply(session::encode(self.format, &reply)).await;
                 caller.go_live().await;
                 self.caller = Some(caller);
                 Ok(())
             }
             (Some(Request::Send(_)), Some(_)) => Ok(()),
+            // A second connect, or a command about a channel without its name, is a broken client.
+            (Some(Request::Connect(_)), Some(_)) => Err(DisconnectCode::BadRequest),
+            (Some(request), Some(_)) if request.channel() == Some("") => {
+                Err(DisconnectCode::BadRequest)
+            }
             (Some(request), Some(caller)) if id != 0 => {
                 let caller = caller.clone();
+                let turn = self.order.turn(&request);
                 self.in_flight.push(Box::pin(async move {
-                    session::command::run(&caller, id, request).await
+                    let answer = session::command::run(&caller, id, request);
+                    turn.take(answer, |reply| caller.reply(reply)).await;
                 }));
                 Ok(())
             }
@@ -139,20 +193,28 @@ impl Reader {
     }
 
     fn tick(&mut self) {
+        // A client that still takes its answers is alive, though its pong waits behind what is
+        // not read meanwhile.
+        let takes = self.outbox.takes();
+        if self.outbox.is_congested() && takes != self.takes {
+            self.liveness.heard(self.elapsed());
+        }
+        self.takes = takes;
         match self.liveness.due(self.elapsed()) {
             Due::Nothing => {}
-            Due::Ping => self.reply(&Reply::ping()),
+            Due::Ping => self.outbox.push(session::encode(self.format, &Reply::ping())),
             Due::Close(code) => self.outbox.close(code),
         }
-    }
-
-    fn reply(&self, reply: &Reply) {
-        self.outbox.push(session::encode(self.format, reply));
     }
 
     fn elapsed(&self) -> Duration {
         self.opened.elapsed()
     }
+}
+
+fn unreadable(error: &DecodeError) -> DisconnectCode {
+    tracing::debug!(%error, "a client sent a frame that cannot be read");
+    error.disconnect_code()
 }
 
 /// What a failed read means to the client.

@@ -52,8 +52,11 @@ impl Liveness {
         }
     }
 
-    pub(crate) fn connected(&mut self, now: Duration) {
-        self.phase = Phase::Quiet { ping_at: now + self.ping };
+    /// The client has said who it is. The first ping comes at a random moment of the first
+    /// interval, of which `part` (0 to 1) is passed: after a restart all connect at once, and
+    /// would be pinged at once for as long as they stay.
+    pub(crate) fn connected(&mut self, now: Duration, part: f64) {
+        self.phase = Phase::Quiet { ping_at: now + self.ping.mul_f64(part) };
     }
 
     /// Any frame proves life; a pong is one.
@@ -89,6 +92,9 @@ mod tests {
             ping: 25 * SECOND,
             pong_timeout: 8 * SECOND,
             connect_timeout: 10 * SECOND,
+            header_timeout: 10 * SECOND,
+            connections_max: None,
+            connections_per_address_max: 1,
             outgoing_queue_bytes_max: 1,
         })
     }
@@ -104,7 +110,7 @@ mod tests {
     #[test]
     fn pings_go_on_while_they_are_answered() {
         let mut liveness = liveness();
-        liveness.connected(SECOND);
+        liveness.connected(SECOND, 1.0);
         assert_eq!(liveness.due(25 * SECOND), Due::Nothing);
         assert_eq!(liveness.due(26 * SECOND), Due::Ping);
         assert_eq!(liveness.due(26 * SECOND), Due::Nothing);
@@ -114,9 +120,18 @@ mod tests {
     }
 
     #[test]
+    fn first_pings_are_spread_over_the_interval() {
+        for (part, at) in [(0.0, 1_000), (0.5, 13_500), (1.0, 26_000)] {
+            let mut liveness = liveness();
+            liveness.connected(SECOND, part);
+            assert_eq!(liveness.deadline(), Duration::from_millis(at));
+        }
+    }
+
+    #[test]
     fn an_unanswered_ping_ends_the_connection() {
         let mut liveness = liveness();
-        liveness.connected(SECOND);
+        liveness.connected(SECOND, 1.0);
         assert_eq!(liveness.due(26 * SECOND), Due::Ping);
         assert_eq!(liveness.due(34 * SECOND), Due::Close(DisconnectCode::NoPong));
     }

@@ -1,8 +1,10 @@
 //! The outgoing queue of one connection: encoded messages, bounded in bytes.
 //!
 //! Anyone may push; only the connection's write half takes. A push never waits: who cannot keep
-//! up loses the connection (code 3008) instead of the server's memory. After the first
-//! disconnect reason nothing more is accepted, and that reason is the one the client sees.
+//! up loses the connection (code 3008) instead of the server's memory. A reply waits for room, and
+//! the reading of further commands waits with it, so that nobody loses a connection by what they
+//! asked for themselves, or by how much there is to answer. After the first disconnect reason
+//! nothing more is accepted, and that reason is the one the client sees.
 
 use bytes::Bytes;
 use folkmoot_protocol::DisconnectCode;
@@ -29,12 +31,21 @@ pub(crate) struct Outbox {
     pushed: Notify,
     /// For the read half.
     ended: Notify,
+    /// For replies that wait for room.
+    taken: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     messages: Vec<Bytes>,
-    bytes: usize,
+    /// Of what was pushed. Counted apart from replies: a long reply must not make the next event
+    /// the one too many.
+    pushed_bytes: usize,
+    reply_bytes: usize,
+    /// Replies that wait for room.
+    replies_waiting: usize,
+    /// How often the write half came back for more.
+    takes: u64,
     closing: Option<DisconnectCode>,
 }
 
@@ -45,20 +56,22 @@ impl Outbox {
             queue: Mutex::new(Queue::default()),
             pushed: Notify::new(),
             ended: Notify::new(),
+            taken: Notify::new(),
         }
     }
 
-    /// Queues an encoded message; drops it if the connection is closing.
+    /// Queues an encoded event; drops it if the connection is closing.
     pub(crate) fn push(&self, message: Bytes) {
         {
             let mut queue = self.queue.lock();
             if queue.closing.is_some() {
                 return;
             }
-            queue.bytes += message.len() + ENTRY_OVERHEAD_BYTES;
-            if queue.bytes > self.bytes_max {
+            queue.pushed_bytes += message.len() + ENTRY_OVERHEAD_BYTES;
+            if queue.pushed_bytes > self.bytes_max {
                 queue.close(DisconnectCode::Slow);
                 self.ended.notify_one();
+                self.taken.notify_waiters();
             } else {
                 queue.messages.push(message);
                 // The write half was told by whoever made the queue non-empty.
@@ -68,6 +81,49 @@ impl Outbox {
             }
         }
         self.pushed.notify_one();
+    }
+
+    /// Queues the encoded answer to a command once there is room; drops it if the connection is
+    /// closing. One larger than the whole queue goes alone.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it resolves drops the reply.
+    pub(crate) async fn reply(&self, message: Bytes) {
+        let len = message.len() + ENTRY_OVERHEAD_BYTES;
+        let mut is_waiting = false;
+        loop {
+            // Before looking: what is taken in between must wake this.
+            let mut taken = std::pin::pin!(self.taken.notified());
+            taken.as_mut().enable();
+            {
+                let mut queue = self.queue.lock();
+                let has_room = queue.reply_bytes == 0 || queue.reply_bytes + len <= self.bytes_max;
+                let is_over = has_room || queue.closing.is_some();
+                queue.replies_waiting += usize::from(!is_over && !is_waiting);
+                queue.replies_waiting -= usize::from(is_over && is_waiting);
+                is_waiting = !is_over;
+                if queue.closing.is_some() {
+                    return;
+                }
+                if has_room {
+                    queue.reply_bytes += len;
+                    queue.messages.push(message);
+                    break;
+                }
+            }
+            taken.await;
+        }
+        self.pushed.notify_one();
+    }
+
+    /// Whether a reply waits for room, so that nothing more should be asked.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.queue.lock().replies_waiting > 0
+    }
+
+    /// How often the write half has taken what waited: rises as long as the client reads.
+    pub(crate) fn takes(&self) -> u64 {
+        self.queue.lock().takes
     }
 
     /// Ends the connection after what is queued already; the first reason given wins.
@@ -80,6 +136,7 @@ impl Outbox {
             queue.closing = Some(reason);
         }
         self.ended.notify_one();
+        self.taken.notify_waiters();
         self.pushed.notify_one();
     }
 
@@ -118,7 +175,9 @@ impl Outbox {
     fn take(&self) -> Option<Next> {
         let mut queue = self.queue.lock();
         if !queue.messages.is_empty() {
-            queue.bytes = 0;
+            (queue.pushed_bytes, queue.reply_bytes) = (0, 0);
+            queue.takes += 1;
+            self.taken.notify_waiters();
             return Some(Next::Messages(std::mem::take(&mut queue.messages)));
         }
         queue.closing.map(Next::Close)
@@ -129,7 +188,7 @@ impl Queue {
     /// A slow reader's backlog is dropped: it recovers by offset when it connects again.
     fn close(&mut self, reason: DisconnectCode) {
         self.messages = Vec::new();
-        self.bytes = 0;
+        (self.pushed_bytes, self.reply_bytes) = (0, 0);
         self.closing = Some(reason);
     }
 }
@@ -166,6 +225,51 @@ mod tests {
         outbox.push(Bytes::from_static(b"too late"));
         assert_eq!(outbox.next().await, Next::Messages(vec![Bytes::from_static(b"last words")]));
         assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Shutdown));
+    }
+
+    #[tokio::test]
+    async fn replies_wait_for_room_instead_of_ending_the_connection() {
+        let outbox = std::sync::Arc::new(Outbox::new(100));
+        let answering = tokio::spawn({
+            let outbox = outbox.clone();
+            async move {
+                for _ in 0..3 {
+                    outbox.reply(Bytes::from_static(&[0; 90])).await;
+                }
+            }
+        });
+        for _ in 0..3 {
+            let Next::Messages(taken) = outbox.next().await else { panic!("closed") };
+            assert_eq!(taken.len(), 1);
+            tokio::task::yield_now().await;
+        }
+        answering.await.unwrap();
+        assert!(!outbox.is_congested());
+        assert_eq!(outbox.takes(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_reply_larger_than_the_queue_goes_alone_and_leaves_room_for_events() {
+        let outbox = Outbox::new(100);
+        outbox.reply(Bytes::from_static(&[0; 1000])).await;
+        outbox.push(Bytes::from_static(b"event"));
+        let mut second = Box::pin(outbox.reply(Bytes::from_static(b"reply")));
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        assert!(outbox.is_congested());
+        assert!(matches!(outbox.next().await, Next::Messages(taken) if taken.len() == 2));
+        second.await;
+        assert!(matches!(outbox.next().await, Next::Messages(taken) if taken.len() == 1));
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_waits_gives_up_when_the_connection_closes() {
+        let outbox = Outbox::new(100);
+        outbox.reply(Bytes::from_static(&[0; 90])).await;
+        let mut second = Box::pin(outbox.reply(Bytes::from_static(&[0; 90])));
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        outbox.close(DisconnectCode::Shutdown);
+        second.await;
+        assert!(!outbox.is_congested());
     }
 
     #[tokio::test]

@@ -66,7 +66,13 @@ async fn close<S: Sink<Message> + Unpin>(
 ) -> Result<(), S::Error> {
     let number = u16::try_from(code.code()).expect("close codes are below 5000");
     let reason = Utf8Bytes::from_static(code.text());
-    sink.send(Message::Close(Some(CloseFrame { code: number, reason }))).await
+    let sent = sink.send(Message::Close(Some(CloseFrame { code: number, reason }))).await;
+    // A client that closed first is owed the answer that the library has ready: without it, it
+    // would see a connection that broke (1006).
+    if sent.is_err() {
+        return sink.flush().await;
+    }
+    sent
 }
 
 fn frame(message: Bytes, format: Format) -> Message {

@@ -65,8 +65,7 @@ impl FromRequestParts<Arc<Server>> for Signed {
         let found = server.store.signed_in(token.hash()).await;
         let signed_in = found.map_err(|error| read_failure(&error))?.ok_or_else(wrong)?;
         let account = signed_in.account;
-        let identity =
-            Identity { server: server.clone(), user: account.id, device: signed_in.device };
+        let identity = Identity::new(server.clone(), account.id, signed_in.device);
         Ok(Self { identity, account })
     }
 }

@@ -9,7 +9,7 @@ use folkmoot_protocol::chat::RoomView;
 use folkmoot_protocol::field::Checked;
 use folkmoot_protocol::rpc::{
     HistoryGet, HistoryPage, InviteGet, InvitePreview, MessageSend, MessageSent, RoomCreate,
-    RoomPublish, Rooms, RpcError, decode_request,
+    RoomPublish, Rooms, RoomsList, RpcError, decode_request,
 };
 use folkmoot_protocol::{ErrorCode, RoomId, Seq};
 use serde::Deserialize;
@@ -24,8 +24,13 @@ use crate::session::rpc;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// `GET /api/v1/rooms`.
-pub(crate) async fn list(signed: Signed) -> Result<Json<Rooms>, Refused> {
-    Ok(Json(rpc::rooms::list(&signed.identity).await?))
+pub(crate) async fn list(
+    signed: Signed,
+    Query(request): Query<RoomsList>,
+) -> Result<Json<Rooms>, Refused> {
+    request.check()?;
+    signed.identity.count(|limits| &limits.questions)?;
+    Ok(Json(rpc::rooms::list(&signed.identity, request).await?))
 }
 
 /// `POST /api/v1/rooms`.
@@ -42,6 +47,7 @@ pub(crate) async fn get(
     signed: Signed,
     Path(room): Path<String>,
 ) -> Result<Json<RoomView>, Refused> {
+    signed.identity.count(|limits| &limits.questions)?;
     Ok(Json(rpc::rooms::get(&signed.identity, room_id(&room)?).await?))
 }
 
@@ -62,6 +68,7 @@ pub(crate) async fn history(
     let Page { before, after, around, limit } = page;
     let request = HistoryGet { room: room_id(&room)?, before, after, around, limit };
     request.check()?;
+    signed.identity.count(|limits| &limits.questions)?;
     Ok(Json(rpc::messages::history(&signed.identity, request).await?))
 }
 

@@ -1,5 +1,9 @@
 //! What can be asked of a room, and the ways it refuses.
 
+use std::sync::Arc;
+
+use folkmoot_protocol::limits::REACTIONS_PER_MESSAGE_MAX;
+
 use super::idempotency::FirstSend;
 use super::state::Original;
 use crate::storage::record::{Role, RoomEvent};
@@ -9,6 +13,7 @@ use crate::storage::{AttachmentId, Seq, UnixMillis, UserId};
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     Send {
+        /// Empty: the sender will not repeat it.
         key: String,
         body: String,
         reply_to: Option<Seq>,
@@ -71,6 +76,8 @@ impl Command {
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) by: UserId,
+    /// By which connection; none over HTTP.
+    pub(crate) client: Option<Arc<str>>,
     pub(crate) command: Command,
     /// The message [`Command::about`] names, for one too old to be in memory.
     pub(crate) original: Option<Original>,
@@ -81,6 +88,8 @@ pub(crate) struct Request {
 pub(crate) enum Decision {
     /// Append, then acknowledge and publish.
     Append(RoomEvent),
+    /// The same for a change of a message, after which it mentions these no more.
+    Change { event: RoomEvent, unmentioned: Vec<UserId> },
     /// The same send came before; answer with its numbers.
     Repeat(FirstSend),
     /// Store a ban of somebody outside, or that it is lifted; outsiders are not in the stream.
@@ -97,6 +106,8 @@ pub(crate) enum Refusal {
     NotMember,
     #[error("you are banned from this room")]
     Banned,
+    #[error("they take no messages from you")]
+    Blocked,
     #[error("you are muted until {until}")]
     Muted { until: UnixMillis },
     #[error("{0}")]
@@ -105,6 +116,8 @@ pub(crate) enum Refusal {
     NoMessage(Seq),
     #[error("this user is not a member of the room")]
     NoSuchMember,
+    #[error("a message takes at most {REACTIONS_PER_MESSAGE_MAX} different reactions")]
+    TooManyReactions,
     #[error("key was used for other content, in message {first}")]
     KeyReused { first: Seq },
     /// Never uploaded here by this user, sent already, or expired.

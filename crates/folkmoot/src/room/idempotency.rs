@@ -55,13 +55,21 @@ pub(crate) struct SeenKeys {
 }
 
 impl SeenKeys {
+    /// Nothing is known of an empty key: it says that the sender will not repeat the send.
     pub(crate) fn get(&self, user: UserId, key: &str) -> Option<FirstSend> {
+        if key.is_empty() {
+            return None;
+        }
         // The tuple key needs an owned string; a send allocates one anyway when it is recorded.
         self.first.get(&(user, Box::from(key))).copied()
     }
 
-    /// Records a send. The first one with a key wins; a second is ignored.
+    /// Records a send. The first one with a key wins; a second is ignored, and so is a send
+    /// without a key.
     pub(crate) fn record(&mut self, user: UserId, key: &str, send: FirstSend) {
+        if key.is_empty() {
+            return;
+        }
         let owned = (user, Box::<str>::from(key));
         if self.first.contains_key(&owned) {
             return;
@@ -116,6 +124,14 @@ mod tests {
         assert_eq!(seen.get(ANNA, "k").map(|first| first.seq.as_u64()), Some(1));
         assert_eq!(seen.get(UserId::from_u64(2), "k").map(|first| first.seq.as_u64()), Some(3));
         assert_eq!(seen.get(UserId::from_u64(3), "k"), None);
+    }
+
+    #[test]
+    fn sends_without_a_key_are_never_taken_for_repeats() {
+        let mut seen = SeenKeys::default();
+        seen.record(ANNA, "", send(1, 0));
+        assert_eq!(seen.get(ANNA, ""), None);
+        assert_eq!(seen.len(), 0);
     }
 
     #[test]

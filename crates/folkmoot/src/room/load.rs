@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use folkmoot_protocol::frame::Publication as Frame;
+use folkmoot_protocol::frame::{ClientInfo, Publication as Frame};
 use folkmoot_protocol::limits::RECOVERED_EVENTS_MAX;
 use folkmoot_protocol::{Channel, rpc};
 
@@ -43,7 +43,8 @@ pub(crate) async fn load(
 
 impl From<RoomSnapshot> for Loaded {
     fn from(snapshot: RoomSnapshot) -> Self {
-        let RoomSnapshot { summary, members, bans, keys, uploads, tail, epoch, .. } = snapshot;
+        let RoomSnapshot { summary, members, bans, blockers, keys, uploads, tail, epoch, .. } =
+            snapshot;
         let kind = match summary.kind {
             RoomKind::Room => Kind::Room,
             RoomKind::Direct => Kind::Direct,
@@ -54,6 +55,7 @@ impl From<RoomSnapshot> for Loaded {
             state.insert_member(user, Member { name, display_name, role, muted_until });
         }
         bans.into_iter().for_each(|user| state.set_banned(user, true));
+        state.blockers = blockers.into_iter().collect();
         for key in keys {
             let content = ContentHash(key.content_hash);
             let first = FirstSend { content, seq: key.seq, offset: key.offset, at: key.at };
@@ -70,7 +72,7 @@ impl From<RoomSnapshot> for Loaded {
         let mut publications = Tail::new(first, TAIL_LEN);
         for record in &tail {
             state.remember_event(&record.event);
-            publications.push(Arc::new(publication(record)));
+            publications.push(Arc::new(publication(record, None)));
         }
         let last = tail.into_iter().rev().find_map(|record| match record.event {
             RoomEvent::Message(message) => Some((record.at, message)),
@@ -80,13 +82,18 @@ impl From<RoomSnapshot> for Loaded {
     }
 }
 
-/// The publication of a durable event.
-pub(super) fn publication(record: &RoomRecord) -> Publication {
+/// The publication of a durable event. By which connection a message was sent is known only while
+/// the room is in memory.
+pub(super) fn publication(record: &RoomRecord, client: Option<&str>) -> Publication {
     let data = rpc::encode_payload(&wire::room_event(record));
     let channel = Channel::Room(record.room);
     let mut publication = Publication::new(channel, Place::At(record.offset), data);
     if let RoomEvent::Left { user, .. } = &record.event {
         publication.removes = Some(*user);
+    }
+    if let RoomEvent::Message(message) = &record.event {
+        let (user, client) = (message.user.to_string(), client.unwrap_or_default().to_owned());
+        publication.by = Some(ClientInfo { user, client, ..ClientInfo::default() });
     }
     publication
 }
@@ -112,5 +119,5 @@ pub(super) async fn missed(
 
 /// Events as entries of a recovery or history reply.
 pub(crate) fn frames(events: &[RoomRecord]) -> Vec<Frame> {
-    events.iter().map(|record| publication(record).frame()).collect()
+    events.iter().map(|record| publication(record, None).frame()).collect()
 }

@@ -20,6 +20,8 @@ pub(crate) use command::{Command, Refusal, Request};
 pub(crate) use online::OnlineClient;
 pub(crate) use state::{Kind, Original};
 
+use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
+
 use crate::storage::{AppendError, ControlError, ReadError};
 
 /// Publications kept in memory for clients that reconnect; a minute of a busy room.
@@ -37,9 +39,15 @@ pub(crate) enum RoomError {
     /// The rules forbid it; nothing changed.
     #[error("{0}")]
     Refused(#[source] Refusal),
-    /// Too much is under way to the disk; nothing changed, retry.
-    #[error("too many messages of this room wait for the disk")]
+    /// Too much is under way to the disk, or just this; nothing changed, retry.
+    #[error("the room has too much on its way to the disk; try again in a moment")]
     Busy,
+    /// Too many connections look at the room to be named in one answer.
+    #[error(
+        "more than {PRESENCE_CLIENTS_MAX} connections look at this room; `presence_stats` counts \
+         them, and `room.members` tells page by page who is online"
+    )]
+    Crowded,
     /// Nothing was acknowledged; a retry is safe under the same key.
     #[error("{0}")]
     Append(#[source] AppendError),

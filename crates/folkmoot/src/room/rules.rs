@@ -1,5 +1,7 @@
 //! Who may do what in a room. Pure: judges a request against a state, changes nothing.
 
+use folkmoot_protocol::limits::REACTIONS_PER_MESSAGE_MAX;
+
 use super::command::{Command, Decision, Refusal, Request};
 use super::idempotency::ContentHash;
 use super::mentions::{self, Mentions};
@@ -24,7 +26,10 @@ pub(super) fn decide(
                 return Err(Refusal::NotAllowed("only its author may edit a message"));
             }
             let mentions = mentions_of(room, by, body).users;
-            append(RoomEvent::Edited { seq: *seq, body: body.clone(), mentions })
+            let before = original.mentions.iter().copied();
+            let unmentioned = before.filter(|user| !mentions.contains(user)).collect();
+            let event = RoomEvent::Edited { seq: *seq, body: body.clone(), mentions };
+            Ok(Decision::Change { event, unmentioned })
         }
         Command::Delete { seq } => {
             let member = room.member(by)?;
@@ -34,11 +39,16 @@ pub(super) fn decide(
                     "only its author or a moderator may delete a message",
                 ));
             }
-            append(RoomEvent::Deleted { seq: *seq, by })
+            let unmentioned = original.mentions.clone();
+            Ok(Decision::Change { event: RoomEvent::Deleted { seq: *seq, by }, unmentioned })
         }
         Command::React { seq, emoji, on } => {
             speaker(room, by, now)?;
-            original(room, request, *seq)?;
+            let original = original(room, request, *seq)?;
+            let is_known = original.reactions.iter().any(|known| known == emoji);
+            if *on && !is_known && original.reactions.len() >= REACTIONS_PER_MESSAGE_MAX {
+                return Err(Refusal::TooManyReactions);
+            }
             append(RoomEvent::Reaction { seq: *seq, user: by, emoji: emoji.clone(), on: *on })
         }
         Command::Admit { name, display_name, role } => {
@@ -48,9 +58,12 @@ pub(super) fn decide(
             if room.banned.contains(&by) {
                 return Err(Refusal::Banned);
             }
-            // A room whose last member left is taken over by who comes next.
-            let is_orphan = room.kind == Kind::Room && room.members.is_empty();
-            let role = if is_orphan { Role::Owner } else { *role };
+            // Nobody is left who could have wanted it: an invite of long ago must not make a
+            // stranger the owner of what others said.
+            if room.kind == Kind::Room && room.members.is_empty() {
+                return Err(Refusal::NotAllowed("everybody has left this room"));
+            }
+            let role = *role;
             let (name, display_name) = (name.clone(), display_name.clone());
             append(RoomEvent::Joined { user: by, name, display_name, role })
         }
@@ -122,9 +135,12 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
     }))
 }
 
-/// A member who is not muted at `now`.
+/// A member who is not muted at `now`, nor blocked by the other one of a direct conversation.
 pub(super) fn speaker(room: &RoomState, by: UserId, now: UnixMillis) -> Result<&Member, Refusal> {
     let member = room.member(by)?;
+    if room.blockers.iter().any(|blocker| *blocker != by) {
+        return Err(Refusal::Blocked);
+    }
     match member.muted_until {
         Some(until) if until > now => Err(Refusal::Muted { until }),
         _ => Ok(member),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::actor::{Pending, Room, now};
 use super::idempotency::FirstSend;
+use super::state::Kind;
 use super::view::{Done, Mention};
 use super::{RoomError, load};
 use crate::lane::Settled;
@@ -13,8 +14,9 @@ use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
 use crate::storage::{Seq, UnixMillis, UserId};
 use crate::user::User;
-use crate::user::user_messages::{Joined, Left, Mentioned, Sent};
+use crate::user::user_messages::{Joined, Left, Mentioned, Sent, Stirred, Unmentioned};
 use althing::{ActorRef, Context, Handler, ReplyTo};
+use folkmoot_protocol::chat;
 
 /// A ban of an outsider went through the store, or not.
 #[derive(Debug)]
@@ -32,9 +34,10 @@ impl Handler<Settled> for Room {
     async fn handle(&mut self, mut settled: Settled, ctx: &mut Context<Self>) {
         self.lane.resume(&mut settled);
         let durable: Vec<Pending> = self.pending.drain(..settled.durable).collect();
-        for Pending { record, reply, repeats } in durable {
-            self.publish(&record);
+        for Pending { record, client, unmentioned, reply, repeats } in durable {
+            self.publish(&record, client.as_deref());
             self.tell_users(&record, ctx);
+            self.tell_unmentioned(&record, unmentioned, ctx);
             let seq = match &record.event {
                 RoomEvent::Message(message) => Some(message.seq),
                 _ => None,
@@ -67,7 +70,7 @@ impl Room {
         }
     }
 
-    fn publish(&mut self, record: &RoomRecord) {
+    fn publish(&mut self, record: &RoomRecord, client: Option<&str>) {
         match &record.event {
             RoomEvent::Message(message) => {
                 self.server.metrics.message();
@@ -78,6 +81,7 @@ impl Room {
             RoomEvent::Deleted { seq, .. } => {
                 self.change_last(*seq, "");
                 self.forget_last_files(*seq);
+                self.redact(*seq);
             }
             RoomEvent::Left { user, .. } => {
                 let gone = self.online.remove_user(*user);
@@ -85,9 +89,36 @@ impl Room {
             }
             _ => {}
         }
-        let publication = Arc::new(load::publication(record));
+        let publication = Arc::new(load::publication(record, client));
         self.tail.push(publication.clone());
         self.topic.publish(publication).expect(NO_OTHER_PUBLISHER);
+    }
+
+    /// Takes the text of a deleted message out of the events that clients may still recover: its
+    /// own, those of its edits, and quotes of it.
+    fn redact(&mut self, deleted: Seq) {
+        self.tail.redact(|event: &mut chat::RoomEvent| match event {
+            chat::RoomEvent::Message(message) if message.seq == deleted => {
+                message.body.clear();
+                message.attachments.clear();
+                message.mentions.clear();
+                message.reply_to = None;
+                true
+            }
+            chat::RoomEvent::Message(message) => match &mut message.reply_to {
+                Some(quote) if quote.seq == deleted => {
+                    quote.body.clear();
+                    true
+                }
+                _ => false,
+            },
+            chat::RoomEvent::Edited { seq, body, mentions, .. } if *seq == deleted => {
+                body.clear();
+                mentions.clear();
+                true
+            }
+            _ => false,
+        });
     }
 
     fn change_last(&mut self, seq: Seq, body: &str) {
@@ -108,6 +139,7 @@ impl Room {
             RoomEvent::Message(message) => {
                 let sent = Sent { room: self.id, seq: message.seq };
                 tell(&self.server.user(message.user), sent, ctx);
+                self.tell_direct(message.seq, ctx);
                 for user in &message.mentions {
                     let mention = Mention::of(self.id, record.at, message);
                     tell(&self.server.user(*user), Mentioned { mention }, ctx);
@@ -126,6 +158,32 @@ impl Room {
         }
     }
 
+    /// Before the acknowledgement too: the badge is gone when the deletion is.
+    fn tell_unmentioned(&self, record: &RoomRecord, users: Vec<UserId>, ctx: &mut Context<Self>) {
+        let Some(seq) = record.event.seq() else { return };
+        for user in users {
+            let user = self.server.user(user);
+            // Who is not in memory finds it gone in the store.
+            if user.is_active() {
+                tell(&user, Unmentioned { room: self.id, seq }, ctx);
+            }
+        }
+    }
+
+    /// A direct conversation that somebody took off their list comes back with its next message.
+    fn tell_direct(&self, seq: Seq, ctx: &mut Context<Self>) {
+        let Some(state) = self.state.as_ref().filter(|state| state.kind == Kind::Direct) else {
+            return;
+        };
+        for user in state.members.keys() {
+            let user = self.server.user(*user);
+            // Who is not in memory learns it from the store when they are.
+            if user.is_active() {
+                tell(&user, Stirred { room: self.id, seq }, ctx);
+            }
+        }
+    }
+
     /// Stores a ban of an outsider, or that it is lifted, beside the actor.
     pub(super) fn store_ban(
         &mut self,
@@ -135,6 +193,7 @@ impl Room {
         reply: ReplyTo<Result<Done, RoomError>>,
         ctx: &mut Context<Self>,
     ) {
+        self.pending_bans.insert(user);
         let (server, room, at) = (self.server.clone(), self.id, now(ctx));
         let stored = async move {
             match on {
@@ -167,6 +226,7 @@ impl Handler<BanStored> for Room {
 
     async fn handle(&mut self, stored: BanStored, _: &mut Context<Self>) {
         let BanStored { user, on, at, outcome, reply } = stored;
+        self.pending_bans.remove(&user);
         let done = outcome.map_err(RoomError::Control).map(|()| {
             if let Some(state) = &mut self.state {
                 state.set_banned(user, on);

@@ -11,14 +11,13 @@ use super::idempotency::{ContentHash, FirstSend, SeenKeys};
 use super::uploads::Uploads;
 use crate::storage::record::{LeaveReason, Message, Quote, Role, RoomEvent, RoomRecord};
 use crate::storage::{Offset, RoomId, Seq, UnixMillis, UserId};
+use crate::wire::excerpt;
 
 /// Messages whose author is kept in memory, so that edits, replies and reactions to what is on
 /// people's screens need no read. About 200 bytes each.
 pub(crate) const RECENT_LEN: usize = 512;
 /// Numbers of `@everyone` messages kept for counting; who is further behind sees this many.
 pub(crate) const EVERYONE_LEN: usize = 1_000;
-/// Characters of a quoted message.
-pub(crate) const EXCERPT_CHARS: usize = 140;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -42,13 +41,20 @@ pub(crate) struct Original {
     /// As a reply would quote it: its author and the beginning of its text.
     pub(crate) quote: Quote,
     pub(crate) deleted: bool,
+    /// The different reactions given to it. Those taken back meanwhile stay counted: telling
+    /// whether somebody else still gives one would take a read.
+    pub(crate) reactions: Vec<String>,
+    /// Whom it mentions by name, as its text is now.
+    pub(crate) mentions: Vec<UserId>,
 }
 
 impl Original {
     fn of(message: &Message) -> Self {
         let Message { seq, user, name, body, .. } = message;
         let body = excerpt(body).to_owned();
-        Self { quote: Quote { seq: *seq, user: *user, name: name.clone(), body }, deleted: false }
+        let quote = Quote { seq: *seq, user: *user, name: name.clone(), body };
+        let mentions = message.mentions.clone();
+        Self { quote, deleted: false, reactions: Vec::new(), mentions }
     }
 }
 
@@ -62,6 +68,8 @@ pub(crate) struct RoomState {
     pub(crate) last_seq: Seq,
     pub(crate) members: HashMap<UserId, Member>,
     pub(crate) banned: HashSet<UserId>,
+    /// Who of the two in a direct conversation has blocked the other.
+    pub(crate) blockers: HashSet<UserId>,
     pub(crate) keys: SeenKeys,
     /// Numbers of the `@everyone` messages, rising.
     pub(crate) everyone: VecDeque<Seq>,
@@ -83,6 +91,7 @@ impl RoomState {
             last_seq: Seq::from_u64(0),
             members: HashMap::new(),
             banned: HashSet::new(),
+            blockers: HashSet::new(),
             keys: SeenKeys::default(),
             everyone: VecDeque::new(),
             uploads: Uploads::default(),
@@ -169,11 +178,21 @@ impl RoomState {
             RoomEvent::Deleted { seq, .. } => {
                 if let Some(original) = self.recent_mut(*seq) {
                     original.deleted = true;
+                    original.quote.body.clear();
+                    original.mentions.clear();
                 }
             }
-            RoomEvent::Edited { seq, body, .. } => {
+            RoomEvent::Edited { seq, body, mentions } => {
                 if let Some(original) = self.recent_mut(*seq) {
                     original.quote.body = excerpt(body).to_owned();
+                    original.mentions.clone_from(mentions);
+                }
+            }
+            RoomEvent::Reaction { seq, emoji, on: true, .. } => {
+                if let Some(original) = self.recent_mut(*seq)
+                    && !original.reactions.contains(emoji)
+                {
+                    original.reactions.push(emoji.clone());
                 }
             }
             _ => {}
@@ -245,14 +264,6 @@ impl RoomState {
     fn recent_index(&self, seq: Seq) -> Option<usize> {
         let first = self.recent.front()?.quote.seq.as_u64();
         usize::try_from(seq.as_u64().checked_sub(first)?).ok()
-    }
-}
-
-/// The beginning of a body.
-pub(crate) fn excerpt(body: &str) -> &str {
-    match body.char_indices().nth(EXCERPT_CHARS) {
-        None => body,
-        Some((end, _)) => &body[..end],
     }
 }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::room::command::Command;
+use folkmoot_protocol::limits::EXCERPT_CHARS_MAX;
 
 const ANNA: UserId = UserId::from_u64(1);
 const BOB: UserId = UserId::from_u64(2);
@@ -19,7 +20,7 @@ fn seq(n: u64) -> Seq {
 }
 
 fn request(by: UserId, command: Command) -> Request {
-    Request { by, command, original: None }
+    Request { by, client: None, command, original: None }
 }
 
 fn send(key: &str, body: &str) -> Command {
@@ -53,7 +54,9 @@ fn run_at(
     now: u64,
 ) -> Result<Option<RoomRecord>, Refusal> {
     match room.decide(&request(by, command), at(now))? {
-        Decision::Append(event) => Ok(Some(room.commit(event, at(now)))),
+        Decision::Append(event) | Decision::Change { event, .. } => {
+            Ok(Some(room.commit(event, at(now))))
+        }
         Decision::Ban { user, on } => {
             room.set_banned(user, on);
             Ok(None)
@@ -142,11 +145,12 @@ fn an_old_message_must_be_brought_along() {
     let mut edit = request(CARA, Command::Edit { seq: seq(1), body: "ho".into() });
     assert_eq!(room.decide(&edit, at(0)), Err(Refusal::Unloaded(seq(1))));
     let quote = Quote { seq: seq(1), user: CARA, name: "cara".into(), body: "hi".into() };
-    edit.original = Some(Original { quote, deleted: false });
-    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Append(_))));
+    edit.original =
+        Some(Original { quote, deleted: false, reactions: Vec::new(), mentions: Vec::new() });
+    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Change { .. })));
     // Memory knows better than what was brought.
     edit.command = Command::Edit { seq: seq(2), body: "ho".into() };
-    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Append(_))));
+    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Change { .. })));
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn a_reply_quotes_what_it_answers() {
     };
     let quote = reply.reply_to.unwrap();
     assert_eq!((quote.user, quote.seq), (CARA, seq(1)));
-    assert_eq!(quote.body.chars().count(), EXCERPT_CHARS);
+    assert_eq!(quote.body.chars().count(), EXCERPT_CHARS_MAX);
 }
 
 #[test]

@@ -74,7 +74,7 @@ impl Mention {
             seq: message.seq,
             by: message.user,
             name: message.name.clone(),
-            excerpt: super::state::excerpt(&message.body).to_owned(),
+            excerpt: crate::wire::excerpt(&message.body).to_owned(),
             at,
         }
     }

@@ -143,6 +143,10 @@ impl Session {
         was_joined
     }
 
+    pub(crate) async fn has_joined(&self, channel: Channel) -> bool {
+        self.channels.contains_key(&channel)
+    }
+
     #[event]
     async fn on_publication(&mut self, event: &Published<Arc<Publication>>) {
         self.deliver(&event.payload);

@@ -2,14 +2,15 @@
 
 use folkmoot_protocol::frame::{
     HistoryRequest, HistoryResult, Outcome, PingResult, PresenceResult, PresenceStatsResult,
-    PublishRequest, PublishResult, Reply, Request, RpcRequest, RpcResult, SubscribeRequest,
-    UnsubscribeResult,
+    PublishRequest, PublishResult, RefreshRequest, RefreshResult, Reply, Request, RpcRequest,
+    RpcResult, SubRefreshRequest, SubRefreshResult, SubscribeRequest, UnsubscribeResult,
 };
 use folkmoot_protocol::rpc::{self as methods, MessageSend, RoomPublish, Rpc, RpcError};
-use folkmoot_protocol::{Channel, ErrorCode, RoomId};
+use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, RoomId};
 
 use super::rpc::{self, failure};
 use super::{Caller, Comings, SessionCalls, encode};
+use crate::account::token::Token;
 use crate::recovery::Since;
 use crate::room::{OnlineClient, RoomCalls};
 use crate::storage::Offset;
@@ -18,6 +19,9 @@ use crate::wire;
 
 /// Events in one `history` reply; a client pages on from there.
 const HISTORY_EVENTS_MAX: u32 = 1_000;
+/// The kind of deltas that the SDKs know. Asking for it is no error: the answer says that there
+/// are none, and publications come whole.
+const KNOWN_DELTA: &str = "fossil";
 
 /// Runs a command. `None`: its reply is out already.
 pub(crate) async fn run(caller: &Caller, id: u32, request: Request) -> Option<Reply> {
@@ -36,9 +40,14 @@ pub(crate) async fn run(caller: &Caller, id: u32, request: Request) -> Option<Re
         Request::History(request) => history(caller, request).await,
         Request::Ping(_) => Ok(Outcome::Ping(PingResult {})),
         Request::Rpc(request) => call(caller, &request).await,
-        Request::Refresh(_) | Request::SubRefresh(_) => {
-            Err(RpcError::new(ErrorCode::NotAvailable, "tokens here do not expire by themselves"))
-        }
+        Request::Refresh(request) => match refresh(caller, &request).await {
+            Ok(result) => result,
+            Err(code) => {
+                caller.outbox.close(code);
+                return None;
+            }
+        },
+        Request::SubRefresh(request) => sub_refresh(caller, &request).await,
         Request::Connect(_) | Request::Send(_) => Err(ErrorCode::BadRequest.into()),
     };
     Some(match outcome {
@@ -62,6 +71,14 @@ fn parse_room(channel: &str) -> Result<RoomId, RpcError> {
 }
 
 async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Result<(), RpcError> {
+    if request.tf.is_some() {
+        let text = "tf: events here have no tags to filter by";
+        return Err(RpcError::new(ErrorCode::BadRequest, text));
+    }
+    if !request.delta.is_empty() && request.delta != KNOWN_DELTA {
+        let text = format!("delta: no kind of deltas is called {}", request.delta);
+        return Err(RpcError::new(ErrorCode::BadRequest, text));
+    }
     let room = match parse(&request.channel)? {
         Channel::Room(room) => room,
         // One's own stream is subscribed by the server, anybody else's is private.
@@ -94,7 +111,8 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
     };
     let position = attached.offset;
     let result = attached.into_result(server.epoch());
-    caller.outbox.push(encode(caller.format, &Reply::ok(id, Outcome::Subscribe(result))));
+    let reply = Reply::ok(id, Outcome::Subscribe(result));
+    caller.outbox.reply(encode(caller.format, &reply)).await;
     // Only now, so that no publication overtakes the reply.
     caller.session.go_live(channel, position).await.map_err(|error| failure(&error))
 }
@@ -107,9 +125,40 @@ async fn unsubscribe(caller: &Caller, channel: Channel) -> Result<Outcome, RpcEr
     Ok(Outcome::Unsubscribe(UnsubscribeResult {}))
 }
 
+/// Takes a token of the same user for the rest of the connection; any other ends it.
+async fn refresh(
+    caller: &Caller,
+    request: &RefreshRequest,
+) -> Result<Result<Outcome, RpcError>, DisconnectCode> {
+    if request.token.is_empty() {
+        return Err(DisconnectCode::BadRequest);
+    }
+    let token = Token::parse(&request.token).ok_or(DisconnectCode::InvalidToken)?;
+    let found = match caller.identity.server.store.signed_in(token.hash()).await {
+        Ok(found) => found,
+        Err(error) => return Ok(Err(rpc::read_failure(&error))),
+    };
+    if found.is_none_or(|signed_in| signed_in.account.id != caller.identity.user) {
+        return Err(DisconnectCode::InvalidToken);
+    }
+    let (client, version) = (caller.client.to_string(), env!("CARGO_PKG_VERSION").to_owned());
+    Ok(Ok(Outcome::Refresh(RefreshResult { client, version, ..RefreshResult::default() })))
+}
+
+/// Subscriptions last as long as the membership, so there is nothing to renew; but the SDKs ask.
+async fn sub_refresh(caller: &Caller, request: &SubRefreshRequest) -> Result<Outcome, RpcError> {
+    let channel = parse(&request.channel)?;
+    let has_joined = caller.session.has_joined(channel).await.map_err(|error| failure(&error))?;
+    match has_joined {
+        true => Ok(Outcome::SubRefresh(SubRefreshResult::default())),
+        false => Err(RpcError::new(ErrorCode::PermissionDenied, "not subscribed to this channel")),
+    }
+}
+
 async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, RpcError> {
     let room = parse_room(&request.channel)?;
     let RoomPublish { key, body, reply_to, attachments } = methods::decode_request(&request.data)?;
+    // Without a key it is a message of its own, however often the same words come.
     let key = key.unwrap_or_default();
     let message = MessageSend { room, key, body, reply_to, attachments };
     rpc::messages::send(&caller.identity, message).await?;
@@ -117,6 +166,7 @@ async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, Rp
 }
 
 async fn presence(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
+    caller.identity.count(|limits| &limits.questions)?;
     let room = caller.identity.server.room(parse_room(channel)?);
     let online = rpc::room_answer(room.presence(caller.identity.user).await)?;
     let presence = online.iter().map(|online| (online.client.to_string(), online.info())).collect();
@@ -124,6 +174,7 @@ async fn presence(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
 }
 
 async fn presence_stats(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
+    caller.identity.count(|limits| &limits.questions)?;
     let room = caller.identity.server.room(parse_room(channel)?);
     let (clients, users) = rpc::room_answer(room.presence_stats(caller.identity.user).await)?;
     let (num_clients, num_users) = (wire::count(clients), wire::count(users));
@@ -131,6 +182,7 @@ async fn presence_stats(caller: &Caller, channel: &str) -> Result<Outcome, RpcEr
 }
 
 async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, RpcError> {
+    caller.identity.count(|limits| &limits.questions)?;
     let server = &caller.identity.server;
     let (offset, stream) = match parse(&request.channel)? {
         Channel::Room(room) => {

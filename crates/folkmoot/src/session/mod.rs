@@ -31,15 +31,22 @@ pub(crate) struct Identity {
     pub(crate) server: Arc<Server>,
     pub(crate) user: UserId,
     pub(crate) device: DeviceId,
+    /// The connection's id, if it is a socket.
+    pub(crate) client: Option<Arc<str>>,
 }
 
 impl Identity {
+    /// A user who does not come by a socket.
+    pub(crate) fn new(server: Arc<Server>, user: UserId, device: DeviceId) -> Self {
+        Self { server, user, device, client: None }
+    }
+
     /// Counts one more of what the user does, or refuses it.
     pub(crate) fn count(
         &self,
         limit: impl FnOnce(&Limits) -> &Limit<UserId>,
     ) -> Result<(), RpcError> {
-        limit(&self.server.limits).take(self.user, self.server.now())
+        limit(&self.server.limits).take(self.user)
     }
 }
 
@@ -58,6 +65,13 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// Queues the reply to a command once there is room for it.
+    pub(crate) async fn reply(&self, reply: Option<Reply>) {
+        if let Some(reply) = reply {
+            self.outbox.reply(encode(self.format, &reply)).await;
+        }
+    }
+
     /// The connect reply is out: the user's stream follows.
     pub(crate) async fn go_live(&self) {
         let channel = Channel::User(self.identity.user);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use althing::ActorRef;
 use folkmoot_protocol::chat::ConnectData;
 use folkmoot_protocol::frame::{ConnectRequest, ConnectResult, Outcome, Reply, SubscribeResult};
 use folkmoot_protocol::rpc::encode_payload;
@@ -15,7 +16,7 @@ use crate::recovery::Since;
 use crate::server::Server;
 use crate::storage::SignedIn;
 use crate::storage::record::Record;
-use crate::storage::{Offset, UserId};
+use crate::storage::{DeviceId, Offset, UserId};
 use crate::user::{Attachment, UserCalls};
 
 /// A connect command with the connection it came from.
@@ -31,6 +32,9 @@ impl Opening {
     pub(crate) async fn connect(self, id: u32) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
         let signed_in = self.authenticate().await?;
         let SignedIn { account, device } = signed_in;
+        // Nobody waits for it: when a device was last seen may be a moment old after a crash.
+        let seen = Record::DeviceSeen { device, at: self.server.now() };
+        drop(self.server.store.append(self.server.store.write_epoch(), &seen));
         let user = account.id;
         let channel = Channel::User(user);
         let client: Arc<str> = format!("{:016x}{:016x}", random_id(), random_id()).into();
@@ -41,8 +45,20 @@ impl Opening {
             self.format,
             self.outbox.clone(),
         ));
-        session.join(channel, Comings::Unwanted).await.map_err(internal)?.map_err(internal)?;
-        let stream = self.subscribe_user(user, device, &client).await?;
+        let stream = match self.begin(&session, user, device, &client).await {
+            Ok(stream) => stream,
+            Err(code) => {
+                // Nobody else knows of it, and it would stay for as long as the server runs.
+                session.stop().await;
+                return Err(code);
+            }
+        };
+        // Whoever signed the device out meanwhile has looked for connections before this one was
+        // among them; from here on they find it.
+        if let Err(code) = self.authenticate().await {
+            session.stop().await;
+            return Err(code);
+        }
         let position = Offset::from_u64(stream.offset);
         let gateway = &self.server.config.gateway;
         let result = ConnectResult {
@@ -54,7 +70,8 @@ impl Opening {
             subs: BTreeMap::from([(channel.to_string(), stream)]),
             ..ConnectResult::default()
         };
-        let identity = Identity { server: self.server.clone(), user, device };
+        let (server, known) = (self.server.clone(), Some(client.clone()));
+        let identity = Identity { server, user, device, client: known };
         let caller = Caller {
             identity,
             client,
@@ -67,20 +84,32 @@ impl Opening {
         Ok((Arc::new(caller), Reply::ok(id, Outcome::Connect(result))))
     }
 
+    /// Has the session follow the user's own stream.
+    async fn begin(
+        &self,
+        session: &ActorRef<Session>,
+        user: UserId,
+        device: DeviceId,
+        client: &Arc<str>,
+    ) -> Result<SubscribeResult, DisconnectCode> {
+        let joined = session.join(Channel::User(user), Comings::Unwanted).await;
+        joined.map_err(internal)?.map_err(internal)?;
+        self.subscribe_user(user, device, client).await
+    }
+
     async fn authenticate(&self) -> Result<SignedIn, DisconnectCode> {
+        if self.request.token.is_empty() {
+            return Err(DisconnectCode::BadRequest);
+        }
         let token = Token::parse(&self.request.token).ok_or(DisconnectCode::InvalidToken)?;
         let found = self.server.store.signed_in(token.hash()).await.map_err(internal)?;
-        let signed_in = found.ok_or(DisconnectCode::InvalidToken)?;
-        // Nobody waits for it: when a device was last seen may be a moment old after a crash.
-        let seen = Record::DeviceSeen { device: signed_in.device, at: self.server.now() };
-        drop(self.server.store.append(self.server.store.write_epoch(), &seen));
-        Ok(signed_in)
+        found.ok_or(DisconnectCode::InvalidToken)
     }
 
     async fn subscribe_user(
         &self,
         user: UserId,
-        device: crate::storage::DeviceId,
+        device: DeviceId,
         client: &Arc<str>,
     ) -> Result<SubscribeResult, DisconnectCode> {
         let wanted = self.request.subs.get(&Channel::User(user).to_string());

@@ -4,13 +4,15 @@
 //! only ever tell it, so the two cannot wait for each other.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use althing::{ActorError, Context, ReplyTo, StopReason, Topic, actor};
-use folkmoot_protocol::chat::{Excerpt, UserEvent, UserView};
+use folkmoot_protocol::chat::{self, UserEvent, UserView};
 use folkmoot_protocol::rpc::ReadState;
 use folkmoot_protocol::{Channel, DisconnectCode};
 
+use super::news::News;
 use super::state::{Membership, UserChange, UserState};
 use super::{UserError, load};
 use crate::gateway::Outbox;
@@ -41,6 +43,8 @@ pub(crate) struct User {
     pub(super) topic: Topic<Arc<Publication>>,
     pub(super) connections: HashMap<Arc<str>, Attachment>,
     pub(super) idle_ticks: u32,
+    /// News that could not be stored when it came.
+    pub(super) owed: VecDeque<News>,
     /// Cursors that moved by sending and are not on their way to the disk yet.
     pub(super) unsaved: BTreeMap<RoomId, Seq>,
 }
@@ -63,6 +67,8 @@ pub(super) struct Pending {
 #[derive(Debug)]
 pub(super) enum Acknowledge {
     Nobody,
+    /// Nobody waits, but it must not be lost: it is taken again if it could not be stored.
+    News(News),
     Done(ReplyTo<Result<(), UserError>>),
     Read(ReadState, ReplyTo<Result<ReadState, UserError>>),
 }
@@ -82,6 +88,7 @@ impl User {
             topic,
             connections: HashMap::new(),
             idle_ticks: 0,
+            owed: VecDeque::new(),
             unsaved: BTreeMap::new(),
         };
         user.reload().await?;
@@ -97,7 +104,7 @@ impl User {
         Ok(())
     }
 
-    fn state(&self) -> Result<&UserState, UserError> {
+    pub(super) fn state(&self) -> Result<&UserState, UserError> {
         self.known.as_ref().map(|(_, state)| state).ok_or(UserError::NoSuchUser)
     }
 
@@ -105,15 +112,32 @@ impl User {
         self.state()?.rooms.get(&room).ok_or(UserError::NotMember)
     }
 
-    fn append(
+    async fn list_again(&mut self, room: RoomId, ctx: &mut Context<Self>) -> Result<(), UserError> {
+        let Some(change) = self.state()?.listed(room, true) else { return Ok(()) };
+        let membership = self.membership_of(room)?.clone();
+        let summary = self.server.room(room).summary(self.id).await;
+        let Ok(Ok(summary)) = summary else { return Err(UserError::NotMember) };
+        let view = self.server.room_view(&summary, &membership).await;
+        let event = UserEvent::RoomAdded { room: Box::new(view) };
+        self.append(change, &event, Acknowledge::Nobody, ctx);
+        Ok(())
+    }
+
+    pub(super) fn append(
         &mut self,
         change: UserChange,
         event: &UserEvent,
         acknowledge: Acknowledge,
         ctx: &mut Context<Self>,
     ) {
-        if let Some(error) = self.lane.broken() {
-            return acknowledge.failed(|| UserError::Append(error.clone()));
+        let stream = Channel::User(self.id);
+        let refused = self.lane.broken().cloned();
+        // Before the state is changed: then there is nothing to take back.
+        let refused =
+            refused.map_or_else(|| self.server.store.admits(self.epoch, stream), Err).err();
+        if let Some(error) = refused {
+            let news = acknowledge.failed(|| UserError::Append(error.clone()));
+            return self.owe(news, ctx);
         }
         let Some((_, state)) = &mut self.known else { return };
         let record = UserRecord {
@@ -155,18 +179,7 @@ impl User {
 
     /// A room tells that the user is a member now.
     pub(crate) async fn joined(&mut self, room: RoomId, read_seq: Seq, ctx: &mut Context<Self>) {
-        let change = match self.state().map(|state| state.room_added(room, read_seq)) {
-            Ok(Some(change)) => change,
-            // Loaded after the fact, and so known already; the devices still have to hear of it.
-            Ok(None) => UserChange::Read { room, seq: read_seq },
-            Err(_) => return,
-        };
-        let membership = Membership { read_seq, ..Membership::default() };
-        let summary = self.server.room(room).summary(self.id).await;
-        let Ok(Ok(summary)) = summary else { return };
-        let view = self.server.room_view(&summary, &membership).await;
-        let event = UserEvent::RoomAdded { room: Box::new(view) };
-        self.append(change, &event, Acknowledge::Nobody, ctx);
+        self.take_joined(room, read_seq, ctx).await;
     }
 
     /// A room tells that the user is no member any more.
@@ -176,25 +189,62 @@ impl User {
         reason: LeaveReason,
         ctx: &mut Context<Self>,
     ) {
-        if let Ok(Some(change)) = self.state().map(|state| state.room_removed(room)) {
-            let event = UserEvent::RoomRemoved { room, reason: reason.into() };
-            self.append(change, &event, Acknowledge::Nobody, ctx);
-        }
+        self.take_left(room, reason, ctx);
     }
 
     /// A room tells that a message mentions the user.
     pub(crate) async fn mentioned(&mut self, mention: Mention, ctx: &mut Context<Self>) {
-        let change = self.state().map(|state| state.mentioned(mention.room, mention.seq));
-        let Ok(Some(change)) = change else { return };
-        let event = UserEvent::Mention(Excerpt {
-            room: mention.room,
-            seq: mention.seq,
-            user: mention.by,
-            name: mention.name,
-            excerpt: mention.excerpt,
-            at: mention.at,
-        });
+        self.take_mentioned(mention, ctx);
+    }
+
+    /// A room tells that a message mentions the user no more: it was edited or deleted.
+    pub(crate) async fn unmentioned(&mut self, room: RoomId, seq: Seq, ctx: &mut Context<Self>) {
+        self.take_unmentioned(room, seq, ctx).await;
+    }
+
+    /// A direct room tells that something was said there: it is back on the list.
+    pub(crate) async fn stirred(&mut self, room: RoomId, seq: Seq, ctx: &mut Context<Self>) {
+        if let Err(error) = self.list_again(room, ctx).await {
+            tracing::warn!(user = %self.id, %room, %seq, %error, "a hidden room stays hidden");
+        }
+    }
+
+    /// Puts a room back on the user's list and tells the devices.
+    pub(crate) async fn show(
+        &mut self,
+        room: RoomId,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), UserError> {
+        self.list_again(room, ctx).await
+    }
+
+    /// Takes a room off the user's list, unless something was said there after `seq`.
+    pub(crate) async fn hide(
+        &mut self,
+        room: RoomId,
+        seq: Seq,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), UserError> {
+        let Some(change) = self.state()?.listed(room, false) else { return Ok(()) };
+        let reason = chat::LeaveReason::Left;
+        let event = UserEvent::RoomRemoved { room, reason };
         self.append(change, &event, Acknowledge::Nobody, ctx);
+        // What was said meanwhile was told before, when there was nothing to put back.
+        let summary = self.server.room(room).summary(self.id).await;
+        match summary {
+            Ok(Ok(summary)) if summary.last_seq > seq => self.list_again(room, ctx).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The user has blocked somebody, or lifted it.
+    pub(crate) async fn blocked(&mut self, other: UserId, on: bool) {
+        if let Some((_, state)) = &mut self.known {
+            match on {
+                true => state.blocked.insert(other),
+                false => state.blocked.remove(&other),
+            };
+        }
     }
 
     /// A room tells that the user has sent a message: whoever writes has read what stands above.
@@ -280,10 +330,8 @@ impl User {
         if let Some((account, _)) = &mut self.known {
             account.display_name.clone_from(&view.display_name);
         }
-        let UserView { id, name, display_name } = view;
-        self.tell_rooms(&display_name);
-        let event = UserEvent::Profile { user: id, name, display_name };
-        self.append(UserChange::Profile, &event, Acknowledge::Nobody, ctx);
+        self.tell_rooms(&view.display_name);
+        self.take_renamed(view, ctx);
     }
 
     /// Accepts a connection, which has joined the topic already: what is published after the
@@ -301,7 +349,7 @@ impl User {
         let offset = self.tail.last();
         let missed = match since {
             None => Missed::NotAsked,
-            Some(since) if since.epoch != self.server.epoch() => Missed::TooMuch,
+            Some(since) if since.is_elsewhere(self.server.epoch()) => Missed::TooMuch,
             Some(since) => match self.tail.after(since.offset) {
                 Some(publications) => Missed::from_memory(&publications),
                 None => {
@@ -328,6 +376,13 @@ impl User {
         }
     }
 
+    /// Ends the connections of all devices but one.
+    pub(crate) async fn revoke_others(&mut self, device: DeviceId) {
+        for connection in self.connections.values().filter(|known| known.device != device) {
+            connection.outbox.close(DisconnectCode::InvalidToken);
+        }
+    }
+
     /// Ends the connections of all devices.
     pub(crate) async fn disconnect(&mut self, code: DisconnectCode) {
         for connection in self.connections.values() {
@@ -335,9 +390,15 @@ impl User {
         }
     }
 
-    /// The rooms the user is in.
-    pub(crate) async fn memberships(&self) -> Result<Vec<(RoomId, Membership)>, UserError> {
-        let rooms = self.state()?.rooms.iter();
+    /// The rooms on the user's list, at most `limit` of those after `after`.
+    pub(crate) async fn memberships(
+        &self,
+        after: Option<RoomId>,
+        limit: usize,
+    ) -> Result<Vec<(RoomId, Membership)>, UserError> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rooms = self.state()?.rooms.range((from, Bound::Unbounded));
+        let rooms = rooms.filter(|(_, membership)| !membership.is_hidden).take(limit);
         Ok(rooms.map(|(room, membership)| (*room, membership.clone())).collect())
     }
 
@@ -351,7 +412,7 @@ impl User {
     }
 }
 
-fn read_state(membership: &Membership, summary: &Summary) -> ReadState {
+pub(super) fn read_state(membership: &Membership, summary: &Summary) -> ReadState {
     let mentions = membership.mentions.len() + summary.everyone_after(membership.read_seq);
     ReadState {
         read_seq: membership.read_seq,

@@ -13,9 +13,9 @@ use crate::publication::{Place, Publication};
 use crate::recovery::Missed;
 use crate::storage::Account;
 use crate::storage::ReadError;
-use crate::storage::UserSnapshot;
 use crate::storage::record::UserRecord;
 use crate::storage::{Offset, Store, UserId, WriteEpoch};
+use crate::storage::{UserRoom, UserSnapshot};
 use crate::tail::Tail;
 
 /// A user as the store has it.
@@ -35,11 +35,13 @@ pub(super) async fn load(store: &Store, id: UserId) -> Result<Option<Loaded>, Re
 
 impl From<UserSnapshot> for Loaded {
     fn from(snapshot: UserSnapshot) -> Self {
-        let UserSnapshot { account, last_offset, tail, rooms, epoch } = snapshot;
+        let UserSnapshot { account, last_offset, tail, rooms, blocked, epoch } = snapshot;
         let mut state = UserState::new(last_offset);
+        state.blocked = blocked.into_iter().collect();
         for room in rooms {
             let mentions = room.mentions.into_iter().collect();
-            let membership = Membership { read_seq: room.read_seq, mentions, notify: room.notify };
+            let UserRoom { read_seq, notify, is_hidden, .. } = room;
+            let membership = Membership { read_seq, mentions, notify, is_hidden };
             state.rooms.insert(room.summary.id, membership);
         }
         let first = Offset::from_u64(last_offset.as_u64() - tail.len() as u64);

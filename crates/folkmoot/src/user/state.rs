@@ -4,10 +4,10 @@
 //! Unread counts are derived (a room's last message minus the cursor), so a message costs nothing
 //! per member; only those it mentions by name get an entry here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::storage::record::{Notify, UserEffect};
-use crate::storage::{Offset, RoomId, Seq};
+use crate::storage::{Offset, RoomId, Seq, UserId};
 
 /// Unread mentions remembered by number in one room; the count stops there.
 pub(crate) const MENTIONS_LEN: usize = 1_000;
@@ -20,16 +20,42 @@ pub(crate) struct Membership {
     /// Messages after `read_seq` that mention the user by name.
     pub(crate) mentions: BTreeSet<Seq>,
     pub(crate) notify: Notify,
+    /// Off the user's list until something is said there.
+    pub(crate) is_hidden: bool,
 }
 
 /// Something that belongs in the user's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UserChange {
-    RoomAdded { room: RoomId, read_seq: Seq },
-    RoomRemoved { room: RoomId },
-    Mentioned { room: RoomId, seq: Seq },
-    Read { room: RoomId, seq: Seq },
-    NotifySet { room: RoomId, notify: Notify },
+    RoomAdded {
+        room: RoomId,
+        read_seq: Seq,
+    },
+    RoomRemoved {
+        room: RoomId,
+    },
+    Mentioned {
+        room: RoomId,
+        seq: Seq,
+    },
+    /// The message was edited or deleted; the store learns that from the room.
+    Unmentioned {
+        room: RoomId,
+        seq: Seq,
+    },
+    Read {
+        room: RoomId,
+        seq: Seq,
+    },
+    NotifySet {
+        room: RoomId,
+        notify: Notify,
+    },
+    /// Taken off the user's list, or put back.
+    Listed {
+        room: RoomId,
+        on: bool,
+    },
     Profile,
 }
 
@@ -42,7 +68,10 @@ impl UserChange {
                 Some(UserEffect::Read { room, seq })
             }
             Self::NotifySet { room, notify } => Some(UserEffect::Notify { room, notify }),
-            Self::RoomRemoved { .. } | Self::Profile => None,
+            Self::RoomRemoved { .. }
+            | Self::Unmentioned { .. }
+            | Self::Listed { .. }
+            | Self::Profile => None,
         }
     }
 }
@@ -51,11 +80,13 @@ impl UserChange {
 pub(crate) struct UserState {
     pub(crate) offset: Offset,
     pub(crate) rooms: BTreeMap<RoomId, Membership>,
+    /// Whose mentions do not count.
+    pub(crate) blocked: HashSet<UserId>,
 }
 
 impl UserState {
     pub(crate) fn new(offset: Offset) -> Self {
-        Self { offset, rooms: BTreeMap::new() }
+        Self { offset, rooms: BTreeMap::new(), blocked: HashSet::new() }
     }
 
     /// The user is in `room` from now on and has not to catch up with what was said before.
@@ -76,6 +107,12 @@ impl UserState {
         is_new.then_some(UserChange::Mentioned { room, seq })
     }
 
+    /// A message mentions the user no more.
+    pub(crate) fn unmentioned(&self, room: RoomId, seq: Seq) -> Option<UserChange> {
+        let is_counted = self.rooms.get(&room)?.mentions.contains(&seq);
+        is_counted.then_some(UserChange::Unmentioned { room, seq })
+    }
+
     /// Moves the read cursor forward, never back and never beyond the room's last message.
     pub(crate) fn read(&self, room: RoomId, seq: Seq, last_seq: Seq) -> Option<UserChange> {
         let seq = seq.min(last_seq);
@@ -91,6 +128,12 @@ impl UserState {
             membership.read_to(seq);
         }
         moves
+    }
+
+    /// Takes a room off the user's list, or puts it back.
+    pub(crate) fn listed(&self, room: RoomId, on: bool) -> Option<UserChange> {
+        let differs = self.rooms.get(&room)?.is_hidden == on;
+        differs.then_some(UserChange::Listed { room, on })
     }
 
     pub(crate) fn notify(&self, room: RoomId, notify: Notify) -> Option<UserChange> {
@@ -113,6 +156,11 @@ impl UserState {
                     membership.mention(seq);
                 }
             }
+            UserChange::Unmentioned { room, seq } => {
+                if let Some(membership) = self.rooms.get_mut(&room) {
+                    membership.mentions.remove(&seq);
+                }
+            }
             UserChange::Read { room, seq } => {
                 if let Some(membership) = self.rooms.get_mut(&room) {
                     membership.read_to(seq);
@@ -121,6 +169,11 @@ impl UserState {
             UserChange::NotifySet { room, notify } => {
                 if let Some(membership) = self.rooms.get_mut(&room) {
                     membership.notify = notify;
+                }
+            }
+            UserChange::Listed { room, on } => {
+                if let Some(membership) = self.rooms.get_mut(&room) {
+                    membership.is_hidden = !on;
                 }
             }
             UserChange::Profile => {}

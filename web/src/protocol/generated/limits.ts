@@ -3,9 +3,6 @@
 /** Largest WebSocket message accepted from a client: twice the largest body, so that escaping fits. */
 export const FRAME_BYTES_MAX = 65536;
 
-/** Commands in one frame: SDKs subscribe again in one batch, of which the largest frame holds this many. */
-export const COMMANDS_PER_FRAME_MAX = 512;
-
 /** Characters of a message body: long enough for a stack trace, short enough for one screen of scrolling. */
 export const BODY_CHARS_MAX = 8000;
 
@@ -69,8 +66,26 @@ export const HISTORY_PAGE_DEFAULT = 50;
 /** Members in one page. */
 export const MEMBERS_PAGE_MAX = 200;
 
+/** Rooms in one page of `rooms.list` or `sync`: about 300 KiB of the largest ones. */
+export const ROOMS_PAGE_MAX = 100;
+
+/** Invites in one page. */
+export const INVITES_PAGE_MAX = 100;
+
+/** Connections in one answer of `presence`, which has no pages; `room.members` has, and says who is online. */
+export const PRESENCE_CLIENTS_MAX = 2000;
+
+/** Characters of a room's newest message in a `RoomView`, and of a message that another one quotes. */
+export const EXCERPT_CHARS_MAX = 140;
+
+/** Different reactions to one message: more would not be read, and each makes a page of history longer. */
+export const REACTIONS_PER_MESSAGE_MAX = 20;
+
 /** Users in one answer of `users.find`. */
 export const USERS_FOUND_MAX = 50;
+
+/** Users whom one user may have blocked: their views fit into one reply. */
+export const BLOCKED_USERS_MAX = 1000;
 
 /** Users, rooms or entries in one page of the administration. */
 export const ADMIN_PAGE_MAX = 100;

@@ -17,6 +17,12 @@ export type DevicesRevoke = {
   id: DeviceId,
 };
 
+/** Takes a direct conversation off the caller's list until somebody writes there again. */
+export type DirectHide = {
+  /** The conversation. */
+  room: RoomId,
+};
+
 /** Opens the conversation with another user; the same one each time. */
 export type DirectOpen = {
   /** The other user. */
@@ -78,16 +84,28 @@ export type InviteCreated = {
   uses_max?: number,
 };
 
+/** A place among a room's invites. It stays one when the invite it names is revoked. */
+export type InviteCursor = {
+  /** When the invite was made. */
+  created_at: UnixMillis,
+  /** Its code. */
+  code: string,
+};
+
 /** Asks where an invite leads. */
 export type InviteGet = {
   /** The invite's code. */
   code: string,
 };
 
-/** Asks for a room's invites. */
+/** Asks for a page of a room's invites. */
 export type InviteList = {
   /** The room. */
   room: RoomId,
+  /** `next` of the page before. */
+  after?: InviteCursor,
+  /** Length of the page; absent: 100, the most. */
+  limit?: number,
 };
 
 /** Where an invite leads. */
@@ -116,10 +134,12 @@ export type InvitedRoom = {
   members: number,
 };
 
-/** Invites of a room. */
+/** Invites of a room, the newest first. */
 export type InvitesPage = {
   /** The invites. */
   invites: Array<InviteView>,
+  /** There are more, after this place. */
+  next?: InviteCursor,
 };
 
 /** A page of members. */
@@ -314,14 +334,21 @@ export type RoomUpdate = {
   topic?: string,
 };
 
-/** Rooms of the caller. */
+/** A page of the caller's rooms, in the order of their ids. */
 export type Rooms = {
   /** The rooms. */
   rooms: Array<RoomView>,
+  /** There are more, after this one. */
+  next?: RoomId,
 };
 
-/** Asks for the caller's rooms. */
-export type RoomsList = Record<string, never>;
+/** Asks for a page of the caller's rooms. */
+export type RoomsList = {
+  /** After this room: `next` of the page before. */
+  after?: RoomId,
+  /** Length of the page; absent: 100, the most. */
+  limit?: number,
+};
 
 /** Searches the messages of the caller's rooms. */
 export type Search = {
@@ -367,6 +394,8 @@ export type SearchHits = {
 export type Sync = {
   /** The last offset known of each room. */
   rooms: Record<RoomId, Offset>,
+  /** Only rooms after this one: `next` of the page before. */
+  after?: RoomId,
 };
 
 /** Tells the room that the caller writes or has stopped. */
@@ -377,11 +406,22 @@ export type TypingSet = {
   on: boolean,
 };
 
+/** Keeps another user from writing to the caller alone and from mentioning them, or allows it again. */
+export type UserBlock = {
+  /** The other user. */
+  user: UserId,
+  /** Whether they are kept away. */
+  on: boolean,
+};
+
 /** Asks for one user. */
 export type UserGet = {
   /** The user. */
   user: UserId,
 };
+
+/** Asks whom the caller has blocked. */
+export type UsersBlocked = Record<string, never>;
 
 /** Finds users whose name or display name begins so. */
 export type UsersFind = {
@@ -411,6 +451,7 @@ export interface Methods {
   'room.mute': { request: RoomMute; reply: Empty };
   'room.notify': { request: RoomNotify; reply: Empty };
   'direct.open': { request: DirectOpen; reply: RoomView };
+  'direct.hide': { request: DirectHide; reply: Empty };
   'invite.create': { request: InviteCreate; reply: InviteCreated };
   'invite.list': { request: InviteList; reply: InvitesPage };
   'invite.revoke': { request: InviteRevoke; reply: Empty };
@@ -425,6 +466,8 @@ export interface Methods {
   'typing.set': { request: TypingSet; reply: Empty };
   'users.find': { request: UsersFind; reply: UsersFound };
   'user.get': { request: UserGet; reply: UserView };
+  'user.block': { request: UserBlock; reply: Empty };
+  'users.blocked': { request: UsersBlocked; reply: UsersFound };
   'profile.update': { request: ProfileUpdate; reply: UserView };
   'devices.list': { request: DevicesList; reply: DevicesPage };
   'devices.revoke': { request: DevicesRevoke; reply: Empty };

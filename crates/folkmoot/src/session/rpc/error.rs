@@ -38,6 +38,7 @@ pub(crate) fn room_failure(error: RoomError) -> RpcError {
     match error {
         RoomError::NoSuchRoom => RpcError::new(ErrorCode::NotFound, error.to_string()),
         RoomError::Busy => RpcError::new(ErrorCode::TooManyRequests, error.to_string()),
+        RoomError::Crowded => RpcError::new(ErrorCode::LimitExceeded, error.to_string()),
         RoomError::Refused(refusal) => refused(&refusal),
         RoomError::Append(error) => append_failure(&error),
         RoomError::Control(error) => control_failure(&error),
@@ -47,10 +48,13 @@ pub(crate) fn room_failure(error: RoomError) -> RpcError {
 
 fn refused(refusal: &Refusal) -> RpcError {
     let code = match refusal {
-        Refusal::NotMember | Refusal::Banned | Refusal::Muted { .. } | Refusal::NotAllowed(_) => {
-            ErrorCode::PermissionDenied
-        }
+        Refusal::NotMember
+        | Refusal::Banned
+        | Refusal::Blocked
+        | Refusal::Muted { .. }
+        | Refusal::NotAllowed(_) => ErrorCode::PermissionDenied,
         Refusal::NoMessage(_) | Refusal::NoSuchMember | Refusal::NoUpload(_) => ErrorCode::NotFound,
+        Refusal::TooManyReactions => ErrorCode::LimitExceeded,
         Refusal::KeyReused { .. } => ErrorCode::KeyReused,
         Refusal::Unloaded(_) => ErrorCode::Internal,
     };
@@ -73,7 +77,14 @@ pub(crate) fn append_failure(error: &AppendError) -> RpcError {
         AppendError::Overloaded { .. } => ErrorCode::TooManyRequests,
         _ => ErrorCode::StoreUnavailable,
     };
-    RpcError::new(code, format!("nothing was stored: {error}"))
+    let text = match error {
+        // It was handed to the disk, and what the disk kept of it is known only after a start.
+        AppendError::DiskFull | AppendError::Failed(_) => {
+            format!("not acknowledged, repeat it only under the same key: {error}")
+        }
+        _ => format!("nothing was stored: {error}"),
+    };
+    RpcError::new(code, text)
 }
 
 /// A control transaction was not committed.
@@ -91,7 +102,7 @@ pub(crate) fn control_failure(error: &ControlError) -> RpcError {
         ControlError::DiskFull | ControlError::ShuttingDown => {
             RpcError::new(ErrorCode::StoreUnavailable, format!("nothing was stored: {error}"))
         }
-        ControlError::Sqlite(_) => internal(error),
+        ControlError::Sqlite(_) | ControlError::Panicked => internal(error),
     }
 }
 
@@ -101,7 +112,7 @@ pub(crate) fn read_failure(error: &ReadError) -> RpcError {
         ReadError::ShuttingDown | ReadError::Stalled(_) => {
             RpcError::new(ErrorCode::StoreUnavailable, error.to_string())
         }
-        ReadError::Sqlite(_) | ReadError::Undecodable(_) => internal(error),
+        ReadError::Sqlite(_) | ReadError::Undecodable(_) | ReadError::Panicked => internal(error),
     }
 }
 

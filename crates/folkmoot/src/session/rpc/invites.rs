@@ -1,10 +1,12 @@
 //! Methods on invites: links by which strangers become members.
 
+use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::chat::{InviteView, RoomView};
+use folkmoot_protocol::limits::INVITES_PAGE_MAX;
 use folkmoot_protocol::rpc::{
-    InviteCreate, InviteCreated, InvitePreview, InvitedRoom, InvitesPage, RpcError,
+    InviteCreate, InviteCreated, InviteCursor, InviteList, InvitePreview, InvitedRoom, InvitesPage,
+    RpcError,
 };
-use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
 
 use super::error::{control_failure, read_failure, room_answer};
 use super::{members, rooms};
@@ -44,11 +46,20 @@ pub(crate) async fn create(
     Ok(InviteCreated { code: invite.code, room, expires_at, uses_max })
 }
 
-pub(crate) async fn list(by: &Identity, room: WireRoom) -> Result<InvitesPage, RpcError> {
+pub(crate) async fn list(by: &Identity, request: InviteList) -> Result<InvitesPage, RpcError> {
+    let InviteList { room, after, limit } = request;
     member_summary(by, room).await?;
-    let invites = by.server.store.invites(room).await;
-    let invites = invites.map_err(|error| read_failure(&error))?.into_iter().map(view).collect();
-    Ok(InvitesPage { invites })
+    let limit = limit.unwrap_or(INVITES_PAGE_MAX);
+    let after = after.map(|after| (after.created_at, after.code));
+    // One more than the page tells whether there is another page.
+    let invites = by.server.store.invites(room, after, limit + 1).await;
+    let mut invites = invites.map_err(|error| read_failure(&error))?;
+    let is_more = invites.len() > limit as usize;
+    invites.truncate(limit as usize);
+    let last = invites.last().filter(|_| is_more);
+    let next =
+        last.map(|last| InviteCursor { created_at: last.created_at, code: last.code.clone() });
+    Ok(InvitesPage { invites: invites.into_iter().map(view).collect(), next })
 }
 
 fn view(invite: Invite) -> InviteView {

@@ -63,14 +63,15 @@ pub(crate) async fn apply(
     let about = command.about();
     // A copy only for the few commands that may have to be given twice.
     let again = about.is_some().then(|| command.clone());
-    let request = Request { by: by.user, command, original: None };
+    let client = by.client.clone();
+    let request = Request { by: by.user, client: client.clone(), command, original: None };
     let answer = room.apply(request).await.map_err(|error| failure(&error))?;
     let (seq, command) = match (answer, again) {
         (Err(RoomError::Refused(Refusal::Unloaded(seq))), Some(command)) => (seq, command),
         (answer, _) => return answer.map_err(room_failure),
     };
     let original = Some(load_original(by, id, seq).await?);
-    room_answer(room.apply(Request { by: by.user, command, original }).await)
+    room_answer(room.apply(Request { by: by.user, client, command, original }).await)
 }
 
 async fn load_original(by: &Identity, room: RoomId, seq: Seq) -> Result<Original, RpcError> {
@@ -80,9 +81,10 @@ async fn load_original(by: &Identity, room: RoomId, seq: Seq) -> Result<Original
         return Err(room_failure(RoomError::Refused(Refusal::NoMessage(seq))));
     };
     let deleted = stored.deleted.is_some();
-    let crate::storage::Message { seq, user, name, body, .. } = stored.message;
-    let body = crate::room::state::excerpt(&body).to_owned();
-    Ok(Original { quote: Quote { seq, user, name, body }, deleted })
+    let reactions = stored.reactions.into_iter().map(|reaction| reaction.emoji).collect();
+    let crate::storage::Message { seq, user, name, body, mentions, .. } = stored.message;
+    let body = wire::excerpt(&body).to_owned();
+    Ok(Original { quote: Quote { seq, user, name, body }, deleted, reactions, mentions })
 }
 
 pub(crate) async fn history(by: &Identity, request: HistoryGet) -> Result<HistoryPage, RpcError> {

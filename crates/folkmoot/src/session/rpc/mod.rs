@@ -16,8 +16,50 @@ use folkmoot_protocol::rpc::{Empty, Rpc, RpcError, encode_payload};
 use super::Identity;
 pub(crate) use error::{append_failure, control_failure, failure, read_failure, room_answer};
 
+/// Counts a method that has no limit of its own, so that there is none without one.
+fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
+    match method {
+        // Counted where HTTP comes by too.
+        Rpc::MessageSend(_)
+        | Rpc::MessageEdit(_)
+        | Rpc::MessageDelete(_)
+        | Rpc::MessageReact(_)
+        | Rpc::TypingSet(_)
+        | Rpc::RoomCreate(_)
+        | Rpc::DirectOpen(_)
+        | Rpc::InviteCreate(_)
+        | Rpc::ProfileUpdate(_)
+        | Rpc::Search(_) => Ok(()),
+        Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
+        Rpc::HistoryGet(_)
+        | Rpc::RoomsList(_)
+        | Rpc::RoomGet(_)
+        | Rpc::RoomMembers(_)
+        | Rpc::Sync(_)
+        | Rpc::InviteList(_)
+        | Rpc::InviteGet(_)
+        | Rpc::UsersFind(_)
+        | Rpc::UserGet(_)
+        | Rpc::UsersBlocked(_)
+        | Rpc::DevicesList(_) => by.count(|limits| &limits.questions),
+        Rpc::RoomUpdate(_)
+        | Rpc::RoomNotify(_)
+        | Rpc::RoomLeave(_)
+        | Rpc::RoomSetRole(_)
+        | Rpc::RoomKick(_)
+        | Rpc::RoomBan(_)
+        | Rpc::RoomMute(_)
+        | Rpc::DirectHide(_)
+        | Rpc::InviteRevoke(_)
+        | Rpc::InviteAccept(_)
+        | Rpc::UserBlock(_)
+        | Rpc::DevicesRevoke(_) => by.count(|limits| &limits.changes),
+    }
+}
+
 /// Calls a method; the reply is JSON.
 pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> {
+    count(by, &method)?;
     match method {
         Rpc::MessageSend(request) => reply(messages::send(by, request).await),
         Rpc::MessageEdit(request) => reply(messages::edit(by, request).await),
@@ -26,12 +68,13 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::HistoryGet(request) => reply(messages::history(by, request).await),
         Rpc::ReadSet(request) => reply(messages::read(by, request).await),
         Rpc::TypingSet(request) => empty(messages::typing(by, request).await),
-        Rpc::RoomsList(_) => reply(rooms::list(by).await),
+        Rpc::RoomsList(request) => reply(rooms::list(by, request).await),
         Rpc::RoomCreate(request) => reply(rooms::create(by, request).await),
         Rpc::RoomGet(request) => reply(rooms::get(by, request.room).await),
         Rpc::RoomUpdate(request) => reply(rooms::update(by, request).await),
         Rpc::RoomNotify(request) => empty(rooms::notify(by, request).await),
         Rpc::DirectOpen(request) => reply(rooms::open_direct(by, request).await),
+        Rpc::DirectHide(request) => empty(rooms::hide(by, request).await),
         Rpc::Sync(request) => reply(rooms::sync(by, &request).await),
         Rpc::RoomLeave(request) => empty(members::leave(by, request).await),
         Rpc::RoomMembers(request) => reply(members::list(by, request).await),
@@ -40,12 +83,14 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::RoomBan(request) => empty(members::ban(by, request).await),
         Rpc::RoomMute(request) => empty(members::mute(by, request).await),
         Rpc::InviteCreate(request) => reply(invites::create(by, request).await),
-        Rpc::InviteList(request) => reply(invites::list(by, request.room).await),
+        Rpc::InviteList(request) => reply(invites::list(by, request).await),
         Rpc::InviteRevoke(request) => empty(invites::revoke(by, request.code).await),
         Rpc::InviteGet(request) => reply(invites::get(&by.server, request.code).await),
         Rpc::InviteAccept(request) => reply(invites::accept(by, request.code).await),
         Rpc::UsersFind(request) => reply(users::find(by, request).await),
         Rpc::UserGet(request) => reply(users::get(by, request.user).await),
+        Rpc::UserBlock(request) => empty(users::block(by, request).await),
+        Rpc::UsersBlocked(_) => reply(users::blocked(by).await),
         Rpc::ProfileUpdate(request) => reply(users::update_profile(by, request).await),
         Rpc::DevicesList(_) => reply(users::devices(by).await),
         Rpc::DevicesRevoke(request) => empty(users::revoke_device(by, request.id).await),

@@ -1,35 +1,59 @@
 //! Methods on rooms: listing, making, changing.
 
-use folkmoot_protocol::RoomId as WireRoom;
 use folkmoot_protocol::chat::RoomView;
+use folkmoot_protocol::limits::{REPLY_BYTES_MAX, ROOMS_PAGE_MAX};
 use folkmoot_protocol::rpc::{
-    DirectOpen, RoomCreate, RoomNotify, RoomUpdate, Rooms, RpcError, Sync,
+    DirectHide, DirectOpen, RoomCreate, RoomNotify, RoomUpdate, Rooms, RoomsList, RpcError, Sync,
+    encode_payload,
 };
+use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
 use futures_util::future::join_all;
 
 use super::error::{control_failure, failure, room_answer, user_answer};
 use super::messages::apply;
+use super::stream::len_within;
 use crate::account::token::random_id;
-use crate::room::{Command, RoomCalls};
+use crate::room::{Command, Kind, RoomCalls};
 use crate::session::Identity;
 use crate::storage::{NewDirectRoom, NewRoom, RoomId, Seq};
 use crate::user::UserCalls;
 use crate::user::state::Membership;
 
-/// The caller's rooms.
-pub(crate) async fn list(by: &Identity) -> Result<Rooms, RpcError> {
-    let memberships = user_answer(by.server.user(by.user).memberships().await)?;
-    let views = memberships.into_iter().map(|(room, membership)| view(by, room, membership));
-    // A room one has just left is no longer there to be seen; the others are.
-    let rooms = join_all(views).await.into_iter().filter_map(Result::ok).collect();
-    Ok(Rooms { rooms })
+/// A page of the caller's rooms.
+pub(crate) async fn list(by: &Identity, request: RoomsList) -> Result<Rooms, RpcError> {
+    let RoomsList { after, limit } = request;
+    page(by, after, limit.unwrap_or(ROOMS_PAGE_MAX), |_| true).await
 }
 
 /// The rooms that are not as the caller last saw them.
 pub(crate) async fn sync(by: &Identity, request: &Sync) -> Result<Rooms, RpcError> {
-    let mut all = list(by).await?;
-    all.rooms.retain(|room| request.rooms.get(&room.id) != Some(&room.offset));
-    Ok(all)
+    let is_news = |room: &RoomView| request.rooms.get(&room.id) != Some(&room.offset);
+    page(by, request.after, ROOMS_PAGE_MAX, is_news).await
+}
+
+/// A page of at most `limit` rooms, of which those that are not wanted are left out.
+async fn page(
+    by: &Identity,
+    after: Option<RoomId>,
+    limit: u32,
+    is_wanted: impl Fn(&RoomView) -> bool,
+) -> Result<Rooms, RpcError> {
+    let limit = limit as usize;
+    // One more than the page tells whether there is another page.
+    let memberships = by.server.user(by.user).memberships(after, limit + 1).await;
+    let mut memberships = user_answer(memberships)?;
+    let is_more = memberships.len() > limit;
+    memberships.truncate(limit);
+    let last = memberships.last().filter(|_| is_more).map(|(room, _)| *room);
+    let views = memberships.into_iter().map(|(room, membership)| view(by, room, membership));
+    // A room one has just left is no longer there to be seen; the others are.
+    let rooms = join_all(views).await.into_iter().filter_map(Result::ok).filter(is_wanted);
+    let mut rooms: Vec<RoomView> = rooms.collect();
+    let len = len_within(REPLY_BYTES_MAX, rooms.iter().map(|room| encode_payload(room).len()));
+    let is_cut = len < rooms.len();
+    rooms.truncate(len);
+    let next = if is_cut { rooms.last().map(|room| room.id) } else { last };
+    Ok(Rooms { rooms, next })
 }
 
 pub(crate) async fn get(by: &Identity, room: WireRoom) -> Result<RoomView, RpcError> {
@@ -75,11 +99,30 @@ pub(crate) async fn open_direct(by: &Identity, request: DirectOpen) -> Result<Ro
     let new = NewDirectRoom { id, opener: by.user, peer, at: by.server.now() };
     let direct = by.server.store.open_direct_room(new).await;
     let direct = direct.map_err(|error| control_failure(&error))?;
+    by.server
+        .store
+        .show_room(by.user, direct.room)
+        .await
+        .map_err(|error| control_failure(&error))?;
     if direct.is_new {
         for user in [by.user, peer] {
             let told = by.server.user(user).joined(direct.room, Seq::from_u64(0)).await;
             told.map_err(|error| failure(&error))?;
         }
     }
+    user_answer(by.server.user(by.user).show(direct.room).await)?;
     get(by, direct.room).await
+}
+
+/// Takes a direct conversation off the caller's list.
+pub(crate) async fn hide(by: &Identity, request: DirectHide) -> Result<(), RpcError> {
+    let room = request.room;
+    let summary = room_answer(by.server.room(room).summary(by.user).await)?;
+    if summary.kind != Kind::Direct {
+        let text = "only direct conversations can be hidden; a room can be left";
+        return Err(RpcError::new(ErrorCode::PermissionDenied, text));
+    }
+    let hidden = by.server.store.hide_room(by.user, room, summary.last_seq).await;
+    hidden.map_err(|error| control_failure(&error))?;
+    user_answer(by.server.user(by.user).hide(room, summary.last_seq).await)
 }

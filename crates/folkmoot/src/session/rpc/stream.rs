@@ -6,6 +6,7 @@ use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, ErrorCode};
 
 use super::error::read_failure;
+use crate::recovery::Since;
 use crate::server::Server;
 use crate::storage::Offset;
 
@@ -19,12 +20,21 @@ pub(crate) async fn page(
 ) -> Result<Vec<Publication>, RpcError> {
     // A negative limit asks for all there is.
     let limit = u32::try_from(request.limit).unwrap_or(limit_max).min(limit_max);
-    if request.since.as_ref().is_some_and(|since| since.epoch != server.epoch()) {
+    let since = request.since.as_ref();
+    let since =
+        since.map(|at| Since { offset: Offset::from_u64(at.offset), epoch: at.epoch.clone() });
+    if since.as_ref().is_some_and(|since| since.is_elsewhere(server.epoch())) {
         return Err(ErrorCode::UnrecoverablePosition.into());
     }
-    let since = request.since.as_ref().map(|since| Offset::from_u64(since.offset));
-    let (after, count) = window(since, last, limit, request.reverse);
-    let mut page = events(server, channel, after, count).await?;
+    let since = since.map(|since| since.offset);
+    let mut page = match (since, request.reverse) {
+        (None, false) => events(server, channel, Begin::Oldest, limit).await?,
+        (Some(since), false) => events(server, channel, Begin::After(since), limit).await?,
+        (since, true) => {
+            let (after, count) = backwards(since, last, limit);
+            events(server, channel, Begin::After(after), count).await?
+        }
+    };
     page.retain(|publication| publication.offset <= last.as_u64());
     if request.reverse {
         page.reverse();
@@ -44,13 +54,17 @@ pub(crate) fn len_within(bytes_max: usize, parts: impl Iterator<Item = usize>) -
     fitting.count().max(1)
 }
 
-/// Where a page begins (after which offset) and how many events it has at most.
-fn window(since: Option<Offset>, last: Offset, limit: u32, reverse: bool) -> (Offset, u32) {
-    if !reverse {
-        let oldest = Offset::from_u64(last.as_u64().saturating_sub(u64::from(limit)));
-        return (since.unwrap_or(oldest), limit);
-    }
-    // Backwards from just before `since`, or from the end.
+/// Where a page begins.
+#[derive(Debug, Clone, Copy)]
+enum Begin {
+    /// With the oldest event kept.
+    Oldest,
+    After(Offset),
+}
+
+/// Where a page begins (after which offset) that goes back from just before `since`, or from the
+/// end, and how many events it has at most.
+fn backwards(since: Option<Offset>, last: Offset, limit: u32) -> (Offset, u32) {
     let end =
         since.map_or(last.as_u64(), |since| since.as_u64().saturating_sub(1).min(last.as_u64()));
     let after = end.saturating_sub(u64::from(limit));
@@ -60,12 +74,20 @@ fn window(since: Option<Offset>, last: Offset, limit: u32, reverse: bool) -> (Of
 async fn events(
     server: &Server,
     channel: Channel,
-    after: Offset,
+    from: Begin,
     limit: u32,
 ) -> Result<Vec<Publication>, RpcError> {
     if limit == 0 {
         return Ok(Vec::new());
     }
+    let after = match from {
+        Begin::After(offset) => offset,
+        Begin::Oldest => {
+            let oldest = server.store.oldest_event(channel).await;
+            let oldest = oldest.map_err(|error| read_failure(&error))?;
+            Offset::from_u64(oldest.as_u64().saturating_sub(1))
+        }
+    };
     let found = match channel {
         Channel::Room(room) => {
             let events = server.store.room_events(room, after, limit).await;
@@ -91,13 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn pages_go_forwards_from_a_position_and_backwards_from_the_end() {
+    fn pages_go_backwards_from_a_position_and_from_the_end() {
         let last = Offset::from_u64(10);
-        assert_eq!(window(Some(Offset::from_u64(4)), last, 3, false), (Offset::from_u64(4), 3));
-        assert_eq!(window(None, last, 3, false), (Offset::from_u64(7), 3));
-        assert_eq!(window(None, last, 3, true), (Offset::from_u64(7), 3));
-        assert_eq!(window(Some(Offset::from_u64(4)), last, 2, true), (Offset::from_u64(1), 2));
-        assert_eq!(window(Some(Offset::from_u64(2)), last, 5, true), (Offset::from_u64(0), 1));
-        assert_eq!(window(Some(Offset::from_u64(1)), last, 5, true), (Offset::from_u64(0), 0));
+        assert_eq!(backwards(None, last, 3), (Offset::from_u64(7), 3));
+        assert_eq!(backwards(Some(Offset::from_u64(4)), last, 2), (Offset::from_u64(1), 2));
+        assert_eq!(backwards(Some(Offset::from_u64(2)), last, 5), (Offset::from_u64(0), 1));
+        assert_eq!(backwards(Some(Offset::from_u64(1)), last, 5), (Offset::from_u64(0), 0));
     }
 }

@@ -2,10 +2,13 @@
 
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::chat::{DeviceView, UserView};
-use folkmoot_protocol::limits::USERS_FOUND_MAX;
-use folkmoot_protocol::rpc::{DevicesPage, ProfileUpdate, RpcError, UsersFind, UsersFound};
+use folkmoot_protocol::limits::{BLOCKED_USERS_MAX, USERS_FOUND_MAX};
+use folkmoot_protocol::rpc::{
+    DevicesPage, ProfileUpdate, RpcError, UserBlock, UsersFind, UsersFound,
+};
 
 use super::error::{control_failure, failure, read_failure};
+use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::session::Identity;
 use crate::storage::{Account, DeviceId, UserId};
@@ -41,6 +44,29 @@ pub(crate) async fn update_profile(
     let told = by.server.user(by.user).renamed(view.clone()).await;
     told.map_err(|error| failure(&error))?;
     Ok(view)
+}
+
+/// Keeps somebody from writing to the caller alone, or allows it again.
+pub(crate) async fn block(by: &Identity, request: UserBlock) -> Result<(), RpcError> {
+    let UserBlock { user: other, on } = request;
+    if other == by.user {
+        return Err(RpcError::invalid("user", "must be somebody else"));
+    }
+    let (server, now) = (&by.server, by.server.now());
+    let stored = server.store.set_blocked(by.user, other, on, now, BLOCKED_USERS_MAX).await;
+    let direct = stored.map_err(|error| control_failure(&error))?;
+    // Both go by what is stored when they come into memory; these are for now.
+    server.user(by.user).blocked(other, on).await.map_err(|error| failure(&error))?;
+    if let Some(room) = direct {
+        server.room(room).set_blocked(by.user, on).await.map_err(|error| failure(&error))?;
+    }
+    Ok(())
+}
+
+/// Whom the caller has blocked.
+pub(crate) async fn blocked(by: &Identity) -> Result<UsersFound, RpcError> {
+    let blocked = by.server.store.blocked(by.user).await.map_err(|error| read_failure(&error))?;
+    Ok(UsersFound { users: blocked.into_iter().map(wire::user_view).collect() })
 }
 
 pub(crate) async fn devices(by: &Identity) -> Result<DevicesPage, RpcError> {

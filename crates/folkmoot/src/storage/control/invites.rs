@@ -116,19 +116,7 @@ impl Store {
         code: String,
         now: UnixMillis,
     ) -> Result<Redeemed, ControlError> {
-        self.control(move |connection| {
-            let Some(mut invite) = find(connection, &code)? else { return Ok(Redeemed::Unknown) };
-            if invite.expires_at.is_some_and(|at| at <= now) {
-                return Ok(Redeemed::Expired);
-            }
-            if invite.uses_max.is_some_and(|max| invite.uses >= max) {
-                return Ok(Redeemed::UsedUp);
-            }
-            connection.execute("UPDATE invites SET uses = uses + 1 WHERE code = ?1", [code])?;
-            invite.uses += 1;
-            Ok(Redeemed::Yes(invite))
-        })
-        .await
+        self.control(move |connection| Ok(redeem(connection, &code, now)?)).await
     }
 
     /// An invite by its code, whether or not it still works.
@@ -139,21 +127,50 @@ impl Store {
         self.read(move |connection| Ok(find(connection, &code)?)).await
     }
 
-    /// The invites of a room, the latest first.
+    /// The invites of a room, the latest first, at most `limit` of those after `after`: the
+    /// moment and the code of the last one seen.
     ///
     /// # Errors
     /// [`ReadError`] only if the database fails.
-    pub async fn invites(&self, room: RoomId) -> Result<Vec<Invite>, ReadError> {
+    pub async fn invites(
+        &self,
+        room: RoomId,
+        after: Option<(UnixMillis, String)>,
+        limit: u32,
+    ) -> Result<Vec<Invite>, ReadError> {
+        let (at, code) =
+            after.map_or((i64::MAX, String::new()), |(at, code)| (to_sql(at.as_u64()), code));
         self.read(move |connection| {
             let sql = format!(
-                "SELECT {COLUMNS} FROM invites WHERE room = ?1 ORDER BY created_at DESC, code"
+                "SELECT {COLUMNS} FROM invites WHERE room = ?1 \
+                   AND (created_at < ?2 OR (created_at = ?2 AND code > ?3)) \
+                 ORDER BY created_at DESC, code LIMIT ?4"
             );
             let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map([to_sql(room.as_u64())], read_invite)?;
+            let place = params![to_sql(room.as_u64()), at, code, limit];
+            let rows = statement.query_map(place, read_invite)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
     }
+}
+
+/// Takes one use of an invite inside a transaction.
+pub(super) fn redeem(
+    connection: &Connection,
+    code: &str,
+    now: UnixMillis,
+) -> rusqlite::Result<Redeemed> {
+    let Some(mut invite) = find(connection, code)? else { return Ok(Redeemed::Unknown) };
+    if invite.expires_at.is_some_and(|at| at <= now) {
+        return Ok(Redeemed::Expired);
+    }
+    if invite.uses_max.is_some_and(|max| invite.uses >= max) {
+        return Ok(Redeemed::UsedUp);
+    }
+    connection.execute("UPDATE invites SET uses = uses + 1 WHERE code = ?1", [code])?;
+    invite.uses += 1;
+    Ok(Redeemed::Yes(invite))
 }
 
 fn find(connection: &Connection, code: &str) -> rusqlite::Result<Option<Invite>> {

@@ -8,7 +8,9 @@ mod administration;
 mod attachments;
 mod invites;
 pub(crate) mod moderation;
+mod privacy;
 mod rooms;
+mod settings;
 
 pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
 pub(crate) use accounts::{account, read_account};
@@ -17,4 +19,5 @@ pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
 pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
+pub(crate) use privacy::{blocked_ids, blockers_in};
 pub use rooms::{DirectRoom, NewDirectRoom, NewRoom, RoomKind};

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::moderation::{ModerationAction, NewModeration, note};
+use super::privacy::has_blocked;
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{Offset, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
@@ -83,7 +84,8 @@ impl Store {
     /// Gives the direct room of two people, making it if needed. Its stream begins with both `Joined`.
     ///
     /// # Errors
-    /// [`ControlError::NotFound`] if one of the accounts does not exist.
+    /// [`ControlError::NotFound`] if one of the accounts does not exist, [`ControlError::NotAllowed`] if there is
+    /// no room yet and the other one has blocked the opener.
     pub async fn open_direct_room(&self, new: NewDirectRoom) -> Result<DirectRoom, ControlError> {
         self.control(move |connection| {
             let low = to_sql(new.opener.min(new.peer).as_u64());
@@ -97,6 +99,9 @@ impl Store {
                 .optional()?;
             if let Some(room) = found {
                 return Ok(DirectRoom { room: RoomId::from_u64(from_sql(room)), is_new: false });
+            }
+            if has_blocked(connection, new.peer, new.opener)? {
+                return Err(ControlError::NotAllowed("they take no messages from you"));
             }
             connection.execute(
                 "INSERT INTO directs VALUES (?1, ?2, ?3)",

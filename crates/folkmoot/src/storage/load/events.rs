@@ -2,6 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use folkmoot_protocol::Channel;
+
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
@@ -59,6 +61,38 @@ impl Store {
             let events = user_events(connection, user, since, limit)?;
             let first = events.first().map(|event| event.offset);
             Ok(is_whole(last, since, first, limit).then_some(events))
+        })
+        .await
+    }
+
+    /// The oldest event of a stream that is kept; the one to come if it has none yet.
+    ///
+    /// # Errors
+    /// [`ReadError`]; a retry is safe.
+    pub async fn oldest_event(&self, channel: Channel) -> Result<Offset, ReadError> {
+        let (stream, first, end, id) = match channel {
+            Channel::Room(room) => (
+                Stream::Room(room),
+                "SELECT min(offset) FROM room_events WHERE room = ?1",
+                "SELECT last_offset FROM rooms WHERE id = ?1",
+                room.as_u64(),
+            ),
+            Channel::User(user) => (
+                Stream::User(user),
+                "SELECT min(offset) FROM user_events WHERE user = ?1",
+                "SELECT last_offset FROM users WHERE id = ?1",
+                user.as_u64(),
+            ),
+        };
+        self.barrier_for(&[stream]).await?;
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(first)?;
+            let kept = statement.query_row([to_sql(id)], |row| row.get::<_, Option<i64>>(0))?;
+            let oldest = match kept {
+                Some(offset) => from_sql(offset),
+                None => stream_end(connection, end, id)?.unwrap_or_default() + 1,
+            };
+            Ok(Offset::from_u64(oldest))
         })
         .await
     }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{Member, events, members};
-use crate::storage::control::{RoomKind, Upload, unsent};
+use crate::storage::control::{RoomKind, Upload, blockers_in, unsent};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
 use crate::storage::progress::Stream;
@@ -72,6 +72,8 @@ pub struct RoomSnapshot {
     pub members: Vec<Member>,
     /// Who may not come back.
     pub bans: Vec<UserId>,
+    /// Who of the two in a direct room has blocked the other.
+    pub blockers: Vec<UserId>,
     /// Keys of the last 24 hours and of the last 10,000 messages, oldest first.
     pub keys: Vec<RecentKey>,
     /// Messages that mention everyone, latest first, at most 1,000.
@@ -126,6 +128,7 @@ fn load(
     Ok(Some(RoomSnapshot {
         members: members::page(connection, room, None, u32::MAX)?,
         bans: bans(connection, room)?,
+        blockers: blockers_in(connection, room)?,
         keys: recent_keys(connection, &summary, now)?,
         everyone_mentions: everyone_mentions(connection, room)?,
         uploads: unsent(connection, room, now)?,

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::{RoomSummary, events, room};
-use crate::storage::control::{Account, account};
+use crate::storage::control::{Account, account, blocked_ids};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
 use crate::storage::progress::Stream;
@@ -30,6 +30,8 @@ pub struct UserRoom {
     pub everyone_mentions: Vec<Seq>,
     /// The other one of a direct room.
     pub peer: Option<UserId>,
+    /// Off the user's list: nothing was said since it was hidden.
+    pub is_hidden: bool,
 }
 
 /// Everything that a user's actor keeps in memory.
@@ -43,6 +45,8 @@ pub struct UserSnapshot {
     pub tail: Vec<UserRecord>,
     /// The rooms the user is in, by id.
     pub rooms: Vec<UserRoom>,
+    /// Whom the user has blocked.
+    pub blocked: Vec<UserId>,
     /// The epoch to append under.
     pub epoch: WriteEpoch,
 }
@@ -94,15 +98,18 @@ fn load(
     let since = Offset::from_u64(last_offset.as_u64().saturating_sub(u64::from(tail_len)));
     let tail = events::user_events(connection, user, since, tail_len)?;
     let rooms = rooms(connection, user)?;
-    Ok(Some(UserSnapshot { account, last_offset, tail, rooms, epoch }))
+    let blocked = blocked_ids(connection, user)?;
+    Ok(Some(UserSnapshot { account, last_offset, tail, rooms, blocked, epoch }))
 }
 
 fn rooms(connection: &Connection, user: UserId) -> Result<Vec<UserRoom>, ReadError> {
     let sql = format!(
         "SELECT {}, m.role, m.muted_until, coalesce(s.read_seq, 0), coalesce(s.notify, 1), \
-                (SELECT iif(d.low = ?1, d.high, d.low) FROM directs d WHERE d.room = r.id) \
+                (SELECT iif(d.low = ?1, d.high, d.low) FROM directs d WHERE d.room = r.id), \
+                coalesce(h.seq >= r.last_seq, FALSE) \
          FROM members m JOIN rooms r ON r.id = m.room \
          LEFT JOIN read_states s ON s.user = m.user AND s.room = m.room \
+         LEFT JOIN hidden_rooms h ON h.user = m.user AND h.room = m.room \
          WHERE m.user = ?1 ORDER BY r.id",
         room::SUMMARY_COLUMNS
     );
@@ -135,6 +142,7 @@ fn rooms(connection: &Connection, user: UserId) -> Result<Vec<UserRoom>, ReadErr
             mentions,
             everyone_mentions,
             peer: row.get::<_, Option<i64>>(13)?.map(|peer| UserId::from_u64(from_sql(peer))),
+            is_hidden: row.get(14)?,
         });
     }
     Ok(found)
