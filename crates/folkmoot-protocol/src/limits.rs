@@ -81,6 +81,9 @@ limits! {
     /// Members in one page.
     MEMBERS_PAGE_MAX: u32 = 200;
 
+    /// Users named for one emoji in an answer of `message.reactions`.
+    REACTION_USERS_MAX: u32 = 100;
+
     /// Users in one answer of `users.find`.
     USERS_FOUND_MAX: u32 = 50;
 

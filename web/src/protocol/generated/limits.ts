@@ -69,6 +69,9 @@ export const HISTORY_PAGE_DEFAULT = 50;
 /** Members in one page. */
 export const MEMBERS_PAGE_MAX = 200;
 
+/** Users named for one emoji in an answer of `message.reactions`. */
+export const REACTION_USERS_MAX = 100;
+
 /** Users in one answer of `users.find`. */
 export const USERS_FOUND_MAX = 50;
 
