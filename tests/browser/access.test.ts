@@ -132,7 +132,7 @@ describe('the keyboard alone', () => {
     await keyboard.press('Enter');
     await kim.composer.waitFor();
 
-    await keyboard.press('c');
+    // The caret waits in the text field.
     await keyboard.type('First words');
     await keyboard.press('Enter');
     await kim.message('First words').waitFor();

@@ -9,12 +9,14 @@ import { followed, FOLLOWED_MAX } from '../model/follow';
 import { applyRoomEvent, applyUserEvent, listed, read, withRoom, without, type Rooms } from '../model/rooms';
 import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
 import type { Reply } from '../protocol/generated/methods';
-import type { Attachment, ConnectData, RoomId, RoomView, UserView } from '../protocol/generated/chat';
+import type { Attachment, ConnectData, LeaveReason, RoomId, RoomView, UserView } from '../protocol/generated/chat';
 import { Conversation } from './conversation.svelte';
 import { Inbox } from './inbox';
 import { Link } from './link.svelte';
+import { isLooking } from './looking';
 import { Media } from './media';
 import { People } from './people.svelte';
+import { Presence } from './presence.svelte';
 import { Reading } from './reading.svelte';
 import { Search } from './search.svelte';
 import { Sender } from './sender.svelte';
@@ -22,6 +24,8 @@ import type { Uploads } from './uploads.svelte';
 
 /** The archive is written this long after the first change: often enough to be useful, rarely enough to be cheap. */
 const ARCHIVE_AFTER_MS = 1_500;
+/** In larger rooms coming and going would be told to so many that it costs more than it is worth. */
+export const WATCHED_MEMBERS_MAX = 300;
 /** Rooms beyond those followed are listed again this often. */
 const RELIST_MS = 60_000;
 
@@ -29,7 +33,8 @@ export interface ChatListener {
   tokenRejected(): void;
   /** A message arrived live, for notifications and announcements. */
   arrived(event: Extract<RoomEvent, { type: 'message' }>, view: RoomView): void;
-  roomGone(room: RoomId): void;
+  /** The person is not in the room any more; `reason` as far as the server gave one. */
+  roomGone(view: RoomView, reason: LeaveReason | undefined): void;
 }
 
 export class Chat {
@@ -44,6 +49,7 @@ export class Chat {
   readonly media: Media;
   readonly reading = new Reading(this);
   readonly people = new People();
+  readonly presence = new Presence();
   readonly search: Search;
   /** There once the first file is attached. */
   uploads = $state.raw<Uploads>();
@@ -72,6 +78,7 @@ export class Chat {
       roomPublication: (room, payload, offset) => this.#onRoomPublication(room, payload, offset),
       userPublication: (payload) => this.#onUserPublication(payload),
       userStreamReset: () => void this.list(),
+      presence: (change) => this.presence.changed(change),
       subscribed: (subscribed) => this.#onSubscribed(subscribed),
       unsubscribed: (room) => void this.#onUnsubscribed(room),
     });
@@ -123,6 +130,7 @@ export class Chat {
     conversation.newAfter = view.unread > 0 ? view.read_seq : undefined;
     this.#open = view.id;
     this.#follow();
+    void this.#askWhoIsHere(view.id);
     return conversation;
   }
 
@@ -165,13 +173,17 @@ export class Chat {
     this.#follow();
   }
 
-  drop(room: RoomId): void {
+  /** Leaves a room behind; `reason` is absent where only a listing showed that it is gone. */
+  drop(room: RoomId, reason?: LeaveReason): void {
+    const view = this.rooms.get(room);
+    if (!view) return;
     this.rooms = without(this.rooms, room);
+    this.presence.forget(room);
     this.#conversations.delete(room);
     this.link.socket.unsubscribe(room);
     this.#forgotten.add(room);
     this.#note(room);
-    this.#listener.roomGone(room);
+    this.#listener.roomGone(view, reason);
   }
 
   /** Someone's new name: shown on everything they ever wrote. */
@@ -194,13 +206,16 @@ export class Chat {
     this.loaded = true;
     this.people.meet(reply.rooms.flatMap((view) => view.peer ?? []));
     for (const view of this.rooms.values()) {
-      this.#conversations.get(view.id)?.extendTo(view.last_seq);
+      const conversation = this.#conversations.get(view.id);
+      if (view.id === this.#open && view.unread > 0 && !isLooking()) conversation?.leftOffAt(view.read_seq);
+      conversation?.extendTo(view.last_seq);
       this.#note(view.id);
     }
     this.#follow();
   }
 
   async #onOnline(): Promise<void> {
+    this.presence.restart();
     this.sender.dispatch({ type: 'online' });
     this.uploads?.resume();
     this.reading.flush();
@@ -222,6 +237,9 @@ export class Chat {
       this.conversation(view).apply(event);
       if (event.type === 'message' || event.type === 'typing' || event.type === 'joined') this.people.heard(event.user, event.name);
       if (event.type === 'typing') continue;
+      if (event.type === 'message' && event.room === this.#open && event.user !== this.me.id && !isLooking()) {
+        this.conversation(view).leftOffAt(before.read_seq);
+      }
       this.#note(event.room);
       if (event.type !== 'message') continue;
       if (event.user === this.me.id) {
@@ -237,9 +255,9 @@ export class Chat {
     if (!event) return;
     // Counts must not run ahead of messages that wait for the next frame.
     this.#inbox.flush();
+    if (event.type === 'room_removed') return this.drop(event.room, event.reason);
     this.rooms = applyUserEvent(this.rooms, event, (room) => this.link.socket.isSubscribed(room));
     if (event.type === 'room_added') this.add(event.room);
-    if (event.type === 'room_removed') this.drop(event.room);
     if (event.type === 'read') this.#note(event.room);
     if (event.type === 'profile' && event.user === this.me.id) {
       this.setProfile({ id: event.user, name: event.name, display_name: event.display_name });
@@ -247,9 +265,18 @@ export class Chat {
   }
 
   #onSubscribed({ room, complete }: Subscribed): void {
+    void this.#askWhoIsHere(room);
     if (complete) return;
     this.#conversations.get(room)?.invalidate();
     void this.#refresh(room);
+  }
+
+  /** Whoever was there before one came; who comes and goes from then on is told. */
+  async #askWhoIsHere(room: RoomId): Promise<void> {
+    const view = this.rooms.get(room);
+    if (!view || !this.link.isOnline || (room !== this.#open && view.kind !== 'direct')) return;
+    const present = await this.link.socket.presence(room).catch(() => undefined);
+    if (present) this.presence.seed(room, present);
   }
 
   /** The view's counts after missed events; the missed messages themselves are fetched as they are looked at. */
@@ -307,7 +334,7 @@ export class Chat {
   #follow(): void {
     const chosen = followed(this.rooms, this.#open, FOLLOWED_MAX);
     for (const [room, view] of this.rooms) {
-      if (chosen.has(room)) this.link.socket.subscribe(room, { offset: view.offset, epoch: view.epoch });
+      if (chosen.has(room)) this.link.socket.subscribe(room, { offset: view.offset, epoch: view.epoch }, view.members <= WATCHED_MEMBERS_MAX ? 'messages_and_people' : 'messages');
       else this.link.socket.unsubscribe(room);
     }
   }

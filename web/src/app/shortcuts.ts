@@ -12,8 +12,8 @@ export const SHEET = [
   { keys: ['Alt', '↓'], text: 'shortcut_next' },
   { keys: ['Alt', '↑'], text: 'shortcut_previous' },
   { keys: ['Alt', 'Shift', '↓'], text: 'shortcut_next_unread' },
-  { keys: ['C'], text: 'shortcut_compose' },
-  { keys: ['M'], text: 'shortcut_members' },
+  { keys: ['A–Z'], text: 'shortcut_compose' },
+  { keys: ['Alt', 'M'], text: 'shortcut_members' },
   { keys: ['/'], text: 'shortcut_search' },
   { keys: ['↑', '↓'], text: 'shortcut_messages' },
   { keys: ['End'], text: 'shortcut_latest' },
@@ -36,6 +36,8 @@ export function shortcutOf(event: KeyboardEvent, folkmoot: Folkmoot, chat: Chat)
     const step = event.key === 'ArrowDown' ? 1 : -1;
     return () => goToNeighbour(folkmoot, chat, step, event.shiftKey ? 'unread' : 'any');
   }
+  // By its place on the keyboard: with Alt it types another letter on some.
+  if (event.altKey && !control && event.code === 'KeyM') return () => (folkmoot.panel = folkmoot.panel === 'members' ? 'none' : 'members');
   if (control || event.altKey || isTyping(event.target)) return undefined;
   return letter(event.key, folkmoot);
 }
@@ -44,15 +46,18 @@ function letter(key: string, folkmoot: Folkmoot): Action | undefined {
   switch (key) {
     case '?':
       return () => (folkmoot.overlay = { name: 'shortcuts' });
-    case 'c':
-      return () => document.getElementById('composer')?.focus();
-    case 'm':
-      return () => (folkmoot.panel = folkmoot.panel === 'members' ? 'none' : 'members');
     case '/':
       return () => (folkmoot.panel = folkmoot.panel === 'search' ? 'none' : 'search');
     default:
       return undefined;
   }
+}
+
+/** A letter typed anywhere is meant for the text field, unless a message is selected: its letters do something to it. */
+export function isForComposer(event: KeyboardEvent, folkmoot: Folkmoot): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || folkmoot.overlay) return false;
+  if (event.key.length !== 1 || event.key === ' ' || isTyping(event.target)) return false;
+  return !(event.target instanceof HTMLElement && event.target.closest('article, [popover], [role=option], select'));
 }
 
 function isTyping(target: EventTarget | null): boolean {

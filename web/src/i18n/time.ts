@@ -3,7 +3,7 @@
 import type { Language } from '.';
 
 const FORMATS = {
-  clock: { hour: '2-digit', minute: '2-digit' },
+  clock: { hour: 'numeric', minute: '2-digit' },
   full: { dateStyle: 'full', timeStyle: 'short' },
   day: { weekday: 'long', day: 'numeric', month: 'long' },
   day_and_year: { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' },

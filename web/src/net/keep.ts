@@ -46,6 +46,14 @@ export class Keep {
     this.#write(`folkmoot.draft.${user}.${room}`, draft === '' ? undefined : draft);
   }
 
+  lastRoom(user: UserId): RoomId | undefined {
+    return this.#read<RoomId>(`folkmoot.last-room.${user}`);
+  }
+
+  setLastRoom(user: UserId, room: RoomId): void {
+    this.#write(`folkmoot.last-room.${user}`, room);
+  }
+
   preference(name: string): string | undefined {
     return this.#read<string>(`folkmoot.preference.${name}`);
   }
