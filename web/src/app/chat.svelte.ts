@@ -10,7 +10,9 @@ import { applyRoomEvent, applyUserEvent, listed, read, withRoom, without, type R
 import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
 import type { Reply } from '../protocol/generated/methods';
 import type { Attachment, ConnectData, LeaveReason, RoomId, RoomView, UserView } from '../protocol/generated/chat';
+import { Arrangement } from './arrangement.svelte';
 import { Conversation } from './conversation.svelte';
+import { Deletions } from './deletions.svelte';
 import { Inbox } from './inbox';
 import { Link } from './link.svelte';
 import { isLooking } from './looking';
@@ -33,6 +35,8 @@ export interface ChatListener {
   tokenRejected(): void;
   /** A message arrived live, for notifications and announcements. */
   arrived(event: Extract<RoomEvent, { type: 'message' }>, view: RoomView): void;
+  /** Something asked for a moment ago did not work. */
+  failed(failure: unknown): void;
   /** The person is not in the room any more; `reason` as far as the server gave one. */
   roomGone(view: RoomView, reason: LeaveReason | undefined): void;
 }
@@ -51,6 +55,8 @@ export class Chat {
   readonly people = new People();
   readonly presence = new Presence();
   readonly search: Search;
+  readonly arrangement: Arrangement;
+  readonly deletions: Deletions;
   /** There once the first file is attached. */
   uploads = $state.raw<Uploads>();
   readonly #listener: ChatListener;
@@ -61,6 +67,8 @@ export class Chat {
   readonly #inbox = new Inbox((events) => this.#applyRoomEvents(events));
   readonly #changed = new Set<RoomId>();
   readonly #forgotten = new Set<RoomId>();
+  /** Rooms left behind in this tab, for what is still to be said about them. */
+  readonly #gone = new Map<RoomId, RoomView>();
   #archiving: ReturnType<typeof setTimeout> | undefined;
   #relisting: ReturnType<typeof setInterval> | undefined;
   #open: RoomId | undefined;
@@ -83,6 +91,8 @@ export class Chat {
       unsubscribed: (room) => void this.#onUnsubscribed(room),
     });
     this.search = new Search(this.link);
+    this.deletions = new Deletions(this, (failure) => listener.failed(failure));
+    this.arrangement = new Arrangement(keep, session.user.id);
     this.sender = new Sender(this.link, keep, session.user.id, {
       acknowledged: (entry, reply) => this.#onAcknowledged(entry, reply),
       upload: (files) => this.#uploadAgain(files),
@@ -109,6 +119,7 @@ export class Chat {
     this.#inbox.stop();
     this.sender.stop();
     this.reading.stop();
+    this.deletions.stop();
     this.link.stop();
     this.uploads?.end();
     this.media.forget();
@@ -176,7 +187,13 @@ export class Chat {
   /** Leaves a room behind; `reason` is absent where only a listing showed that it is gone. */
   drop(room: RoomId, reason?: LeaveReason): void {
     const view = this.rooms.get(room);
-    if (!view) return;
+    if (!view) {
+      // A listing may show that it is gone before the event says why.
+      const known = this.#gone.get(room);
+      if (known && reason !== undefined && reason !== 'left') this.#listener.roomGone(known, reason);
+      return;
+    }
+    this.#gone.set(room, view);
     this.rooms = without(this.rooms, room);
     this.presence.forget(room);
     this.#conversations.delete(room);

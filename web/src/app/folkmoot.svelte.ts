@@ -20,10 +20,12 @@ export type Overlay =
   | { name: 'switcher' }
   | { name: 'shortcuts' }
   | { name: 'account' }
+  | { name: 'new_section'; room: RoomId }
   | { name: 'room_settings'; room: RoomId }
   | { name: 'invite'; room: RoomId }
   | { name: 'picture'; file: Attachment }
   | { name: 'confirm_delete'; message: MessageView }
+  | { name: 'forward'; message: MessageView }
   | { name: 'confirm_member'; room: RoomId; member: MemberView; action: 'kick' | 'ban' };
 
 /** What just happened, told in a corner. */
@@ -146,6 +148,7 @@ export class Folkmoot {
         this.notifier.arrived({ event, view, me: chat.me.id, title: titleOf(view), text, isOpen });
         if (isOpen) this.announce(text);
       },
+      failed: (failure) => (this.notice = this.explain(failure)),
       roomGone: (view, reason) => this.#onRoomGone(view, reason),
     });
     this.chat = chat;

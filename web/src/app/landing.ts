@@ -6,8 +6,8 @@ import type { Chat } from './chat.svelte';
 import type { Folkmoot } from './folkmoot.svelte';
 
 export function landing(folkmoot: Folkmoot, chat: Chat): RoomId | undefined {
-  const last = folkmoot.keep.lastRoom(chat.me.id);
-  if (last !== undefined && chat.rooms.has(last)) return last;
+  const last = folkmoot.keep.recentRooms(chat.me.id).find((room) => chat.rooms.has(room));
+  if (last !== undefined) return last;
   const views = [...chat.rooms.values()].filter((view) => view.notify !== 'none').sort(byActivity);
   // A first visit shows what a room is; a conversation between two shows that less well.
   return (views.find((view) => view.kind === 'room') ?? views[0])?.id;

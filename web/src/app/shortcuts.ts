@@ -1,6 +1,5 @@
 //! The keys that work everywhere, and what each does. Single letters count only where nothing is being typed.
 
-import { byActivity } from '../model/rooms';
 import type { RoomId } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
 import type { Folkmoot } from './folkmoot.svelte';
@@ -12,6 +11,7 @@ export const SHEET = [
   { keys: ['Alt', '↓'], text: 'shortcut_next' },
   { keys: ['Alt', '↑'], text: 'shortcut_previous' },
   { keys: ['Alt', 'Shift', '↓'], text: 'shortcut_next_unread' },
+  { keys: ['Alt', 'I'], text: 'shortcut_inbox' },
   { keys: ['A–Z'], text: 'shortcut_compose' },
   { keys: ['Alt', 'M'], text: 'shortcut_members' },
   { keys: ['/'], text: 'shortcut_search' },
@@ -37,6 +37,7 @@ export function shortcutOf(event: KeyboardEvent, folkmoot: Folkmoot, chat: Chat)
     return () => goToNeighbour(folkmoot, chat, step, event.shiftKey ? 'unread' : 'any');
   }
   // By its place on the keyboard: with Alt it types another letter on some.
+  if (event.altKey && !control && event.code === 'KeyI') return () => folkmoot.router.go({ name: 'inbox' });
   if (event.altKey && !control && event.code === 'KeyM') return () => (folkmoot.panel = folkmoot.panel === 'members' ? 'none' : 'members');
   if (control || event.altKey || isTyping(event.target)) return undefined;
   return letter(event.key, folkmoot);
@@ -64,10 +65,9 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
-/** The order that the list of rooms shows: rooms, then direct conversations, each by activity. */
+/** The order that the list of rooms shows. */
 export function listOrder(chat: Chat): RoomId[] {
-  const views = [...chat.rooms.values()].sort(byActivity);
-  return [...views.filter((view) => view.kind === 'room'), ...views.filter((view) => view.kind === 'direct')].map((view) => view.id);
+  return chat.arrangement.sections(chat.rooms).flatMap(({ rooms }) => rooms.map((view) => view.id));
 }
 
 function goToNeighbour(folkmoot: Folkmoot, chat: Chat, step: 1 | -1, which: 'any' | 'unread'): void {

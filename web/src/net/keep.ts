@@ -2,6 +2,7 @@
 //! that two tabs never overwrite each other's entries. A browser that refuses storage costs persistence, never the session.
 
 import type { RoomId, UserId, UserView } from '../protocol/generated/chat';
+import type { Layout } from '../model/sidebar';
 import type { OutboxEntry } from './outbox';
 
 export interface KeptSession {
@@ -13,6 +14,8 @@ export interface KeptSession {
 /** The part of `Storage` in use, so that tests can bring their own. */
 export type KeyValue = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key' | 'length'>;
 
+/** More than anybody remembers. */
+const RECENT_ROOMS_MAX = 50;
 const SESSION = 'folkmoot.session';
 
 export class Keep {
@@ -46,12 +49,22 @@ export class Keep {
     this.#write(`folkmoot.draft.${user}.${room}`, draft === '' ? undefined : draft);
   }
 
-  lastRoom(user: UserId): RoomId | undefined {
-    return this.#read<RoomId>(`folkmoot.last-room.${user}`);
+  /** The rooms opened last, the latest first. */
+  recentRooms(user: UserId): RoomId[] {
+    return this.#read<RoomId[]>(`folkmoot.recent-rooms.${user}`) ?? [];
   }
 
-  setLastRoom(user: UserId, room: RoomId): void {
-    this.#write(`folkmoot.last-room.${user}`, room);
+  opened(user: UserId, room: RoomId): void {
+    const rest = this.recentRooms(user).filter((id) => id !== room);
+    this.#write(`folkmoot.recent-rooms.${user}`, [room, ...rest].slice(0, RECENT_ROOMS_MAX));
+  }
+
+  layout(user: UserId): Layout | undefined {
+    return this.#read<Layout>(`folkmoot.layout.${user}`);
+  }
+
+  setLayout(user: UserId, layout: Layout): void {
+    this.#write(`folkmoot.layout.${user}`, layout);
   }
 
   preference(name: string): string | undefined {
