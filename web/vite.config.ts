@@ -3,10 +3,13 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 
+import { compress } from './compress';
+import { emoji } from './emoji';
+
 const server = process.env['FOLKMOOT_URL'] ?? 'http://127.0.0.1:8000';
 
 export default defineConfig({
-  plugins: [svelte()],
+  plugins: [svelte(), emoji(), compress()],
   build: {
     target: 'es2022',
     // Data URLs and inline scripts would need exceptions in the content security policy.

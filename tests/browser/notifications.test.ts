@@ -98,7 +98,7 @@ describe('notifications', () => {
     const before = await asked();
     await astrid.page.getByRole('button', { name: 'New direct message' }).click();
     await astrid.page.getByLabel('Find a person').fill('bo');
-    await astrid.page.getByRole('button', { name: /Bo Lind/ }).click();
+    await astrid.page.getByRole('dialog').getByRole('button', { name: /Bo Lind/ }).click();
     await astrid.page.getByRole('heading', { name: 'Bo Lind', level: 1 }).waitFor();
     await astrid.say('Between us.');
     expect(await shown(before + 1)).toEqual({ title: 'Astrid Holm', body: 'Astrid Holm: Between us.' });

@@ -20,8 +20,14 @@ beforeAll(async () => {
 /** Opens what the owner may do with Bo. */
 async function actionsForBo(): Promise<void> {
   const button = astrid.page.getByRole('button', { name: 'Actions for Bo Lind' });
-  if (!(await button.isVisible())) await astrid.page.getByRole('button', { name: 'Members' }).click();
+  if (!(await astrid.page.getByRole('complementary').isVisible())) await astrid.page.getByRole('button', { name: 'Members' }).click();
+  await button.waitFor();
   if ((await button.getAttribute('aria-expanded')) !== 'true') await button.click();
+}
+
+/** Says yes to the question. */
+async function confirmed(answer: string): Promise<void> {
+  await astrid.page.getByRole('dialog').getByRole('button', { name: answer, exact: true }).click();
 }
 
 describe('a room', () => {
@@ -95,6 +101,8 @@ describe('a room', () => {
     const invitation = await astrid.invite();
     await actionsForBo();
     await astrid.page.getByRole('button', { name: 'Remove from room' }).click();
+    await confirmed('Remove from room');
+    await bo.page.getByText('You were removed from North harbour.').waitFor();
     await bo.page.getByRole('link', { name: /North harbour/ }).waitFor({ state: 'detached' });
     await bo.page.goto(invitation);
     await bo.page.getByRole('button', { name: 'Join room' }).click();
@@ -102,6 +110,8 @@ describe('a room', () => {
     await astrid.page.getByText('2 members').waitFor();
     await actionsForBo();
     await astrid.page.getByRole('button', { name: 'Ban', exact: true }).click();
+    await confirmed('Ban');
+    await bo.page.getByText('You were banned from North harbour.').waitFor();
     await bo.page.getByRole('link', { name: /North harbour/ }).waitFor({ state: 'detached' });
     await bo.page.goto(invitation);
     await bo.page.getByRole('button', { name: 'Join room' }).click();

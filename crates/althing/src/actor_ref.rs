@@ -16,8 +16,8 @@ use crate::mailbox::{Inner, Life, Phase};
 use crate::node::Node;
 use crate::outbox;
 use crate::recipient::Recipient;
-use crate::reply::ReplyTo;
 use crate::run::Run;
+use crate::shield::discard;
 use crate::stopped::Stopped;
 
 /// Address of an actor of type `A`.
@@ -138,6 +138,8 @@ impl<A: Actor> ActorRef<A> {
 
     /// Whether it has stopped for good: sends will be refused.
     pub fn is_stopped(&self) -> bool {
+        // From here on the caller's own tells are refused too.
+        outbox::hand_over();
         self.cell.header().mailbox.lock().closed
     }
 
@@ -154,8 +156,10 @@ impl<A: Actor> ActorRef<A> {
     /// # Cancel safety
     /// The actor stops even if the future is dropped.
     pub fn stop(&self) -> Stopped {
+        // Of this life: what its `stopping` hook sends may begin the next.
+        let stopped = self.stopped();
         self.request_stop(StopReason::Requested);
-        self.stopped()
+        stopped
     }
 
     pub(crate) fn request_stop(&self, reason: StopReason) {
@@ -188,25 +192,26 @@ impl<A: Actor> ActorRef<A> {
         self.cell.header().mailbox.lock().life()
     }
 
-    /// Queues without regard to the bound, if the actor is still in `life`; returns whether it was.
-    pub(crate) fn push_exempt<M: Send + 'static>(&self, life: Life, message: M) -> bool
+    /// Queues what a future of that `life` has come to, without regard to the bound. It belongs to the life as a timer's tick does:
+    /// a later one does not get it.
+    pub(crate) fn push_result<M: Send + 'static>(&self, life: Life, message: M)
     where
         A: Receives<M>,
     {
         let header = self.cell.header();
-        let envelope =
-            Envelope::new::<A, M, A::Way>(message, ReplyTo::nowhere()).sent_from(header.sender());
+        let (id, timer) = header.kind.node.timers.due_now::<A, M, A::Way>(message);
         let mut inner = header.mailbox.lock();
-        if inner.closed || inner.life() != life {
+        if inner.has_ended() || inner.life() != life {
             // Released before dropping: the message's drop may send to us.
             drop(inner);
-            drop(envelope);
-            return false;
+            discard("dropping a piped result", timer);
+            return;
         }
-        let what = inner.push_exempt(envelope);
+        let tick = Envelope::tick(id, timer.access, timer.name);
+        inner.extras().timers.insert(id, timer);
+        let what = inner.push_exempt(tick);
         drop(inner);
         wake(&self.cell, what);
-        true
     }
 
     /// Adds a watcher, once.
@@ -214,10 +219,7 @@ impl<A: Actor> ActorRef<A> {
         let serial = watcher.header().serial();
         let mut inner = self.cell.header().mailbox.lock();
         if !inner.has_ended() {
-            let watchers = &mut inner.extras().watchers;
-            if watchers.iter().all(|known| known.header().serial() != serial) {
-                watchers.push(watcher.clone());
-            }
+            inner.extras().watchers.insert(serial, watcher.clone());
             return;
         }
         let reason = inner.extras().stopped.clone().unwrap_or(StopReason::Requested);
@@ -229,7 +231,7 @@ impl<A: Actor> ActorRef<A> {
     pub(crate) fn add_link(&self, other: Arc<dyn AnyCell>) {
         let mut inner = self.cell.header().mailbox.lock();
         if !inner.has_ended() {
-            add_once(&mut inner.extras().linked, other);
+            inner.extras().linked.insert(other.header().serial(), other);
             return;
         }
         // Released before telling: the other may be us.
@@ -265,19 +267,19 @@ pub(crate) fn request_stop(cell: &Arc<dyn AnyCell>, reason: StopReason) -> Optio
 /// Takes a watcher off an actor's list.
 pub(crate) fn forget_watcher(cell: &Arc<dyn AnyCell>, watcher: u64) {
     let mut inner = cell.header().mailbox.lock();
-    let Some(extras) = &mut inner.extras else { return };
-    let place = extras.watchers.iter().position(|known| known.header().serial() == watcher);
-    let gone = place.map(|place| extras.watchers.swap_remove(place));
+    let gone = inner.extras.as_mut().and_then(|extras| extras.watchers.remove(&watcher));
     // Released before dropping: the last reference to an actor may go.
     drop(inner);
     drop(gone);
 }
 
-/// Adds an actor to a list that it is not in.
-pub(crate) fn add_once(list: &mut Vec<Arc<dyn AnyCell>>, one: Arc<dyn AnyCell>) {
-    if list.iter().all(|known| !Arc::ptr_eq(known, &one)) {
-        list.push(one);
-    }
+/// Takes an actor whose life has ended off the list of those that another one is linked to.
+pub(crate) fn forget_link(cell: &Arc<dyn AnyCell>, ended: u64) {
+    let mut inner = cell.header().mailbox.lock();
+    let gone = inner.extras.as_mut().and_then(|extras| extras.linked.remove(&ended));
+    // Released before dropping, as above.
+    drop(inner);
+    drop(gone);
 }
 
 fn close_for_good(cell: &Arc<dyn AnyCell>, inner: &mut Inner) {

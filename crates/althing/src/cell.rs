@@ -34,6 +34,8 @@ pub(crate) struct Header {
     serial: u64,
     /// Where the directory keeps an anonymous actor.
     slot: AtomicU32,
+    /// Whether the actor can be built anew.
+    is_rebuildable: bool,
     /// Whether the cell holds a state; changed under the claim only.
     has_state: AtomicBool,
     /// Set when a system message waits, so that a runner looks between two messages.
@@ -51,7 +53,7 @@ pub(crate) struct Cell<A: Actor> {
     header: Header,
     /// How to build the state of a child; other actors use their kind's factory.
     /// Boxed twice, because few actors have one and each has a place for it.
-    factory: Option<Box<Box<Factory<A>>>>,
+    factory: UnsafeCell<Option<Box<Box<Factory<A>>>>>,
     state: UnsafeCell<MaybeUninit<A>>,
 }
 
@@ -83,6 +85,11 @@ pub(crate) trait AnyCell: Any + Send + Sync {
     /// # Safety
     /// The caller holds the claim and nothing borrows the state.
     unsafe fn clear(&self);
+    /// Takes the factory of an actor that is never built again; what it captured may hold other actors.
+    ///
+    /// # Safety
+    /// The caller held the claim last, and nobody takes it any more.
+    unsafe fn take_factory(&self) -> Option<Box<dyn Any>>;
 }
 
 /// Pointers that travel inside a hook's future.
@@ -114,6 +121,7 @@ impl Header {
             key,
             serial,
             slot: AtomicU32::new(0),
+            is_rebuildable: false,
             has_state: AtomicBool::new(false),
             attention: AtomicBool::new(false),
             debts: AtomicU32::new(0),
@@ -246,10 +254,16 @@ pub(crate) fn send_system(cell: &Arc<dyn AnyCell>, message: System) -> bool {
 }
 
 impl<A: Actor> Cell<A> {
-    pub(crate) fn new(header: Header, factory: Option<Box<Factory<A>>>, state: Option<A>) -> Self {
+    pub(crate) fn new(
+        mut header: Header,
+        factory: Option<Box<Factory<A>>>,
+        state: Option<A>,
+    ) -> Self {
+        header.is_rebuildable = factory.is_some() || header.kind.factory::<A>().is_some();
         header.has_state.store(state.is_some(), Ordering::Relaxed);
         let state = state.map_or_else(MaybeUninit::uninit, MaybeUninit::new);
-        Self { header, factory: factory.map(Box::new), state: UnsafeCell::new(state) }
+        let factory = UnsafeCell::new(factory.map(Box::new));
+        Self { header, factory, state: UnsafeCell::new(state) }
     }
 
     /// Where the state is or will be. No reference is made on the way: a handler that waits may hold one.
@@ -269,8 +283,12 @@ impl<A: Actor> Cell<A> {
         self.header.has_state.store(true, Ordering::Relaxed);
     }
 
-    fn factory(&self) -> Option<&Factory<A>> {
-        self.factory.as_ref().map(|factory| &***factory).or_else(|| self.header.kind.factory::<A>())
+    /// # Safety
+    /// The caller holds the claim.
+    unsafe fn factory(&self) -> Option<&Factory<A>> {
+        // SAFETY: the caller's promise; it is changed under the claim only.
+        let own = unsafe { &*self.factory.get() };
+        own.as_ref().map(|factory| &***factory).or_else(|| self.header.kind.factory::<A>())
     }
 }
 
@@ -292,7 +310,7 @@ impl<A: Actor> AnyCell for Cell<A> {
     }
 
     fn is_rebuildable(&self) -> bool {
-        self.factory().is_some()
+        self.header.is_rebuildable
     }
 
     fn state(&self) -> *mut () {
@@ -303,7 +321,9 @@ impl<A: Actor> AnyCell for Cell<A> {
         let grant = self.grant(core);
         let is_missing = !self.header.has_state.load(Ordering::Relaxed);
         let building = is_missing.then(|| {
-            self.factory().map(|factory| factory(Start::new(ActorRef::from_cell(self.clone()))))
+            // SAFETY: our caller holds the claim.
+            let factory = unsafe { self.factory() };
+            factory.map(|factory| factory(Start::new(ActorRef::from_cell(self.clone()))))
         });
         Box::pin(async move {
             if let Some(building) = building {
@@ -346,5 +366,11 @@ impl<A: Actor> AnyCell for Cell<A> {
             // SAFETY: it was there, and nothing borrows it.
             unsafe { self.place().drop_in_place() };
         }
+    }
+
+    unsafe fn take_factory(&self) -> Option<Box<dyn Any>> {
+        // SAFETY: the caller's promise.
+        let own = unsafe { &mut *self.factory.get() };
+        own.take().map(|factory| factory as Box<dyn Any>)
     }
 }

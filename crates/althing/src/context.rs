@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::actor::{Actor, Receives, StopReason};
 use crate::actor_id::ActorId;
-use crate::actor_ref::{ActorRef, add_once, forget_watcher};
+use crate::actor_ref::{ActorRef, forget_watcher};
 use crate::cell::{AnyCell, AsAnyCell, Cell, Debt, Header};
 use crate::env::Timestamp;
 use crate::error::ActorError;
@@ -269,12 +269,7 @@ impl<A: Actor> Context<A> {
             return;
         }
         let mut inner = self.core.header().mailbox.lock();
-        let watched = &mut inner.extras().watched;
-        // Those that are gone by now make room.
-        watched.retain(|known| known.strong_count() > 0);
-        if watched.iter().all(|known| !known.ptr_eq(&Arc::downgrade(&them))) {
-            watched.push(Arc::downgrade(&them));
-        }
+        inner.extras().watched.insert(them.header().serial(), Arc::downgrade(&them));
         drop(inner);
         other.add_watcher(&me);
     }
@@ -284,7 +279,7 @@ impl<A: Actor> Context<A> {
         let them = other.cell().as_any_cell();
         let mut inner = self.core.header().mailbox.lock();
         if let Some(extras) = &mut inner.extras {
-            extras.watched.retain(|known| !known.ptr_eq(&Arc::downgrade(&them)));
+            extras.watched.remove(&them.header().serial());
         }
         drop(inner);
         forget_watcher(&them, self.core.header().serial());
@@ -297,7 +292,8 @@ impl<A: Actor> Context<A> {
         if Arc::ptr_eq(&me, &them) {
             return;
         }
-        add_once(&mut self.core.header().mailbox.lock().extras().linked, them);
+        let entry = (them.header().serial(), them);
+        self.core.header().mailbox.lock().extras().linked.extend([entry]);
         other.add_link(me);
     }
 
@@ -347,7 +343,7 @@ impl<A: Actor> Context<A> {
             // Settled when the message is queued, or the future is dropped unfinished.
             let _debt = debt;
             let output = future.await;
-            me.push_exempt(life, wrap(output));
+            me.push_result(life, wrap(output));
         });
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use crate::actor::{StopReason, Terminated};
-use crate::actor_ref::forget_watcher;
+use crate::actor_ref::{forget_link, forget_watcher};
 use crate::cell::{AnyCell, send_system};
 use crate::envelope::Envelope;
 use crate::error::AskError;
@@ -20,7 +20,7 @@ use crate::mailbox::Phase;
 use crate::metrics::Counter;
 use crate::observe::Step;
 use crate::pending::PendingTimer;
-use crate::shield::shielded;
+use crate::shield::{discard, shielded};
 use crate::timer::TimerId;
 use crate::waits::Edge;
 
@@ -85,7 +85,9 @@ pub(crate) fn end_life(
     if *reason != StopReason::Requested {
         inner.extras();
     }
-    let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active));
+    let is_last = inner.closed;
+    let farewell =
+        inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active, is_last));
     // A tick belongs to the life whose timer it is.
     refused.extend(inner.take_stale_ticks());
     let closed = inner.closed;
@@ -113,6 +115,9 @@ pub(crate) fn end_life(
     }
     if closed {
         header.kind.node.directory.forget(cell);
+        // SAFETY: the claim was ours, and nobody starts an actor that has ended for good.
+        let factory = unsafe { cell.take_factory() };
+        discard("dropping a factory", factory);
     }
     for envelope in refused {
         refuse_one(cell, envelope, rejection(cell, reason));
@@ -186,21 +191,21 @@ fn leave_parent(parent: &Arc<dyn AnyCell>, child: &Arc<dyn AnyCell>) {
 
 /// Those who must hear of an end, and what must be dropped after the lock.
 struct Farewell {
-    wakers: Vec<(u64, Waker)>,
-    watchers: Vec<Arc<dyn AnyCell>>,
-    watched: Vec<Weak<dyn AnyCell>>,
+    wakers: BTreeMap<u64, Waker>,
+    watchers: BTreeMap<u64, Arc<dyn AnyCell>>,
+    watched: BTreeMap<u64, Weak<dyn AnyCell>>,
     fellows: Vec<Arc<dyn AnyCell>>,
     stash: Vec<Envelope>,
     timers: BTreeMap<TimerId, PendingTimer>,
-    waits: Vec<Edge>,
+    waits: BTreeMap<u64, Edge>,
     system: Vec<System>,
 }
 
-fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool) -> Farewell {
+fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last: bool) -> Farewell {
     extras.stopped = Some(reason.clone());
     extras.suspended = None;
     // News for the next life: who passivates goes on watching.
-    let passivated = *reason == StopReason::Passivated && was_active;
+    let passivated = *reason == StopReason::Passivated && was_active && !is_last;
     let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
     let (kept, system) = came.into_iter().partition(|message| match message {
         System::Start => leaves_a_next_life(reason),
@@ -209,14 +214,14 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool) -> Farew
     });
     extras.system = VecDeque::from(kept);
     let mut fellows: Vec<_> = std::mem::take(&mut extras.children).into_values().collect();
-    let (mut watchers, mut watched) = (Vec::new(), Vec::new());
+    let (mut watchers, mut watched) = (BTreeMap::new(), BTreeMap::new());
     let mut timers = std::mem::take(&mut extras.timers);
     if passivated {
         let (wakes, ends) = timers.into_iter().partition(|(_, timer)| timer.survives_passivation());
         extras.timers = wakes;
         timers = ends;
     } else {
-        fellows.append(&mut extras.linked);
+        fellows.extend(std::mem::take(&mut extras.linked).into_values());
         watchers = std::mem::take(&mut extras.watchers);
         watched = std::mem::take(&mut extras.watched);
     }
@@ -236,17 +241,18 @@ impl Farewell {
     /// Tells them; returns the messages that nobody will run any more.
     fn say(self, cell: &Arc<dyn AnyCell>, reason: &StopReason) -> Vec<Envelope> {
         let id = cell.header().id();
-        for watched in self.watched.iter().filter_map(Weak::upgrade) {
+        for watched in self.watched.values().filter_map(Weak::upgrade) {
             forget_watcher(&watched, cell.header().serial());
         }
-        for watcher in self.watchers {
+        for watcher in self.watchers.into_values() {
             let news = Terminated { id: id.clone(), reason: reason.clone() };
             send_system(&watcher, System::Terminated(news));
         }
         for fellow in self.fellows {
+            forget_link(&fellow, cell.header().serial());
             send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
         }
-        self.wakers.into_iter().for_each(|(_, waker)| waker.wake());
+        self.wakers.into_values().for_each(Waker::wake);
         for timer in self.timers.into_values() {
             cell.header().kind.node.timers.withdraw(&timer);
             shielded("dropping a timer's message", || drop(timer));

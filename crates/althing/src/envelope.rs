@@ -20,6 +20,7 @@ use crate::error::AskError;
 use crate::metrics::{Counter, MessageName};
 use crate::observe::Step;
 use crate::reply::ReplyTo;
+use crate::shield::discard;
 
 mod stretch;
 mod tick;
@@ -239,6 +240,8 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let Packed { mut reply, message } = packed;
     if reply.is_over() {
         target.header.observe(Step::Abandoned);
+        // Nobody's handler runs: a drop that panics is not the actor's failure.
+        discard("dropping an abandoned message", message);
         return Started::Done;
     }
     let state = target.state.cast::<A>();

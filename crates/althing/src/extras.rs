@@ -30,11 +30,12 @@ pub(crate) struct Extras {
     /// Senders that wait for room.
     pub(crate) room: WaitingSenders,
     /// Those who wait for the end of this life, by a number of their own.
-    pub(crate) stop_waiters: Vec<(u64, Waker)>,
-    pub(crate) watchers: Vec<Arc<dyn AnyCell>>,
+    pub(crate) stop_waiters: BTreeMap<u64, Waker>,
+    /// By serial, as all that follow.
+    pub(crate) watchers: BTreeMap<u64, Arc<dyn AnyCell>>,
     /// Whom this actor watches, so that it can leave them when its own life ends.
-    pub(crate) watched: Vec<Weak<dyn AnyCell>>,
-    pub(crate) linked: Vec<Arc<dyn AnyCell>>,
+    pub(crate) watched: BTreeMap<u64, Weak<dyn AnyCell>>,
+    pub(crate) linked: BTreeMap<u64, Arc<dyn AnyCell>>,
     /// By serial, which is the order in which they were started.
     pub(crate) children: BTreeMap<u64, Arc<dyn AnyCell>>,
     pub(crate) parent: Option<Arc<dyn AnyCell>>,
@@ -43,7 +44,7 @@ pub(crate) struct Extras {
     pub(crate) unstashed: Vec<Envelope>,
     pub(crate) restarts: Restarts,
     /// Replies that handlers of the actor wait for.
-    pub(crate) waits: Vec<Edge>,
+    pub(crate) waits: BTreeMap<u64, Edge>,
     pub(crate) buckets: Vec<Bucket>,
     /// Timers of this life, and those that wake the next one.
     pub(crate) timers: BTreeMap<TimerId, PendingTimer>,
@@ -60,7 +61,7 @@ impl Extras {
     /// Whether a sleeping actor can be forgotten: nobody watches it, it watches nobody, and nothing wakes it.
     pub(crate) fn is_forgettable(&self) -> bool {
         self.watchers.is_empty()
-            && self.watched.iter().all(|watched| watched.strong_count() == 0)
+            && self.watched.values().all(|watched| watched.strong_count() == 0)
             && self.linked.is_empty()
             && self.timers.is_empty()
             && self.stash.is_empty()

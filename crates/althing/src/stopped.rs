@@ -48,13 +48,7 @@ impl Future for Stopped {
         }
         let place = *this.place.get_or_insert_with(|| header.kind.node.next_serial());
         let waiters = &mut inner.extras().stop_waiters;
-        let old = match waiters.iter_mut().find(|(known, _)| *known == place) {
-            Some((_, known)) => Some(std::mem::replace(known, waker)),
-            None => {
-                waiters.push((place, waker));
-                None
-            }
-        };
+        let old = waiters.insert(place, waker);
         drop(inner);
         drop(old);
         Poll::Pending
@@ -65,9 +59,7 @@ impl Drop for Stopped {
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
         let mut inner = self.cell.header().mailbox.lock();
-        let Some(extras) = &mut inner.extras else { return };
-        let index = extras.stop_waiters.iter().position(|(known, _)| *known == place);
-        let gone = index.map(|index| extras.stop_waiters.swap_remove(index));
+        let gone = inner.extras.as_mut().and_then(|extras| extras.stop_waiters.remove(&place));
         // Released before dropping: a waker may be anybody's.
         drop(inner);
         drop(gone);

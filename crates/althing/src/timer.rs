@@ -134,6 +134,31 @@ impl Timers {
         id
     }
 
+    /// A timer that is due at once and is on no wheel.
+    pub(crate) fn due_now<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+        &self,
+        message: M,
+    ) -> (TimerId, PendingTimer) {
+        let id = TimerId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let mut message = Some(message);
+        let make: Make = Box::new(move || {
+            let message = message.take().expect("a message that comes once is made once");
+            let envelope = Envelope::new::<A, M, D>(message, ReplyTo::nowhere());
+            Made { envelope, ended: None }
+        });
+        let timer = PendingTimer {
+            entry: None,
+            period: None,
+            wakes: Wakes::No,
+            access: D::ACCESS,
+            name: type_name::<M>,
+            make: Some(make),
+            is_queued: true,
+            last: None,
+        };
+        (id, timer)
+    }
+
     /// Cancels a timer of the actor; returns whether it was still to fire.
     pub(crate) fn cancel(&self, header: &Header, id: TimerId) -> bool {
         let mut inner = header.mailbox.lock();

@@ -37,15 +37,13 @@ pub(crate) struct Edge {
 /// Removes an edge when the wait ends.
 pub(crate) struct Waiting {
     from: Arc<dyn AnyCell>,
-    reply: Arc<dyn Awaited>,
+    id: u64,
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut inner = self.from.header().mailbox.lock();
-        let Some(extras) = &mut inner.extras else { return };
-        let place = extras.waits.iter().position(|edge| Arc::ptr_eq(&edge.reply, &self.reply));
-        let edge = place.map(|place| extras.waits.swap_remove(place));
+        let edge = inner.extras.as_mut().and_then(|extras| extras.waits.remove(&self.id));
         // Released before dropping: the last reference to an actor may go.
         drop(inner);
         drop(edge);
@@ -98,10 +96,11 @@ pub(crate) fn forget(cell: &Arc<dyn AnyCell>) {
 fn record(to: &Arc<dyn AnyCell>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
     let from = current::actor()?;
     let header = from.header();
-    header.mailbox.lock().extras().waits.push(Edge { to: to.clone(), reply: reply.clone() });
+    let id = header.kind.node.next_serial();
+    header.mailbox.lock().extras().waits.insert(id, Edge { to: to.clone(), reply });
     // The runner forgets the edge once the handler has ended, even if the ask lives on elsewhere.
     header.call_attention();
-    Some(Waiting { from, reply })
+    Some(Waiting { from, id })
 }
 
 /// Waits that lead from an actor back to it.
@@ -159,7 +158,7 @@ type Wait = (Arc<dyn AnyCell>, Option<Arc<dyn Awaited>>);
 fn waits_of(cell: &Arc<dyn AnyCell>) -> Vec<Wait> {
     let mut waits: Vec<_> = {
         let inner = cell.header().mailbox.lock();
-        let edges = inner.extras.iter().flat_map(|extras| &extras.waits);
+        let edges = inner.extras.iter().flat_map(|extras| extras.waits.values());
         edges.map(|edge| (edge.to.clone(), Some(edge.reply.clone()))).collect()
     };
     waits.retain(|(_, reply)| reply.as_ref().is_some_and(|reply| !reply.is_settled()));

@@ -7,6 +7,8 @@ const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 /// Six levels of six bits: 2^36 ms, over two years; longer delays are cut to that and lined up again when due.
 const LEVELS: usize = 6;
+/// Fewer cancelled entries than this are not worth a sweep: 16 KiB of ids.
+const DEAD_MIN: usize = 2_048;
 const SPAN: u64 = 1 << (BITS * LEVELS as u32);
 
 /// Names an entry; never reused for another.
@@ -30,6 +32,8 @@ pub(crate) struct Wheel<T> {
     slots: [[Vec<EntryId>; SLOTS]; LEVELS],
     /// One bit per slot that may hold entries.
     occupied: [u64; LEVELS],
+    /// Cancelled entries whose ids still lie in slots.
+    dead: usize,
 }
 
 impl<T> Wheel<T> {
@@ -40,6 +44,7 @@ impl<T> Wheel<T> {
             free: Vec::new(),
             slots: std::array::from_fn(|_| std::array::from_fn(|_| Vec::new())),
             occupied: [0; LEVELS],
+            dead: 0,
         }
     }
 
@@ -67,7 +72,21 @@ impl<T> Wheel<T> {
         }
         let value = entry.value.take()?;
         self.retire(id.index);
+        self.dead += 1;
+        if self.dead > DEAD_MIN && self.dead > self.entries.len() - self.free.len() {
+            self.sweep();
+        }
         Some(value)
+    }
+
+    /// Throws out the ids of cancelled entries, which outnumber the others by now.
+    fn sweep(&mut self) {
+        let entries = &self.entries;
+        for slot in self.slots.iter_mut().flatten() {
+            slot.retain(|id| entries[id.index as usize].generation == id.generation);
+            slot.shrink_to(slot.len() * 2);
+        }
+        self.dead = 0;
     }
 
     /// A tick at or before the earliest deadline; `None` without entries.
@@ -112,6 +131,7 @@ impl<T> Wheel<T> {
     fn fall(&mut self, id: EntryId, due: &mut impl FnMut(T)) {
         let entry = &mut self.entries[id.index as usize];
         if entry.generation != id.generation {
+            self.dead = self.dead.saturating_sub(1);
             return;
         }
         if entry.deadline > self.now {

@@ -93,6 +93,9 @@ limits! {
     /// Different reactions to one message: more would not be read, and each makes a page of history longer.
     REACTIONS_PER_MESSAGE_MAX: usize = 20;
 
+    /// Users named for one emoji in an answer of `message.reactions`.
+    REACTION_USERS_MAX: u32 = 100;
+
     /// Users in one answer of `users.find`.
     USERS_FOUND_MAX: u32 = 50;
 

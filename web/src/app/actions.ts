@@ -25,7 +25,7 @@ export async function acceptInvite(chat: Chat, code: string): Promise<RoomView> 
 
 export async function leaveRoom(chat: Chat, room: RoomId): Promise<void> {
   await chat.link.call('room.leave', { room });
-  chat.drop(room);
+  chat.drop(room, 'left');
 }
 
 export async function editMessage(chat: Chat, message: MessageView, body: string): Promise<void> {

@@ -9,12 +9,16 @@ import { followed, FOLLOWED_MAX } from '../model/follow';
 import { applyRoomEvent, applyUserEvent, listed, read, withRoom, without, type Rooms } from '../model/rooms';
 import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
 import type { Reply } from '../protocol/generated/methods';
-import type { Attachment, ConnectData, RoomId, RoomView, UserView } from '../protocol/generated/chat';
+import type { Attachment, ConnectData, LeaveReason, RoomId, RoomView, UserView } from '../protocol/generated/chat';
+import { Arrangement } from './arrangement.svelte';
 import { Conversation } from './conversation.svelte';
+import { Deletions } from './deletions.svelte';
 import { Inbox } from './inbox';
 import { Link } from './link.svelte';
+import { isLooking } from './looking';
 import { Media } from './media';
 import { People } from './people.svelte';
+import { Presence } from './presence.svelte';
 import { Reading } from './reading.svelte';
 import { Search } from './search.svelte';
 import { Sender } from './sender.svelte';
@@ -22,6 +26,8 @@ import type { Uploads } from './uploads.svelte';
 
 /** The archive is written this long after the first change: often enough to be useful, rarely enough to be cheap. */
 const ARCHIVE_AFTER_MS = 1_500;
+/** In larger rooms coming and going would be told to so many that it costs more than it is worth. */
+export const WATCHED_MEMBERS_MAX = 300;
 /** Rooms beyond those followed are listed again this often. */
 const RELIST_MS = 60_000;
 
@@ -29,7 +35,10 @@ export interface ChatListener {
   tokenRejected(): void;
   /** A message arrived live, for notifications and announcements. */
   arrived(event: Extract<RoomEvent, { type: 'message' }>, view: RoomView): void;
-  roomGone(room: RoomId): void;
+  /** Something asked for a moment ago did not work. */
+  failed(failure: unknown): void;
+  /** The person is not in the room any more; `reason` as far as the server gave one. */
+  roomGone(view: RoomView, reason: LeaveReason | undefined): void;
 }
 
 export class Chat {
@@ -44,7 +53,10 @@ export class Chat {
   readonly media: Media;
   readonly reading = new Reading(this);
   readonly people = new People();
+  readonly presence = new Presence();
   readonly search: Search;
+  readonly arrangement: Arrangement;
+  readonly deletions: Deletions;
   /** There once the first file is attached. */
   uploads = $state.raw<Uploads>();
   readonly #listener: ChatListener;
@@ -55,6 +67,8 @@ export class Chat {
   readonly #inbox = new Inbox((events) => this.#applyRoomEvents(events));
   readonly #changed = new Set<RoomId>();
   readonly #forgotten = new Set<RoomId>();
+  /** Rooms left behind in this tab, for what is still to be said about them. */
+  readonly #gone = new Map<RoomId, RoomView>();
   #archiving: ReturnType<typeof setTimeout> | undefined;
   #relisting: ReturnType<typeof setInterval> | undefined;
   #open: RoomId | undefined;
@@ -72,10 +86,13 @@ export class Chat {
       roomPublication: (room, payload, offset) => this.#onRoomPublication(room, payload, offset),
       userPublication: (payload) => this.#onUserPublication(payload),
       userStreamReset: () => void this.list(),
+      presence: (change) => this.presence.changed(change),
       subscribed: (subscribed) => this.#onSubscribed(subscribed),
       unsubscribed: (room) => void this.#onUnsubscribed(room),
     });
     this.search = new Search(this.link);
+    this.deletions = new Deletions(this, (failure) => listener.failed(failure));
+    this.arrangement = new Arrangement(keep, session.user.id);
     this.sender = new Sender(this.link, keep, session.user.id, {
       acknowledged: (entry, reply) => this.#onAcknowledged(entry, reply),
       upload: (files) => this.#uploadAgain(files),
@@ -102,6 +119,7 @@ export class Chat {
     this.#inbox.stop();
     this.sender.stop();
     this.reading.stop();
+    this.deletions.stop();
     this.link.stop();
     this.uploads?.end();
     this.media.forget();
@@ -123,6 +141,7 @@ export class Chat {
     conversation.newAfter = view.unread > 0 ? view.read_seq : undefined;
     this.#open = view.id;
     this.#follow();
+    void this.#askWhoIsHere(view.id);
     return conversation;
   }
 
@@ -165,13 +184,23 @@ export class Chat {
     this.#follow();
   }
 
-  drop(room: RoomId): void {
+  /** Leaves a room behind; `reason` is absent where only a listing showed that it is gone. */
+  drop(room: RoomId, reason?: LeaveReason): void {
+    const view = this.rooms.get(room);
+    if (!view) {
+      // A listing may show that it is gone before the event says why.
+      const known = this.#gone.get(room);
+      if (known && reason !== undefined && reason !== 'left') this.#listener.roomGone(known, reason);
+      return;
+    }
+    this.#gone.set(room, view);
     this.rooms = without(this.rooms, room);
+    this.presence.forget(room);
     this.#conversations.delete(room);
     this.link.socket.unsubscribe(room);
     this.#forgotten.add(room);
     this.#note(room);
-    this.#listener.roomGone(room);
+    this.#listener.roomGone(view, reason);
   }
 
   /** Someone's new name: shown on everything they ever wrote. */
@@ -195,7 +224,9 @@ export class Chat {
     this.loaded = true;
     this.people.meet(views.flatMap((view) => view.peer ?? []));
     for (const view of this.rooms.values()) {
-      this.#conversations.get(view.id)?.extendTo(view.last_seq);
+      const conversation = this.#conversations.get(view.id);
+      if (view.id === this.#open && view.unread > 0 && !isLooking()) conversation?.leftOffAt(view.read_seq);
+      conversation?.extendTo(view.last_seq);
       this.#note(view.id);
     }
     this.#follow();
@@ -214,6 +245,7 @@ export class Chat {
   }
 
   async #onOnline(): Promise<void> {
+    this.presence.restart();
     this.sender.dispatch({ type: 'online' });
     this.uploads?.resume();
     this.reading.flush();
@@ -235,6 +267,9 @@ export class Chat {
       this.conversation(view).apply(event);
       if (event.type === 'message' || event.type === 'typing' || event.type === 'joined') this.people.heard(event.user, event.name);
       if (event.type === 'typing') continue;
+      if (event.type === 'message' && event.room === this.#open && event.user !== this.me.id && !isLooking()) {
+        this.conversation(view).leftOffAt(before.read_seq);
+      }
       this.#note(event.room);
       if (event.type !== 'message') continue;
       if (event.user === this.me.id) {
@@ -250,9 +285,9 @@ export class Chat {
     if (!event) return;
     // Counts must not run ahead of messages that wait for the next frame.
     this.#inbox.flush();
+    if (event.type === 'room_removed') return this.drop(event.room, event.reason);
     this.rooms = applyUserEvent(this.rooms, event, (room) => this.link.socket.isSubscribed(room));
     if (event.type === 'room_added') this.add(event.room);
-    if (event.type === 'room_removed') this.drop(event.room);
     if (event.type === 'read') this.#note(event.room);
     if (event.type === 'profile' && event.user === this.me.id) {
       this.setProfile({ id: event.user, name: event.name, display_name: event.display_name });
@@ -260,9 +295,18 @@ export class Chat {
   }
 
   #onSubscribed({ room, complete }: Subscribed): void {
+    void this.#askWhoIsHere(room);
     if (complete) return;
     this.#conversations.get(room)?.invalidate();
     void this.#refresh(room);
+  }
+
+  /** Whoever was there before one came; who comes and goes from then on is told. */
+  async #askWhoIsHere(room: RoomId): Promise<void> {
+    const view = this.rooms.get(room);
+    if (!view || !this.link.isOnline || (room !== this.#open && view.kind !== 'direct')) return;
+    const present = await this.link.socket.presence(room).catch(() => undefined);
+    if (present) this.presence.seed(room, present);
   }
 
   /** The view's counts after missed events; the missed messages themselves are fetched as they are looked at. */
@@ -320,7 +364,7 @@ export class Chat {
   #follow(): void {
     const chosen = followed(this.rooms, this.#open, FOLLOWED_MAX);
     for (const [room, view] of this.rooms) {
-      if (chosen.has(room)) this.link.socket.subscribe(room, { offset: view.offset, epoch: view.epoch });
+      if (chosen.has(room)) this.link.socket.subscribe(room, { offset: view.offset, epoch: view.epoch }, view.members <= WATCHED_MEMBERS_MAX ? 'messages_and_people' : 'messages');
       else this.link.socket.unsubscribe(room);
     }
   }

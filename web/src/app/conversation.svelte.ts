@@ -2,6 +2,7 @@
 //! It lives as long as the tab, so that coming back to a room costs no fetch.
 
 import { Heights } from '../model/heights';
+import { withNote, type Note } from '../model/notes';
 import { Timeline, type SeqRange } from '../model/timeline';
 import { expired, noticed, NOBODY, type Typists } from '../model/typing';
 import type { RoomEvent } from '../protocol/events';
@@ -25,10 +26,13 @@ export class Conversation {
   /** Rises with every visible change of the timeline, which itself is too large to be deeply reactive. */
   version = $state(0);
   typists = $state.raw<Typists>(NOBODY);
-  online = $state.raw<ReadonlySet<UserId>>(new Set());
   members = $state.raw<readonly MemberView[]>([]);
   /** Set while the list of members has more pages. */
   membersAfter = $state<UserId>();
+  /** Somebody came whom the list does not hold: whoever needs it fetches it again. */
+  membersStale = $state(true);
+  /** Who came and went while this client listened. */
+  notes = $state.raw<readonly Note[]>([]);
   /** The last number read on entering; the new-messages line stands after it. */
   newAfter = $state<number>();
   /** Events were lost and what is on screen was fetched again. */
@@ -55,11 +59,17 @@ export class Conversation {
   }
 
   apply(event: RoomEvent): void {
-    if (event.type === 'typing') this.#applyTyping(event);
-    else if (this.timeline.apply(event, this.#me)) this.version += 1;
+    if (event.type === 'typing') return this.#applyTyping(event);
+    this.#applyMembership(event);
+    if (this.timeline.apply(event, this.#me)) this.version += 1;
     if (event.type === 'message' && this.typists.has(event.user)) {
       this.typists = noticed(this.typists, event.user, event.name, false, Date.now());
     }
+  }
+
+  /** Something new came while the person looked away: the line stands where they left off. */
+  leftOffAt(readSeq: number): void {
+    if (this.newAfter === undefined || this.newAfter < readSeq) this.newAfter = readSeq;
   }
 
   addArchived(messages: readonly MessageView[]): void {
@@ -113,6 +123,17 @@ export class Conversation {
     if (!this.loadFailed) void this.#fetch();
   }
 
+  #applyMembership(event: Exclude<RoomEvent, { type: 'typing' }>): void {
+    this.notes = withNote(this.notes, event, this.timeline.lastSeq);
+    if (event.type === 'joined') this.membersStale = true;
+    if (event.type === 'left') {
+      this.members = this.members.filter(({ user }) => user !== event.user);
+      // Whoever was removed in the middle of a sentence is not typing any more.
+      this.typists = noticed(this.typists, event.user, '', false, Date.now());
+    }
+    if (event.type === 'role') this.members = this.members.map((member) => (member.user === event.user ? withRole(member, event) : member));
+  }
+
   #applyTyping(event: Extract<RoomEvent, { type: 'typing' }>): void {
     if (event.user === this.#me) return;
     this.typists = noticed(this.typists, event.user, event.name, event.on, Date.now());
@@ -128,6 +149,11 @@ export class Conversation {
       this.#watchExpiry();
     }, Math.max(0, first - Date.now()) + 1);
   }
+}
+
+function withRole(member: MemberView, { role, muted_until }: Extract<RoomEvent, { type: 'role' }>): MemberView {
+  const { muted_until: _until, ...rest } = member;
+  return muted_until === undefined ? { ...rest, role } : { ...rest, role, muted_until };
 }
 
 /** A full page that ends with the missing stretch's surroundings: one fetch serves some scrolling either way. */

@@ -6,7 +6,7 @@ import { resetPassword, setUp, signIn, signOut, signUp, Unreachable, type Creden
 import { Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
-import type { Attachment, MessageView, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn } from '../protocol/generated/chat';
+import type { Attachment, LeaveReason, MemberView, MessageView, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn, UserId } from '../protocol/generated/chat';
 import { plain } from '../text/plain';
 import { Chat } from './chat.svelte';
 import { Notifier } from './notifier';
@@ -20,10 +20,28 @@ export type Overlay =
   | { name: 'switcher' }
   | { name: 'shortcuts' }
   | { name: 'account' }
+  | { name: 'new_section'; room: RoomId }
   | { name: 'room_settings'; room: RoomId }
   | { name: 'invite'; room: RoomId }
   | { name: 'picture'; file: Attachment }
-  | { name: 'confirm_delete'; message: MessageView };
+  | { name: 'confirm_delete'; message: MessageView }
+  | { name: 'forward'; message: MessageView }
+  | { name: 'confirm_member'; room: RoomId; member: MemberView; action: 'kick' | 'ban' };
+
+/** What just happened, told in a corner. */
+export interface Toast {
+  text: string;
+  /** The way back, or on. */
+  action?: { label: string; run: () => void | Promise<void> };
+  /** Until it is dismissed: news that must not be missed. */
+  stays?: boolean;
+}
+
+/** Whose profile is open, and next to what. */
+export interface Card {
+  user: UserId;
+  anchor: Element;
+}
 
 export type Panel = 'none' | 'members' | 'search';
 
@@ -38,10 +56,14 @@ export class Folkmoot {
   chat = $state.raw<Chat>();
   overlay = $state.raw<Overlay>();
   panel = $state<Panel>('none');
+  card = $state.raw<Card>();
   /** A sentence for screen readers. */
   announcement = $state('');
   /** What went wrong with the last thing the person asked for. */
   notice = $state('');
+  toast = $state.raw<Toast>();
+  /** The invitation on whose page somebody is signing in. */
+  accepting: string | undefined;
   /** Why the person has to sign in again, if the server said so. */
   signedOutByServer = $state(false);
 
@@ -126,13 +148,19 @@ export class Folkmoot {
         this.notifier.arrived({ event, view, me: chat.me.id, title: titleOf(view), text, isOpen });
         if (isOpen) this.announce(text);
       },
-      roomGone: (room) => {
-        const route = this.router.route;
-        if (route.name === 'room' && route.room === room) this.router.replace({ name: 'home' });
-      },
+      failed: (failure) => (this.notice = this.explain(failure)),
+      roomGone: (view, reason) => this.#onRoomGone(view, reason),
     });
     this.chat = chat;
     void chat.start();
+  }
+
+  #onRoomGone(view: RoomView, reason: LeaveReason | undefined): void {
+    const route = this.router.route;
+    if (route.name === 'room' && route.room === view.id) this.router.replace({ name: 'home' });
+    // Leaving by oneself is no news, here or on another device.
+    if (reason === 'left') return;
+    this.toast = { text: this.strings.removed_from(titleOf(view), reason), stays: true };
   }
 
   async #onTokenRejected(): Promise<void> {
@@ -146,6 +174,7 @@ export class Folkmoot {
     const chat = this.chat;
     this.chat = undefined;
     this.overlay = undefined;
+    this.card = undefined;
     this.panel = 'none';
     await chat?.stop(forget);
   }

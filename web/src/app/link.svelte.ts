@@ -1,6 +1,6 @@
 //! Runs the connection's state machine: feeds it what the socket and the browser report, and carries out its effects.
 
-import { SIGNED_OUT, step, type Connection, type ConnectionEffect, type ConnectionEvent } from '../net/connection';
+import { holdOffMs, SIGNED_OUT, step, type Connection, type ConnectionEffect, type ConnectionEvent } from '../net/connection';
 import { Socket, type SocketListener } from '../net/socket';
 import { NoReply } from '../protocol/errors';
 import type { Method, Reply, Request } from '../protocol/generated/methods';
@@ -24,6 +24,7 @@ export class Link {
       roomPublication: (room, payload, offset) => listener.roomPublication(room, payload, offset),
       userPublication: (payload) => listener.userPublication(payload),
       userStreamReset: () => listener.userStreamReset(),
+      presence: (change) => listener.presence(change),
       subscribed: (subscribed) => listener.subscribed(subscribed),
       unsubscribed: (room, code) => listener.unsubscribed(room, code),
     });
@@ -73,6 +74,11 @@ export class Link {
         return this.socket.close();
       case 'reopen':
         return this.socket.reopen();
+      case 'hold_off': {
+        const ms = this.state.name === 'connecting' ? holdOffMs(this.state.early) : 0;
+        // Spread, so that a thousand clients do not come back at once.
+        return this.socket.reopenAfter(ms * (0.5 + Math.random() / 2));
+      }
       case 'forget_token':
         // Our own sign-out has already forgotten it.
         if (this.state.name === 'ended') this.#listener.tokenRejected();

@@ -1,17 +1,30 @@
 //! The members of a room as far as a page needs them: the first page for completion and the panel, more on demand.
 
 import { MEMBERS_PAGE_MAX } from '../protocol/generated/limits';
-import type { MemberView, RoomId, UserId } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
+import type { Conversation } from './conversation.svelte';
 
-export interface MembersPage {
-  members: MemberView[];
-  next: UserId | undefined;
+/** Fetches the first page, unless the one at hand is up to date. */
+export async function refreshMembers(chat: Chat, conversation: Conversation): Promise<void> {
+  if (!conversation.membersStale) return;
+  // Whoever comes while the answer is on its way makes it stale again.
+  conversation.membersStale = false;
+  try {
+    const reply = await chat.link.call('room.members', { room: conversation.room, limit: MEMBERS_PAGE_MAX });
+    chat.people.meet(reply.members);
+    conversation.members = reply.members;
+    conversation.membersAfter = reply.next;
+  } catch (failure) {
+    conversation.membersStale = true;
+    throw failure;
+  }
 }
 
-export async function membersOf(chat: Chat, room: RoomId, after?: UserId): Promise<MembersPage> {
-  const request = after === undefined ? { room, limit: MEMBERS_PAGE_MAX } : { room, after, limit: MEMBERS_PAGE_MAX };
-  const reply = await chat.link.call('room.members', request);
+export async function moreMembers(chat: Chat, conversation: Conversation): Promise<void> {
+  const after = conversation.membersAfter;
+  if (after === undefined) return;
+  const reply = await chat.link.call('room.members', { room: conversation.room, after, limit: MEMBERS_PAGE_MAX });
   chat.people.meet(reply.members);
-  return { members: reply.members, next: reply.next };
+  conversation.members = [...conversation.members, ...reply.members];
+  conversation.membersAfter = reply.next;
 }

@@ -2,6 +2,7 @@
 
 import type { RoomEvent } from '../protocol/events';
 import type { RoomId, RoomView, UserId } from '../protocol/generated/chat';
+import { isLooking } from './looking';
 
 type MessageEvent = Extract<RoomEvent, { type: 'message' }>;
 
@@ -46,7 +47,7 @@ export class Notifier {
   }
 
   arrived({ event, view, me, title, text, isOpen }: Arrived): void {
-    const isSeen = isOpen && document.visibilityState === 'visible' && document.hasFocus();
+    const isSeen = isOpen && isLooking();
     if (isSeen || this.permission !== 'granted' || !deserves(event, view, me)) return;
     const { room, seq } = event;
     // One per room: a new one replaces the last, as people read rooms and not messages.

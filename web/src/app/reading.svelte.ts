@@ -3,6 +3,7 @@
 import type { RoomId } from '../protocol/generated/chat';
 import { markRead } from './actions';
 import type { Chat } from './chat.svelte';
+import { isLooking } from './looking';
 
 const REPORT_MS = 1_000;
 
@@ -18,7 +19,7 @@ export class Reading {
   /** The list shows messages up to `seq`. */
   reached(room: RoomId, seq: number): void {
     const view = this.#chat.rooms.get(room);
-    if (!view || seq <= view.read_seq || document.visibilityState !== 'visible' || !document.hasFocus()) return;
+    if (!view || seq <= view.read_seq || !isLooking()) return;
     // The badge goes at once; the server hears of it in a moment.
     this.#chat.setRead(room, seq, view.mentions);
     this.#reached.set(room, seq);

@@ -1,6 +1,5 @@
 //! The keys that work everywhere, and what each does. Single letters count only where nothing is being typed.
 
-import { byActivity } from '../model/rooms';
 import type { RoomId } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
 import type { Folkmoot } from './folkmoot.svelte';
@@ -12,8 +11,9 @@ export const SHEET = [
   { keys: ['Alt', '↓'], text: 'shortcut_next' },
   { keys: ['Alt', '↑'], text: 'shortcut_previous' },
   { keys: ['Alt', 'Shift', '↓'], text: 'shortcut_next_unread' },
-  { keys: ['C'], text: 'shortcut_compose' },
-  { keys: ['M'], text: 'shortcut_members' },
+  { keys: ['Alt', 'I'], text: 'shortcut_inbox' },
+  { keys: ['A–Z'], text: 'shortcut_compose' },
+  { keys: ['Alt', 'M'], text: 'shortcut_members' },
   { keys: ['/'], text: 'shortcut_search' },
   { keys: ['↑', '↓'], text: 'shortcut_messages' },
   { keys: ['End'], text: 'shortcut_latest' },
@@ -36,6 +36,9 @@ export function shortcutOf(event: KeyboardEvent, folkmoot: Folkmoot, chat: Chat)
     const step = event.key === 'ArrowDown' ? 1 : -1;
     return () => goToNeighbour(folkmoot, chat, step, event.shiftKey ? 'unread' : 'any');
   }
+  // By its place on the keyboard: with Alt it types another letter on some.
+  if (event.altKey && !control && event.code === 'KeyI') return () => folkmoot.router.go({ name: 'inbox' });
+  if (event.altKey && !control && event.code === 'KeyM') return () => (folkmoot.panel = folkmoot.panel === 'members' ? 'none' : 'members');
   if (control || event.altKey || isTyping(event.target)) return undefined;
   return letter(event.key, folkmoot);
 }
@@ -44,10 +47,6 @@ function letter(key: string, folkmoot: Folkmoot): Action | undefined {
   switch (key) {
     case '?':
       return () => (folkmoot.overlay = { name: 'shortcuts' });
-    case 'c':
-      return () => document.getElementById('composer')?.focus();
-    case 'm':
-      return () => (folkmoot.panel = folkmoot.panel === 'members' ? 'none' : 'members');
     case '/':
       return () => (folkmoot.panel = folkmoot.panel === 'search' ? 'none' : 'search');
     default:
@@ -55,14 +54,20 @@ function letter(key: string, folkmoot: Folkmoot): Action | undefined {
   }
 }
 
+/** A letter typed anywhere is meant for the text field, unless a message is selected: its letters do something to it. */
+export function isForComposer(event: KeyboardEvent, folkmoot: Folkmoot): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || folkmoot.overlay) return false;
+  if (event.key.length !== 1 || event.key === ' ' || isTyping(event.target)) return false;
+  return !(event.target instanceof HTMLElement && event.target.closest('article, [popover], [role=option], select'));
+}
+
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
-/** The order that the list of rooms shows: rooms, then direct conversations, each by activity. */
+/** The order that the list of rooms shows. */
 export function listOrder(chat: Chat): RoomId[] {
-  const views = [...chat.rooms.values()].sort(byActivity);
-  return [...views.filter((view) => view.kind === 'room'), ...views.filter((view) => view.kind === 'direct')].map((view) => view.id);
+  return chat.arrangement.sections(chat.rooms).flatMap(({ rooms }) => rooms.map((view) => view.id));
 }
 
 function goToNeighbour(folkmoot: Folkmoot, chat: Chat, step: 1 | -1, which: 'any' | 'unread'): void {

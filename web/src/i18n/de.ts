@@ -157,6 +157,33 @@ export const de: Strings = {
   actions_for: (name) => `Aktionen für ${name}`,
   find_person: 'Person mit Benutzernamen suchen',
   nobody_found: 'Niemand gefunden.',
+  someone: 'Jemand',
+  others: (count) => one(count, '1 weitere Person', `${count} weitere`),
+  note: (kind, names, count, by, room) => {
+    switch (kind) {
+      case 'joined':
+        return `${names} ${count === 1 ? 'ist' : 'sind'} beigetreten`;
+      case 'left':
+        return `${names} ${count === 1 ? 'hat' : 'haben'} den Raum verlassen`;
+      case 'kicked':
+        return by ? `${by} hat ${names} entfernt` : `${names} wurde entfernt`;
+      case 'banned':
+        return by ? `${by} hat ${names} gesperrt` : `${names} wurde gesperrt`;
+      case 'renamed':
+        return `${by} hat den Raum geändert: ${room}`;
+      default:
+        return `${by} hat die Rolle von ${names} geändert`;
+    }
+  },
+  removed_from: (room, reason) =>
+    reason === 'banned' ? `Du wurdest aus ${room} gesperrt.` : reason === 'kicked' ? `Du wurdest aus ${room} entfernt.` : `Du bist nicht mehr in ${room}.`,
+  kick_title: (name, room) => `${name} aus ${room} entfernen?`,
+  kick_explained: 'Die Person sieht den Raum sofort nicht mehr. Eine Einladung bringt sie zurück.',
+  ban_title: (name, room) => `${name} aus ${room} sperren?`,
+  ban_explained: 'Die Person sieht den Raum sofort nicht mehr, und keine Einladung lässt sie hinein, bis die Sperre aufgehoben ist.',
+  was_kicked: (name) => `${name} wurde entfernt.`,
+  was_banned: (name) => `${name} wurde gesperrt.`,
+  undo: 'Rückgängig',
   account: 'Konto',
   profile: 'Profil',
   devices: 'Geräte',
@@ -182,8 +209,8 @@ export const de: Strings = {
   close: 'Schließen',
   back: 'Zurück',
   create: 'Anlegen',
-  quick_switcher: 'Zu einem Raum',
-  switcher_placeholder: 'Raum oder Person',
+  quick_switcher: 'Springen zu …',
+  switcher_placeholder: 'Raum, Person, Aktion oder Nachricht',
   switcher_none: 'Nichts passt.',
   shortcuts: 'Tastenkürzel',
   shortcut_switcher: 'Zu einem Raum gehen',
@@ -191,7 +218,7 @@ export const de: Strings = {
   shortcut_next: 'Nächster Raum',
   shortcut_previous: 'Voriger Raum',
   shortcut_next_unread: 'Nächster ungelesener Raum',
-  shortcut_compose: 'Nachricht schreiben',
+  shortcut_compose: 'Tippen, um zu schreiben',
   shortcut_messages: 'Durch Nachrichten gehen',
   shortcut_edit_last: 'Letzte eigene Nachricht bearbeiten',
   shortcut_reply: 'Auf die gewählte Nachricht antworten',
@@ -227,6 +254,54 @@ export const de: Strings = {
     ['in:raum', 'in einem Raum, oder in:@name'],
     ['after:2026-01-31', 'an dem Tag oder später; before:'],
   ],
+  profile_of: (name) => `Profil von ${name}`,
+  theme_contrast: 'Hoher Kontrast',
+  density: 'Dichte',
+  density_comfortable: 'Luftig',
+  density_compact: 'Dicht',
+  emoji_recent: 'Zuletzt benutzt',
+  emoji_groups: 'Emoji-Gruppen',
+  emoji_group_names: ['Gesichter', 'Menschen', 'Tiere und Natur', 'Essen und Trinken', 'Reisen', 'Aktivitäten', 'Gegenstände', 'Symbole', 'Flaggen'],
+  emoji_tone: 'Hautton',
+  emoji_tone_names: ['Ohne Hautton', 'Heller Hautton', 'Mittelheller Hautton', 'Mittlerer Hautton', 'Mitteldunkler Hautton', 'Dunkler Hautton'],
+  formatting: 'Formatierung',
+  format_bold: 'Fett',
+  format_italic: 'Kursiv',
+  format_strike: 'Durchgestrichen',
+  format_link: 'Link',
+  format_numbers: 'Nummerierte Liste',
+  format_list: 'Liste',
+  format_quote: 'Zitat',
+  format_code: 'Code',
+  format_block: 'Codeblock',
+  write_hint_touch: 'Enter beginnt eine neue Zeile; der Knopf sendet',
+  forgot_password: 'Passwort vergessen? Wer den Server verwaltet, kann dir einen Link für ein neues geben.',
+  inbox: 'Eingang',
+  pinned: 'Angeheftet',
+  muted_rooms: 'Stumm',
+  room_menu: (room) => `Menü von ${room}`,
+  mark_read: 'Als gelesen markieren',
+  pin: 'Anheften',
+  unpin: 'Lösen',
+  mute_room: 'Stummschalten',
+  new_section: 'Neuer Abschnitt',
+  section_name: 'Name des Abschnitts',
+  move_to_section: (name) => `Nach ${name} verschieben`,
+  leave_section: (name) => `Aus ${name} herausnehmen`,
+  shortcut_inbox: 'Alles Ungelesene',
+  recent: 'Zuletzt',
+  people: 'Personen',
+  actions: 'Aktionen',
+  messages: 'Nachrichten',
+  forward: 'Weiterleiten',
+  forwarded_to: (room) => `An ${room} weitergeleitet.`,
+  open: 'Öffnen',
+  switcher_placeholder_room: 'An einen Raum oder eine Person',
+  mark_all_read: 'Alles als gelesen markieren',
+  inbox_empty: 'Alles gelesen',
+  inbox_empty_hint: 'Erwähnungen und Ungelesenes sammeln sich hier.',
+  inbox_keys: '↑ ↓ bewegt, Enter öffnet, E hakt ab',
+  copy_text: 'Text kopieren',
   error_generic: (detail) => `Das hat nicht geklappt: ${detail}`,
   error_offline: 'Keine Verbindung. Versuche es, sobald sie wieder steht.',
 };

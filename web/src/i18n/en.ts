@@ -1,5 +1,6 @@
 //! Every English sentence of the client. The shape of this object is what every other language must fill.
 
+import type { NoteKind } from '../model/notes';
 import { plural } from './plural';
 
 const one = (count: number, singular: string, other: string) => plural('en', count, { one: singular, other });
@@ -162,6 +163,34 @@ export const en = {
   actions_for: (name: string) => `Actions for ${name}`,
   find_person: 'Find a person by user name',
   nobody_found: 'Nobody found.',
+  someone: 'Someone',
+  others: (count: number) => one(count, '1 other', `${count} others`),
+  /** A line between messages. `by` is empty where nobody else did it. */
+  note: (kind: NoteKind, names: string, _count: number, by: string, room: string) => {
+    switch (kind) {
+      case 'joined':
+        return `${names} joined`;
+      case 'left':
+        return `${names} left`;
+      case 'kicked':
+        return by ? `${by} removed ${names}` : `${names} was removed`;
+      case 'banned':
+        return by ? `${by} banned ${names}` : `${names} was banned`;
+      case 'renamed':
+        return `${by} changed the room: ${room}`;
+      default:
+        return `${by} made ${names} ${kind}`;
+    }
+  },
+  removed_from: (room: string, reason: string | undefined) =>
+    reason === 'banned' ? `You were banned from ${room}.` : reason === 'kicked' ? `You were removed from ${room}.` : `You are no longer in ${room}.`,
+  kick_title: (name: string, room: string) => `Remove ${name} from ${room}?`,
+  kick_explained: 'They stop seeing the room at once. An invitation brings them back.',
+  ban_title: (name: string, room: string) => `Ban ${name} from ${room}?`,
+  ban_explained: 'They stop seeing the room at once, and no invitation lets them in until the ban is lifted.',
+  was_kicked: (name: string) => `${name} was removed.`,
+  was_banned: (name: string) => `${name} was banned.`,
+  undo: 'Undo',
   // Account and preferences
   account: 'Account',
   profile: 'Profile',
@@ -189,8 +218,8 @@ export const en = {
   back: 'Back',
   create: 'Create',
   // Getting around
-  quick_switcher: 'Go to room',
-  switcher_placeholder: 'Room or person',
+  quick_switcher: 'Jump to…',
+  switcher_placeholder: 'Room, person, action or message',
   switcher_none: 'Nothing matches.',
   shortcuts: 'Keyboard shortcuts',
   shortcut_switcher: 'Go to a room',
@@ -198,7 +227,7 @@ export const en = {
   shortcut_next: 'Next room',
   shortcut_previous: 'Previous room',
   shortcut_next_unread: 'Next unread room',
-  shortcut_compose: 'Write a message',
+  shortcut_compose: 'Type to write a message',
   shortcut_messages: 'Move through messages',
   shortcut_edit_last: 'Edit your last message',
   shortcut_reply: 'Reply to the selected message',
@@ -235,6 +264,54 @@ export const en = {
     ['in:room', 'in one room, or in:@name'],
     ['after:2026-01-31', 'that day or later; before:'],
   ] as [string, string][],
+  profile_of: (name: string) => `Profile of ${name}`,
+  theme_contrast: 'High contrast',
+  density: 'Density',
+  density_comfortable: 'Comfortable',
+  density_compact: 'Compact',
+  emoji_recent: 'Used last',
+  emoji_groups: 'Groups of emoji',
+  emoji_group_names: ['Smileys', 'People', 'Animals and nature', 'Food and drink', 'Travel', 'Activities', 'Objects', 'Symbols', 'Flags'] as string[],
+  emoji_tone: 'Skin tone',
+  emoji_tone_names: ['No skin tone', 'Light skin tone', 'Medium-light skin tone', 'Medium skin tone', 'Medium-dark skin tone', 'Dark skin tone'] as string[],
+  formatting: 'Formatting',
+  format_bold: 'Bold',
+  format_italic: 'Italic',
+  format_strike: 'Strikethrough',
+  format_link: 'Link',
+  format_numbers: 'Numbered list',
+  format_list: 'List',
+  format_quote: 'Quote',
+  format_code: 'Code',
+  format_block: 'Code block',
+  write_hint_touch: 'Enter starts a new line; the button sends',
+  forgot_password: 'Forgot your password? An administrator can make you a link to choose a new one.',
+  inbox: 'Inbox',
+  pinned: 'Pinned',
+  muted_rooms: 'Muted',
+  room_menu: (room: string) => `Menu of ${room}`,
+  mark_read: 'Mark as read',
+  pin: 'Pin',
+  unpin: 'Unpin',
+  mute_room: 'Mute',
+  new_section: 'New section',
+  section_name: 'Name of the section',
+  move_to_section: (name: string) => `Move to ${name}`,
+  leave_section: (name: string) => `Take out of ${name}`,
+  shortcut_inbox: 'Everything unread',
+  recent: 'Recent',
+  people: 'People',
+  actions: 'Actions',
+  messages: 'Messages',
+  forward: 'Forward',
+  forwarded_to: (room: string) => `Forwarded to ${room}.`,
+  open: 'Open',
+  switcher_placeholder_room: 'To a room or person',
+  mark_all_read: 'Mark all as read',
+  inbox_empty: 'All caught up',
+  inbox_empty_hint: 'Mentions and unread messages gather here.',
+  inbox_keys: '↑ ↓ to move, Enter to open, E when done',
+  copy_text: 'Copy text',
   // Errors
   error_generic: (detail: string) => `That did not work: ${detail}`,
   error_offline: 'You are not connected. Try again when the connection is back.',

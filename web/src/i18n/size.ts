@@ -7,7 +7,8 @@ const UNITS = ['B', 'KiB', 'MiB', 'GiB'];
 export function fileSize(language: Language, bytes: number): string {
   let size = bytes;
   let unit = 0;
-  while (size >= 1024 && unit < UNITS.length - 1) {
+  // From 999.5 on: rounded to a whole number it would be a thousand of the smaller unit.
+  while (size >= 999.5 && unit < UNITS.length - 1) {
     size /= 1024;
     unit += 1;
   }

@@ -3,7 +3,7 @@
 import type { Language } from '.';
 
 const FORMATS = {
-  clock: { hour: '2-digit', minute: '2-digit' },
+  clock: { hour: 'numeric', minute: '2-digit' },
   full: { dateStyle: 'full', timeStyle: 'short' },
   day: { weekday: 'long', day: 'numeric', month: 'long' },
   day_and_year: { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' },
@@ -19,6 +19,10 @@ function format(language: Language, name: keyof typeof FORMATS): Intl.DateTimeFo
   let built = BUILT.get(key);
   if (!built) {
     built = new Intl.DateTimeFormat(regional(language), FORMATS[name]);
+    // "07:55" and "7:55 AM": each as its readers write it.
+    if (name === 'clock' && built.resolvedOptions().hour12 === false) {
+      built = new Intl.DateTimeFormat(regional(language), { ...FORMATS.clock, hour: '2-digit' });
+    }
     BUILT.set(key, built);
   }
   return built;

@@ -4,6 +4,8 @@ import type { RoomId } from '../protocol/generated/chat';
 
 export type Route =
   | { name: 'home' }
+  /** Everything unread, one after the other. */
+  | { name: 'inbox' }
   | { name: 'room'; room: RoomId; seq?: number }
   | { name: 'invite'; code: string }
   /** Their token stands behind `#`, where no server sees it. */
@@ -21,6 +23,7 @@ export function parseRoute(path: string): Route {
     return Number.isSafeInteger(seq) && seq > 0 ? { name: 'room', room: second, seq } : { name: 'room', room: second };
   }
   if (first === 'invite' && second) return { name: 'invite', code: decode(second) };
+  if (first === 'inbox') return { name: 'inbox' };
   if (first === 'setup' || first === 'reset') return { name: first };
   if (first === 'admin') return { name: 'admin', view: ADMIN_VIEWS.find((view) => view === second) ?? 'overview' };
   return { name: 'home' };
@@ -34,6 +37,7 @@ export function formatRoute(route: Route): string {
       return route.seq === undefined ? `/room/${route.room}` : `/room/${route.room}/${route.seq}`;
     case 'invite':
       return `/invite/${encodeURIComponent(route.code)}`;
+    case 'inbox':
     case 'setup':
     case 'reset':
       return `/${route.name}`;

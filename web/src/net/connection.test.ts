@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 
-import { isTerminal, SIGNED_OUT, step, type Connection, type ConnectionEvent } from './connection';
+import { holdOffMs, isTerminal, SIGNED_OUT, step, type Connection, type ConnectionEvent } from './connection';
 
 function run(events: ConnectionEvent[], from: Connection = SIGNED_OUT) {
   return events.reduce(
@@ -22,13 +22,32 @@ const dropped = (at: number): ConnectionEvent => ({ type: 'lost', at, code: 3011
 describe('connection', () => {
   it('opens_on_sign_in_and_flushes_unsent_messages_once_connected', () => {
     const { state, effects } = run([SIGN_IN, CONNECTED]);
-    expect(state).toEqual({ name: 'online', since: 2 });
+    expect(state).toEqual({ name: 'online', since: 2, early: 0 });
     expect(effects).toEqual(['open', 'flush_outbox']);
   });
 
   it('counts_attempts_and_remembers_when_the_trouble_began', () => {
-    const { state } = run([SIGN_IN, CONNECTED, dropped(10), dropped(11), dropped(15)]);
-    expect(state).toEqual({ name: 'connecting', attempt: 3, since: 10, everOnline: true });
+    const { state } = run([SIGN_IN, CONNECTED, dropped(20_000), dropped(20_001), dropped(20_005)]);
+    expect(state).toEqual({ name: 'connecting', attempt: 3, since: 20_000, everOnline: true, early: 0 });
+  });
+
+  it('waits_longer_each_time_a_connection_ends_as_soon_as_it_began', () => {
+    let state = run([SIGN_IN]).state;
+    const pauses: number[] = [];
+    for (let at = 0; at < 8; at += 1) {
+      const ended = run([{ type: 'connected', at: at * 100 }, dropped(at * 100 + 50)], state);
+      expect(ended.effects).toContain('hold_off');
+      state = ended.state;
+      if (state.name === 'connecting') pauses.push(holdOffMs(state.early));
+    }
+    expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
+  });
+
+  it('begins_with_a_short_pause_again_after_a_connection_that_lasted', () => {
+    const flapping = run([SIGN_IN, CONNECTED, dropped(3), { type: 'connected', at: 4 }, dropped(5)]);
+    const { state, effects } = run([{ type: 'connected', at: 6 }, dropped(20_006)], flapping.state);
+    expect(effects).toEqual(['flush_outbox']);
+    expect(state).toMatchObject({ early: 0 });
   });
 
   it('tells_a_first_connection_from_a_lost_one', () => {
@@ -61,7 +80,7 @@ describe('connection', () => {
     const away = run([SIGN_IN, CONNECTED, { type: 'network_lost', at: 10 }, dropped(11)]);
     expect(away.state).toEqual({ name: 'offline', since: 10, everOnline: true });
     const back = step(away.state, { type: 'network_found', at: 20 });
-    expect(back).toEqual({ state: { name: 'connecting', attempt: 1, since: 10, everOnline: true }, effects: ['reopen'] });
+    expect(back).toEqual({ state: { name: 'connecting', attempt: 1, since: 10, everOnline: true, early: 0 }, effects: ['reopen'] });
   });
 
   it('closes_and_forgets_on_sign_out_and_ignores_what_arrives_later', () => {

@@ -4,8 +4,9 @@
 export type Connection =
   | { name: 'signed_out' }
   /** Trying. `attempt` counts from 1; `since` is when the trouble began, for "offline for 3 minutes". */
-  | { name: 'connecting'; attempt: number; since: number; everOnline: boolean }
-  | { name: 'online'; since: number }
+  | { name: 'connecting'; attempt: number; since: number; everOnline: boolean; early: number }
+  /** `early` counts the connections in a row that ended before they had been steady. */
+  | { name: 'online'; since: number; early: number }
   /** The browser itself reports no network; attempts would only fail. */
   | { name: 'offline'; since: number; everOnline: boolean }
   /** The server told us not to come back by ourselves. */
@@ -22,11 +23,25 @@ export type ConnectionEvent =
   /** The person asked, or the tab came back to the front. */
   | { type: 'retry_now'; at: number };
 
-export type ConnectionEffect = 'open' | 'close' | 'reopen' | 'forget_token' | 'flush_outbox';
+/** `hold_off`: the next attempt waits for `holdOffMs`, whatever the SDK would do by itself. */
+export type ConnectionEffect = 'open' | 'close' | 'reopen' | 'hold_off' | 'forget_token' | 'flush_outbox';
 
 export interface Step {
   state: Connection;
   effects: ConnectionEffect[];
+}
+
+/** A connection that lived this long was a good one: the next loss begins with a short pause again. */
+const STEADY_MS = 10_000;
+const HOLD_OFF_MS_MIN = 1_000;
+const HOLD_OFF_MS_MAX = 60_000;
+
+/**
+ * The pause before the next attempt once connections end as soon as they begin. The SDK counts only attempts that fail; a
+ * server that takes each connection and closes it again would be asked several times a second.
+ */
+export function holdOffMs(early: number): number {
+  return Math.min(HOLD_OFF_MS_MAX, HOLD_OFF_MS_MIN * 2 ** Math.max(0, early - 1));
 }
 
 export const SIGNED_OUT: Connection = { name: 'signed_out' };
@@ -43,13 +58,13 @@ export function isTerminal(code: number): boolean {
 export function step(state: Connection, event: ConnectionEvent): Step {
   switch (event.type) {
     case 'sign_in':
-      return { state: { name: 'connecting', attempt: 1, since: event.at, everOnline: false }, effects: ['open'] };
+      return { state: { name: 'connecting', attempt: 1, since: event.at, everOnline: false, early: 0 }, effects: ['open'] };
     case 'sign_out':
       return { state: SIGNED_OUT, effects: state.name === 'signed_out' ? [] : ['close', 'forget_token'] };
     case 'connected':
       return state.name === 'signed_out'
         ? { state, effects: ['close'] }
-        : { state: { name: 'online', since: event.at }, effects: ['flush_outbox'] };
+        : { state: { name: 'online', since: event.at, early: state.name === 'connecting' ? state.early : 0 }, effects: ['flush_outbox'] };
     case 'lost':
       return lost(state, event);
     case 'network_lost':
@@ -58,7 +73,7 @@ export function step(state: Connection, event: ConnectionEvent): Step {
         : { state, effects: [] };
     case 'network_found':
       return state.name === 'offline'
-        ? { state: { name: 'connecting', attempt: 1, since: state.since, everOnline: state.everOnline }, effects: ['reopen'] }
+        ? { state: { name: 'connecting', attempt: 1, since: state.since, everOnline: state.everOnline, early: 0 }, effects: ['reopen'] }
         : { state, effects: [] };
     case 'retry_now':
       return retryNow(state, event.at);
@@ -78,7 +93,9 @@ function lost(state: Connection, event: Extract<ConnectionEvent, { type: 'lost' 
   if (state.name === 'offline') return { state, effects: [] };
   const attempt = state.name === 'connecting' ? state.attempt + 1 : 1;
   const since = troubleSince(state, event.at);
-  return { state: { name: 'connecting', attempt, since, everOnline: wasOnline(state) }, effects: [] };
+  const ended = state.name === 'online';
+  const early = !ended ? state.early : event.at - state.since < STEADY_MS ? state.early + 1 : 0;
+  return { state: { name: 'connecting', attempt, since, everOnline: wasOnline(state), early }, effects: ended && early > 0 ? ['hold_off'] : [] };
 }
 
 function retryNow(state: Connection, at: number): Step {
@@ -87,12 +104,12 @@ function retryNow(state: Connection, at: number): Step {
       return { state, effects: ['reopen'] };
     case 'offline':
       return {
-        state: { name: 'connecting', attempt: 1, since: state.since, everOnline: state.everOnline },
+        state: { name: 'connecting', attempt: 1, since: state.since, everOnline: state.everOnline, early: 0 },
         effects: ['reopen'],
       };
     case 'ended':
       return state.cause === 'refused'
-        ? { state: { name: 'connecting', attempt: 1, since: at, everOnline: false }, effects: ['open'] }
+        ? { state: { name: 'connecting', attempt: 1, since: at, everOnline: false, early: 0 }, effects: ['open'] }
         : { state, effects: [] };
     case 'online':
     case 'signed_out':

@@ -2,6 +2,7 @@
 //! that two tabs never overwrite each other's entries. A browser that refuses storage costs persistence, never the session.
 
 import type { RoomId, UserId, UserView } from '../protocol/generated/chat';
+import type { Layout } from '../model/sidebar';
 import type { OutboxEntry } from './outbox';
 
 export interface KeptSession {
@@ -13,6 +14,8 @@ export interface KeptSession {
 /** The part of `Storage` in use, so that tests can bring their own. */
 export type KeyValue = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key' | 'length'>;
 
+/** More than anybody remembers. */
+const RECENT_ROOMS_MAX = 50;
 const SESSION = 'folkmoot.session';
 
 export class Keep {
@@ -44,6 +47,24 @@ export class Keep {
 
   setDraft(user: UserId, room: RoomId, draft: string): void {
     this.#write(`folkmoot.draft.${user}.${room}`, draft === '' ? undefined : draft);
+  }
+
+  /** The rooms opened last, the latest first. */
+  recentRooms(user: UserId): RoomId[] {
+    return this.#read<RoomId[]>(`folkmoot.recent-rooms.${user}`) ?? [];
+  }
+
+  opened(user: UserId, room: RoomId): void {
+    const rest = this.recentRooms(user).filter((id) => id !== room);
+    this.#write(`folkmoot.recent-rooms.${user}`, [room, ...rest].slice(0, RECENT_ROOMS_MAX));
+  }
+
+  layout(user: UserId): Layout | undefined {
+    return this.#read<Layout>(`folkmoot.layout.${user}`);
+  }
+
+  setLayout(user: UserId, layout: Layout): void {
+    this.#write(`folkmoot.layout.${user}`, layout);
   }
 
   preference(name: string): string | undefined {

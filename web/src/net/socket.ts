@@ -11,7 +11,8 @@ import { isTerminal, type ConnectionEvent } from './connection';
 /** How long an rpc may take before it counts as unanswered. */
 const CALL_TIMEOUT_MS = 10_000;
 const RECONNECT_MS_MIN = 300;
-const RECONNECT_MS_MAX = 5_000;
+/** The SDK chooses at random below a limit that doubles up to this one. */
+const RECONNECT_MS_MAX = 20_000;
 
 export interface Position {
   offset: number;
@@ -25,6 +26,20 @@ export interface Subscribed {
   position: Position | undefined;
 }
 
+/** One connection of somebody, by which they are there. */
+export interface Present {
+  client: string;
+  user: UserId;
+}
+
+export interface PresenceChange extends Present {
+  room: RoomId;
+  here: boolean;
+}
+
+/** Whether a room's comings and goings are told as well. */
+export type Watch = 'messages' | 'messages_and_people';
+
 export interface SocketListener {
   connection(event: ConnectionEvent): void;
   /** The server took the connection, and says what its user may do. */
@@ -33,6 +48,8 @@ export interface SocketListener {
   userPublication(payload: unknown): void;
   /** The user's own stream could not be resumed: rooms and counts must be listed again. */
   userStreamReset(): void;
+  /** Somebody's connection came to or left a room that is watched. */
+  presence(change: PresenceChange): void;
   subscribed(subscribed: Subscribed): void;
   unsubscribed(room: RoomId, code: number): void;
 }
@@ -41,6 +58,7 @@ export class Socket {
   readonly #client: Centrifuge;
   readonly #listener: SocketListener;
   readonly #subscriptions = new Map<RoomId, Subscription>();
+  #waiting: ReturnType<typeof setTimeout> | undefined;
 
   constructor(endpoint: string, token: string, listener: SocketListener) {
     this.#listener = listener;
@@ -55,17 +73,28 @@ export class Socket {
   }
 
   open(): void {
+    clearTimeout(this.#waiting);
     this.#client.connect();
   }
 
   close(): void {
+    clearTimeout(this.#waiting);
     this.#client.disconnect();
   }
 
   /** Tries at once instead of waiting out the pause before the next attempt. */
   reopen(): void {
+    clearTimeout(this.#waiting);
     this.#client.disconnect();
     this.#client.connect();
+  }
+
+  /** Instead of the SDK's own next attempt. */
+  reopenAfter(ms: number): void {
+    clearTimeout(this.#waiting);
+    this.#waiting = setTimeout(() => this.#client.connect(), ms);
+    // The SDK is still telling us of the loss; it has to finish first.
+    queueMicrotask(() => this.#client.disconnect());
   }
 
   /** Throws ReplyError for an answer that is an error, NoReply when none came. */
@@ -78,11 +107,11 @@ export class Socket {
     }
   }
 
-  /** The users online in a room. */
-  async presence(room: RoomId): Promise<Set<UserId>> {
+  /** The connections in a room. */
+  async presence(room: RoomId): Promise<Present[]> {
     try {
       const result = await this.#client.presence(channelOf(room));
-      return new Set(Object.values(result.clients).map((client) => client.user));
+      return Object.values(result.clients).map(({ client, user }) => ({ client, user }));
     } catch (failure) {
       throw asFailure(failure);
     }
@@ -93,13 +122,18 @@ export class Socket {
   }
 
   /** Follows a room from `since` on: events after it arrive in order and once. */
-  subscribe(room: RoomId, since: Position): void {
+  subscribe(room: RoomId, since: Position, watch: Watch): void {
     if (this.#subscriptions.has(room)) return;
-    const subscription = this.#client.newSubscription(channelOf(room), { since, recoverable: true, positioned: true });
+    const subscription = this.#client.newSubscription(channelOf(room), {
+      since, recoverable: true, positioned: true, joinLeave: watch === 'messages_and_people',
+    });
     this.#subscriptions.set(room, subscription);
     subscription.on('publication', (context) => {
       this.#listener.roomPublication(room, context.data as unknown, context.offset);
     });
+    const told = (here: boolean) => ({ info: { client, user } }: { info: Present }) => this.#listener.presence({ room, client, user, here });
+    subscription.on('join', told(true));
+    subscription.on('leave', told(false));
     subscription.on('subscribed', (context) => {
       const { streamPosition, wasRecovering, recovered } = context;
       this.#listener.subscribed({ room, complete: !wasRecovering || recovered, position: streamPosition });

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::RpcError;
-use crate::chat::{MessageView, is_false};
+use crate::chat::{MessageView, UserView, is_false};
 use crate::field::{self, Checked};
 use crate::id::{AttachmentId, Offset, RoomId, Seq, UnixMillis};
 use crate::limits::HISTORY_PAGE_MAX;
@@ -133,6 +133,36 @@ impl Checked for MessageReact {
     fn check(&self) -> Result<(), RpcError> {
         field::emoji("emoji", &self.emoji)
     }
+}
+
+/// Asks who reacted to a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct MessageReactions {
+    /// The room.
+    pub room: RoomId,
+    /// The message.
+    pub seq: Seq,
+}
+
+impl Checked for MessageReactions {}
+
+/// Who reacted to a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct ReactionsPage {
+    /// The emoji, in order of first use.
+    pub reactions: Vec<ReactionUsers>,
+}
+
+/// The users who gave one emoji.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct ReactionUsers {
+    /// The emoji.
+    pub emoji: String,
+    /// Who gave it first comes first; at most [`crate::limits::REACTION_USERS_MAX`].
+    pub users: Vec<UserView>,
 }
 
 /// Asks for messages: the newest, or those before, after or around one.

@@ -14,12 +14,13 @@ pub use invite::{
     InviteRevoke, InvitedRoom, InvitesPage,
 };
 pub use message::{
-    HistoryGet, HistoryPage, MessageDelete, MessageEdit, MessageEdited, MessageReact, MessageSend,
-    MessageSent, ReadSet, ReadState, RoomPublish, TypingSet,
+    HistoryGet, HistoryPage, MessageDelete, MessageEdit, MessageEdited, MessageReact,
+    MessageReactions, MessageSend, MessageSent, ReactionUsers, ReactionsPage, ReadSet, ReadState,
+    RoomPublish, TypingSet,
 };
 pub use room::{
-    DirectHide, DirectOpen, MembersPage, RoomBan, RoomCreate, RoomGet, RoomKick, RoomLeave,
-    RoomMembers, RoomMute, RoomNotify, RoomSetRole, RoomUpdate, Rooms, RoomsList, Sync,
+    DirectHide, DirectOpen, MembersPage, RoomAdd, RoomBan, RoomCreate, RoomGet, RoomKick,
+    RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole, RoomUpdate, Rooms, RoomsList, Sync,
 };
 pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
@@ -130,6 +131,7 @@ methods! {
     RoomUpdate = "room.update" => RoomView;
     RoomLeave = "room.leave" => Empty;
     RoomMembers = "room.members" => MembersPage;
+    RoomAdd = "room.add" => Empty;
     RoomSetRole = "room.set_role" => Empty;
     RoomKick = "room.kick" => Empty;
     RoomBan = "room.ban" => Empty;
@@ -146,6 +148,7 @@ methods! {
     MessageEdit = "message.edit" => MessageEdited;
     MessageDelete = "message.delete" => Empty;
     MessageReact = "message.react" => Empty;
+    MessageReactions = "message.reactions" => ReactionsPage;
     HistoryGet = "history.get" => HistoryPage;
     ReadSet = "read.set" => ReadState;
     TypingSet = "typing.set" => Empty;

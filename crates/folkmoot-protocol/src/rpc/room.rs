@@ -125,6 +125,9 @@ pub struct RoomMembers {
     /// Continues after this member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<UserId>,
+    /// Only those whose name, or a word of whose name to show, begins so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
     /// Length of the page; absent: the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
@@ -132,6 +135,7 @@ pub struct RoomMembers {
 
 impl Checked for RoomMembers {
     fn check(&self) -> Result<(), RpcError> {
+        field::optional(&self.prefix, |prefix| field::prefix("prefix", prefix))?;
         field::optional(&self.limit, |limit| field::between("limit", *limit, 1, MEMBERS_PAGE_MAX))
     }
 }
@@ -146,6 +150,18 @@ pub struct MembersPage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<UserId>,
 }
+
+/// Makes another user a member, without an invite.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomAdd {
+    /// The room.
+    pub room: RoomId,
+    /// The user.
+    pub user: UserId,
+}
+
+impl Checked for RoomAdd {}
 
 /// Gives a member a role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

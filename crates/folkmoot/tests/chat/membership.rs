@@ -271,3 +271,43 @@ async fn nobody_is_banned_and_a_member_however_the_two_race() {
         assert_eq!(members["members"].as_array().unwrap().len(), 1, "turn {turn}: {members}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_adds_others_and_nobody_adds_the_banned() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let bob_account = server.sign_up("bob").await;
+    let mut bob = server.connect(&bob_account).await;
+    let mut cara = server.join("cara").await;
+    let room = anna.create_room("Tea").await;
+    let bob_here = json!({"room": room, "user": bob_account.id});
+    assert_eq!(cara.fail("room.add", bob_here.clone()).await.code, 103);
+    anna.call("room.add", bob_here.clone()).await;
+    assert_eq!(bob.call("room.get", json!({"room": room})).await["role"], "member");
+    // Who is in already stays as they are.
+    anna.call("room.add", bob_here.clone()).await;
+    anna.call("room.ban", json!({"room": room, "user": bob_account.id, "on": true})).await;
+    let refused = anna.fail("room.add", bob_here.clone()).await;
+    assert!(refused.message.contains("banned"), "{refused:?}");
+    anna.call("room.ban", json!({"room": room, "user": bob_account.id, "on": false})).await;
+    anna.call("room.add", bob_here).await;
+    assert_eq!(bob.call("room.get", json!({"room": room})).await["members"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_found_by_any_word_of_their_name_without_accents() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let room = anna.create_room("Tea").await;
+    let mut bob = server.join("bob").await;
+    bob.call("profile.update", json!({"display_name": "Björn Ångström"})).await;
+    anna.invite(&room, &mut bob).await;
+    for prefix in ["bob", "BO", "björn", "bjorn", "angs", "Ång"] {
+        let found = anna.call("users.find", json!({"prefix": prefix})).await;
+        assert_eq!(found["users"][0]["name"], "bob", "{prefix}: {found}");
+        let here = anna.call("room.members", json!({"room": room, "prefix": prefix})).await;
+        assert_eq!(here["members"].as_array().unwrap().len(), 1, "{prefix}: {here}");
+    }
+    let found = anna.call("users.find", json!({"prefix": "jorn"})).await;
+    assert_eq!(found["users"], json!([]), "a word begins so, or it does not");
+}

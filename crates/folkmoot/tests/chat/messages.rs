@@ -219,3 +219,30 @@ async fn a_message_takes_twenty_different_reactions() {
     let page = anna.call("history.get", json!({"room": room})).await;
     assert_eq!(page["messages"][0]["reactions"].as_array().unwrap().len(), 19);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_learns_who_reacted_in_the_order_of_the_reactions() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let mut bob = server.join("bob").await;
+    let mut cara = server.join("cara").await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    let seq = anna.say(&room, "k1", "Tea?").await;
+    let message = json!({"room": room, "seq": seq});
+    let give = |emoji: &str| json!({"room": room, "seq": seq, "emoji": emoji, "on": true});
+    bob.call("message.react", give("🎉")).await;
+    anna.call("message.react", give("🎉")).await;
+    anna.call("message.react", give("👍")).await;
+    let page = anna.call("message.reactions", message.clone()).await;
+    let names = |at: usize| -> Vec<String> {
+        let users = page["reactions"][at]["users"].as_array().unwrap();
+        users.iter().map(|user| user["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        (&page["reactions"][0]["emoji"], names(0)),
+        (&json!("🎉"), vec!["bob".into(), "anna".into()])
+    );
+    assert_eq!((&page["reactions"][1]["emoji"], names(1)), (&json!("👍"), vec!["anna".into()]));
+    assert_eq!(cara.fail("message.reactions", message).await.code, 103);
+}

@@ -81,6 +81,9 @@ export const EXCERPT_CHARS_MAX = 140;
 /** Different reactions to one message: more would not be read, and each makes a page of history longer. */
 export const REACTIONS_PER_MESSAGE_MAX = 20;
 
+/** Users named for one emoji in an answer of `message.reactions`. */
+export const REACTION_USERS_MAX = 100;
+
 /** Users in one answer of `users.find`. */
 export const USERS_FOUND_MAX = 50;
 

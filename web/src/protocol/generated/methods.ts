@@ -186,6 +186,14 @@ export type MessageReact = {
   on: boolean,
 };
 
+/** Asks who reacted to a message. */
+export type MessageReactions = {
+  /** The room. */
+  room: RoomId,
+  /** The message. */
+  seq: Seq,
+};
+
 /** Sends a message. */
 export type MessageSend = {
   /** The room. */
@@ -218,6 +226,20 @@ export type ProfileUpdate = {
   display_name: string,
 };
 
+/** The users who gave one emoji. */
+export type ReactionUsers = {
+  /** The emoji. */
+  emoji: string,
+  /** Who gave it first comes first; at most [`crate::limits::REACTION_USERS_MAX`]. */
+  users: Array<UserView>,
+};
+
+/** Who reacted to a message. */
+export type ReactionsPage = {
+  /** The emoji, in order of first use. */
+  reactions: Array<ReactionUsers>,
+};
+
 /** Moves the caller's read cursor; it never moves back. */
 export type ReadSet = {
   /** The room. */
@@ -234,6 +256,14 @@ export type ReadState = {
   unread: number,
   /** Those among them that mention the caller. */
   mentions: number,
+};
+
+/** Makes another user a member, without an invite. */
+export type RoomAdd = {
+  /** The room. */
+  room: RoomId,
+  /** The user. */
+  user: UserId,
 };
 
 /** Bars a user from a room, or lets the user return. */
@@ -280,6 +310,8 @@ export type RoomMembers = {
   room: RoomId,
   /** Continues after this member. */
   after?: UserId,
+  /** Only those whose name, or a word of whose name to show, begins so. */
+  prefix?: string,
   /** Length of the page; absent: the largest. */
   limit?: number,
 };
@@ -445,6 +477,7 @@ export interface Methods {
   'room.update': { request: RoomUpdate; reply: RoomView };
   'room.leave': { request: RoomLeave; reply: Empty };
   'room.members': { request: RoomMembers; reply: MembersPage };
+  'room.add': { request: RoomAdd; reply: Empty };
   'room.set_role': { request: RoomSetRole; reply: Empty };
   'room.kick': { request: RoomKick; reply: Empty };
   'room.ban': { request: RoomBan; reply: Empty };
@@ -461,6 +494,7 @@ export interface Methods {
   'message.edit': { request: MessageEdit; reply: MessageEdited };
   'message.delete': { request: MessageDelete; reply: Empty };
   'message.react': { request: MessageReact; reply: Empty };
+  'message.reactions': { request: MessageReactions; reply: ReactionsPage };
   'history.get': { request: HistoryGet; reply: HistoryPage };
   'read.set': { request: ReadSet; reply: ReadState };
   'typing.set': { request: TypingSet; reply: Empty };

@@ -2,29 +2,38 @@
 
 use std::collections::HashSet;
 
+use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::chat::MemberView;
 use folkmoot_protocol::limits::MEMBERS_PAGE_MAX;
 use folkmoot_protocol::rpc::{
-    MembersPage, RoomBan, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomSetRole, RpcError,
+    MembersPage, RoomAdd, RoomBan, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomSetRole,
+    RpcError,
 };
 
 use super::error::{read_failure, room_answer};
 use super::messages::apply;
 use super::users;
-use crate::room::{Command, RoomCalls};
+use crate::room::{Command, Kind, Refusal, RoomCalls, RoomError};
+use crate::search::text::folded;
 use crate::session::Identity;
-use crate::storage::{Account, Role, RoomId, UserId};
+use crate::storage::{Account, Member, Role, RoomId, UserId};
 use crate::wire;
 
 /// A page comes from the store's index, so that a room of 100,000 does not sort its members; the
 /// room itself says who is online.
 pub(crate) async fn list(by: &Identity, request: RoomMembers) -> Result<MembersPage, RpcError> {
-    let RoomMembers { room, after, limit } = request;
+    let RoomMembers { room, after, prefix, limit } = request;
     // Also the check that the caller may see the members.
     room_answer(by.server.room(room).online_among(by.user, Vec::new()).await)?;
     let limit = limit.unwrap_or(MEMBERS_PAGE_MAX) as usize;
     // One more than the page tells whether there is another page.
-    let page = by.server.store.members(room, after, wire::count(limit + 1)).await;
+    let prefix = prefix.map(|prefix| folded(&prefix));
+    let wanted = move |member: &Member| {
+        prefix
+            .as_ref()
+            .is_none_or(|prefix| users::is_named(prefix, &member.name, &member.display_name))
+    };
+    let page = by.server.store.members(room, after, wire::count(limit + 1), wanted).await;
     let mut listed = page.map_err(|error| read_failure(&error))?;
     let is_more = listed.len() > limit;
     listed.truncate(limit);
@@ -51,6 +60,27 @@ pub(crate) async fn admit(by: &Identity, room: RoomId) -> Result<(), RpcError> {
     let Account { name, display_name, .. } = users::account(&by.server, by.user).await?;
     let admit = Command::Admit { name, display_name, role: Role::Member };
     apply(by, room, admit).await.map(drop)
+}
+
+/// Lets another user in: whoever may invite may also add, and a ban keeps out either way.
+pub(crate) async fn add(by: &Identity, request: RoomAdd) -> Result<(), RpcError> {
+    by.count(|limits| &limits.invites)?;
+    let RoomAdd { room, user } = request;
+    let summary = room_answer(by.server.room(room).summary(by.user).await)?;
+    if summary.kind == Kind::Direct {
+        let text = "nobody can be added to a direct conversation";
+        return Err(RpcError::new(ErrorCode::PermissionDenied, text));
+    }
+    let answer = by.server.room(room).may_join(user).await;
+    if let Ok(Err(RoomError::Refused(Refusal::Banned))) = answer {
+        let text = "this user is banned from the room";
+        return Err(RpcError::new(ErrorCode::PermissionDenied, text));
+    }
+    if !room_answer(answer)? {
+        return Ok(());
+    }
+    let added = Identity::new(by.server.clone(), user, by.device);
+    admit(&added, room).await
 }
 
 pub(crate) async fn leave(by: &Identity, request: RoomLeave) -> Result<(), RpcError> {

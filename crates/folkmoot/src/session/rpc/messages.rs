@@ -1,10 +1,11 @@
 //! Methods on messages: sending, changing, reading.
 
 use folkmoot_protocol::chat::MessageView;
-use folkmoot_protocol::limits::{HISTORY_PAGE_DEFAULT, REPLY_BYTES_MAX};
+use folkmoot_protocol::limits::{HISTORY_PAGE_DEFAULT, REACTION_USERS_MAX, REPLY_BYTES_MAX};
 use folkmoot_protocol::rpc::{
-    HistoryGet, HistoryPage, MessageDelete, MessageEdit, MessageEdited, MessageReact, MessageSend,
-    MessageSent, ReadSet, ReadState, RpcError, TypingSet, encode_payload,
+    HistoryGet, HistoryPage, MessageDelete, MessageEdit, MessageEdited, MessageReact,
+    MessageReactions, MessageSend, MessageSent, ReactionUsers, ReactionsPage, ReadSet, ReadState,
+    RpcError, TypingSet, encode_payload,
 };
 use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
 
@@ -50,6 +51,26 @@ pub(crate) async fn react(by: &Identity, request: MessageReact) -> Result<(), Rp
     by.count(|limits| &limits.reactions)?;
     let MessageReact { room, seq, emoji, on } = request;
     apply(by, room, Command::React { seq, emoji, on }).await.map(drop)
+}
+
+/// Who reacted: counts come with each message, names only where somebody asks.
+pub(crate) async fn reactions(
+    by: &Identity,
+    request: MessageReactions,
+) -> Result<ReactionsPage, RpcError> {
+    let MessageReactions { room, seq } = request;
+    // Also the check that the caller may read here.
+    room_answer(by.server.room(room).summary(by.user).await)?;
+    let given = by.server.store.reactions(room, seq, REACTION_USERS_MAX).await;
+    let mut reactions: Vec<ReactionUsers> = Vec::new();
+    for (emoji, account) in given.map_err(|error| read_failure(&error))? {
+        let user = wire::user_view(account);
+        match reactions.last_mut().filter(|last| last.emoji == emoji) {
+            Some(last) => last.users.push(user),
+            None => reactions.push(ReactionUsers { emoji, users: vec![user] }),
+        }
+    }
+    Ok(ReactionsPage { reactions })
 }
 
 /// Has the room carry out a command; brings an old message along if the room asks for it.

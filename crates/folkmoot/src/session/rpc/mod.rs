@@ -25,6 +25,7 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::MessageDelete(_)
         | Rpc::MessageReact(_)
         | Rpc::TypingSet(_)
+        | Rpc::RoomAdd(_)
         | Rpc::RoomCreate(_)
         | Rpc::DirectOpen(_)
         | Rpc::InviteCreate(_)
@@ -32,6 +33,7 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::Search(_) => Ok(()),
         Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
         Rpc::HistoryGet(_)
+        | Rpc::MessageReactions(_)
         | Rpc::RoomsList(_)
         | Rpc::RoomGet(_)
         | Rpc::RoomMembers(_)
@@ -65,6 +67,7 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::MessageEdit(request) => reply(messages::edit(by, request).await),
         Rpc::MessageDelete(request) => empty(messages::delete(by, request).await),
         Rpc::MessageReact(request) => empty(messages::react(by, request).await),
+        Rpc::MessageReactions(request) => reply(messages::reactions(by, request).await),
         Rpc::HistoryGet(request) => reply(messages::history(by, request).await),
         Rpc::ReadSet(request) => reply(messages::read(by, request).await),
         Rpc::TypingSet(request) => empty(messages::typing(by, request).await),
@@ -78,6 +81,7 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::Sync(request) => reply(rooms::sync(by, &request).await),
         Rpc::RoomLeave(request) => empty(members::leave(by, request).await),
         Rpc::RoomMembers(request) => reply(members::list(by, request).await),
+        Rpc::RoomAdd(request) => empty(members::add(by, request).await),
         Rpc::RoomSetRole(request) => empty(members::set_role(by, request).await),
         Rpc::RoomKick(request) => empty(members::kick(by, request).await),
         Rpc::RoomBan(request) => empty(members::ban(by, request).await),

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::storage::control::{Account, read_account};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
@@ -65,6 +66,21 @@ pub struct HistoryPage {
 }
 
 impl Store {
+    /// Who reacted to a message: emoji in order of first use, users in the order of their reactions,
+    /// at most `limit` for one emoji.
+    ///
+    /// # Errors
+    /// [`ReadError`]; an unknown message has no reactions.
+    pub async fn reactions(
+        &self,
+        room: RoomId,
+        seq: Seq,
+        limit: u32,
+    ) -> Result<Vec<(String, Account)>, ReadError> {
+        self.barrier_for(&[Stream::Room(room)]).await?;
+        self.read(move |connection| reaction_users(connection, room, seq, limit)).await
+    }
+
     /// A page of at most `limit` messages of a room, as `viewer` sees them.
     ///
     /// # Errors
@@ -208,6 +224,31 @@ fn read_message(row: &Row<'_>) -> Result<StoredMessage, ReadError> {
         deleted: time(10)?.zip(deleted_by),
         reactions: Vec::new(),
     })
+}
+
+fn reaction_users(
+    connection: &Connection,
+    room: RoomId,
+    seq: Seq,
+    limit: u32,
+) -> Result<Vec<(String, Account)>, ReadError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT u.id, u.name, u.display_name, u.is_admin, u.created_at, r.emoji, \
+         row_number() OVER (PARTITION BY r.emoji ORDER BY r.at, r.user) AS place, \
+         min(r.at) OVER (PARTITION BY r.emoji) AS first \
+         FROM reactions r JOIN users u ON u.id = r.user WHERE r.room = ?1 AND r.seq = ?2 \
+         ORDER BY first, r.emoji, place",
+    )?;
+    // A client's number may be anything; SQLite's largest is beyond every real one.
+    let seq = seq.as_u64().min(i64::MAX.cast_unsigned());
+    let mut rows = statement.query([to_sql(room.as_u64()), to_sql(seq)])?;
+    let mut given = Vec::new();
+    while let Some(row) = rows.next()? {
+        if row.get::<_, u32>(6)? <= limit {
+            given.push((row.get(5)?, read_account(row)?));
+        }
+    }
+    Ok(given)
 }
 
 fn reactions(

@@ -27,7 +27,8 @@ pub struct Member {
 }
 
 impl Store {
-    /// A page of a room's members in the order of their ids, after one of them.
+    /// A page of those of a room's members that are `wanted`, in the order of their ids, after one of
+    /// them.
     ///
     /// Ids are compared as SQLite keeps them, as signed numbers.
     ///
@@ -38,9 +39,10 @@ impl Store {
         room: RoomId,
         after: Option<UserId>,
         limit: u32,
+        wanted: impl Fn(&Member) -> bool + Send + 'static,
     ) -> Result<Vec<Member>, ReadError> {
         self.barrier_for(&[Stream::Room(room)]).await?;
-        self.read(move |connection| page(connection, room, after, limit)).await
+        self.read(move |connection| page(connection, room, after, limit, wanted)).await
     }
 }
 
@@ -50,17 +52,24 @@ pub(super) fn page(
     room: RoomId,
     after: Option<UserId>,
     limit: u32,
+    wanted: impl Fn(&Member) -> bool,
 ) -> Result<Vec<Member>, ReadError> {
     let mut statement = connection.prepare_cached(
         "SELECT m.user, u.name, u.display_name, m.role, m.muted_until, m.joined_at \
          FROM members m JOIN users u ON u.id = m.user \
-         WHERE m.room = ?1 AND (?2 IS NULL OR m.user > ?2) ORDER BY m.user LIMIT ?3",
+         WHERE m.room = ?1 AND (?2 IS NULL OR m.user > ?2) ORDER BY m.user",
     )?;
     let after = after.map(|user| to_sql(user.as_u64()));
-    let mut rows = statement.query(params![to_sql(room.as_u64()), after, limit])?;
+    let mut rows = statement.query(params![to_sql(room.as_u64()), after])?;
     let mut members = Vec::new();
     while let Some(row) = rows.next()? {
-        members.push(read_member(row)?);
+        if members.len() == limit as usize {
+            break;
+        }
+        let member = read_member(row)?;
+        if wanted(&member) {
+            members.push(member);
+        }
     }
     Ok(members)
 }

@@ -126,7 +126,7 @@ fn load(
     let Some(summary) = summary(connection, room)? else { return Ok(None) };
     let since = Offset::from_u64(summary.last_offset.as_u64().saturating_sub(u64::from(tail_len)));
     Ok(Some(RoomSnapshot {
-        members: members::page(connection, room, None, u32::MAX)?,
+        members: members::page(connection, room, None, u32::MAX, |_| true)?,
         bans: bans(connection, room)?,
         blockers: blockers_in(connection, room)?,
         keys: recent_keys(connection, &summary, now)?,

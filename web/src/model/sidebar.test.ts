@@ -1,0 +1,36 @@
+//! Promises of the list of rooms.
+
+import { describe, expect, it } from 'vitest';
+
+import type { RoomView } from '../protocol/generated/chat';
+import { arranged, moveTo, NO_LAYOUT, sectionOf, toggleClosed, togglePinned, visible, type Layout } from './sidebar';
+
+const room = (id: string, name: string, more: Partial<RoomView> = {}): RoomView => ({
+  id, name, topic: '', kind: 'room', role: 'member', members: 2, last_seq: 0, offset: 0, epoch: 'e', read_seq: 0, unread: 0,
+  mentions: 0, notify: 'all', ...more,
+});
+const ROOMS = new Map([
+  room('1', 'Zoo'), room('2', 'Äpfel'), room('3', 'Boats', { unread: 4 }), room('4', 'Noise', { notify: 'none' }),
+  room('5', '', { kind: 'direct', peer: { id: 'p', name: 'pia', display_name: 'Pia' } }),
+].map((view) => [view.id, view]));
+const shown = (layout: Layout) => Object.fromEntries(arranged(ROOMS, layout, []).map(({ id, rooms }) => [id, rooms.map((view) => view.id)]));
+
+describe('the list of rooms', () => {
+  it('stands_by_name_whatever_is_going_on', () => {
+    expect(shown(NO_LAYOUT)).toEqual({ pinned: [], rooms: ['2', '3', '1'], direct: ['5'], muted: ['4'] });
+  });
+
+  it('shows_each_room_once_where_it_was_put', () => {
+    const layout = moveTo(togglePinned(NO_LAYOUT, '1'), '4', 'Later');
+    expect(shown(layout)).toEqual({ pinned: ['1'], 'own:Later': ['4'], rooms: ['2', '3'], direct: ['5'], muted: [] });
+    expect(sectionOf(layout, '4')).toBe('Later');
+    expect(shown(moveTo(togglePinned(layout, '1'), '4', undefined))).toEqual(shown(NO_LAYOUT));
+  });
+
+  it('keeps_what_is_unread_visible_in_a_folded_section', () => {
+    const layout = toggleClosed(NO_LAYOUT, 'rooms');
+    const rooms = arranged(ROOMS, layout, []).find(({ id }) => id === 'rooms');
+    expect(rooms && visible(rooms, layout, undefined).map((view) => view.id)).toEqual(['3']);
+    expect(rooms && visible(rooms, layout, '1').map((view) => view.id)).toEqual(['3', '1']);
+  });
+});

@@ -1,0 +1,19 @@
+//! The keys of the text field: what formats, and what sends.
+
+import type { Mark } from '../../model/formatting';
+
+/** With Ctrl, or the command key; as other programs have them. */
+const FORMATS: Record<string, Mark> = { b: 'bold', i: 'italic', e: 'code' };
+const SHIFTED: Record<string, Mark> = { x: 'strike', u: 'link', Digit7: 'numbers', Digit8: 'list', Digit9: 'quote', c: 'block' };
+
+type Pressed = Pick<KeyboardEvent, 'key' | 'code' | 'ctrlKey' | 'metaKey' | 'altKey' | 'shiftKey'>;
+
+export function formatKey({ key, code, ctrlKey, metaKey, altKey, shiftKey }: Pressed): Mark | undefined {
+  if (!(ctrlKey || metaKey) || altKey) return undefined;
+  return shiftKey ? (SHIFTED[key.toLowerCase()] ?? SHIFTED[code]) : FORMATS[key.toLowerCase()];
+}
+
+/** On a keyboard of glass there is no Shift+Enter: Enter starts a line there, and a button sends. */
+export function enterSends(): boolean {
+  return !matchMedia('(pointer: coarse)').matches;
+}

@@ -1,0 +1,114 @@
+//! What is being written in one room: the text, its draft, telling others that one types, and sending. The field it is
+//! written in belongs to the component; changes made here go through the field, so that undo takes them back.
+
+import { tick } from 'svelte';
+
+import type { Chat } from '../../app/chat.svelte';
+import type { Conversation } from '../../app/conversation.svelte';
+import type { Folkmoot } from '../../app/folkmoot.svelte';
+import type { Selected } from '../../model/formatting';
+import { TYPING_REPEAT_MS } from '../../model/typing';
+import { BODY_CHARS_MAX } from '../../protocol/generated/limits';
+
+const DRAFT_MS = 300;
+
+export class Writing {
+  body = $state('');
+  cursor = $state(0);
+  field = $state.raw<HTMLTextAreaElement>();
+  readonly #folkmoot: Folkmoot;
+  readonly #chat: Chat;
+  readonly #conversation: Conversation;
+  #typingSince = 0;
+  #saving: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(folkmoot: Folkmoot, chat: Chat, conversation: Conversation) {
+    this.#folkmoot = folkmoot;
+    this.#chat = chat;
+    this.#conversation = conversation;
+    this.body = folkmoot.keep.draft(chat.me.id, conversation.room);
+  }
+
+  get left(): number {
+    return BODY_CHARS_MAX - this.body.length;
+  }
+
+  /** A file that cannot go would be missed silently: it has to be removed or mended first. */
+  get sendable(): boolean {
+    const { drafts } = this.#conversation;
+    return (this.body.trim() !== '' || drafts.length > 0) && this.left >= 0 && !drafts.some((draft) => draft.state === 'failed');
+  }
+
+  get selected(): Selected {
+    const { field, body } = this;
+    return { text: body, from: field?.selectionStart ?? body.length, to: field?.selectionEnd ?? body.length };
+  }
+
+  saveDraft(): void {
+    clearTimeout(this.#saving);
+    this.#folkmoot.keep.setDraft(this.#chat.me.id, this.#conversation.room, this.body);
+  }
+
+  typed(): void {
+    this.cursor = this.field?.selectionStart ?? 0;
+    clearTimeout(this.#saving);
+    this.#saving = setTimeout(() => this.saveDraft(), DRAFT_MS);
+    this.tellTyping(this.body.trim() !== '');
+  }
+
+  tellTyping(on: boolean): void {
+    const now = Date.now();
+    if (on ? now - this.#typingSince < TYPING_REPEAT_MS : this.#typingSince === 0) return;
+    this.#typingSince = on ? now : 0;
+    this.#chat.link.call('typing.set', { room: this.#conversation.room, on }).catch(() => undefined);
+  }
+
+  send(): void {
+    if (!this.sendable) return;
+    const conversation = this.#conversation;
+    const files = conversation.drafts.map(({ key, file, attachment }) => ({
+      key, name: file.name, size: file.size, ...(attachment ? { id: attachment.id } : {}),
+    }));
+    this.#chat.sender.send(conversation.room, this.body.trim(), {
+      ...(conversation.replyTo ? { reply_to: conversation.replyTo.seq } : {}),
+      ...(files.length > 0 ? { files } : {}),
+    });
+    conversation.drafts = [];
+    conversation.replyTo = undefined;
+    // Sent is read: the line has done its work.
+    conversation.newAfter = undefined;
+    this.#typingSince = 0;
+    this.body = '';
+    this.saveDraft();
+  }
+
+  /** Replaces the text between two places, and puts the selection where it belongs. */
+  async put(next: Selected): Promise<void> {
+    const { field } = this;
+    if (!field) return;
+    field.focus();
+    const { from, to, by } = changeBetween(field.value, next.text);
+    field.setSelectionRange(from, to);
+    // The one way to change a field that undo knows of; where it is gone, the text still changes.
+    const known = by === '' ? from === to || document.execCommand('delete') : document.execCommand('insertText', false, by);
+    if (!known || field.value !== next.text) field.value = next.text;
+    this.body = next.text;
+    await tick();
+    field.setSelectionRange(next.from, next.to);
+    this.typed();
+  }
+
+  insert(text: string): Promise<void> {
+    const { text: body, from, to } = this.selected;
+    return this.put({ text: body.slice(0, from) + text + body.slice(to), from: from + text.length, to: from + text.length });
+  }
+}
+
+/** The one stretch in which two texts differ. */
+function changeBetween(before: string, after: string): { from: number; to: number; by: string } {
+  let from = 0;
+  while (from < before.length && from < after.length && before[from] === after[from]) from += 1;
+  let end = 0;
+  while (end < before.length - from && end < after.length - from && before.at(-1 - end) === after.at(-1 - end)) end += 1;
+  return { from, to: before.length - end, by: after.slice(from, after.length - end) };
+}
