@@ -207,7 +207,10 @@ mod model {
     }
 
     fn check(other: fn(&Shared), handled: u32) {
-        loom::model(move || {
+        let mut model = loom::model::Builder::new();
+        // All interleavings of three threads take hours; nearly every bug needs two preemptions at most.
+        model.preemption_bound = Some(2);
+        model.check(move || {
             let mailbox = full();
             let senders = [send as fn(&Shared), other].map(|act| {
                 let mailbox = mailbox.clone();
