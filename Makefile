@@ -35,8 +35,8 @@ check: check-types check-web ## everything that reads and judges: format, lints,
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.ci/file-sizes
 
-loom: ## every interleaving of the claim lock and of a topic's chunks, by loom
-	RUSTFLAGS="--cfg althing_loom" CARGO_TARGET_DIR=target/loom cargo test --release -p althing --lib model
+loom: ## every interleaving of the models: claim, lane, line, reply, and a topic's chunks
+	RUSTFLAGS="--cfg althing_loom" CARGO_TARGET_DIR=target/loom cargo test --release -p althing --lib model::
 
 memcheck: ## the runtime's tests under valgrind
 	.ci/memcheck

@@ -126,3 +126,111 @@ impl Drop for Line<'_> {
         }
     }
 }
+
+#[cfg(all(test, althing_loom))]
+mod model {
+    //! Every interleaving of a runner and two senders at a mailbox of one place: `make loom`.
+
+    use std::sync::Arc;
+    use std::task::Waker;
+
+    use loom::sync::{Arc as LoomArc, Mutex};
+    use loom::thread;
+
+    use super::{Left, WaitingSenders};
+    use crate::sync::Bell;
+
+    /// A mailbox in small: whether a message waits, and whether somebody runs the actor.
+    #[derive(Default)]
+    struct Mailbox {
+        is_full: bool,
+        is_run: bool,
+        handled: u32,
+        line: WaitingSenders,
+    }
+
+    type Shared = LoomArc<Mutex<Mailbox>>;
+
+    /// One message waits, and the caller is to run it.
+    fn full() -> Shared {
+        LoomArc::new(Mutex::new(Mailbox { is_full: true, is_run: true, ..Mailbox::default() }))
+    }
+
+    fn run(mailbox: &Shared) {
+        loop {
+            let mut inner = mailbox.lock().unwrap();
+            let had_message = std::mem::take(&mut inner.is_full);
+            inner.handled += u32::from(had_message);
+            inner.is_run = had_message;
+            let called = inner.line.call_up(1, 1, true);
+            drop(inner);
+            called.into_iter().for_each(Waker::wake);
+            if !had_message {
+                return;
+            }
+        }
+    }
+
+    /// Sends one message, trying again when called up and not before.
+    fn send(mailbox: &Shared) {
+        let bell = Bell::new();
+        let mut place = None;
+        loop {
+            let mut inner = mailbox.lock().unwrap();
+            if !inner.is_full {
+                inner.is_full = true;
+                let runs = !std::mem::replace(&mut inner.is_run, true);
+                drop(inner);
+                if runs {
+                    run(mailbox);
+                }
+                return;
+            }
+            place = Some(inner.line.wait(place, Waker::from(bell.clone())).0);
+            drop(inner);
+            bell.wait();
+        }
+    }
+
+    /// Joins the line and leaves it again.
+    fn give_up(mailbox: &Shared) {
+        let mut inner = mailbox.lock().unwrap();
+        if !inner.is_full {
+            return;
+        }
+        let (place, _) = inner.line.wait(None, Waker::from(Arc::clone(&Bell::new())));
+        drop(inner);
+        let left = mailbox.lock().unwrap().line.leave(place);
+        if let Left::Called(Some(next)) = left {
+            next.wake();
+        }
+    }
+
+    fn check(other: fn(&Shared), handled: u32) {
+        let mut model = loom::model::Builder::new();
+        // All interleavings of three threads take hours; nearly every bug needs two preemptions at most.
+        model.preemption_bound = Some(2);
+        model.check(move || {
+            let mailbox = full();
+            let senders = [send as fn(&Shared), other].map(|act| {
+                let mailbox = mailbox.clone();
+                thread::spawn(move || act(&mailbox))
+            });
+            run(&mailbox);
+            for sender in senders {
+                sender.join().expect("the model's thread ends");
+            }
+            assert_eq!(mailbox.lock().unwrap().handled, handled);
+        });
+    }
+
+    #[test]
+    fn no_sender_waits_for_ever() {
+        check(send, 3);
+    }
+
+    #[test]
+    fn a_sender_that_goes_passes_its_call_on() {
+        check(give_up, 2);
+    }
+}

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use parking_lot::Mutex;
-
 use crate::cell::Debt;
 use crate::current;
 use crate::error::AskError;
+use crate::sync::Mutex;
 use crate::waits::Awaited;
 
 /// Where the reply of an ask goes; for a tell it goes nowhere.
@@ -226,5 +225,76 @@ impl<R> Drop for Receiver<R> {
     fn drop(&mut self) {
         let old = std::mem::replace(&mut *self.slot.state.lock(), State::Abandoned);
         drop(old);
+    }
+}
+
+#[cfg(all(test, althing_loom))]
+mod model {
+    //! Every interleaving of one asker and one replier: `make loom`.
+
+    use std::sync::Arc;
+    use std::task::{Poll, Waker};
+
+    use loom::thread;
+
+    use super::{Receiver, ReplyTo, channel};
+    use crate::sync::Bell;
+
+    /// Polls until the end, as a task does: again when its waker was called.
+    fn receive<R>(receiver: &Receiver<R>, bell: &Arc<Bell>) -> Option<R> {
+        let waker = Waker::from(bell.clone());
+        loop {
+            match receiver.poll(&waker) {
+                Poll::Ready(outcome) => return outcome.ok(),
+                Poll::Pending => bell.wait(),
+            }
+        }
+    }
+
+    fn check(replies: fn(ReplyTo<u32>), expected: Option<u32>) {
+        loom::model(move || {
+            let (reply, receiver) = channel();
+            let replier = thread::spawn(move || replies(reply));
+            assert_eq!(receive(&receiver, &Bell::new()), expected);
+            replier.join().expect("the model's thread ends");
+        });
+    }
+
+    #[test]
+    fn a_reply_arrives() {
+        check(|reply| assert!(reply.send(7)), Some(7));
+    }
+
+    #[test]
+    fn a_replier_that_goes_leaves_nobody_waiting() {
+        check(drop, None);
+    }
+
+    #[test]
+    fn a_waker_that_changes_is_the_one_that_is_called() {
+        loom::model(|| {
+            let (reply, receiver) = channel();
+            let replier = thread::spawn(move || reply.send(7));
+            let first = receiver.poll(&Waker::from(Bell::new()));
+            let outcome = match first {
+                Poll::Ready(outcome) => outcome.ok(),
+                Poll::Pending => receive(&receiver, &Bell::new()),
+            };
+            assert_eq!(outcome, Some(7));
+            assert!(replier.join().expect("the model's thread ends"));
+        });
+    }
+
+    #[test]
+    fn a_reply_to_an_asker_that_goes_is_dropped_once() {
+        loom::model(|| {
+            let kept = Arc::new(());
+            let (reply, receiver) = channel();
+            let sent = kept.clone();
+            let replier = thread::spawn(move || reply.send(sent));
+            drop(receiver);
+            replier.join().expect("the model's thread ends");
+            assert_eq!(Arc::strong_count(&kept), 1);
+        });
     }
 }

@@ -29,6 +29,28 @@ impl<T> Mutex<T> {
     }
 }
 
+/// A waker that a thread of a model waits for.
+#[cfg(all(test, althing_loom))]
+pub(crate) struct Bell(loom::sync::Notify);
+
+#[cfg(all(test, althing_loom))]
+impl Bell {
+    pub(crate) fn new() -> std::sync::Arc<Self> {
+        std::sync::Arc::new(Self(loom::sync::Notify::new()))
+    }
+
+    pub(crate) fn wait(&self) {
+        self.0.wait();
+    }
+}
+
+#[cfg(all(test, althing_loom))]
+impl std::task::Wake for Bell {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.notify();
+    }
+}
+
 /// Spins; one of them takes 10 to 40 ns.
 #[cfg(not(althing_loom))]
 pub(crate) fn pause(spins: u32) {
