@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help packages loom memcheck miri soak bench bench-peers metrics-cost check check-types check-web fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
+.PHONY: help packages loom memcheck miri soak bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -35,8 +35,8 @@ check: check-types check-web ## everything that reads and judges: format, lints,
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.ci/file-sizes
 
-loom: ## every interleaving of the claim lock, by loom
-	RUSTFLAGS="--cfg althing_loom" CARGO_TARGET_DIR=target/loom cargo test --release -p althing --lib claim::model
+loom: ## every interleaving of the claim lock and of a topic's chunks, by loom
+	RUSTFLAGS="--cfg althing_loom" CARGO_TARGET_DIR=target/loom cargo test --release -p althing --lib model
 
 memcheck: ## the runtime's tests under valgrind
 	.ci/memcheck
@@ -103,6 +103,9 @@ bench: ## measure Althing on the named workloads (WORKLOADS="ask-1 spawn" for so
 
 metrics-cost: ## measure what always-on metrics cost: with and without in turn, 60 rounds, with an interval
 	cargo run --release -p althing-bench -- metrics-cost
+
+bench-against: ## measure in turn with an older revision (REV=2a33faa, WORKLOADS="ask-1 spawn" for some)
+	cargo run --release -p althing-bench -- $(or $(WORKLOADS),all) --against $(REV)
 
 bench-peers: ## build the peers, measure them in turn with Althing, write bench/results and the plot
 	cargo run --release -p althing-bench -- peers $(WORKLOADS)

@@ -18,6 +18,12 @@ impl Althing {
     pub(crate) fn node(&self) -> &Node {
         &self.node
     }
+
+    /// Runs `work` inside the runtime, where a node can be built.
+    pub(crate) fn enter_with<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _inside = self.runtime.enter();
+        work()
+    }
 }
 
 pub(crate) struct Counter(Tally);
@@ -148,6 +154,6 @@ impl System for Althing {
     }
 
     async fn publish(group: &Self::Group, number: u64) {
-        group.topic.publish(number);
+        group.topic.publish(number).expect("nobody owns the topic");
     }
 }

@@ -10,6 +10,15 @@ pub(crate) enum Better {
     Lower,
 }
 
+/// What a run of a workload starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Nothing but itself: part of `all`.
+    OneProcess,
+    /// Servers and load generators, for many seconds: part of `applications`.
+    Services,
+}
+
 /// One named workload.
 #[derive(Debug)]
 pub(crate) struct Workload {
@@ -20,9 +29,26 @@ pub(crate) struct Workload {
     pub(crate) better: Better,
     /// Whether peers are asked for it.
     pub(crate) shared: bool,
+    pub(crate) scope: Scope,
     /// Workloads of one group do the same work, sent from threads or tasks; a ratio is taken
     /// against the best peer of the whole group.
     pub(crate) group: &'static str,
+}
+
+impl Better {
+    /// Which way is better for one metric of a workload, whose metrics may point both ways; `None`
+    /// for what only describes the run.
+    pub(crate) fn of(metric: &str, unit: &str) -> Option<Self> {
+        // `map-http` measures peers in the same run.
+        if metric.starts_with("goakt") || metric.starts_with("protoactor") {
+            return None;
+        }
+        match unit {
+            "M/s" | "1/s" | "%" => Some(Self::Higher),
+            "" | "vehicles" | "% of CPU" | "% above mean" => None,
+            _ => Some(Self::Lower),
+        }
+    }
 }
 
 impl Workload {
@@ -43,11 +69,17 @@ const fn shared(
     better: Better,
     about: &'static str,
 ) -> Workload {
-    Workload { name, about, messages, better, shared: true, group }
+    let scope = Scope::OneProcess;
+    Workload { name, about, messages, better, shared: true, scope, group }
 }
 
 const fn solo(name: &'static str, better: Better, about: &'static str) -> Workload {
-    Workload { name, about, messages: 1, better, shared: false, group: name }
+    let scope = Scope::OneProcess;
+    Workload { name, about, messages: 1, better, shared: false, scope, group: name }
+}
+
+const fn application(name: &'static str, better: Better, about: &'static str) -> Workload {
+    Workload { scope: Scope::Services, ..solo(name, better, about) }
 }
 
 /// Every workload, in the order of the tables.
@@ -119,20 +151,50 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         Better::Lower,
         "ns until a quiet actor answers while 100 hot ones are flooded",
     ),
-    solo("treasure-3k", Better::Lower, "ms from a move to its event, 3,000 players at 10 a second"),
     solo(
+        "ask-block-on",
+        Better::Lower,
+        "ns per ask from the thread that blocks on main, beside a task",
+    ),
+    solo("ask-chain-100k", Better::Lower, "ns per link of 100,000 actors that ask each other"),
+    solo(
+        "publish-contended-500",
+        Better::Lower,
+        "ns that 1 of 4 publishers is held up beyond its own event, 500 subscribers",
+    ),
+    solo(
+        "publish-contended-10k",
+        Better::Lower,
+        "ns that 1 of 4 publishers is held up beyond its own event, 10,000 subscribers",
+    ),
+    solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
+    solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
+    application(
+        "treasure-3k",
+        Better::Lower,
+        "ms from a move to its event, 3,000 players at 10 a second",
+    ),
+    application(
         "treasure-50k",
         Better::Lower,
         "ms from a move to its event, 50,000 players at 1 a second",
     ),
-    solo("chat-send", Better::Higher, "messages that Folkmoot acknowledges per second, fsync on"),
-    solo(
+    application(
+        "chat-send",
+        Better::Higher,
+        "messages that Folkmoot acknowledges per second, fsync on",
+    ),
+    application(
         "map-http",
         Better::Higher,
         "answers of /vehicle per second over 1,000 connections, beside goakt and protoactor-go",
     ),
-    solo("map-ingest", Better::Lower, "ms from MQTT to the event stream at 50,000 positions/s"),
-    solo("map-million", Better::Lower, "resident MB with 1,000,000 known vehicles, asleep"),
+    application(
+        "map-ingest",
+        Better::Lower,
+        "ms from MQTT to the event stream at 50,000 positions/s",
+    ),
+    application("map-million", Better::Lower, "resident MB with 1,000,000 known vehicles, asleep"),
 ];
 
 /// The workload of that name.
@@ -143,6 +205,13 @@ pub(crate) fn find(name: &str) -> Option<&'static Workload> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_are_better_when_higher_and_times_when_lower() {
+        assert_eq!(Better::of("flood", "M/s"), Some(Better::Higher));
+        assert_eq!(Better::of("p99", "ns"), Some(Better::Lower));
+        assert_eq!(Better::of("goakt-p99", "ms"), None);
+    }
 
     #[test]
     fn names_are_unique_and_every_group_is_named_by_a_member() {

@@ -38,6 +38,12 @@ impl Machine {
         }
     }
 
+    /// Processes that wanted to run in the last minute, on average; zero where procfs is missing.
+    pub(crate) fn load() -> f64 {
+        let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or_default()
+    }
+
     /// The date of the measurement as `YYYY-MM-DD`, in UTC.
     pub(crate) fn date(&self) -> String {
         let (year, month, day) = civil_from_days(self.measured_at / 86_400);

@@ -7,14 +7,13 @@ use crate::row::Row;
 use std::fmt::Write as _;
 
 /// Rows as aligned text.
-pub(crate) fn terminal_table(rows: &[Row]) -> String {
-    let mut cells = vec![
-        ["workload", "system", "metric", "median", "min", "max", "unit", "runs"].map(str::to_owned),
-    ];
+pub(crate) fn terminal_table(rows: &[Row], cores: usize) -> String {
+    let head = ["workload", "system", "metric", "median", "min", "max", "unit", "cores", "runs"];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
     for row in rows {
         let figure = |value: f64| if row.is_measured() { round(value) } else { "–".to_owned() };
         let remark = if row.is_measured() { row.runs.to_string() } else { row.note.clone() };
-        cells.push([
+        lines.push(vec![
             row.workload.clone(),
             row.system.clone(),
             row.metric.clone(),
@@ -22,15 +21,22 @@ pub(crate) fn terminal_table(rows: &[Row]) -> String {
             figure(row.min),
             figure(row.max),
             row.unit.clone(),
+            cores.to_string(),
             remark,
         ]);
     }
+    aligned(&lines)
+}
+
+/// Lines of equally many cells, each column as wide as its widest cell.
+pub(crate) fn aligned(lines: &[Vec<String>]) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| {
-        cells.iter().map(|line| line[column].chars().count()).max().unwrap_or_default()
+        lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default()
     };
-    let widths: Vec<usize> = (0..cells[0].len()).map(width).collect();
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
-    for line in &cells {
+    for line in lines {
         let padded: Vec<String> =
             line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         text.push_str(padded.join("  ").trim_end());
@@ -144,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_terminal_table_shows_why_a_figure_is_missing() {
-        let table = terminal_table(&[Row::missing("spawn", "goakt", "not built: no go")]);
+        let table = terminal_table(&[Row::missing("spawn", "goakt", "not built: no go")], 2);
         assert!(table.lines().nth(1).is_some_and(|line| line.contains("not built: no go")));
     }
 }

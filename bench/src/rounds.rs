@@ -33,8 +33,10 @@ pub(crate) struct Plan {
     pub(crate) rounds: u32,
 }
 
-enum Outcome {
+/// What one round of one system came to.
+pub(crate) enum Outcome {
     Measured(Vec<Sample>),
+    /// The system does not have the workload.
     NotOffered,
     Failed(String),
 }
@@ -116,7 +118,8 @@ impl<'a> Track<'a> {
     }
 }
 
-fn run_once(plan: &Plan, launch: &Launch) -> Result<Outcome> {
+/// Runs one round in a process of its own.
+pub(crate) fn run_once(plan: &Plan, launch: &Launch) -> Result<Outcome> {
     let mut command = launch.command();
     command
         .arg(plan.workload.name)

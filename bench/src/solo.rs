@@ -1,17 +1,23 @@
 //! Workloads that only make sense for Althing and Folkmoot; peers are never asked for them.
 
+mod chain;
 mod chat;
 mod fairness;
 mod map;
-mod stolen;
+mod passivate;
+mod timers;
 mod treasure;
 
+use crate::stolen::Ticks;
 use althing_bench_workloads::{Arguments, Sample};
 
 /// Runs the solo workload of that name; `None` when there is none.
 pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> {
     match arguments.workload.as_str() {
         "fairness" => Some(fairness::run(arguments.budget)),
+        "ask-chain-100k" => Some(chain::run(arguments.budget)),
+        "timers" => Some(timers::run(arguments.budget)),
+        "passivate" => Some(passivate::run(arguments.budget)),
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),
         "treasure-3k" => Some(watched(|| treasure::run(&treasure::MANY_SOCKETS, arguments.budget))),
         "treasure-50k" => {
@@ -24,9 +30,10 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
     }
 }
 
-/// Adds how much of the machine was stolen meanwhile: tails of several processes are worth little without it.
+/// Adds how much of the machine was stolen meanwhile: tails of several processes are worth little
+/// without it.
 fn watched(measure: impl FnOnce() -> Result<Vec<Sample>, String>) -> Result<Vec<Sample>, String> {
-    let before = stolen::Ticks::now();
+    let before = Ticks::now();
     let mut samples = measure()?;
     samples.push(Sample::new("stolen", "% of CPU", before.stolen_percent()));
     Ok(samples)

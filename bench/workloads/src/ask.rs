@@ -1,8 +1,9 @@
-//! `ask-1` and `ask-8`: clients that ask one actor and wait for each reply.
+//! `ask-1`, `ask-8` and `ask-block-on`: clients that ask one actor and wait for each reply.
 //!
 //! Clients are tasks on the system's own workers, where services ask from. `ask-1` times each ask
 //! with one clock read (the end of one is the start of the next), about 25 ns that every system pays,
-//! and then as many asks again without, for a mean that nothing is added to.
+//! and then as many asks again without, for a mean that nothing is added to. `ask-block-on` does the
+//! same from the thread that drives a program's main future, beside a task.
 
 use crate::measure::{Budget, Sample, percentile_ns};
 use crate::system::{System, on_worker};
@@ -78,6 +79,30 @@ async fn ask_alone<S: System>(address: S::Address, budget: Budget) -> Answers {
     let mean_ns = begun.elapsed().as_nanos() as f64 / again as f64;
     asks += (latencies.len() + again) as u64;
     Answers { latencies, mean_ns, asks, last_sum }
+}
+
+/// One client, first in a task, then on a thread outside that blocks on its asks, as `main` does.
+pub(crate) fn run_block_on<S: System>(budget: Budget) -> Result<Vec<Sample>, String> {
+    let system = Arc::new(S::start());
+    let address = spawn_counter(&system);
+    let half = Budget { seconds: budget.seconds / 2.0, ..budget };
+    let mut inside = on_worker(&*system, ask_alone::<S>(address.clone(), half));
+    let mut outside = system.on_thread(ask_alone::<S>(address, half));
+    let asks = inside.asks + outside.asks;
+    if outside.last_sum != asks {
+        return Err(format!("the last reply was {} after {asks} asks", outside.last_sum));
+    }
+    inside.latencies.sort_unstable();
+    outside.latencies.sort_unstable();
+    let at = |metric, answers: &Answers, share| {
+        Sample::new(metric, "ns", percentile_ns(&answers.latencies, share))
+    };
+    Ok(vec![
+        at("p50-block-on", &outside, 0.50),
+        at("p99-block-on", &outside, 0.99),
+        at("p50-task", &inside, 0.50),
+        at("p99-task", &inside, 0.99),
+    ])
 }
 
 pub(crate) fn run_eight<S: System>(budget: Budget) -> Result<Vec<Sample>, String> {

@@ -7,7 +7,7 @@ use crate::lifecycle::Phase;
 use crate::measure::{Budget, Sample};
 use crate::system::System;
 use crate::tell::From;
-use crate::{allocs, ask, lifecycle, memory, publish, tell};
+use crate::{allocs, ask, contended, lifecycle, memory, publish, tell};
 use std::process::ExitCode;
 
 /// Warm-up before the measured part when `--warmup` is not given.
@@ -67,9 +67,12 @@ pub(crate) fn run<S: System>(arguments: &Arguments) -> Option<Result<Vec<Sample>
         "tell-allocs" => allocs::run::<S>(budget),
         "ask-1" => ask::run_one::<S>(budget),
         "ask-8" => ask::run_eight::<S>(budget),
+        "ask-block-on" => ask::run_block_on::<S>(budget),
         "publish-1k" => publish::run::<S>(budget, 1_000),
         "publish-100k" => publish::run::<S>(budget, 100_000),
         "publish-1m" => publish::run::<S>(budget, 1_000_000),
+        "publish-contended-500" => contended::run::<S>(budget, 500),
+        "publish-contended-10k" => contended::run::<S>(budget, 10_000),
         "actor-memory" => memory::run::<S>(budget),
         "spawn" => lifecycle::run::<S>(budget, Phase::Spawn),
         "stop" => lifecycle::run::<S>(budget, Phase::Stop),

@@ -8,6 +8,7 @@ mod allocs;
 mod ask;
 mod block_on;
 mod command;
+mod contended;
 mod countdown;
 mod lifecycle;
 mod measure;

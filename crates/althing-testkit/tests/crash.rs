@@ -216,3 +216,25 @@ fn what_was_acknowledged_survives_a_crash_at_any_moment() {
         assert!(balance >= acknowledged && balance <= acknowledged + 1);
     });
 }
+
+#[test]
+fn a_world_ends_its_nodes_with_its_last_handle() {
+    let world = World::new(1);
+    let bank = Bank::default();
+    let node = bank.open(&world);
+    let weak = node.downgrade();
+    world.run(async {
+        node.get::<Account>("idle").send(Balance).await.expect("it runs");
+        node.get::<Account>("busy").send(Linger).tell().await.expect("room");
+        world.sleep(Duration::from_secs(1)).await;
+    });
+    drop(node);
+    assert!(weak.upgrade().is_some(), "a node lives on until it is ended");
+    let other = world.clone();
+    drop(world);
+    assert_eq!(bank.dropped.load(Ordering::Relaxed), 0);
+    drop(other);
+    assert_eq!(bank.dropped.load(Ordering::Relaxed), 2);
+    assert_eq!(bank.stopped.load(Ordering::Relaxed), 0);
+    assert!(weak.upgrade().is_none(), "nothing keeps its memory");
+}

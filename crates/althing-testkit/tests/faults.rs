@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use althing::{
-    Actor, ActorError, ActorRef, AskError, Context, EventHandler, Handler, Node, Published,
-    TopicOptions,
+    Actor, ActorError, ActorOptions, ActorRef, AskError, Context, EventHandler, Handler, Node,
+    Published, Supervision, TopicOptions,
 };
 use althing_testkit::{AnyMessage, World};
 
@@ -270,4 +270,66 @@ fn a_fault_that_no_message_has_met_fails_the_test() {
     world.allow_unmet_faults();
     world.run(async { node.elapsed() });
     world.clear_faults();
+}
+
+/// Counts ticks, and goes on after a panic with what it has.
+#[derive(Default)]
+struct Pulse {
+    ticks: u32,
+}
+
+struct Begin;
+#[derive(Clone)]
+struct Beat;
+struct Beats;
+
+impl Actor for Pulse {
+    const NAME: &'static str = "test.pulse";
+
+    fn options() -> ActorOptions {
+        ActorOptions::default().supervision(Supervision::Resume)
+    }
+}
+
+impl Handler<Begin> for Pulse {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Begin, ctx: &mut Context<Self>) {
+        ctx.every(Duration::from_secs(1), Beat);
+    }
+}
+
+impl Handler<Beat> for Pulse {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Beat, _: &mut Context<Self>) {
+        self.ticks += 1;
+    }
+}
+
+impl Handler<Beats> for Pulse {
+    type Reply = u32;
+
+    async fn handle(&mut self, _: Beats, _: &mut Context<Self>) -> u32 {
+        self.ticks
+    }
+}
+
+#[test]
+fn a_timer_goes_on_after_the_faults_that_its_ticks_meet() {
+    let world = World::new(1);
+    let node = world.node("test").build();
+    world.panic_next::<Pulse, Beat>(2);
+    world.refuse_next::<Pulse, Beat>(3);
+    world.delay_next::<Pulse, Beat>(1, Duration::from_millis(100));
+    world.run(async {
+        let pulse = node.spawn(Pulse::default());
+        pulse.send(Begin).await.expect("it runs");
+        world.sleep(Duration::from_millis(10_500)).await;
+        assert_eq!(
+            pulse.send(Beats).await,
+            Ok(5),
+            "two panicked, three were refused, one was late"
+        );
+    });
 }

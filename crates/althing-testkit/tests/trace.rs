@@ -4,8 +4,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use althing::{
-    Actor, ActorError, ActorRef, Context, EventHandler, Handler, Node, Published, ReadHandler,
-    TopicOptions, actor,
+    Actor, ActorError, ActorRef, Context, EventHandler, Handler, Node, Published, Read,
+    ReadHandler, Receives, TopicOptions, actor,
 };
 use althing_testkit::{World, sweep};
 
@@ -46,6 +46,11 @@ impl ReadHandler<Taste> for Cook {
     type Reply = ();
 
     async fn read(&self, _: Taste, _: &Context<Self>) {}
+}
+
+impl Receives<Taste> for Cook {
+    type Reply = ();
+    type Way = Read;
 }
 
 impl Handler<Burn> for Cook {
@@ -99,9 +104,9 @@ fn the_trace_tells_when_who_did_what_for_whom_and_what_came_of_it() {
         let (cook, waiter) = kitchen(&node);
         cook.send(Order("soup")).await.expect("it runs");
         waiter.stopped().await;
-        cook.read(Taste).await.expect_err("a fault");
-        cook.read(Taste).await.expect("it runs");
-        cook.read(Taste).await.expect("it runs");
+        cook.send(Taste).await.expect_err("a fault");
+        cook.send(Taste).await.expect("it runs");
+        cook.send(Taste).await.expect("it runs");
         cook.send(Burn).await.expect_err("it burns");
     });
     let expected = "     \
@@ -209,7 +214,7 @@ fn a_failure_prints_the_last_steps_and_the_seed() {
         world.run(async {
             let (cook, _) = kitchen(&node);
             for _ in 0..100 {
-                cook.read(Taste).await.expect("it runs");
+                cook.send(Taste).await.expect("it runs");
             }
             panic!("the soup is cold");
         });
@@ -230,7 +235,7 @@ fn a_sweep_names_the_first_seed_that_fails_and_runs_it_alone_on_request() {
             println!("runs seed {}", world.seed());
             let node = world.node("inn").build();
             let (cook, _) = kitchen(&node);
-            cook.read(Taste).await.expect("it runs");
+            cook.send(Taste).await.expect("it runs");
             assert!(world.seed() < 17, "too many cooks");
         });
         return;

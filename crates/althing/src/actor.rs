@@ -7,6 +7,7 @@ use std::future::Future;
 
 use crate::actor_id::ActorId;
 use crate::context::Context;
+use crate::dispatch::{Dispatch, Write};
 use crate::error::ActorError;
 use crate::options::ActorOptions;
 use crate::reply::ReplyTo;
@@ -135,6 +136,58 @@ pub trait DelayedHandler<M: Send + 'static>: Actor {
         reply: ReplyTo<Self::Reply>,
         ctx: &mut Context<Self>,
     ) -> impl Future<Output = ()> + Send;
+}
+
+/// Says that an actor takes `M`, whichever of the three handlers it has for it; what addresses, recipients, timers, pipes and groups
+/// ask for.
+///
+/// `#[actor]` writes it. By hand, a [`Handler`] has it already, and a [`ReadHandler`] or [`DelayedHandler`] needs one more line:
+///
+/// ```
+/// use althing::{Actor, Context, Node, Read, ReadHandler, Receives};
+///
+/// struct Thermometer(f32);
+/// struct Reading;
+///
+/// impl Actor for Thermometer {
+///     const NAME: &'static str = "example.thermometer";
+/// }
+///
+/// impl ReadHandler<Reading> for Thermometer {
+///     type Reply = f32;
+///
+///     async fn read(&self, _: Reading, _: &Context<Self>) -> f32 {
+///         self.0
+///     }
+/// }
+///
+/// impl Receives<Reading> for Thermometer {
+///     type Reply = f32;
+///     type Way = Read;
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let thermometer = Node::builder("kitchen").build().spawn(Thermometer(21.5));
+/// assert_eq!(thermometer.send(Reading).await?, 21.5);
+/// # Ok(())
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not receive `{M}`",
+    note = "a method of its `#[actor]` block makes it do so; by hand, implement `Handler<{M}>`, or `ReadHandler<{M}>` or \
+            `DelayedHandler<{M}>` together with `Receives<{M}>`"
+)]
+pub trait Receives<M: Send + 'static>: Actor {
+    /// What an ask gets.
+    type Reply: Send + 'static;
+    /// Which handler takes it: [`Write`], [`Read`](crate::Read) or [`Delayed`](crate::Delayed).
+    type Way: Dispatch<Self, M, Reply = Self::Reply>;
+}
+
+impl<A: Handler<M>, M: Send + 'static> Receives<M> for A {
+    type Reply = <A as Handler<M>>::Reply;
+    type Way = Write;
 }
 
 /// Receives the events of topics of `T` by reference.

@@ -5,12 +5,11 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::actor::{Actor, DelayedHandler, Handler, ReadHandler, StopReason, Terminated};
+use crate::actor::{Actor, Receives, StopReason, Terminated};
 use crate::actor_id::{ActorId, Key};
 use crate::call::Call;
 use crate::cell::{AnyCell, AsAnyCell, Cell, send_system, wake};
 use crate::claim::Value;
-use crate::dispatch::{Delayed, Read, Write};
 use crate::envelope::Envelope;
 use crate::extras::System;
 use crate::mailbox::{Inner, Life, Phase};
@@ -110,29 +109,11 @@ impl<A: Actor> ActorRef<A> {
         Node::from_shared(self.cell.header().kind.node.clone())
     }
 
-    /// Addresses a message to a `Handler`. Await it to ask; see `Call` for telling.
+    /// Addresses a message. Await it to ask; see `Call` for telling.
     #[inline]
-    pub fn send<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, Write>
+    pub fn send<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, A::Way>
     where
-        A: Handler<M>,
-    {
-        Call::new(self, message)
-    }
-
-    /// Addresses a message to a `ReadHandler`.
-    #[inline]
-    pub fn read<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, Read>
-    where
-        A: ReadHandler<M>,
-    {
-        Call::new(self, message)
-    }
-
-    /// Addresses a message to a `DelayedHandler`.
-    #[inline]
-    pub fn defer<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, Delayed>
-    where
-        A: DelayedHandler<M>,
+        A: Receives<M>,
     {
         Call::new(self, message)
     }
@@ -140,7 +121,7 @@ impl<A: Actor> ActorRef<A> {
     /// An address that knows the message's type only.
     pub fn recipient<M: Send + 'static>(&self) -> Recipient<M, A::Reply>
     where
-        A: Handler<M>,
+        A: Receives<M>,
     {
         Recipient::new(self.clone())
     }
@@ -208,17 +189,13 @@ impl<A: Actor> ActorRef<A> {
     }
 
     /// Queues without regard to the bound, if the actor is still in `life`; returns whether it was.
-    pub(crate) fn push_exempt<M: Send + 'static>(
-        &self,
-        life: Life,
-        message: M,
-        reply: ReplyTo<A::Reply>,
-    ) -> bool
+    pub(crate) fn push_exempt<M: Send + 'static>(&self, life: Life, message: M) -> bool
     where
-        A: Handler<M>,
+        A: Receives<M>,
     {
         let header = self.cell.header();
-        let envelope = Envelope::new::<A, M, Write>(message, reply).sent_from(header.sender());
+        let envelope =
+            Envelope::new::<A, M, A::Way>(message, ReplyTo::nowhere()).sent_from(header.sender());
         let mut inner = header.mailbox.lock();
         if inner.closed || inner.life() != life {
             // Released before dropping: the message's drop may send to us.

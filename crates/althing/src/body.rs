@@ -177,6 +177,12 @@ impl Body {
         self.slot().kept.set(Some(kept));
     }
 
+    /// Gives back what was kept. The body must be empty.
+    pub(crate) fn give_back(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        debug_assert!(self.is_empty(), "the future may borrow what is kept");
+        self.slot().kept.take()
+    }
+
     /// Has the handler that waits here run in `span` from now on.
     pub(crate) fn trace(&self, span: Option<Span>) {
         self.slot().span.set(span);

@@ -8,6 +8,7 @@ use std::cell::UnsafeCell;
 use std::future::Future;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -19,6 +20,7 @@ use crate::error::ActorError;
 use crate::extras::System;
 use crate::kind::{Factory, Kind, Start};
 use crate::mailbox::{Mailbox, Wake};
+use crate::outbox;
 use crate::run::Run;
 
 /// A hook's future; it borrows the cell's state and a body's core, which the run keeps alive and leaves alone.
@@ -40,6 +42,8 @@ pub(crate) struct Header {
     debts: AtomicU32,
     /// Second since the node's start in which it last ran.
     pub(crate) last_active_s: AtomicU32,
+    /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who holds the claim.
+    stops: AtomicU32,
 }
 
 /// The place of an actor of type `A`.
@@ -114,7 +118,19 @@ impl Header {
             attention: AtomicBool::new(false),
             debts: AtomicU32::new(0),
             last_active_s: AtomicU32::new(0),
+            stops: AtomicU32::new(0),
         }
+    }
+
+    /// Lives that ended otherwise than by passivation, wrapping: a subscription ends when this changes.
+    #[inline]
+    pub(crate) fn stops(&self) -> u32 {
+        self.stops.load(Ordering::Relaxed)
+    }
+
+    /// Counts the end of a life that was no passivation; the mailbox is locked.
+    pub(crate) fn count_stop(&self) {
+        self.stops.store(self.stops().wrapping_add(1), Ordering::Relaxed);
     }
 
     pub(crate) fn serial(&self) -> u64 {
@@ -260,6 +276,7 @@ impl<A: Actor> Cell<A> {
 
 impl<A: Actor> Drop for Cell<A> {
     fn drop(&mut self) {
+        outbox::forget(ptr::from_ref(self).cast());
         // SAFETY: nobody else is left who could hold the claim.
         unsafe { AnyCell::clear(self) }
     }

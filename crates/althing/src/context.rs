@@ -10,18 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use crate::actor::{Actor, Handler, StopReason};
+use crate::actor::{Actor, Receives, StopReason};
 use crate::actor_id::ActorId;
 use crate::actor_ref::{ActorRef, add_once, forget_watcher};
 use crate::cell::{AnyCell, AsAnyCell, Cell, Debt, Header};
-use crate::dispatch::{Dispatch, Write};
 use crate::env::Timestamp;
 use crate::error::ActorError;
 use crate::guard;
 use crate::kind::{Start, boxed_factory};
 use crate::node::Node;
 use crate::pending::Wakes;
-use crate::reply::ReplyTo;
 use crate::timer::{Schedule, TimerId};
 
 const RUNS_ON: u8 = 0;
@@ -183,24 +181,24 @@ impl<A: Actor> Context<A> {
     /// The actor stays in memory for it: it is not unloaded for being idle. Whatever ends this life ends the timer.
     pub fn after<M>(&mut self, delay: Duration, message: M) -> TimerId
     where
-        A: Handler<M>,
+        A: Receives<M>,
         M: Send + 'static,
     {
         let mut message = Some(message);
         let schedule = Schedule { delay, repeats: false, wakes: Wakes::No };
-        self.start_timer::<M, Write>(schedule, move || message.take())
+        self.start_timer(schedule, move || message.take())
     }
 
     /// As `after`, but the timer outlives unloading and brings the actor back when it is due. A stop, a failure and the end of the
     /// process end it.
     pub fn wake_after<M>(&mut self, delay: Duration, message: M) -> TimerId
     where
-        A: Handler<M>,
+        A: Receives<M>,
         M: Send + 'static,
     {
         let mut message = Some(message);
         let schedule = Schedule { delay, repeats: false, wakes: Wakes::Yes };
-        self.start_timer::<M, Write>(schedule, move || message.take())
+        self.start_timer(schedule, move || message.take())
     }
 
     /// Sends clones of `message` to the actor itself each `period`, exempt from the mailbox's bound. A tick whose
@@ -209,7 +207,7 @@ impl<A: Actor> Context<A> {
     /// Ticks do not keep the actor in memory: an actor that gets nothing else counts as idle.
     pub fn every<M>(&mut self, period: Duration, message: M) -> TimerId
     where
-        A: Handler<M>,
+        A: Receives<M>,
         M: Clone + Send + 'static,
     {
         self.every_with(period, move || message.clone())
@@ -222,20 +220,23 @@ impl<A: Actor> Context<A> {
         mut make: impl FnMut() -> M + Send + 'static,
     ) -> TimerId
     where
-        A: Handler<M>,
+        A: Receives<M>,
         M: Send + 'static,
     {
         let schedule = Schedule { delay: period, repeats: true, wakes: Wakes::No };
-        self.start_timer::<M, Write>(schedule, move || Some(make()))
+        self.start_timer(schedule, move || Some(make()))
     }
 
-    fn start_timer<M: Send + 'static, D: Dispatch<A, M>>(
+    fn start_timer<M: Send + 'static>(
         &self,
         schedule: Schedule,
         message: impl FnMut() -> Option<M> + Send + 'static,
-    ) -> TimerId {
+    ) -> TimerId
+    where
+        A: Receives<M>,
+    {
         let me = self.address().cell().as_any_cell();
-        self.timers().start::<A, M, D>(&me, schedule, message)
+        self.timers().start::<A, M, A::Way>(&me, schedule, message)
     }
 
     /// Cancels a timer; returns whether it was still to fire. One whose message waits in the mailbox does not fire any more.
@@ -334,7 +335,7 @@ impl<A: Actor> Context<A> {
     /// has restarted or stopped meanwhile. Until then the actor is not unloaded for being idle.
     pub fn pipe<F, M, W>(&mut self, future: F, wrap: W)
     where
-        A: Handler<M>,
+        A: Receives<M>,
         M: Send + 'static,
         F: Future + Send + 'static,
         W: FnOnce(F::Output) -> M + Send + 'static,
@@ -346,7 +347,7 @@ impl<A: Actor> Context<A> {
             // Settled when the message is queued, or the future is dropped unfinished.
             let _debt = debt;
             let output = future.await;
-            me.push_exempt(life, wrap(output), ReplyTo::nowhere());
+            me.push_exempt(life, wrap(output));
         });
     }
 

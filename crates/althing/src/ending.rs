@@ -63,6 +63,10 @@ pub(crate) fn end_life(
         });
         kept.extend(waiting);
         inner.put_back(kept);
+        if *reason == StopReason::Requested {
+            // The subscriptions end here: no event of theirs starts another life.
+            refused = inner.take_events();
+        }
     } else if is_virtual && !inner.closed {
         refused = waiting;
         refused.append(&mut inner.take_queue());
@@ -75,6 +79,9 @@ pub(crate) fn end_life(
         wakers = waiters;
     }
     inner.count_end();
+    if *reason != StopReason::Passivated {
+        header.count_stop();
+    }
     if *reason != StopReason::Requested {
         inner.extras();
     }

@@ -4,16 +4,15 @@
 //! is aligned to 8, else a `Box` of it. Ownership: an envelope owns its payload until it is run; dropping an
 //! envelope rejects its message, so that no asker waits for a message that will never run.
 //!
-//! Unsafe here: the payload is untyped memory. The only constructors are `Envelope::new` and `Envelope::event`, which
+//! Unsafe here: the payload is untyped memory. The only constructors are `Envelope::new` and, for events, `Envelope::with_table`, which
 //! pair the table with the very type they store, and every payload is taken once.
 
 use std::any::type_name;
 use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
-use std::sync::Arc;
 use std::task::{self, Poll};
 
-use crate::actor::{Actor, Admission, EventHandler};
-use crate::body::{Body, Event, Running};
+use crate::actor::{Actor, Admission};
+use crate::body::{Body, Running};
 use crate::cell::Header;
 use crate::context::Context;
 use crate::dispatch::{Access, Dispatch};
@@ -21,18 +20,18 @@ use crate::error::AskError;
 use crate::metrics::{Counter, MessageName};
 use crate::observe::Step;
 use crate::reply::ReplyTo;
-use crate::topic::Published;
 
 mod stretch;
 mod tick;
 mod traced;
 
 pub(crate) use stretch::Stretch;
+pub(crate) use tick::skip_tick;
 
 /// Bytes kept in place: a reply slot and two words of message.
 const INLINE_WORDS: usize = 3;
 
-type Payload = MaybeUninit<[usize; INLINE_WORDS]>;
+pub(crate) type Payload = MaybeUninit<[usize; INLINE_WORDS]>;
 
 /// A message, its reply slot, and the functions that know their types.
 pub(crate) struct Envelope {
@@ -50,18 +49,21 @@ pub(crate) enum Started {
     Stashed(Envelope),
 }
 
-struct Table {
-    access: Access,
-    name: MessageName,
+/// The functions of an envelope, and what they are for.
+pub(crate) struct Table {
+    pub(crate) access: Access,
+    pub(crate) name: MessageName,
+    /// Whether it is a topic's event, which ends with its actor's life.
+    pub(crate) is_event: bool,
     /// Runs the first envelope, and those of the same table after it as far as the stretch allows, until a handler waits or something else
     /// wants the actor.
     ///
     /// # Safety
     /// The stretch is not empty and its first envelope is of this table; `target` is as `Envelope::start` asks.
-    run: unsafe fn(&mut Stretch, Target<'_>, &mut task::Context<'_>) -> Started,
+    pub(crate) run: unsafe fn(&mut Stretch, Target<'_>, &mut task::Context<'_>) -> Started,
     /// # Safety
     /// `payload` is of this table's type and is not used again.
-    reject: unsafe fn(Payload, Option<AskError>),
+    pub(crate) reject: unsafe fn(Payload, Option<AskError>),
 }
 
 /// Where a message is to run.
@@ -94,11 +96,14 @@ impl Envelope {
         Self { table: Tables::<A, M, D>::TABLE, payload: store(Packed { reply, message }) }
     }
 
-    /// Packs an event that found its subscriber busy.
-    pub(crate) fn event<A: EventHandler<T>, T: Send + Sync + 'static>(
-        event: Arc<Published<T>>,
-    ) -> Self {
-        Self { table: EventTables::<A, T>::TABLE, payload: store(event) }
+    /// Packs a payload under a table that says how to run it.
+    pub(crate) fn with_table<T: Send>(table: &'static Table, payload: T) -> Self {
+        Self { table, payload: store(payload) }
+    }
+
+    /// Whether it is a topic's event.
+    pub(crate) fn is_event(&self) -> bool {
+        self.innermost().table.is_event
     }
 
     /// Whether the handler takes the actor's state exclusively.
@@ -155,7 +160,7 @@ impl Drop for Envelope {
     }
 }
 
-// SAFETY: `Envelope::new` and `Envelope::event` accept only `Send` payloads (`M: Send`, a reply slot of `Send` replies,
+// SAFETY: `Envelope::new` and `Envelope::with_table` accept only `Send` payloads (`M: Send`, a reply slot of `Send` replies,
 // an `Arc` of a `Send + Sync` event).
 unsafe impl Send for Envelope {}
 
@@ -177,7 +182,7 @@ fn store<T>(value: T) -> Payload {
 
 /// # Safety
 /// `payload` was made by `store::<T>` and is not used again.
-unsafe fn load<T>(payload: Payload) -> T {
+pub(crate) unsafe fn load<T>(payload: Payload) -> T {
     if fits::<T>() {
         // SAFETY: `store` wrote a `T` here.
         unsafe { payload.as_ptr().cast::<T>().read() }
@@ -195,6 +200,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tables<A, M, D> {
     const TABLE: &'static Table = &Table {
         access: D::ACCESS,
         name: type_name::<M>,
+        is_event: false,
         run: run::<A, M, D>,
         reject: reject::<M, D::Reply>,
     };
@@ -269,66 +275,4 @@ unsafe fn reject<M, R>(payload: Payload, why: Option<AskError>) {
         Some(why) => reply.fail(why),
         None => drop(reply),
     }
-}
-
-struct EventTables<A, T>(std::marker::PhantomData<(A, T)>);
-
-impl<A: EventHandler<T>, T: Send + Sync + 'static> EventTables<A, T> {
-    const TABLE: &'static Table = &Table {
-        access: Access::Exclusive,
-        name: type_name::<Published<T>>,
-        run: run_queued_event::<A, T>,
-        reject: reject_event::<T>,
-    };
-}
-
-/// Runs one event; a stretch of them is rare.
-///
-/// # Safety
-/// As `Table::run`.
-unsafe fn run_queued_event<A: EventHandler<T>, T: Send + Sync + 'static>(
-    stretch: &mut Stretch,
-    target: Target<'_>,
-    cx: &mut task::Context<'_>,
-) -> Started {
-    // SAFETY: the caller promises a first envelope.
-    let payload = unsafe { stretch.take_payload() };
-    // SAFETY: this table is paired with this type in `Envelope::event`.
-    let event = unsafe { load::<Arc<Published<T>>>(payload) };
-    // SAFETY: the caller's promise is the same as ours; the body keeps `event` alive beside the future.
-    match unsafe { run_event::<A, T>(&event, target, cx) } {
-        Poll::Ready(()) => Started::Done,
-        Poll::Pending => Started::Suspended,
-    }
-}
-
-/// Runs an event handler by reference; a handler that waits keeps a clone of the `Arc` beside its future.
-///
-/// # Safety
-/// `target` is a live actor of type `A`, exclusively held until its body is empty.
-pub(crate) unsafe fn run_event<A: EventHandler<T>, T: Send + Sync + 'static>(
-    event: &Arc<Published<T>>,
-    target: Target<'_>,
-    cx: &mut task::Context<'_>,
-) -> Poll<()> {
-    let state = target.state.cast::<A>();
-    let context: *mut Context<A> = Context::of(target.body.core());
-    // SAFETY: the event is kept alive by our caller while this function runs, and by `keep` while the body is in use.
-    let event_ref: &Published<T> = unsafe { &*Arc::as_ptr(event) };
-    // SAFETY: the caller holds exclusive access.
-    let state: &mut A = unsafe { &mut *state };
-    // SAFETY: the context belongs to the same activation.
-    let context: &mut Context<A> = unsafe { &mut *context };
-    let poll = target.body.start(Event::new(state.event(event_ref, context)), cx);
-    if poll.is_pending() {
-        target.body.keep(event.clone());
-    }
-    poll
-}
-
-/// # Safety
-/// As `Table::reject`.
-unsafe fn reject_event<T: Send + Sync + 'static>(payload: Payload, _why: Option<AskError>) {
-    // SAFETY: this table is paired with this type in `Envelope::event`.
-    drop(unsafe { load::<Arc<Published<T>>>(payload) });
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
-use crate::actor::{Actor, Handler};
+use crate::actor::{Actor, Receives};
 use crate::actor_ref::ActorRef;
 
 /// Actors of one type that can stand in for each other. Cheap to clone; clones are the same group.
@@ -104,7 +104,7 @@ impl<A: Actor> Group<A> {
     /// Tells every member a clone of `message` without waiting; returns how many took it.
     pub fn broadcast<M: Clone + Send + 'static>(&self, message: &M) -> usize
     where
-        A: Handler<M>,
+        A: Receives<M>,
     {
         let members = self.members();
         members.iter().filter(|member| member.send(message.clone()).try_tell().is_ok()).count()

@@ -21,11 +21,11 @@ use crate::dispatch::Dispatch;
 use crate::env::Fault;
 use crate::envelope::{Envelope, Target};
 use crate::error::AskError;
+use crate::fault::{put_off, refused_by_fault};
 use crate::metrics::{Counter, Timed};
 use crate::observe::Step;
 use crate::reply::{Receiver, ReplyTo, channel};
 use crate::run::Run;
-use crate::serve::refused_by_fault;
 use crate::shield::drop_payload;
 use crate::trace;
 use crate::waits::{self, Waiting};
@@ -119,10 +119,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let entered = span.as_ref().map(Span::enter);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: cell.state(), body: &body, header };
-        match header.fault(type_name::<M>) {
-            Fault::None => begin::<A, M, D>(cell, target, message, cx),
-            fault => meet_fault::<A, M, D>(header, fault, message),
-        }
+        begin_in_view::<A, M, D>(cell, target, message, cx)
     }));
     drop(entered);
     drop(guard);
@@ -132,26 +129,22 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }
     match outcome {
         Ok(Begun::Done(reply)) => {
-            header.observe(Step::Ran);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Ok(reply))
         }
         Ok(Begun::Refused(why)) => {
-            header.observe_refusal(&why);
             header.kind.metrics.count(Counter::Rejected);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Replied(Err(why))
         }
         Ok(Begun::Kept(receiver)) => {
-            header.observe(Step::Ran);
             end_timing(header, timed);
             leave(cell, body);
             InPlace::Waits(receiver, None)
         }
         Ok(Begun::Waits(receiver)) => {
-            header.observe(Step::Waits);
             body.time(timed);
             body.trace(span);
             let cell = cell.as_any_cell();
@@ -162,15 +155,12 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Waits(receiver, waiting)
         }
         Ok(Begun::Stashed(envelope, receiver)) => {
-            header.observe(Step::Stashed);
             header.kind.metrics.shard().inspect(|shard| shard.unhandle(1));
             Run::take_over(cell.as_any_cell(), body).stash_and_spawn(envelope);
             InPlace::Waits(receiver, None)
         }
         Ok(Begun::PutOff(envelope, delay, receiver)) => {
-            let mut run = Run::take_over(cell.as_any_cell(), body);
-            run.put_off(envelope.sent_from(header.sender()), header.kind.node.env.sleep(delay));
-            run.spawn();
+            put_off(cell.as_any_cell(), body, envelope, delay);
             InPlace::Waits(receiver, None)
         }
         Err(panic) => {
@@ -179,6 +169,20 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Replied(Err(AskError::HandlerPanicked(header.id())))
         }
     }
+}
+
+/// Tells a simulation what became of a message.
+#[cold]
+fn observe<R>(header: &Header, begun: &Begun<R>) {
+    header.observe(match begun {
+        Begun::Done(_) | Begun::Kept(_) => Step::Ran,
+        Begun::Refused(AskError::Rejected(_, text)) => Step::Refused(text),
+        Begun::Refused(_) => Step::Refused("for a reason of the runtime"),
+        Begun::Waits(_) => Step::Waits,
+        Begun::Stashed(..) => Step::Stashed,
+        // Its fault was told already.
+        Begun::PutOff(..) => return,
+    });
 }
 
 /// Lets a simulation's fault happen.
@@ -191,7 +195,11 @@ fn meet_fault<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let delay = match fault {
         Fault::None => Duration::ZERO,
         Fault::Panic => panic!("a fault of the simulation"),
-        Fault::Refuse => return Begun::Refused(refused_by_fault(header)),
+        Fault::Refuse => {
+            let refused = Begun::Refused(refused_by_fault(header));
+            observe(header, &refused);
+            return refused;
+        }
         Fault::Delay(delay) => delay,
     };
     let (reply, receiver) = channel();
@@ -205,6 +213,29 @@ fn untyped<A: Actor>(cell: &Arc<Cell<A>>) -> ManuallyDrop<Arc<dyn AnyCell>> {
     let cell: *const dyn AnyCell = cell;
     // SAFETY: the pointer is an `Arc`'s, which outlives this one; `ManuallyDrop` leaves its count alone.
     ManuallyDrop::new(unsafe { Arc::from_raw(cell) })
+}
+
+/// Begins, with a simulation's faults and before its eyes.
+#[inline]
+fn begin_in_view<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    cell: &Arc<Cell<A>>,
+    target: Target<'_>,
+    message: M,
+    cx: &mut Context<'_>,
+) -> Begun<D::Reply> {
+    let header = cell.header();
+    let is_simulated = header.kind.node.env.is_simulated();
+    if is_simulated {
+        let fault = header.fault(type_name::<M>);
+        if fault != Fault::None {
+            return meet_fault::<A, M, D>(header, fault, message);
+        }
+    }
+    let begun = begin::<A, M, D>(cell, target, message, cx);
+    if is_simulated {
+        observe(header, &begun);
+    }
+    begun
 }
 
 #[inline]

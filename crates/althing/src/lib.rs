@@ -48,9 +48,10 @@ mod dispatch;
 mod ending;
 mod env;
 mod envelope;
+mod epoch;
 mod error;
 mod extras;
-mod fan_out;
+mod fault;
 mod group;
 mod guard;
 #[cfg(doctest)]
@@ -87,7 +88,8 @@ mod waits;
 mod wheel;
 
 pub use actor::{
-    Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, StopReason, Terminated,
+    Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, Receives, StopReason,
+    Terminated,
 };
 pub use actor_id::{ActorId, Key};
 pub use actor_ref::{ActorRef, WeakRef};
@@ -97,6 +99,7 @@ pub use call::{Call, Tell};
 pub use context::Context;
 pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
 pub use env::{Fault, Simulation, Task, Timestamp};
+pub use epoch::Epoch;
 pub use error::{ActorError, AskError, NameTaken, SendError};
 pub use group::Group;
 pub use inspection::{ActorView, Inspection, Inspector};
@@ -116,5 +119,8 @@ pub use supervision::{
     ChildStrategy, RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy, Supervision,
 };
 pub use timer::TimerId;
-pub use topic::{Gap, Published, Sequence, Subscription, Topic, TopicName, TopicOptions};
+pub use topic::{
+    EventStream, Fenced, Gap, PublishError, Published, Publisher, Sequence, Subscription, Topic,
+    TopicName, TopicOptions,
+};
 pub use trace::Tracing;

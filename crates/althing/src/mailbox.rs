@@ -206,10 +206,25 @@ impl Mailbox {
         make: impl FnOnce() -> Envelope,
         wake: impl FnOnce(Wake),
     ) -> Pushed {
+        self.push_if(|| true, len_max, make, wake)
+    }
+
+    /// As `push`, closed to messages that `may_come`, asked under the lock, refuses.
+    #[inline]
+    pub(crate) fn push_if(
+        &self,
+        may_come: impl FnOnce() -> bool,
+        len_max: u32,
+        make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
         let mut inner = match self.admit(len_max) {
             Ok(inner) => inner,
             Err(refused) => return refused,
         };
+        if !may_come() {
+            return Pushed::Closed;
+        }
         inner.queue_push(make());
         if inner.phase != Phase::Running {
             let what = inner.claim_resting();
@@ -536,6 +551,11 @@ impl Inner {
         first.append(&mut self.queue);
         self.queue = first;
         self.held = 0;
+    }
+
+    /// Takes the events of topics out of the queue.
+    pub(crate) fn take_events(&mut self) -> Vec<Envelope> {
+        self.queue.extract_if(.., |envelope| envelope.is_event()).collect()
     }
 
     /// Empties the queue, also of those who wait for room.

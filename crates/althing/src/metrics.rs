@@ -66,6 +66,13 @@ impl KindMetrics {
         }
     }
 
+    /// Counts several of what seldom happens.
+    pub(crate) fn count_many(&self, what: Counter, times: u64) {
+        if let Some(shard) = self.shard() {
+            shard.count_many(what, times);
+        }
+    }
+
     /// Adds up all shards.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();

@@ -1,13 +1,13 @@
 //! A node: the owner of everything. Two nodes in one process share nothing.
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 
 use crate::actor::Actor;
 use crate::actor_id::Key;
@@ -25,9 +25,9 @@ use crate::metrics::{Metrics, Snapshot};
 use crate::options::ActorOptions;
 use crate::passivation;
 use crate::run::Run;
-use crate::shield::shielded;
+use crate::shield::discard;
 use crate::timer::Timers;
-use crate::topic::{Topic, TopicOptions};
+use crate::topic::{Topic, TopicOptions, Topics};
 use crate::trace::Tracing;
 
 /// A node; cheap to clone. It lives until `shutdown`, whoever holds it.
@@ -68,7 +68,6 @@ pub struct WeakNode {
 }
 
 type Kinds = HashMap<TypeId, Arc<Kind>, HashKeys>;
-type Topics = HashMap<(TypeId, String), Box<dyn Any + Send + Sync>, HashKeys>;
 type Options = HashMap<TypeId, ActorOptions>;
 type Register = Box<dyn FnOnce(&Arc<NodeShared>) + Send>;
 
@@ -83,7 +82,7 @@ pub(crate) struct NodeShared {
     kinds: RwLock<Kinds>,
     /// What replaces `Actor::options` on this node.
     options: Options,
-    topics: Mutex<Topics>,
+    pub(crate) topics: Topics,
     serial: AtomicU64,
     coarse_s: AtomicU32,
     /// Whether a shutdown has come to its end.
@@ -178,7 +177,7 @@ impl NodeBuilder {
             tracing: self.tracing,
             kinds: RwLock::new(Kinds::with_hasher(hash_keys.clone())),
             options: self.options,
-            topics: Mutex::new(Topics::with_hasher(hash_keys)),
+            topics: Topics::default(),
             serial: AtomicU64::new(1),
             coarse_s: AtomicU32::new(0),
             is_shut: AtomicBool::new(false),
@@ -305,23 +304,13 @@ impl Node {
         ActorRef::from_cell(cell)
     }
 
-    /// The topic of that name and type, made if there is none; `options` count only then.
+    /// The topic of that name and type, made if nobody holds one; `options` count only then.
     pub fn topic<T: Send + Sync + 'static>(
         &self,
-        name: impl Into<String>,
+        name: impl AsRef<str>,
         options: TopicOptions,
     ) -> Topic<T> {
-        let name = name.into();
-        let mut topics = self.shared.topics.lock();
-        let topic = topics.entry((TypeId::of::<T>(), name)).or_insert_with_key(|(_, name)| {
-            Box::new(Topic::<T>::new(name.as_str().into(), self.shared.clone(), options))
-        });
-        topic.downcast_ref::<Topic<T>>().expect("a place holds topics of its own type").clone()
-    }
-
-    /// Forgets a topic: who holds it keeps it, the next `topic` of that name is a new one.
-    pub fn forget_topic<T: Send + Sync + 'static>(&self, name: impl Into<String>) {
-        self.shared.topics.lock().remove(&(TypeId::of::<T>(), name.into()));
+        self.shared.topics.get_or_make(name.as_ref(), options, &self.shared)
     }
 
     /// Wall-clock time of the node.
@@ -384,13 +373,12 @@ impl NodeShared {
         u64::try_from(self.env.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Forgets topics and actor types, which hold the node in turn.
+    /// Ends the streams of topics, and forgets actor types, which hold the node in turn.
     pub(crate) fn forget_types(&self) {
-        // Dropped after the locks: topics keep events and factories keep what they captured, and both are foreign.
-        let topics: Vec<_> = self.topics.lock().drain().collect();
+        self.topics.close();
+        // Dropped after the lock: factories keep what they captured, which is foreign.
         let kinds: Vec<_> = self.kinds.write().drain().collect();
-        shielded("dropping topics", || drop(topics));
-        shielded("dropping actor types", || drop(kinds));
+        discard("dropping actor types", kinds);
     }
 
     /// From now on nobody starts any more.

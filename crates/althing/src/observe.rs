@@ -10,7 +10,6 @@ use crate::actor_id::ActorId;
 use crate::cell::Header;
 use crate::current;
 use crate::env::{Env, Fault, Simulation};
-use crate::error::AskError;
 use crate::metrics::MessageName;
 use crate::topic::Sequence;
 
@@ -86,6 +85,11 @@ impl Header {
         })
     }
 
+    /// As `sender`, for what nobody sends: a timer's message.
+    pub(crate) fn no_sender(&self) -> Option<Sender> {
+        self.sender().map(|sender| Sender { actor: None, ..sender })
+    }
+
     /// Tells the simulation, if there is one.
     #[inline]
     pub(crate) fn observe(&self, step: Step<'_>) {
@@ -112,13 +116,6 @@ impl Header {
     #[cold]
     pub(crate) fn observe_in_place_from(&self, from: Option<&ActorId>, message: MessageName) {
         self.observe(Step::Takes { message: message(), from, way: Way::InPlace });
-    }
-
-    /// Tells the simulation, if there is one, why a guard refused a message.
-    pub(crate) fn observe_refusal(&self, why: &AskError) {
-        if let AskError::Rejected(_, text) = why {
-            self.observe(Step::Refused(text));
-        }
     }
 
     /// Who sends a message now, if a simulation wants to know.

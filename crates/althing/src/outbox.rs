@@ -100,6 +100,13 @@ fn tell_another<C: AnyCell + AsAnyCell>(cell: &Arc<C>, make: impl FnOnce() -> En
     Pushed::Queued
 }
 
+/// Says that a cell's memory is given back: another cell at its place has not been told anything.
+pub(crate) fn forget(cell: *const ()) {
+    if LAST.get() == cell {
+        LAST.set(ptr::null());
+    }
+}
+
 /// Detaches the lane, if one is open, and wakes its target.
 #[inline]
 pub(crate) fn hand_over() {
@@ -107,6 +114,12 @@ pub(crate) fn hand_over() {
     while !OPEN.get().is_null() {
         hand_over_lane();
     }
+}
+
+/// Whether there is a bundle that is not handed over yet.
+#[inline]
+pub(crate) fn is_open() -> bool {
+    !OPEN.get().is_null()
 }
 
 /// Says that the sending actor has finished some messages.

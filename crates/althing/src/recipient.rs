@@ -4,12 +4,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::actor::{Actor, Handler};
+use crate::actor::Receives;
 use crate::actor_id::ActorId;
 use crate::actor_ref::ActorRef;
 use crate::error::{AskError, SendError};
 
-/// Address of any actor that handles `M` and replies `R`.
+/// Address of any actor that receives `M` and replies `R`.
 ///
 /// ```
 /// use althing::{Actor, Context, Handler, Node, Recipient};
@@ -66,7 +66,7 @@ trait Target<M, R>: Send + Sync {
     fn try_tell(&self, message: M) -> Result<(), SendError<M>>;
 }
 
-impl<A: Handler<M>, M: Send + 'static> Target<M, A::Reply> for ActorRef<A> {
+impl<A: Receives<M>, M: Send + 'static> Target<M, A::Reply> for ActorRef<A> {
     fn id(&self) -> ActorId {
         self.id()
     }
@@ -85,7 +85,7 @@ impl<A: Handler<M>, M: Send + 'static> Target<M, A::Reply> for ActorRef<A> {
 }
 
 impl<M: Send + 'static, R: Send + 'static> Recipient<M, R> {
-    pub(crate) fn new<A: Actor + Handler<M, Reply = R>>(target: ActorRef<A>) -> Self {
+    pub(crate) fn new<A: Receives<M, Reply = R>>(target: ActorRef<A>) -> Self {
         Self { target: Arc::new(target) }
     }
 

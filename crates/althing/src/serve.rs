@@ -12,8 +12,9 @@ use crate::buffers::give_buffer;
 use crate::cell::Header;
 use crate::dispatch::Access;
 use crate::env::{Fault, Task};
-use crate::envelope::{Envelope, Started, Target};
+use crate::envelope::{Envelope, Started, Target, skip_tick};
 use crate::error::AskError;
+use crate::fault::refused_by_fault;
 use crate::mailbox::Phase;
 use crate::metrics::{Counter, Shard, Timed};
 use crate::observe::Step;
@@ -205,7 +206,11 @@ impl Run {
         if std::mem::take(&mut self.has_met_fault) {
             return Ok(Some(envelope));
         }
-        match header.fault(envelope.name()) {
+        let fault = header.fault(envelope.name());
+        if let (Fault::Panic | Fault::Refuse, Some(timer)) = (fault, envelope.timer()) {
+            skip_tick(header, timer);
+        }
+        match fault {
             Fault::None => Ok(Some(envelope)),
             Fault::Panic => {
                 envelope.reject(AskError::HandlerPanicked(header.id()));
@@ -397,11 +402,6 @@ impl Run {
     pub(crate) fn held(&self) -> usize {
         self.batch.left() + self.urgent.len() + usize::from(self.held_back.is_some())
     }
-}
-
-/// What an asker hears whose message a simulation refuses.
-pub(crate) fn refused_by_fault(header: &Header) -> AskError {
-    AskError::Rejected(header.id(), "a fault of the simulation".to_owned())
 }
 
 #[cfg(test)]

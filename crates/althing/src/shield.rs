@@ -18,6 +18,14 @@ pub(crate) fn shielded<T>(what: &str, work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
+/// Drops `value`, whose drop may run foreign code; no lock may be held.
+#[inline]
+pub(crate) fn discard<T>(what: &str, value: T) {
+    if std::mem::needs_drop::<T>() {
+        shielded(what, || drop(value));
+    }
+}
+
 /// Drops a panic's payload, whose own drop may panic.
 pub(crate) fn drop_payload(panic: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {

@@ -107,7 +107,13 @@ impl Node {
     /// Stops idle actors away from the runtime's workers: a `stopping` hook that blocks its thread must not keep the deadline from
     /// being seen.
     fn stop_idle(&self, mut idle: Vec<Run>) {
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from) * JOBS_PER_CORE;
+        let cores = if self.shared().env.is_simulated() {
+            // A simulation must not depend on the machine.
+            1
+        } else {
+            std::thread::available_parallelism().map_or(1, usize::from)
+        };
+        let jobs = cores * JOBS_PER_CORE;
         let share = idle.len().div_ceil(jobs).max(1);
         while !idle.is_empty() {
             let runs = idle.split_off(idle.len().saturating_sub(share));

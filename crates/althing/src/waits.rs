@@ -129,6 +129,10 @@ fn cycle(start: &Arc<dyn AnyCell>, first: Arc<dyn AnyCell>) -> Option<Cycle> {
     if first.header().serial() == home {
         return Some(Cycle { actors: vec![start.clone()], last: None });
     }
+    if waits_of(&first).is_empty() {
+        // Nearly always.
+        return None;
+    }
     let mut came_from =
         HashMap::from([(first.header().serial(), Step { cell: first.clone(), from: home })]);
     let mut at = vec![first];

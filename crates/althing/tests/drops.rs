@@ -4,8 +4,9 @@ use std::future::{Future, pending};
 use std::time::Duration;
 
 use althing::{
-    Actor, ActorError, ActorOptions, ActorRef, Admission, AskError, Context, DelayedHandler,
-    Handler, MailboxKind, Node, ReplyTo, SendError, StopReason, Supervision, Terminated,
+    Actor, ActorError, ActorOptions, ActorRef, Admission, AskError, Context, Delayed,
+    DelayedHandler, Handler, MailboxKind, Node, Receives, ReplyTo, SendError, StopReason,
+    Supervision, Terminated,
 };
 use futures_util::poll;
 use tokio::sync::{mpsc, oneshot};
@@ -102,6 +103,11 @@ impl DelayedHandler<Later> for Door {
     }
 }
 
+impl Receives<Later> for Door {
+    type Reply = u32;
+    type Way = Delayed;
+}
+
 impl Handler<Echo> for Door {
     type Reply = u32;
 
@@ -153,7 +159,7 @@ async fn an_ask_dropped_while_its_handler_runs_lets_it_finish() {
 async fn a_reply_to_an_asker_who_has_gone_is_refused() {
     let door = door();
     let (to, mut replies) = mpsc::unbounded_channel();
-    let mut ask = Box::pin(door.defer(Later(to)));
+    let mut ask = Box::pin(door.send(Later(to)));
     assert!(poll!(&mut ask).is_pending());
     let reply = soon(replies.recv()).await.unwrap();
     assert!(!reply.is_abandoned());
@@ -166,7 +172,7 @@ async fn a_reply_to_an_asker_who_has_gone_is_refused() {
 async fn a_reply_dropped_after_its_actor_has_ended_still_fails_the_ask() {
     let door = door();
     let (to, mut replies) = mpsc::unbounded_channel();
-    let mut ask = Box::pin(door.defer(Later(to)));
+    let mut ask = Box::pin(door.send(Later(to)));
     assert!(poll!(&mut ask).is_pending());
     let reply = soon(replies.recv()).await.unwrap();
     soon(door.stop()).await;

@@ -319,8 +319,8 @@ async fn a_subscriber_that_panics_takes_no_event_from_the_others() {
     let ears: Vec<_> =
         (0..9).map(|n| node.spawn(Ear { heard: heard.clone(), panics: n % 3 == 1 })).collect();
     let subscriptions: Vec<_> = ears.iter().map(|ear| topic.subscribe(ear)).collect();
-    topic.publish(7);
-    topic.publish(8);
+    topic.publish(7).unwrap();
+    topic.publish(8).unwrap();
     let mut sum = 0;
     for _ in 0..6 * 2 {
         sum += soon(events.recv()).await.expect("six of nine listen");

@@ -289,6 +289,25 @@ async fn after_its_shutdown_a_node_starts_nobody_any_more() {
     assert!(matches!(anonymous.send(Work).try_tell(), Err(SendError::Stopped(Work))));
 }
 
+#[tokio::test]
+async fn a_killed_node_runs_no_hook_and_refuses_everybody() {
+    let node = node();
+    let (diary, mut notes) = mpsc::unbounded_channel();
+    let idle = node.spawn(Worker { diary: Some(diary.clone()), ..Worker::default() });
+    let busy = node.spawn(Worker { diary: Some(diary), ..Worker::default() });
+    assert_eq!(idle.send(Work).await, Ok(1));
+    let (_release, held) = oneshot::channel();
+    busy.send(Hold(held)).tell().await.unwrap();
+    tokio::task::yield_now().await;
+    node.kill();
+    soon(busy.stopped()).await;
+    let told: Vec<_> = std::iter::from_fn(|| notes.try_recv().ok()).collect();
+    assert_eq!(told, ["started", "started", "work", "dropped", "dropped"]);
+    for worker in [idle, busy] {
+        assert_eq!(soon(worker.send(Work)).await, Err(AskError::Stopped(worker.id())));
+    }
+}
+
 /// Has a last word for a worker.
 struct Speaker(ActorRef<Worker>);
 

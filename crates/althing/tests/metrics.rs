@@ -232,7 +232,7 @@ async fn depth_age_and_missed_events_show_an_actor_that_is_behind() {
         tokio::task::yield_now().await;
     }
     for _ in 0..6 {
-        topic.publish(News);
+        topic.publish(News).unwrap();
     }
     tokio::time::sleep(Duration::from_secs(7)).await;
     let worker = worker(&node);

@@ -9,9 +9,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use althing::{
-    Actor, ActorError, ActorOptions, ActorRef, Admission, AskError, Context, DelayedHandler,
-    EventHandler, Handler, MailboxKind, Node, Published, ReadHandler, ReplyTo, SendError, Sequence,
-    StopReason, Supervision, Terminated, TopicOptions,
+    Actor, ActorError, ActorOptions, ActorRef, Admission, AskError, Context, Delayed,
+    DelayedHandler, EventHandler, Handler, MailboxKind, Node, Published, Read, ReadHandler,
+    Receives, ReplyTo, SendError, Sequence, StopReason, Supervision, Terminated, TopicOptions,
 };
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -56,6 +56,11 @@ impl ReadHandler<Get> for Counter {
     }
 }
 
+impl Receives<Get> for Counter {
+    type Reply = u64;
+    type Way = Read;
+}
+
 impl Handler<Panic> for Counter {
     type Reply = ();
 
@@ -80,6 +85,11 @@ impl DelayedHandler<Later> for Counter {
             to.send(reply).expect("the test keeps the receiver");
         }
     }
+}
+
+impl Receives<Later> for Counter {
+    type Reply = u32;
+    type Way = Delayed;
 }
 
 impl Handler<Ready> for Counter {
@@ -139,7 +149,7 @@ async fn tells_of_one_sender_run_in_order_and_before_its_ask() {
     for n in 0..100 {
         counter.send(Add(n)).tell().await.unwrap();
     }
-    assert_eq!(counter.read(Get).await, Ok(4950));
+    assert_eq!(counter.send(Get).await, Ok(4950));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -159,7 +169,7 @@ async fn nothing_is_lost_with_many_senders_and_a_small_mailbox() {
     for sender in senders {
         sender.await.unwrap();
     }
-    assert_eq!(counter.read(Get).await, Ok(16 * TELLS));
+    assert_eq!(counter.send(Get).await, Ok(16 * TELLS));
 }
 
 #[tokio::test]
@@ -172,7 +182,7 @@ async fn a_full_mailbox_hands_the_message_back() {
     }
     assert!(matches!(counter.send(Add(7)).try_tell(), Err(SendError::Full(Add(7)))));
     release.send(()).unwrap();
-    assert_eq!(counter.read(Get).await, Ok(6));
+    assert_eq!(counter.send(Get).await, Ok(6));
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,7 +242,7 @@ async fn a_waiting_tell_gives_up_at_its_deadline_with_the_message() {
 async fn an_ask_times_out_by_default() {
     let counter = node().spawn(Counter::default());
     let _release = held(&counter);
-    assert_eq!(counter.read(Get).await, Err(AskError::Timeout(counter.id())));
+    assert_eq!(counter.send(Get).await, Err(AskError::Timeout(counter.id())));
 }
 
 #[tokio::test]
@@ -244,7 +254,7 @@ async fn a_dropped_ask_that_has_not_started_does_not_run() {
     assert!(futures_util::poll!(&mut ask).is_pending());
     drop(ask);
     release.send(()).unwrap();
-    assert_eq!(counter.read(Get).await, Ok(0));
+    assert_eq!(counter.send(Get).await, Ok(0));
 }
 
 #[tokio::test]
@@ -258,7 +268,7 @@ async fn a_panic_reaches_the_asker_as_an_error_and_the_actor_restarts() {
     });
     counter.send(Add(3)).await.unwrap();
     assert_eq!(counter.send(Panic).await, Err(AskError::HandlerPanicked(counter.id())));
-    assert_eq!(counter.read(Get).await, Ok(0));
+    assert_eq!(counter.send(Get).await, Ok(0));
     assert_eq!(builds.load(Ordering::Relaxed), 2);
     assert_eq!(node.metrics().kinds[0].restarted, 1);
 }
@@ -268,7 +278,7 @@ async fn an_actor_without_a_factory_stops_after_a_panic() {
     let counter = node().spawn(Counter::default());
     counter.send(Panic).await.unwrap_err();
     counter.stopped().await;
-    assert_eq!(counter.read(Get).await, Err(AskError::Stopped(counter.id())));
+    assert_eq!(counter.send(Get).await, Err(AskError::Stopped(counter.id())));
     assert!(matches!(counter.send(Add(1)).try_tell(), Err(SendError::Stopped(Add(1)))));
 }
 
@@ -278,7 +288,7 @@ async fn stop_runs_what_waits_first() {
     let release = held(&counter);
     drained(&counter).await;
     counter.send(Add(2)).try_tell().unwrap();
-    let mut ask = Box::pin(counter.read(Get));
+    let mut ask = Box::pin(counter.send(Get));
     assert!(futures_util::poll!(&mut ask).is_pending());
     let stopped = counter.stop();
     release.send(()).unwrap();
@@ -291,7 +301,7 @@ async fn kill_interrupts_a_handler_that_waits() {
     let counter = node().spawn(Counter::default());
     let _release = held(&counter);
     drained(&counter).await;
-    let mut ask = Box::pin(counter.read(Get));
+    let mut ask = Box::pin(counter.send(Get));
     assert!(futures_util::poll!(&mut ask).is_pending());
     counter.kill();
     assert_eq!(ask.await, Err(AskError::Stopped(counter.id())));
@@ -302,7 +312,7 @@ async fn kill_interrupts_a_handler_that_waits() {
 async fn a_delayed_reply_may_come_from_elsewhere() {
     let counter = node().spawn(Counter::default());
     let (to, mut replies) = mpsc::unbounded_channel();
-    let mut ask = Box::pin(counter.defer(Later(Some(to))));
+    let mut ask = Box::pin(counter.send(Later(Some(to))));
     assert!(futures_util::poll!(&mut ask).is_pending());
     assert!(replies.recv().await.unwrap().send(7));
     assert_eq!(ask.await, Ok(7));
@@ -311,13 +321,13 @@ async fn a_delayed_reply_may_come_from_elsewhere() {
 #[tokio::test]
 async fn a_dropped_reply_fails_the_ask() {
     let counter = node().spawn(Counter::default());
-    assert_eq!(counter.defer(Later(None)).await, Err(AskError::NoReply(counter.id())));
+    assert_eq!(counter.send(Later(None)).await, Err(AskError::NoReply(counter.id())));
 }
 
 #[tokio::test]
 async fn a_stashed_message_runs_after_unstash() {
     let counter = node().spawn(Counter::default());
-    counter.read(Get).await.unwrap();
+    counter.send(Get).await.unwrap();
     let mut ask = Box::pin(counter.send(WhenReady));
     assert!(futures_util::poll!(&mut ask).is_pending());
     counter.send(Add(4)).await.unwrap();
@@ -385,6 +395,11 @@ impl ReadHandler<Together> for Reader {
     }
 }
 
+impl Receives<Together> for Reader {
+    type Reply = ();
+    type Way = Read;
+}
+
 impl Handler<Change> for Reader {
     type Reply = usize;
 
@@ -397,7 +412,7 @@ impl Handler<Change> for Reader {
 async fn reads_overlap_and_a_write_waits_for_them() {
     let reader = node().spawn(Reader { both: Arc::new(tokio::sync::Barrier::new(2)) });
     let (first, second, write) =
-        tokio::join!(reader.read(Together), reader.read(Together), reader.send(Change));
+        tokio::join!(reader.send(Together), reader.send(Together), reader.send(Change));
     assert_eq!((first, second, write), (Ok(()), Ok(()), Ok(1)));
 }
 
@@ -599,7 +614,7 @@ async fn every_subscriber_gets_every_event_in_order() {
         subscriptions.push(topic.subscribe(&node.spawn(listener)));
     }
     for n in 1..=100 {
-        assert_eq!(topic.publish(n), Sequence(n));
+        assert_eq!(topic.publish(n).unwrap(), Sequence(n));
     }
     while heard.load(Ordering::Relaxed) < SUBSCRIBERS * 100 {
         all.notified().await;
@@ -615,7 +630,7 @@ async fn shutdown_stops_everybody_and_names_those_it_had_to_kill() {
     let node = node();
     let good = node.spawn(Counter::default());
     let stuck = node.spawn(Counter::default());
-    good.read(Get).await.unwrap();
+    good.send(Get).await.unwrap();
     let _release = held(&stuck);
     drained(&stuck).await;
     let report = node.shutdown(Duration::from_millis(30)).await;

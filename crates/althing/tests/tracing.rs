@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use althing::{
-    Actor, ActorRef, Context, EventHandler, Handler, Node, Published, ReadHandler, Topic,
-    TopicOptions, Tracing,
+    Actor, ActorRef, Context, EventHandler, Handler, Node, Published, Read, ReadHandler, Receives,
+    Topic, TopicOptions, Tracing,
 };
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
@@ -54,7 +54,7 @@ impl Handler<Tell> for Front {
 impl Handler<Publish> for Front {
     type Reply = ();
     async fn handle(&mut self, _: Publish, _ctx: &mut Context<Self>) {
-        self.topic.publish(News);
+        self.topic.publish(News).unwrap();
     }
 }
 
@@ -78,6 +78,11 @@ impl Handler<Slow> for Back {
 impl ReadHandler<Look> for Back {
     type Reply = ();
     async fn read(&self, _: Look, _ctx: &Context<Self>) {}
+}
+
+impl Receives<Look> for Back {
+    type Reply = ();
+    type Way = Read;
 }
 
 impl EventHandler<News> for Back {
@@ -204,7 +209,7 @@ fn a_handler_that_waits_stays_in_its_span() {
 #[test]
 fn reads_and_events_have_spans_too() {
     let spans = spans(Tracing::On, |front, back| async move {
-        back.read(Look).tell().await.unwrap();
+        back.send(Look).tell().await.unwrap();
         front.send(Publish).await.unwrap();
     });
     assert!(spans.contains(&"request > test.back Look".to_owned()), "{spans:?}");

@@ -25,6 +25,9 @@ use crate::user::User;
 use crate::user::state::Membership;
 use crate::wire;
 
+/// Why publishing to a topic of a room or a user cannot be refused.
+pub(crate) const NO_OTHER_PUBLISHER: &str = "nobody claims the topics of rooms and users";
+
 /// How long actors may take to finish on shutdown before they are abandoned.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 

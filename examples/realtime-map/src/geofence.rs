@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, Context, Start, actor};
+use althing::{ActorError, Context, Start, Topic, actor};
 use serde::Serialize;
 
 use crate::fence::Crossing;
@@ -74,7 +74,8 @@ pub(crate) struct FenceState {
 pub(crate) struct Geofence {
     id: String,
     name: String,
-    world: Arc<World>,
+    /// Kept, because the last crossings are kept with it.
+    crossings: Topic<FenceEvent>,
     /// Who is inside, and when it last said so.
     inside: HashMap<VehicleId, Duration>,
     entries: u64,
@@ -94,7 +95,8 @@ impl Geofence {
         };
         let name = fence.name.clone();
         let (inside, log) = (HashMap::new(), VecDeque::new());
-        Ok(Self { id, name, world, inside, entries: 0, exits: 0, log })
+        let crossings = world.fence_topic(&start.node());
+        Ok(Self { id, name, crossings, inside, entries: 0, exits: 0, log })
     }
 }
 
@@ -125,7 +127,7 @@ impl Geofence {
             self.log.pop_front();
         }
         self.log.push_back(event.clone());
-        self.world.fence_topic(&ctx.node()).publish(event);
+        self.crossings.publish(event).expect("nobody owns the topic");
     }
 
     /// Notes that a vehicle is inside: it woke up there, or is there still.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, Context, Node, Start, actor};
+use althing::{ActorError, Context, Node, Start, Topic, actor};
 use serde::Serialize;
 
 use crate::feed::{FeedState, FeedStatus};
@@ -36,6 +36,8 @@ pub(crate) struct Overview {
 /// Collects the overview.
 pub(crate) struct Overviewer {
     world: Arc<World>,
+    /// Kept, because the last overview is kept with it.
+    topic: Topic<Overview>,
     feed: Arc<FeedStatus>,
     organizations: BTreeMap<u16, Summary>,
     counted: (Duration, u64),
@@ -53,7 +55,9 @@ impl Overviewer {
         feed: Arc<FeedStatus>,
     ) -> Result<Self, ActorError> {
         let counted = (start.node().elapsed(), world.counters.positions.get());
-        Ok(Self { world, feed, organizations: BTreeMap::new(), counted, positions_per_second: 0.0 })
+        let topic = world.overview_topic(&start.node());
+        let organizations = BTreeMap::new();
+        Ok(Self { world, topic, feed, organizations, counted, positions_per_second: 0.0 })
     }
 
     fn overview_now(&self, node: &Node) -> Overview {
@@ -94,6 +98,7 @@ impl Overviewer {
         let seconds = (now - before).as_secs_f64().max(0.001);
         self.positions_per_second = (positions - counted) as f64 / seconds;
         self.counted = (now, positions);
-        self.world.overview_topic(&ctx.node()).publish(self.overview_now(&ctx.node()));
+        let overview = self.overview_now(&ctx.node());
+        self.topic.publish(overview).expect("nobody owns the topic");
     }
 }

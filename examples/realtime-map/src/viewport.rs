@@ -7,10 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{
-    ActorError, ActorOptions, Context, Gap, MailboxKind, Published, Sequence, Subscription, Topic,
-    actor,
-};
+use althing::{ActorError, ActorOptions, Context, MailboxKind, Published, Subscription, actor};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -166,13 +163,6 @@ fn json(value: &(impl serde::Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("maps of numbers and text have no unwritable key")
 }
 
-/// What a topic still keeps.
-fn kept<T: Send + Sync + 'static>(topic: &Topic<T>) -> Vec<Arc<Published<T>>> {
-    topic.replay_since(Sequence(0)).unwrap_or_else(|Gap { oldest, .. }| {
-        topic.replay_since(Sequence(oldest.0.saturating_sub(1))).unwrap_or_default()
-    })
-}
-
 #[actor(name = "map.viewport", options = options)]
 impl Viewport {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
@@ -181,7 +171,7 @@ impl Viewport {
         for cell in self.bounds.cells() {
             let topic = self.world.cell_topic(&node, cell);
             self.subscriptions.push(topic.subscribe(&me));
-            for event in kept(&topic) {
+            for event in topic.kept() {
                 if self.bounds.contains(event.payload.report.place) {
                     self.note(event.payload);
                 }
@@ -189,12 +179,12 @@ impl Viewport {
         }
         let fences = self.world.fence_topic(&node);
         self.subscriptions.push(fences.subscribe(&me));
-        for event in kept(&fences) {
+        for event in fences.kept() {
             self.note_crossing(&event.payload);
         }
         let overviews = self.world.overview_topic(&node);
         self.subscriptions.push(overviews.subscribe(&me));
-        for event in kept(&overviews) {
+        for event in overviews.kept() {
             self.overview = Some(json(&event.payload));
         }
         self.schedule(Duration::ZERO, ctx);

@@ -76,19 +76,11 @@ impl Expansion<'_> {
     fn call_body(&self, message: &Message) -> TokenStream {
         let (module, ident) = (&self.module, &message.ident);
         let span = span_of(&message.method);
-        let send = Ident::new(
-            match message.kind {
-                Kind::Write => "send",
-                Kind::Read => "read",
-                Kind::Delayed => "defer",
-            },
-            span,
-        );
         let fields = message.fields.iter().map(|field| &field.ident);
         if message.fields.is_empty() {
-            quote_spanned! {span=> self.#send(#module::#ident) }
+            quote_spanned! {span=> self.send(#module::#ident) }
         } else {
-            quote_spanned! {span=> self.#send(#module::#ident { #(#fields),* }) }
+            quote_spanned! {span=> self.send(#module::#ident { #(#fields),* }) }
         }
     }
 }

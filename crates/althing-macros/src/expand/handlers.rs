@@ -27,6 +27,21 @@ impl Expansion<'_> {
         );
         let admit = self.admit(message, &message_type);
         let handle = self.handle(message, &message_type);
+        let way = match message.kind {
+            // The handler itself says so.
+            Kind::Write => None,
+            Kind::Read => Some(Ident::new("Read", span)),
+            Kind::Delayed => Some(Ident::new("Delayed", span)),
+        };
+        let receives = way.map(|way| {
+            quote_spanned! {span=>
+                #(#cfgs)*
+                impl #parameters #althing::Receives<#message_type> for #actor #bounds {
+                    type Reply = #reply;
+                    type Way = #althing::#way;
+                }
+            }
+        });
         quote_spanned! {span=>
             #(#cfgs)*
             impl #parameters #althing::#trait_name<#message_type> for #actor #bounds {
@@ -34,6 +49,7 @@ impl Expansion<'_> {
                 #admit
                 #handle
             }
+            #receives
         }
     }
 

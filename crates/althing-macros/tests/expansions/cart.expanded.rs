@@ -67,6 +67,10 @@ impl ::althing::ReadHandler<cart_messages::Items> for Cart {
         self.items()
     }
 }
+impl ::althing::Receives<cart_messages::Items> for Cart {
+    type Reply = Vec<Item>;
+    type Way = ::althing::Read;
+}
 impl ::althing::Handler<cart_messages::Add> for Cart {
     type Reply = Result<u32, Full>;
     fn handle(
@@ -102,7 +106,7 @@ pub trait CartCalls {
 }
 impl CartCalls for ::althing::ActorRef<Cart> {
     fn items(&self) -> ::althing::Call<'_, Cart, cart_messages::Items, ::althing::Read> {
-        self.read(cart_messages::Items)
+        self.send(cart_messages::Items)
     }
     fn add(
         &self,

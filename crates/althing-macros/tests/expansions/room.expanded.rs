@@ -136,6 +136,15 @@ where
         self.len(ctx)
     }
 }
+impl<S, C: Clock> crate::althing::Receives<room_messages::Len> for Room<S, C>
+where
+    S: Store + Send + Sync + 'static,
+    S::Record: Send,
+    C: Send + Sync + 'static,
+{
+    type Reply = usize;
+    type Way = crate::althing::Read;
+}
 #[cfg(feature = "later")]
 impl<S, C: Clock> crate::althing::DelayedHandler<room_messages::Later> for Room<S, C>
 where
@@ -152,6 +161,16 @@ where
     ) -> impl ::core::future::Future<Output = ()> + ::core::marker::Send {
         self.later(ctx, message.n, reply)
     }
+}
+#[cfg(feature = "later")]
+impl<S, C: Clock> crate::althing::Receives<room_messages::Later> for Room<S, C>
+where
+    S: Store + Send + Sync + 'static,
+    S::Record: Send,
+    C: Send + Sync + 'static,
+{
+    type Reply = Vec<u32>;
+    type Way = crate::althing::Delayed;
 }
 impl<S, C: Clock> crate::althing::EventHandler<Note> for Room<S, C>
 where
@@ -221,7 +240,7 @@ where
     fn len(
         &self,
     ) -> crate::althing::Call<'_, Room<S, C>, room_messages::Len, crate::althing::Read> {
-        self.read(room_messages::Len)
+        self.send(room_messages::Len)
     }
     #[cfg(feature = "later")]
     fn later(
@@ -233,6 +252,6 @@ where
         room_messages::Later,
         crate::althing::Delayed,
     > {
-        self.defer(room_messages::Later { n })
+        self.send(room_messages::Later { n })
     }
 }

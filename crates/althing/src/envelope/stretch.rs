@@ -77,7 +77,7 @@ impl Stretch {
     /// # Safety
     /// There is a next envelope.
     #[inline]
-    pub(super) unsafe fn take_payload(&mut self) -> Payload {
+    pub(crate) unsafe fn take_payload(&mut self) -> Payload {
         let place = self.next;
         // SAFETY: the caller's promise.
         self.next = unsafe { place.add(1) };

@@ -8,6 +8,7 @@ use std::ptr;
 use std::task;
 
 use super::{Envelope, Payload, Started, Stretch, Table, Target, fits, load, store};
+use crate::cell::Header;
 use crate::dispatch::Access;
 use crate::error::AskError;
 use crate::metrics::MessageName;
@@ -25,7 +26,7 @@ static SHARED: Table = table(Access::Shared);
 
 const fn table(access: Access) -> Table {
     assert!(fits::<Tick>() && size_of::<Tick>() <= size_of::<Payload>());
-    Table { access, name: unnamed, run, reject }
+    Table { access, name: unnamed, is_event: false, run, reject }
 }
 
 /// Never asked for: `Envelope::name` looks inside.
@@ -72,9 +73,24 @@ unsafe fn run(stretch: &mut Stretch, target: Target<'_>, cx: &mut task::Context<
     let Tick { timer, .. } = unsafe { load::<Tick>(payload) };
     match made(target, timer) {
         // SAFETY: our caller's promise, passed on: the message was packed for the timer's own actor.
-        Some(envelope) => unsafe { envelope.sent_from(target.header.sender()).start(target, cx) },
+        Some(envelope) => unsafe {
+            envelope.sent_from(target.header.no_sender()).start(target, cx)
+        },
         None => Started::Done,
     }
+}
+
+/// Does as if a timer's tick had run, which a simulation refuses.
+pub(crate) fn skip_tick(header: &Header, id: TimerId) {
+    let mut inner = header.mailbox.lock();
+    let Some(extras) = inner.extras.as_mut() else { return };
+    extras.ticks = extras.ticks.wrapping_add(1);
+    let Some(timer) = extras.timers.get_mut(&id) else { return };
+    timer.is_queued = false;
+    let once = if timer.period.is_none() { extras.timers.remove(&id) } else { None };
+    // Released before dropping what is foreign.
+    drop(inner);
+    drop(once);
 }
 
 /// The timer's message; `None` if the timer was cancelled or its life has ended.

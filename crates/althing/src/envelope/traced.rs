@@ -24,7 +24,7 @@ static SHARED: Table = table(Access::Shared);
 
 const fn table(access: Access) -> Table {
     assert!(!fits::<Traced>() && size_of::<*mut Traced>() <= size_of::<Payload>());
-    Table { access, name: unnamed, run, reject }
+    Table { access, name: unnamed, is_event: false, run, reject }
 }
 
 /// Never asked for: `Envelope::name` looks inside.

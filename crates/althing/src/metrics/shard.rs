@@ -105,7 +105,11 @@ impl Shard {
     }
 
     pub(crate) fn count(&self, what: Counter) {
-        self.add(&self.counters[what as usize], 1);
+        self.count_many(what, 1);
+    }
+
+    pub(crate) fn count_many(&self, what: Counter, times: u64) {
+        self.add(&self.counters[what as usize], times);
     }
 
     /// Takes the time of a message down.

@@ -19,7 +19,7 @@ use super::{RoomError, load};
 use crate::lane::Lane;
 use crate::publication::{Coming, Place, Publication};
 use crate::recovery::{Attached, Missed, Since};
-use crate::server::Server;
+use crate::server::{NO_OTHER_PUBLISHER, Server};
 use crate::storage::ReadError;
 use crate::storage::record::{Message, Record, RoomEvent, RoomRecord};
 use crate::storage::{Offset, RoomId, Seq, UnixMillis, Upload, UserId, WriteEpoch};
@@ -118,7 +118,7 @@ impl Room {
     pub(super) fn tell_leaving(&self, gone: impl IntoIterator<Item = OnlineClient>) {
         for client in gone {
             let coming = Coming::leave(Channel::Room(self.id), client.info());
-            self.comings.publish(Arc::new(coming));
+            self.comings.publish(Arc::new(coming)).expect(NO_OTHER_PUBLISHER);
         }
     }
 
@@ -203,7 +203,8 @@ impl Room {
         let (room, user, name) = (self.id, by, member.display_name.clone());
         let data = rpc::encode_payload(&chat::RoomEvent::Typing { room, user, name, on });
         let channel = Channel::Room(self.id);
-        self.topic.publish(Arc::new(Publication::new(channel, Place::Fleeting, data)));
+        let typing = Publication::new(channel, Place::Fleeting, data);
+        self.topic.publish(Arc::new(typing)).expect(NO_OTHER_PUBLISHER);
         Ok(())
     }
 
@@ -231,7 +232,8 @@ impl Room {
         }
         let info = client.info();
         if self.online.add(client) {
-            self.comings.publish(Arc::new(Coming::join(Channel::Room(self.id), info)));
+            let coming = Coming::join(Channel::Room(self.id), info);
+            self.comings.publish(Arc::new(coming)).expect(NO_OTHER_PUBLISHER);
         }
         let offset = self.tail.last();
         let missed = match since {

@@ -8,6 +8,7 @@ use super::idempotency::FirstSend;
 use super::view::{Done, Mention};
 use super::{RoomError, load};
 use crate::lane::Settled;
+use crate::server::NO_OTHER_PUBLISHER;
 use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
 use crate::storage::{Seq, UnixMillis, UserId};
@@ -86,7 +87,7 @@ impl Room {
         }
         let publication = Arc::new(load::publication(record));
         self.tail.push(publication.clone());
-        self.topic.publish(publication);
+        self.topic.publish(publication).expect(NO_OTHER_PUBLISHER);
     }
 
     fn change_last(&mut self, seq: Seq, body: &str) {

@@ -9,6 +9,7 @@ use althing::{Context, Handler};
 use super::actor::{Acknowledge, User};
 use super::{UserError, load};
 use crate::lane::Settled;
+use crate::server::NO_OTHER_PUBLISHER;
 use crate::storage::{ReadCursor, Record};
 
 /// What a crash may forget of cursors that moved by sending: own messages then count as unread.
@@ -26,7 +27,7 @@ impl Handler<Settled> for User {
         for pending in self.pending.drain(..settled.durable) {
             let publication = Arc::new(load::publication(&pending.record));
             self.tail.push(publication.clone());
-            self.topic.publish(publication);
+            self.topic.publish(publication).expect(NO_OTHER_PUBLISHER);
             pending.acknowledge.done();
         }
         let Some(error) = settled.failed else { return self.wait(ctx) };

@@ -98,12 +98,12 @@ impl Vehicle {
         let now = sighting.report.place.cell();
         if self.cell.as_ref().is_none_or(|(cell, _)| *cell != now) {
             if let (Some((_, left)), Some(_)) = (&self.cell, was_at) {
-                left.publish(sighting);
+                left.publish(sighting).expect("nobody owns the topic");
             }
             self.cell = Some((now, self.world.cell_topic(&ctx.node(), now)));
         }
         if let Some((_, topic)) = &self.cell {
-            topic.publish(sighting);
+            topic.publish(sighting).expect("nobody owns the topic");
         }
     }
 
@@ -157,7 +157,7 @@ impl Vehicle {
 
     async fn say_good_night(&self, ctx: &Context<Self>) {
         if let (Some(sighting), Some((_, topic))) = (self.sighting(false), &self.cell) {
-            topic.publish(sighting);
+            topic.publish(sighting).expect("nobody owns the topic");
         }
         // Those who do not hear it forget the vehicle by themselves.
         if let Some(organization) = &self.organization {

@@ -24,6 +24,9 @@ use crate::sight::{Block, Stamp};
 use crate::wire::{Change, write_snapshot, write_view};
 use crate::world::World;
 
+/// Why showing a view cannot be refused.
+const NO_OTHER_PUBLISHER: &str = "nobody claims the topics of regions";
+
 /// An actor named by its region's number.
 #[derive(Debug)]
 pub struct RegionActor {
@@ -86,7 +89,7 @@ impl RegionActor {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         if self.topic.subscribers() > 0 {
             let bytes = self.snapshot_frame();
-            self.topic.publish(View { region: self.region.id(), bytes });
+            self.topic.publish(View { region: self.region.id(), bytes }).expect(NO_OTHER_PUBLISHER);
         }
         self.refresh_scent(ctx);
         Ok(())
@@ -181,7 +184,9 @@ impl RegionActor {
         if !changes.is_empty() && self.topic.subscribers() > 0 {
             let mut bytes = Vec::new();
             write_view(&mut bytes, self.region.id(), &latest(changes));
-            self.topic.publish(View { region: self.region.id(), bytes: bytes.into() });
+            self.topic
+                .publish(View { region: self.region.id(), bytes: bytes.into() })
+                .expect(NO_OTHER_PUBLISHER);
         }
         self.tick_later(ctx);
     }
@@ -292,7 +297,9 @@ impl RegionActor {
             .expect("tides have no player, so that nothing fences them");
         self.region.apply(&tide);
         // Too much has changed to tell it one by one.
-        self.topic.publish(View { region: self.region.id(), bytes: self.snapshot_frame() });
+        self.topic
+            .publish(View { region: self.region.id(), bytes: self.snapshot_frame() })
+            .expect(NO_OTHER_PUBLISHER);
     }
 
     fn snapshot_sometimes(&mut self) {

@@ -1,28 +1,31 @@
-//! How much of the processors' time the host of a virtual machine took away meanwhile: what a latency owes to its neighbours.
+//! How much of the processors' time the host of a virtual machine took away meanwhile.
+//!
+//! Beside every tail: a latency during stolen time says something about the neighbours only.
 
 use std::fs;
 
 /// Ticks of all processors since the machine started.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Ticks {
+pub(crate) struct Ticks {
     all: u64,
     stolen: u64,
 }
 
 impl Ticks {
     /// The ticks so far; zero where procfs is missing.
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         fs::read_to_string("/proc/stat").map_or_else(|_| Self::default(), |text| Self::of(&text))
     }
 
     /// The share that was stolen since, in percent.
-    pub(super) fn stolen_percent(self) -> f64 {
+    pub(crate) fn stolen_percent(self) -> f64 {
         let now = Self::now();
         let all = now.all.saturating_sub(self.all).max(1);
         now.stolen.saturating_sub(self.stolen) as f64 * 100.0 / all as f64
     }
 
-    /// The first line: `cpu user nice system idle iowait irq softirq steal …`; what follows is counted in `user` already.
+    /// The first line: `cpu user nice system idle iowait irq softirq steal …`; what follows is
+    /// counted in `user` already.
     fn of(text: &str) -> Self {
         let numbers = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
         let ticks: Vec<u64> = numbers.filter_map(|number| number.parse().ok()).collect();

@@ -1,0 +1,421 @@
+//! Brings one event to many subscribers: idle ones run in place, the others get it through their mailbox.
+//!
+//! Subscribers of one actor type that stand next to each other share one loop in which everything that does not depend on the single
+//! actor is done once: the metrics shard, the clock, the guard around panics. What interrupts the loop (a busy subscriber, a handler that
+//! waits or panics, a message to be timed) takes the longer way, and then the loop goes on.
+//!
+//! No panic of a subscriber leaves this file: the others behind it must get their event. And nothing that can panic runs between
+//! giving an actor's claim back and turning to the next: a panic there would be taken for the one of an actor that others run by then.
+
+use std::any::type_name;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::chunk::{Delivered, Delivery, Time};
+use super::event::run_event;
+use super::published::Published;
+use super::share::Share;
+use super::subscription::{Listener, Subscriber};
+use crate::actor::EventHandler;
+use crate::body::Body;
+use crate::cell::{AnyCell, Cell, wake};
+use crate::current::{self, Frame};
+use crate::envelope::{Envelope, Target};
+use crate::fault::{Met, meet_as_event, put_off};
+use crate::in_place::{DEPTH_MAX, end_timing};
+use crate::kind::Kind;
+use crate::mailbox::Pushed;
+use crate::metrics::{Counter, Shard};
+use crate::observe::Step;
+use crate::outbox;
+use crate::run::Run;
+use crate::shield::{discard, shielded};
+use crate::trace;
+
+/// Delivers to as many subscribers from the first on as have this same function, which is made for their type, and as the visitor's
+/// share allows, at least one; returns how many that were. Those who are gone are added to the list.
+///
+/// # Safety
+/// There is a first subscriber, and it has this function.
+pub(super) type Deliver<T> =
+    unsafe fn(&mut Visitor<'_>, &[Subscriber<T>], &Arc<Published<T>>, &mut Vec<u64>) -> usize;
+
+/// Goes from subscriber to subscriber with one body, as long as its share lasts.
+pub(super) struct Visitor<'a> {
+    body: Option<Body>,
+    may_run: bool,
+    share: Share<'a>,
+}
+
+/// Why a loop over idle subscribers ended.
+enum Ended {
+    /// At its end, or before one who is not idle.
+    Between,
+    /// The last one's handler waits, or its actor has something to do: the claim is still held.
+    AtWork,
+    /// The last one has stopped since it subscribed and lives again: the claim is still held.
+    Stopped,
+}
+
+/// One loop over idle subscribers of a type. What ran is counted when it is dropped, also if a handler panics.
+struct Pass<'a, T> {
+    own: Deliver<T>,
+    kind: &'a Arc<Kind>,
+    shard: Option<&'a Shard>,
+    now_s: u32,
+    body: &'a Body,
+    event: &'a Arc<Published<T>>,
+    ran: u32,
+    /// Subscribers seen to; the last one's claim is held until it is left.
+    seen: usize,
+    /// Whether the handler of the last one has ended, and what it told is being handed over.
+    has_ended: bool,
+}
+
+impl<T> Drop for Pass<'_, T> {
+    fn drop(&mut self) {
+        if let Some(shard) = self.shard {
+            shard.handle_all(self.ran);
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> Pass<'_, T> {
+    /// Runs the next subscriber if it is idle and of this pass's type; `Continue` once its claim is given back.
+    ///
+    /// # Safety
+    /// Cells of subscribers with the function `own` are of type `A`.
+    #[inline(always)]
+    unsafe fn visit<A: EventHandler<T>>(
+        &mut self,
+        next: &Subscriber<T>,
+        cx: &mut Context<'_>,
+    ) -> ControlFlow<Ended> {
+        let Listener::Actor(cell) = &next.listener else {
+            return ControlFlow::Break(Ended::Between);
+        };
+        if !ptr::fn_addr_eq(next.deliver, self.own) {
+            return ControlFlow::Break(Ended::Between);
+        }
+        let place: *const Cell<A> = Arc::as_ptr(cell).cast();
+        // SAFETY: the function tells the type; the subscriber keeps the cell alive.
+        let header = unsafe { &*place }.header();
+        if !Arc::ptr_eq(&header.kind, self.kind) || !header.mailbox.try_claim() {
+            return ControlFlow::Break(Ended::Between);
+        }
+        self.seen += 1;
+        current::turn_to(cell);
+        self.body.retarget(place);
+        if header.stops() != next.stops {
+            return ControlFlow::Break(Ended::Stopped);
+        }
+        self.ran += 1;
+        header.mailbox.add_to_tally(1);
+        header.touch_at(self.now_s);
+        // SAFETY: the pointer is valid.
+        let target = Target { state: unsafe { &*place }.state(), body: self.body, header };
+        // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps the event.
+        let poll = unsafe { run_event::<A, T>(self.event, target, cx) };
+        if poll.is_pending() || self.body.stops() {
+            return ControlFlow::Break(Ended::AtWork);
+        }
+        if outbox::is_open() {
+            self.has_ended = true;
+            // Before leaving, because it may panic.
+            outbox::boundary(1);
+            self.has_ended = false;
+        }
+        if !header.mailbox.try_leave() {
+            return ControlFlow::Break(Ended::AtWork);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl<'a> Visitor<'a> {
+    /// A visitor on the calling thread; `is_in_task` tells whether handlers may run in place here.
+    pub(super) fn new(is_in_task: bool, share: Share<'a>) -> Self {
+        Self { body: None, may_run: is_in_task && current::depth() < DEPTH_MAX, share }
+    }
+
+    pub(super) fn has_time(&self) -> bool {
+        !self.share.is_spent()
+    }
+
+    /// Brings an event to its subscribers as far as the share reaches.
+    pub(super) fn bring<T: Send + Sync + 'static>(
+        &mut self,
+        delivery: &Delivery<'_, Subscriber<T>, Arc<Published<T>>>,
+    ) -> (Delivered, Time) {
+        if delivery.skipped > 0 {
+            count_skipped(delivery);
+        }
+        let all = delivery.subscribers;
+        // Who came later has a later position: those who get the event stand in front.
+        let subscribers = match all.last() {
+            Some(last) if last.misses(delivery.event) => {
+                &all[..all.partition_point(|subscriber| !subscriber.misses(delivery.event))]
+            }
+            _ => all,
+        };
+        let mut gone = Vec::new();
+        let mut seen = 0;
+        while let Some(first) = subscribers.get(seen)
+            && self.has_time()
+        {
+            // SAFETY: the function is the first one's own.
+            seen +=
+                unsafe { (first.deliver)(self, &subscribers[seen..], delivery.event, &mut gone) };
+        }
+        if seen == subscribers.len() {
+            seen = all.len();
+            self.share.count_event();
+        }
+        let time = if self.has_time() { Time::Left } else { Time::Up };
+        (Delivered { seen, gone }, time)
+    }
+
+    /// Runs subscribers in place, from the first on, as long as they have its function, are idle, and nothing else comes up; returns how
+    /// many have been seen to.
+    ///
+    /// # Safety
+    /// The first cell is of type `A`, and so are those of the same function.
+    unsafe fn run_idle<A: EventHandler<T>, T: Send + Sync + 'static>(
+        &mut self,
+        subscribers: &[Subscriber<T>],
+        event: &Arc<Published<T>>,
+        gone: &mut Vec<u64>,
+    ) -> usize {
+        let Subscriber { listener: Listener::Actor(first), deliver: own, .. } = &subscribers[0]
+        else {
+            return 0;
+        };
+        let kind = &first.header().kind;
+        if !self.may_run || kind.tracing.is_on() || kind.node.env.is_simulated() {
+            return 0;
+        }
+        let shard = kind.metrics.shard();
+        let untimed = shard.map_or(u32::MAX, Shard::until_event_sample) as usize;
+        let upto = untimed.min(subscribers.len());
+        let now_s = kind.node.coarse_s();
+        let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(first)));
+        let guard = current::polling(first, Frame::Alone);
+        let share = &mut self.share;
+        let (own, body_ref) = (*own, &body);
+        let (ran, seen, has_ended) = (0, 0, false);
+        let mut pass =
+            Pass { own, kind, shard, now_s, body: body_ref, event, ran, seen, has_ended };
+        let mut counted = 0;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut cx = Context::from_waker(Waker::noop());
+            while counted < upto {
+                for next in &subscribers[counted..upto.min(counted + share.until_look())] {
+                    // SAFETY: our caller's promise.
+                    if let ControlFlow::Break(ended) = unsafe { pass.visit::<A>(next, &mut cx) } {
+                        return ended;
+                    }
+                }
+                share.count_visits(pass.seen - counted);
+                counted = pass.seen;
+                if share.is_spent() {
+                    break;
+                }
+            }
+            Ended::Between
+        }));
+        let (seen, has_ended) = (pass.seen, pass.has_ended);
+        drop(pass);
+        self.share.count_visits(seen - counted);
+        shielded("handing over what subscribers told", || drop(guard));
+        match outcome {
+            Ok(Ended::Between) => self.body = Some(body),
+            outcome => {
+                let last = &subscribers[seen - 1];
+                if matches!(outcome, Ok(Ended::Stopped)) {
+                    gone.push(last.id);
+                }
+                let Listener::Actor(cell) = &last.listener else { return seen };
+                resume(cell.clone(), body, outcome.err(), has_ended);
+            }
+        }
+        seen
+    }
+
+    /// Delivers to one subscriber, whatever it is at: in place if it is idle, else through its mailbox. Returns whether it is still
+    /// subscribed.
+    ///
+    /// # Safety
+    /// `cell` is a `Cell<A>`.
+    unsafe fn deliver_one<A: EventHandler<T>, T: Send + Sync + 'static>(
+        &mut self,
+        cell: &Arc<dyn AnyCell>,
+        stops: u32,
+        event: &Arc<Published<T>>,
+    ) -> bool {
+        let header = cell.header();
+        if !self.may_run || !header.mailbox.try_claim() {
+            return enqueue::<A, T>(cell, stops, event);
+        }
+        let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
+        body.retarget(Arc::as_ptr(cell));
+        if header.stops() != stops {
+            Run::take_over(cell.clone(), body).spawn();
+            return false;
+        }
+        let from = header.sender_if_simulated();
+        let guard = current::polling(cell, Frame::Alone);
+        let timed = header.kind.begin_message(type_name::<Published<T>>);
+        header.mailbox.add_to_tally(1);
+        let span = trace::span_in_place(header, type_name::<Published<T>>);
+        let entered = span.as_ref().map(tracing::Span::enter);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            if header.kind.node.env.is_simulated() {
+                match meet_as_event::<T>(header, from.as_ref()) {
+                    Ok(()) => {}
+                    Err(Met::Delay(delay)) => return Err(delay),
+                    Err(Met::Refusal) => return Ok(Poll::Ready(())),
+                }
+            }
+            let target = Target { state: cell.state(), body: &body, header };
+            let mut cx = Context::from_waker(Waker::noop());
+            // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps the event.
+            let poll = unsafe { run_event::<A, T>(event, target, &mut cx) };
+            header.observe(if poll.is_pending() { Step::Waits } else { Step::Ran });
+            Ok(poll)
+        }));
+        drop(entered);
+        shielded("handing over what a subscriber told", || drop(guard));
+        header.touch();
+        match outcome {
+            Ok(Err(delay)) => {
+                put_off(cell.clone(), body, Envelope::event::<A, T>(event.clone()), delay);
+            }
+            Ok(Ok(Poll::Ready(()))) => {
+                end_timing(header, timed);
+                if !body.stops() && header.mailbox.try_leave() {
+                    self.body = Some(body);
+                } else {
+                    Run::take_over(cell.clone(), body).spawn();
+                }
+            }
+            Ok(Ok(Poll::Pending)) => {
+                body.time(timed);
+                body.trace(span);
+                Run::take_over(cell.clone(), body).spawn();
+            }
+            Err(panic) => resume(cell.clone(), body, Some(panic), false),
+        }
+        true
+    }
+}
+
+/// Goes on with an actor whose claim is still held, in a task: with its handler that waits, with what has come meanwhile, or with what
+/// supervision says about a panic.
+#[cold]
+fn resume(
+    cell: Arc<dyn AnyCell>,
+    body: Body,
+    panic: Option<Box<dyn std::any::Any + Send>>,
+    has_ended: bool,
+) {
+    let run = Run::take_over(cell, body);
+    match panic {
+        // A handler that waits is polled again at once, with a waker that works.
+        None => run.spawn(),
+        Some(panic) => {
+            if has_ended {
+                // What panicked was the drop of a message that a subscriber had told somebody.
+                run.spawn();
+            } else {
+                // What supervision drops may panic again.
+                shielded("the end of a subscriber that panicked", || run.recover(&*panic));
+            }
+            discard("what a subscriber panicked with", panic);
+        }
+    }
+}
+
+/// # Safety
+/// As `Deliver`.
+pub(super) unsafe fn deliver_to_actors<A: EventHandler<T>, T: Send + Sync + 'static>(
+    visitor: &mut Visitor<'_>,
+    subscribers: &[Subscriber<T>],
+    event: &Arc<Published<T>>,
+    gone: &mut Vec<u64>,
+) -> usize {
+    let own = subscribers[0].deliver;
+    let is_own =
+        |seen: usize| subscribers.get(seen).is_some_and(|next| ptr::fn_addr_eq(next.deliver, own));
+    let mut seen = 0;
+    while is_own(seen) && visitor.has_time() {
+        // SAFETY: subscribers with the first one's function have cells of type `A`, as it has.
+        seen += unsafe { visitor.run_idle::<A, T>(&subscribers[seen..], event, gone) };
+        if !visitor.has_time() || !is_own(seen) {
+            break;
+        }
+        let next = &subscribers[seen];
+        seen += 1;
+        visitor.share.count_visits(1);
+        let Listener::Actor(cell) = &next.listener else { continue };
+        // SAFETY: as above.
+        if !unsafe { visitor.deliver_one::<A, T>(cell, next.stops, event) } {
+            gone.push(next.id);
+        }
+    }
+    seen
+}
+
+/// # Safety
+/// None is needed; the type is that of `deliver_to_actors`.
+pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
+    visitor: &mut Visitor<'_>,
+    subscribers: &[Subscriber<T>],
+    event: &Arc<Published<T>>,
+    _gone: &mut Vec<u64>,
+) -> usize {
+    let mut seen = 0;
+    while let Some(next) = subscribers.get(seen)
+        && let Listener::Stream(buffer) = &next.listener
+        && visitor.has_time()
+    {
+        buffer.push(event.clone());
+        seen += 1;
+        visitor.share.count_visits(1);
+    }
+    seen
+}
+
+/// Queues the event; returns whether the actor is still subscribed. One whose mailbox is full misses it.
+fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
+    cell: &Arc<dyn AnyCell>,
+    stops: u32,
+    event: &Arc<Published<T>>,
+) -> bool {
+    let header = cell.header();
+    let sender = header.sender();
+    let event = event.clone();
+    let is_subscribed = || header.stops() == stops;
+    let envelope = || Envelope::event::<A, T>(event).sent_from(sender);
+    let wake = |what| {
+        shielded("the waker of a subscriber", || wake(cell, what));
+    };
+    match header.mailbox.push_if(is_subscribed, header.kind.len_max, envelope, wake) {
+        Pushed::Queued => {}
+        Pushed::Full => header.kind.metrics.count(Counter::Missed),
+        Pushed::Closed => return false,
+    }
+    true
+}
+
+/// Counts events that had to go before these subscribers could get them.
+#[cold]
+fn count_skipped<T>(delivery: &Delivery<'_, Subscriber<T>, Arc<Published<T>>>) {
+    for subscriber in delivery.subscribers {
+        if let Listener::Actor(cell) = &subscriber.listener {
+            cell.header().kind.metrics.count_many(Counter::Missed, delivery.skipped);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The topics of a node, by name and type. It holds them weakly: a topic lives as long as somebody has a handle of it, and takes its
+//! entry along when it goes.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::shared::Shared;
+use super::{Topic, TopicName, TopicOptions};
+use crate::node::NodeShared;
+
+/// A topic whose type is forgotten.
+pub(crate) trait AnyTopic: Any + Send + Sync {
+    /// Ends its streams, because the node ends.
+    fn close(&self);
+}
+
+/// The topics of a node.
+#[derive(Default)]
+pub(crate) struct Topics {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    by_name: HashMap<(TypeId, TopicName), Weak<dyn AnyTopic>>,
+    is_closed: bool,
+}
+
+impl Topics {
+    /// The topic of that name and type, made if there is none.
+    pub(crate) fn get_or_make<T: Send + Sync + 'static>(
+        &self,
+        name: &str,
+        options: TopicOptions,
+        node: &Arc<NodeShared>,
+    ) -> Topic<T> {
+        let name = TopicName::from(name);
+        let mut inner = self.inner.lock();
+        let is_closed = inner.is_closed;
+        let mut made = None;
+        let mut make = || {
+            let shared = Arc::new(Shared::<T>::new(name.clone(), node.clone(), options, is_closed));
+            let weak: Weak<Shared<T>> = Arc::downgrade(&shared);
+            made = Some(shared);
+            weak
+        };
+        let known = match inner.by_name.entry((TypeId::of::<T>(), name.clone())) {
+            Entry::Vacant(entry) => {
+                entry.insert(make());
+                None
+            }
+            Entry::Occupied(mut entry) => {
+                let known = entry.get().upgrade();
+                if known.is_none() {
+                    // It is about to take its entry along, which is no longer its own then.
+                    entry.insert(make());
+                }
+                known
+            }
+        };
+        // Unlocked before a handle can be dropped, which may take the lock.
+        drop(inner);
+        let shared = match known {
+            Some(known) => {
+                let known: Arc<dyn Any + Send + Sync> = known;
+                known.downcast().expect("an entry holds the topic of its own type")
+            }
+            None => made.expect("what is not known was made"),
+        };
+        Topic::from_shared(shared)
+    }
+
+    /// Takes out the entry of the topic at `place`, which is being dropped.
+    pub(super) fn forget<T: 'static>(&self, name: &TopicName, place: *const ()) {
+        let mut inner = self.inner.lock();
+        if let Entry::Occupied(entry) = inner.by_name.entry((TypeId::of::<T>(), name.clone()))
+            && entry.get().as_ptr().cast::<()>() == place
+        {
+            entry.remove();
+        }
+        if inner.by_name.capacity() > 4 * inner.by_name.len() + ENTRIES_KEPT {
+            inner.by_name.shrink_to_fit();
+        }
+    }
+
+    /// Ends all streams, and those that are still to come.
+    pub(crate) fn close(&self) {
+        let mut inner = self.inner.lock();
+        inner.is_closed = true;
+        let topics: Vec<_> = inner.by_name.values().filter_map(Weak::upgrade).collect();
+        drop(inner);
+        for topic in topics {
+            topic.close();
+        }
+    }
+
+    /// Topics that somebody holds.
+    #[cfg(all(test, not(althing_loom)))]
+    fn len(&self) -> usize {
+        self.inner.lock().by_name.len()
+    }
+}
+
+/// Places that an almost empty table keeps.
+const ENTRIES_KEPT: usize = 64;
+
+#[cfg(all(test, not(althing_loom)))]
+mod tests {
+    use super::*;
+    use crate::node::Node;
+
+    #[tokio::test]
+    async fn the_registry_keeps_no_entry_of_a_topic_that_nobody_holds() {
+        let node = Node::builder("registry").build();
+        for n in 0..10_000 {
+            let topic = node.topic::<u64>(format!("topic {n}"), TopicOptions::default());
+            topic.publish(n).expect("nobody owns it");
+        }
+        assert_eq!(node.shared().topics.len(), 0);
+        let inner = node.shared().topics.inner.lock();
+        assert!(inner.by_name.capacity() < 1_000, "{}", inner.by_name.capacity());
+    }
+
+    #[tokio::test]
+    async fn one_name_is_one_topic_per_type_while_it_is_held() {
+        let node = Node::builder("registry").build();
+        let numbers = node.topic::<u64>("t", TopicOptions::default());
+        let words = node.topic::<String>("t", TopicOptions::default());
+        numbers.publish(1).expect("nobody owns it");
+        assert_eq!(node.topic::<u64>("t", TopicOptions::default()).last().0, 1);
+        assert_eq!((words.last().0, node.shared().topics.len()), (0, 2));
+        drop(numbers);
+        assert_eq!(node.topic::<u64>("t", TopicOptions::default()).last().0, 0);
+        assert_eq!(node.shared().topics.len(), 1);
+    }
+}

@@ -1,0 +1,348 @@
+//! What all handles of a topic share: its numbering, its ring, its chunks, and how an event goes from a publisher into them.
+//!
+//! Lock order: the topic's state, then a chunk's book. No user code runs under either: what is dropped (refused payloads, the ring's
+//! oldest event, removed subscribers) is taken out first, because a drop may use the topic.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::TopicOptions;
+use super::chunk::{CHUNK_LEN, Chunk, Role, Wants};
+use super::fan_out::Visitor;
+use super::published::{Gap, Published, Sequence, TopicName};
+use super::publisher::{Fenced, PublishError};
+use super::registry::AnyTopic;
+use super::ring::Ring;
+use super::share::Share;
+use super::stream::Buffer;
+use super::subscription::{Listener, Subscriber};
+use super::worker::Worker;
+use crate::epoch::Epoch;
+use crate::node::NodeShared;
+use crate::observe::Step;
+use crate::outbox;
+use crate::shield::{discard, shielded};
+
+pub(super) type TopicChunk<T> = Chunk<Subscriber<T>, Arc<Published<T>>>;
+type Chunks<T> = Arc<Vec<Arc<TopicChunk<T>>>>;
+
+/// A topic, as its handles see it.
+pub(super) struct Shared<T: Send + Sync + 'static> {
+    pub(super) name: TopicName,
+    pub(super) node: Arc<NodeShared>,
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    last: Sequence,
+    /// The highest epoch that ever claimed the topic.
+    epoch: Option<Epoch>,
+    /// Whether the publisher of that epoch lives.
+    is_owned: bool,
+    ring: Ring<T>,
+    /// Copied when it changes while a publisher goes through it.
+    chunks: Chunks<T>,
+    next_id: u64,
+    is_closed: bool,
+}
+
+/// Who publishes, and who chooses the number.
+#[derive(Clone, Copy)]
+pub(super) enum Author {
+    /// Anybody, with the next number.
+    Anybody,
+    /// The owner of this epoch, with the next number.
+    Owner(Epoch),
+    /// The owner of this epoch, with a number of its own.
+    OwnerAt(Epoch, Sequence),
+}
+
+/// Where a new subscriber found its place.
+pub(super) struct Place<T: Send + Sync + 'static> {
+    pub(super) shared: Arc<Shared<T>>,
+    chunk: Arc<TopicChunk<T>>,
+    id: u64,
+    pub(super) since: Sequence,
+}
+
+/// What a stream begins with.
+pub(super) struct Beginning<T> {
+    pub(super) gap: Option<Gap>,
+    pub(super) kept: Vec<Arc<Published<T>>>,
+    pub(super) is_closed: bool,
+}
+
+impl<T: Send + Sync + 'static> Shared<T> {
+    pub(super) fn new(
+        name: TopicName,
+        node: Arc<NodeShared>,
+        options: TopicOptions,
+        is_closed: bool,
+    ) -> Self {
+        let state = State {
+            last: Sequence(0),
+            epoch: None,
+            is_owned: false,
+            ring: Ring::new(options.replay),
+            chunks: Arc::default(),
+            next_id: 0,
+            is_closed,
+        };
+        Self { name, node, state: Mutex::new(state) }
+    }
+
+    pub(super) fn last(&self) -> Sequence {
+        self.state.lock().last
+    }
+
+    pub(super) fn subscribers(&self) -> usize {
+        self.chunks().iter().map(|chunk| chunk.len()).sum()
+    }
+
+    pub(super) fn pending(&self) -> usize {
+        self.chunks().iter().map(|chunk| chunk.pending()).sum()
+    }
+
+    fn chunks(&self) -> Chunks<T> {
+        self.state.lock().chunks.clone()
+    }
+
+    /// What is kept after `after`, and what of it is gone.
+    pub(super) fn kept_after(&self, after: Sequence) -> (Option<Gap>, Vec<Arc<Published<T>>>) {
+        let state = self.state.lock();
+        state.ring.after(after, state.last)
+    }
+
+    /// Makes `epoch` the owner.
+    pub(super) fn claim(&self, epoch: Epoch) -> Result<(), Fenced> {
+        let mut state = self.state.lock();
+        if let Some(current) = state.epoch.filter(|current| *current >= epoch) {
+            return Err(Fenced { topic: self.name.clone(), epoch, current });
+        }
+        state.epoch = Some(epoch);
+        state.is_owned = true;
+        Ok(())
+    }
+
+    /// The owner of `epoch` is no more; a later owner stays.
+    pub(super) fn release(&self, epoch: Epoch) {
+        let mut state = self.state.lock();
+        if state.epoch == Some(epoch) {
+            state.is_owned = false;
+        }
+    }
+
+    pub(super) fn publish(
+        self: &Arc<Self>,
+        author: Author,
+        payload: T,
+    ) -> Result<Sequence, PublishError<T>> {
+        // What the publisher told before must arrive before, whoever delivers the event.
+        shielded("handing over what a publisher told", outbox::hand_over);
+        let mut state = self.state.lock();
+        let sequence = match state.next_sequence(author, &self.name) {
+            Ok(sequence) => sequence,
+            Err(refusal) => {
+                // Unlocked first: the caller may drop the payload.
+                drop(state);
+                return Err(refusal.with(payload));
+            }
+        };
+        let event = Arc::new(Published {
+            topic: self.name.clone(),
+            epoch: state.epoch.unwrap_or_default(),
+            sequence,
+            previous: state.last,
+            payload,
+        });
+        state.last = sequence;
+        self.node.env.observe_current(Step::Publishes { topic: &self.name, sequence });
+        let chunks = state.chunks.clone();
+        let skipped: Vec<_> = chunks.iter().filter_map(|chunk| chunk.push(event.clone())).collect();
+        let oldest = state.ring.push(event);
+        drop(state);
+        discard("the drop of an event", (skipped, oldest));
+        self.deliver(&chunks);
+        discard("the drop of a chunk", chunks);
+        Ok(sequence)
+    }
+
+    /// Delivers here for a moment, if handlers may run here or there is only one chunk; what is left is for workers.
+    fn deliver(self: &Arc<Self>, chunks: &[Arc<TopicChunk<T>>]) {
+        let node = &*self.node;
+        let is_in_task = node.env.is_in_task();
+        let mut visitor = (is_in_task || chunks.len() == 1)
+            .then(|| Visitor::new(is_in_task, Share::of_publisher(node)));
+        for chunk in chunks {
+            if let Some(visitor) = visitor.as_mut().filter(|visitor| visitor.has_time()) {
+                self.deliver_chunk(chunk, visitor);
+                if visitor.has_time() || !chunk.is_far_behind() {
+                    continue;
+                }
+            }
+            match chunk.claim_worker() {
+                Wants::Nothing => {}
+                Wants::Worker => self.start_worker(chunk),
+                Wants::Help => {
+                    // Whatever keeps the worker away: this publisher takes off as much as it adds.
+                    let mut helper = Visitor::new(is_in_task, Share::of_helper(node));
+                    self.deliver_chunk(chunk, &mut helper);
+                }
+            }
+        }
+    }
+
+    fn deliver_chunk(self: &Arc<Self>, chunk: &Arc<TopicChunk<T>>, visitor: &mut Visitor<'_>) {
+        shielded("the delivery of events", || {
+            let ended = chunk.deliver(Role::Publisher, |delivery| visitor.bring(&delivery));
+            if ended.wants_worker {
+                self.start_worker(chunk);
+            }
+            if ended.is_empty {
+                self.forget_if_empty(chunk);
+            }
+        });
+    }
+
+    fn start_worker(self: &Arc<Self>, chunk: &Arc<TopicChunk<T>>) {
+        self.node.env.spawn(Worker::new(self.clone(), chunk.clone()));
+    }
+
+    /// Takes a chunk out of which the last subscriber has gone.
+    pub(super) fn forget_if_empty(&self, chunk: &Arc<TopicChunk<T>>) {
+        self.state.lock().forget_if_empty(chunk);
+    }
+
+    /// Lists the subscriber that `make` makes of its id and the topic's last event.
+    pub(super) fn subscribe(
+        self: &Arc<Self>,
+        make: impl FnOnce(u64, Sequence) -> Subscriber<T>,
+    ) -> Place<T> {
+        self.subscribe_locked(&mut self.state.lock(), make)
+    }
+
+    /// Lists a stream of what comes after `after`, and tells what of it has come already.
+    pub(super) fn subscribe_stream(
+        self: &Arc<Self>,
+        after: Sequence,
+        buffer: Arc<Buffer<T>>,
+    ) -> (Place<T>, Beginning<T>) {
+        let mut state = self.state.lock();
+        let (gap, kept) = state.ring.after(after, state.last);
+        let is_closed = state.is_closed;
+        let make = |id, since| Subscriber::stream(id, since, buffer);
+        let place = self.subscribe_locked(&mut state, make);
+        (place, Beginning { gap, kept, is_closed })
+    }
+
+    fn subscribe_locked(
+        self: &Arc<Self>,
+        state: &mut State<T>,
+        make: impl FnOnce(u64, Sequence) -> Subscriber<T>,
+    ) -> Place<T> {
+        state.next_id += 1;
+        let (id, since) = (state.next_id, state.last);
+        let chunk = state.chunk_with_room();
+        chunk.add(make(id, since));
+        Place { shared: self.clone(), chunk, id, since }
+    }
+}
+
+impl<T: Send + Sync + 'static> Place<T> {
+    /// Ends the subscription.
+    pub(super) fn leave(self) {
+        let mut state = self.shared.state.lock();
+        let removed = self.chunk.remove(self.id);
+        state.forget_if_empty(&self.chunk);
+        drop(state);
+        discard("the drop of a subscriber", removed);
+    }
+}
+
+/// Why an event is not published; the payload is not in it, because nothing of the caller's may be dropped under the lock.
+enum Refusal {
+    Fenced(Fenced),
+    Owned { topic: TopicName, epoch: Epoch },
+    NotAbove { topic: TopicName, sequence: Sequence, last: Sequence },
+}
+
+impl Refusal {
+    fn with<T>(self, payload: T) -> PublishError<T> {
+        match self {
+            Self::Fenced(fenced) => PublishError::Fenced { fenced, payload },
+            Self::Owned { topic, epoch } => PublishError::Owned { topic, epoch, payload },
+            Self::NotAbove { topic, sequence, last } => {
+                PublishError::NotAbove { topic, sequence, last, payload }
+            }
+        }
+    }
+}
+
+impl<T> State<T> {
+    fn next_sequence(&self, author: Author, topic: &TopicName) -> Result<Sequence, Refusal> {
+        let next = Sequence(self.last.0 + 1);
+        match (author, self.epoch) {
+            (Author::Anybody, Some(epoch)) if self.is_owned => {
+                Err(Refusal::Owned { topic: topic.clone(), epoch })
+            }
+            (Author::Owner(epoch) | Author::OwnerAt(epoch, _), Some(current))
+                if current != epoch =>
+            {
+                Err(Refusal::Fenced(Fenced { topic: topic.clone(), epoch, current }))
+            }
+            (Author::OwnerAt(_, sequence), _) if sequence <= self.last => {
+                Err(Refusal::NotAbove { topic: topic.clone(), sequence, last: self.last })
+            }
+            (Author::OwnerAt(_, sequence), _) => Ok(sequence),
+            (Author::Anybody | Author::Owner(_), _) => Ok(next),
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> State<T> {
+    fn chunk_with_room(&mut self) -> Arc<TopicChunk<T>> {
+        if let Some(chunk) = self.chunks.iter().rev().find(|chunk| chunk.len() < CHUNK_LEN) {
+            return chunk.clone();
+        }
+        let chunk = Arc::new(Chunk::new());
+        Arc::make_mut(&mut self.chunks).push(chunk.clone());
+        chunk
+    }
+
+    /// The caller holds the chunk, so that it is not dropped here.
+    fn forget_if_empty(&mut self, chunk: &Arc<TopicChunk<T>>) {
+        if chunk.len() == 0 {
+            Arc::make_mut(&mut self.chunks).retain(|other| !Arc::ptr_eq(other, chunk));
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> AnyTopic for Shared<T> {
+    fn close(&self) {
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        let chunks = state.chunks.clone();
+        drop(state);
+        for chunk in chunks.iter() {
+            let listed = chunk.listed();
+            for subscriber in listed.iter() {
+                if let Listener::Stream(buffer) = &subscriber.listener {
+                    buffer.close();
+                }
+            }
+            discard("the drop of a subscriber", listed);
+        }
+        discard("the drop of a chunk", chunks);
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for Shared<T> {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        let left = (state.ring.take(), std::mem::take(&mut state.chunks));
+        discard("the drop of what a topic kept", left);
+        let place: *const Self = self;
+        self.node.topics.forget::<T>(&self.name, place.cast());
+    }
+}

@@ -1,0 +1,757 @@
+//! What topics promise beyond order: who may publish, streams, how long a topic lives, nesting, and how long a publisher is kept.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use althing::{
+    Actor, ActorRef, Context, Epoch, EventHandler, EventStream, Fenced, Gap, Handler, Node,
+    PublishError, Published, Sequence, Subscription, Topic, TopicOptions,
+};
+use futures_util::StreamExt;
+use tokio::sync::oneshot;
+
+type Heard = Arc<Mutex<Vec<u64>>>;
+type Act = Box<dyn FnMut(&Published<u64>, &mut Context<Ear>) + Send>;
+
+/// Notes what it hears, and does something about it.
+struct Ear {
+    heard: Heard,
+    act: Act,
+}
+
+impl Actor for Ear {
+    const NAME: &'static str = "test.ear";
+}
+
+impl EventHandler<u64> for Ear {
+    async fn event(&mut self, event: &Published<u64>, ctx: &mut Context<Self>) {
+        self.heard.lock().expect("nobody panics with it").push(event.payload);
+        (self.act)(event, ctx);
+    }
+}
+
+/// Keeps the actor busy until it resolves.
+struct Wait(oneshot::Receiver<()>);
+
+impl Handler<Wait> for Ear {
+    type Reply = ();
+
+    async fn handle(&mut self, Wait(wait): Wait, _: &mut Context<Self>) {
+        wait.await.ok();
+    }
+}
+
+fn ear(
+    node: &Node,
+    act: impl FnMut(&Published<u64>, &mut Context<Ear>) + Send + 'static,
+) -> (ActorRef<Ear>, Heard) {
+    let heard = Heard::default();
+    (node.spawn(Ear { heard: heard.clone(), act: Box::new(act) }), heard)
+}
+
+fn quiet_ear(node: &Node) -> (ActorRef<Ear>, Heard) {
+    ear(node, |_, _| {})
+}
+
+fn node() -> Node {
+    Node::builder("topics").build()
+}
+
+fn topic(node: &Node, replay: usize) -> Topic<u64> {
+    node.topic("t", TopicOptions { replay })
+}
+
+/// Runs in a task, where idle subscribers handle events in place.
+async fn in_task<T: Send + 'static>(test: impl Future<Output = T> + Send + 'static) -> T {
+    tokio::spawn(test).await.expect("the test passes")
+}
+
+async fn settled<T: Send + Sync + 'static>(topic: &Topic<T>) {
+    while topic.pending() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What a handler does that needs the processor.
+fn spin(duration: Duration) {
+    let until = Instant::now() + duration;
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+async fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+// Who may publish.
+
+#[tokio::test]
+async fn a_higher_epoch_fences_the_earlier_publisher_which_gets_its_payload_back() {
+    let topic = node().topic::<String>("t", TopicOptions::default());
+    let first = topic.publisher(Epoch(3)).unwrap();
+    first.publish("a".into()).unwrap();
+    let second = topic.publisher(Epoch(5)).unwrap();
+    let expected = Fenced { topic: "t".into(), epoch: Epoch(3), current: Epoch(5) };
+    for refused in [
+        first.publish("late".into()).unwrap_err(),
+        first.publish_at(Sequence(9), "late".into()).unwrap_err(),
+    ] {
+        assert_eq!(refused.to_string(), "epoch 3 of topic t is fenced off by epoch 5");
+        let PublishError::Fenced { fenced, payload } = refused else { panic!("{refused}") };
+        assert_eq!((fenced, payload.as_str()), (expected.clone(), "late"));
+    }
+    // The end of a fenced publisher takes nothing from its successor.
+    drop(first);
+    assert!(matches!(topic.publish("x".into()), Err(PublishError::Owned { .. })));
+    assert_eq!(second.publish("b".into()).unwrap(), Sequence(2));
+    let epochs: Vec<_> = topic.kept().iter().map(|event| event.epoch).collect();
+    assert_eq!(epochs, [Epoch(3), Epoch(5)]);
+}
+
+#[tokio::test]
+async fn an_equal_or_lower_epoch_is_refused_also_after_its_owner_has_gone() {
+    let node = node();
+    let topic = topic(&node, 0);
+    drop(topic.publisher(Epoch(2)).unwrap());
+    for epoch in [Epoch(0), Epoch(1), Epoch(2)] {
+        let refused = topic.publisher(epoch).unwrap_err();
+        assert_eq!((refused.epoch, refused.current), (epoch, Epoch(2)));
+    }
+    topic.publisher(Epoch(2).next()).unwrap();
+}
+
+#[tokio::test]
+async fn an_owned_topic_is_published_to_by_its_owner_only_and_freed_with_it() {
+    let node = node();
+    let topic = topic(&node, 4);
+    assert_eq!(topic.publish(1).unwrap(), Sequence(1));
+    let owner = topic.publisher(Epoch(1)).unwrap();
+    owner.publish_at(Sequence(100), 2).unwrap();
+    let refused = topic.publish(3).unwrap_err();
+    assert!(matches!(refused, PublishError::Owned { epoch: Epoch(1), .. }), "{refused}");
+    assert_eq!(refused.into_payload(), 3);
+    drop(owner);
+    assert_eq!(topic.publish(3).unwrap(), Sequence(101));
+}
+
+#[tokio::test]
+async fn an_owners_number_must_be_above_the_last() {
+    let node = node();
+    let owner = topic(&node, 0).publisher(Epoch(1)).unwrap();
+    owner.publish_at(Sequence(7), 0).unwrap();
+    for number in [6, 7] {
+        let refused = owner.publish_at(Sequence(number), number).unwrap_err();
+        assert!(matches!(refused, PublishError::NotAbove { last: Sequence(7), .. }), "{refused}");
+        assert_eq!(refused.into_payload(), number);
+    }
+    assert_eq!(owner.last(), Sequence(7));
+}
+
+// Streams.
+
+async fn read(stream: &mut EventStream<u64>, items: usize) -> Vec<Result<u64, (u64, u64)>> {
+    let mut read = Vec::new();
+    for _ in 0..items {
+        let item = stream.next().await.expect("the node runs");
+        read.push(item.map(|event| event.payload).map_err(|gap| (gap.after.0, gap.until.0)));
+    }
+    read
+}
+
+#[tokio::test]
+async fn a_stream_gives_what_is_kept_and_then_what_comes() {
+    let node = node();
+    let topic = topic(&node, 8);
+    (1..=3).for_each(|n| assert_eq!(topic.publish(n).unwrap(), Sequence(n)));
+    let mut stream = topic.stream(Sequence(1));
+    topic.publish(4).unwrap();
+    assert_eq!(read(&mut stream, 3).await, [Ok(2), Ok(3), Ok(4)]);
+    // A reader that waits is woken.
+    let reader = tokio::spawn(async move { read(&mut stream, 1).await });
+    tokio::task::yield_now().await;
+    topic.publish(5).unwrap();
+    assert_eq!(reader.await.unwrap(), [Ok(5)]);
+}
+
+#[tokio::test]
+async fn a_stream_says_at_once_what_is_gone() {
+    let node = node();
+    let kept = topic(&node, 2);
+    (1..=5).for_each(|n| assert_eq!(kept.publish(n).unwrap(), Sequence(n)));
+    assert_eq!(read(&mut kept.stream(Sequence(1)), 3).await, [Err((1, 3)), Ok(4), Ok(5)]);
+
+    let unkept = node.topic::<u64>("unkept", TopicOptions { replay: 0 });
+    unkept.publish(1).unwrap();
+    let mut stream = unkept.stream(Sequence(0));
+    assert_eq!(read(&mut stream, 1).await, [Err((0, 1))]);
+    unkept.publish(2).unwrap();
+    assert_eq!(read(&mut stream, 1).await, [Ok(2)]);
+}
+
+#[tokio::test]
+async fn a_position_from_before_the_topic_was_made_anew_is_a_gap() {
+    let node = node();
+    let topic = topic(&node, 2);
+    topic.publish(1).unwrap();
+    assert_eq!(read(&mut topic.stream(Sequence(70)), 2).await, [Err((70, 0)), Ok(1)]);
+    assert_eq!(
+        topic.replay_since(Sequence(70)).unwrap_err(),
+        Gap { after: Sequence(70), until: Sequence(0) }
+    );
+}
+
+#[tokio::test]
+async fn a_reader_that_is_too_slow_gets_a_gap_and_goes_on_with_what_is_kept() {
+    let node = node();
+    let topic = topic(&node, 16);
+    let mut stream = topic.stream(Sequence(0));
+    for n in 1..=5_000 {
+        topic.publish(n).unwrap();
+    }
+    settled(&topic).await;
+    let items = read(&mut stream, 1_025).await;
+    assert_eq!(items[0], Err((0, 3_976)));
+    assert!(items[1..].iter().copied().eq((3_977..=5_000).map(Ok)));
+}
+
+#[tokio::test]
+async fn what_a_slow_reader_missed_comes_from_the_ring_if_that_has_it() {
+    let node = node();
+    let topic = topic(&node, 5_000);
+    let mut stream = topic.stream(Sequence(0));
+    for n in 1..=5_000 {
+        topic.publish(n).unwrap();
+    }
+    settled(&topic).await;
+    assert!(read(&mut stream, 5_000).await.into_iter().eq((1..=5_000).map(Ok)));
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_node_and_dropping_it_unsubscribes() {
+    let node = node();
+    let topic = topic(&node, 4);
+    let dropped = topic.stream(Sequence(0));
+    let mut stream = topic.stream(Sequence(0));
+    assert_eq!(topic.subscribers(), 2);
+    drop(dropped);
+    assert_eq!(topic.subscribers(), 1);
+    topic.publish(1).unwrap();
+    let reader = tokio::spawn(async move {
+        let mut read = Vec::new();
+        while let Some(item) = StreamExt::next(&mut stream).await {
+            read.push(item.unwrap().payload);
+        }
+        read
+    });
+    tokio::task::yield_now().await;
+    node.shutdown(Duration::from_secs(1)).await;
+    assert_eq!(reader.await.unwrap(), [1]);
+    assert_eq!(topic.subscribers(), 0);
+    // One that begins after the end gives what is kept, and ends too.
+    let mut late = topic.stream(Sequence(0));
+    assert_eq!(read(&mut late, 1).await, [Ok(1)]);
+    assert!(late.next().await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn streams_that_begin_while_others_publish_miss_nothing_and_get_nothing_twice() {
+    const LAST: u64 = if cfg!(miri) { 200 } else { 20_000 };
+    let node = node();
+    let topic = topic(&node, 30_000);
+    let publishers = (0..2).map(|_| {
+        let topic = topic.clone();
+        tokio::spawn(async move {
+            for _ in 0..LAST / 2 {
+                topic.publish(0).unwrap();
+                tokio::task::yield_now().await;
+            }
+        })
+    });
+    let publishers: Vec<_> = publishers.collect();
+    let readers = (0..20).map(|_| {
+        let topic = topic.clone();
+        tokio::spawn(async move {
+            let after = topic.last();
+            let mut stream = topic.stream(after);
+            for expected in after.0 + 1..=LAST {
+                let event = stream.next().await.unwrap().expect("the ring keeps everything");
+                assert_eq!(event.sequence.0, expected);
+            }
+        })
+    });
+    for reader in readers.collect::<Vec<_>>() {
+        reader.await.unwrap();
+    }
+    for publisher in publishers {
+        publisher.await.unwrap();
+    }
+}
+
+// How long a topic lives.
+
+type Handle = Box<dyn std::any::Any>;
+
+/// A payload that tells whether it is still kept.
+struct Kept(#[expect(dead_code, reason = "held for its count")] Arc<()>);
+
+#[tokio::test]
+async fn a_topic_goes_with_its_last_handle_and_takes_what_it_keeps_along() {
+    let node = node();
+    let mark = Arc::new(());
+    let open = || node.topic::<Kept>("t", TopicOptions { replay: 4 });
+    let handles: [fn(&Topic<Kept>) -> Handle; 3] = [
+        |topic| Box::new(topic.clone()),
+        |topic| Box::new(topic.publisher(Epoch(topic.last().0 + 1)).unwrap()),
+        |topic| Box::new(topic.stream(Sequence(1))),
+    ];
+    for handle in handles {
+        let topic = open();
+        topic.publish(Kept(mark.clone())).unwrap();
+        let handle = handle(&topic);
+        drop(topic);
+        assert_eq!((open().last(), Arc::strong_count(&mark)), (Sequence(1), 2));
+        drop(handle);
+        assert_eq!((open().last(), Arc::strong_count(&mark)), (Sequence(0), 1));
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_keeps_its_topic() {
+    let node = node();
+    let (ear, heard) = quiet_ear(&node);
+    let subscription = topic(&node, 0).subscribe(&ear);
+    for n in 1..=3 {
+        topic(&node, 0).publish(n).unwrap();
+    }
+    until(|| heard.lock().unwrap().len() == 3).await;
+    assert_eq!(topic(&node, 0).last(), Sequence(3));
+    drop(subscription);
+    assert_eq!(topic(&node, 0).last(), Sequence(0));
+}
+
+// Publishing, subscribing and leaving inside an event.
+
+#[tokio::test]
+async fn a_handler_may_publish_to_its_own_topic_and_order_holds() {
+    in_task(async {
+        let node = node();
+        let topic = topic(&node, 0);
+        let (first, heard_first) = ear(&node, {
+            let topic = topic.clone();
+            move |event, _| {
+                if event.payload < 3_000 {
+                    topic.publish(event.payload + 1).unwrap();
+                }
+            }
+        });
+        let (second, heard_second) = quiet_ear(&node);
+        let _subscriptions = (topic.subscribe(&first), topic.subscribe(&second));
+        topic.publish(1).unwrap();
+        settled(&topic).await;
+        let expected: Vec<_> = (1..=3_000).collect();
+        until(|| heard_second.lock().unwrap().len() == expected.len()).await;
+        assert_eq!(*heard_first.lock().unwrap(), expected);
+        assert_eq!(*heard_second.lock().unwrap(), expected);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_handler_may_publish_through_a_chain_of_topics_deeper_than_any_stack() {
+    in_task(async {
+        const DEPTH: usize = 5_000;
+        let node = node();
+        let topics: Vec<_> =
+            (0..DEPTH).map(|n| node.topic::<u64>(n.to_string(), TopicOptions::default())).collect();
+        let (last, heard) = quiet_ear(&node);
+        let mut subscriptions = vec![topics[DEPTH - 1].subscribe(&last)];
+        for pair in topics.windows(2) {
+            let next = pair[1].clone();
+            let (relay, _) = ear(&node, move |event, _| {
+                next.publish(event.payload).unwrap();
+            });
+            subscriptions.push(pair[0].subscribe(&relay));
+        }
+        topics[0].publish(7).unwrap();
+        until(|| *heard.lock().unwrap() == [7]).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_handler_may_subscribe_others_and_unsubscribe_itself() {
+    in_task(async {
+        let node = node();
+        let topic = topic(&node, 0);
+        let (late, heard_late) = quiet_ear(&node);
+        let own = Arc::new(Mutex::new(None::<Subscription>));
+        let others = Arc::new(Mutex::new(None::<Subscription>));
+        let (ear, heard) = ear(&node, {
+            let (topic, own, others) = (topic.clone(), own.clone(), others.clone());
+            move |event, _| {
+                if event.payload == 2 {
+                    *others.lock().unwrap() = Some(topic.subscribe(&late));
+                    own.lock().unwrap().take().unwrap().cancel();
+                }
+            }
+        });
+        *own.lock().unwrap() = Some(topic.subscribe(&ear));
+        for n in 1..=4 {
+            topic.publish(n).unwrap();
+        }
+        settled(&topic).await;
+        assert_eq!(*heard.lock().unwrap(), [1, 2]);
+        assert_eq!(*heard_late.lock().unwrap(), [3, 4]);
+        assert_eq!(topic.subscribers(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_handler_may_drop_the_last_handle_of_its_topic() {
+    in_task(async {
+        let node = node();
+        let held = Arc::new(Mutex::new(None::<(Topic<u64>, Subscription)>));
+        let (ear, heard) = ear(&node, {
+            let held = held.clone();
+            move |_, _| drop(held.lock().unwrap().take())
+        });
+        let topic = topic(&node, 4);
+        *held.lock().unwrap() = Some((topic.clone(), topic.subscribe(&ear)));
+        let publisher = topic.publisher(Epoch(1)).unwrap();
+        drop(topic);
+        publisher.publish(1).unwrap();
+        drop(publisher);
+        until(|| *heard.lock().unwrap() == [1]).await;
+        assert_eq!(node.topic::<u64>("t", TopicOptions::default()).last(), Sequence(0));
+    })
+    .await;
+}
+
+/// Panics when it is dropped.
+struct Charge;
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("a drop on purpose");
+        }
+    }
+}
+
+struct ChargeEar(Arc<AtomicU32>);
+
+impl Actor for ChargeEar {
+    const NAME: &'static str = "test.charge_ear";
+}
+
+impl EventHandler<Charge> for ChargeEar {
+    async fn event(&mut self, _: &Published<Charge>, _: &mut Context<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Handler<Wait> for ChargeEar {
+    type Reply = ();
+
+    async fn handle(&mut self, Wait(wait): Wait, _: &mut Context<Self>) {
+        wait.await.ok();
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_an_events_drop_reaches_neither_publisher_nor_subscriber() {
+    in_task(async {
+        let node = node();
+        let heard = Arc::new(AtomicU32::new(0));
+        let topic = node.topic::<Charge>("t", TopicOptions { replay: 1 });
+        let (idle, busy) =
+            (node.spawn(ChargeEar(heard.clone())), node.spawn(ChargeEar(heard.clone())));
+        let _subscriptions = (topic.subscribe(&idle), topic.subscribe(&busy));
+        let (release, wait) = oneshot::channel();
+        busy.send(Wait(wait)).try_tell().unwrap();
+        tokio::task::yield_now().await;
+        for _ in 0..3 {
+            topic.publish(Charge).unwrap();
+        }
+        release.send(()).unwrap();
+        until(|| heard.load(Ordering::Relaxed) == 6).await;
+        assert!(idle.is_active() && busy.is_active());
+    })
+    .await;
+}
+
+// The end of a subscription.
+
+struct Named {
+    starts: Arc<AtomicU32>,
+    heard: Arc<AtomicU32>,
+}
+
+struct Touch;
+struct Sleep;
+
+impl Actor for Named {
+    const NAME: &'static str = "test.named";
+
+    async fn started(&mut self, _: &mut Context<Self>) -> Result<(), althing::ActorError> {
+        self.starts.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl EventHandler<u64> for Named {
+    async fn event(&mut self, _: &Published<u64>, _: &mut Context<Self>) {
+        self.heard.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Handler<Touch> for Named {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Touch, _: &mut Context<Self>) {}
+}
+
+impl Handler<Sleep> for Named {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Sleep, ctx: &mut Context<Self>) {
+        ctx.passivate();
+    }
+}
+
+/// Stops the actor once it resolves.
+struct Quit(oneshot::Receiver<()>);
+
+impl Handler<Quit> for Named {
+    type Reply = ();
+
+    async fn handle(&mut self, Quit(wait): Quit, ctx: &mut Context<Self>) {
+        wait.await.ok();
+        ctx.stop();
+    }
+}
+
+struct World {
+    actor: ActorRef<Named>,
+    topic: Topic<u64>,
+    starts: Arc<AtomicU32>,
+    heard: Arc<AtomicU32>,
+}
+
+fn world() -> World {
+    let (starts, heard) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (to_starts, to_heard) = (starts.clone(), heard.clone());
+    let node = Node::builder("topics")
+        .actor(move |_| {
+            let (starts, heard) = (to_starts.clone(), to_heard.clone());
+            async move { Ok(Named { starts, heard }) }
+        })
+        .build();
+    World { actor: node.get("a"), topic: topic(&node, 0), starts, heard }
+}
+
+impl World {
+    fn counts(&self) -> (u32, u32) {
+        (self.starts.load(Ordering::Relaxed), self.heard.load(Ordering::Relaxed))
+    }
+}
+
+#[tokio::test]
+async fn an_event_wakes_a_passivated_subscriber() {
+    let world = world();
+    let _subscription = world.topic.subscribe(&world.actor);
+    world.actor.send(Sleep).await.unwrap();
+    until(|| !world.actor.is_active()).await;
+    world.topic.publish(1).unwrap();
+    until(|| world.counts() == (2, 1)).await;
+}
+
+#[tokio::test]
+async fn an_event_starts_a_named_subscriber_that_has_not_lived_yet() {
+    let world = world();
+    let _subscription = world.topic.subscribe(&world.actor);
+    world.topic.publish(1).unwrap();
+    until(|| world.counts() == (1, 1)).await;
+}
+
+#[tokio::test]
+async fn a_subscription_ends_with_a_stop_also_for_later_lives() {
+    in_task(async {
+        let world = world();
+        let _subscription = world.topic.subscribe(&world.actor);
+        world.actor.send(Touch).await.unwrap();
+        world.actor.stop().await;
+        // Started by a message, idle: an event would run in place.
+        world.actor.send(Touch).await.unwrap();
+        world.topic.publish(1).unwrap();
+        world.actor.send(Touch).await.unwrap();
+        assert_eq!((world.counts(), world.topic.subscribers()), ((2, 0), 0));
+        // Who subscribes anew hears the next.
+        let _subscription = world.topic.subscribe(&world.actor);
+        world.topic.publish(2).unwrap();
+        until(|| world.counts() == (2, 1)).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_event_that_waits_when_its_subscriber_stops_starts_no_new_life() {
+    in_task(async {
+        let world = world();
+        let _subscription = world.topic.subscribe(&world.actor);
+        let (release, wait) = oneshot::channel();
+        world.actor.send(Quit(wait)).try_tell().unwrap();
+        until(|| world.counts().0 == 1).await;
+        world.topic.publish(1).unwrap();
+        release.send(()).unwrap();
+        world.actor.stopped().await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((world.counts(), world.actor.is_active()), ((1, 0), false));
+    })
+    .await;
+}
+
+// How long a publisher is kept, and what waits.
+
+#[tokio::test]
+async fn a_publisher_leaves_slow_handlers_to_a_worker() {
+    in_task(async {
+        let node = node();
+        let topic = topic(&node, 0);
+        let slow = || ear(&node, |_, _| spin(Duration::from_millis(1)));
+        let ears: Vec<_> = (0..100).map(|_| slow()).collect();
+        let _subscriptions: Vec<_> = ears.iter().map(|(ear, _)| topic.subscribe(ear)).collect();
+        topic.publish(1).unwrap();
+        // On one thread, whoever has heard it by now heard it from the publisher.
+        let heard = || ears.iter().filter(|(_, heard)| !heard.lock().unwrap().is_empty()).count();
+        assert!((1..=8).contains(&heard()), "{}", heard());
+        settled(&topic).await;
+        assert_eq!(heard(), 100);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_worker_lets_other_tasks_run() {
+    in_task(async {
+        let node = node();
+        let topic = topic(&node, 0);
+        let ears: Vec<_> = (0..2_000).map(|_| quiet_ear(&node).0).collect();
+        let _subscriptions: Vec<_> = ears.iter().map(|ear| topic.subscribe(ear)).collect();
+        for n in 0..200 {
+            topic.publish(n).unwrap();
+        }
+        let mut turns = 0;
+        while topic.pending() > 0 {
+            tokio::task::yield_now().await;
+            turns += 1;
+        }
+        assert!(turns > 10, "{turns} turns while 200 events went to 2,000 subscribers");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_publishes_without_a_pause_helps_and_idle_subscribers_miss_nothing() {
+    in_task(async {
+        const EVENTS: u64 = 9_000;
+        let node = node();
+        let topic = topic(&node, 0);
+        let missed = Arc::new(AtomicU64::new(0));
+        let ears: Vec<_> = (0..16)
+            .map(|_| {
+                let (missed, mut last) = (missed.clone(), Sequence(0));
+                let (ear, heard) = ear(&node, move |event, _| {
+                    if event.previous != last {
+                        missed.fetch_add(1, Ordering::Relaxed);
+                    }
+                    last = event.sequence;
+                    spin(Duration::from_micros(3));
+                });
+                heard.lock().unwrap().reserve(EVENTS as usize);
+                (ear, heard)
+            })
+            .collect();
+        let _subscriptions: Vec<_> = ears.iter().map(|(ear, _)| topic.subscribe(ear)).collect();
+        // On one thread, no worker runs before the end of this loop.
+        for n in 0..EVENTS {
+            topic.publish(n).unwrap();
+        }
+        settled(&topic).await;
+        assert_eq!(missed.load(Ordering::Relaxed), 0);
+        assert!(ears.iter().all(|(_, heard)| heard.lock().unwrap().len() as u64 == EVENTS));
+    })
+    .await;
+}
+
+struct Idle;
+
+impl Actor for Idle {
+    const NAME: &'static str = "test.idle";
+}
+
+impl EventHandler<u64> for Idle {
+    async fn event(&mut self, _: &Published<u64>, _: &mut Context<Self>) {}
+}
+
+/// The longest `publish` of four threads that publish for two seconds.
+fn longest_publish(subscribers: usize) -> Duration {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
+    let runtime = runtime.expect("the system has threads");
+    let _entered = runtime.enter();
+    let topic = topic(&node(), 0);
+    let actors: Vec<_> = (0..subscribers).map(|_| topic.node().spawn(Idle)).collect();
+    let _subscriptions: Vec<_> = actors.iter().map(|actor| topic.subscribe(actor)).collect();
+    let ends = Arc::new(AtomicBool::new(false));
+    let publishers: Vec<_> = (0..4)
+        .map(|_| {
+            let (topic, ends) = (topic.clone(), ends.clone());
+            std::thread::spawn(move || {
+                let mut longest = Duration::ZERO;
+                while !ends.load(Ordering::Relaxed) {
+                    let began = Instant::now();
+                    topic.publish(0).expect("nobody owns it");
+                    longest = longest.max(began.elapsed());
+                }
+                longest
+            })
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(2));
+    ends.store(true, Ordering::Relaxed);
+    let longest = publishers.into_iter().map(|thread| thread.join().expect("no panic")).max();
+    runtime.shutdown_background();
+    longest.expect("there are publishers")
+}
+
+/// A publisher that delivers for as long as others publish is kept for the two seconds; the bound leaves room for a machine on which
+/// ten other processes want the processor.
+#[test]
+fn no_publisher_delivers_for_as_long_as_others_publish() {
+    for subscribers in [20, 500, 10_000] {
+        let longest = longest_publish(subscribers);
+        assert!(longest < Duration::from_secs(1), "{subscribers} subscribers: {longest:?}");
+    }
+}
+
+type BoxedStream =
+    Pin<Box<dyn futures_util::Stream<Item = Result<Arc<Published<u64>>, Gap>> + Send>>;
+
+#[tokio::test]
+async fn a_stream_is_a_stream_to_others() {
+    let node = node();
+    let topic = topic(&node, 4);
+    topic.publish(1).unwrap();
+    let boxed: BoxedStream = Box::pin(topic.stream(Sequence(0)));
+    let payloads: Vec<_> = boxed.take(1).map(|item| item.unwrap().payload).collect().await;
+    assert_eq!(payloads, [1]);
+}
