@@ -54,7 +54,7 @@ impl Handler<Tell> for Front {
 impl Handler<Publish> for Front {
     type Reply = ();
     async fn handle(&mut self, _: Publish, _ctx: &mut Context<Self>) {
-        self.topic.publish(News).unwrap();
+        self.topic.publish(News).expect("anybody may publish");
     }
 }
 
