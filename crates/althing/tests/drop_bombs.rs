@@ -7,7 +7,7 @@ mod support;
 
 use std::future::pending;
 
-use althing::{Actor, ActorRef, Context, Handler, ReadHandler};
+use althing::{Actor, ActorRef, Context, Handler, Read, ReadHandler, Receives};
 use support::{Flex, On, act, alone, flex, later, node, nothing, settle, soon, within};
 use tokio::runtime::Builder;
 
@@ -44,6 +44,11 @@ impl Actor for Reader {
     const NAME: &'static str = "test.reader";
 }
 
+impl Receives<Look> for Reader {
+    type Reply = ();
+    type Way = Read;
+}
+
 impl ReadHandler<Look> for Reader {
     type Reply = ();
 
@@ -58,8 +63,8 @@ fn of_reads_that_overlap() {
     alone("of_reads_that_overlap", || {
         within(On::PausedTime, async {
             let reader = node().spawn(Reader);
-            reader.read(Look).try_tell().unwrap();
-            reader.read(Look).try_tell().unwrap();
+            reader.send(Look).try_tell().unwrap();
+            reader.send(Look).try_tell().unwrap();
             settle().await;
             reader.kill();
             soon("the end", reader.stopped()).await;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use althing::{
-    Actor, ActorError, ActorOptions, Context, DelayedHandler, Handler, Node, ReplyTo, Start,
-    StopReason,
+    Actor, ActorError, ActorOptions, Context, Delayed, DelayedHandler, Handler, Node, Receives,
+    ReplyTo, Start, StopReason,
 };
 use support::{On, within};
 
@@ -25,6 +25,11 @@ impl Actor for Keeper {
     fn options() -> ActorOptions {
         ActorOptions::default().passivate_after(Duration::from_secs(2))
     }
+}
+
+impl Receives<Keep> for Keeper {
+    type Reply = u32;
+    type Way = Delayed;
 }
 
 impl DelayedHandler<Keep> for Keeper {
@@ -51,7 +56,7 @@ fn an_actor_that_owes_a_reply_is_not_unloaded() {
     within(On::PausedTime, async {
         let node = Node::builder("test").actor(async |_| Ok(Keeper::default())).build();
         let keeper = node.get::<Keeper>("a");
-        assert_eq!(keeper.defer(Keep).timeout(Duration::from_secs(60)).await, Ok(7));
+        assert_eq!(keeper.send(Keep).timeout(Duration::from_secs(60)).await, Ok(7));
     });
 }
 

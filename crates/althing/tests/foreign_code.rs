@@ -1,0 +1,277 @@
+//! Drops are foreign code: they may panic, send, start actors, or look at what is being taken apart.
+//!
+//! The runtime drops messages, states, factories, events, wakers and the payloads of panics. None of these drops may run under one
+//! of its locks, and none may take more along than the actor that it belongs to.
+
+mod support;
+
+use std::future::{Future, pending};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::task::{self, Wake, Waker};
+use std::time::Duration;
+
+use althing::{
+    Actor, ActorError, ActorRef, Context, EventHandler, Group, Handler, Node, Published,
+    StopReason, Terminated, TopicOptions,
+};
+use parking_lot::Mutex;
+use support::{
+    AtDrop, Charge, Flex, Log, On, act, flex, later, lines, node, nothing, settle, soon, within,
+};
+
+/// Starts an actor with a timer when it is dropped.
+struct StartsAtDrop(Node);
+
+impl Drop for StartsAtDrop {
+    fn drop(&mut self) {
+        self.0.spawn(Alarm);
+    }
+}
+
+impl Handler<StartsAtDrop> for Flex {
+    type Reply = ();
+
+    async fn handle(&mut self, _: StartsAtDrop, _: &mut Context<Self>) {}
+}
+
+struct Alarm;
+
+#[derive(Clone)]
+struct Ring;
+
+impl Actor for Alarm {
+    const NAME: &'static str = "test.alarm";
+
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        ctx.after(Duration::from_secs(60), Ring);
+        Ok(())
+    }
+}
+
+impl Handler<Ring> for Alarm {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Ring, _: &mut Context<Self>) {}
+}
+
+#[test]
+fn a_cancelled_timers_message_may_set_timers_when_it_is_dropped() {
+    within(On::OneThread, async {
+        let cancelling = act(|_, ctx| {
+            let message = StartsAtDrop(ctx.node());
+            let timer = ctx.after(Duration::from_secs(60), message);
+            ctx.cancel(timer);
+        });
+        assert_eq!(flex(&node()).send(cancelling).await, Ok(0));
+    });
+}
+
+/// Asks its node for a topic when it is dropped.
+struct TopicAtDrop(Node);
+
+impl Drop for TopicAtDrop {
+    fn drop(&mut self) {
+        self.0.topic::<u64>("another", TopicOptions::default());
+    }
+}
+
+#[test]
+fn an_event_may_use_topics_when_a_shutdown_drops_it() {
+    within(On::OneThread, async {
+        let node = node();
+        let topic = node.topic::<TopicAtDrop>("events", TopicOptions::default());
+        topic.publish(TopicAtDrop(node.clone())).expect("anybody may publish");
+        drop(topic);
+        node.shutdown(Duration::from_secs(1)).await;
+    });
+}
+
+#[test]
+fn a_factory_may_use_the_node_when_a_shutdown_drops_it() {
+    within(On::OneThread, async {
+        let known = Arc::<Mutex<Option<Node>>>::default();
+        let of_factory = known.clone();
+        let looks = AtDrop(move || {
+            of_factory.lock().as_ref().map(Node::metrics);
+        });
+        let factory = move |_| {
+            let _ = &looks;
+            async { Ok(Flex::default()) }
+        };
+        let node = Node::builder("test").actor(factory).build();
+        *known.lock() = Some(node.clone());
+        node.shutdown(Duration::from_secs(1)).await;
+    });
+}
+
+struct Ear;
+
+impl Actor for Ear {
+    const NAME: &'static str = "test.ear";
+}
+
+impl EventHandler<u64> for Ear {
+    async fn event(&mut self, _: &Published<u64>, _: &mut Context<Self>) {}
+}
+
+/// An actor that has stopped and whose last reference calls `at_drop` when it goes.
+async fn stopped_with(node: &Node, at_drop: impl FnMut() + Send + Sync + 'static) -> ActorRef<Ear> {
+    let at_drop = AtDrop(at_drop);
+    let ear = node.spawn_with(move |_| {
+        let _ = &at_drop;
+        async { Ok(Ear) }
+    });
+    soon("the start", async {
+        while !ear.is_active() {
+            tokio::task::yield_now().await
+        }
+    })
+    .await;
+    ear
+}
+
+#[test]
+fn a_subscriber_may_use_its_topic_when_its_last_reference_goes() {
+    within(On::OneThread, async {
+        let node = node();
+        let topic = node.topic::<u64>("numbers", TopicOptions::default());
+        let looked_at = topic.clone();
+        let ear = stopped_with(&node, move || {
+            looked_at.last();
+        })
+        .await;
+        let subscription = topic.subscribe(&ear);
+        ear.stop().await;
+        drop(ear);
+        tokio::task::yield_now().await;
+        drop(subscription);
+    });
+}
+
+#[test]
+fn a_member_may_use_its_group_when_its_last_reference_goes() {
+    within(On::OneThread, async {
+        let group = Group::<Ear>::new();
+        let looked_at = group.clone();
+        let ear = stopped_with(&node(), move || {
+            looked_at.members();
+        })
+        .await;
+        group.join(&ear);
+        ear.stop().await;
+        drop(ear);
+        tokio::task::yield_now().await;
+        assert!(group.round_robin().is_none());
+    });
+}
+
+/// Looks at an actor when its last reference goes.
+struct LooksAtDrop(Mutex<Option<ActorRef<Flex>>>);
+
+impl Wake for LooksAtDrop {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for LooksAtDrop {
+    fn drop(&mut self) {
+        if let Some(actor) = self.0.get_mut().take() {
+            actor.mailbox_depth();
+        }
+    }
+}
+
+#[test]
+fn a_waiters_old_waker_may_use_the_actor_when_it_is_dropped() {
+    within(On::OneThread, async {
+        let actor = flex(&node());
+        let mut stopped = Box::pin(actor.stopped());
+        let mut poll_with = |looks_at| {
+            let waker = Waker::from(Arc::new(LooksAtDrop(Mutex::new(looks_at))));
+            stopped.as_mut().poll(&mut task::Context::from_waker(&waker))
+        };
+        assert!(poll_with(Some(actor)).is_pending());
+        // The first waker, whose last reference the actor holds, makes room for this one.
+        assert!(poll_with(None).is_pending());
+    });
+}
+
+fn rebuilt(node: &Node) -> ActorRef<Flex> {
+    node.spawn_with(async |_| Ok(Flex::default()))
+}
+
+#[test]
+fn a_panic_whose_payload_panics_when_it_is_dropped_is_one_like_any_other() {
+    within(On::PausedTime, async {
+        let actor = rebuilt(&node());
+        actor.send(act(|_, _| std::panic::panic_any(Charge))).try_tell().unwrap();
+        settle().await;
+        assert_eq!(actor.send(nothing()).await, Ok(0), "after one that was told");
+        let asker = actor.clone();
+        let asking = async move { asker.send(act(|_, _| std::panic::panic_any(Charge))).await };
+        let asked = tokio::spawn(asking).await;
+        assert!(asked.is_ok_and(|reply| reply.is_err()), "the asker panicked");
+        assert_eq!(actor.send(nothing()).await, Ok(0), "after one that was asked");
+    });
+}
+
+/// Begins to wait with something in its hands that panics when it is dropped.
+async fn waits_with_a_charge(actor: &ActorRef<Flex>) {
+    let waiting = later(async {
+        let _charge = Charge;
+        pending().await
+    });
+    actor.send(waiting).try_tell().expect("there is room");
+    settle().await;
+}
+
+#[test]
+fn a_kill_holds_though_the_handler_that_it_drops_panics() {
+    within(On::PausedTime, async {
+        let builds = Arc::new(AtomicU32::new(0));
+        let counted = builds.clone();
+        let actor = node().spawn_with(move |_| {
+            counted.fetch_add(1, SeqCst);
+            async { Ok(Flex::default()) }
+        });
+        waits_with_a_charge(&actor).await;
+        actor.kill();
+        soon("the end", actor.stopped()).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!((builds.load(SeqCst), actor.is_active()), (1, false));
+    });
+}
+
+struct Watcher(Log);
+
+struct Watch(ActorRef<Flex>);
+
+impl Actor for Watcher {
+    const NAME: &'static str = "test.watcher";
+
+    async fn terminated(&mut self, _: &mut Context<Self>, other: Terminated) {
+        self.0.lock().push(format!("{:?}", other.reason));
+    }
+}
+
+impl Handler<Watch> for Watcher {
+    type Reply = ();
+
+    async fn handle(&mut self, Watch(other): Watch, ctx: &mut Context<Self>) {
+        ctx.watch(&other);
+    }
+}
+
+#[test]
+fn a_watcher_hears_of_a_kill_as_one_though_the_handler_that_it_drops_panics() {
+    within(On::PausedTime, async {
+        let node = node();
+        let (actor, log) = (flex(&node), Log::default());
+        node.spawn(Watcher(log.clone())).send(Watch(actor.clone())).await.unwrap();
+        waits_with_a_charge(&actor).await;
+        actor.kill();
+        soon("the end", actor.stopped()).await;
+        settle().await;
+        assert_eq!(lines(&log), [format!("{:?}", StopReason::Killed)]);
+    });
+}

@@ -1,0 +1,212 @@
+//! One life ends once, and the next begins only for something to do.
+//!
+//! What one life asked for (its own stop, a watch, a link) must not be taken for the wish of the next.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use althing::{
+    Actor, ActorError, ActorOptions, ActorRef, AskError, Context, Handler, Node, RestartPolicy,
+    Start, StopReason, Supervision,
+};
+use support::{Flex, On, act, settle, soon, within};
+
+/// Counts lives and messages; asks for its own stop in one of its hooks.
+#[derive(Clone, Default)]
+struct Named {
+    stops_in: Option<Hook>,
+    lives: Arc<AtomicU32>,
+    handled: Arc<AtomicU32>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Hook {
+    Started,
+    Stopping,
+}
+
+struct Touch;
+struct Unload;
+struct Link(ActorRef<Named>);
+struct WatchYourself;
+
+impl Actor for Named {
+    const NAME: &'static str = "test.named";
+
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        self.lives.fetch_add(1, SeqCst);
+        if self.stops_in == Some(Hook::Started) {
+            ctx.stop();
+        }
+        Ok(())
+    }
+
+    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if self.stops_in == Some(Hook::Stopping) {
+            ctx.stop();
+        }
+    }
+}
+
+impl Handler<Touch> for Named {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Touch, _: &mut Context<Self>) {
+        self.handled.fetch_add(1, SeqCst);
+    }
+}
+
+impl Handler<Unload> for Named {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Unload, ctx: &mut Context<Self>) {
+        ctx.passivate();
+    }
+}
+
+impl Handler<Link> for Named {
+    type Reply = ();
+
+    async fn handle(&mut self, Link(other): Link, ctx: &mut Context<Self>) {
+        ctx.link(&other);
+    }
+}
+
+impl Handler<WatchYourself> for Named {
+    type Reply = ();
+
+    async fn handle(&mut self, _: WatchYourself, ctx: &mut Context<Self>) {
+        let me = ctx.address();
+        ctx.watch(&me);
+    }
+}
+
+/// A node of such actors, and what they count together.
+fn node_of(stops_in: Option<Hook>) -> (Node, Named) {
+    let counts = Named { stops_in, ..Named::default() };
+    let each = counts.clone();
+    let node = Node::builder("test")
+        .actor(move |_: Start<Named>| {
+            let named = each.clone();
+            async move { Ok(named) }
+        })
+        .build();
+    (node, counts)
+}
+
+#[test]
+fn a_stop_asked_for_in_the_last_hook_does_not_stop_the_next_life() {
+    within(On::PausedTime, async {
+        let (node, counts) = node_of(Some(Hook::Stopping));
+        let named = node.get::<Named>("a");
+        named.send(Touch).await.unwrap();
+        drop(named.stop());
+        settle().await;
+        // It comes while the hook runs, and begins the next life.
+        assert_eq!(named.send(Touch).await, Ok(()));
+        assert_eq!((counts.lives.load(SeqCst), counts.handled.load(SeqCst)), (2, 2));
+    });
+}
+
+#[test]
+fn an_actor_that_stops_itself_as_it_starts_refuses_what_waits() {
+    within(On::PausedTime, async {
+        let (node, counts) = node_of(Some(Hook::Started));
+        let asked = node.get::<Named>("a").send(Touch).await;
+        assert!(!matches!(asked, Err(AskError::Timeout(_))), "{asked:?}");
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let lives = counts.lives.load(SeqCst);
+        assert!(lives <= 2, "{lives} lives for one message");
+    });
+}
+
+#[test]
+fn an_anonymous_actor_that_stops_itself_as_it_starts_has_ended() {
+    within(On::PausedTime, async {
+        let (node, counts) = node_of(None);
+        let actor = node.spawn(Named { stops_in: Some(Hook::Started), ..counts });
+        soon("the end", actor.stopped()).await;
+        assert!(matches!(actor.send(Touch).await, Err(AskError::Stopped(_))));
+    });
+}
+
+#[test]
+fn an_actor_that_watches_itself_ends_like_any_other() {
+    within(On::PausedTime, async {
+        let (node, counts) = node_of(None);
+        let named = node.get::<Named>("a");
+        named.send(WatchYourself).await.unwrap();
+        soon("the stop", named.stop()).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!((counts.lives.load(SeqCst), named.is_active()), (1, false));
+    });
+}
+
+#[test]
+fn an_actor_that_is_linked_to_itself_ends_like_any_other() {
+    within(On::PausedTime, async {
+        let (node, counts) = node_of(None);
+        let named = node.get::<Named>("a");
+        named.send(Link(named.clone())).await.unwrap();
+        soon("the stop", named.stop()).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!((counts.lives.load(SeqCst), named.is_active()), (1, false));
+    });
+}
+
+#[test]
+fn linked_actors_that_have_ended_do_not_start_again_to_end_each_other() {
+    within(On::PausedTime, async {
+        let (node, counts) = node_of(None);
+        let (a, b) = (node.get::<Named>("a"), node.get::<Named>("b"));
+        b.send(Touch).await.unwrap();
+        a.send(Link(b.clone())).await.unwrap();
+        a.stop().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(counts.lives.load(SeqCst), 2);
+        assert!(!a.is_active() && !b.is_active());
+    });
+}
+
+#[test]
+fn a_linked_actor_that_sleeps_is_not_started_to_be_stopped() {
+    within(On::PausedTime, async {
+        let (node, counts) = node_of(None);
+        let (a, b) = (node.get::<Named>("a"), node.get::<Named>("b"));
+        a.send(Link(b.clone())).await.unwrap();
+        b.send(Unload).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!b.is_active());
+        a.stop().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(counts.lives.load(SeqCst), 2);
+    });
+}
+
+/// Restarts wait longer each time; a stop does not wait for them.
+#[test]
+fn an_actor_that_pauses_before_a_restart_stops_at_once() {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    within(On::PausedTime, async {
+        let policy = RestartPolicy { backoff: HOUR, backoff_max: HOUR, ..RestartPolicy::default() };
+        let options = ActorOptions::default().supervision(Supervision::Restart(policy));
+        let node = Node::builder("test").options::<Flex>(options).build();
+        let builds = Arc::new(AtomicU32::new(0));
+        let counted = builds.clone();
+        let actor = node.spawn_with(move |_| {
+            counted.fetch_add(1, SeqCst);
+            async { Ok(Flex::default()) }
+        });
+        // The first restart is at once, the second after an hour.
+        for _ in 0..2 {
+            actor.send(act(|_, _| panic!("on purpose"))).await.unwrap_err();
+        }
+        let before = builds.load(SeqCst);
+        soon("the stop", actor.stop()).await;
+        assert_eq!(builds.load(SeqCst), before, "it was built to be stopped");
+    });
+}
