@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use folkmoot_protocol::chat::{
-    AccountCreate, AdminRooms, AdminUserUpdate, AdminUsers, Attachment, ConnectData, LiveView,
-    ModerationPage, PasswordReset, Problem, ResetLink, RoomEvent, ServerLimits, SessionCreate,
-    SetupCreate, SetupState, SignedIn, StorageView, UserEvent,
+    AccountCreate, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUserUpdate, AdminUsers,
+    Attachment, ConnectData, LiveView, ModerationPage, PasswordChange, PasswordReset, Problem,
+    ResetLink, RoomEvent, ServerLimits, SessionCreate, SetupCreate, SetupState, SignedIn,
+    StorageView, UserEvent,
 };
 use folkmoot_protocol::frame::{Command, Reply};
 use folkmoot_protocol::rpc::*;
@@ -120,6 +121,9 @@ fn http_bodies_read_and_write_as_committed() {
             "ServerLimits" => round_trip::<ServerLimits>(&line.data),
             "Problem" => round_trip::<Problem>(&line.data),
             "ConnectData" => round_trip::<ConnectData>(&line.data),
+            "PasswordChange" => round_trip::<PasswordChange>(&line.data),
+            "AdminSettings" => round_trip::<AdminSettings>(&line.data),
+            "AdminSettingsUpdate" => round_trip::<AdminSettingsUpdate>(&line.data),
             "SetupState" => round_trip::<SetupState>(&line.data),
             "SetupCreate" => round_trip::<SetupCreate>(&line.data),
             "PasswordReset" => round_trip::<PasswordReset>(&line.data),

@@ -7,8 +7,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use folkmoot_protocol::chat::Registration;
 use serde::Deserialize;
 
+use crate::accept::client_address::Network;
 use crate::rate_limit::Rate;
 use attachments::AttachmentsSection;
 
@@ -35,15 +37,59 @@ pub struct Flags {
     /// [default: 10]
     #[arg(long, env = "FOLKMOOT_MESSAGES_PER_SECOND", value_name = "N")]
     pub messages_per_second: Option<u32>,
+    /// Reverse proxy in front of the server, as an address or a network such as 10.0.0.0/8; may be
+    /// given several times. It is believed about whom it speaks for (X-Forwarded-For)
+    #[arg(long = "trusted-proxy", env = "FOLKMOOT_TRUSTED_PROXIES", value_delimiter = ',')]
+    pub trusted_proxies: Vec<Network>,
+    /// Who may sign up: everybody, who has an invite, nobody [default: open, or what administrators
+    /// have chosen]
+    #[arg(long, env = "FOLKMOOT_REGISTRATION", value_enum)]
+    pub registration: Option<RegistrationFlag>,
+    /// The data was brought back from an earlier time, by a snapshot of the whole disk: clients fetch
+    /// history again. A copy of the directory is noticed without it
+    #[arg(long)]
+    pub restored: bool,
     /// Fills the server with a few rooms and talking bots
     #[arg(long, env = "FOLKMOOT_DEMO")]
     pub demo: bool,
-    /// Shows the state of the actors at /console, to everyone who can reach the server
+    /// Shows the state of the actors at /console, to this machine and to administrators
     #[arg(long, env = "FOLKMOOT_CONSOLE")]
     pub console: bool,
+    /// Where people find the server, such as `https://chat.example.org`; printed links begin with it
+    #[arg(long, env = "FOLKMOOT_PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<String>,
+    /// Token that opens /metrics and /console from other machines, as `Authorization: Bearer`
+    #[arg(long, env = "FOLKMOOT_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub metrics_token: Option<String>,
     /// What to log: error, warn, info, debug, or filters such as folkmoot=debug [default: info]
     #[arg(long, env = "FOLKMOOT_LOG", value_name = "FILTER")]
     pub log: Option<String>,
+}
+
+/// Days after which a device that was not seen is signed out: a quarter, as long as a phone may lie
+/// in a drawer.
+const SESSION_DAYS: u64 = 90;
+
+/// Who may make an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum RegistrationFlag {
+    /// Everybody.
+    Open,
+    /// Who was invited to a room.
+    Invite,
+    /// Nobody.
+    Closed,
+}
+
+impl From<RegistrationFlag> for Registration {
+    fn from(flag: RegistrationFlag) -> Self {
+        match flag {
+            RegistrationFlag::Open => Self::Open,
+            RegistrationFlag::Invite => Self::Invite,
+            RegistrationFlag::Closed => Self::Closed,
+        }
+    }
 }
 
 /// The TOML file. Unknown keys are an error: a misspelt setting must not pass silently.
@@ -53,7 +99,12 @@ struct File {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
     allow_origin: Vec<String>,
+    trusted_proxies: Vec<Network>,
+    registration: Option<RegistrationFlag>,
     console: bool,
+    public_url: Option<String>,
+    metrics_token: Option<String>,
+    session_days: Option<u64>,
     log: Option<String>,
     limits: LimitsSection,
     gateway: GatewaySection,
@@ -76,6 +127,9 @@ pub(crate) struct LimitsSection {
     pub(crate) profile_changes_per_minute: u32,
     pub(crate) searches_per_minute: u32,
     pub(crate) uploads_per_minute: u32,
+    pub(crate) questions_per_minute: u32,
+    pub(crate) changes_per_minute: u32,
+    pub(crate) cursors_per_minute: u32,
     pub(crate) log_ins_per_minute: u32,
     pub(crate) accounts_per_minute: u32,
 }
@@ -105,6 +159,12 @@ impl Default for LimitsSection {
             searches_per_minute: 60,
             // Six full messages; an image takes a core for a moment.
             uploads_per_minute: 60,
+            // Scrolling back through a long history asks a few times a second.
+            questions_per_minute: 1_200,
+            // Moderation and settings; each is a record on the disk.
+            changes_per_minute: 240,
+            // A client tells once a second at most how far one has read, on each device.
+            cursors_per_minute: 600,
             // One name or address may try a password ten times a minute: guessing stays hopeless,
             // a person with a new keyboard is not locked out.
             log_ins_per_minute: 10,
@@ -119,6 +179,9 @@ struct GatewaySection {
     ping_s: u64,
     pong_timeout_s: u64,
     connect_timeout_s: u64,
+    header_timeout_s: u64,
+    connections_max: Option<usize>,
+    connections_per_address_max: usize,
     outgoing_queue_bytes_max: usize,
 }
 
@@ -129,6 +192,10 @@ impl Default for GatewaySection {
             ping_s: 25,
             pong_timeout_s: 8,
             connect_timeout_s: 10,
+            header_timeout_s: 10,
+            connections_max: None,
+            // An office or a school behind one address.
+            connections_per_address_max: 1_000,
             outgoing_queue_bytes_max: 1024 * 1024,
         }
     }
@@ -186,10 +253,21 @@ pub struct Config {
     pub data: PathBuf,
     /// Further origins whose pages may connect.
     pub allow_origin: Vec<String>,
+    /// Proxies that are believed about whom they speak for.
+    pub(crate) trusted_proxies: Vec<Network>,
+    /// Who may sign up; `None`: what administrators have chosen.
+    pub(crate) registration: Option<Registration>,
+    /// The data was brought back from an earlier time.
+    pub restored: bool,
     /// Fill with bots.
     pub demo: bool,
     /// Serve the console.
     pub console: bool,
+    /// Where people find the server, without a slash at its end.
+    pub public_url: Option<String>,
+    pub(crate) metrics_token: Option<String>,
+    /// A device that was not seen for so long is signed out; `None`: never.
+    pub(crate) session_max: Option<Duration>,
     /// The log filter.
     pub log: String,
     pub(crate) limits: LimitsSection,
@@ -209,6 +287,12 @@ pub(crate) struct GatewayConfig {
     pub(crate) ping: Duration,
     pub(crate) pong_timeout: Duration,
     pub(crate) connect_timeout: Duration,
+    /// Until the headers of a request must be there, and how long a connection may be quiet
+    /// between two requests.
+    pub(crate) header_timeout: Duration,
+    /// `None`: as many as the system has descriptors for.
+    pub(crate) connections_max: Option<usize>,
+    pub(crate) connections_per_address_max: usize,
     pub(crate) outgoing_queue_bytes_max: usize,
 }
 
@@ -250,6 +334,9 @@ impl Config {
         let File { listen, data, console, log, gateway, idle, search, attachments, .. } = file;
         let mut allow_origin = file.allow_origin;
         allow_origin.extend(flags.allow_origin);
+        let mut trusted_proxies = file.trusted_proxies;
+        trusted_proxies.extend(flags.trusted_proxies);
+        let registration = flags.registration.or(file.registration).map(Registration::from);
         let mut limits = file.limits;
         if let Some(per_second) = flags.messages_per_second {
             (limits.messages_per_second, limits.message_burst) = (per_second, None);
@@ -260,14 +347,29 @@ impl Config {
             attachments: attachments.within(&data),
             data,
             allow_origin,
+            trusted_proxies,
+            registration,
+            restored: flags.restored,
             demo: flags.demo,
             console: flags.console || console,
+            public_url: flags
+                .public_url
+                .or(file.public_url)
+                .map(|url| url.trim_end_matches('/').to_owned()),
+            session_max: match file.session_days.unwrap_or(SESSION_DAYS) {
+                0 => None,
+                days => Some(Duration::from_secs(days.saturating_mul(24 * 60 * 60))),
+            },
+            metrics_token: flags.metrics_token.or(file.metrics_token),
             log: flags.log.or(log).unwrap_or_else(|| "info".to_owned()),
             limits,
             gateway: GatewayConfig {
                 ping: Duration::from_secs(gateway.ping_s),
                 pong_timeout: Duration::from_secs(gateway.pong_timeout_s),
                 connect_timeout: Duration::from_secs(gateway.connect_timeout_s),
+                header_timeout: Duration::from_secs(gateway.header_timeout_s),
+                connections_max: gateway.connections_max,
+                connections_per_address_max: gateway.connections_per_address_max,
                 outgoing_queue_bytes_max: gateway.outgoing_queue_bytes_max,
             },
             room_idle: Duration::from_secs(idle.room_s),

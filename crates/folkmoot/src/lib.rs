@@ -3,6 +3,7 @@
 //! Reading order equals data order: bytes come in at `gateway`, go through `session` to `room`
 //! and `user`, and end in [`storage`]; events come back as publications through topics.
 
+mod accept;
 mod account;
 mod attachment;
 mod config;
@@ -16,6 +17,7 @@ mod publication;
 mod pulse;
 mod rate_limit;
 mod recovery;
+mod registration;
 mod room;
 mod search;
 mod server;
@@ -27,5 +29,6 @@ mod tail;
 mod user;
 mod wire;
 
-pub use config::{Config, ConfigError, Flags};
+pub use accept::client_address::Network;
+pub use config::{Config, ConfigError, Flags, RegistrationFlag};
 pub use service::{Running, StartError, start};

@@ -2,12 +2,14 @@
 //! Each limit is a setting; a refusal names it and when to try again.
 
 use std::hash::Hash;
+use std::net::IpAddr;
+use std::time::Instant;
 
 use folkmoot_protocol::rpc::RpcError;
 
 use crate::config::LimitsSection;
 use crate::rate_limit::{Rate, RateLimits};
-use crate::storage::{UnixMillis, UserId};
+use crate::storage::UserId;
 
 /// One limit, with a bucket for each key.
 #[derive(Debug)]
@@ -17,6 +19,9 @@ pub(crate) struct Limit<K> {
     number: u32,
     unit: &'static str,
     buckets: RateLimits<K>,
+    /// Time counts from here, by a clock that never steps back: by the wall's, a correction of an
+    /// hour would leave empty buckets empty for an hour.
+    since: Instant,
 }
 
 /// All limits of a server.
@@ -34,23 +39,39 @@ pub(crate) struct Limits {
     pub(crate) searches: Limit<UserId>,
     /// Files, whatever their size.
     pub(crate) uploads: Limit<UserId>,
-    /// Password attempts, by name and by address.
+    /// Whatever only reads: lists, pages, views, presence.
+    pub(crate) questions: Limit<UserId>,
+    /// Whatever else changes something: moderation, roles, settings, devices.
+    pub(crate) changes: Limit<UserId>,
+    /// Read cursors moved.
+    pub(crate) cursors: Limit<UserId>,
+    /// Wrong passwords, by name and by address.
     pub(crate) log_ins: Limit<String>,
     /// New accounts, by address.
-    pub(crate) accounts: Limit<String>,
+    pub(crate) accounts: Limit<IpAddr>,
 }
 
 impl<K: Hash + Eq> Limit<K> {
     fn per_minute(what: &'static str, number: u32) -> Self {
-        Self { what, number, unit: "a minute", buckets: RateLimits::new(Rate::per_minute(number)) }
+        let buckets = RateLimits::new(Rate::per_minute(number));
+        Self { what, number, unit: "a minute", buckets, since: Instant::now() }
     }
 
     /// Counts one more of `key`, or refuses it.
-    pub(crate) fn take(&self, key: K, now: UnixMillis) -> Result<(), RpcError> {
-        let taken = self.buckets.take(key, now.as_u64());
+    pub(crate) fn take(&self, key: K) -> Result<(), RpcError> {
+        let taken = self.buckets.take(key, self.now_ms());
         taken.map_err(|wait_ms| {
             RpcError::too_often(self.what, u64::from(self.number), self.unit, wait_ms)
         })
+    }
+
+    /// Takes back that one was counted: what came of it is not what the limit is for.
+    pub(crate) fn give_back(&self, key: &K) {
+        self.buckets.give_back(key, self.now_ms());
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
@@ -61,6 +82,7 @@ impl Limits {
             number: numbers.messages_per_second,
             unit: "a second",
             buckets: RateLimits::new(numbers.message_rate()),
+            since: Instant::now(),
         };
         Self {
             messages,
@@ -75,6 +97,9 @@ impl Limits {
             ),
             searches: Limit::per_minute("searches", numbers.searches_per_minute),
             uploads: Limit::per_minute("uploads", numbers.uploads_per_minute),
+            questions: Limit::per_minute("questions", numbers.questions_per_minute),
+            changes: Limit::per_minute("changes", numbers.changes_per_minute),
+            cursors: Limit::per_minute("moves of read cursors", numbers.cursors_per_minute),
             log_ins: Limit::per_minute("attempts to sign in", numbers.log_ins_per_minute),
             accounts: Limit::per_minute(
                 "new accounts from this address",

@@ -8,7 +8,10 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use folkmoot_protocol::frame::{ClientInfo, Join, Leave, Publication as Frame, Push, PushKind};
+use folkmoot_protocol::rpc::encode_payload;
 use folkmoot_protocol::{Channel, Format};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::storage::{Offset, UserId};
 
@@ -84,6 +87,18 @@ impl Publication {
     /// `data` is the event as JSON.
     pub(crate) fn new(channel: Channel, place: Place, data: Bytes) -> Self {
         Self { channel, place, removes: None, by: None, data, encoded: Encoded::default() }
+    }
+
+    /// What happened; `None` if it is of another type.
+    pub(crate) fn event<E: DeserializeOwned>(&self) -> Option<E> {
+        serde_json::from_slice(&self.data).ok()
+    }
+
+    /// The same place with another event.
+    pub(crate) fn with_event<E: Serialize>(&self, event: &E) -> Self {
+        let data = encode_payload(event);
+        let (removes, by) = (self.removes, self.by.clone());
+        Self { removes, by, ..Self::new(self.channel, self.place, data) }
     }
 
     /// The event as one entry of a recovery or history reply.

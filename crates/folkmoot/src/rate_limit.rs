@@ -57,7 +57,7 @@ impl TokenBucket {
     }
 
     fn refill(&mut self, rate: Rate, now_ms: u64) {
-        // A wall clock that steps back gives no tokens and takes none.
+        // A clock that steps back gives no tokens and takes none.
         let elapsed_ms = now_ms.saturating_sub(self.at_ms);
         let refilled = self.tokens + elapsed_ms as f64 * rate.per_second / 1000.0;
         self.tokens = refilled.min(rate.burst);
@@ -94,6 +94,14 @@ impl<K: Hash + Eq> RateLimits<K> {
         }
         buckets.entry(key).or_insert_with(|| TokenBucket::full(rate, now_ms)).take(rate, now_ms)
     }
+
+    /// Puts one token of `key` back.
+    pub(crate) fn give_back(&self, key: &K, now_ms: u64) {
+        if let Some(bucket) = self.buckets.lock().get_mut(key) {
+            bucket.refill(self.rate, now_ms);
+            bucket.tokens = (bucket.tokens + 1.0).min(self.rate.burst);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +129,17 @@ mod tests {
         }
         assert!(bucket.take(TEN, 0).is_err());
         assert!(bucket.take(TEN, 1_000).is_err());
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again_and_no_more() {
+        let limits = RateLimits::new(Rate::per_second(1, 1));
+        assert_eq!(limits.take("a", 0), Ok(()));
+        limits.give_back(&"a", 0);
+        limits.give_back(&"a", 0);
+        limits.give_back(&"never taken", 0);
+        assert_eq!(limits.take("a", 0), Ok(()));
+        assert!(limits.take("a", 0).is_err());
     }
 
     #[test]

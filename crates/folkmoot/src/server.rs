@@ -9,6 +9,10 @@ use folkmoot_protocol::Channel;
 use folkmoot_protocol::chat::{RoomView, UserView};
 use tokio::sync::watch;
 
+use crate::accept::client_address::Network;
+use crate::accept::{self, Doorman};
+use crate::account::pool::PasswordPool;
+use crate::account::token::Token;
 use crate::attachment::Attachments;
 use crate::config::Config;
 use crate::demo::OpenRooms;
@@ -16,17 +20,21 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::publication::{Coming, Publication};
 use crate::pulse::Pulse;
+use crate::registration::Registrations;
 use crate::room::Room;
 use crate::room::view::Summary;
 use crate::search::{Index, Search};
 use crate::setup::Setup;
-use crate::storage::{RoomId, Store, UnixMillis, UserId};
+use crate::storage::{ReadError, Record, RoomId, SignedIn, Store, UnixMillis, UserId};
 use crate::user::User;
 use crate::user::state::Membership;
 use crate::wire;
 
 /// How long actors may take to finish on shutdown before they are abandoned.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How old the note of when a device was seen may become: one record an hour for a busy one.
+const SEEN_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -38,6 +46,9 @@ pub(crate) struct Server {
     pub(crate) pulse: Pulse,
     /// How the first administrator is made.
     pub(crate) setup: Setup,
+    pub(crate) registrations: Registrations,
+    pub(crate) doorman: Arc<Doorman>,
+    pub(crate) passwords: PasswordPool,
     pub(crate) started_at: UnixMillis,
     /// `None`: switched off, or its directory cannot be written.
     pub(crate) search: Option<Search>,
@@ -61,6 +72,7 @@ impl Server {
         index: Option<Index>,
         attachments: Attachments,
         setup: Setup,
+        registrations: Registrations,
     ) -> Arc<Self> {
         Arc::new_cyclic(|server| {
             let (for_rooms, for_users) = (server.clone(), server.clone());
@@ -82,6 +94,9 @@ impl Server {
                 limits: Limits::new(&config.limits),
                 pulse: Pulse::default(),
                 setup,
+                registrations,
+                passwords: PasswordPool::default(),
+                doorman: Doorman::new(room_at_the_door(&config)),
                 started_at: now(),
                 search: index.map(|index| Search::start(&node, &store, index)),
                 epoch: store.stream_epoch().to_owned(),
@@ -126,6 +141,23 @@ impl Server {
 
     pub(crate) fn now(&self) -> UnixMillis {
         now()
+    }
+
+    /// Whom a token belongs to; nobody, if its device was not seen for too long.
+    pub(crate) async fn signed_in(&self, token: &Token) -> Result<Option<SignedIn>, ReadError> {
+        let Some(found) = self.store.signed_in(token.hash()).await? else { return Ok(None) };
+        let now = self.now();
+        let unseen_ms = now.as_u64().saturating_sub(found.seen_at.as_u64());
+        let unseen = Duration::from_millis(unseen_ms);
+        if self.config.session_max.is_some_and(|max| unseen > max) {
+            return Ok(None);
+        }
+        if unseen > SEEN_AGAIN_AFTER {
+            // Nobody waits for it: when a device was last seen may be a moment old after a crash.
+            let seen = Record::DeviceSeen { device: found.device, at: now };
+            drop(self.store.append(self.store.write_epoch(), &seen));
+        }
+        Ok(Some(found))
     }
 
     /// A room as the user of whom both are sees it.
@@ -184,6 +216,18 @@ impl Drop for Connected {
     fn drop(&mut self) {
         self.0.connections.send_modify(|count| *count -= 1);
     }
+}
+
+/// As many connections as the settings allow, and never more than there are descriptors for.
+fn room_at_the_door(config: &Config) -> accept::Room {
+    let possible = accept::raise_descriptors();
+    let connections_max = config.gateway.connections_max.unwrap_or(possible).min(possible);
+    let mut unlimited = config.trusted_proxies.clone();
+    // This machine itself: a proxy beside the server, or a test of its load.
+    let own: [Network; 2] = ["127.0.0.0/8", "::1"].map(|own| own.parse().expect("a network"));
+    unlimited.extend(own);
+    let per_address_max = config.gateway.connections_per_address_max;
+    accept::Room { connections_max, per_address_max, unlimited }
 }
 
 fn now() -> UnixMillis {

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::accept::accept_until_stopped;
 use crate::attachment::{Attachments, sweep_until_stopped};
 use crate::config::Config;
+use crate::registration::Registrations;
 use crate::search::{Index, Search};
 use crate::server::Server;
 use crate::setup::Setup;
-use crate::storage::{OpenError, ReadError, Store, StoreOptions};
+use crate::storage::{OpenError, ReadError, Restored, Store, StoreOptions};
 use crate::{demo, http, pulse};
 
 /// How long clients may take to read their close frame.
@@ -52,7 +53,7 @@ pub enum StartError {
 pub struct Running {
     address: SocketAddr,
     pub(crate) server: Arc<Server>,
-    accepting: JoinHandle<std::io::Result<()>>,
+    accepting: JoinHandle<()>,
 }
 
 /// Opens the data directory, listens and serves.
@@ -67,7 +68,8 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let address = listener
         .local_addr()
         .map_err(|source| StartError::Listen { address: config.listen, source })?;
-    let options = StoreOptions::new(&config.data);
+    let restored = if config.restored { Restored::Yes } else { Restored::Unknown };
+    let options = StoreOptions { restored, ..StoreOptions::new(&config.data) };
     let heap_bytes = config.search_heap_bytes;
     let (store, index) = tokio::task::spawn_blocking(move || {
         let store = Store::open(&options)?;
@@ -78,7 +80,9 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     .expect("opening a store does not panic")?;
     let attachments = open_attachments(&config).await?;
     let setup = Setup::of(&store).await.map_err(StartError::Read)?;
-    let server = Server::new(config, store, index, attachments, setup);
+    let registrations = Registrations::load(&store, config.registration).await;
+    let registrations = registrations.map_err(StartError::Read)?;
+    let server = Server::new(config, store, index, attachments, setup, registrations);
     Ok(serve(server, listener, address).await)
 }
 
@@ -109,21 +113,7 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
         demo::start(&server).await;
     }
     let routes = http::router(server.clone());
-    let mut stopping = server.stopping();
-    // Messages are coalesced before they are written, so the kernel must not wait for more.
-    let listener = listener.tap_io(|socket| {
-        if let Err(error) = socket.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY could not be set");
-        }
-    });
-    let accepting = tokio::spawn(async move {
-        let service = routes.into_make_service_with_connect_info::<SocketAddr>();
-        axum::serve(listener, service)
-            .with_graceful_shutdown(async move {
-                let _ = stopping.wait_for(|stops| *stops).await;
-            })
-            .await
-    });
+    let accepting = tokio::spawn(accept_until_stopped(server.clone(), listener, routes));
     Running { address, server, accepting }
 }
 
@@ -135,19 +125,19 @@ impl Running {
 
     /// Where the first administrator is made, as long as there is none; a secret.
     pub fn setup_link(&self) -> Option<String> {
-        self.server.setup.link(self.address)
+        self.server.setup.link(self.address, self.server.config.public_url.as_deref())
     }
 
     /// Says goodbye to every client, finishes what was begun, closes the store.
     pub async fn stop(self) {
-        let Self { server, accepting, .. } = self;
+        let Self { server, mut accepting, .. } = self;
         server.begin_stop();
-        let mut connections = server.connections();
-        let goodbyes = connections.wait_for(|count| *count == 0);
-        if tokio::time::timeout(GOODBYE_TIMEOUT, goodbyes).await.is_err() {
-            tracing::warn!(connections = *connections.borrow(), "some clients did not read on");
+        // Ends when the last connection has: sockets with their goodbye, requests with their answer.
+        if tokio::time::timeout(GOODBYE_TIMEOUT, &mut accepting).await.is_err() {
+            let connections = *server.connections().borrow();
+            tracing::warn!(connections, "some clients did not read on");
+            accepting.abort();
         }
-        accepting.abort();
         server.close().await;
     }
 }

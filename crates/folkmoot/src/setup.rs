@@ -33,8 +33,11 @@ impl Setup {
     }
 
     /// The link to print, if one is needed.
-    pub(crate) fn link(&self, address: SocketAddr) -> Option<String> {
+    pub(crate) fn link(&self, address: SocketAddr, public_url: Option<&str>) -> Option<String> {
         let (token, _) = self.token.as_ref()?;
+        if let Some(url) = public_url {
+            return Some(format!("{url}{PATH}{}", token.reveal()));
+        }
         let host = match address.ip() {
             // Listening everywhere is no address to go to.
             IpAddr::V4(ip) if ip.is_unspecified() => format!("localhost:{}", address.port()),
@@ -65,8 +68,11 @@ mod tests {
         let token = Token::random();
         let hash = token.hash();
         let setup = Setup { token: Some((token.clone(), hash)) };
-        let link = setup.link(SocketAddr::from(([0, 0, 0, 0], 80))).unwrap();
+        let link = setup.link(SocketAddr::from(([0, 0, 0, 0], 80)), None).unwrap();
         assert_eq!(link, format!("http://localhost:80/setup#{}", token.reveal()));
-        assert_eq!(Setup::default().link(SocketAddr::from(([127, 0, 0, 1], 80))), None);
+        let address = SocketAddr::from(([127, 0, 0, 1], 80));
+        let link = setup.link(address, Some("https://chat.example.org")).unwrap();
+        assert_eq!(link, format!("https://chat.example.org/setup#{}", token.reveal()));
+        assert_eq!(Setup::default().link(address, None), None);
     }
 }

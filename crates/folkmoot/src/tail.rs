@@ -35,6 +35,20 @@ impl Tail {
         self.publications.push_back(publication);
     }
 
+    /// Changes the events in memory that hold what must not be shown any more; `change` says
+    /// whether it has changed one.
+    pub(crate) fn redact<E>(&mut self, mut change: impl FnMut(&mut E) -> bool)
+    where
+        E: serde::de::DeserializeOwned + serde::Serialize,
+    {
+        for publication in &mut self.publications {
+            let Some(mut event) = publication.event::<E>() else { continue };
+            if change(&mut event) {
+                *publication = Arc::new(publication.with_event(&event));
+            }
+        }
+    }
+
     /// All after `since`, or `None` if memory does not reach back so far.
     pub(crate) fn after(&self, since: Offset) -> Option<Vec<Arc<Publication>>> {
         let missed = self.last.as_u64().checked_sub(since.as_u64())?;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use folkmoot::storage::{
-    AppendError, ControlError, OpenError, PageAnchor, ReadError, RoomEvent, Seq, Store,
-    StoreOptions, UnixMillis,
+    AppendError, ControlError, OpenError, PageAnchor, ReadError, Restored, Role, RoomEvent, Seq,
+    Store, StoreOptions, UnixMillis, UserId,
 };
 use storage_support::{
     ANA, BO, ROOM, TestDirectory, account, message, populated, room_event, small_options,
@@ -195,4 +195,53 @@ fn copy(from: &Path, to: &Path) {
             std::fs::copy(entry.path(), target).unwrap();
         }
     }
+}
+
+#[tokio::test]
+async fn data_restored_from_a_copy_begins_a_new_epoch() {
+    let directory = TestDirectory::new("restored");
+    let store = populated(&directory).await;
+    let epoch = store.stream_epoch().to_owned();
+    store.close().await;
+    let backup = TestDirectory::new("restored-backup");
+    copy(&directory.path(), &backup.path());
+    let store = directory.open();
+    assert_eq!(store.stream_epoch(), epoch, "a restart is no restore");
+    store.close().await;
+
+    // The older state comes back in place of the newer one.
+    std::fs::remove_dir_all(directory.path()).unwrap();
+    copy(&backup.path(), &directory.path());
+    let store = directory.open();
+    let restored = store.stream_epoch().to_owned();
+    assert_ne!(restored, epoch, "offsets would be given out a second time");
+    store.close().await;
+    let store = directory.open();
+    assert_eq!(store.stream_epoch(), restored);
+    store.close().await;
+
+    let options = StoreOptions { restored: Restored::Yes, ..directory.options() };
+    let store = Store::open(&options).unwrap();
+    assert_ne!(store.stream_epoch(), restored, "the operator said so");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn who_joined_before_a_crash_has_not_to_catch_up() {
+    let directory = TestDirectory::new("joined");
+    let store = populated(&directory).await;
+    let cy = UserId::from_u64(77);
+    let (new, device) = account(cy, "cy");
+    store.create_account(new, device).await.unwrap();
+    let epoch = store.write_epoch();
+    for seq in 1..=5 {
+        store.append(epoch, &message(seq + 1, seq, "x")).await.unwrap();
+    }
+    // The room's record only: the process died before the user's own.
+    let (name, display_name) = ("cy".to_owned(), "Cy".to_owned());
+    let joined = RoomEvent::Joined { user: cy, name, display_name, role: Role::Member };
+    store.append(epoch, &room_event(7, joined)).await.unwrap();
+    let loaded = store.load_user(cy, 10).await.unwrap().unwrap();
+    assert_eq!(loaded.rooms[0].read_seq, Seq::from_u64(5));
+    store.close().await;
 }

@@ -72,6 +72,7 @@ impl Server {
             password: format!("{name} and a long password"),
             display_name: None,
             device: None,
+            invite: None,
         };
         let body = post(self.address, "/api/v1/accounts", &serde_json::to_vec(&account)?)
             .await

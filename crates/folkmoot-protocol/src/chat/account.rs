@@ -21,6 +21,9 @@ pub struct AccountCreate {
     /// What to call this device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// Invite of a room, of which one use is taken: needed where only the invited may sign up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invite: Option<String>,
 }
 
 impl Checked for AccountCreate {
@@ -28,7 +31,27 @@ impl Checked for AccountCreate {
         field::name("name", &self.name)?;
         field::password("password", &self.password)?;
         field::optional(&self.display_name, |text| field::display_name("display_name", text))?;
-        field::optional(&self.device, |text| field::device_label("device", text))
+        field::optional(&self.device, |text| field::device_label("device", text))?;
+        field::optional(&self.invite, |code| field::invite_code("invite", code))
+    }
+}
+
+/// Body of `POST /api/v1/me/password`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct PasswordChange {
+    /// The password until now.
+    pub old: String,
+    /// The one from now on.
+    pub new: String,
+    /// Whether all other devices are signed out.
+    pub sign_out_others: bool,
+}
+
+impl Checked for PasswordChange {
+    fn check(&self) -> Result<(), RpcError> {
+        field::chars("old", &self.old, 0, crate::limits::PASSWORD_CHARS_MAX)?;
+        field::password("new", &self.new)
     }
 }
 

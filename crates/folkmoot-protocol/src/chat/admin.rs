@@ -16,7 +16,43 @@ use crate::rpc::RpcError;
 pub struct SetupState {
     /// Nobody administers the server yet.
     pub needed: bool,
+    /// Who may make an account.
+    pub registration: Registration,
 }
+
+/// Who may make an account.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub enum Registration {
+    /// Everybody.
+    #[default]
+    Open,
+    /// Who was invited to a room.
+    Invite,
+    /// Nobody.
+    Closed,
+}
+
+/// Answer of `GET` and `PATCH /api/v1/admin/settings`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct AdminSettings {
+    /// Who may make an account.
+    pub registration: Registration,
+    /// Set by a flag or the settings file, and so not to be changed here.
+    pub registration_fixed: bool,
+}
+
+/// Body of `PATCH /api/v1/admin/settings`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct AdminSettingsUpdate {
+    /// Who may make an account.
+    pub registration: Registration,
+}
+
+impl Checked for AdminSettingsUpdate {}
 
 /// Body of `POST /api/v1/setup`: makes the first administrator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,11 +7,12 @@ mod event;
 mod limits;
 mod view;
 
-pub use account::{AccountCreate, Problem, SessionCreate, SignedIn};
+pub use account::{AccountCreate, PasswordChange, Problem, SessionCreate, SignedIn};
 pub use admin::{
-    ActorCount, AdminRoom, AdminRooms, AdminUser, AdminUserUpdate, AdminUsers, ConnectData,
-    LiveSecond, LiveView, ModerationAction, ModerationEntry, ModerationPage, NamedRoom,
-    PasswordReset, ResetLink, SetupCreate, SetupState, StoragePart, StorageView,
+    ActorCount, AdminRoom, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUser,
+    AdminUserUpdate, AdminUsers, ConnectData, LiveSecond, LiveView, ModerationAction,
+    ModerationEntry, ModerationPage, NamedRoom, PasswordReset, Registration, ResetLink,
+    SetupCreate, SetupState, StoragePart, StorageView,
 };
 pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
 pub use limits::{AttachmentLimits, ServerLimits};

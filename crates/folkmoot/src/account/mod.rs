@@ -1,4 +1,5 @@
 //! Who somebody is: passwords and session tokens. Knows nothing of rooms.
 
-pub(crate) mod password;
+mod password;
+pub(crate) mod pool;
 pub(crate) mod token;

@@ -12,6 +12,7 @@ use futures_util::stream;
 
 use super::{Attachments, sweep, upload};
 use crate::config::{Config, Flags};
+use crate::registration::Registrations;
 use crate::server::Server;
 use crate::session::Identity;
 use crate::session::rpc::{messages, rooms};
@@ -89,7 +90,7 @@ fn start(directory: &PathBuf, settings: &str) -> Arc<Server> {
     let config = Config::load(flags).unwrap();
     let _ = std::fs::remove_file(file);
     let attachments = Attachments::open(&config.attachments).unwrap();
-    Server::new(config, store, None, attachments, Setup::default())
+    Server::new(config, store, None, attachments, Setup::default(), Registrations::default())
 }
 
 async fn anna(server: &Arc<Server>) -> Identity {

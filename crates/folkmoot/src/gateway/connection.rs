@@ -22,6 +22,7 @@ use super::liveness::{Due, Liveness};
 use super::order::Order;
 use super::outbox::Outbox;
 use super::writer;
+use crate::accept::Visit;
 use crate::account::token::random_part;
 use crate::server::Server;
 use crate::session::{self, Caller};
@@ -31,7 +32,12 @@ use crate::session::{self, Caller};
 const IN_FLIGHT_MAX: usize = 64;
 
 /// Serves one socket until it ends.
-pub(crate) async fn serve(socket: WebSocket, server: Arc<Server>, format: Format) {
+pub(crate) async fn serve(
+    socket: WebSocket,
+    server: Arc<Server>,
+    format: Format,
+    visit: Arc<Visit>,
+) {
     let outbox = Arc::new(Outbox::new(server.config.gateway.outgoing_queue_bytes_max));
     let (sink, stream) = socket.split();
     server.metrics.connection_opened();
@@ -47,6 +53,7 @@ pub(crate) async fn serve(socket: WebSocket, server: Arc<Server>, format: Format
         outbox: outbox.clone(),
         server: server.clone(),
         format,
+        visit,
     };
     let ((), code) = tokio::join!(reader.run(stream), writer::write(sink, &outbox, format));
     server.metrics.connection_closed(code);
@@ -56,6 +63,8 @@ struct Reader {
     server: Arc<Server>,
     outbox: Arc<Outbox>,
     format: Format,
+    /// Its place in the server.
+    visit: Arc<Visit>,
     liveness: Liveness,
     opened: Instant,
     /// Who is speaking, once known.
@@ -90,6 +99,9 @@ impl Reader {
                 Some(()) = self.in_flight.next(), if !self.in_flight.is_empty() => {}
                 () = sleep_until(self.opened + self.liveness.deadline()) => self.tick(),
                 () = self.outbox.closed() => {}
+                () = self.visit.asked_to_leave() => {
+                    self.outbox.close(DisconnectCode::TooManyRequests);
+                }
                 _ = stopping.changed() => self.outbox.close(DisconnectCode::Shutdown),
             }
         }
@@ -154,6 +166,7 @@ impl Reader {
                     request,
                 };
                 let (caller, reply) = opening.connect(id).await?;
+                self.visit.has_spoken();
                 self.liveness.connected(self.elapsed(), random_part());
                 self.outbox.reply(session::encode(self.format, &reply)).await;
                 caller.go_live().await;

@@ -92,6 +92,9 @@ mod tests {
             ping: 25 * SECOND,
             pong_timeout: 8 * SECOND,
             connect_timeout: 10 * SECOND,
+            header_timeout: 10 * SECOND,
+            connections_max: None,
+            connections_per_address_max: 1,
             outgoing_queue_bytes_max: 1,
         })
     }

@@ -11,7 +11,7 @@ mod writer;
 use std::sync::Arc;
 
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use folkmoot_protocol::limits::FRAME_BYTES_MAX;
@@ -20,6 +20,7 @@ use serde::Deserialize;
 
 pub(crate) use outbox::Outbox;
 
+use crate::accept::Guest;
 use crate::http::Refused;
 use crate::server::Server;
 
@@ -45,6 +46,7 @@ pub(crate) struct SocketQuery {
 /// `GET /connection/websocket`.
 pub(crate) async fn websocket(
     State(server): State<Arc<Server>>,
+    Extension(Guest(visit)): Extension<Guest>,
     Query(query): Query<SocketQuery>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
@@ -70,7 +72,7 @@ pub(crate) async fn websocket(
     };
     upgrade.on_upgrade(move |socket| async move {
         let connected = server.connected();
-        connection::serve(socket, server, format).await;
+        connection::serve(socket, server, format, visit).await;
         drop(connected);
     })
 }

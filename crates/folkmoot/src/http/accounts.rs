@@ -1,24 +1,27 @@
 //! Routes of accounts and sessions.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use folkmoot_protocol::ErrorCode;
-use folkmoot_protocol::chat::{AccountCreate, SessionCreate, SignedIn, UserView};
+use folkmoot_protocol::chat::{
+    AccountCreate, PasswordChange, Registration, SessionCreate, SignedIn, UserView,
+};
+use folkmoot_protocol::rpc::RpcError;
 
 use super::Refused;
 use super::auth::Signed;
 use super::body::Valid;
-use crate::account::password;
+use crate::accept::client_address::ClientAddress;
 use crate::account::token::{Token, random_id};
 use crate::demo;
 use crate::server::Server;
 use crate::session::Identity;
-use crate::session::rpc::{control_failure, read_failure, users};
+use crate::session::rpc::{control_failure, failure, members, read_failure, users};
 use crate::storage::{Account, DeviceId, NewAccount, NewDevice, UserId};
+use crate::user::UserCalls;
 use crate::wire;
 
 /// What a device is called whose owner did not say.
@@ -27,15 +30,40 @@ const UNNAMED_DEVICE: &str = "unnamed device";
 /// `POST /api/v1/accounts`.
 pub(crate) async fn create(
     State(server): State<Arc<Server>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Valid(request): Valid<AccountCreate>,
+    ClientAddress(address): ClientAddress,
+    Valid(mut request): Valid<AccountCreate>,
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
-    server.limits.accounts.take(peer.ip().to_string(), server.now())?;
-    let (new, token, device) = new_account(&server, request).await;
+    let invite = request.invite.take();
+    // Before the password is hashed: strangers must not be able to keep the processor busy.
+    match (server.registrations.now(), &invite) {
+        (Registration::Closed, _) => {
+            let text = "this server takes no new accounts";
+            return Err(Refused::new(ErrorCode::PermissionDenied, text));
+        }
+        (Registration::Invite, None) => {
+            return Err(RpcError::invalid("invite", "is needed to sign up here").into());
+        }
+        (Registration::Invite | Registration::Open, _) => {}
+    }
+    server.limits.accounts.take(address)?;
+    let (new, token, device) = new_account(&server, request).await?;
     let (user, id) = (new.id, device.id);
-    let account = server.store.create_account(new, device).await;
-    let account = account.map_err(|error| control_failure(&error))?;
-    demo::welcome(&Identity::new(server, user, id)).await?;
+    let made = match invite {
+        None => server.store.create_account(new, device).await.map(|account| (account, None)),
+        Some(code) => {
+            let made = server.store.create_invited_account(new, device, code).await;
+            made.map(|(account, room)| (account, Some(room)))
+        }
+    };
+    let (account, room) = made.map_err(|error| control_failure(&error))?;
+    let identity = Identity::new(server, user, id);
+    if let Some(room) = room
+        && let Err(error) = members::admit(&identity, room).await
+    {
+        // The account is there; its room can be joined with another invite.
+        tracing::warn!(%user, %room, %error, "an invited user could not join");
+    }
+    demo::welcome(&identity).await?;
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
 }
 
@@ -43,37 +71,82 @@ pub(crate) async fn create(
 pub(super) async fn new_account(
     server: &Server,
     request: AccountCreate,
-) -> (NewAccount, Token, NewDevice) {
-    let AccountCreate { name, password, display_name, device } = request;
-    let password_hash = server.node().blocking(move || password::hash(&password)).await;
+) -> Result<(NewAccount, Token, NewDevice), RpcError> {
+    let AccountCreate { name, password, display_name, device, invite: _ } = request;
+    let password_hash = server.passwords.hash(password).await?;
     let id = UserId::from_u64(random_id());
     let display_name = display_name.unwrap_or_else(|| name.clone());
     let (token, device) = new_device(server, id, device);
-    (NewAccount { id, name, display_name, password_hash, at: server.now() }, token, device)
+    let at = server.now();
+    Ok((NewAccount { id, name, display_name, password_hash, at }, token, device))
 }
 
 /// `POST /api/v1/sessions`.
 pub(crate) async fn sign_in(
     State(server): State<Arc<Server>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    ClientAddress(address): ClientAddress,
     Valid(request): Valid<SessionCreate>,
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
     let SessionCreate { name, password, device } = request;
     // By name and by address: neither one account nor many may be guessed at.
-    for key in [format!("name {name}"), format!("address {}", peer.ip())] {
-        server.limits.log_ins.take(key, server.now())?;
+    let keys = [format!("name {name}"), format!("address {address}")];
+    let (account, verified) = verified(&server, name, password, &keys).await?;
+    let (token, device) = new_device(&server, account.id, device);
+    let id = device.id;
+    server.store.sign_in(device, verified).await.map_err(|error| control_failure(&error))?;
+    Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
+}
+
+/// `POST /api/v1/me/password`.
+pub(crate) async fn change_password(
+    State(server): State<Arc<Server>>,
+    signed: Signed,
+    Valid(request): Valid<PasswordChange>,
+) -> Result<StatusCode, Refused> {
+    let PasswordChange { old, new, sign_out_others } = request;
+    let (user, device) = (signed.identity.user, signed.identity.device);
+    // Whoever found a device unlocked must not be able to guess from it.
+    let keys = [format!("name {}", signed.account.name)];
+    let (_, verified) = verified(&server, signed.account.name, old, &keys).await?;
+    let new = server.passwords.hash(new).await?;
+    let changed = server.store.change_password(user, device, verified, new, sign_out_others).await;
+    changed.map_err(|error| control_failure(&error))?;
+    if sign_out_others {
+        let told = server.user(user).revoke_others(device).await;
+        told.map_err(|error| failure(&error))?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The account whose password this is, and the hash it was compared with. Only wrong passwords
+/// count towards the limit: right ones are no guesses, however many sign in from one address.
+async fn verified(
+    server: &Server,
+    name: String,
+    password: String,
+    keys: &[String],
+) -> Result<(Account, String), Refused> {
+    // Taken before the answer is known, or as many could be tried at once as one likes.
+    for (count, key) in keys.iter().enumerate() {
+        if let Err(refused) = server.limits.log_ins.take(key.clone()) {
+            give_back(server, &keys[..count]);
+            return Err(refused.into());
+        }
     }
     let found = server.store.credentials(name).await.map_err(|error| read_failure(&error))?;
     let (account, stored) = found.unzip();
-    let is_right =
-        server.node().blocking(move || password::verify(&password, stored.as_deref())).await;
-    let Some(account) = account.filter(|_| is_right) else {
+    let is_right = server.passwords.verify(password, stored.clone()).await?;
+    let Some(verified) = account.zip(stored).filter(|_| is_right) else {
         return Err(Refused::new(ErrorCode::Unauthorized, "name or password is wrong"));
     };
-    let (token, device) = new_device(&server, account.id, device);
-    let id = device.id;
-    server.store.add_device(device).await.map_err(|error| control_failure(&error))?;
-    Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
+    give_back(server, keys);
+    Ok(verified)
+}
+
+fn give_back(server: &Server, keys: &[String]) {
+    for key in keys {
+        server.limits.log_ins.give_back(key);
+    }
 }
 
 /// `DELETE /api/v1/sessions/current`.

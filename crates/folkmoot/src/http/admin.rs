@@ -8,8 +8,8 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use folkmoot_protocol::chat::{
-    ActorCount, AdminRooms, AdminUser, AdminUserUpdate, AdminUsers, LiveView, ModerationPage,
-    ResetLink, StoragePart, StorageView,
+    ActorCount, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUser, AdminUserUpdate,
+    AdminUsers, LiveView, ModerationPage, ResetLink, StoragePart, StorageView,
 };
 use folkmoot_protocol::field;
 use folkmoot_protocol::limits::{ADMIN_PAGE_MAX, PASSWORD_RESET_EXPIRES_IN_S, QUERY_CHARS_MAX};
@@ -139,6 +139,27 @@ pub(crate) async fn rooms(
     let mut rows = rows.map_err(|error| read_failure(&error))?;
     let next = cut(&mut rows, limit, |row| row.id);
     Ok(Json(AdminRooms { rooms: rows.into_iter().map(wire::admin_room).collect(), next }))
+}
+
+/// `GET /api/v1/admin/settings`.
+pub(crate) async fn settings(
+    State(server): State<Arc<Server>>,
+    _: Administrator,
+) -> Json<AdminSettings> {
+    Json(server.registrations.settings())
+}
+
+/// `PATCH /api/v1/admin/settings`.
+pub(crate) async fn update_settings(
+    State(server): State<Arc<Server>>,
+    by: Administrator,
+    Valid(request): Valid<AdminSettingsUpdate>,
+) -> Result<Json<AdminSettings>, Refused> {
+    let AdminSettingsUpdate { registration } = request;
+    let chosen = server.registrations.choose(&server.store, registration).await;
+    chosen.map_err(|error| control_failure(&error))?;
+    tracing::info!(by = %by.user(), ?registration, "registration was changed");
+    Ok(Json(server.registrations.settings()))
 }
 
 /// `GET /api/v1/admin/storage`.

@@ -7,6 +7,7 @@ mod assets;
 mod attachments;
 mod auth;
 mod body;
+mod inner;
 mod openapi;
 mod problem;
 mod range;
@@ -18,7 +19,7 @@ mod setup;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware;
 use axum::response::IntoResponse;
@@ -27,15 +28,21 @@ use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 
 pub(crate) use problem::Refused;
 
+use crate::accept::Guest;
 use crate::server::Server;
 use crate::{gateway, metrics};
+
+/// Where clients open their sockets.
+const SOCKET: &str = "/connection/websocket";
 
 /// All routes of a server.
 pub(crate) fn router(server: Arc<Server>) -> Router {
     let console =
         if server.config.console { althing_console::router(server.node()) } else { Router::new() };
+    let guard = middleware::from_fn_with_state(server.clone(), inner::guard);
+    let inner = Router::new().route("/metrics", get(metrics_page)).merge(console);
     Router::new()
-        .merge(console)
+        .merge(inner.route_layer(guard))
         .route("/api/v1/accounts", post(accounts::create))
         .route("/api/v1/sessions", post(accounts::sign_in))
         .route("/api/v1/sessions/current", delete(accounts::sign_out))
@@ -43,6 +50,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/api/v1/password-resets", post(setup::reset_password))
         .merge(administration())
         .route("/api/v1/me", get(accounts::me))
+        .route("/api/v1/me/password", post(accounts::change_password))
         .route("/api/v1/rooms", get(rooms::list).post(rooms::create))
         .route("/api/v1/rooms/{id}", get(rooms::get))
         .route("/api/v1/rooms/{id}/messages", get(rooms::history).post(rooms::send))
@@ -54,9 +62,9 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/api/v1/search", get(search::find))
         .route("/api/v1/openapi.json", get(openapi::document))
         .route("/healthz", get(healthz))
-        .route("/metrics", get(metrics_page))
-        .route("/connection/websocket", get(gateway::websocket))
+        .route(SOCKET, get(gateway::websocket))
         .fallback(assets::serve)
+        .layer(middleware::map_request(note_guest))
         .layer(middleware::map_response(security::add_headers))
         // The largest body is a message, and the same over the socket; files are streamed.
         .layer(DefaultBodyLimit::max(FRAME_BYTES_MAX))
@@ -71,9 +79,19 @@ fn administration() -> Router<Arc<Server>> {
         .route("/api/v1/admin/users/{id}/devices", delete(admin::sign_out))
         .route("/api/v1/admin/users/{id}/password-reset", post(admin::reset_link))
         .route("/api/v1/admin/rooms", get(admin::rooms))
+        .route("/api/v1/admin/settings", get(admin::settings).patch(admin::update_settings))
         .route("/api/v1/admin/storage", get(admin::storage))
         .route("/api/v1/admin/live", get(admin::live))
         .route("/api/v1/admin/moderation", get(admin::moderation))
+}
+
+/// A whole request has come, so its connection is none of those that say nothing. A WebSocket has
+/// still to say who it is.
+async fn note_guest(Extension(Guest(visit)): Extension<Guest>, request: Request) -> Request {
+    if request.uri().path() != SOCKET {
+        visit.has_spoken();
+    }
+    request
 }
 
 /// Answers as long as the process serves.

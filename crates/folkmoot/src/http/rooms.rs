@@ -29,6 +29,7 @@ pub(crate) async fn list(
     Query(request): Query<RoomsList>,
 ) -> Result<Json<Rooms>, Refused> {
     request.check()?;
+    signed.identity.count(|limits| &limits.questions)?;
     Ok(Json(rpc::rooms::list(&signed.identity, request).await?))
 }
 
@@ -46,6 +47,7 @@ pub(crate) async fn get(
     signed: Signed,
     Path(room): Path<String>,
 ) -> Result<Json<RoomView>, Refused> {
+    signed.identity.count(|limits| &limits.questions)?;
     Ok(Json(rpc::rooms::get(&signed.identity, room_id(&room)?).await?))
 }
 
@@ -66,6 +68,7 @@ pub(crate) async fn history(
     let Page { before, after, around, limit } = page;
     let request = HistoryGet { room: room_id(&room)?, before, after, around, limit };
     request.check()?;
+    signed.identity.count(|limits| &limits.questions)?;
     Ok(Json(rpc::messages::history(&signed.identity, request).await?))
 }
 

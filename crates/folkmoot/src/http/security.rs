@@ -7,7 +7,7 @@ use axum::response::Response;
 
 /// Scripts and styles come from this server only and never stand in the page; nobody frames us.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' \
-     data: blob:; font-src 'self'; connect-src 'self' ws: wss:; manifest-src 'self'; \
+     data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; \
      worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 pub(crate) async fn add_headers(mut response: Response) -> Response {

@@ -12,7 +12,6 @@ use folkmoot_protocol::chat::{PasswordReset, SetupCreate, SetupState, SignedIn};
 use super::Refused;
 use super::accounts::{new_account, new_device, signed_in};
 use super::body::Valid;
-use crate::account::password;
 use crate::account::token::Token;
 use crate::demo;
 use crate::server::Server;
@@ -24,7 +23,7 @@ use folkmoot_protocol::DisconnectCode;
 /// `GET /api/v1/setup`.
 pub(crate) async fn state(State(server): State<Arc<Server>>) -> Result<Json<SetupState>, Refused> {
     let needed = server.store.needs_setup().await.map_err(|error| read_failure(&error))?;
-    Ok(Json(SetupState { needed }))
+    Ok(Json(SetupState { needed, registration: server.registrations.now() }))
 }
 
 /// `POST /api/v1/setup`.
@@ -38,7 +37,7 @@ pub(crate) async fn create(
         let text = "the setup link is wrong, was used or belongs to an earlier start of the server";
         return Err(Refused::new(ErrorCode::Unauthorized, text));
     }
-    let (new, token, device) = new_account(&server, account).await;
+    let (new, token, device) = new_account(&server, account).await?;
     let (user, id) = (new.id, device.id);
     let account = server.store.set_up(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
@@ -59,7 +58,7 @@ pub(crate) async fn reset_password(
     let token_hash = Token::parse(&token).ok_or_else(spent)?.hash();
     let found = server.store.password_reset(token_hash, server.now()).await;
     let user = found.map_err(|error| read_failure(&error))?.ok_or_else(spent)?;
-    let password_hash = server.node().blocking(move || password::hash(&password)).await;
+    let password_hash = server.passwords.hash(password).await?;
     let (token, device) = new_device(&server, user, device);
     let id = device.id;
     let account = server.store.reset_password(token_hash, password_hash, device).await;

@@ -5,7 +5,7 @@
 //! order. What the state says ahead of the disk nobody gets to see before; if an append fails,
 //! all after it fail too and the state is loaded again.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use althing::{ActorError, Context, ReplyTo, Topic, actor};
@@ -48,6 +48,8 @@ pub(crate) struct Room {
     pub(super) online: Online,
     pub(super) comings: Topic<Arc<Coming>>,
     idle_ticks: u32,
+    /// Users whose ban, or its end, is on its way to the store: they cannot join meanwhile.
+    pub(super) pending_bans: HashSet<UserId>,
 }
 
 /// A record under way to the disk.
@@ -56,6 +58,8 @@ pub(super) struct Pending {
     pub(super) record: RoomRecord,
     /// The connection that caused it.
     pub(super) client: Option<Arc<str>>,
+    /// Whom the message it changes mentions no more.
+    pub(super) unmentioned: Vec<UserId>,
     pub(super) reply: ReplyTo<Result<Done, RoomError>>,
     /// Retries of the same send that came before it was durable.
     pub(super) repeats: Vec<(Done, ReplyTo<Result<Done, RoomError>>)>,
@@ -80,6 +84,7 @@ impl Room {
             online: Online::default(),
             comings,
             idle_ticks: 0,
+            pending_bans: HashSet::new(),
         };
         room.reload().await?;
         Ok(room)
@@ -106,15 +111,22 @@ impl Room {
     fn append(
         &mut self,
         event: RoomEvent,
+        unmentioned: Vec<UserId>,
         client: Option<Arc<str>>,
         reply: ReplyTo<Result<Done, RoomError>>,
         ctx: &mut Context<Self>,
     ) {
+        // Before the state is changed: with nothing to take back, a store that has too much to do
+        // is not asked to load the room again as well.
+        if let Err(error) = self.server.store.admits(self.epoch, Channel::Room(self.id)) {
+            reply.send(Err(RoomError::Append(error)));
+            return;
+        }
         let now = now(ctx);
         let Some(state) = &mut self.state else { return };
         let record = state.commit(event, now);
         self.lane.push(self.server.store.append(self.epoch, &Record::Room(record.clone())));
-        self.pending.push_back(Pending { record, client, reply, repeats: Vec::new() });
+        self.pending.push_back(Pending { record, client, unmentioned, reply, repeats: Vec::new() });
         self.wait(ctx);
     }
 
@@ -162,8 +174,23 @@ impl Room {
             Err(error) => Err(error),
         };
         match decision {
-            Ok(Decision::Append(event)) => self.append(event, request.client, reply, ctx),
+            // Whoever comes in while a ban is stored would be a banned member.
+            Ok(Decision::Append(RoomEvent::Joined { user, .. }))
+                if self.pending_bans.contains(&user) =>
+            {
+                reply.send(Err(RoomError::Refused(Refusal::Banned)));
+            }
+            Ok(Decision::Append(event)) => {
+                self.append(event, Vec::new(), request.client, reply, ctx);
+            }
+            Ok(Decision::Change { event, unmentioned }) => {
+                self.append(event, unmentioned, request.client, reply, ctx);
+            }
             Ok(Decision::Repeat(first)) => self.repeat(first, reply),
+            // One after the other, or the store might take them in another order.
+            Ok(Decision::Ban { user, .. }) if self.pending_bans.contains(&user) => {
+                reply.send(Err(RoomError::Busy));
+            }
             Ok(Decision::Ban { user, on }) => self.store_ban(request.by, user, on, reply, ctx),
             Ok(Decision::Nothing) => {
                 let (at, offset) = (now(ctx), self.tail.last());
@@ -352,7 +379,8 @@ impl althing::Handler<super::CheckIdle> for Room {
     /// Leaves memory after two quiet checks; presence is kept here only, so not while anyone looks.
     async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
         self.idle_ticks += 1;
-        let is_idle = self.online.is_empty() && self.pending.is_empty();
+        let is_idle =
+            self.online.is_empty() && self.pending.is_empty() && self.pending_bans.is_empty();
         if is_idle && self.idle_ticks > 2 || self.state.is_none() {
             ctx.passivate();
         }

@@ -88,6 +88,8 @@ pub(crate) struct Request {
 pub(crate) enum Decision {
     /// Append, then acknowledge and publish.
     Append(RoomEvent),
+    /// The same for a change of a message, after which it mentions these no more.
+    Change { event: RoomEvent, unmentioned: Vec<UserId> },
     /// The same send came before; answer with its numbers.
     Repeat(FirstSend),
     /// Store a ban of somebody outside, or that it is lifted; outsiders are not in the stream.

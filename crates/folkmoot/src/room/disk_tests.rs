@@ -12,12 +12,15 @@ use futures_util::future::join_all;
 
 use crate::attachment::Attachments;
 use crate::config::{Config, Flags};
+use crate::registration::Registrations;
+use crate::room::view::Mention;
 use crate::server::Server;
 use crate::session::Identity;
 use crate::session::rpc::{messages, rooms};
 use crate::setup::Setup;
 use crate::storage::log::disk::faulty::{Fault, FaultyDisk};
-use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
+use crate::storage::{NewAccount, NewDevice, Seq, Store, StoreOptions};
+use crate::user::UserCalls;
 
 /// The store looks for room four times a second; this is far longer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -42,7 +45,14 @@ impl House {
         let flags = Flags { data, messages_per_second: Some(0), ..Flags::default() };
         let config = Config::load(flags).unwrap();
         let attachments = Attachments::open(&config.attachments).unwrap();
-        let server = Server::new(config, store, None, attachments, Setup::default());
+        let server = Server::new(
+            config,
+            store,
+            None,
+            attachments,
+            Setup::default(),
+            Registrations::default(),
+        );
         let anna = anna(&server).await;
         let create = RoomCreate { name: "Tea".to_owned(), topic: None };
         let room = rooms::create(&anna, create).await.unwrap().id;
@@ -145,5 +155,46 @@ async fn a_sync_that_fails_amid_many_sends_acknowledges_exactly_what_is_kept() {
     assert_eq!(house.history().await, last);
     let numbers = acknowledged.iter().chain(&last).map(|(_, seq)| *seq);
     assert!(numbers.eq(1..=201), "a gap or a double");
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mention_told_while_the_disk_is_full_reaches_the_user_once_there_is_room() {
+    let house = House::open("mention").await;
+    house.say("first").await.unwrap();
+    let user = house.server.user(house.anna.user);
+    house.disk.set_broken(Some(ErrorKind::StorageFull));
+    house.say("refused").await.expect_err("nothing can be stored");
+    let mention = Mention {
+        room: house.room,
+        seq: Seq::from_u64(2),
+        by: UserId::from_u64(9),
+        name: "Bob".to_owned(),
+        excerpt: "@anna".to_owned(),
+        at: house.server.now(),
+    };
+    user.mentioned(mention).await.unwrap();
+    assert_eq!(user.membership(house.room).await.unwrap().unwrap().mentions.len(), 0);
+    house.disk.set_broken(None);
+    let arrived = async {
+        while user.membership(house.room).await.unwrap().unwrap().mentions.is_empty() {
+            house.server.node().sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, arrived).await.expect("it is taken again");
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_before_the_disk_leaves_the_room_as_it_is() {
+    let house = House::open("refused").await;
+    house.say("first").await.unwrap();
+    house.disk.set_broken(Some(ErrorKind::StorageFull));
+    house.say("handed to the disk").await.expect_err("nothing can be stored");
+    let refused = join_all((0..500).map(|_| house.say("refused"))).await;
+    assert!(refused.iter().all(Result::is_err));
+    house.disk.set_broken(None);
+    let sent = house.say_once_it_works("after").await;
+    assert_eq!(sent.seq.as_u64(), 2, "nothing that was refused took a number");
     house.close().await;
 }

@@ -39,8 +39,8 @@ pub(crate) enum RoomError {
     /// The rules forbid it; nothing changed.
     #[error("{0}")]
     Refused(#[source] Refusal),
-    /// Too much is under way to the disk; nothing changed, retry.
-    #[error("too many messages of this room wait for the disk")]
+    /// Too much is under way to the disk, or just this; nothing changed, retry.
+    #[error("the room has too much on its way to the disk; try again in a moment")]
     Busy,
     /// Too many connections look at the room to be named in one answer.
     #[error(

@@ -13,8 +13,9 @@ use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
 use crate::storage::{Seq, UnixMillis, UserId};
 use crate::user::User;
-use crate::user::user_messages::{Joined, Left, Mentioned, Sent, Stirred};
+use crate::user::user_messages::{Joined, Left, Mentioned, Sent, Stirred, Unmentioned};
 use althing::{ActorRef, Context, Handler, ReplyTo};
+use folkmoot_protocol::chat;
 
 /// A ban of an outsider went through the store, or not.
 #[derive(Debug)]
@@ -32,9 +33,10 @@ impl Handler<Settled> for Room {
     async fn handle(&mut self, mut settled: Settled, ctx: &mut Context<Self>) {
         self.lane.resume(&mut settled);
         let durable: Vec<Pending> = self.pending.drain(..settled.durable).collect();
-        for Pending { record, client, reply, repeats } in durable {
+        for Pending { record, client, unmentioned, reply, repeats } in durable {
             self.publish(&record, client.as_deref());
             self.tell_users(&record, ctx);
+            self.tell_unmentioned(&record, unmentioned, ctx);
             let seq = match &record.event {
                 RoomEvent::Message(message) => Some(message.seq),
                 _ => None,
@@ -78,6 +80,7 @@ impl Room {
             RoomEvent::Deleted { seq, .. } => {
                 self.change_last(*seq, "");
                 self.forget_last_files(*seq);
+                self.redact(*seq);
             }
             RoomEvent::Left { user, .. } => {
                 let gone = self.online.remove_user(*user);
@@ -88,6 +91,33 @@ impl Room {
         let publication = Arc::new(load::publication(record, client));
         self.tail.push(publication.clone());
         self.topic.publish(publication);
+    }
+
+    /// Takes the text of a deleted message out of the events that clients may still recover: its
+    /// own, those of its edits, and quotes of it.
+    fn redact(&mut self, deleted: Seq) {
+        self.tail.redact(|event: &mut chat::RoomEvent| match event {
+            chat::RoomEvent::Message(message) if message.seq == deleted => {
+                message.body.clear();
+                message.attachments.clear();
+                message.mentions.clear();
+                message.reply_to = None;
+                true
+            }
+            chat::RoomEvent::Message(message) => match &mut message.reply_to {
+                Some(quote) if quote.seq == deleted => {
+                    quote.body.clear();
+                    true
+                }
+                _ => false,
+            },
+            chat::RoomEvent::Edited { seq, body, mentions, .. } if *seq == deleted => {
+                body.clear();
+                mentions.clear();
+                true
+            }
+            _ => false,
+        });
     }
 
     fn change_last(&mut self, seq: Seq, body: &str) {
@@ -127,6 +157,18 @@ impl Room {
         }
     }
 
+    /// Before the acknowledgement too: the badge is gone when the deletion is.
+    fn tell_unmentioned(&self, record: &RoomRecord, users: Vec<UserId>, ctx: &mut Context<Self>) {
+        let Some(seq) = record.event.seq() else { return };
+        for user in users {
+            let user = self.server.user(user);
+            // Who is not in memory finds it gone in the store.
+            if user.is_active() {
+                tell(&user, Unmentioned { room: self.id, seq }, ctx);
+            }
+        }
+    }
+
     /// A direct conversation that somebody took off their list comes back with its next message.
     fn tell_direct(&self, seq: Seq, ctx: &mut Context<Self>) {
         let Some(state) = self.state.as_ref().filter(|state| state.kind == Kind::Direct) else {
@@ -150,6 +192,7 @@ impl Room {
         reply: ReplyTo<Result<Done, RoomError>>,
         ctx: &mut Context<Self>,
     ) {
+        self.pending_bans.insert(user);
         let (server, room, at) = (self.server.clone(), self.id, now(ctx));
         let stored = async move {
             match on {
@@ -182,6 +225,7 @@ impl Handler<BanStored> for Room {
 
     async fn handle(&mut self, stored: BanStored, _: &mut Context<Self>) {
         let BanStored { user, on, at, outcome, reply } = stored;
+        self.pending_bans.remove(&user);
         let done = outcome.map_err(RoomError::Control).map(|()| {
             if let Some(state) = &mut self.state {
                 state.set_banned(user, on);

@@ -44,6 +44,8 @@ pub(crate) struct Original {
     /// The different reactions given to it. Those taken back meanwhile stay counted: telling
     /// whether somebody else still gives one would take a read.
     pub(crate) reactions: Vec<String>,
+    /// Whom it mentions by name, as its text is now.
+    pub(crate) mentions: Vec<UserId>,
 }
 
 impl Original {
@@ -51,7 +53,8 @@ impl Original {
         let Message { seq, user, name, body, .. } = message;
         let body = excerpt(body).to_owned();
         let quote = Quote { seq: *seq, user: *user, name: name.clone(), body };
-        Self { quote, deleted: false, reactions: Vec::new() }
+        let mentions = message.mentions.clone();
+        Self { quote, deleted: false, reactions: Vec::new(), mentions }
     }
 }
 
@@ -175,11 +178,14 @@ impl RoomState {
             RoomEvent::Deleted { seq, .. } => {
                 if let Some(original) = self.recent_mut(*seq) {
                     original.deleted = true;
+                    original.quote.body.clear();
+                    original.mentions.clear();
                 }
             }
-            RoomEvent::Edited { seq, body, .. } => {
+            RoomEvent::Edited { seq, body, mentions } => {
                 if let Some(original) = self.recent_mut(*seq) {
                     original.quote.body = excerpt(body).to_owned();
+                    original.mentions.clone_from(mentions);
                 }
             }
             RoomEvent::Reaction { seq, emoji, on: true, .. } => {

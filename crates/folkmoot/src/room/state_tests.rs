@@ -54,7 +54,9 @@ fn run_at(
     now: u64,
 ) -> Result<Option<RoomRecord>, Refusal> {
     match room.decide(&request(by, command), at(now))? {
-        Decision::Append(event) => Ok(Some(room.commit(event, at(now)))),
+        Decision::Append(event) | Decision::Change { event, .. } => {
+            Ok(Some(room.commit(event, at(now))))
+        }
         Decision::Ban { user, on } => {
             room.set_banned(user, on);
             Ok(None)
@@ -143,11 +145,12 @@ fn an_old_message_must_be_brought_along() {
     let mut edit = request(CARA, Command::Edit { seq: seq(1), body: "ho".into() });
     assert_eq!(room.decide(&edit, at(0)), Err(Refusal::Unloaded(seq(1))));
     let quote = Quote { seq: seq(1), user: CARA, name: "cara".into(), body: "hi".into() };
-    edit.original = Some(Original { quote, deleted: false, reactions: Vec::new() });
-    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Append(_))));
+    edit.original =
+        Some(Original { quote, deleted: false, reactions: Vec::new(), mentions: Vec::new() });
+    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Change { .. })));
     // Memory knows better than what was brought.
     edit.command = Command::Edit { seq: seq(2), body: "ho".into() };
-    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Append(_))));
+    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Change { .. })));
 }
 
 #[test]
@@ -207,6 +210,16 @@ fn a_room_keeps_an_owner() {
     assert!(run(&mut room, ANNA, demote).unwrap().is_some());
     assert_eq!(room.owners(), 1);
     assert!(run(&mut room, ANNA, Command::Leave).unwrap().is_some());
+}
+
+#[test]
+fn a_room_that_everybody_has_left_takes_nobody_in() {
+    let mut room = room();
+    for user in [CARA, BOB, ANNA] {
+        run(&mut room, user, Command::Leave).unwrap();
+    }
+    let back = run(&mut room, CARA, admit("cara", Role::Member));
+    assert!(matches!(back, Err(Refusal::NotAllowed(_))), "an old invite made a new owner");
 }
 
 #[test]

@@ -134,7 +134,7 @@ async fn refresh(
         return Err(DisconnectCode::BadRequest);
     }
     let token = Token::parse(&request.token).ok_or(DisconnectCode::InvalidToken)?;
-    let found = match caller.identity.server.store.signed_in(token.hash()).await {
+    let found = match caller.identity.server.signed_in(&token).await {
         Ok(found) => found,
         Err(error) => return Ok(Err(rpc::read_failure(&error))),
     };
@@ -166,6 +166,7 @@ async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, Rp
 }
 
 async fn presence(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
+    caller.identity.count(|limits| &limits.questions)?;
     let room = caller.identity.server.room(parse_room(channel)?);
     let online = rpc::room_answer(room.presence(caller.identity.user).await)?;
     let presence = online.iter().map(|online| (online.client.to_string(), online.info())).collect();
@@ -173,6 +174,7 @@ async fn presence(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
 }
 
 async fn presence_stats(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
+    caller.identity.count(|limits| &limits.questions)?;
     let room = caller.identity.server.room(parse_room(channel)?);
     let (clients, users) = rpc::room_answer(room.presence_stats(caller.identity.user).await)?;
     let (num_clients, num_users) = (wire::count(clients), wire::count(users));
@@ -180,6 +182,7 @@ async fn presence_stats(caller: &Caller, channel: &str) -> Result<Outcome, RpcEr
 }
 
 async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, RpcError> {
+    caller.identity.count(|limits| &limits.questions)?;
     let server = &caller.identity.server;
     let (offset, stream) = match parse(&request.channel)? {
         Channel::Room(room) => {

@@ -46,7 +46,7 @@ impl Identity {
         &self,
         limit: impl FnOnce(&Limits) -> &Limit<UserId>,
     ) -> Result<(), RpcError> {
-        limit(&self.server.limits).take(self.user, self.server.now())
+        limit(&self.server.limits).take(self.user)
     }
 }
 

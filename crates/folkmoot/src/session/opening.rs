@@ -31,7 +31,10 @@ impl Opening {
     /// Admits the connection, or says with which code to close it.
     pub(crate) async fn connect(self, id: u32) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
         let signed_in = self.authenticate().await?;
-        let SignedIn { account, device } = signed_in;
+        let SignedIn { account, device, .. } = signed_in;
+        // Nobody waits for it: when a device was last seen may be a moment old after a crash.
+        let seen = Record::DeviceSeen { device, at: self.server.now() };
+        drop(self.server.store.append(self.server.store.write_epoch(), &seen));
         let user = account.id;
         let channel = Channel::User(user);
         let client: Arc<str> = format!("{:016x}{:016x}", random_id(), random_id()).into();
@@ -50,6 +53,12 @@ impl Opening {
                 return Err(code);
             }
         };
+        // Whoever signed the device out meanwhile has looked for connections before this one was
+        // among them; from here on they find it.
+        if let Err(code) = self.authenticate().await {
+            session.stop().await;
+            return Err(code);
+        }
         let position = Offset::from_u64(stream.offset);
         let gateway = &self.server.config.gateway;
         let result = ConnectResult {
@@ -93,12 +102,8 @@ impl Opening {
             return Err(DisconnectCode::BadRequest);
         }
         let token = Token::parse(&self.request.token).ok_or(DisconnectCode::InvalidToken)?;
-        let found = self.server.store.signed_in(token.hash()).await.map_err(internal)?;
-        let signed_in = found.ok_or(DisconnectCode::InvalidToken)?;
-        // Nobody waits for it: when a device was last seen may be a moment old after a crash.
-        let seen = Record::DeviceSeen { device: signed_in.device, at: self.server.now() };
-        drop(self.server.store.append(self.server.store.write_epoch(), &seen));
-        Ok(signed_in)
+        let found = self.server.signed_in(&token).await.map_err(internal)?;
+        found.ok_or(DisconnectCode::InvalidToken)
     }
 
     async fn subscribe_user(

@@ -105,7 +105,7 @@ pub enum AppendError {
         /// The hard limit.
         limit: usize,
     },
-    /// An earlier append of this epoch failed, so this one might leave a gap. Nothing was written.
+    /// An earlier append of this stream and epoch failed, so this one might leave a gap. Nothing was written.
     /// Load the room or user again; its snapshot carries the new epoch.
     #[error("write epoch {given} ended with a failed append; the current one is {current}")]
     StaleEpoch {
@@ -134,6 +134,9 @@ pub enum ControlError {
     /// The store is closing; a retry is safe after the restart.
     #[error("the store is shutting down")]
     ShuttingDown,
+    /// Our own bug, which the log of the server tells of; the transaction was taken back.
+    #[error("a change failed by a bug of the server")]
+    Panicked,
     /// SQLite refused; whether a retry helps depends on the reason.
     #[error("the database refused: {0}")]
     Sqlite(rusqlite::Error),
@@ -157,6 +160,9 @@ pub enum ReadError {
     /// The log's tail cannot be moved into SQLite, so a read would be out of date.
     #[error("the log cannot be moved into the database: {0}")]
     Stalled(String),
+    /// Our own bug, which the log of the server tells of.
+    #[error("a read failed by a bug of the server")]
+    Panicked,
     /// SQLite refused.
     #[error("the database refused: {0}")]
     Sqlite(#[from] rusqlite::Error),

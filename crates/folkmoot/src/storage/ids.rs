@@ -33,6 +33,6 @@ number! {
     Lsn
 }
 number! {
-    /// Fences a writer's pipelined appends: a failed one ends the epoch, see [`super`].
+    /// Fences a stream's pipelined appends: a failed one ends the epoch of its stream, see [`super`].
     WriteEpoch
 }

@@ -40,5 +40,6 @@ pub use record::{
     Attachment, LeaveReason, Message, Notify, Picture, Quote, ReadCursor, Record, Role, RoomEvent,
     RoomRecord, UserEffect, UserRecord,
 };
+pub use sqlite::place::Restored;
 pub use store::{Store, StoreOptions, StoreStats};
 pub use usage::{Part, Usage};

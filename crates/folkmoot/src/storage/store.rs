@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use folkmoot_protocol::Channel;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
@@ -18,6 +19,7 @@ use super::log::writer::{LogWriter, LogWriterStart, PROBE_PAUSE};
 use super::progress::{Progress, Stream};
 use super::record::{Record, RoomEvent};
 use super::sqlite::mover::{MoveError, Mover, applied_lsn};
+use super::sqlite::place::{Restored, note_place};
 use super::sqlite::readers::Readers;
 use super::sqlite::writer::Control;
 use super::sqlite::{open_reader, open_writer, writer};
@@ -35,6 +37,8 @@ pub struct StoreOptions {
     pub backlog_bytes_max: u64,
     /// Reading threads; 4.
     pub readers: usize,
+    /// Whether the data was brought back from an earlier time; unknown.
+    pub restored: Restored,
 }
 
 impl StoreOptions {
@@ -47,6 +51,7 @@ impl StoreOptions {
             queued_bytes_max: 16 << 20,
             backlog_bytes_max: 256 << 20,
             readers: 4,
+            restored: Restored::Unknown,
         }
     }
 }
@@ -101,6 +106,7 @@ impl Store {
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let directory = Arc::new(DataDirectory::open(&options.directory)?);
         let mut connection = open_writer(&directory.database())?;
+        note_place(&connection, &directory.database(), options.restored)?;
         let applied = applied_lsn(&connection)?;
         let recovered = Segments::recover(&directory.log(), applied)?;
         let segments = Arc::new(recovered.segments);
@@ -150,14 +156,27 @@ impl Store {
 
     /// Queues a record at once; the future it returns resolves when the record is on disk.
     ///
-    /// One caller's records keep their order whether or not their futures are awaited in between. Await
-    /// [`Store::ready`] first: this never waits for room, it refuses.
+    /// One caller's records keep their order whether or not their futures are awaited in between. Ask
+    /// [`Store::admits`] or await [`Store::ready`] first: this never waits for room, it refuses.
     ///
     /// # Errors
     /// The future's [`AppendError`] says what may have happened and what to do.
     pub fn append(&self, epoch: WriteEpoch, record: &Record) -> Append {
         let is_ordered = matches!(record, Record::Room(_) | Record::User(_));
         self.0.queue.append(is_ordered.then_some(epoch), record.encode(), touched(record))
+    }
+
+    /// Whether an append to a stream would be taken now, with room to spare. Asked before a state is changed
+    /// that the append is to make durable.
+    ///
+    /// # Errors
+    /// What the append would be refused with.
+    pub fn admits(&self, epoch: WriteEpoch, stream: Channel) -> Result<(), AppendError> {
+        let stream = match stream {
+            Channel::Room(room) => Stream::Room(room),
+            Channel::User(user) => Stream::User(user),
+        };
+        self.0.queue.admits(epoch, stream)
     }
 
     /// Waits until the store has room for appends.
@@ -171,7 +190,7 @@ impl Store {
         self.0.queue.ready().await
     }
 
-    /// The epoch that appends are accepted under; a failed append ends it. Snapshots carry it.
+    /// The epoch that appends are accepted under; a failed append ends it for its stream. Snapshots carry it.
     #[must_use]
     pub fn write_epoch(&self) -> WriteEpoch {
         self.0.queue.epoch()
@@ -344,7 +363,7 @@ fn replay(
     tracing::info!(records = last.0 - applied.0, "moving the log's tail into the database");
     mover.catch_up(connection, last).map_err(|error| match error {
         MoveError::Sqlite(error) => OpenError::Sqlite(error),
-        MoveError::Log(error) => {
+        error @ (MoveError::Log(_) | MoveError::Panicked) => {
             OpenError::Io { path: directory.log(), source: std::io::Error::other(error) }
         }
     })

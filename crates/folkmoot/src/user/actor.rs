@@ -8,10 +8,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use althing::{ActorError, Context, ReplyTo, StopReason, Topic, actor};
-use folkmoot_protocol::chat::{self, Excerpt, UserEvent, UserView};
+use folkmoot_protocol::chat::{self, UserEvent, UserView};
 use folkmoot_protocol::rpc::ReadState;
 use folkmoot_protocol::{Channel, DisconnectCode};
 
+use super::news::News;
 use super::state::{Membership, UserChange, UserState};
 use super::{UserError, load};
 use crate::gateway::Outbox;
@@ -42,6 +43,8 @@ pub(crate) struct User {
     pub(super) topic: Topic<Arc<Publication>>,
     pub(super) connections: HashMap<Arc<str>, Attachment>,
     pub(super) idle_ticks: u32,
+    /// News that could not be stored when it came.
+    pub(super) owed: VecDeque<News>,
     /// Cursors that moved by sending and are not on their way to the disk yet.
     pub(super) unsaved: BTreeMap<RoomId, Seq>,
 }
@@ -64,6 +67,8 @@ pub(super) struct Pending {
 #[derive(Debug)]
 pub(super) enum Acknowledge {
     Nobody,
+    /// Nobody waits, but it must not be lost: it is taken again if it could not be stored.
+    News(News),
     Done(ReplyTo<Result<(), UserError>>),
     Read(ReadState, ReplyTo<Result<ReadState, UserError>>),
 }
@@ -83,6 +88,7 @@ impl User {
             topic,
             connections: HashMap::new(),
             idle_ticks: 0,
+            owed: VecDeque::new(),
             unsaved: BTreeMap::new(),
         };
         user.reload().await?;
@@ -98,7 +104,7 @@ impl User {
         Ok(())
     }
 
-    fn state(&self) -> Result<&UserState, UserError> {
+    pub(super) fn state(&self) -> Result<&UserState, UserError> {
         self.known.as_ref().map(|(_, state)| state).ok_or(UserError::NoSuchUser)
     }
 
@@ -117,15 +123,21 @@ impl User {
         Ok(())
     }
 
-    fn append(
+    pub(super) fn append(
         &mut self,
         change: UserChange,
         event: &UserEvent,
         acknowledge: Acknowledge,
         ctx: &mut Context<Self>,
     ) {
-        if let Some(error) = self.lane.broken() {
-            return acknowledge.failed(|| UserError::Append(error.clone()));
+        let stream = Channel::User(self.id);
+        let refused = self.lane.broken().cloned();
+        // Before the state is changed: then there is nothing to take back.
+        let refused =
+            refused.map_or_else(|| self.server.store.admits(self.epoch, stream), Err).err();
+        if let Some(error) = refused {
+            let news = acknowledge.failed(|| UserError::Append(error.clone()));
+            return self.owe(news, ctx);
         }
         let Some((_, state)) = &mut self.known else { return };
         let record = UserRecord {
@@ -167,18 +179,7 @@ impl User {
 
     /// A room tells that the user is a member now.
     pub(crate) async fn joined(&mut self, room: RoomId, read_seq: Seq, ctx: &mut Context<Self>) {
-        let change = match self.state().map(|state| state.room_added(room, read_seq)) {
-            Ok(Some(change)) => change,
-            // Loaded after the fact, and so known already; the devices still have to hear of it.
-            Ok(None) => UserChange::Read { room, seq: read_seq },
-            Err(_) => return,
-        };
-        let membership = Membership { read_seq, ..Membership::default() };
-        let summary = self.server.room(room).summary(self.id).await;
-        let Ok(Ok(summary)) = summary else { return };
-        let view = self.server.room_view(&summary, &membership).await;
-        let event = UserEvent::RoomAdded { room: Box::new(view) };
-        self.append(change, &event, Acknowledge::Nobody, ctx);
+        self.take_joined(room, read_seq, ctx).await;
     }
 
     /// A room tells that the user is no member any more.
@@ -188,28 +189,17 @@ impl User {
         reason: LeaveReason,
         ctx: &mut Context<Self>,
     ) {
-        if let Ok(Some(change)) = self.state().map(|state| state.room_removed(room)) {
-            let event = UserEvent::RoomRemoved { room, reason: reason.into() };
-            self.append(change, &event, Acknowledge::Nobody, ctx);
-        }
+        self.take_left(room, reason, ctx);
     }
 
     /// A room tells that a message mentions the user.
     pub(crate) async fn mentioned(&mut self, mention: Mention, ctx: &mut Context<Self>) {
-        let Ok(state) = self.state() else { return };
-        if state.blocked.contains(&mention.by) {
-            return;
-        }
-        let Some(change) = state.mentioned(mention.room, mention.seq) else { return };
-        let event = UserEvent::Mention(Excerpt {
-            room: mention.room,
-            seq: mention.seq,
-            user: mention.by,
-            name: mention.name,
-            excerpt: mention.excerpt,
-            at: mention.at,
-        });
-        self.append(change, &event, Acknowledge::Nobody, ctx);
+        self.take_mentioned(mention, ctx);
+    }
+
+    /// A room tells that a message mentions the user no more: it was edited or deleted.
+    pub(crate) async fn unmentioned(&mut self, room: RoomId, seq: Seq, ctx: &mut Context<Self>) {
+        self.take_unmentioned(room, seq, ctx).await;
     }
 
     /// A direct room tells that something was said there: it is back on the list.
@@ -340,10 +330,8 @@ impl User {
         if let Some((account, _)) = &mut self.known {
             account.display_name.clone_from(&view.display_name);
         }
-        let UserView { id, name, display_name } = view;
-        self.tell_rooms(&display_name);
-        let event = UserEvent::Profile { user: id, name, display_name };
-        self.append(UserChange::Profile, &event, Acknowledge::Nobody, ctx);
+        self.tell_rooms(&view.display_name);
+        self.take_renamed(view, ctx);
     }
 
     /// Accepts a connection, which has joined the topic already: what is published after the
@@ -388,6 +376,13 @@ impl User {
         }
     }
 
+    /// Ends the connections of all devices but one.
+    pub(crate) async fn revoke_others(&mut self, device: DeviceId) {
+        for connection in self.connections.values().filter(|known| known.device != device) {
+            connection.outbox.close(DisconnectCode::InvalidToken);
+        }
+    }
+
     /// Ends the connections of all devices.
     pub(crate) async fn disconnect(&mut self, code: DisconnectCode) {
         for connection in self.connections.values() {
@@ -417,7 +412,7 @@ impl User {
     }
 }
 
-fn read_state(membership: &Membership, summary: &Summary) -> ReadState {
+pub(super) fn read_state(membership: &Membership, summary: &Summary) -> ReadState {
     let mentions = membership.mentions.len() + summary.everyone_after(membership.read_seq);
     ReadState {
         read_seq: membership.read_seq,

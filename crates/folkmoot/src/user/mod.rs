@@ -2,6 +2,7 @@
 
 mod actor;
 pub(crate) mod load;
+mod news;
 mod settle;
 pub(crate) mod state;
 mod view;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use althing::{Context, Handler};
 
 use super::actor::{Acknowledge, User};
+use super::news::News;
 use super::{UserError, load};
 use crate::lane::Settled;
 use crate::storage::{ReadCursor, Record};
@@ -31,11 +32,14 @@ impl Handler<Settled> for User {
         }
         let Some(error) = settled.failed else { return self.wait(ctx) };
         tracing::warn!(user = %self.id, %error, "appends failed");
-        for pending in self.pending.drain(..) {
-            pending.acknowledge.failed(|| UserError::Append(error.clone()));
-        }
+        let failed = std::mem::take(&mut self.pending);
         // The state is ahead of the disk.
-        if self.reload().await.is_err() {
+        let reloaded = self.reload().await;
+        for pending in failed {
+            let news = pending.acknowledge.failed(|| UserError::Append(error.clone()));
+            self.owe(news, ctx);
+        }
+        if reloaded.is_err() {
             ctx.passivate();
         }
     }
@@ -47,7 +51,8 @@ impl Handler<super::CheckIdle> for User {
     /// Leaves memory after two quiet checks without a connection.
     async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
         self.idle_ticks += 1;
-        let is_idle = self.connections.is_empty() && self.pending.is_empty();
+        let is_idle =
+            self.connections.is_empty() && self.pending.is_empty() && self.owed.is_empty();
         if is_idle && self.idle_ticks > 2 || self.known.is_none() {
             ctx.passivate();
         }
@@ -75,7 +80,7 @@ impl User {
 impl Acknowledge {
     pub(super) fn done(self) {
         match self {
-            Self::Nobody => {}
+            Self::Nobody | Self::News(_) => {}
             Self::Done(reply) => {
                 reply.send(Ok(()));
             }
@@ -85,9 +90,11 @@ impl Acknowledge {
         }
     }
 
-    pub(super) fn failed(self, error: impl Fn() -> UserError) {
+    /// Tells who waits; gives back what must not be lost.
+    pub(super) fn failed(self, error: impl Fn() -> UserError) -> Option<News> {
         match self {
             Self::Nobody => {}
+            Self::News(news) => return Some(news),
             Self::Done(reply) => {
                 reply.send(Err(error()));
             }
@@ -95,5 +102,6 @@ impl Acknowledge {
                 reply.send(Err(error()));
             }
         }
+        None
     }
 }

@@ -38,6 +38,11 @@ pub(crate) enum UserChange {
         room: RoomId,
         seq: Seq,
     },
+    /// The message was edited or deleted; the store learns that from the room.
+    Unmentioned {
+        room: RoomId,
+        seq: Seq,
+    },
     Read {
         room: RoomId,
         seq: Seq,
@@ -63,7 +68,10 @@ impl UserChange {
                 Some(UserEffect::Read { room, seq })
             }
             Self::NotifySet { room, notify } => Some(UserEffect::Notify { room, notify }),
-            Self::RoomRemoved { .. } | Self::Listed { .. } | Self::Profile => None,
+            Self::RoomRemoved { .. }
+            | Self::Unmentioned { .. }
+            | Self::Listed { .. }
+            | Self::Profile => None,
         }
     }
 }
@@ -97,6 +105,12 @@ impl UserState {
         let membership = self.rooms.get(&room)?;
         let is_new = seq > membership.read_seq && !membership.mentions.contains(&seq);
         is_new.then_some(UserChange::Mentioned { room, seq })
+    }
+
+    /// A message mentions the user no more.
+    pub(crate) fn unmentioned(&self, room: RoomId, seq: Seq) -> Option<UserChange> {
+        let is_counted = self.rooms.get(&room)?.mentions.contains(&seq);
+        is_counted.then_some(UserChange::Unmentioned { room, seq })
     }
 
     /// Moves the read cursor forward, never back and never beyond the room's last message.
@@ -140,6 +154,11 @@ impl UserState {
             UserChange::Mentioned { room, seq } => {
                 if let Some(membership) = self.rooms.get_mut(&room) {
                     membership.mention(seq);
+                }
+            }
+            UserChange::Unmentioned { room, seq } => {
+                if let Some(membership) = self.rooms.get_mut(&room) {
+                    membership.mentions.remove(&seq);
                 }
             }
             UserChange::Read { room, seq } => {

@@ -2,3 +2,4 @@
 //! sign in, read and write.
 
 mod direct_messages;
+mod silent_sockets;

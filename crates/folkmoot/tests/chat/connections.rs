@@ -167,3 +167,17 @@ async fn unsubscribing_ends_the_events() {
     anna.say(&room, "2", "heard").await;
     assert_eq!(anna.message(&room).await["body"], "heard");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_signed_out_while_it_connects_is_out() {
+    let server = Server::start().await;
+    server.sign_up("anna").await;
+    for turn in 0..20 {
+        let device = server.sign_in("anna").await;
+        let mut client = Client::open(server.address()).await;
+        client.post("connect", json!({"token": device.token})).await;
+        let out = server.http("DELETE /api/v1/sessions/current", Some(&device.token), "").await;
+        assert_eq!(out.status, 204);
+        assert_eq!(client.closed().await, 3500, "turn {turn}");
+    }
+}

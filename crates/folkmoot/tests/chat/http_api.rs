@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Server;
+use crate::support::{Account, Server, exchange};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rooms_and_messages_work_without_a_socket() {
@@ -120,4 +120,24 @@ async fn the_console_is_there_only_when_asked_for() {
     assert!(page.head.contains("content-security-policy: default-src 'none'"), "{}", page.head);
     let metrics = open.http("GET /metrics", None, "").await.body;
     assert!(metrics.contains("\nalthing_messages_handled_total{actor="), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_inside_is_for_this_machine_administrators_and_the_operators_token() {
+    let server = Server::with("metrics_token = \"let me see\"\nconsole = true\n").await;
+    let anna = Account::of(&server.set_up("anna").await);
+    let bob = server.sign_up("bob").await;
+    for page in ["GET /metrics", "GET /console"] {
+        assert_eq!(server.http(page, None, "").await.status, 200, "{page}");
+        // As a proxy on this machine asks for somebody else.
+        let forwarded = ["X-Forwarded-For: 203.0.113.5"];
+        let ask = async |token: Option<&str>| {
+            exchange(server.address(), page, token, &forwarded, b"").await.status
+        };
+        assert_eq!(ask(None).await, 401, "{page}");
+        assert_eq!(ask(Some(&bob.token)).await, 401, "{page}");
+        assert_eq!(ask(Some("let me in")).await, 401, "{page}");
+        assert_eq!(ask(Some("let me see")).await, 200, "{page}");
+        assert_eq!(ask(Some(&anna.token)).await, 200, "{page}");
+    }
 }

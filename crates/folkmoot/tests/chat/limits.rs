@@ -59,3 +59,28 @@ async fn everything_that_costs_has_a_limit_of_its_own() {
     let mut bob = server.join("bob").await;
     bob.create_room("Pub").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_method_is_without_a_limit() {
+    let settings = "[limits]\naccounts_per_minute = 0\nquestions_per_minute = 3\n\
+        changes_per_minute = 3\ncursors_per_minute = 3\n";
+    let server = Server::with(settings).await;
+    let mut anna = server.join("anna").await;
+    let room = anna.create_room("Tea").await;
+    anna.say(&room, "1", "tea").await;
+    let stranger = "0000000000007";
+    let ban = json!({"room": room, "user": stranger, "on": true});
+    is_limited(&mut anna, "room.ban", &ban, "changes").await;
+    for method in ["room.update", "room.leave"] {
+        assert_eq!(anna.fail(method, json!({"room": room})).await.code, 429, "{method}");
+    }
+    is_limited(&mut anna, "read.set", &json!({"room": room, "seq": 1}), "moves of read cursors")
+        .await;
+    is_limited(&mut anna, "history.get", &json!({"room": room}), "questions").await;
+    let find = json!({"prefix": "a"});
+    assert_eq!(anna.fail("users.find", find).await.code, 429);
+    for command in ["presence", "presence_stats", "history"] {
+        let refused = anna.command(command, json!({"channel": format!("room:{room}")})).await;
+        assert_eq!(refused.unwrap_err().code, 429, "{command}");
+    }
+}

@@ -251,3 +251,23 @@ async fn users_are_found_and_profiles_change() {
     let seen = anna.call("user.get", json!({"user": account.id})).await;
     assert_eq!(seen["display_name"], "Anna K.");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_banned_and_a_member_however_the_two_race() {
+    let server = Server::with("[limits]\nrooms_per_minute = 0\ninvites_per_minute = 0\n").await;
+    let mut anna = server.join("anna").await;
+    let account = server.sign_up("bob").await;
+    let mut bob = server.connect(&account).await;
+    for turn in 0..20 {
+        let room = anna.create_room("Tea").await;
+        let code = anna.call("invite.create", json!({"room": room})).await["code"].clone();
+        let ban = json!({"room": room, "user": account.id, "on": true});
+        let banning = anna.post("rpc", json!({"method": "room.ban", "data": ban})).await;
+        let join = json!({"method": "invite.accept", "data": {"code": code}});
+        let joining = bob.post("rpc", join).await;
+        anna.reply(banning, "rpc").await.expect("the ban holds");
+        let _ = bob.reply(joining, "rpc").await;
+        let members = anna.call("room.members", json!({"room": room})).await;
+        assert_eq!(members["members"].as_array().unwrap().len(), 1, "turn {turn}: {members}");
+    }
+}

@@ -15,6 +15,7 @@ impl Account {
             password: format!("{name}'s password"),
             display_name: None,
             device: None,
+            invite: None,
         };
         let body = serde_json::to_string(&account).expect("it has string keys only");
         let request = format!(

@@ -77,7 +77,14 @@ pub(crate) fn append_failure(error: &AppendError) -> RpcError {
         AppendError::Overloaded { .. } => ErrorCode::TooManyRequests,
         _ => ErrorCode::StoreUnavailable,
     };
-    RpcError::new(code, format!("nothing was stored: {error}"))
+    let text = match error {
+        // It was handed to the disk, and what the disk kept of it is known only after a start.
+        AppendError::DiskFull | AppendError::Failed(_) => {
+            format!("not acknowledged, repeat it only under the same key: {error}")
+        }
+        _ => format!("nothing was stored: {error}"),
+    };
+    RpcError::new(code, text)
 }
 
 /// A control transaction was not committed.
@@ -95,7 +102,7 @@ pub(crate) fn control_failure(error: &ControlError) -> RpcError {
         ControlError::DiskFull | ControlError::ShuttingDown => {
             RpcError::new(ErrorCode::StoreUnavailable, format!("nothing was stored: {error}"))
         }
-        ControlError::Sqlite(_) => internal(error),
+        ControlError::Sqlite(_) | ControlError::Panicked => internal(error),
     }
 }
 
@@ -105,7 +112,7 @@ pub(crate) fn read_failure(error: &ReadError) -> RpcError {
         ReadError::ShuttingDown | ReadError::Stalled(_) => {
             RpcError::new(ErrorCode::StoreUnavailable, error.to_string())
         }
-        ReadError::Sqlite(_) | ReadError::Undecodable(_) => internal(error),
+        ReadError::Sqlite(_) | ReadError::Undecodable(_) | ReadError::Panicked => internal(error),
     }
 }
 

@@ -82,9 +82,9 @@ async fn load_original(by: &Identity, room: RoomId, seq: Seq) -> Result<Original
     };
     let deleted = stored.deleted.is_some();
     let reactions = stored.reactions.into_iter().map(|reaction| reaction.emoji).collect();
-    let crate::storage::Message { seq, user, name, body, .. } = stored.message;
+    let crate::storage::Message { seq, user, name, body, mentions, .. } = stored.message;
     let body = wire::excerpt(&body).to_owned();
-    Ok(Original { quote: Quote { seq, user, name, body }, deleted, reactions })
+    Ok(Original { quote: Quote { seq, user, name, body }, deleted, reactions, mentions })
 }
 
 pub(crate) async fn history(by: &Identity, request: HistoryGet) -> Result<HistoryPage, RpcError> {

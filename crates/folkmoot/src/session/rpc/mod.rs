@@ -16,8 +16,50 @@ use folkmoot_protocol::rpc::{Empty, Rpc, RpcError, encode_payload};
 use super::Identity;
 pub(crate) use error::{append_failure, control_failure, failure, read_failure, room_answer};
 
+/// Counts a method that has no limit of its own, so that there is none without one.
+fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
+    match method {
+        // Counted where HTTP comes by too.
+        Rpc::MessageSend(_)
+        | Rpc::MessageEdit(_)
+        | Rpc::MessageDelete(_)
+        | Rpc::MessageReact(_)
+        | Rpc::TypingSet(_)
+        | Rpc::RoomCreate(_)
+        | Rpc::DirectOpen(_)
+        | Rpc::InviteCreate(_)
+        | Rpc::ProfileUpdate(_)
+        | Rpc::Search(_) => Ok(()),
+        Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
+        Rpc::HistoryGet(_)
+        | Rpc::RoomsList(_)
+        | Rpc::RoomGet(_)
+        | Rpc::RoomMembers(_)
+        | Rpc::Sync(_)
+        | Rpc::InviteList(_)
+        | Rpc::InviteGet(_)
+        | Rpc::UsersFind(_)
+        | Rpc::UserGet(_)
+        | Rpc::UsersBlocked(_)
+        | Rpc::DevicesList(_) => by.count(|limits| &limits.questions),
+        Rpc::RoomUpdate(_)
+        | Rpc::RoomNotify(_)
+        | Rpc::RoomLeave(_)
+        | Rpc::RoomSetRole(_)
+        | Rpc::RoomKick(_)
+        | Rpc::RoomBan(_)
+        | Rpc::RoomMute(_)
+        | Rpc::DirectHide(_)
+        | Rpc::InviteRevoke(_)
+        | Rpc::InviteAccept(_)
+        | Rpc::UserBlock(_)
+        | Rpc::DevicesRevoke(_) => by.count(|limits| &limits.changes),
+    }
+}
+
 /// Calls a method; the reply is JSON.
 pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> {
+    count(by, &method)?;
     match method {
         Rpc::MessageSend(request) => reply(messages::send(by, request).await),
         Rpc::MessageEdit(request) => reply(messages::edit(by, request).await),

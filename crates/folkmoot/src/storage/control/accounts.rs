@@ -3,8 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::administration::is_disabled;
+use super::invites::{Redeemed, redeem};
 use crate::storage::error::{ControlError, ReadError};
-use crate::storage::ids::{DeviceId, UnixMillis, UserId};
+use crate::storage::ids::{DeviceId, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
@@ -81,6 +82,8 @@ pub struct SignedIn {
     pub account: Account,
     /// The device.
     pub device: DeviceId,
+    /// When it was last seen.
+    pub seen_at: UnixMillis,
 }
 
 impl Store {
@@ -97,6 +100,94 @@ impl Store {
             let account = insert_account(connection, new)?;
             insert_device(connection, &device)?;
             Ok(account)
+        })
+        .await
+    }
+
+    /// Makes an account with an invite, of which it takes one use. Gives the account and the room.
+    ///
+    /// # Errors
+    /// [`ControlError::NameTaken`], [`ControlError::NotFound`] for an unknown invite,
+    /// [`ControlError::NotAllowed`] for one that works no more.
+    pub async fn create_invited_account(
+        &self,
+        new: NewAccount,
+        device: NewDevice,
+        code: String,
+    ) -> Result<(Account, RoomId), ControlError> {
+        self.control(move |connection| {
+            let invite = match redeem(connection, &code, new.at)? {
+                Redeemed::Yes(invite) => invite,
+                Redeemed::Unknown => return Err(ControlError::NotFound("invite")),
+                Redeemed::Expired => {
+                    return Err(ControlError::NotAllowed("the invite has expired"));
+                }
+                Redeemed::UsedUp => return Err(ControlError::NotAllowed("the invite is used up")),
+            };
+            let account = insert_account(connection, new)?;
+            insert_device(connection, &device)?;
+            Ok((account, invite.room))
+        })
+        .await
+    }
+
+    /// Signs a device in, if the account's password is still the one that was verified: somebody
+    /// who knew the old one must not slip in while it is changed.
+    ///
+    /// # Errors
+    /// [`ControlError::NotAllowed`] if the account is disabled or its password is another one now.
+    pub async fn sign_in(
+        &self,
+        device: NewDevice,
+        verified_hash: String,
+    ) -> Result<(), ControlError> {
+        self.control(move |connection| {
+            let hash: Option<String> = connection
+                .query_row(
+                    "SELECT password_hash FROM users WHERE id = ?1",
+                    [to_sql(device.user.as_u64())],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            if hash != Some(verified_hash) {
+                return Err(ControlError::NotAllowed("the password has just been changed"));
+            }
+            insert_device(connection, &device)
+        })
+        .await
+    }
+
+    /// Changes the password of the user of `device`, if it is still `verified_hash`; signs all
+    /// other devices out if they are not to stay.
+    ///
+    /// # Errors
+    /// [`ControlError::NotAllowed`] if the password is another one now.
+    pub async fn change_password(
+        &self,
+        user: UserId,
+        device: DeviceId,
+        verified_hash: String,
+        new_hash: String,
+        sign_out_others: bool,
+    ) -> Result<(), ControlError> {
+        self.control(move |connection| {
+            let changed = connection.execute(
+                "UPDATE users SET password_hash = ?3 WHERE id = ?1 AND password_hash = ?2",
+                params![to_sql(user.as_u64()), verified_hash, new_hash],
+            )?;
+            if changed == 0 {
+                return Err(ControlError::NotAllowed("the password has just been changed"));
+            }
+            // A link that was made because the old one was forgotten is of no use any more.
+            let id = [to_sql(user.as_u64())];
+            connection.execute("DELETE FROM password_resets WHERE user = ?1", id)?;
+            if sign_out_others {
+                connection.execute(
+                    "DELETE FROM devices WHERE user = ?1 AND id <> ?2",
+                    [id[0], to_sql(device.as_u64())],
+                )?;
+            }
+            Ok(())
         })
         .await
     }
@@ -161,14 +252,15 @@ impl Store {
     pub async fn signed_in(&self, token_hash: TokenHash) -> Result<Option<SignedIn>, ReadError> {
         self.read(move |connection| {
             let sql = format!(
-                "SELECT {ACCOUNT_COLUMNS}, devices.id FROM devices \
+                "SELECT {ACCOUNT_COLUMNS}, devices.id, devices.seen_at FROM devices \
                  JOIN users ON users.id = devices.user WHERE devices.token_hash = ?1"
             );
             let found = connection
                 .prepare_cached(&sql)?
                 .query_row([&token_hash[..]], |row| {
                     let device = DeviceId::from_u64(from_sql(row.get(5)?));
-                    Ok(SignedIn { account: read_account(row)?, device })
+                    let seen_at = UnixMillis::from_u64(from_sql(row.get(6)?));
+                    Ok(SignedIn { account: read_account(row)?, device, seen_at })
                 })
                 .optional()?;
             Ok(found)

@@ -116,19 +116,7 @@ impl Store {
         code: String,
         now: UnixMillis,
     ) -> Result<Redeemed, ControlError> {
-        self.control(move |connection| {
-            let Some(mut invite) = find(connection, &code)? else { return Ok(Redeemed::Unknown) };
-            if invite.expires_at.is_some_and(|at| at <= now) {
-                return Ok(Redeemed::Expired);
-            }
-            if invite.uses_max.is_some_and(|max| invite.uses >= max) {
-                return Ok(Redeemed::UsedUp);
-            }
-            connection.execute("UPDATE invites SET uses = uses + 1 WHERE code = ?1", [code])?;
-            invite.uses += 1;
-            Ok(Redeemed::Yes(invite))
-        })
-        .await
+        self.control(move |connection| Ok(redeem(connection, &code, now)?)).await
     }
 
     /// An invite by its code, whether or not it still works.
@@ -165,6 +153,24 @@ impl Store {
         })
         .await
     }
+}
+
+/// Takes one use of an invite inside a transaction.
+pub(super) fn redeem(
+    connection: &Connection,
+    code: &str,
+    now: UnixMillis,
+) -> rusqlite::Result<Redeemed> {
+    let Some(mut invite) = find(connection, code)? else { return Ok(Redeemed::Unknown) };
+    if invite.expires_at.is_some_and(|at| at <= now) {
+        return Ok(Redeemed::Expired);
+    }
+    if invite.uses_max.is_some_and(|max| invite.uses >= max) {
+        return Ok(Redeemed::UsedUp);
+    }
+    connection.execute("UPDATE invites SET uses = uses + 1 WHERE code = ?1", [code])?;
+    invite.uses += 1;
+    Ok(Redeemed::Yes(invite))
 }
 
 fn find(connection: &Connection, code: &str) -> rusqlite::Result<Option<Invite>> {

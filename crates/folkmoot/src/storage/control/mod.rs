@@ -10,6 +10,7 @@ mod invites;
 pub(crate) mod moderation;
 mod privacy;
 mod rooms;
+mod settings;
 
 pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
 pub(crate) use accounts::{account, read_account};

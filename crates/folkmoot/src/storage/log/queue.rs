@@ -2,8 +2,10 @@
 //!
 //! An append enters the queue when it is called, not when its future is first polled, so one caller's
 //! appends keep their order without awaiting each other. A failed write refuses everything queued behind it and
-//! ends the write epoch: a record already on its way would otherwise leave a gap in its stream.
+//! ends the write epoch of the streams whose records failed: one already on its way would leave a gap in its
+//! stream. Streams that lost nothing go on under the epoch that they have.
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,6 +19,9 @@ use super::segment::PAYLOAD_LEN_MAX;
 use crate::storage::error::AppendError;
 use crate::storage::ids::{Lsn, WriteEpoch};
 use crate::storage::progress::{Progress, Stream, Ticket};
+
+/// Streams that are fenced one by one; beyond, all streams load again, which costs each a read.
+const FENCES_MAX: usize = 65_536;
 
 /// How much may wait. Above the first number [`Queue::ready`] waits, above twice it appends are refused.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +43,18 @@ pub struct Appended {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) payload: Vec<u8>,
+    /// Whose order it belongs to; `None`: its order does not matter.
+    order: Option<Order>,
     pub(crate) queued_at: Instant,
     pub(crate) done: oneshot::Sender<Result<Appended, AppendError>>,
+}
+
+/// In which order a record has its place.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Stream(Stream),
+    /// In that of a caller whom nothing else tells from others.
+    Unnamed,
 }
 
 /// What the log's thread takes at once.
@@ -57,6 +72,10 @@ struct State {
     bytes: usize,
     last_ticket: Ticket,
     epoch: WriteEpoch,
+    /// The first epoch that counts for streams whose records failed.
+    fences: HashMap<Stream, WriteEpoch>,
+    /// The first epoch that counts for all others.
+    floor: WriteEpoch,
     /// Why appends are refused at present.
     refusal: Option<AppendError>,
     closing: bool,
@@ -83,6 +102,8 @@ impl Queue {
             bytes: 0,
             last_ticket: Ticket(0),
             epoch: WriteEpoch(1),
+            fences: HashMap::new(),
+            floor: WriteEpoch(1),
             refusal: None,
             closing: false,
         };
@@ -110,12 +131,13 @@ impl Queue {
         let backlog = self.progress.lag().bytes;
         let (tx, rx) = oneshot::channel();
         let mut state = self.state.lock();
-        if let Some(error) = self.refusal(&state, epoch, backlog) {
+        if let Some(error) = self.refusal(&state, epoch, streams[0], backlog) {
             return Append::refused(error);
         }
+        let order = epoch.map(|_| streams[0].map_or(Order::Unnamed, Order::Stream));
         state.last_ticket = self.progress.enter(streams);
         state.bytes += payload.len();
-        state.entries.push(Entry { payload, queued_at: Instant::now(), done: tx });
+        state.entries.push(Entry { payload, order, queued_at: Instant::now(), done: tx });
         let was_empty = state.entries.len() == 1;
         drop(state);
         if was_empty {
@@ -128,6 +150,7 @@ impl Queue {
         &self,
         state: &State,
         epoch: Option<WriteEpoch>,
+        stream: Option<Stream>,
         backlog: u64,
     ) -> Option<AppendError> {
         if state.closing {
@@ -136,7 +159,9 @@ impl Queue {
         if let Some(refusal) = &state.refusal {
             return Some(refusal.clone());
         }
-        if let Some(given) = epoch.filter(|given| *given != state.epoch) {
+        let fence = stream.and_then(|stream| state.fences.get(&stream).copied());
+        let first = fence.unwrap_or(state.floor);
+        if let Some(given) = epoch.filter(|given| *given < first) {
             return Some(AppendError::StaleEpoch { given, current: state.epoch });
         }
         let limit = self.limits.queued_bytes_max * 2;
@@ -155,6 +180,26 @@ impl Queue {
         None
     }
 
+    /// Whether an append to `stream` would be taken now, with room to spare: whoever changes a state before
+    /// appending asks first, and has nothing to take back when the answer is no.
+    pub(crate) fn admits(&self, epoch: WriteEpoch, stream: Stream) -> Result<(), AppendError> {
+        let backlog = self.progress.lag().bytes;
+        let state = self.state.lock();
+        if let Some(error) = self.refusal(&state, Some(epoch), Some(stream), backlog) {
+            return Err(error);
+        }
+        let limit = self.limits.queued_bytes_max;
+        if state.bytes > limit {
+            return Err(AppendError::Overloaded { bytes: state.bytes, limit });
+        }
+        if backlog > self.limits.backlog_bytes_max {
+            let number = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+            let (bytes, limit) = (number(backlog), number(self.limits.backlog_bytes_max));
+            return Err(AppendError::Overloaded { bytes, limit });
+        }
+        Ok(())
+    }
+
     /// Waits until the queue and the backlog are under their limits.
     ///
     /// # Cancel safety
@@ -165,7 +210,7 @@ impl Queue {
             {
                 let lag = self.progress.lag();
                 let state = self.state.lock();
-                if let Some(error) = self.refusal(&state, None, lag.bytes) {
+                if let Some(error) = self.refusal(&state, None, None, lag.bytes) {
                     if !matches!(error, AppendError::Overloaded { .. }) {
                         return Err(error);
                     }
@@ -206,12 +251,14 @@ impl Queue {
         Some(Batch { entries, bytes, ticket })
     }
 
-    /// Refuses all that is queued and all that comes, until [`Queue::reopen`], and ends the epoch.
-    pub(crate) fn refuse(&self, why: &AppendError) -> Batch {
+    /// Refuses all that is queued and all that comes, until [`Queue::reopen`], and ends the epoch of the
+    /// streams that lose a record: `failed` and what is queued.
+    pub(crate) fn refuse(&self, why: &AppendError, failed: &[Entry]) -> Batch {
         let mut state = self.state.lock();
         state.refusal = Some(why.clone());
         state.epoch = state.epoch.next();
         let entries = std::mem::take(&mut state.entries);
+        state.fence(failed.iter().chain(&entries));
         let bytes = std::mem::take(&mut state.bytes);
         let ticket = state.last_ticket;
         drop(state);
@@ -239,6 +286,26 @@ impl Queue {
             self.work.wait_for(&mut state, pause);
         }
         state.closing
+    }
+}
+
+impl State {
+    /// Ends the epoch of the streams that these records belong to.
+    fn fence<'a>(&mut self, lost: impl Iterator<Item = &'a Entry>) {
+        for entry in lost {
+            match entry.order {
+                None => {}
+                Some(Order::Stream(stream)) => {
+                    self.fences.insert(stream, self.epoch);
+                }
+                Some(Order::Unnamed) => self.floor = self.epoch,
+            }
+        }
+        if self.fences.len() > FENCES_MAX {
+            self.floor = self.epoch;
+        }
+        let floor = self.floor;
+        self.fences.retain(|_, first| *first > floor);
     }
 }
 

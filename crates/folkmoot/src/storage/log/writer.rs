@@ -199,7 +199,7 @@ impl LogWriter {
     fn refuse_until_writable(&mut self, failed: &mut Vec<Entry>, error: &io::Error) {
         let why = append_error(error);
         tracing::error!(%error, "the log cannot be written; appends are refused until it can");
-        let mut behind = self.queue.refuse(&why);
+        let mut behind = self.queue.refuse(&why, failed);
         self.progress.settle(self.durable, behind.ticket, 0);
         refuse(failed, &why);
         refuse(&mut behind.entries, &why);

@@ -2,9 +2,10 @@
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::apply::{prune_up_to, to_sql};
+use super::apply::{from_sql, prune_up_to, to_sql};
 use super::apply_attachments;
 use super::apply_moderation;
+use super::apply_user::{self, read};
 use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
 use crate::storage::record::{LeaveReason, Message, MessageDetails, RoomEvent, RoomRecord};
 
@@ -151,7 +152,9 @@ fn apply_event(
                 .prepare_cached("INSERT OR IGNORE INTO members VALUES (?1, ?2, ?3, NULL, ?4)")?
                 .execute(params![room, to_sql(user.as_u64()), role.number(), at])?;
             row.member_count += i64::from(added > 0);
-            Ok(())
+            // Who joins has not to catch up with what was said before. With the membership, because
+            // the user's own record of it may be lost with the process.
+            read(transaction, *user, record.room, Seq::from_u64(row.last_seq))
         }
         RoomEvent::Left { user, by, reason } => {
             let user_id = to_sql(user.as_u64());
@@ -228,6 +231,12 @@ fn insert_message(
         return Ok(());
     }
     apply_attachments::sent(transaction, record.room, message)?;
+    if let Some(quote) = &message.reply_to {
+        let place = [record.room.as_u64(), quote.seq.as_u64(), message.seq.as_u64()].map(to_sql);
+        transaction
+            .prepare_cached("INSERT OR IGNORE INTO quotes VALUES (?1, ?2, ?3)")?
+            .execute(place)?;
+    }
     if message.mention_all {
         transaction
             .prepare_cached("INSERT INTO everyone_mentions VALUES (?1, ?2)")?
@@ -244,6 +253,10 @@ fn edit(
     mentions: &[UserId],
 ) -> rusqlite::Result<()> {
     let Some(mut details) = details(transaction, record.room, seq)? else { return Ok(()) };
+    let unmentioned = details.mentions.iter().filter(|user| !mentions.contains(user));
+    for user in unmentioned {
+        apply_user::forget_mention(transaction, *user, record.room, seq)?;
+    }
     details.mentions = mentions.to_vec();
     transaction
         .prepare_cached(
@@ -283,10 +296,9 @@ fn delete(
     }
     apply_attachments::deleted(transaction, record.room, seq)?;
     for user in details.mentions {
-        transaction
-            .prepare_cached("DELETE FROM mentions WHERE user = ?1 AND room = ?2 AND seq = ?3")?
-            .execute([to_sql(user.as_u64()), room_seq[0], room_seq[1]])?;
+        apply_user::forget_mention(transaction, user, record.room, seq)?;
     }
+    erase_quotes(transaction, record.room, seq)?;
     // Edits in the stream keep their offsets, without the text.
     let emptied = RoomEvent::Edited { seq, body: String::new(), mentions: Vec::new() }.encode();
     let mut edits = transaction.prepare_cached(
@@ -304,6 +316,29 @@ fn delete(
                 .execute(params![room_seq[0], offset, emptied])?;
         }
     }
+    Ok(())
+}
+
+/// Takes the text of a deleted message out of those that quote it.
+fn erase_quotes(transaction: &Transaction<'_>, room: RoomId, seq: Seq) -> rusqlite::Result<()> {
+    let quoted = [to_sql(room.as_u64()), to_sql(seq.as_u64())];
+    let answers: Vec<i64> = transaction
+        .prepare_cached("SELECT seq FROM quotes WHERE room = ?1 AND quoted = ?2")?
+        .query_map(quoted, |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for answer in answers {
+        let answer = Seq::from_u64(from_sql(answer));
+        let Some(mut details) = details(transaction, room, answer)? else { continue };
+        // A deleted answer has lost its quote already.
+        let Some(quote) = &mut details.reply_to else { continue };
+        quote.body.clear();
+        transaction
+            .prepare_cached("UPDATE messages SET details = ?3 WHERE room = ?1 AND seq = ?2")?
+            .execute(params![quoted[0], to_sql(answer.as_u64()), details.encode()])?;
+    }
+    transaction
+        .prepare_cached("DELETE FROM quotes WHERE room = ?1 AND quoted = ?2")?
+        .execute(quoted)?;
     Ok(())
 }
 

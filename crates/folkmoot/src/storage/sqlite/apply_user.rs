@@ -2,11 +2,12 @@
 //!
 //! A mention and the read cursor that covers it may come in either order; both end the same.
 
+use folkmoot_protocol::chat::UserEvent;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::apply::{from_sql, prune_up_to, to_sql};
 use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
-use crate::storage::record::{Notify, Record, UserEffect, UserRecord};
+use crate::storage::record::{MessageDetails, Notify, Record, UserEffect, UserRecord};
 
 /// Unread mentions kept per user and room; a badge says no more than this.
 const MENTIONS_KEPT: i64 = 1_000;
@@ -52,8 +53,18 @@ fn apply_stream<'a>(
             tracing::error!(%user, offset = %record.offset, "a record leaves a gap of offsets");
         }
         last = record.offset.as_u64();
+        let data = match record.effect {
+            // The message may have been changed before its mention came here.
+            Some(UserEffect::Mention { room, seq })
+                if is_withdrawn(transaction, user, room, seq)? =>
+            {
+                without_excerpt(&record.data, room, seq)
+            }
+            _ => None,
+        };
+        let data = data.as_ref().unwrap_or(&record.data);
         transaction.prepare_cached("INSERT INTO user_events VALUES (?1, ?2, ?3, ?4)")?.execute(
-            params![to_sql(user.as_u64()), to_sql(last), to_sql(record.at.as_u64()), record.data],
+            params![to_sql(user.as_u64()), to_sql(last), to_sql(record.at.as_u64()), data],
         )?;
         match record.effect {
             None => {}
@@ -73,7 +84,8 @@ fn apply_stream<'a>(
     Ok(())
 }
 
-fn read(
+/// Moves a user's cursor forward; mentions up to there are read.
+pub(super) fn read(
     transaction: &Transaction<'_>,
     user: UserId,
     room: RoomId,
@@ -98,14 +110,15 @@ fn mention(
     room: RoomId,
     seq: Seq,
 ) -> rusqlite::Result<()> {
+    if is_withdrawn(transaction, user, room, seq)? {
+        return Ok(());
+    }
     let place = [to_sql(user.as_u64()), to_sql(room.as_u64()), to_sql(seq.as_u64())];
     let added = transaction
         .prepare_cached(
             "INSERT OR IGNORE INTO mentions SELECT ?1, ?2, ?3 \
              WHERE NOT EXISTS (SELECT 1 FROM read_states \
-                               WHERE user = ?1 AND room = ?2 AND read_seq >= ?3) \
-               AND NOT EXISTS (SELECT 1 FROM messages \
-                               WHERE room = ?2 AND seq = ?3 AND deleted_at IS NOT NULL)",
+                               WHERE user = ?1 AND room = ?2 AND read_seq >= ?3)",
         )?
         .execute(place)?;
     if added > 0 {
@@ -118,6 +131,69 @@ fn mention(
             .execute([place[0], place[1], MENTIONS_KEPT])?;
     }
     Ok(())
+}
+
+/// Takes a mention back: the badge, and the text in the user's own stream.
+pub(super) fn forget_mention(
+    transaction: &Transaction<'_>,
+    user: UserId,
+    room: RoomId,
+    seq: Seq,
+) -> rusqlite::Result<()> {
+    let place = [to_sql(user.as_u64()), to_sql(room.as_u64()), to_sql(seq.as_u64())];
+    transaction
+        .prepare_cached("DELETE FROM mentions WHERE user = ?1 AND room = ?2 AND seq = ?3")?
+        .execute(place)?;
+    // Streams are kept for a thousand events, and few of them are mentions.
+    let mut mentions = transaction.prepare_cached(
+        "SELECT offset, data FROM user_events \
+         WHERE user = ?1 AND data LIKE '%\"mention\"%' AND data LIKE '%' || ?2 || '%'",
+    )?;
+    let mut rows = mentions.query(params![place[0], room.to_string()])?;
+    while let Some(row) = rows.next()? {
+        let (offset, data): (i64, String) = (row.get(0)?, row.get(1)?);
+        let Some(data) = without_excerpt(&data, room, seq) else { continue };
+        transaction
+            .prepare_cached("UPDATE user_events SET data = ?3 WHERE user = ?1 AND offset = ?2")?
+            .execute(params![place[0], offset, data])?;
+    }
+    Ok(())
+}
+
+/// Whether a message was deleted, or edited so that it mentions the user no more.
+fn is_withdrawn(
+    transaction: &Transaction<'_>,
+    user: UserId,
+    room: RoomId,
+    seq: Seq,
+) -> rusqlite::Result<bool> {
+    let found = transaction
+        .prepare_cached(
+            "SELECT deleted_at IS NOT NULL, edited_at IS NOT NULL, details FROM messages \
+             WHERE room = ?1 AND seq = ?2",
+        )?
+        .query_row([to_sql(room.as_u64()), to_sql(seq.as_u64())], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<Vec<u8>>>(2)?))
+        })
+        .optional()?;
+    Ok(match found {
+        None | Some((false, false, _)) => false,
+        Some((true, _, _)) => true,
+        Some((false, true, details)) => MessageDetails::decode(details.as_deref())
+            .is_ok_and(|details| !details.mentions.contains(&user)),
+    })
+}
+
+/// The event of a mention without what was said; `None` if it is another event.
+fn without_excerpt(data: &str, room: RoomId, seq: Seq) -> Option<String> {
+    let mut event: UserEvent = serde_json::from_str(data).ok()?;
+    match &mut event {
+        UserEvent::Mention(mention) if mention.room == room && mention.seq == seq => {
+            mention.excerpt.clear();
+            serde_json::to_string(&event).ok()
+        }
+        _ => None,
+    }
 }
 
 fn notify(

@@ -5,9 +5,11 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 
+use super::apply::to_sql;
 use crate::storage::error::OpenError;
+use crate::storage::record::MessageDetails;
 
 /// All steps, oldest first.
 const STEPS: &[&str] = &[
@@ -19,6 +21,27 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0006_safety.sql"),
 ];
 
+/// The step that brings the table of quotes, which are in the details of messages until then.
+const QUOTES: u32 = 6;
+
+/// Fills the table of quotes.
+fn note_quotes(transaction: &Transaction<'_>) -> Result<(), OpenError> {
+    let sql = "SELECT room, seq, details FROM messages WHERE details IS NOT NULL";
+    let mut messages = transaction.prepare(sql)?;
+    let mut rows = messages.query([])?;
+    while let Some(row) = rows.next()? {
+        let (room, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let details: Vec<u8> = row.get(2)?;
+        // What does not decode is told of by whoever reads the message.
+        let Ok(details) = MessageDetails::decode(Some(&details)) else { continue };
+        if let Some(quote) = details.reply_to {
+            let place = [room, to_sql(quote.seq.as_u64()), seq];
+            transaction.execute("INSERT OR IGNORE INTO quotes VALUES (?1, ?2, ?3)", place)?;
+        }
+    }
+    Ok(())
+}
+
 /// Takes the steps that a database lacks.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let taken: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -29,6 +52,9 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Op
     for (version, step) in (1..).zip(STEPS).skip(taken as usize) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(step)?;
+        if version == QUOTES {
+            note_quotes(&transaction)?;
+        }
         transaction.pragma_update(None, "user_version", version)?;
         transaction.commit()?;
         if taken > 0 {

@@ -9,6 +9,7 @@ mod apply_room;
 mod apply_user;
 pub(crate) mod migrations;
 pub(crate) mod mover;
+pub(crate) mod place;
 pub(crate) mod readers;
 pub(crate) mod writer;
 
@@ -34,6 +35,8 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // Segments are deleted once SQLite has their records, so its commits must be durable themselves.
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // What was deleted is overwritten, not only forgotten: its text must not be found in the file.
+    connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     // In KiB: the pages that a batch touches should stay in memory from one batch to the next.
     connection.pragma_update(None, "cache_size", -65_536)?;

@@ -29,13 +29,16 @@ pub(crate) enum MoveError {
     /// The log has become unreadable.
     #[error("{0}")]
     Log(#[from] TailError),
+    /// Our own bug.
+    #[error("moving the log panicked")]
+    Panicked,
 }
 
 impl MoveError {
     fn is_disk_full(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
-            Self::Log(_) => false,
+            Self::Log(_) | Self::Panicked => false,
         }
     }
 }
@@ -54,6 +57,11 @@ impl Mover {
     pub(crate) fn new(segments: Arc<Segments>, disk: Arc<dyn Disk>, applied: Lsn) -> Self {
         let reader = TailReader::new(Arc::clone(&segments), applied);
         Self { segments, disk, reader, applied, batch_bytes: BATCH_BYTES }
+    }
+
+    /// Reads the log again from where SQLite ends.
+    pub(crate) fn begin_again(&mut self) {
+        self.reader = TailReader::new(Arc::clone(&self.segments), self.applied);
     }
 
     /// Applies one batch of what is durable; returns how far SQLite is now.

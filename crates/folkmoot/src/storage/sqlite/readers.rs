@@ -1,6 +1,7 @@
 //! A few threads with a reading connection each; reads never wait for the writer.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
@@ -56,7 +57,8 @@ impl Readers {
             state.jobs.push_back(job);
         }
         self.work.notify_one();
-        let answer = rx.await.unwrap_or(Err(ReadError::ShuttingDown));
+        // Without an answer the job has panicked: what waits at the end is still served.
+        let answer = rx.await.unwrap_or(Err(ReadError::Panicked));
         drop(permit);
         answer
     }
@@ -76,7 +78,10 @@ impl Readers {
                     self.work.wait(&mut state);
                 }
             };
-            job(connection);
+            // A reader that dies of one job would take the answers of all others with it.
+            if catch_unwind(AssertUnwindSafe(|| job(connection))).is_err() {
+                tracing::error!("a read panicked; its caller is told that it failed");
+            }
         }
     }
 

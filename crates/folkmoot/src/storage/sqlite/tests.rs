@@ -123,3 +123,26 @@ async fn a_failed_transaction_changes_nothing() {
     assert_eq!(store.0.room(RoomId::from_u64(11)).await.unwrap(), None);
     store.close().await;
 }
+
+#[tokio::test]
+async fn a_job_that_panics_is_answered_and_takes_no_other_with_it() {
+    let store = TestStore::new("panics").await;
+    // More of them than there are reading threads.
+    for _ in 0..10 {
+        let read = store.0.read(|_| -> Result<(), ReadError> { panic!("a bug of a read") }).await;
+        assert!(matches!(read, Err(ReadError::Panicked)), "{read:?}");
+    }
+    let changed = store
+        .0
+        .control(|connection| -> Result<(), ControlError> {
+            connection.execute("DELETE FROM users", [])?;
+            panic!("a bug of a transaction")
+        })
+        .await;
+    assert!(matches!(changed, Err(ControlError::Panicked)), "{changed:?}");
+    assert!(store.0.account(ANA).await.unwrap().is_some(), "what it did was taken back");
+    store.append(1).await;
+    let page = store.0.history(ROOM, PageAnchor::Latest, 10, ANA).await.unwrap();
+    assert_eq!(page.messages.len(), 1);
+    store.0.close().await;
+}

@@ -4,6 +4,7 @@
 //! most; an append never waits for this thread at all.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,8 @@ impl Control {
             jobs.waiting.push_back(job);
         }
         self.progress.nudge();
-        let answer = rx.await.unwrap_or(Err(ControlError::ShuttingDown));
+        // Without an answer the job has panicked: what waits at the end is still done.
+        let answer = rx.await.unwrap_or(Err(ControlError::Panicked));
         drop(permit);
         answer
     }
@@ -121,7 +123,11 @@ pub(crate) fn run(
         };
         let has_job = job.is_some();
         if let Some(job) = job {
-            job(&mut connection);
+            // A transaction that is dropped while unwinding is rolled back; the thread goes on, or
+            // everybody who waits for the database would wait for ever.
+            if catch_unwind(AssertUnwindSafe(|| job(&mut connection))).is_err() {
+                tracing::error!("a transaction panicked; its caller is told that it failed");
+            }
         } else if is_ending {
             break;
         }
@@ -180,7 +186,14 @@ fn move_batch(
     mover: &mut Mover,
     progress: &Progress,
 ) -> Option<Instant> {
-    match mover.step(connection, progress.lag().durable) {
+    let durable = progress.lag().durable;
+    let stepped = catch_unwind(AssertUnwindSafe(|| mover.step(connection, durable)));
+    let stepped = stepped.unwrap_or_else(|_| {
+        // Its transaction was rolled back; it begins again where the database ends.
+        mover.begin_again();
+        Err(MoveError::Panicked)
+    });
+    match stepped {
         Ok(applied) => {
             progress.applied(applied);
             None
@@ -199,6 +212,7 @@ fn move_batch(
 fn pause_after(error: &MoveError) -> Duration {
     match error {
         MoveError::Sqlite(_) => STALL_PAUSE,
+        MoveError::Panicked => STALL_PAUSE * 20,
         // The log does not mend itself; do not fill the disk with complaints.
         MoveError::Log(_) => STALL_PAUSE * 20,
     }

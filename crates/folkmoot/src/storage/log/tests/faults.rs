@@ -1,5 +1,7 @@
 //! Faults while writing.
 
+use crate::storage::ids::RoomId;
+use crate::storage::progress::Stream;
 use std::io::ErrorKind;
 
 use super::super::disk::faulty::Fault;
@@ -119,6 +121,33 @@ async fn a_full_disk_refuses_until_there_is_room_and_leaves_no_gap() {
     assert_eq!(log.append(2).await.unwrap().lsn, Lsn(2));
     log.close();
     assert_eq!(recover(&directory.0).unwrap(), [1, 2]);
+}
+
+#[tokio::test]
+async fn a_failed_append_ends_the_epoch_of_its_own_stream_only() {
+    let directory = TestDirectory::new("fence");
+    let log = TestLog::open(&directory.0, 4_096);
+    let before = log.queue.epoch();
+    let stream = |number| Stream::Room(RoomId::from_u64(number));
+    let append = |epoch, room, number| {
+        log.queue.append(Some(epoch), record(number).encode(), [Some(stream(room)), None])
+    };
+    append(before, 1, 1).await.unwrap();
+    append(before, 2, 2).await.unwrap();
+    log.disk.set_broken(Some(ErrorKind::StorageFull));
+    assert_eq!(append(before, 1, 3).await, Err(AppendError::DiskFull));
+    assert_eq!(log.queue.admits(before, stream(2)), Err(AppendError::DiskFull));
+    log.disk.set_broken(None);
+    reopened(&log.queue).await;
+    let current = log.queue.epoch();
+    let stale = AppendError::StaleEpoch { given: before, current };
+    assert_eq!(append(before, 1, 3).await, Err(stale.clone()));
+    assert_eq!(log.queue.admits(before, stream(1)), Err(stale));
+    assert_eq!(log.queue.admits(before, stream(2)), Ok(()));
+    append(before, 2, 4).await.unwrap();
+    append(current, 1, 5).await.unwrap();
+    log.close();
+    assert_eq!(recover(&directory.0).unwrap(), [1, 2, 4, 5]);
 }
 
 #[tokio::test]

@@ -1,0 +1,185 @@
+//! Where a request comes from. Behind a reverse proxy every connection comes from the proxy, and
+//! what is limited by address would be limited for everybody together: so a proxy that the operator
+//! named is believed about whom it speaks for. Nobody else is: anybody can write such a header.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+
+use crate::server::Server;
+
+/// Each proxy appends whom it got the request from.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+/// The part of an IPv6 address that one customer gets: the rest is theirs to choose.
+const CUSTOMER_BITS: u32 = 64;
+
+/// The client of a request, as limits by address count it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
+
+impl FromRequestParts<Arc<Server>> for ClientAddress {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &Arc<Server>,
+    ) -> Result<Self, Self::Rejection> {
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
+        Ok(Self(owner(client(peer, &parts.headers, &server.config.trusted_proxies))))
+    }
+}
+
+/// Whether somebody else is spoken for, by a proxy that is believed or not.
+pub(crate) fn is_forwarded(headers: &HeaderMap) -> bool {
+    [FORWARDED_FOR, "forwarded", "x-real-ip"].iter().any(|name| headers.contains_key(*name))
+}
+
+/// Follows the header back from the peer, as long as each one is a proxy that is believed.
+fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+    let lines = headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok());
+    let hops: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+    let mut client = peer.to_canonical();
+    for hop in hops.iter().rev() {
+        if !trusted.iter().any(|network| network.contains(client)) {
+            break;
+        }
+        match address(hop) {
+            Some(before) => client = before,
+            None => break,
+        }
+    }
+    client
+}
+
+/// With or without a port, as proxies differ.
+fn address(hop: &str) -> Option<IpAddr> {
+    let parsed = hop.parse().ok();
+    let parsed = parsed.or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()));
+    let parsed = parsed.or_else(|| hop.strip_prefix('[')?.strip_suffix(']')?.parse().ok());
+    parsed.map(|address| address.to_canonical())
+}
+
+/// Stands for everybody who has the same connection to the Internet.
+pub(crate) fn owner(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = address.to_bits() & (u128::MAX << (128 - CUSTOMER_BITS));
+            IpAddr::V6(Ipv6Addr::from_bits(network))
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+/// Addresses that begin with the same bits, such as `10.0.0.0/8`; one address is a network too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub struct Network {
+    first: IpAddr,
+    bits: u32,
+}
+
+impl Network {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+        match (self.first, address.to_canonical()) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                let differing = first.to_bits() ^ address.to_bits();
+                differing.checked_shr(32 - self.bits).unwrap_or_default() == 0
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                let differing = first.to_bits() ^ address.to_bits();
+                differing.checked_shr(128 - self.bits).unwrap_or_default() == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no address and no network such as 10.0.0.0/8");
+        let (first, bits) = match text.split_once('/') {
+            Some((first, bits)) => (first, Some(bits.parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let first: IpAddr = first.parse().map_err(|_| wrong())?;
+        let bits_max = if first.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(bits_max);
+        if bits > bits_max { Err(wrong()) } else { Ok(Self { first, bits }) }
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(peer: &str, forwarded: &[&str], trusted: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for line in forwarded {
+            headers.append(FORWARDED_FOR, line.parse().unwrap());
+        }
+        let trusted: Vec<Network> = trusted.iter().map(|text| text.parse().unwrap()).collect();
+        client(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn only_named_proxies_are_believed() {
+        let (peer, line) = ("192.0.2.9", "203.0.113.5");
+        assert_eq!(seen(peer, &[line], &[]), "192.0.2.9");
+        assert_eq!(seen(peer, &[line], &["192.0.2.0/24"]), "203.0.113.5");
+        assert_eq!(seen(peer, &[line], &["192.0.2.10"]), "192.0.2.9");
+    }
+
+    #[test]
+    fn what_a_client_wrote_itself_is_passed_over() {
+        let trusted = ["10.0.0.0/8"];
+        let forged = "198.51.100.1, 203.0.113.5, 10.0.0.2";
+        assert_eq!(seen("10.0.0.1", &[forged], &trusted), "203.0.113.5");
+        assert_eq!(seen("10.0.0.1", &["198.51.100.1", "203.0.113.5"], &trusted), "203.0.113.5");
+        assert_eq!(seen("10.0.0.1", &["203.0.113.5, nonsense"], &trusted), "10.0.0.1");
+    }
+
+    #[test]
+    fn addresses_are_read_as_proxies_write_them() {
+        let trusted = ["::1", "10.0.0.1"];
+        assert_eq!(seen("::1", &["203.0.113.5:4711"], &trusted), "203.0.113.5");
+        assert_eq!(seen("::1", &["[2001:db8::7]:80"], &trusted), "2001:db8::7");
+        assert_eq!(seen("::1", &["[2001:db8::7]"], &trusted), "2001:db8::7");
+        assert_eq!(seen("::ffff:10.0.0.1", &["::ffff:203.0.113.5"], &trusted), "203.0.113.5");
+    }
+
+    #[test]
+    fn one_ipv6_customer_is_one() {
+        let owner_of = |text: &str| owner(text.parse().unwrap()).to_string();
+        assert_eq!(owner_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(owner_of("203.0.113.5"), "203.0.113.5");
+        assert_eq!(owner_of("::ffff:203.0.113.5"), "203.0.113.5");
+    }
+
+    #[test]
+    fn networks_have_edges() {
+        let network: Network = "10.1.0.0/16".parse().unwrap();
+        let has = |text: &str| network.contains(text.parse().unwrap());
+        assert!(has("10.1.0.0") && has("10.1.255.255"));
+        assert!(!has("10.2.0.0") && !has("::1"));
+        let all: Network = "0.0.0.0/0".parse().unwrap();
+        assert!(all.contains("203.0.113.5".parse().unwrap()));
+        for wrong in ["", "10.0.0.0/33", "10.0.0/8", "a/1", "::1/129"] {
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The front door: accepts connections, gives each its time limits, and hands what it asks to the
+//! routes. Knows nothing of chat, and nothing of HTTP beyond how long its headers may take.
+
+pub(crate) mod client_address;
+mod descriptors;
+mod doorman;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+pub(crate) use descriptors::raise_descriptors;
+pub(crate) use doorman::{Doorman, Room, Visit};
+
+use crate::server::Server;
+
+/// How long to leave the listener alone when the system has no room for another socket.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The visit that a request belongs to, among the request's extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct Guest(pub(crate) Arc<Visit>);
+
+/// Accepts until the server stops, then lets the requests under way end.
+pub(crate) async fn accept_until_stopped(
+    server: Arc<Server>,
+    listener: TcpListener,
+    routes: Router,
+) {
+    let mut stopping = server.stopping();
+    loop {
+        let (socket, peer) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            },
+            () = stops(&mut stopping) => break,
+        };
+        // Refused without a word: a word for each of thousands would be work for who sent them.
+        let Some(visit) = server.doorman.enter(peer.ip()) else { continue };
+        // Messages are coalesced before they are written, so the kernel must not wait for more.
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        tokio::spawn(serve(server.clone(), socket, peer, routes.clone(), visit));
+    }
+    drop(listener);
+    server.doorman.emptied().await;
+}
+
+/// Waits until the server stops.
+async fn stops(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|stops| *stops).await;
+}
+
+/// Serves one connection until it ends, is asked to leave or becomes a WebSocket.
+async fn serve(
+    server: Arc<Server>,
+    socket: TcpStream,
+    peer: SocketAddr,
+    routes: Router,
+    visit: Visit,
+) {
+    let visit = Arc::new(visit);
+    let guest = Guest(visit.clone());
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(guest.clone());
+        TowerToHyperService::new(routes.clone()).call(request)
+    });
+    let mut stopping = server.stopping();
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // Also between two requests, so that nobody keeps a socket by having asked once.
+        .header_read_timeout(server.config.gateway.header_timeout)
+        .serve_connection(TokioIo::new(socket), service)
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = visit.asked_to_leave() => return,
+        () = stops(&mut stopping) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, %peer, "a connection ended early");
+    }
+}

@@ -1,0 +1,68 @@
+//! Crowds of sockets that say nothing, or half of something.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::{Client, Server};
+
+/// Sockets of each kind: enough to be in the way of a limit of as many.
+const CROWD: usize = 100;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn crowd(server: SocketAddr, words: &[u8]) -> Vec<TcpStream> {
+    let mut sockets = Vec::new();
+    for _ in 0..CROWD {
+        let mut socket = TcpStream::connect(server).await.expect("the system accepts it");
+        // One that was asked to leave at once cannot be written to.
+        let _ = socket.write_all(words).await;
+        sockets.push(socket);
+    }
+    sockets
+}
+
+/// Waits until the server has closed all of them.
+async fn all_closed(sockets: Vec<TcpStream>) {
+    for mut socket in sockets {
+        let ended = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut Vec::new())).await;
+        assert!(ended.is_ok(), "a silent socket is still open");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sockets_that_never_say_who_they_are_are_closed() {
+    let server = Server::with("[gateway]\nheader_timeout_s = 1\nconnect_timeout_s = 1\n").await;
+    let mut anna = server.join("anna").await;
+    let silent = crowd(server.address(), b"").await;
+    let halting = crowd(server.address(), b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: ").await;
+    let quiet = crowd(server.address(), b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let mut nameless = Vec::new();
+    for _ in 0..CROWD {
+        nameless.push(Client::open(server.address()).await);
+    }
+    anna.call("rooms.list", json!({})).await;
+    for sockets in [silent, halting, quiet] {
+        all_closed(sockets).await;
+    }
+    for mut client in nameless {
+        assert_eq!(client.closed().await, 3502);
+    }
+    anna.call("rooms.list", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_that_says_nothing_keeps_nobody_out() {
+    let server = Server::with("[gateway]\nconnections_max = 50\n").await;
+    let mut anna = server.join("anna").await;
+    let _silent = crowd(server.address(), b"").await;
+    let _halting = crowd(server.address(), b"GET /healthz HTTP/1.1\r\n").await;
+    anna.call("rooms.list", json!({})).await;
+    // Newcomers take the places of those who say nothing.
+    let mut bob = server.join("bob").await;
+    bob.call("rooms.list", json!({})).await;
+    assert_eq!(server.http("GET /healthz", None, "").await.status, 200);
+    anna.call("rooms.list", json!({})).await;
+}

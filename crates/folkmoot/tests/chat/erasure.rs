@@ -1,0 +1,81 @@
+//! What was deleted is gone from everywhere: memory, quotes, mentions, the database's file.
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Server};
+
+/// A word that stands nowhere else.
+const SECRET: &str = "xylophagous";
+
+/// Everything that a member can still get of a room and of their own stream.
+async fn everything(client: &mut Client, room: &str, user: &str) -> String {
+    let mut all = String::new();
+    for request in [
+        json!({"channel": format!("room:{room}"), "limit": 1000}),
+        json!({"channel": format!("user:{user}"), "limit": 1000}),
+    ] {
+        all += &client.command("history", request).await.expect("a member may ask").to_string();
+    }
+    let recover = json!({"channel": format!("room:{room}"), "recover": true, "offset": 1});
+    all += &client.command("subscribe", recover).await.expect("a member may ask").to_string();
+    all += &client.call("history.get", json!({"room": room})).await.to_string();
+    all += &client.call("rooms.list", json!({})).await.to_string();
+    let channel = json!({"channel": format!("room:{room}")});
+    client.command("unsubscribe", channel).await.expect("it was subscribed");
+    all
+}
+
+async fn mentions(client: &mut Client, room: &str) -> Value {
+    client.call("room.get", json!({"room": room})).await["mentions"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_text_is_nowhere_any_more() {
+    let mut server = Server::start().await;
+    let (anna_account, bob_account) = (server.sign_up("anna").await, server.sign_up("bob").await);
+    let mut anna = server.connect(&anna_account).await;
+    let mut bob = server.connect(&bob_account).await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    let secret = anna.say(&room, "1", &format!("@bob {SECRET}")).await;
+    let edited = format!("@bob again {SECRET}");
+    anna.call("message.edit", json!({"room": room, "seq": secret, "body": edited})).await;
+    let quote = json!({"room": room, "key": "q", "body": "what?", "reply_to": secret});
+    bob.call("message.send", quote).await;
+    bob.event(&format!("user:{}", bob_account.id), "mention").await;
+    anna.call("message.delete", json!({"room": room, "seq": secret})).await;
+    let found = everything(&mut bob, &room, &bob_account.id).await;
+    assert!(!found.contains(SECRET), "{found}");
+    server.restart().await;
+    let mut bob = server.connect(&bob_account).await;
+    let found = everything(&mut bob, &room, &bob_account.id).await;
+    assert!(!found.contains(SECRET), "{found}");
+    drop(bob);
+    server.stop().await;
+    let database = std::fs::read(server.data().join("folkmoot.sqlite")).unwrap();
+    let has = |text: &str| database.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("what?") && !has(SECRET), "the file of the database still has the text");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mention_that_is_edited_away_or_deleted_takes_its_badge_along() {
+    let mut server = Server::start().await;
+    let (anna_account, bob_account) = (server.sign_up("anna").await, server.sign_up("bob").await);
+    let mut anna = server.connect(&anna_account).await;
+    let mut bob = server.connect(&bob_account).await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    let own = format!("user:{}", bob_account.id);
+    for n in 1..=3 {
+        anna.say(&room, &n.to_string(), "@bob").await;
+        bob.event(&own, "mention").await;
+    }
+    anna.call("message.edit", json!({"room": room, "seq": 1, "body": "nobody"})).await;
+    assert_eq!(bob.event(&own, "read").await["mentions"], 2);
+    anna.call("message.delete", json!({"room": room, "seq": 2})).await;
+    assert_eq!(bob.event(&own, "read").await["mentions"], 1);
+    assert_eq!(mentions(&mut bob, &room).await, 1);
+    server.restart().await;
+    let mut bob = server.connect(&bob_account).await;
+    assert_eq!(mentions(&mut bob, &room).await, 1);
+}
