@@ -66,6 +66,10 @@ pub struct Flags {
     pub log: Option<String>,
 }
 
+/// Days after which a device that was not seen is signed out: a quarter, as long as a phone may lie
+/// in a drawer.
+const SESSION_DAYS: u64 = 90;
+
 /// Who may make an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -100,6 +104,7 @@ struct File {
     console: bool,
     public_url: Option<String>,
     metrics_token: Option<String>,
+    session_days: Option<u64>,
     log: Option<String>,
     limits: LimitsSection,
     gateway: GatewaySection,
@@ -261,6 +266,8 @@ pub struct Config {
     /// Where people find the server, without a slash at its end.
     pub public_url: Option<String>,
     pub(crate) metrics_token: Option<String>,
+    /// A device that was not seen for so long is signed out; `None`: never.
+    pub(crate) session_max: Option<Duration>,
     /// The log filter.
     pub log: String,
     pub(crate) limits: LimitsSection,
@@ -349,6 +356,10 @@ impl Config {
                 .public_url
                 .or(file.public_url)
                 .map(|url| url.trim_end_matches('/').to_owned()),
+            session_max: match file.session_days.unwrap_or(SESSION_DAYS) {
+                0 => None,
+                days => Some(Duration::from_secs(days.saturating_mul(24 * 60 * 60))),
+            },
             metrics_token: flags.metrics_token.or(file.metrics_token),
             log: flags.log.or(log).unwrap_or_else(|| "info".to_owned()),
             limits,

@@ -66,7 +66,7 @@ impl<K: Hash + Eq> Limit<K> {
     }
 
     /// Takes back that one was counted: what came of it is not what the limit is for.
-    pub(crate) fn give_back(&self, key: K) {
+    pub(crate) fn give_back(&self, key: &K) {
         self.buckets.give_back(key, self.now_ms());
     }
 

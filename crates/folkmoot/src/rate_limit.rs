@@ -96,8 +96,8 @@ impl<K: Hash + Eq> RateLimits<K> {
     }
 
     /// Puts one token of `key` back.
-    pub(crate) fn give_back(&self, key: K, now_ms: u64) {
-        if let Some(bucket) = self.buckets.lock().get_mut(&key) {
+    pub(crate) fn give_back(&self, key: &K, now_ms: u64) {
+        if let Some(bucket) = self.buckets.lock().get_mut(key) {
             bucket.refill(self.rate, now_ms);
             bucket.tokens = (bucket.tokens + 1.0).min(self.rate.burst);
         }
@@ -135,9 +135,9 @@ mod tests {
     fn what_is_given_back_can_be_taken_again_and_no_more() {
         let limits = RateLimits::new(Rate::per_second(1, 1));
         assert_eq!(limits.take("a", 0), Ok(()));
-        limits.give_back("a", 0);
-        limits.give_back("a", 0);
-        limits.give_back("never taken", 0);
+        limits.give_back(&"a", 0);
+        limits.give_back(&"a", 0);
+        limits.give_back(&"never taken", 0);
         assert_eq!(limits.take("a", 0), Ok(()));
         assert!(limits.take("a", 0).is_err());
     }

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::accept::client_address::Network;
 use crate::accept::{self, Doorman};
 use crate::account::pool::PasswordPool;
+use crate::account::token::Token;
 use crate::attachment::Attachments;
 use crate::config::Config;
 use crate::demo::OpenRooms;
@@ -24,7 +25,7 @@ use crate::room::Room;
 use crate::room::view::Summary;
 use crate::search::{Index, Search};
 use crate::setup::Setup;
-use crate::storage::{RoomId, Store, UnixMillis, UserId};
+use crate::storage::{ReadError, Record, RoomId, SignedIn, Store, UnixMillis, UserId};
 use crate::user::User;
 use crate::user::state::Membership;
 use crate::wire;
@@ -34,6 +35,9 @@ pub(crate) const NO_OTHER_PUBLISHER: &str = "nobody claims the topics of rooms a
 
 /// How long actors may take to finish on shutdown before they are abandoned.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How old the note of when a device was seen may become: one record an hour for a busy one.
+const SEEN_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -140,6 +144,23 @@ impl Server {
 
     pub(crate) fn now(&self) -> UnixMillis {
         now()
+    }
+
+    /// Whom a token belongs to; nobody, if its device was not seen for too long.
+    pub(crate) async fn signed_in(&self, token: &Token) -> Result<Option<SignedIn>, ReadError> {
+        let Some(found) = self.store.signed_in(token.hash()).await? else { return Ok(None) };
+        let now = self.now();
+        let unseen_ms = now.as_u64().saturating_sub(found.seen_at.as_u64());
+        let unseen = Duration::from_millis(unseen_ms);
+        if self.config.session_max.is_some_and(|max| unseen > max) {
+            return Ok(None);
+        }
+        if unseen > SEEN_AGAIN_AFTER {
+            // Nobody waits for it: when a device was last seen may be a moment old after a crash.
+            let seen = Record::DeviceSeen { device: found.device, at: now };
+            drop(self.store.append(self.store.write_epoch(), &seen));
+        }
+        Ok(Some(found))
     }
 
     /// A room as the user of whom both are sees it.

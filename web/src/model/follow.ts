@@ -1,7 +1,7 @@
 //! Which rooms to follow live. A person may be in thousands of rooms; one connection follows the most active ones and the
 //! open one, the others are counted through the user's own stream and by listing again.
 
-import { CHANNELS_PER_CONNECTION_MAX, COMMANDS_PER_FRAME_MAX, FRAME_BYTES_MAX } from '../protocol/generated/limits';
+import { CHANNELS_PER_CONNECTION_MAX, FRAME_BYTES_MAX } from '../protocol/generated/limits';
 import type { RoomId } from '../protocol/generated/chat';
 import { byActivity, type Rooms } from './rooms';
 

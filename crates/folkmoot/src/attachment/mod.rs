@@ -8,6 +8,7 @@ mod file_name;
 mod media_type;
 mod objects;
 mod picture;
+mod places;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -28,18 +29,17 @@ use crate::session::Identity;
 use crate::session::rpc::read_failure;
 use crate::wire;
 use objects::Objects;
+use places::Places;
 
-/// Images decoded at once. Each may take hundreds of megabytes while it is.
-const DECODING_MAX: usize = 2;
-/// Uploads at once: beyond it a disk gets slower, not faster.
-const UPLOADING_MAX: usize = 64;
+/// Images decoded at once: each may take hundreds of megabytes while it is.
+const DECODING_MAX: usize = 1;
 
 /// Where the bytes of files are, and how many may be worked on.
 #[derive(Debug)]
 pub(crate) struct Attachments {
     objects: Objects,
     decoding: Semaphore,
-    uploading: Semaphore,
+    uploading: Places,
     to_sweep: Notify,
 }
 
@@ -49,7 +49,7 @@ impl Attachments {
         Ok(Self {
             objects: Objects::open(&config.directory)?,
             decoding: Semaphore::new(DECODING_MAX),
-            uploading: Semaphore::new(UPLOADING_MAX),
+            uploading: Places::default(),
             to_sweep: Notify::new(),
         })
     }

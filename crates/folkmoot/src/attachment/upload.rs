@@ -10,6 +10,7 @@ use folkmoot_protocol::limits::UNSENT_FILES_MAX;
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{ErrorCode, chat};
 use futures_util::{Stream, StreamExt};
+use tokio::time::Instant;
 
 use super::objects::Object;
 use super::picture::{self, Decoded, NoPicture};
@@ -27,6 +28,10 @@ use crate::wire;
 
 /// A sender that says nothing for so long has gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// After that long a sender must have sent this much a second: who sends one byte now and then keeps
+/// a place for ever. The slowest lines of telephones had more.
+const PACE_FROM: Duration = Duration::from_secs(60);
+const PACE_BYTES_PER_S: u64 = 1_024;
 /// How long the rest of a refused file is read, so that its sender gets to hear why.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// Pieces on their way to the disk before the sender has to wait.
@@ -85,9 +90,7 @@ where
     if size_max > config.file_bytes_max {
         return Err(too_large(config));
     }
-    let _place = server.attachments.uploading.try_acquire().map_err(|_| {
-        RpcError::new(ErrorCode::TooManyRequests, "too many uploads at once; try again")
-    })?;
+    let _place = server.attachments.uploading.take(by.user)?;
     let id = AttachmentId::from_u64(random_id());
     let expires_at = expiry(server);
     reserve(by, announced.room, id, size_max, expires_at).await?;
@@ -243,6 +246,13 @@ struct Body<S> {
     stream: std::pin::Pin<Box<S>>,
     is_over: bool,
     drain_bytes_max: u64,
+    begun: Instant,
+    bytes: u64,
+}
+
+/// Whether a sender is too slow to be waited for.
+fn is_too_slow(elapsed: Duration, bytes: u64) -> bool {
+    elapsed >= PACE_FROM && bytes < elapsed.as_secs() * PACE_BYTES_PER_S
 }
 
 impl<S, E> Body<S>
@@ -251,7 +261,8 @@ where
     E: std::error::Error,
 {
     fn new(stream: S, drain_bytes_max: u64) -> Self {
-        Self { stream: Box::pin(stream), is_over: false, drain_bytes_max }
+        let (stream, begun) = (Box::pin(stream), Instant::now());
+        Self { stream, is_over: false, drain_bytes_max, begun, bytes: 0 }
     }
 
     /// The next piece; `None` at the end.
@@ -261,7 +272,14 @@ where
             RpcError::new(ErrorCode::BadRequest, format!("the file ended early: {reason}"))
         };
         match piece {
-            Ok(Some(Ok(piece))) => Ok(Some(piece)),
+            Ok(Some(Ok(piece))) => {
+                self.bytes += piece.len() as u64;
+                if is_too_slow(self.begun.elapsed(), self.bytes) {
+                    self.is_over = true;
+                    return Err(ended(format!("less than {PACE_BYTES_PER_S} bytes a second")));
+                }
+                Ok(Some(piece))
+            }
             Ok(None) => {
                 self.is_over = true;
                 Ok(None)
@@ -299,5 +317,19 @@ where
             }
         });
         let _ = tokio::time::timeout(DRAIN_MAX, &mut reading).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sends_a_byte_now_and_then_is_not_waited_for() {
+        let second = Duration::from_secs(1);
+        assert!(!is_too_slow(59 * second, 1), "it may only have begun");
+        assert!(is_too_slow(60 * second, 60 * 1_024 - 1));
+        assert!(!is_too_slow(60 * second, 60 * 1_024));
+        assert!(is_too_slow(3_600 * second, 1 << 20));
     }
 }

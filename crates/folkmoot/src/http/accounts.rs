@@ -145,7 +145,7 @@ async fn verified(
 
 fn give_back(server: &Server, keys: &[String]) {
     for key in keys {
-        server.limits.log_ins.give_back(key.clone());
+        server.limits.log_ins.give_back(key);
     }
 }
 

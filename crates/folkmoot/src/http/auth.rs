@@ -62,7 +62,7 @@ impl FromRequestParts<Arc<Server>> for Signed {
             })?;
         let wrong = || Refused::new(ErrorCode::Unauthorized, "the token is wrong or revoked");
         let token = Token::parse(token).ok_or_else(wrong)?;
-        let found = server.store.signed_in(token.hash()).await;
+        let found = server.signed_in(&token).await;
         let signed_in = found.map_err(|error| read_failure(&error))?.ok_or_else(wrong)?;
         let account = signed_in.account;
         let identity = Identity::new(server.clone(), account.id, signed_in.device);

@@ -7,7 +7,7 @@ use super::idempotency::ContentHash;
 use super::mentions::{self, Mentions};
 use super::state::{Kind, Member, Original, RoomState};
 use crate::storage::record::{LeaveReason, Message, Role, RoomEvent};
-use crate::storage::{Seq, UnixMillis, UserId};
+use crate::storage::{Offset, Seq, UnixMillis, UserId};
 
 const DIRECT_IS_FOR_TWO: &str = "a direct conversation has no roles and no moderation";
 
@@ -19,18 +19,7 @@ pub(super) fn decide(
     let by = request.by;
     match &request.command {
         Command::Send { .. } => send(room, request, now),
-        Command::Edit { seq, body } => {
-            speaker(room, by, now)?;
-            let original = original(room, request, *seq)?;
-            if original.quote.user != by {
-                return Err(Refusal::NotAllowed("only its author may edit a message"));
-            }
-            let mentions = mentions_of(room, by, body).users;
-            let before = original.mentions.iter().copied();
-            let unmentioned = before.filter(|user| !mentions.contains(user)).collect();
-            let event = RoomEvent::Edited { seq: *seq, body: body.clone(), mentions };
-            Ok(Decision::Change { event, unmentioned })
-        }
+        Command::Edit { seq, body } => edit(room, request, *seq, body, now),
         Command::Delete { seq } => {
             let member = room.member(by)?;
             let original = original(room, request, *seq)?;
@@ -55,16 +44,8 @@ pub(super) fn decide(
             if room.members.contains_key(&by) {
                 return Ok(Decision::Nothing);
             }
-            if room.banned.contains(&by) {
-                return Err(Refusal::Banned);
-            }
-            // Nobody is left who could have wanted it: an invite of long ago must not make a
-            // stranger the owner of what others said.
-            if room.kind == Kind::Room && room.members.is_empty() {
-                return Err(Refusal::NotAllowed("everybody has left this room"));
-            }
-            let role = *role;
-            let (name, display_name) = (name.clone(), display_name.clone());
+            may_come(room, by)?;
+            let (name, display_name, role) = (name.clone(), display_name.clone(), *role);
             append(RoomEvent::Joined { user: by, name, display_name, role })
         }
         Command::Leave => leave(room, by),
@@ -94,6 +75,40 @@ pub(super) fn decide(
             append(RoomEvent::Described { name, topic, by })
         }
     }
+}
+
+fn edit(
+    room: &RoomState,
+    request: &Request,
+    seq: Seq,
+    body: &str,
+    now: UnixMillis,
+) -> Result<Decision, Refusal> {
+    let by = request.by;
+    speaker(room, by, now)?;
+    let original = original(room, request, seq)?;
+    if original.quote.user != by {
+        return Err(Refusal::NotAllowed("only its author may edit a message"));
+    }
+    let mentions = mentions_of(room, by, body).users;
+    let before = original.mentions.iter().copied();
+    let unmentioned = before.filter(|user| !mentions.contains(user)).collect();
+    let event = RoomEvent::Edited { seq, body: body.to_owned(), mentions };
+    Ok(Decision::Change { event, unmentioned })
+}
+
+/// Whether somebody who is no member may become one.
+fn may_come(room: &RoomState, user: UserId) -> Result<(), Refusal> {
+    if room.banned.contains(&user) {
+        return Err(Refusal::Banned);
+    }
+    // Nobody is left who could have wanted it: an invite of long ago must not make a stranger the
+    // owner of what others said.
+    let is_fresh = room.offset == Offset::from_u64(0);
+    if room.kind == Kind::Room && room.members.is_empty() && !is_fresh {
+        return Err(Refusal::NotAllowed("everybody has left this room"));
+    }
+    Ok(())
 }
 
 fn append(event: RoomEvent) -> Result<Decision, Refusal> {

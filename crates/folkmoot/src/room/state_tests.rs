@@ -213,6 +213,16 @@ fn a_room_keeps_an_owner() {
 }
 
 #[test]
+fn a_room_that_everybody_has_left_takes_nobody_in() {
+    let mut room = room();
+    for user in [CARA, BOB, ANNA] {
+        run(&mut room, user, Command::Leave).unwrap();
+    }
+    let back = run(&mut room, CARA, admit("cara", Role::Member));
+    assert!(matches!(back, Err(Refusal::NotAllowed(_))), "an old invite made a new owner");
+}
+
+#[test]
 fn everyone_is_for_moderators_and_counted_once_in_the_room() {
     let mut room = room();
     assert!(!post(&mut room, CARA, "a", "@everyone").mention_all);

@@ -134,7 +134,7 @@ async fn refresh(
         return Err(DisconnectCode::BadRequest);
     }
     let token = Token::parse(&request.token).ok_or(DisconnectCode::InvalidToken)?;
-    let found = match caller.identity.server.store.signed_in(token.hash()).await {
+    let found = match caller.identity.server.signed_in(&token).await {
         Ok(found) => found,
         Err(error) => return Ok(Err(rpc::read_failure(&error))),
     };

@@ -31,7 +31,7 @@ impl Opening {
     /// Admits the connection, or says with which code to close it.
     pub(crate) async fn connect(self, id: u32) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
         let signed_in = self.authenticate().await?;
-        let SignedIn { account, device } = signed_in;
+        let SignedIn { account, device, .. } = signed_in;
         // Nobody waits for it: when a device was last seen may be a moment old after a crash.
         let seen = Record::DeviceSeen { device, at: self.server.now() };
         drop(self.server.store.append(self.server.store.write_epoch(), &seen));
@@ -102,7 +102,7 @@ impl Opening {
             return Err(DisconnectCode::BadRequest);
         }
         let token = Token::parse(&self.request.token).ok_or(DisconnectCode::InvalidToken)?;
-        let found = self.server.store.signed_in(token.hash()).await.map_err(internal)?;
+        let found = self.server.signed_in(&token).await.map_err(internal)?;
         found.ok_or(DisconnectCode::InvalidToken)
     }
 

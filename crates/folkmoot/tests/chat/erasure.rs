@@ -14,13 +14,14 @@ async fn everything(client: &mut Client, room: &str, user: &str) -> String {
         json!({"channel": format!("room:{room}"), "limit": 1000}),
         json!({"channel": format!("user:{user}"), "limit": 1000}),
     ] {
-        all += &client.command("history", request).await.unwrap().to_string();
+        all += &client.command("history", request).await.expect("a member may ask").to_string();
     }
     let recover = json!({"channel": format!("room:{room}"), "recover": true, "offset": 1});
-    all += &client.command("subscribe", recover).await.unwrap().to_string();
+    all += &client.command("subscribe", recover).await.expect("a member may ask").to_string();
     all += &client.call("history.get", json!({"room": room})).await.to_string();
     all += &client.call("rooms.list", json!({})).await.to_string();
-    client.command("unsubscribe", json!({"channel": format!("room:{room}")})).await.unwrap();
+    let channel = json!({"channel": format!("room:{room}")});
+    client.command("unsubscribe", channel).await.expect("it was subscribed");
     all
 }
 

@@ -127,3 +127,21 @@ async fn right_passwords_count_towards_no_limit_and_forged_headers_help_nobody()
     }
     assert_eq!(refused, 2, "the proxy is nobody that the server knows");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_unseen_for_long_is_signed_out() {
+    let mut server = Server::with("session_days = 30\n").await;
+    let anna = server.sign_up("anna").await;
+    for (days, status) in [(29_i64, 200), (31, 401)] {
+        server.stop().await;
+        let database = server.data().join("folkmoot.sqlite");
+        let ago = days * 24 * 60 * 60 * 1_000;
+        let sql = "UPDATE devices SET seen_at = unixepoch() * 1000 - ?1";
+        let connection = rusqlite::Connection::open(database).expect("the store is closed");
+        connection.execute(sql, [ago]).expect("devices are there");
+        drop(connection);
+        server.restart().await;
+        let answer = server.http("GET /api/v1/me", Some(&anna.token), "").await;
+        assert_eq!(answer.status, status, "{days} days");
+    }
+}

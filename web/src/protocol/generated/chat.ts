@@ -10,6 +10,8 @@ export type AccountCreate = {
   display_name?: string,
   /** What to call this device. */
   device?: string,
+  /** Invite of a room, of which one use is taken: needed where only the invited may sign up. */
+  invite?: string,
 };
 
 /** The actors of one type. */
@@ -50,6 +52,20 @@ export type AdminRooms = {
   rooms: Array<AdminRoom>,
   /** `after` for the next page; absent: this is the last. */
   next?: RoomId,
+};
+
+/** Answer of `GET` and `PATCH /api/v1/admin/settings`. */
+export type AdminSettings = {
+  /** Who may make an account. */
+  registration: Registration,
+  /** Set by a flag or the settings file, and so not to be changed here. */
+  registration_fixed: boolean,
+};
+
+/** Body of `PATCH /api/v1/admin/settings`. */
+export type AdminSettingsUpdate = {
+  /** Who may make an account. */
+  registration: Registration,
 };
 
 /** A user as administrators see them. */
@@ -354,6 +370,16 @@ export type Notify = "all" | "mentions" | "none";
 /** Counts the events of a stream: from 1, without gaps; 0 stands before the first. */
 export type Offset = number;
 
+/** Body of `POST /api/v1/me/password`. */
+export type PasswordChange = {
+  /** The password until now. */
+  old: string,
+  /** The one from now on. */
+  new: string,
+  /** Whether all other devices are signed out. */
+  sign_out_others: boolean,
+};
+
 /** Body of `POST /api/v1/password-resets`: chooses a new password by the token of a link. */
 export type PasswordReset = {
   /** The token of the link. */
@@ -391,6 +417,9 @@ export type Reaction = {
   /** Whether the viewer is one of them. */
   mine: boolean,
 };
+
+/** Who may make an account. */
+export type Registration = "open" | "invite" | "closed";
 
 /** The message that another one answers, as it was then. */
 export type ReplyRef = {
@@ -499,12 +528,16 @@ export type SetupCreate = {
   display_name?: string,
   /** What to call this device. */
   device?: string,
+  /** Invite of a room, of which one use is taken: needed where only the invited may sign up. */
+  invite?: string,
 };
 
 /** Answer of `GET /api/v1/setup`. */
 export type SetupState = {
   /** Nobody administers the server yet. */
   needed: boolean,
+  /** Who may make an account. */
+  registration: Registration,
 };
 
 /** Answer of both: the session's token is shown this once. */

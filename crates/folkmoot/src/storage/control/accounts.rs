@@ -85,6 +85,8 @@ pub struct SignedIn {
     pub account: Account,
     /// The device.
     pub device: DeviceId,
+    /// When it was last seen.
+    pub seen_at: UnixMillis,
 }
 
 impl Store {
@@ -253,14 +255,15 @@ impl Store {
     pub async fn signed_in(&self, token_hash: TokenHash) -> Result<Option<SignedIn>, ReadError> {
         self.read(move |connection| {
             let sql = format!(
-                "SELECT {ACCOUNT_COLUMNS}, devices.id FROM devices \
+                "SELECT {ACCOUNT_COLUMNS}, devices.id, devices.seen_at FROM devices \
                  JOIN users ON users.id = devices.user WHERE devices.token_hash = ?1"
             );
             let found = connection
                 .prepare_cached(&sql)?
                 .query_row([&token_hash[..]], |row| {
                     let device = DeviceId::from_u64(from_sql(row.get(5)?));
-                    Ok(SignedIn { account: read_account(row)?, device })
+                    let seen_at = UnixMillis::from_u64(from_sql(row.get(6)?));
+                    Ok(SignedIn { account: read_account(row)?, device, seen_at })
                 })
                 .optional()?;
             Ok(found)
