@@ -49,7 +49,7 @@ describe('a phone', () => {
     await bo.page.getByRole('button', { name: 'Open the list of rooms' }).click();
     await bo.page.getByRole('link', { name: /Harbour/ }).waitFor();
     expect(await smallTargets()).toEqual([]);
-    await bo.page.getByText('Swipe me.').waitFor();
+    await bo.page.getByText('Swipe me.', { exact: true }).waitFor();
     await bo.page.getByRole('link', { name: /Harbour/ }).tap();
     await bo.composer.waitFor();
   });
@@ -73,6 +73,9 @@ describe('a phone', () => {
     await drag(bo.message('Swipe me').locator('.content'), -120);
     await bo.page.getByText('Replying to Astrid Holm').waitFor();
     await bo.page.getByRole('button', { name: 'Cancel' }).tap();
+    await bo.page.getByText('Replying to').waitFor({ state: 'detached' });
+    // The list takes its place again in the next frames.
+    await bo.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
   });
 
   it('opens_a_menu_under_a_finger_that_rests', async () => {

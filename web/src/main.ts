@@ -7,6 +7,7 @@ import { loadStrings } from './i18n';
 import { browserStorage, Keep } from './net/keep';
 import './styles/tokens.css';
 import './styles/base.css';
+import './styles/message.css';
 import App from './ui/App.svelte';
 
 const target = document.getElementById('app');
