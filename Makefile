@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help packages loom memcheck miri soak torture mutants bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
+.PHONY: help packages loom memcheck miri soak torture mutants bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -12,6 +12,9 @@ run: ## build the client and the server, start on 127.0.0.1:8000 with data in ./
 
 web: ## build the browser client into web/dist
 	cd web && npm ci --silent && npm run --silent build
+
+web-gallery: ## every part of the client in its states, at 127.0.0.1:5173/gallery.html
+	cd web && npm ci --silent && npx vite --open /gallery.html
 
 check-web: ## types of the browser client and of its browser tests
 	cd web && npm ci --silent && npm run --silent check

@@ -1,7 +1,7 @@
-//! Packs every built file that shrinks, once and as small as it gets: the server answers with the packed file and never
+//! Names every built file that the client may need later, for its worker to keep at hand, and packs every built file that shrinks, once and as small as it gets: the server answers with the packed file and never
 //! compresses while somebody waits.
 
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -10,6 +10,10 @@ import type { Plugin } from 'vite';
 
 /** Pictures are packed already; these are text. */
 const TEXT = /\.(?:js|css|html|svg|json|webmanifest)$/;
+/** What only administrators open is fetched when it is wanted. */
+const NOT_KEPT = /^assets\/(?:AdminPage|administration|SetupPage|ResetPage)-/;
+/** So are lists of emoji and colours for code: they are large, and a journey does without. */
+const KEPT_BYTES_MAX = 64 * 1024;
 /** Below this the headers of the answer weigh more than what is saved. */
 const BYTES_MIN = 512;
 
@@ -26,7 +30,11 @@ export function compress(): Plugin {
     },
     async closeBundle() {
       const names = await readdir(folder, { recursive: true });
-      await Promise.all(names.filter((name) => TEXT.test(name)).map((name) => pack(path.join(folder, name))));
+      const parts = names.filter((name) => /^assets\/.*\.(?:js|css)$/.test(name) && !NOT_KEPT.test(name));
+      const sizes = await Promise.all(parts.map(async (name) => (await stat(path.join(folder, name))).size));
+      const kept = parts.filter((_, index) => (sizes[index] ?? 0) <= KEPT_BYTES_MAX);
+      await writeFile(path.join(folder, 'offline.json'), JSON.stringify(kept.map((name) => `/${name}`)));
+      await Promise.all([...names, 'offline.json'].filter((name) => TEXT.test(name)).map((name) => pack(path.join(folder, name))));
     },
   };
 }

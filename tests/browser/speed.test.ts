@@ -7,12 +7,11 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { fillRoom } from './support/fill';
-import { astrid, bo, server, withAstridAndBo } from './support/scene';
+import { astrid, bo, browser, server, withAstridAndBo } from './support/scene';
 
 const MESSAGES = Number(process.env['SPEED_MESSAGES'] ?? 100_000);
 /** Twice the bound, like everything here: the figure is printed. */
 const FIRST_SCRIPT_KIB_MAX = 220;
-const BURST_PER_S = 500;
 const BURST_S = 3;
 
 withAstridAndBo();
@@ -32,9 +31,14 @@ function quantile(values: readonly number[], part: number): number {
   return Math.round((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0) * 10) / 10;
 }
 
-function report(what: string, values: readonly number[]): void {
+function report(what: string, values: readonly number[], bound?: number): void {
   const figures = [0.5, 0.95, 0.99].map((part) => quantile(values, part)).join(' / ');
-  console.info(`${what}: ${figures} ms (p50 / p95 / p99 of ${values.length})`);
+  console.info(`${what}: ${figures} ms (p50 / p95 / p99 of ${values.length}${bound === undefined ? '' : `; bound ${bound}`})`);
+}
+
+/** On a machine of its own (SPEED_STRICT=1) twice the bound fails; others may be busy with something else. */
+function atMost(value: number, bound: number): void {
+  expect(value).toBeLessThanOrEqual(bound * (process.env['SPEED_STRICT'] ? 2 : 20));
 }
 
 /** What goes over the wire for an address; the answer has to be packed as it was asked for. */
@@ -94,9 +98,9 @@ describe(`a room of ${MESSAGES} messages`, () => {
   it('scrolls_frame_by_frame', async () => {
     const reading = await scrollFrames(astrid.page, -60, 300);
     const flicking = await scrollFrames(astrid.page, -600, 200);
-    report('frame while reading (60 px)', reading);
+    report('frame while reading (60 px)', reading, 17);
     report('frame while flicking (600 px)', flicking);
-    expect(quantile(reading, 0.95)).toBeLessThan(100);
+    atMost(quantile(reading, 0.95), 17);
   });
 
   it('shows_any_place_of_its_history', async () => {
@@ -134,26 +138,57 @@ describe(`a room of ${MESSAGES} messages`, () => {
         }, room),
       );
     }
-    report('change of room', took);
-    expect(quantile(took, 0.5)).toBeLessThan(500);
+    report('change of room', took, 25);
+    atMost(quantile(took, 0.95), 25);
   });
 
-  it('answers_typing_during_a_burst', async () => {
+  it.each([100, 500])('answers_typing_during_%i_messages_a_second', async (perSecond) => {
     await astrid.page.getByRole('button', { name: /Jump to latest|new message/ }).click({ timeout: 5_000 }).catch(() => undefined);
-    const burst = fillRoom(bo.page, { count: BURST_PER_S * BURST_S, batch: BURST_PER_S / 20, everyMs: 50 });
+    const burst = fillRoom(bo.page, { count: perSecond * BURST_S, batch: perSecond / 20, everyMs: 50 });
     await astrid.composer.focus();
     await astrid.page.evaluate(() => {
       const took: number[] = [];
-      Object.assign(window, { took });
+      const stop = new AbortController();
+      Object.assign(window, { took, stop });
       document.querySelector('#composer')?.addEventListener('keydown', (event) => {
         requestAnimationFrame(() => setTimeout(() => took.push(performance.now() - event.timeStamp)));
-      });
+      }, { signal: stop.signal });
     });
     for (let key = 0; key < 60; key += 1) await astrid.page.keyboard.press('x', { delay: 20 });
     await burst;
-    const took = await astrid.page.evaluate(() => (window as unknown as { took: number[] }).took);
-    report(`key to paint during ${BURST_PER_S} messages a second`, took);
-    expect(quantile(took, 0.95)).toBeLessThan(500);
+    const took = await astrid.page.evaluate(() => {
+      const { took: all, stop } = window as unknown as { took: number[]; stop: AbortController };
+      stop.abort();
+      return all;
+    });
+    report(`key to paint during ${perSecond} messages a second`, took, perSecond === 100 ? 12 : undefined);
+    if (perSecond === 100) atMost(quantile(took, 0.95), 12);
     expect(astrid.errors).toEqual([]);
+  });
+
+  it('keeps_its_memory_after_ten_thousand_messages', async () => {
+    await fillRoom(bo.page, { count: 10_000, batch: 200 });
+    await astrid.page.waitForTimeout(500);
+    const session = await astrid.context.newCDPSession(astrid.page);
+    await session.send('HeapProfiler.collectGarbage');
+    const { usedSize } = await session.send('Runtime.getHeapUsage');
+    const mib = usedSize / 1024 / 1024;
+    console.info(`heap after 10,000 messages: ${mib.toFixed(1)} MiB (bound 12)`);
+    // What the tests before have shown of the large room is in it too.
+    expect(mib).toBeLessThan(48);
+  });
+
+  it('shows_the_first_message_to_somebody_who_comes_cold', async () => {
+    const took: number[] = [];
+    for (let visit = 0; visit < 5; visit += 1) {
+      const context = await browser.newContext({ storageState: await astrid.context.storageState(), serviceWorkers: 'block' });
+      const page = await context.newPage();
+      await page.goto(astrid.page.url());
+      await page.locator('article .body').first().waitFor();
+      took.push(await page.evaluate(() => new Promise<number>((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now()))))));
+      await context.close();
+    }
+    report('first message painted, cold', took, 350);
+    atMost(quantile(took, 0.5), 350);
   });
 });

@@ -7,6 +7,10 @@ declare const self: ServiceWorkerGlobalScope;
 
 const CACHE = 'folkmoot-client';
 const PAGE = '/';
+/** Made by the build. */
+const REST = '/offline.json';
+/** Answers of something between us and the server while the server is not there. */
+const AWAY: ReadonlySet<number> = new Set([502, 503, 504]);
 
 self.addEventListener('install', (event) => {
   event.waitUntil(keepClient().then(() => self.skipWaiting()));
@@ -37,12 +41,26 @@ self.addEventListener('notificationclick', (event) => {
   );
 });
 
-/** The page and the files that it names: the first visit is enough to come back without a network. */
+/** The page and the files that it names: the first visit is enough to come back without a network, with everything in it. */
 async function keepClient(): Promise<void> {
   const cache = await caches.open(CACHE);
   const fresh = await fetch(PAGE, { cache: 'no-cache' });
   await cache.put(PAGE, fresh.clone());
   await cache.addAll([...assetsOf(await fresh.text()), '/icon.svg']);
+  // Dialogs and languages are not worth holding up anything for.
+  void keepRest(cache);
+}
+
+/** What the client may load later, one after the other: it must not compete with what somebody waits for. */
+async function keepRest(cache: Cache): Promise<void> {
+  try {
+    const list = await fetch(REST, { cache: 'no-cache' });
+    for (const path of (await list.json()) as string[]) {
+      if (!(await cache.match(path))) await cache.add(path);
+    }
+  } catch {
+    // The next visit goes on.
+  }
 }
 
 function assetsOf(html: string): string[] {
@@ -54,9 +72,11 @@ async function page(request: Request): Promise<Response> {
   try {
     const fresh = await fetch(request);
     // Every view is the same page; an error page is not worth keeping.
+    if (AWAY.has(fresh.status)) return (await cache.match(PAGE)) ?? fresh;
     if (fresh.ok) {
       await cache.put(PAGE, fresh.clone());
       await forgetOldAssets(cache, await fresh.clone().text());
+      void keepRest(cache);
     }
     return fresh;
   } catch (failure) {

@@ -1,6 +1,6 @@
 //! What a person chose on this device: language, light or dark. "auto" follows the system.
 
-import { browserLanguage, LANGUAGES, strings, type Language } from '../i18n';
+import { browserLanguage, directionOf, LANGUAGES, loadStrings, strings, type Language } from '../i18n';
 import type { Keep } from '../net/keep';
 import { TONES, used } from '../text/emoji';
 
@@ -11,6 +11,11 @@ export type Theme = (typeof THEMES)[number];
 
 function oneOf<T extends string>(values: readonly T[], value: string | undefined): T | undefined {
   return values.find((known) => known === value);
+}
+
+/** What was chosen on this device; else what the browser prefers. */
+export function chosenLanguage(keep: Keep): Language {
+  return oneOf(LANGUAGES, keep.preference('language')) ?? browserLanguage(navigator.languages);
 }
 
 export class Preferences {
@@ -28,7 +33,7 @@ export class Preferences {
   constructor(keep: Keep) {
     this.#keep = keep;
     this.theme = oneOf(THEMES, keep.preference('theme')) ?? 'auto';
-    this.language = oneOf(LANGUAGES, keep.preference('language')) ?? browserLanguage(navigator.languages);
+    this.language = chosenLanguage(keep);
     this.density = oneOf(DENSITIES, keep.preference('density')) ?? 'comfortable';
     this.formatBar = keep.preference('format-bar') === 'shown';
     this.tone = oneOf(TONES, keep.preference('tone')) ?? '';
@@ -63,15 +68,17 @@ export class Preferences {
     this.#show();
   }
 
-  setLanguage(language: Language): void {
-    this.language = language;
+  async setLanguage(language: Language): Promise<void> {
     this.#keep.setPreference('language', language);
+    await loadStrings(language);
+    this.language = language;
     this.#show();
   }
 
   #show(): void {
     const root = document.documentElement;
     root.lang = this.language;
+    root.dir = directionOf(this.language);
     root.dataset['density'] = this.density;
     if (this.theme === 'auto') delete root.dataset['theme'];
     else root.dataset['theme'] = this.theme;

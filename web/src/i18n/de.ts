@@ -6,7 +6,6 @@ import { plural } from './plural';
 const one = (count: number, singular: string, other: string) => plural('de', count, { one: singular, other });
 
 export const de: Strings = {
-  language_name: 'Deutsch',
   app_name: 'Folkmoot',
   tagline: 'Ein Ort zum Reden, auf dem eigenen Server.',
   sign_in: 'Anmelden',
@@ -136,7 +135,6 @@ export const de: Strings = {
   online: 'Verbunden',
   connecting: 'Verbindet …',
   reconnecting: 'Verbindung verloren. Verbindet neu …',
-  reconnecting_attempt: (attempt) => `Verbindung verloren. Verbindet neu, Versuch ${attempt} …`,
   offline: 'Kein Netz. Geladenes kannst du lesen; Nachrichten gehen hinaus, wenn du zurück bist.',
   refused: (detail) => `Der Server hat die Verbindung beendet: ${detail}`,
   try_now: 'Jetzt versuchen',
@@ -302,6 +300,8 @@ export const de: Strings = {
   inbox_empty_hint: 'Erwähnungen und Ungelesenes sammeln sich hier.',
   inbox_keys: '↑ ↓ bewegt, Enter öffnet, E hakt ab',
   copy_text: 'Text kopieren',
+  add_person: 'Jemanden mit Konto hinzufügen',
+  added: 'hinzugefügt',
   error_generic: (detail) => `Das hat nicht geklappt: ${detail}`,
   error_offline: 'Keine Verbindung. Versuche es, sobald sie wieder steht.',
 };

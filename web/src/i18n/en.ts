@@ -6,7 +6,6 @@ import { plural } from './plural';
 const one = (count: number, singular: string, other: string) => plural('en', count, { one: singular, other });
 
 export const en = {
-  language_name: 'English',
   app_name: 'Folkmoot',
   tagline: 'A place to talk, on your own server.',
   // Accounts
@@ -141,7 +140,6 @@ export const en = {
   online: 'Connected',
   connecting: 'Connecting…',
   reconnecting: 'Connection lost. Reconnecting…',
-  reconnecting_attempt: (attempt: number) => `Connection lost. Reconnecting, attempt ${attempt}…`,
   offline: 'No network. You can read what was loaded; messages are sent when you are back.',
   refused: (detail: string) => `The server closed the connection: ${detail}`,
   try_now: 'Try now',
@@ -312,6 +310,8 @@ export const en = {
   inbox_empty_hint: 'Mentions and unread messages gather here.',
   inbox_keys: '↑ ↓ to move, Enter to open, E when done',
   copy_text: 'Copy text',
+  add_person: 'Add somebody who has an account',
+  added: 'added',
   // Errors
   error_generic: (detail: string) => `That did not work: ${detail}`,
   error_offline: 'You are not connected. Try again when the connection is back.',

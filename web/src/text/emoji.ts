@@ -29,6 +29,9 @@ type Line = readonly [character: string, name: string, label: string, tags: stri
 const LISTS: Partial<Record<Language, () => Promise<{ default: readonly (readonly Line[])[] }>>> = {
   en: () => import('virtual:emoji/en'),
   de: () => import('virtual:emoji/de'),
+  fr: () => import('virtual:emoji/fr'),
+  es: () => import('virtual:emoji/es'),
+  ja: () => import('virtual:emoji/ja'),
 };
 
 const loaded = new Map<Language, Promise<EmojiGroups>>();

@@ -74,7 +74,7 @@ pub(crate) async fn welcome(newcomer: &Identity) -> Result<(), RpcError> {
     say(&host, direct.id, GREETING.to_owned(), None).await.map(drop)
 }
 
-/// Goes round the rooms, one line at a time, and through the live conversations again and again.
+/// Goes round the rooms, one line at a time, and through their conversations again and again.
 async fn talk(server: &Server, cast: &Cast, scenes: &[Scene], rooms: &[RoomId]) {
     let mut talks: Vec<Talk<'_>> = scenes.iter().zip(rooms).map(Talk::new).collect();
     for turn in 0usize.. {
@@ -89,7 +89,7 @@ async fn talk(server: &Server, cast: &Cast, scenes: &[Scene], rooms: &[RoomId]) 
     }
 }
 
-/// Where a room is in its live conversations.
+/// Where a room is in its conversations.
 struct Talk<'a> {
     room: RoomId,
     conversations: Vec<&'a [Line]>,
@@ -101,8 +101,12 @@ struct Talk<'a> {
 
 impl<'a> Talk<'a> {
     fn new((scene, room): (&'a Scene, &RoomId)) -> Self {
-        let live = scene.conversations.iter().filter(|talk| talk.when == When::Live);
-        let conversations = live.map(|talk| talk.lines.as_slice()).collect();
+        // What was written for now comes first, then what was said long ago, the oldest first: by
+        // the time that anything is said again, the first time is several screens up.
+        let (live, past): (Vec<_>, Vec<_>) =
+            scene.conversations.iter().partition(|talk| talk.when == When::Live);
+        let conversations =
+            live.into_iter().chain(past).map(|talk| talk.lines.as_slice()).collect();
         Self { room: *room, conversations, conversation: 0, line: 0, numbers: Vec::new() }
     }
 
@@ -148,4 +152,26 @@ async fn say(
     let (key, attachments) = (format!("{:x}", random_id()), Vec::new());
     let sent = messages::send(bot, MessageSend { room, key, body, reply_to, attachments }).await?;
     Ok(sent.seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines that a window shows.
+    const SCREEN: usize = 24;
+
+    #[test]
+    fn nothing_is_said_twice_on_one_screen() {
+        for scene in scenes() {
+            let room = RoomId::from_u64(1);
+            let mut talk = Talk::new((&scene, &room));
+            let said: Vec<&str> =
+                (0..300).map(|_| talk.next().map_or("", |line| line.text.as_str())).collect();
+            for window in said.windows(SCREEN) {
+                let (last, before) = window.split_last().expect("a screen has lines");
+                assert!(!before.contains(last), "{}: {last:?} again too soon", scene.room);
+            }
+        }
+    }
 }

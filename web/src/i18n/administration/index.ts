@@ -4,7 +4,8 @@ import type { Language } from '..';
 import { de } from './de';
 import { en, type AdministrationStrings } from './en';
 
-const ALL: Record<Language, AdministrationStrings> = { en, de };
+/** The administration speaks two languages so far; readers of the others get English there. */
+const ALL: Record<Language, AdministrationStrings> = { en, de, fr: en, es: en, ja: en, ar: en };
 
 export type { Act, AdministrationStrings } from './en';
 

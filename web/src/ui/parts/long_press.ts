@@ -9,32 +9,47 @@ export function longPress(action: () => void) {
     const { signal } = stop;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let from = { x: 0, y: 0 };
-    let pressed = false;
-    const end = () => clearTimeout(timer);
+    let rested = false;
+    let swallow = false;
+
     element.addEventListener('pointerdown', ({ pointerType, clientX: x, clientY: y }) => {
-      pressed = false;
+      rested = false;
+      swallow = false;
       if (pointerType !== 'touch') return;
       from = { x, y };
       clearTimeout(timer);
       timer = setTimeout(() => {
-        pressed = true;
+        rested = true;
         navigator.vibrate?.(8);
-        action();
       }, REST_MS);
     }, { signal });
     element.addEventListener('pointermove', ({ clientX, clientY }) => {
-      if (Math.hypot(clientX - from.x, clientY - from.y) > STILL_PX) end();
+      if (Math.hypot(clientX - from.x, clientY - from.y) <= STILL_PX) return;
+      clearTimeout(timer);
+      rested = false;
     }, { signal });
-    for (const name of ['pointerup', 'pointercancel', 'pointerleave'] as const) element.addEventListener(name, end, { signal });
+    // Opened when the finger is lifted: to the browser, lifting it beside an open menu means closing the menu.
+    for (const name of ['pointerup', 'pointercancel'] as const) {
+      element.addEventListener(name, () => {
+        clearTimeout(timer);
+        if (!rested) return;
+        rested = false;
+        swallow = true;
+        setTimeout(action);
+      }, { signal });
+    }
     // The click that ends the press would open what the menu is about; the browser's own menu would cover ours.
     element.addEventListener('click', (event) => {
-      if (!pressed) return;
-      pressed = false;
+      if (!swallow) return;
+      swallow = false;
       event.preventDefault();
       event.stopPropagation();
     }, { signal, capture: true });
+    element.addEventListener('contextmenu', (event) => {
+      if (rested || swallow) event.preventDefault();
+    }, { signal });
     return () => {
-      end();
+      clearTimeout(timer);
       stop.abort();
     };
   };

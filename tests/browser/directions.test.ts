@@ -1,0 +1,52 @@
+//! Every language says everything, in its own direction, and nothing is out of place or cut off.
+
+import { beforeAll, describe, expect, it } from 'vitest';
+
+import { CHECKED, violations } from './support/axe';
+import { astrid, meetIn, bo, withAstridAndBo } from './support/scene';
+
+withAstridAndBo({ astrid: CHECKED });
+beforeAll(async () => {
+  await meetIn('Harbour', 'Boats and tides');
+  await bo.say('Hello @astrid, see `code` and https://example.org');
+  await bo.say('مرحبا بالجميع');
+  await astrid.message('مرحبا').waitFor();
+});
+
+async function speak(language: string): Promise<void> {
+  await astrid.page.evaluate((chosen) => localStorage.setItem('folkmoot.preference.language', JSON.stringify(chosen)), language);
+  await astrid.page.reload();
+  await astrid.message('مرحبا').waitFor();
+}
+
+describe.each([
+  ['fr', 'Salons', 'ltr'], ['es', 'Salas', 'ltr'], ['ja', 'ルーム', 'ltr'], ['ar', 'الغرف', 'rtl'],
+])('in %s', (language, rooms, direction) => {
+  it('the_page_speaks_it_in_its_direction', async () => {
+    await speak(language);
+    await astrid.page.getByRole('heading', { name: rooms }).waitFor();
+    expect(await astrid.page.evaluate(() => [document.documentElement.lang, document.documentElement.dir])).toEqual([language, direction]);
+    expect(await astrid.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBe(0);
+  });
+});
+
+describe('from right to left', () => {
+  it('the_list_of_rooms_stands_on_the_right_and_axe_finds_nothing', async () => {
+    const [list, field] = [await astrid.page.locator('nav').boundingBox(), await astrid.composer.boundingBox()];
+    expect((list?.x ?? 0) > (field?.x ?? 0)).toBe(true);
+    await astrid.message('Hello').hover();
+    expect(await violations(astrid.page)).toEqual([]);
+    await astrid.page.keyboard.press('Control+k');
+    await astrid.page.getByRole('option').first().waitFor();
+    expect(await violations(astrid.page)).toEqual([]);
+    await astrid.page.keyboard.press('Escape');
+  });
+
+  it('high_contrast_leaves_axe_nothing_to_find_either', async () => {
+    await astrid.page.evaluate(() => localStorage.setItem('folkmoot.preference.theme', JSON.stringify('contrast')));
+    await speak('en');
+    expect(await astrid.page.evaluate(() => document.documentElement.dataset['theme'])).toBe('contrast');
+    expect(await violations(astrid.page)).toEqual([]);
+    expect(astrid.errors).toEqual([]);
+  });
+});

@@ -1,0 +1,136 @@
+//! Order: the list of rooms holds still, what is unread is found and cleared by keyboard, one sees where one looked away,
+//! and what was done by mistake can be undone.
+
+import { beforeAll, describe, expect, it } from 'vitest';
+
+import type { Person } from './support/person';
+import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
+
+withAstridAndBo();
+beforeAll(async () => {
+  await meetIn('Zebra');
+  for (const room of ['Anchor', 'Mast']) {
+    await astrid.createRoom(room);
+    await addBo();
+  }
+  await bo.page.getByRole('link', { name: 'Mast' }).waitFor();
+});
+
+async function addBo(): Promise<void> {
+  await astrid.page.getByRole('button', { name: 'Invite people' }).click();
+  await astrid.page.getByLabel('Add somebody who has an account').fill('lind');
+  await astrid.page.getByRole('dialog').getByRole('button', { name: /Bo Lind/ }).click();
+  await astrid.page.getByRole('dialog').getByText('added', { exact: true }).waitFor();
+  await astrid.page.keyboard.press('Escape');
+}
+
+const roomsOf = (person: Person) => person.page.locator('nav a .title').allTextContents();
+
+/** As if another window lay in front; a headless browser gives every page the focus. */
+function lookAway(person: Person, away: boolean): Promise<void> {
+  return person.page.evaluate((gone) => {
+    Object.defineProperty(document, 'hasFocus', { configurable: true, value: () => !gone });
+    window.dispatchEvent(new Event(gone ? 'blur' : 'focus'));
+  }, away);
+}
+
+describe('the list of rooms', () => {
+  it('stands_by_name_and_does_not_move_when_something_is_said', async () => {
+    expect(await roomsOf(bo)).toEqual(['Anchor', 'Mast', 'Zebra']);
+    await astrid.open('Zebra');
+    await astrid.say('Nothing moves.');
+    await bo.page.getByRole('link', { name: 'Zebra' }).locator('.title').waitFor();
+    await astrid.open('Mast');
+    await astrid.say('Nor now.');
+    await bo.page.getByRole('link', { name: /Mast.*1 unread/ }).waitFor();
+    expect(await roomsOf(bo)).toEqual(['Anchor', 'Mast', 'Zebra']);
+  });
+
+  it('keeps_what_is_pinned_on_top_through_a_reload', async () => {
+    await bo.page.getByRole('link', { name: 'Zebra' }).click({ button: 'right' });
+    await bo.page.getByRole('menuitem', { name: 'Pin' }).click();
+    expect(await roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
+    await bo.page.reload();
+    await bo.composer.waitFor();
+    expect(await roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
+  });
+
+  it('takes_sections_made_by_hand', async () => {
+    await bo.page.getByRole('button', { name: 'Menu of Anchor' }).focus();
+    await bo.page.keyboard.press('Enter');
+    await bo.page.getByRole('menuitem', { name: 'New section' }).click();
+    await bo.page.getByLabel('Name of the section').fill('Later');
+    await bo.page.keyboard.press('Enter');
+    await bo.page.getByRole('button', { name: 'Later', exact: true }).waitFor();
+    expect(await roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
+  });
+});
+
+describe('what is unread', () => {
+  it('is_cleared_in_the_inbox_by_keyboard_alone', async () => {
+    await bo.open('Zebra');
+    await astrid.open('Anchor');
+    await astrid.say('For @bo alone.');
+    await bo.page.getByRole('link', { name: /Anchor.*1 mention/ }).waitFor();
+    await bo.page.keyboard.press('Alt+i');
+    await bo.page.getByRole('heading', { name: 'Inbox' }).waitFor();
+    await bo.page.getByText('For @bo alone.').last().waitFor();
+    await expect.poll(() => bo.page.evaluate(() => document.activeElement?.hasAttribute('data-row'))).toBe(true);
+    // Mentions come first.
+    expect(await bo.page.evaluate(() => document.activeElement?.textContent)).toContain('Anchor');
+    await bo.page.keyboard.press('e');
+    await bo.page.keyboard.press('e');
+    await bo.page.getByText('All caught up').waitFor();
+    await bo.page.getByRole('link', { name: 'Anchor', exact: true }).waitFor();
+  });
+
+  it('stands_behind_a_line_where_one_looked_away', async () => {
+    await bo.open('Zebra');
+    await bo.message('Nothing moves').waitFor();
+    await lookAway(bo, true);
+    await astrid.open('Zebra');
+    await astrid.say('While you were away.');
+    await bo.message('While you were away').waitFor();
+    await bo.message('While you were away').getByText('New', { exact: true }).waitFor();
+    await lookAway(bo, false);
+    await bo.message('While you were away').getByText('New', { exact: true }).waitFor();
+  });
+});
+
+describe('a deleted message', () => {
+  it('comes_back_when_it_was_a_mistake', async () => {
+    await astrid.say('Keep me.');
+    await astrid.message('Keep me').waitFor();
+    await astrid.act('Keep me', 'Delete');
+    await astrid.page.getByRole('button', { name: 'Undo' }).click();
+    await astrid.message('Keep me').waitFor();
+    await bo.message('Keep me').waitFor();
+  });
+});
+
+describe('the palette', () => {
+  it('finds_rooms_people_actions_and_messages_without_accents', async () => {
+    const { keyboard } = astrid.page;
+    await astrid.createRoom('Küche');
+    await astrid.say('The windlass squeaks.');
+    await astrid.allSent();
+    const option = (name: RegExp) => astrid.page.getByRole('option', { name });
+    for (const [typed, found] of [['kuch', /Küche/], ['lind', /Bo Lind/], ['create ro', /Create room/], ['windl', /The windlass squeaks/]] as const) {
+      await keyboard.press('Control+k');
+      await keyboard.type(typed);
+      await option(found).first().waitFor();
+      await keyboard.press('Escape');
+      await astrid.page.getByRole('dialog').waitFor({ state: 'detached' });
+    }
+  });
+
+  it('offers_where_one_was_last_first', async () => {
+    await astrid.open('Mast');
+    await astrid.open('Anchor');
+    await astrid.page.keyboard.press('Control+k');
+    expect(await astrid.page.getByRole('option').first().textContent()).toContain('Mast');
+    await astrid.page.keyboard.press('Enter');
+    await astrid.page.getByRole('heading', { name: 'Mast', level: 1 }).waitFor();
+    expect([...astrid.errors, ...bo.errors]).toEqual([]);
+  });
+});

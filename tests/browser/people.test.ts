@@ -1,0 +1,84 @@
+//! People: who reacted, who is there, who somebody is; and what happens to those who have to go.
+
+import { beforeAll, describe, expect, it } from 'vitest';
+
+import { PASSWORD, Person } from './support/person';
+import { astrid, bo, browser, meetIn, server, withAstridAndBo } from './support/scene';
+
+withAstridAndBo();
+beforeAll(async () => {
+  await meetIn('Harbour');
+  await astrid.say('Who is here?');
+  await bo.message('Who is here').waitFor();
+});
+
+describe('a reaction', () => {
+  it('says_who_gave_it', async () => {
+    await bo.act('Who is here', 'React');
+    await bo.page.getByRole('button', { name: '🎉' }).click();
+    const reaction = astrid.message('Who is here').getByRole('button', { name: /🎉, \d/ });
+    await reaction.click();
+    await reaction.hover();
+    await astrid.page.getByRole('tooltip').filter({ hasText: 'Bo Lind and you' }).waitFor();
+  });
+});
+
+describe('a name', () => {
+  it('opens_who_that_is_and_leads_to_writing_to_them', async () => {
+    await bo.message('Who is here').getByRole('button', { name: 'Astrid Holm', exact: true }).click();
+    const card = bo.page.getByRole('dialog', { name: 'Profile of Astrid Holm' });
+    await card.getByText('@astrid').waitFor();
+    await card.getByText('Online · Owner').waitFor();
+    await card.getByRole('button', { name: 'Write to Astrid Holm' }).click();
+    await bo.page.getByRole('heading', { name: 'Astrid Holm', level: 1 }).waitFor();
+  });
+
+  it('shows_at_once_who_comes_and_goes', async () => {
+    const status = bo.page.locator('header').getByText(/^(Online|Offline)$/);
+    await expect.poll(() => status.textContent()).toBe('Online');
+    await astrid.context.setOffline(true);
+    await astrid.page.goto('about:blank').catch(() => undefined);
+    await expect.poll(() => status.textContent(), { timeout: 5_000 }).toBe('Offline');
+    await astrid.context.setOffline(false);
+    await astrid.page.goto(server.url);
+    await expect.poll(() => status.textContent(), { timeout: 5_000 }).toBe('Online');
+    await bo.open('Harbour');
+  });
+});
+
+describe('somebody who has to go', () => {
+  it('is_asked_about_told_of_and_brought_back', async () => {
+    await astrid.open('Harbour');
+    await astrid.page.getByRole('button', { name: 'Members' }).click();
+    await astrid.page.getByRole('button', { name: 'Actions for Bo Lind' }).click();
+    await astrid.page.getByRole('button', { name: 'Ban', exact: true }).click();
+    await astrid.page.getByText('Ban Bo Lind from Harbour?').waitFor();
+    await astrid.page.keyboard.press('Escape');
+    expect(await bo.page.getByRole('link', { name: 'Harbour' }).count()).toBe(1);
+    await astrid.page.getByRole('button', { name: 'Ban', exact: true }).click();
+    await astrid.page.getByRole('dialog').getByRole('button', { name: 'Ban', exact: true }).click();
+    await bo.page.getByText('You were banned from Harbour.').waitFor();
+    await astrid.page.getByText('Astrid Holm banned Bo Lind').waitFor();
+    await astrid.page.locator('[data-toast]').getByRole('button', { name: 'Undo' }).click();
+    await bo.page.getByRole('link', { name: 'Harbour' }).waitFor();
+    await astrid.page.getByText('Bo Lind joined').waitFor();
+  });
+});
+
+describe('an invitation', () => {
+  it('is_accepted_by_signing_in_on_its_page', async () => {
+    const link = await astrid.invite();
+    const cleo = await Person.arrive(browser, 'cleo');
+    await cleo.signUp(server.url);
+    await cleo.page.getByRole('button', { name: /^Account:/ }).click();
+    await cleo.page.getByRole('button', { name: 'Sign out' }).click();
+    await cleo.page.goto(link);
+    await cleo.page.getByRole('button', { name: 'Sign in' }).click();
+    await cleo.page.getByLabel('User name').fill('cleo');
+    await cleo.page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+    await cleo.page.getByRole('button', { name: 'Sign in' }).click();
+    await cleo.page.getByRole('heading', { name: 'Harbour', level: 1 }).waitFor();
+    await cleo.context.close();
+    expect([...astrid.errors, ...bo.errors]).toEqual([]);
+  });
+});
