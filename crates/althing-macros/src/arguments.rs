@@ -5,7 +5,7 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{LitInt, LitStr, Path, Token, parenthesized};
 
-const KNOWN: &str = "`name`, `version`, `options`, `derive` and `crate`";
+const KNOWN: &str = "`name`, `version`, `options`, `derive`, `wire` and `crate`";
 
 /// What `#[actor(…)]` was given.
 pub(crate) struct Arguments {
@@ -17,6 +17,8 @@ pub(crate) struct Arguments {
     pub(crate) options: Option<Path>,
     /// Derives of every message.
     pub(crate) derives: Vec<Path>,
+    /// Whether other nodes may send its messages.
+    pub(crate) wire: bool,
     /// Where the library is: `::althing`, unless re-exported or renamed.
     pub(crate) althing: Path,
 }
@@ -29,6 +31,7 @@ impl Arguments {
             version: None,
             options: None,
             derives: Vec::new(),
+            wire: false,
             althing: syn::parse_quote!(::althing),
         }
     }
@@ -40,6 +43,7 @@ impl Arguments {
     pub(crate) fn parse(tokens: TokenStream) -> syn::Result<Self> {
         let (mut name, mut version, mut options, mut althing) = (None, None, None, None);
         let mut derives = None;
+        let mut wire = false;
         let parser = syn::meta::parser(|meta| {
             let Some(key) = meta.path.get_ident().map(ToString::to_string) else {
                 return Err(meta.error(format!("`#[actor]` takes {KNOWN}")));
@@ -49,6 +53,7 @@ impl Arguments {
                 "version" => version.replace(meta.value()?.parse::<LitInt>()?).is_some(),
                 "options" => options.replace(meta.value()?.parse::<Path>()?).is_some(),
                 "crate" => althing.replace(meta.value()?.call(Path::parse_mod_style)?).is_some(),
+                "wire" => std::mem::replace(&mut wire, true),
                 "derive" => {
                     let list;
                     parenthesized!(list in meta.input);
@@ -76,20 +81,21 @@ impl Arguments {
             version,
             options,
             derives: derives.unwrap_or_default(),
+            wire,
             althing: althing.unwrap_or_else(|| syn::parse_quote!(::althing)),
         })
     }
 }
 
 /// Names stand in logs, metrics and addresses: visible characters only.
-fn check_name(name: &LitStr) -> syn::Result<()> {
+pub(crate) fn check_name(name: &LitStr) -> syn::Result<()> {
     let text = name.value();
     if text.is_empty() {
-        return Err(syn::Error::new(name.span(), "an actor's name cannot be empty"));
+        return Err(syn::Error::new(name.span(), "a name on the wire cannot be empty"));
     }
     match text.chars().find(|letter| letter.is_whitespace() || letter.is_control()) {
         Some(letter) => {
-            let text = format!("an actor's name cannot contain {letter:?}");
+            let text = format!("a name on the wire cannot contain {letter:?}");
             Err(syn::Error::new(name.span(), text))
         }
         None => Ok(()),

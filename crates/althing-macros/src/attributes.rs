@@ -4,7 +4,9 @@
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
-use syn::{Attribute, LitInt, Path};
+use syn::{Attribute, LitInt, LitStr, Path};
+
+use crate::arguments::check_name;
 
 /// What the method's own attributes ask for.
 #[derive(Default)]
@@ -17,6 +19,24 @@ pub(crate) struct MethodAttributes {
     pub(crate) skip: Option<Span>,
     /// What is asked before the handler runs.
     pub(crate) guards: Guards,
+    /// How the message travels between nodes.
+    pub(crate) wire: Wire,
+}
+
+/// `#[wire(name = "put")]` or `#[wire(skip)]`.
+pub(crate) struct Wire {
+    /// Where it is written, if it is.
+    pub(crate) span: Option<Span>,
+    /// The message's name between nodes, if not the method's.
+    pub(crate) name: Option<LitStr>,
+    /// Whether it may come from other nodes.
+    pub(crate) travels: bool,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self { span: None, name: None, travels: true }
+    }
 }
 
 /// What is asked before the handler runs, in this order.
@@ -81,6 +101,8 @@ impl MethodAttributes {
             self.guards.restrict.replace(attribute.parse_args()?).is_some()
         } else if path.is_ident("stash_unless") {
             self.guards.stash_unless.replace(attribute.parse_args()?).is_some()
+        } else if path.is_ident("wire") {
+            std::mem::replace(&mut self.wire, Wire::parse(attribute)?).span.is_some()
         } else {
             attribute.meta.require_path_only()?;
             let role = if path.is_ident("delayed") {
@@ -93,6 +115,25 @@ impl MethodAttributes {
             role.replace(span).is_some()
         };
         if repeated { Err(syn::Error::new(span, "this attribute is given twice")) } else { Ok(()) }
+    }
+}
+
+impl Wire {
+    fn parse(attribute: &Attribute) -> syn::Result<Self> {
+        let mut wire = Self { span: Some(attribute.path().span()), ..Self::default() };
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("name") {
+                let name: LitStr = meta.value()?.parse()?;
+                check_name(&name)?;
+                wire.name = Some(name);
+            } else if meta.path.is_ident("skip") {
+                wire.travels = false;
+            } else {
+                return Err(meta.error("`wire` on a method takes `name = \"…\"` or `skip`"));
+            }
+            Ok(())
+        })?;
+        Ok(wire)
     }
 }
 
@@ -125,6 +166,6 @@ impl RateLimit {
 }
 
 fn is_ours(attribute: &Attribute) -> bool {
-    let names = ["delayed", "event", "skip", "rate_limit", "restrict", "stash_unless"];
+    let names = ["delayed", "event", "skip", "rate_limit", "restrict", "stash_unless", "wire"];
     names.iter().any(|name| attribute.path().is_ident(name))
 }

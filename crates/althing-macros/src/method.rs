@@ -64,7 +64,10 @@ fn ordinary(
     attributes: &MethodAttributes,
     hook: Option<&HookShape>,
 ) -> syn::Result<Role> {
-    if let Some(span) = attributes.delayed.or(attributes.event).or(attributes.guards.span()) {
+    let wire = attributes.wire.span;
+    if let Some(span) =
+        attributes.delayed.or(attributes.event).or(attributes.guards.span()).or(wire)
+    {
         let text = "only an `async fn` with `&self` or `&mut self` handles messages or events";
         return Err(syn::Error::new(span, text));
     }
@@ -153,6 +156,7 @@ fn message(
         arguments,
         reply: reply(method, kind, delayed_reply)?,
         guards: attributes.guards,
+        wire: attributes.wire,
     })
 }
 

@@ -39,6 +39,7 @@ mod buffers;
 mod call;
 mod cell;
 mod claim;
+mod codecs;
 mod context;
 mod current;
 mod deadline;
@@ -83,14 +84,16 @@ mod topic;
 mod trace;
 mod waits;
 mod wheel;
+pub mod wire;
 
 pub use actor::{
     Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, StopReason, Terminated,
 };
 pub use actor_id::{ActorId, Key};
 pub use actor_ref::{ActorRef, WeakRef};
-pub use althing_macros::actor;
+pub use althing_macros::{Wire, actor};
 pub use call::{Call, Tell};
+pub use codecs::{Codecs, NameTwice, Remote};
 pub use context::Context;
 pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
 pub use env::{Fault, Simulation, Task, Timestamp};
@@ -114,3 +117,4 @@ pub use supervision::{
 pub use timer::TimerId;
 pub use topic::{Gap, Published, Sequence, Subscription, Topic, TopicName, TopicOptions};
 pub use trace::Tracing;
+pub use wire::{Wire, WireError};

@@ -58,14 +58,7 @@ impl Expansion<'_> {
             let (name, ty) = (&field.ident, relocation.of(&field.ty));
             quote! { #name: #ty }
         });
-        let kind = Ident::new(
-            match message.kind {
-                Kind::Write => "Write",
-                Kind::Read => "Read",
-                Kind::Delayed => "Delayed",
-            },
-            span,
-        );
+        let kind = message.kind.marker(span);
         let message_type = self.message_type(message, carried);
         quote_spanned! {span=>
             fn #method(&self #(, #fields)*)
