@@ -17,8 +17,8 @@ fn bytes_of(value: &impl Wire) -> Vec<u8> {
 }
 
 #[track_caller]
-fn survives<T: Wire + PartialEq + Debug>(value: T) {
-    assert_eq!(T::decode(&bytes_of(&value)).as_ref(), Ok(&value));
+fn survives<T: Wire + PartialEq + Debug>(value: &T) {
+    assert_eq!(T::decode(&bytes_of(value)).as_ref(), Ok(value));
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
@@ -201,7 +201,7 @@ fn numbers_have_the_bytes_of_prost() {
             i: numbers.i,
         };
         assert_eq!(bytes_of(&numbers), prost::Message::encode_to_vec(&same), "{numbers:?}");
-        survives(numbers);
+        survives(&numbers);
     }
 }
 
@@ -257,7 +257,7 @@ fn messages_have_the_bytes_of_prost() {
             first: Some(same_line("first")),
         };
         assert_eq!(bytes_of(&order), prost::Message::encode_to_vec(&same));
-        survives(order);
+        survives(&order);
     }
 }
 
@@ -281,16 +281,16 @@ fn a_value_that_is_no_message_is_the_field_1_of_one() {
 
 #[test]
 fn lists_and_options_survive_inside_each_other() {
-    survives(vec![vec![1_u32, 2], vec![]]);
-    survives(vec![vec![1_u8, 2], vec![]]);
-    survives(Some(Vec::<u8>::new()));
-    survives(vec![Some(None), Some(Some(3_u8)), None]);
-    survives(Ok::<Vec<Line>, ()>(vec![line("a")]));
-    survives(Err::<Vec<Line>, ()>(()));
-    survives(Ok::<Option<Line>, Colour>(None));
-    survives((vec![1_i8, -1], Some(Box::new((1_u64,))), -0.0_f64, f32::NEG_INFINITY));
-    survives(Duration::from_nanos(u64::MAX));
-    survives((usize::MAX, isize::MIN, i16::MIN, u16::MAX));
+    survives(&vec![vec![1_u32, 2], vec![]]);
+    survives(&vec![vec![1_u8, 2], vec![]]);
+    survives(&Some(Vec::<u8>::new()));
+    survives(&vec![Some(None), Some(Some(3_u8)), None]);
+    survives(&Ok::<Vec<Line>, ()>(vec![line("a")]));
+    survives(&Err::<Vec<Line>, ()>(()));
+    survives(&Ok::<Option<Line>, Colour>(None));
+    survives(&(vec![1_i8, -1], Some(Box::new((1_u64,))), -0.0_f64, f32::NEG_INFINITY));
+    survives(&Duration::from_nanos(u64::MAX));
+    survives(&(usize::MAX, isize::MIN, i16::MIN, u16::MAX));
 }
 
 #[test]
@@ -368,7 +368,7 @@ struct Nest {
 fn messages_nest_32_deep_and_no_deeper() {
     let nest =
         |depth| (0..depth).fold(Nest { inner: None }, |nest, _| Nest { inner: Some(nest.into()) });
-    survives(nest(32));
+    survives(&nest(32));
     let error = Nest::decode(&bytes_of(&nest(33))).unwrap_err().to_string();
     assert!(error.ends_with("more than 32 messages nested in each other"), "{error}");
 }
