@@ -3,9 +3,9 @@
 use proc_macro2::{Span, TokenStream};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{LitInt, LitStr, Path, Token, parenthesized};
+use syn::{LitInt, LitStr, Path, Token, Type, parenthesized};
 
-const KNOWN: &str = "`name`, `version`, `options`, `derive`, `wire` and `crate`";
+const KNOWN: &str = "`name`, `version`, `options`, `key`, `derive`, `wire` and `crate`";
 
 /// What `#[actor(…)]` was given.
 pub(crate) struct Arguments {
@@ -15,6 +15,8 @@ pub(crate) struct Arguments {
     pub(crate) version: Option<LitInt>,
     /// A function that returns its `ActorOptions`.
     pub(crate) options: Option<Path>,
+    /// The type that stands for its key.
+    pub(crate) key: Option<Type>,
     /// Derives of every message.
     pub(crate) derives: Vec<Path>,
     /// Whether other nodes may send its messages.
@@ -30,6 +32,7 @@ impl Arguments {
             name: LitStr::new("unreadable", Span::call_site()),
             version: None,
             options: None,
+            key: None,
             derives: Vec::new(),
             wire: false,
             althing: syn::parse_quote!(::althing),
@@ -42,6 +45,7 @@ impl Arguments {
     /// An unknown, repeated or malformed argument, or no `name`.
     pub(crate) fn parse(tokens: TokenStream) -> syn::Result<Self> {
         let (mut name, mut version, mut options, mut althing) = (None, None, None, None);
+        let mut key_type = None;
         let mut derives = None;
         let mut wire = false;
         let parser = syn::meta::parser(|meta| {
@@ -52,6 +56,7 @@ impl Arguments {
                 "name" => name.replace(meta.value()?.parse::<LitStr>()?).is_some(),
                 "version" => version.replace(meta.value()?.parse::<LitInt>()?).is_some(),
                 "options" => options.replace(meta.value()?.parse::<Path>()?).is_some(),
+                "key" => key_type.replace(meta.value()?.parse::<Type>()?).is_some(),
                 "crate" => althing.replace(meta.value()?.call(Path::parse_mod_style)?).is_some(),
                 "wire" => std::mem::replace(&mut wire, true),
                 "derive" => {
@@ -80,6 +85,7 @@ impl Arguments {
             name,
             version,
             options,
+            key: key_type,
             derives: derives.unwrap_or_default(),
             wire,
             althing: althing.unwrap_or_else(|| syn::parse_quote!(::althing)),

@@ -27,7 +27,8 @@ use proc_macro::TokenStream;
 /// | `name = "shop.cart"` | the type's name on the wire and in metrics; required, never the Rust path |
 /// | `version = 2` | the version of its messages and state; 1 unless given |
 /// | `options = path` | a function that returns the type's `ActorOptions` |
-/// | `derive(Clone, Debug)` | derives of all its messages |
+/// | `key = RoomId` | a type with `Display` that `node.get` finds the actor by, besides text |
+/// | `derive(Clone, Debug)` | derives of all its messages; `#[derive(…)]` on a method is of that message alone |
 /// | `wire` | its messages can come from other nodes of a cluster: all their fields and replies have `Wire` |
 /// | `crate = path` | where the library is, if not at `::althing` |
 ///
@@ -52,10 +53,10 @@ use proc_macro::TokenStream;
 /// # Guards
 /// They run before the handler, in this order, whatever the order they are written in, and again when a message leaves the
 /// stash:
-/// - `#[restrict(path)]` rejects with a reason: `fn(&Self, &Message) -> Result<(), String>`.
+/// - `#[restrict(path)]` rejects with a reason: `fn(&Self, &Message) -> Result<(), R>`, where `R` is a text or a `Rejection`.
 /// - `#[stash_unless(path)]` lets the message wait for `ctx.unstash_all()`: `fn(&Self) -> bool`.
-/// - `#[rate_limit(per_second = 10, burst = 20)]` rejects what exceeds the rate; `burst` is `per_second` unless given. Only
-///   messages that the other two admit count.
+/// - `#[rate_limit(per_second = 10, burst = 20)]` rejects what exceeds the rate; `burst` is `per_second` unless given. Both are
+///   a `u32` or a function `fn(&Self) -> u32`, so that a deployment can decide. Only messages that the other two admit count.
 ///
 /// # On the wire
 /// With `wire`, every message implements `Wire`, its fields numbered in the order of the parameters, and the actor `Remote`. Without it

@@ -4,7 +4,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::format_ident;
-use syn::{Attribute, GenericParam, Generics, Ident, ImplItem, ItemImpl, Type, Visibility};
+use syn::{Attribute, GenericParam, Generics, Ident, ImplItem, ItemImpl, Path, Type, Visibility};
 
 use crate::attributes::{Guards, MethodAttributes, Wire};
 use crate::method::{self, Role};
@@ -49,6 +49,8 @@ pub(crate) struct Message {
     pub(crate) guards: Guards,
     /// How it travels between nodes.
     pub(crate) wire: Wire,
+    /// What it derives by itself.
+    pub(crate) derives: Vec<Path>,
 }
 
 /// A field of a message.

@@ -213,6 +213,29 @@ fn events_and_hooks_have_their_own_signatures() {
 }
 
 #[test]
+fn a_derive_on_a_method_is_of_its_message_alone() {
+    let source = "#[actor(name = \"a\", derive(Debug))] impl A {
+        #[derive(Clone, Debug)] async fn tick(&mut self) {}
+        async fn tock(&mut self) {}
+    }";
+    let expanded = expand_source(source).to_string();
+    assert!(expanded.contains("# [derive (Debug , Clone)] pub (super) struct Tick"), "{expanded}");
+    assert!(expanded.contains("# [derive (Debug)] pub (super) struct Tock"), "{expanded}");
+    let cases = [
+        ("#[derive(Clone)] fn a(&self) {}", "derive", "only an `async fn`"),
+        ("#[derive(Clone)] async fn stopping(&mut self) {}", "derive", "this is for messages"),
+        (
+            "#[event] #[wire(skip)] async fn a(&mut self, e: &Published<u8>) {}",
+            "wire",
+            "this is for",
+        ),
+    ];
+    for (method, at, because) in cases {
+        refuses_method(method, at, because);
+    }
+}
+
+#[test]
 fn guards_are_checked_where_they_stand() {
     let cases = [
         ("#[rate_limit(burst = 3)] async fn a(&self) {}", "rate_limit", "needs `per_second`"),

@@ -185,8 +185,8 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             let (reply, receiver) = channel();
             return Begun::Stashed(Envelope::new::<A, M, D>(message, reply), receiver);
         }
-        Admission::Reject(text) => {
-            return Begun::Refused(AskError::Rejected(cell.header().id(), text));
+        Admission::Reject(why) => {
+            return Begun::Refused(AskError::Rejected(cell.header().id(), why));
         }
     }
     let (mut reply, kept) = if D::KEEPS_REPLY {

@@ -19,6 +19,7 @@ use crate::env::{Env, Simulation, Timestamp};
 use crate::error::{ActorError, NameTaken};
 use crate::extras::System;
 use crate::inspection::{self, Inspector};
+use crate::key::ActorKey;
 use crate::kind::{Factory, Kind, Start, boxed_factory};
 use crate::mailbox::Phase;
 use crate::metrics::{Metrics, Snapshot};
@@ -208,10 +209,9 @@ impl Node {
     }
 
     /// Address of the named actor; its first message activates it.
-    pub fn get<A: Actor>(&self, key: impl AsRef<str>) -> ActorRef<A> {
-        let cell = self.shared.directory.get_or_insert(key.as_ref(), |key| {
-            Cell::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None)
-        });
+    pub fn get<A: Actor>(&self, key: impl ActorKey<A>) -> ActorRef<A> {
+        let make = |key| Cell::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None);
+        let cell = key.with_text(|key| self.shared.directory.get_or_insert(key, make));
         ActorRef::from_cell(cell)
     }
 

@@ -192,6 +192,19 @@ impl<R> ReplyTo<R> {
         Self { slot: self.slot.take() }
     }
 
+    /// Counts the reply no longer among what its actor owes: another one settles it.
+    pub(crate) fn disown(&self) {
+        let Some(slot) = &self.slot else { return };
+        let mut state = slot.state.lock();
+        let debt = match &mut *state {
+            State::Waiting(_, debt) | State::Forwarded(_, debt) => debt.take(),
+            State::Replied(_) | State::Failed(_) | State::Abandoned => None,
+        };
+        // Released before dropping: the last reference to an actor may go.
+        drop(state);
+        drop(debt);
+    }
+
     /// Counts the reply among what the actor polled here owes, until somebody settles it.
     pub(crate) fn owe(&self) {
         let Some(slot) = &self.slot else { return };

@@ -33,7 +33,9 @@ impl Remote for Counter {
     }
 }
 
-fn wire_reply() -> (Option<WireReply>, mpsc::Receiver<Result<Vec<u8>, Option<AskError>>>) {
+type Outcome = Result<Vec<u8>, Option<AskError>>;
+
+fn wire_reply() -> (Option<WireReply>, mpsc::Receiver<Outcome>) {
     let (sender, receiver) = mpsc::channel();
     let reply: WireReply = Box::new(move |outcome| sender.send(outcome).expect("a receiver"));
     (Some(reply), receiver)
