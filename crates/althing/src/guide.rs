@@ -27,4 +27,5 @@ chapters! {
     timers
     topics
     watching
+    wire
 }

@@ -246,6 +246,14 @@ impl Node {
         self.start(cell)
     }
 
+    pub(crate) fn spawn_under<A: Actor>(&self, actor: A, parent: &Arc<dyn AnyCell>) -> ActorRef<A> {
+        let header = Header::new(self.shared.kind::<A>(), None);
+        let cell = Arc::new(Cell::new(header, None, Some(actor)));
+        cell.header().mailbox.lock().extras().parent = Some(parent.clone());
+        parent.header().mailbox.lock().extras().children.push(cell.as_any_cell());
+        self.start(cell)
+    }
+
     /// Starts an actor under a name of its own.
     ///
     /// # Errors
@@ -255,11 +263,26 @@ impl Node {
         key: impl Into<Key>,
         actor: A,
     ) -> Result<ActorRef<A>, NameTaken> {
-        let key = key.into();
+        self.spawn_named_under(key.into(), actor, None)
+    }
+
+    pub(crate) fn spawn_named_under<A: Actor>(
+        &self,
+        key: Key,
+        actor: A,
+        parent: Option<&Arc<dyn AnyCell>>,
+    ) -> Result<ActorRef<A>, NameTaken> {
         let header = Header::new(self.shared.kind::<A>(), Some(key.clone()));
         let cell = Arc::new(Cell::new(header, None, Some(actor)));
+        if let Some(parent) = parent {
+            // Before it can be found: it may run, and fail, at once.
+            cell.header().mailbox.lock().extras().parent = Some(parent.clone());
+        }
         match self.shared.directory.insert(&key, cell.clone()) {
             Some(cell) => {
+                if let Some(parent) = parent {
+                    parent.header().mailbox.lock().extras().children.push(cell.as_any_cell());
+                }
                 send_system(&cell.as_any_cell(), System::Start);
                 Ok(ActorRef::from_cell(cell))
             }
