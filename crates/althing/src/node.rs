@@ -263,12 +263,12 @@ impl Node {
         key: impl Into<Key>,
         actor: A,
     ) -> Result<ActorRef<A>, NameTaken> {
-        self.spawn_named_under(key.into(), actor, None)
+        self.spawn_named_under(&key.into(), actor, None)
     }
 
     pub(crate) fn spawn_named_under<A: Actor>(
         &self,
-        key: Key,
+        key: &Key,
         actor: A,
         parent: Option<&Arc<dyn AnyCell>>,
     ) -> Result<ActorRef<A>, NameTaken> {
@@ -278,7 +278,7 @@ impl Node {
             // Before it can be found: it may run, and fail, at once.
             cell.header().mailbox.lock().extras().parent = Some(parent.clone());
         }
-        match self.shared.directory.insert(&key, cell.clone()) {
+        match self.shared.directory.insert(key, cell.clone()) {
             Some(cell) => {
                 if let Some(parent) = parent {
                     parent.header().mailbox.lock().extras().children.push(cell.as_any_cell());
