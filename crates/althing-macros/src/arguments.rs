@@ -3,9 +3,9 @@
 use proc_macro2::{Span, TokenStream};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{LitInt, LitStr, Path, Token, parenthesized};
+use syn::{LitInt, LitStr, Path, Token, Type, parenthesized};
 
-const KNOWN: &str = "`name`, `version`, `options`, `derive` and `crate`";
+const KNOWN: &str = "`name`, `version`, `options`, `key`, `derive`, `wire` and `crate`";
 
 /// What `#[actor(…)]` was given.
 pub(crate) struct Arguments {
@@ -15,8 +15,12 @@ pub(crate) struct Arguments {
     pub(crate) version: Option<LitInt>,
     /// A function that returns its `ActorOptions`.
     pub(crate) options: Option<Path>,
+    /// The type that stands for its key.
+    pub(crate) key: Option<Type>,
     /// Derives of every message.
     pub(crate) derives: Vec<Path>,
+    /// Whether other nodes may send its messages.
+    pub(crate) wire: bool,
     /// Where the library is: `::althing`, unless re-exported or renamed.
     pub(crate) althing: Path,
 }
@@ -28,7 +32,9 @@ impl Arguments {
             name: LitStr::new("unreadable", Span::call_site()),
             version: None,
             options: None,
+            key: None,
             derives: Vec::new(),
+            wire: false,
             althing: syn::parse_quote!(::althing),
         }
     }
@@ -39,7 +45,9 @@ impl Arguments {
     /// An unknown, repeated or malformed argument, or no `name`.
     pub(crate) fn parse(tokens: TokenStream) -> syn::Result<Self> {
         let (mut name, mut version, mut options, mut althing) = (None, None, None, None);
+        let mut key_type = None;
         let mut derives = None;
+        let mut wire = false;
         let parser = syn::meta::parser(|meta| {
             let Some(key) = meta.path.get_ident().map(ToString::to_string) else {
                 return Err(meta.error(format!("`#[actor]` takes {KNOWN}")));
@@ -48,7 +56,9 @@ impl Arguments {
                 "name" => name.replace(meta.value()?.parse::<LitStr>()?).is_some(),
                 "version" => version.replace(meta.value()?.parse::<LitInt>()?).is_some(),
                 "options" => options.replace(meta.value()?.parse::<Path>()?).is_some(),
+                "key" => key_type.replace(meta.value()?.parse::<Type>()?).is_some(),
                 "crate" => althing.replace(meta.value()?.call(Path::parse_mod_style)?).is_some(),
+                "wire" => std::mem::replace(&mut wire, true),
                 "derive" => {
                     let list;
                     parenthesized!(list in meta.input);
@@ -75,21 +85,23 @@ impl Arguments {
             name,
             version,
             options,
+            key: key_type,
             derives: derives.unwrap_or_default(),
+            wire,
             althing: althing.unwrap_or_else(|| syn::parse_quote!(::althing)),
         })
     }
 }
 
 /// Names stand in logs, metrics and addresses: visible characters only.
-fn check_name(name: &LitStr) -> syn::Result<()> {
+pub(crate) fn check_name(name: &LitStr) -> syn::Result<()> {
     let text = name.value();
     if text.is_empty() {
-        return Err(syn::Error::new(name.span(), "an actor's name cannot be empty"));
+        return Err(syn::Error::new(name.span(), "a name on the wire cannot be empty"));
     }
     match text.chars().find(|letter| letter.is_whitespace() || letter.is_control()) {
         Some(letter) => {
-            let text = format!("an actor's name cannot contain {letter:?}");
+            let text = format!("a name on the wire cannot contain {letter:?}");
             Err(syn::Error::new(name.span(), text))
         }
         None => Ok(()),

@@ -3,8 +3,11 @@
 //! They exist only inside `#[actor]`: they are taken off here, before the compiler would look for them.
 
 use proc_macro2::Span;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, LitInt, Path};
+use syn::{Attribute, Expr, ExprLit, Lit, LitInt, LitStr, Path, Token};
+
+use crate::arguments::check_name;
 
 /// What the method's own attributes ask for.
 #[derive(Default)]
@@ -17,12 +20,41 @@ pub(crate) struct MethodAttributes {
     pub(crate) skip: Option<Span>,
     /// What is asked before the handler runs.
     pub(crate) guards: Guards,
+    /// How the message travels between nodes.
+    pub(crate) wire: Wire,
+    /// `#[derive(Clone)]`: what the message derives besides what all of them do.
+    pub(crate) derives: Derives,
+}
+
+/// Derives of one message.
+#[derive(Default)]
+pub(crate) struct Derives {
+    /// Where they are written, if they are.
+    pub(crate) span: Option<Span>,
+    /// The traits.
+    pub(crate) paths: Vec<Path>,
+}
+
+/// `#[wire(name = "put")]` or `#[wire(skip)]`.
+pub(crate) struct Wire {
+    /// Where it is written, if it is.
+    pub(crate) span: Option<Span>,
+    /// The message's name between nodes, if not the method's.
+    pub(crate) name: Option<LitStr>,
+    /// Whether it may come from other nodes.
+    pub(crate) travels: bool,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self { span: None, name: None, travels: true }
+    }
 }
 
 /// What is asked before the handler runs, in this order.
 #[derive(Default)]
 pub(crate) struct Guards {
-    /// `#[restrict(path)]`: `fn(&Self, &Message) -> Result<(), impl Into<String>>`
+    /// `#[restrict(path)]`: `fn(&Self, &Message) -> Result<(), impl Into<Rejection>>`
     pub(crate) restrict: Option<Path>,
     /// `#[stash_unless(path)]`: `fn(&Self) -> bool`
     pub(crate) stash_unless: Option<Path>,
@@ -34,10 +66,10 @@ pub(crate) struct Guards {
 pub(crate) struct RateLimit {
     /// Where it is written.
     pub(crate) span: Span,
-    /// Permits that come back each second.
-    pub(crate) per_second: LitInt,
-    /// Permits of a full bucket; `per_second` unless given.
-    pub(crate) burst: LitInt,
+    /// Permits that come back each second: a `u32` or a `fn(&Self) -> u32`.
+    pub(crate) per_second: Expr,
+    /// Permits of a full bucket, likewise; `per_second` unless given.
+    pub(crate) burst: Option<Expr>,
 }
 
 impl Guards {
@@ -75,12 +107,19 @@ impl MethodAttributes {
     fn add(&mut self, attribute: &Attribute) -> syn::Result<()> {
         let path = attribute.path();
         let span = path.span();
-        let repeated = if path.is_ident("rate_limit") {
+        let repeated = if path.is_ident("derive") {
+            let paths = attribute.parse_args_with(Punctuated::<_, Token![,]>::parse_terminated)?;
+            self.derives.paths.extend(paths);
+            self.derives.span = Some(span);
+            false
+        } else if path.is_ident("rate_limit") {
             self.guards.rate_limit.replace(RateLimit::parse(attribute)?).is_some()
         } else if path.is_ident("restrict") {
             self.guards.restrict.replace(attribute.parse_args()?).is_some()
         } else if path.is_ident("stash_unless") {
             self.guards.stash_unless.replace(attribute.parse_args()?).is_some()
+        } else if path.is_ident("wire") {
+            std::mem::replace(&mut self.wire, Wire::parse(attribute)?).span.is_some()
         } else {
             attribute.meta.require_path_only()?;
             let role = if path.is_ident("delayed") {
@@ -96,6 +135,25 @@ impl MethodAttributes {
     }
 }
 
+impl Wire {
+    fn parse(attribute: &Attribute) -> syn::Result<Self> {
+        let mut wire = Self { span: Some(attribute.path().span()), ..Self::default() };
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("name") {
+                let name: LitStr = meta.value()?.parse()?;
+                check_name(&name)?;
+                wire.name = Some(name);
+            } else if meta.path.is_ident("skip") {
+                wire.travels = false;
+            } else {
+                return Err(meta.error("`wire` on a method takes `name = \"…\"` or `skip`"));
+            }
+            Ok(())
+        })?;
+        Ok(wire)
+    }
+}
+
 impl RateLimit {
     fn parse(attribute: &Attribute) -> syn::Result<Self> {
         let (mut per_second, mut burst) = (None, None);
@@ -107,9 +165,17 @@ impl RateLimit {
             } else {
                 return Err(meta.error("`rate_limit` takes `per_second` and `burst`"));
             };
-            let count: LitInt = meta.value()?.parse()?;
-            if count.base10_parse::<u32>()? == 0 {
-                return Err(syn::Error::new(count.span(), "a limit of 0 would admit nothing"));
+            let mut count: Expr = meta.value()?.parse()?;
+            if let Expr::Lit(ExprLit { lit: Lit::Int(literal), .. }) = &mut count {
+                let number = literal.base10_parse::<u32>()?;
+                if number == 0 {
+                    return Err(syn::Error::new(
+                        literal.span(),
+                        "a limit of 0 would admit nothing",
+                    ));
+                }
+                // With its type, which a bare number would not have beside functions.
+                *literal = LitInt::new(&format!("{number}u32"), literal.span());
             }
             if slot.replace(count).is_some() {
                 return Err(meta.error("this limit is given twice"));
@@ -118,13 +184,15 @@ impl RateLimit {
         })?;
         let span = attribute.path().span();
         let per_second = per_second.ok_or_else(|| {
-            syn::Error::new(span, "`rate_limit` needs `per_second`, a whole number")
+            let text = "`rate_limit` needs `per_second`: a number, or a function of the actor";
+            syn::Error::new(span, text)
         })?;
-        Ok(Self { span, burst: burst.unwrap_or_else(|| per_second.clone()), per_second })
+        Ok(Self { span, per_second, burst })
     }
 }
 
 fn is_ours(attribute: &Attribute) -> bool {
-    let names = ["delayed", "event", "skip", "rate_limit", "restrict", "stash_unless"];
+    let names =
+        ["delayed", "derive", "event", "skip", "rate_limit", "restrict", "stash_unless", "wire"];
     names.iter().any(|name| attribute.path().is_ident(name))
 }

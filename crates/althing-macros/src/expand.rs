@@ -1,4 +1,4 @@
-//! From the model to code, one file per thing generated: `actor`, `messages`, `handlers`, `calls`.
+//! From the model to code, one file per thing generated: `actor`, `messages`, `handlers`, `calls`, `wire`.
 //!
 //! Generated code names everything by its full path: an actor may well have a message called `Send` or `Result`.
 //! Its spans lie on the method it comes from, so that a type error points there.
@@ -7,6 +7,7 @@ mod actor;
 mod calls;
 mod handlers;
 mod messages;
+mod wire;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -36,6 +37,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let model = Model::take(&mut block, &mut complaints);
     let generated = complaints.note(model).map(|model| {
         let expansion = Expansion::new(&model, &arguments, &mut complaints);
+        expansion.check_wire(&mut complaints);
         expansion.generate()
     });
     // A handler is async whether it waits or not.
@@ -83,7 +85,8 @@ impl<'a> Expansion<'a> {
         } else {
             (self.messages_module(), self.calls_trait())
         };
-        quote! { #actor #messages #(#handlers)* #(#events)* #calls }
+        let wire = self.wire();
+        quote! { #actor #messages #(#handlers)* #(#events)* #calls #wire }
     }
 
     fn messages(&self) -> impl Iterator<Item = (&Message, &Generics)> {

@@ -43,6 +43,14 @@ pub(crate) fn used_by(fields: &[&Type], actor: &Generics, method: &Ident) -> syn
     Ok(used)
 }
 
+/// Whether a type names one of the parameters.
+pub(crate) fn is_generic(ty: &Type, parameters: &Generics) -> bool {
+    let declared: Vec<Ident> = parameters.params.iter().map(name_of).collect();
+    let mut mentions = Mentions::of(&declared);
+    mentions.visit_type(ty);
+    !mentions.found.is_empty()
+}
+
 fn without_foreign_bounds(
     param: &GenericParam,
     foreign: &[Ident],

@@ -15,6 +15,7 @@ mod owned;
 mod reserved;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use proc_macro::TokenStream;
 
@@ -26,7 +27,9 @@ use proc_macro::TokenStream;
 /// | `name = "shop.cart"` | the type's name on the wire and in metrics; required, never the Rust path |
 /// | `version = 2` | the version of its messages and state; 1 unless given |
 /// | `options = path` | a function that returns the type's `ActorOptions` |
-/// | `derive(Clone, Debug)` | derives of all its messages |
+/// | `key = RoomId` | a type with `Display` that `node.get` finds the actor by, besides text |
+/// | `derive(Clone, Debug)` | derives of all its messages; `#[derive(…)]` on a method is of that message alone |
+/// | `wire` | its messages can come from other nodes of a cluster: all their fields and replies have `Wire` |
 /// | `crate = path` | where the library is, if not at `::althing` |
 ///
 /// # Methods
@@ -50,10 +53,16 @@ use proc_macro::TokenStream;
 /// # Guards
 /// They run before the handler, in this order, whatever the order they are written in, and again when a message leaves the
 /// stash:
-/// - `#[restrict(path)]` rejects with a reason: `fn(&Self, &Message) -> Result<(), String>`.
+/// - `#[restrict(path)]` rejects with a reason: `fn(&Self, &Message) -> Result<(), R>`, where `R` is a text or a `Rejection`.
 /// - `#[stash_unless(path)]` lets the message wait for `ctx.unstash_all()`: `fn(&Self) -> bool`.
-/// - `#[rate_limit(per_second = 10, burst = 20)]` rejects what exceeds the rate; `burst` is `per_second` unless given. Only
-///   messages that the other two admit count.
+/// - `#[rate_limit(per_second = 10, burst = 20)]` rejects what exceeds the rate; `burst` is `per_second` unless given. Both are
+///   a `u32` or a function `fn(&Self) -> u32`, so that a deployment can decide. Only messages that the other two admit count.
+///
+/// # On the wire
+/// With `wire`, every message implements `Wire`, its fields numbered in the order of the parameters, and the actor `Remote`. Without it
+/// nothing is generated and nothing is asked of the types. A message is called like its method, or as `#[wire(name = "put")]` on
+/// the method says; `#[wire(skip)]` keeps one on its node. Parameters may be added at the end: older nodes skip them, and what
+/// an older node did not send reads as zero, empty or `None`.
 ///
 /// # Names
 /// The messages of `Cart` stand in the module `cart_messages`, called like their methods in camel case, each as visible as
@@ -75,4 +84,35 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn actor(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(arguments.into(), item.into()).into()
+}
+
+/// Encodes a type as a protobuf message, so that it can be a field of messages between nodes.
+///
+/// A struct is a message; fields are numbered 1, 2, 3 … in their order, or as `#[wire(7)]` says; one without a number
+/// follows the one before it. An enum without payloads is a protobuf enum, its variants numbered from 0; the variant 0 is what an absent field
+/// reads as. An enum with payloads is a message with one `oneof`, its variants numbered from 1: a variant with one unnamed
+/// payload is that payload, any other a message of its fields. Every field needs `Wire` itself.
+///
+/// To stay compatible, give new fields new numbers, and never use a number again.
+///
+/// ```ignore
+/// #[derive(Wire)]
+/// struct Order {
+///     item: String,
+///     #[wire(4)]
+///     pieces: u32,
+///     how: Delivery,
+/// }
+///
+/// #[derive(Wire)]
+/// enum Delivery {
+///     Fetched,
+///     Sent(Address),
+/// }
+/// ```
+///
+/// `#[wire(crate = path)]` on the type says where the library is, if not at `::althing`.
+#[proc_macro_derive(Wire, attributes(wire))]
+pub fn derive_wire(item: TokenStream) -> TokenStream {
+    wire::derive::derive(item.into()).into()
 }

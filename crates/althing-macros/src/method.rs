@@ -48,6 +48,9 @@ pub(crate) fn role(method: &ImplItemFn, attributes: MethodAttributes) -> syn::Re
         return ordinary(method, &attributes, shape.filter(|_| receiver.is_some()));
     };
     check_signature(&method.sig, receiver)?;
+    if attributes.event.is_some() || shape.is_some() {
+        refuse_message_attributes(&attributes)?;
+    }
     if let Some(span) = attributes.event {
         refuse_guards(&attributes.guards, "an event")?;
         return Ok(Role::Event(event(method, span)?));
@@ -64,7 +67,9 @@ fn ordinary(
     attributes: &MethodAttributes,
     hook: Option<&HookShape>,
 ) -> syn::Result<Role> {
-    if let Some(span) = attributes.delayed.or(attributes.event).or(attributes.guards.span()) {
+    let of_messages = attributes.wire.span.or(attributes.derives.span);
+    let of_handlers = attributes.delayed.or(attributes.event).or(attributes.guards.span());
+    if let Some(span) = of_handlers.or(of_messages) {
         let text = "only an `async fn` with `&self` or `&mut self` handles messages or events";
         return Err(syn::Error::new(span, text));
     }
@@ -83,6 +88,13 @@ fn ordinary(
 fn refuse_guards(guards: &Guards, what: &str) -> syn::Result<()> {
     guards.span().map_or(Ok(()), |span| {
         let text = format!("guards stand before messages: {what} has no sender to refuse");
+        Err(syn::Error::new(span, text))
+    })
+}
+
+fn refuse_message_attributes(attributes: &MethodAttributes) -> syn::Result<()> {
+    attributes.wire.span.or(attributes.derives.span).map_or(Ok(()), |span| {
+        let text = "this is for messages: events and hooks have none of their own";
         Err(syn::Error::new(span, text))
     })
 }
@@ -153,6 +165,8 @@ fn message(
         arguments,
         reply: reply(method, kind, delayed_reply)?,
         guards: attributes.guards,
+        wire: attributes.wire,
+        derives: attributes.derives.paths,
     })
 }
 

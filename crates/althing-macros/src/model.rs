@@ -2,11 +2,11 @@
 //!
 //! Nothing here emits code. Every complaint is collected, so that one compilation shows them all.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::format_ident;
-use syn::{Attribute, GenericParam, Generics, Ident, ImplItem, ItemImpl, Type, Visibility};
+use syn::{Attribute, GenericParam, Generics, Ident, ImplItem, ItemImpl, Path, Type, Visibility};
 
-use crate::attributes::{Guards, MethodAttributes};
+use crate::attributes::{Guards, MethodAttributes, Wire};
 use crate::method::{self, Role};
 
 /// An actor as its `impl` block describes it.
@@ -47,6 +47,10 @@ pub(crate) struct Message {
     pub(crate) reply: Option<Type>,
     /// What is asked first.
     pub(crate) guards: Guards,
+    /// How it travels between nodes.
+    pub(crate) wire: Wire,
+    /// What it derives by itself.
+    pub(crate) derives: Vec<Path>,
 }
 
 /// A field of a message.
@@ -66,6 +70,18 @@ pub(crate) enum Kind {
     Read,
     /// `#[delayed]`
     Delayed,
+}
+
+impl Kind {
+    /// The library's type for this way of reaching a handler.
+    pub(crate) fn marker(self, span: Span) -> Ident {
+        let name = match self {
+            Self::Write => "Write",
+            Self::Read => "Read",
+            Self::Delayed => "Delayed",
+        };
+        Ident::new(name, span)
+    }
 }
 
 /// What a handler passes to the user's method.

@@ -6,7 +6,10 @@
 use quote::ToTokens;
 use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
-use syn::{ExprPath, Generics, Ident, Lifetime, Path, QSelf, Type, TypePath, TypeReference, visit};
+use syn::{
+    ExprPath, Generics, Ident, Lifetime, ParenthesizedGenericArguments, Path, QSelf, Type,
+    TypePath, TypeReference, visit,
+};
 
 /// Refuses a type that borrows or is not named, wherever in it that happens.
 ///
@@ -40,8 +43,14 @@ impl<'ast> Visit<'ast> for Borrows<'_> {
             }
             Type::ImplTrait(_) => self
                 .refuse(ty, "name a type (a `Box<dyn Trait>`, if need be) instead of `impl Trait`"),
+            // What a function borrows when it is called, its address does not.
+            Type::BareFn(_) => {}
             _ => visit::visit_type(self, ty),
         }
+    }
+
+    fn visit_parenthesized_generic_arguments(&mut self, _: &'ast ParenthesizedGenericArguments) {
+        // `Box<dyn Fn(&str)>`: as for a function.
     }
 
     fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {

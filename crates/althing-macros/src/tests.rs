@@ -47,6 +47,57 @@ fn types_keep_their_meaning_inside_the_messages_module() {
     check_expansion("scopes");
 }
 
+#[test]
+fn messages_that_travel_get_an_encoding() {
+    check_expansion("wire");
+}
+
+#[test]
+fn what_cannot_travel_is_refused() {
+    let actor = |method: &str| format!("#[actor(name = \"a\", wire)] impl A {{ {method} }}");
+    let cases = [
+        (actor("#[wire(name = \"a b\")] async fn a(&self) {}"), "\"a b\"", "cannot contain ' '"),
+        (actor("#[wire(names = 1)] async fn a(&self) {}"), "names", "takes `name"),
+        (actor("#[wire(skip)] fn a(&self) {}"), "wire", "only an `async fn`"),
+        (
+            actor("#[wire(name = \"b\")] async fn a(&self) {} async fn b(&self) {}"),
+            "b(",
+            "another message is called `b`",
+        ),
+    ];
+    for (source, at, because) in cases {
+        refuses(&source, at, because);
+    }
+    refuses_method("#[wire(skip)] async fn a(&self) {}", "wire", "only an actor with");
+}
+
+/// The text that a derive refuses a type with.
+fn derive_refusal(source: &str) -> String {
+    let expanded = crate::wire::derive::derive(source.parse().expect("tokens"));
+    let refusal: syn::ItemMacro = syn::parse2(expanded).expect("a refusal");
+    refusal.mac.parse_body::<syn::LitStr>().expect("a text").value()
+}
+
+#[test]
+fn numbers_on_the_wire_are_checked() {
+    let cases = [
+        ("struct A { #[wire(2)] a: u8, #[wire(1)] b: u8, c: u8 }", "the number 2 is taken"),
+        ("struct A { #[wire(0)] a: u8 }", "numbered from 1"),
+        ("struct A { #[wire(19_000)] a: u8 }", "for itself"),
+        ("struct A { #[wire(1)] #[wire(2)] a: u8 }", "given twice"),
+        ("struct A { #[wire(name = 1)] a: u8 }", "takes the number"),
+        ("#[wire(3)] struct A { a: u8 }", "crate = path"),
+        ("enum A { #[wire(1)] B, #[wire(1)] C }", "the number 1 is taken"),
+        ("enum A { B = 3, C }", "say `#[wire(3)]`"),
+        ("enum A {}", "no values"),
+        ("union A { a: u8 }", "make it an enum"),
+    ];
+    for (source, because) in cases {
+        let text = derive_refusal(source);
+        assert!(text.contains(because), "{source} is refused otherwise: {text}");
+    }
+}
+
 /// The first refusal's text, and the source from where it points.
 fn refusal(source: &str) -> (String, String) {
     let expanded: syn::File = syn::parse2(expand_source(source)).expect("items");
@@ -99,6 +150,14 @@ fn static_references_may_be_sent() {
 }
 
 #[test]
+fn functions_may_borrow_when_they_are_called() {
+    for ty in ["fn(&mut Vec<u8>)", "Box<dyn FnOnce(&str) -> u8 + Send>"] {
+        let source = format!("#[actor(name = \"a\")] impl A {{ async fn a(&self, f: {ty}) {{}} }}");
+        assert!(!expand_source(&source).to_string().contains("compile_error"));
+    }
+}
+
+#[test]
 fn signatures_that_no_message_has_are_refused() {
     let cases = [
         ("async fn a(self) {}", "self", "take `&self` to read"),
@@ -146,6 +205,29 @@ fn events_and_hooks_have_their_own_signatures() {
             "async fn terminated(&mut self, a: A, b: B) {}",
             "b:",
             "takes the context and `other: Terminated`",
+        ),
+    ];
+    for (method, at, because) in cases {
+        refuses_method(method, at, because);
+    }
+}
+
+#[test]
+fn a_derive_on_a_method_is_of_its_message_alone() {
+    let source = "#[actor(name = \"a\", derive(Debug))] impl A {
+        #[derive(Clone, Debug)] async fn tick(&mut self) {}
+        async fn tock(&mut self) {}
+    }";
+    let expanded = expand_source(source).to_string();
+    assert!(expanded.contains("# [derive (Debug , Clone)] pub (super) struct Tick"), "{expanded}");
+    assert!(expanded.contains("# [derive (Debug)] pub (super) struct Tock"), "{expanded}");
+    let cases = [
+        ("#[derive(Clone)] fn a(&self) {}", "derive", "only an `async fn`"),
+        ("#[derive(Clone)] async fn stopping(&mut self) {}", "derive", "this is for messages"),
+        (
+            "#[event] #[wire(skip)] async fn a(&mut self, e: &Published<u8>) {}",
+            "wire",
+            "this is for",
         ),
     ];
     for (method, at, because) in cases {

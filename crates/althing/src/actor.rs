@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::dispatch::{Dispatch, Write};
 use crate::error::ActorError;
 use crate::options::ActorOptions;
+use crate::rejection::Rejection;
 use crate::reply::ReplyTo;
 use crate::topic::Published;
 
@@ -207,8 +208,8 @@ pub enum Admission {
     Run,
     /// The message waits until `ctx.unstash_all()`.
     Stash,
-    /// The message does not run; an ask gets `AskError::Rejected` with this text.
-    Reject(String),
+    /// The message does not run; an ask gets `AskError::Rejected` with this reason.
+    Reject(Rejection),
 }
 
 /// Why an actor stops.
@@ -219,10 +220,11 @@ pub enum StopReason {
     Requested,
     /// Idle for long enough; it comes back with its next message.
     Passivated,
-    /// A handler panicked and supervision restarts it.
+    /// It failed, or a sibling did, and supervision restarts it.
     Restarting,
-    /// A handler panicked and supervision gave up.
-    Failed,
+    /// A handler panicked, `ctx.fail` was called or a child escalated, and supervision gave up; with the cause. Of a panic
+    /// that is its text.
+    Failed(ActorError),
     /// Its factory or `started` hook failed.
     NotStarted(ActorError),
     /// Killed: no hook ran, waiting messages were dropped.

@@ -16,6 +16,7 @@ use crate::mailbox::{Inner, Life, Phase};
 use crate::node::Node;
 use crate::outbox;
 use crate::recipient::Recipient;
+use crate::reply::ReplyTo;
 use crate::run::Run;
 use crate::shield::discard;
 use crate::stopped::Stopped;
@@ -192,26 +193,32 @@ impl<A: Actor> ActorRef<A> {
         self.cell.header().mailbox.lock().life()
     }
 
-    /// Queues what a future of that `life` has come to, without regard to the bound. It belongs to the life as a timer's tick does:
+    /// Queues what a future of that `life` has come to, without regard to the bound; returns whether that life goes on. It belongs to the life as a timer's tick does:
     /// a later one does not get it.
-    pub(crate) fn push_result<M: Send + 'static>(&self, life: Life, message: M)
+    pub(crate) fn push_result<M: Send + 'static>(
+        &self,
+        life: Life,
+        message: M,
+        reply: ReplyTo<A::Reply>,
+    ) -> bool
     where
         A: Receives<M>,
     {
         let header = self.cell.header();
-        let (id, timer) = header.kind.node.timers.due_now::<A, M, A::Way>(message);
+        let (id, timer) = header.kind.node.timers.due_now::<A, M, A::Way>(message, reply);
         let mut inner = header.mailbox.lock();
         if inner.has_ended() || inner.life() != life {
             // Released before dropping: the message's drop may send to us.
             drop(inner);
             discard("dropping a piped result", timer);
-            return;
+            return false;
         }
         let tick = Envelope::tick(id, timer.access, timer.name);
         inner.extras().timers.insert(id, timer);
         let what = inner.push_exempt(tick);
         drop(inner);
         wake(&self.cell, what);
+        true
     }
 
     /// Adds a watcher, once.

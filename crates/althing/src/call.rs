@@ -149,6 +149,11 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         })
     }
 
+    /// What was to be sent, of a call that has not been polled.
+    pub(crate) fn into_unsent(self) -> (&'a ActorRef<A>, M, Priority) {
+        (self.target, self.message.expect("a call that was not polled has it"), self.priority)
+    }
+
     fn timeout_or_default(&self) -> Duration {
         self.timeout.unwrap_or_else(|| self.target.deadline())
     }
@@ -442,7 +447,7 @@ fn push_specially<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 }
 
 /// Has a message of other than normal priority looked at before the rest of the batch at hand.
-fn call_attention<A: Actor>(cell: &Arc<Cell<A>>, priority: Priority) {
+pub(crate) fn call_attention<A: Actor>(cell: &Arc<Cell<A>>, priority: Priority) {
     if priority != Priority::Normal {
         cell.header().call_attention();
     }

@@ -3,9 +3,11 @@
 //! `Context<A>` is `RunCore` with the actor's type put back on; it lives in the body of the running handler and is never moved while
 //! one runs. It is the only source of time and randomness for an actor, which is what makes simulation possible.
 
+use std::error::Error;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -17,14 +19,18 @@ use crate::cell::{AnyCell, AsAnyCell, Cell, Debt, Header};
 use crate::env::Timestamp;
 use crate::error::ActorError;
 use crate::guard;
+use crate::key::{self, KeyError};
 use crate::kind::{Start, boxed_factory};
 use crate::node::Node;
 use crate::pending::Wakes;
+use crate::rejection::Rejection;
+use crate::reply::ReplyTo;
 use crate::timer::{Schedule, TimerId};
 
 const RUNS_ON: u8 = 0;
 const STOPS: u8 = 1;
 const PASSIVATES: u8 = 2;
+const FAILS: u8 = 3;
 
 /// The untyped part, one per body.
 pub(crate) struct RunCore {
@@ -116,6 +122,7 @@ impl RunCore {
         match self.stop.swap(RUNS_ON, Ordering::Relaxed) {
             STOPS => Some(StopReason::Requested),
             PASSIVATES => Some(StopReason::Passivated),
+            FAILS => self.header().mailbox.lock().extras().failure.take().map(StopReason::Failed),
             _ => None,
         }
     }
@@ -146,6 +153,17 @@ impl<A: Actor> Context<A> {
         self.core.header().key().map_or("", |key| key)
     }
 
+    /// Key of a named actor as the type that stands for it.
+    ///
+    /// # Errors
+    /// The key is no such thing; the error names it and the actor's kind.
+    pub fn key_as<K>(&self) -> Result<K, KeyError>
+    where
+        K: FromStr<Err: Error + Send + Sync + 'static>,
+    {
+        key::parse(A::NAME, self.key())
+    }
+
     /// The node it runs on.
     pub fn node(&self) -> Node {
         Node::from_shared(self.core.header().kind.node.clone())
@@ -174,6 +192,16 @@ impl<A: Actor> Context<A> {
     /// Unloads the actor after this handler; its next message brings it back.
     pub fn passivate(&mut self) {
         self.core.stop.store(PASSIVATES, Ordering::Relaxed);
+    }
+
+    /// Fails the actor after this handler, as a panic would: supervision decides what becomes of it. Unlike after a panic,
+    /// the handler's reply is sent. The cause is in `StopReason::Failed`, for hooks and for those who watch.
+    pub fn fail(&mut self, error: impl Into<ActorError>) {
+        let error = error.into();
+        let earlier = self.core.header().mailbox.lock().extras().failure.replace(error);
+        // Dropped outside of the lock: it is foreign.
+        drop(earlier);
+        self.core.stop.store(FAILS, Ordering::Relaxed);
     }
 
     /// Sends `message` to the actor itself after `delay`, exempt from the mailbox's bound.
@@ -298,11 +326,20 @@ impl<A: Actor> Context<A> {
     }
 
     /// Takes a permit from the bucket `name`: at most `burst` at once, refilled `per_second`.
-    pub fn take_permit(&self, name: &'static str, per_second: u32, burst: u32) -> bool {
+    ///
+    /// # Errors
+    /// There is none; `RateLimited` says when the next one comes.
+    pub fn take_permit(
+        &self,
+        name: &'static str,
+        per_second: u32,
+        burst: u32,
+    ) -> Result<(), Rejection> {
         let header = self.core.header();
         let now = header.kind.node.env.elapsed();
         let mut inner = header.mailbox.lock();
-        guard::take_permit(&mut inner.extras().buckets, name, (per_second, burst), now)
+        let taken = guard::take_permit(&mut inner.extras().buckets, name, (per_second, burst), now);
+        taken.map_err(|retry_after| Rejection::RateLimited { retry_after })
     }
 
     /// Puts the stashed messages back, in front of those that wait.
@@ -343,7 +380,7 @@ impl<A: Actor> Context<A> {
             // Settled when the message is queued, or the future is dropped unfinished.
             let _debt = debt;
             let output = future.await;
-            me.push_result(life, wrap(output));
+            me.push_result(life, wrap(output), ReplyTo::nowhere());
         });
     }
 

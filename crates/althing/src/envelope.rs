@@ -250,10 +250,10 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     match unsafe { D::admit(state, &message, context) } {
         Admission::Run => {}
         Admission::Stash => return Started::Stashed(Envelope::new::<A, M, D>(message, reply)),
-        Admission::Reject(text) => {
+        Admission::Reject(why) => {
             target.header.kind.metrics.count(Counter::Rejected);
-            target.header.observe(Step::Refused(&text));
-            reply.fail(AskError::Rejected(target.header.id(), text));
+            target.header.observe(Step::Refused(&why));
+            reply.fail(AskError::Rejected(target.header.id(), why));
             return Started::Done;
         }
     }

@@ -3,36 +3,89 @@
 //! A variant exists only where a caller acts differently. Each says whether the message may have run, because
 //! that decides whether a retry is safe. A send that fails hands its message back.
 
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
 use crate::actor_id::ActorId;
+use crate::rejection::Rejection;
 
 /// Why an ask brought no reply.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+///
+/// Whether to ask again hangs on whether the message may have run, which [`may_have_run`](Self::may_have_run) says:
+/// if not, asking again is safe; if so, only for messages that may run twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
     /// The mailbox was full until the deadline. The message did not run; retry later.
-    #[error("mailbox of {0} is full")]
     Overloaded(ActorId),
     /// No reply before the deadline. The message may have run, or may still run.
-    #[error("no reply from {0} before the deadline")]
     Timeout(ActorId),
-    /// The actor has stopped. The message did not run.
-    #[error("{0} has stopped")]
+    /// The actor has stopped. The message did not run. A retry helps only if the actor has a key and a factory.
     Stopped(ActorId),
-    /// The actor could not be started. The message did not run.
-    #[error("{0} could not start: {1}")]
+    /// The actor could not be started, and why. The message did not run. A retry starts it again.
     NotStarted(ActorId, ActorError),
     /// The handler panicked. The message ran in part; the actor's supervision decides what follows.
-    #[error("a handler of {0} panicked")]
     HandlerPanicked(ActorId),
     /// The handler ended, or the actor stopped, without a reply. The message may have run.
-    #[error("{0} dropped the reply")]
     NoReply(ActorId),
-    /// The ask would wait for itself. The message did not run.
-    #[error("cyclic ask: {}", path(.0))]
+    /// The ask would wait for itself. The message did not run, and never will on this way.
     Cycle(Vec<ActorId>),
-    /// A guard of the actor refused the message, which did not run.
-    #[error("{0} refused the message: {1}")]
-    Rejected(ActorId, String),
+    /// A guard of the actor refused the message, which did not run. Whether a retry helps is in the reason.
+    Rejected(ActorId, Rejection),
+}
+
+impl AskError {
+    /// Whether the message may have run, in whole or in part, or may still run: then a retry may run it twice.
+    ///
+    /// ```
+    /// use althing::AskError;
+    ///
+    /// /// Repeats what is safe to repeat.
+    /// async fn ask_twice<R, C: Future<Output = Result<R, AskError>>>(
+    ///     mut ask: impl FnMut() -> C,
+    /// ) -> Result<R, AskError> {
+    ///     match ask().await {
+    ///         Err(error) if !error.may_have_run() => ask().await,
+    ///         answer => answer,
+    ///     }
+    /// }
+    /// ```
+    pub fn may_have_run(&self) -> bool {
+        match self {
+            Self::Timeout(_) | Self::HandlerPanicked(_) | Self::NoReply(_) => true,
+            Self::Overloaded(_)
+            | Self::Stopped(_)
+            | Self::NotStarted(..)
+            | Self::Cycle(_)
+            | Self::Rejected(..) => false,
+        }
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overloaded(id) => write!(f, "mailbox of {id} is full"),
+            Self::Timeout(id) => write!(f, "no reply from {id} before the deadline"),
+            Self::Stopped(id) => write!(f, "{id} has stopped"),
+            Self::NotStarted(id, why) => write!(f, "{id} could not start: {why}"),
+            Self::HandlerPanicked(id) => write!(f, "a handler of {id} panicked"),
+            Self::NoReply(id) => write!(f, "{id} dropped the reply"),
+            Self::Cycle(ids) => write!(f, "cyclic ask: {}", path(ids)),
+            Self::Rejected(id, why) => write!(f, "{id} refused the message: {why}"),
+        }
+    }
+}
+
+impl Error for AskError {
+    /// What a factory or `started` hook failed with. Its text is part of ours already.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NotStarted(_, why) => Some(why.as_error()),
+            _ => None,
+        }
+    }
 }
 
 /// Why a tell was not accepted; every variant returns the message, which did not run.
@@ -59,8 +112,8 @@ impl<M> SendError<M> {
     }
 }
 
-impl<M> std::fmt::Debug for SendError<M> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<M> fmt::Debug for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Full(_) => "Full(..)",
             Self::Timeout(_) => "Timeout(..)",
@@ -69,28 +122,128 @@ impl<M> std::fmt::Debug for SendError<M> {
     }
 }
 
-/// Why an actor could not be started, as its factory or its `started` hook tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why an actor did not start, or failed: any error, shared, so that each of those who hear of it can look into it.
+///
+/// `?` makes one of any error. It is no `Error` itself, because that would take `?` away: [`as_error`](Self::as_error) is.
+/// Two are equal if they say the same.
+///
+/// ```
+/// use std::io;
+///
+/// use althing::{ActorError, AskError, Node, Start, actor};
+///
+/// struct Document;
+///
+/// #[actor(name = "example.document")]
+/// impl Document {
+///     async fn load(start: Start<Self>) -> Result<Self, ActorError> {
+///         std::fs::read(format!("/nowhere/{}", start.key()))?;
+///         Ok(Self)
+///     }
+///
+///     async fn read_page(&self) {}
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let node = Node::builder("library").actor(Document::load).build();
+/// match node.get::<Document>("faust").read_page().await {
+///     Err(AskError::NotStarted(_, why)) => {
+///         let why = why.downcast_ref::<io::Error>().expect("a file could not be read");
+///         assert_eq!(why.kind(), io::ErrorKind::NotFound);
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
 pub struct ActorError {
-    text: std::sync::Arc<str>,
+    inner: Arc<dyn Error + Send + Sync>,
 }
 
 impl ActorError {
-    /// Describes a failed start; the text reaches those who asked the actor meanwhile.
-    pub fn new(text: impl std::fmt::Display) -> Self {
-        Self { text: text.to_string().into() }
+    /// An error that is only a text. For one that is an error already, `ActorError::from` keeps it whole.
+    pub fn new(text: impl fmt::Display) -> Self {
+        Self { inner: Arc::new(Text(text.to_string())) }
+    }
+
+    /// The error itself.
+    pub fn as_error(&self) -> &(dyn Error + Send + Sync + 'static) {
+        &*self.inner
+    }
+
+    /// The error itself, if it is an `E`.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.inner.downcast_ref()
+    }
+
+    /// What the error itself was caused by.
+    pub fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.inner.source()
     }
 }
 
-impl std::fmt::Display for ActorError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
+impl fmt::Display for ActorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.inner, f)
     }
 }
 
-impl<E: std::error::Error> From<E> for ActorError {
+impl fmt::Debug for ActorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.inner, f)
+    }
+}
+
+impl PartialEq for ActorError {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner) || self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for ActorError {}
+
+impl<E: Error + Send + Sync + 'static> From<E> for ActorError {
     fn from(error: E) -> Self {
-        Self::new(error)
+        Self { inner: Arc::new(error) }
+    }
+}
+
+/// An error without a type of its own.
+struct Text(String);
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl Error for Text {}
+
+/// Why a parent failed whose child escalated its own failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildFailed {
+    /// The child.
+    pub child: ActorId,
+    /// Why the child failed.
+    pub error: ActorError,
+}
+
+impl fmt::Display for ChildFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.child, self.error)
+    }
+}
+
+impl Error for ChildFailed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self.error.as_error())
     }
 }
 

@@ -8,6 +8,7 @@ use std::task::Waker;
 use crate::actor::{StopReason, Terminated};
 use crate::cell::AnyCell;
 use crate::envelope::Envelope;
+use crate::error::{ActorError, ChildFailed};
 use crate::guard::Bucket;
 use crate::line::WaitingSenders;
 use crate::pending::PendingTimer;
@@ -53,6 +54,8 @@ pub(crate) struct Extras {
     /// How many messages besides ticks an actor with timers had run at the last look of passivation, and the second in which
     /// that number had changed.
     pub(crate) busy: (u32, u32),
+    /// What the running handler has failed the actor with.
+    pub(crate) failure: Option<ActorError>,
     /// Why the last life ended, where that was not a plain stop.
     pub(crate) stopped: Option<StopReason>,
 }
@@ -86,6 +89,7 @@ impl Extras {
             && self.restarts.is_empty()
             && self.waits.is_empty()
             && self.buckets.is_empty()
+            && self.failure.is_none()
             && self.stopped.is_none()
     }
 }
@@ -118,7 +122,7 @@ pub(crate) enum System {
     /// A linked or parent actor stopped.
     Fail(StopReason),
     /// A child escalated its failure.
-    ChildFailed,
+    ChildFailed(ChildFailed),
     /// A sibling failed and the parent restarts this one with it.
     Restart,
 }

@@ -51,5 +51,5 @@ pub(crate) fn put_off(cell: Arc<dyn AnyCell>, body: Body, envelope: Envelope, de
 
 /// What an asker hears whose message a simulation refuses.
 pub(crate) fn refused_by_fault(header: &Header) -> AskError {
-    AskError::Rejected(header.id(), "a fault of the simulation".to_owned())
+    AskError::Rejected(header.id(), "a fault of the simulation".into())
 }

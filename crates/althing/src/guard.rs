@@ -11,12 +11,15 @@ pub(crate) struct Bucket {
 }
 
 /// Takes a permit from the bucket `name`, which holds at most `burst` and refills `per_second`.
+///
+/// # Errors
+/// None is there: how long until there is one.
 pub(crate) fn take_permit(
     buckets: &mut Vec<Bucket>,
     name: &'static str,
     (per_second, burst): (u32, u32),
     now: Duration,
-) -> bool {
+) -> Result<(), Duration> {
     let index = buckets.iter().position(|bucket| bucket.name == name).unwrap_or_else(|| {
         buckets.push(Bucket { name, tokens: f64::from(burst.max(1)), filled_at: now });
         buckets.len() - 1
@@ -26,10 +29,12 @@ pub(crate) fn take_permit(
     bucket.tokens = (bucket.tokens + gained).min(f64::from(burst.max(1)));
     bucket.filled_at = now;
     if bucket.tokens < 1.0 {
-        return false;
+        let missing = (1.0 - bucket.tokens) / f64::from(per_second);
+        // Nothing ever comes back to a bucket that is refilled with 0 a second.
+        return Err(Duration::try_from_secs_f64(missing).unwrap_or(Duration::MAX));
     }
     bucket.tokens -= 1.0;
-    true
+    Ok(())
 }
 
 #[cfg(test)]
@@ -40,9 +45,13 @@ mod tests {
     fn burst_then_rate() {
         let mut buckets = Vec::new();
         let mut take = |ms| take_permit(&mut buckets, "m", (10, 3), Duration::from_millis(ms));
-        assert_eq!([take(0), take(0), take(0), take(0)], [true, true, true, false]);
-        assert!(!take(50));
-        assert!(take(150));
-        assert!(!take(150));
+        let after = |ms| Err(Duration::from_millis(ms));
+        assert_eq!([take(0), take(0), take(0), take(0)], [Ok(()), Ok(()), Ok(()), after(100)]);
+        assert_eq!(take(50), after(50));
+        assert_eq!(take(150), Ok(()));
+        assert_eq!(take(150), after(50));
+        assert_eq!(take_permit(&mut buckets, "never", (0, 1), Duration::ZERO), Ok(()));
+        let never = take_permit(&mut buckets, "never", (0, 1), Duration::ZERO);
+        assert_eq!(never, Err(Duration::MAX));
     }
 }

@@ -31,4 +31,5 @@ chapters! {
     timers
     topics
     watching
+    wire
 }

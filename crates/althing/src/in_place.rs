@@ -177,11 +177,10 @@ fn observe<R>(header: &Header, begun: &Begun<R>) {
     header.observe(match begun {
         Begun::Done(_) | Begun::Kept(_) => Step::Ran,
         Begun::Refused(AskError::Rejected(_, text)) => Step::Refused(text),
-        Begun::Refused(_) => Step::Refused("for a reason of the runtime"),
         Begun::Waits(_) => Step::Waits,
         Begun::Stashed(..) => Step::Stashed,
         // Its fault was told already.
-        Begun::PutOff(..) => return,
+        Begun::PutOff(..) | Begun::Refused(_) => return,
     });
 }
 
@@ -254,8 +253,8 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             let (reply, receiver) = channel();
             return Begun::Stashed(Envelope::new::<A, M, D>(message, reply), receiver);
         }
-        Admission::Reject(text) => {
-            return Begun::Refused(AskError::Rejected(cell.header().id(), text));
+        Admission::Reject(why) => {
+            return Begun::Refused(AskError::Rejected(cell.header().id(), why));
         }
     }
     let (mut reply, kept) = if D::KEEPS_REPLY {

@@ -1,14 +1,17 @@
 //! An actor type as one node knows it: name, options, factory, counters. Looked up once per reference, never per message.
 
 use std::any::{Any, TypeId};
+use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::actor::Actor;
 use crate::actor_id::Key;
 use crate::actor_ref::ActorRef;
 use crate::error::ActorError;
+use crate::key::{self, KeyError};
 use crate::metrics::{KindMetrics, MessageName, Timed};
 use crate::node::{Node, NodeShared};
 use crate::options::ActorOptions;
@@ -93,6 +96,17 @@ impl<A: Actor> Start<A> {
     /// Key of the actor; empty for an anonymous one.
     pub fn key(&self) -> &str {
         self.address.key().map_or("", |key| key)
+    }
+
+    /// Key of the actor as the type that stands for it.
+    ///
+    /// # Errors
+    /// The key is no such thing; the error names it and the actor's kind.
+    pub fn key_as<K>(&self) -> Result<K, KeyError>
+    where
+        K: FromStr<Err: Error + Send + Sync + 'static>,
+    {
+        key::parse(A::NAME, self.key())
     }
 
     /// Key of the actor as a shared string.

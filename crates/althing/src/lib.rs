@@ -32,6 +32,7 @@
 mod actor;
 mod actor_id;
 mod actor_ref;
+mod attach;
 mod batch;
 mod blocked;
 mod blocking;
@@ -39,7 +40,9 @@ mod body;
 mod buffers;
 mod call;
 mod cell;
+mod child;
 mod claim;
+mod codecs;
 mod context;
 mod current;
 mod deadline;
@@ -52,12 +55,15 @@ mod epoch;
 mod error;
 mod extras;
 mod fault;
+mod flatten;
+mod forward;
 mod group;
 mod guard;
 #[cfg(doctest)]
 mod guide;
 mod in_place;
 mod inspection;
+mod key;
 mod kind;
 mod lane;
 mod line;
@@ -70,7 +76,9 @@ mod outbox;
 mod passivation;
 mod pending;
 mod quick;
+mod rate;
 mod recipient;
+mod rejection;
 mod reply;
 mod run;
 mod serve;
@@ -86,6 +94,7 @@ mod topic;
 mod trace;
 mod waits;
 mod wheel;
+pub mod wire;
 
 pub use actor::{
     Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, Receives, StopReason,
@@ -93,16 +102,20 @@ pub use actor::{
 };
 pub use actor_id::{ActorId, Key};
 pub use actor_ref::{ActorRef, WeakRef};
-pub use althing_macros::actor;
+pub use althing_macros::{Wire, actor};
 pub use blocked::Blocked;
 pub use call::{Call, Tell};
+pub use child::{Child, NamedChild};
+pub use codecs::{Codecs, NameTwice, Remote};
 pub use context::Context;
 pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
 pub use env::{Fault, Simulation, Task, Timestamp};
 pub use epoch::Epoch;
-pub use error::{ActorError, AskError, NameTaken, SendError};
+pub use error::{ActorError, AskError, ChildFailed, NameTaken, SendError};
+pub use flatten::{CallError, Flatten};
 pub use group::Group;
 pub use inspection::{ActorView, Inspection, Inspector};
+pub use key::{ActorKey, KeyError};
 pub use kind::Start;
 pub use mailbox::Priority;
 pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot};
@@ -111,7 +124,9 @@ pub use observe::{Step, Way};
 pub use options::{
     ActorOptions, BATCH_BUDGET_DEFAULT, DEADLINE_DEFAULT, MAILBOX_LEN_MAX_DEFAULT, MailboxKind,
 };
+pub use rate::Rate;
 pub use recipient::Recipient;
+pub use rejection::Rejection;
 pub use reply::ReplyTo;
 pub use shutdown::ShutdownReport;
 pub use stopped::Stopped;
@@ -124,3 +139,4 @@ pub use topic::{
     TopicName, TopicOptions,
 };
 pub use trace::Tracing;
+pub use wire::{Wire, WireError};

@@ -19,6 +19,7 @@ use crate::env::{Env, HashKeys, Simulation, Timestamp};
 use crate::error::{ActorError, NameTaken};
 use crate::extras::System;
 use crate::inspection::{self, Inspector};
+use crate::key::ActorKey;
 use crate::kind::{Factory, Kind, Start, boxed_factory};
 use crate::mailbox::Phase;
 use crate::metrics::{Metrics, Snapshot};
@@ -228,12 +229,13 @@ impl Node {
     }
 
     /// Address of the named actor; its first message activates it.
-    pub fn get<A: Actor>(&self, key: impl AsRef<str>) -> ActorRef<A> {
-        let cell = self.shared.directory.get_or_insert(key.as_ref(), |key| {
+    pub fn get<A: Actor>(&self, key: impl ActorKey<A>) -> ActorRef<A> {
+        let make = |key| {
             let cell = Cell::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None);
             self.shared.close_if_shut(cell.header());
             cell
-        });
+        };
+        let cell = key.with_text(|key| self.shared.directory.get_or_insert(key, make));
         ActorRef::from_cell(cell)
     }
 
@@ -269,6 +271,15 @@ impl Node {
         self.start(cell)
     }
 
+    pub(crate) fn spawn_under<A: Actor>(&self, actor: A, parent: &Arc<dyn AnyCell>) -> ActorRef<A> {
+        let header = Header::new(self.shared.kind::<A>(), None);
+        let cell = Arc::new(Cell::new(header, None, Some(actor)));
+        cell.header().mailbox.lock().extras().parent = Some(parent.clone());
+        let child = (cell.header().serial(), cell.as_any_cell());
+        parent.header().mailbox.lock().extras().children.extend([child]);
+        self.start(cell)
+    }
+
     /// Starts an actor under a name of its own.
     ///
     /// # Errors
@@ -278,14 +289,30 @@ impl Node {
         key: impl Into<Key>,
         actor: A,
     ) -> Result<ActorRef<A>, NameTaken> {
-        let key = key.into();
+        self.spawn_named_under(&key.into(), actor, None)
+    }
+
+    pub(crate) fn spawn_named_under<A: Actor>(
+        &self,
+        key: &Key,
+        actor: A,
+        parent: Option<&Arc<dyn AnyCell>>,
+    ) -> Result<ActorRef<A>, NameTaken> {
         let header = Header::new(self.shared.kind::<A>(), Some(key.clone()));
         let cell = Arc::new(Cell::new(header, None, Some(actor)));
         if self.shared.close_if_shut(cell.header()) {
             return Ok(ActorRef::from_cell(cell));
         }
-        match self.shared.directory.insert(&key, cell.clone()) {
+        if let Some(parent) = parent {
+            // Before it can be found: it may run, and fail, at once.
+            cell.header().mailbox.lock().extras().parent = Some(parent.clone());
+        }
+        match self.shared.directory.insert(key, cell.clone()) {
             Some(cell) => {
+                if let Some(parent) = parent {
+                    let child = (cell.header().serial(), cell.as_any_cell());
+                    parent.header().mailbox.lock().extras().children.extend([child]);
+                }
                 send_system(&cell.as_any_cell(), System::Start);
                 Ok(ActorRef::from_cell(cell))
             }

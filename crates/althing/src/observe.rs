@@ -11,6 +11,7 @@ use crate::cell::Header;
 use crate::current;
 use crate::env::{Env, Fault, Simulation};
 use crate::metrics::MessageName;
+use crate::rejection::Rejection;
 use crate::topic::Sequence;
 
 /// One step of an actor. Message types are given by their full path.
@@ -35,7 +36,7 @@ pub enum Step<'a> {
     /// A guard put the message aside.
     Stashed,
     /// A guard refused the message.
-    Refused(&'a str),
+    Refused(&'a Rejection),
     /// The message is dropped, because its asker waits no more.
     Abandoned,
     /// A handler or hook panicked.

@@ -55,10 +55,15 @@ struct Slot<R> {
 enum State<R> {
     /// The asker's waker, and what the actor owes if its handler kept the slot.
     Waiting(Option<Waker>, Option<Debt>),
+    /// Nobody waits here: the outcome is handed to a function, which sends it on. What the actor owes, as above.
+    Forwarded(Forward<R>, Option<Debt>),
     Replied(R),
     Failed(Option<AskError>),
     Abandoned,
 }
+
+/// Takes the outcome of a message; `Err(None)` when the replier went without a reply.
+type Forward<R> = Box<dyn FnOnce(Result<R, Option<AskError>>) + Send>;
 
 /// The asker's half.
 pub(crate) struct Receiver<R> {
@@ -91,21 +96,43 @@ impl<R: Send> Awaited for Receiver<R> {
     }
 }
 
+impl<R> State<R> {
+    /// Hands an outcome to the function of a forwarded slot, then pays the debt.
+    fn forward(self, outcome: Self) {
+        let Self::Forwarded(forward, debt) = self else { return };
+        forward(match outcome {
+            Self::Replied(reply) => Ok(reply),
+            Self::Failed(why) => Err(why),
+            Self::Waiting(..) | Self::Forwarded(..) | Self::Abandoned => Err(None),
+        });
+        drop(debt);
+    }
+}
+
 impl<R> Slot<R> {
     fn is_settled(&self) -> bool {
-        !matches!(*self.state.lock(), State::Waiting(..))
+        !matches!(*self.state.lock(), State::Waiting(..) | State::Forwarded(..))
     }
 
     /// Returns whether somebody still waited.
     fn settle(&self, outcome: State<R>) -> bool {
         let mut state = self.state.lock();
-        let State::Waiting(waker, debt) = &mut *state else {
-            // Released before dropping the outcome: a reply's drop is foreign.
-            drop(state);
-            drop(outcome);
-            return false;
+        let (waker, debt) = match &mut *state {
+            State::Waiting(waker, debt) => (waker.take(), debt.take()),
+            State::Forwarded(..) => {
+                let before = std::mem::replace(&mut *state, State::Abandoned);
+                // Released before calling: the function is foreign.
+                drop(state);
+                before.forward(outcome);
+                return true;
+            }
+            State::Replied(_) | State::Failed(_) | State::Abandoned => {
+                // Released before dropping the outcome: a reply's drop is foreign.
+                drop(state);
+                drop(outcome);
+                return false;
+            }
         };
-        let (waker, debt) = (waker.take(), debt.take());
         *state = outcome;
         // Released before waking: the asker would block on us.
         drop(state);
@@ -121,6 +148,14 @@ impl<R> ReplyTo<R> {
     /// A slot for a tell.
     pub(crate) const fn nowhere() -> Self {
         Self { slot: None }
+    }
+
+    /// A slot whose outcome `forward` takes, once; it runs wherever the slot is settled, so it must not wait.
+    pub(crate) fn forwarding(
+        forward: impl FnOnce(Result<R, Option<AskError>>) + Send + 'static,
+    ) -> Self {
+        let state = Mutex::new(State::Forwarded(Box::new(forward), None));
+        Self { slot: Some(Arc::new(Slot { state })) }
     }
 
     /// Sends the reply; returns whether someone still waited for it.
@@ -156,11 +191,24 @@ impl<R> ReplyTo<R> {
         Self { slot: self.slot.take() }
     }
 
+    /// Counts the reply no longer among what its actor owes: another one settles it.
+    pub(crate) fn disown(&self) {
+        let Some(slot) = &self.slot else { return };
+        let mut state = slot.state.lock();
+        let debt = match &mut *state {
+            State::Waiting(_, debt) | State::Forwarded(_, debt) => debt.take(),
+            State::Replied(_) | State::Failed(_) | State::Abandoned => None,
+        };
+        // Released before dropping: the last reference to an actor may go.
+        drop(state);
+        drop(debt);
+    }
+
     /// Counts the reply among what the actor polled here owes, until somebody settles it.
     pub(crate) fn owe(&self) {
         let Some(slot) = &self.slot else { return };
         let owed = current::actor().map(Debt::of);
-        if let State::Waiting(_, debt) = &mut *slot.state.lock() {
+        if let State::Waiting(_, debt) | State::Forwarded(_, debt) = &mut *slot.state.lock() {
             *debt = owed;
         }
     }
@@ -216,7 +264,7 @@ impl<R> Receiver<R> {
         match std::mem::replace(&mut *state, State::Abandoned) {
             State::Replied(reply) => Poll::Ready(Ok(reply)),
             State::Failed(why) => Poll::Ready(Err(why)),
-            State::Waiting(..) | State::Abandoned => Poll::Ready(Err(None)),
+            State::Waiting(..) | State::Forwarded(..) | State::Abandoned => Poll::Ready(Err(None)),
         }
     }
 }

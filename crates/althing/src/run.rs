@@ -20,6 +20,7 @@ use crate::cell::{AnyCell, Header, Hook};
 use crate::current::{self, Frame};
 use crate::ending::{Keeps, abandon, end_life};
 use crate::envelope::Envelope;
+use crate::error::ActorError;
 use crate::in_place;
 use crate::metrics::Counter;
 use crate::observe::Step;
@@ -71,8 +72,8 @@ pub(crate) enum Served {
     Stop(StopReason),
     /// End without a hook.
     End(StopReason),
-    /// A child's failure counts as the actor's own.
-    Failed,
+    /// A handler failed the actor, or a child did, whose failure counts as the actor's own.
+    Failed(ActorError),
     /// The stage changed.
     Changed,
 }
@@ -162,8 +163,9 @@ impl Run {
                     self.stop(reason);
                     continue;
                 }
-                Served::Failed => {
-                    if self.supervise().is_break() {
+                Served::Failed(error) => {
+                    tracing::error!(actor = %header.id(), %error, "actor failed");
+                    if self.supervise(error).is_break() {
                         return Poll::Ready(());
                     }
                     continue;

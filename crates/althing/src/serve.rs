@@ -80,7 +80,11 @@ impl Run {
                 return served;
             }
             if let Some(reason) = self.stop_wanted() {
-                return if self.reads.is_empty() { Served::Stop(reason) } else { self.suspend(cx) };
+                return match reason {
+                    _ if !self.reads.is_empty() => self.suspend(cx),
+                    StopReason::Failed(error) => Served::Failed(error),
+                    reason => Served::Stop(reason),
+                };
             }
             if budget == 0 {
                 self.call_up();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::actor::StopReason;
 use crate::cell::{AnyCell, send_system};
-use crate::error::{ActorError, AskError};
+use crate::error::{ActorError, AskError, ChildFailed};
 use crate::extras::System;
 use crate::metrics::Counter;
 use crate::observe::Step;
@@ -28,21 +28,25 @@ impl Run {
         let cell = self.cell.clone();
         let header = cell.header();
         let id = header.id();
-        tracing::error!(actor = %id, panic = panic_text(panic), "handler panicked");
+        let error = ActorError::new(panic_text(panic));
+        tracing::error!(actor = %id, panic = %error, "handler panicked");
         header.kind.metrics.count(Counter::Panicked);
         header.observe(Step::Panicked(panic_text(panic)));
         let shard = header.kind.metrics.shard();
+        // The panic is the failure; what the handler had failed with before is not a second one.
+        let earlier = header.mailbox.lock().extras.as_mut().and_then(|it| it.failure.take());
+        drop(earlier);
         self.take_back(shard);
         self.fail_handlers();
         match &self.stage {
             Stage::Starting(_) | Stage::Begin if !self.cell.is_rebuildable() => {
-                self.finish(&StopReason::NotStarted(ActorError::new(panic_text(panic))))
+                self.finish(&StopReason::NotStarted(error))
             }
             Stage::Stopping(_, reason) => {
                 let reason = reason.clone();
                 self.finish(&reason)
             }
-            _ => self.supervise(),
+            _ => self.supervise(error),
         }
     }
 
@@ -55,7 +59,7 @@ impl Run {
     }
 
     /// Applies the type's policy to a failure. `Break`: the run is over.
-    pub(crate) fn supervise(&mut self) -> ControlFlow<()> {
+    pub(crate) fn supervise(&mut self, error: ActorError) -> ControlFlow<()> {
         let cell = self.cell.clone();
         let header = cell.header();
         let policy = header.kind.options.supervision;
@@ -74,11 +78,11 @@ impl Run {
                 ControlFlow::Continue(())
             }
             Verdict::Escalate => {
-                escalate(&cell);
-                self.finish(&StopReason::Failed)
+                escalate(&cell, &error);
+                self.finish(&StopReason::Failed(error))
             }
             Verdict::Resume | Verdict::RestartAfter(_) | Verdict::Stop => {
-                self.finish(&StopReason::Failed)
+                self.finish(&StopReason::Failed(error))
             }
         }
     }
@@ -114,10 +118,11 @@ impl Run {
 }
 
 /// Fails the parent as if it had panicked itself.
-fn escalate(cell: &Arc<dyn AnyCell>) {
+fn escalate(cell: &Arc<dyn AnyCell>, error: &ActorError) {
     let parent = cell.header().mailbox.lock().extras().parent.take();
     if let Some(parent) = parent {
-        send_system(&parent, System::ChildFailed);
+        let failed = ChildFailed { child: cell.header().id(), error: error.clone() };
+        send_system(&parent, System::ChildFailed(failed));
     }
 }
 

@@ -101,7 +101,7 @@ impl Run {
                     self.stop_after.get_or_insert((before, reason));
                 }
                 System::Fail(reason) => return Some(Served::Stop(reason)),
-                System::ChildFailed => return Some(Served::Failed),
+                System::ChildFailed(child) => return Some(Served::Failed(child.into())),
                 System::Restart if self.cell.is_rebuildable() => {
                     return Some(Served::Stop(StopReason::Restarting));
                 }

@@ -138,12 +138,13 @@ impl Timers {
     pub(crate) fn due_now<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         &self,
         message: M,
+        mut reply: ReplyTo<D::Reply>,
     ) -> (TimerId, PendingTimer) {
         let id = TimerId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let mut message = Some(message);
         let make: Make = Box::new(move || {
             let message = message.take().expect("a message that comes once is made once");
-            let envelope = Envelope::new::<A, M, D>(message, ReplyTo::nowhere());
+            let envelope = Envelope::new::<A, M, D>(message, reply.take());
             Made { envelope, ended: None }
         });
         let timer = PendingTimer {

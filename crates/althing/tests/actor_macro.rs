@@ -249,11 +249,17 @@ pub mod shelf {
     }
 }
 
-use althing::{Actor, AskError, Node, TopicOptions};
+use std::time::Duration;
+
+use althing::{Actor, AskError, Node, Rejection, TopicOptions};
 use cart::{Cart, CartCalls, Full, Item, cart_messages};
 use gate::{Bell, Gate, GateCalls};
 use shelf::{Shelf, ShelfCalls};
 use tokio::sync::mpsc::unbounded_channel;
+
+fn restricted(why: &str) -> Rejection {
+    Rejection::Restricted(why.to_owned())
+}
 
 fn node() -> Node {
     Node::builder("macro").build()
@@ -309,18 +315,18 @@ async fn skipped_methods_stay_methods() {
 #[tokio::test(start_paused = true)]
 async fn guards_run_in_their_order_before_the_handler() {
     let gate = node().spawn(Gate::default());
-    assert_eq!(gate.pass(1).await, Err(AskError::Rejected(gate.id(), "odd".to_owned())));
+    assert_eq!(gate.pass(1).await, Err(AskError::Rejected(gate.id(), restricted("odd"))));
     let stashed = gate.pass(2);
     let opened = async {
-        assert_eq!(gate.passed().await, Err(AskError::Rejected(gate.id(), "closed".to_owned())));
+        assert_eq!(gate.passed().await, Err(AskError::Rejected(gate.id(), restricted("closed"))));
         gate.open().await
     };
     assert_eq!(tokio::join!(stashed, opened), (Ok(2), Ok(())));
     // Two permits: one for the message that came out of the stash, none for the one that was rejected.
     assert_eq!(gate.pass(4).await, Ok(4));
-    let reason = "rate limit of 1 a second exceeded by pass".to_owned();
+    let reason = Rejection::RateLimited { retry_after: Duration::from_secs(1) };
     assert_eq!(gate.pass(6).await, Err(AskError::Rejected(gate.id(), reason)));
-    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(gate.pass(6).await, Ok(6));
     assert_eq!(gate.passed().await, Ok(vec![2, 4, 6]));
 }

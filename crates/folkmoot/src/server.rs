@@ -119,11 +119,11 @@ impl Server {
     }
 
     pub(crate) fn room(&self, room: RoomId) -> ActorRef<Room> {
-        self.node.get::<Room>(room.to_string())
+        self.node.get::<Room>(room)
     }
 
     pub(crate) fn user(&self, user: UserId) -> ActorRef<User> {
-        self.node.get::<User>(user.to_string())
+        self.node.get::<User>(user)
     }
 
     /// The live events of a channel.
@@ -242,8 +242,8 @@ fn gone() -> ActorError {
     ActorError::new("the server is gone")
 }
 
-fn key<I: std::str::FromStr<Err: std::error::Error>, A: althing::Actor>(
+fn key<I: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>, A: althing::Actor>(
     start: &Start<A>,
 ) -> Result<I, ActorError> {
-    start.key().to_string().parse().map_err(ActorError::new)
+    Ok(start.key_as()?)
 }

@@ -34,7 +34,7 @@ pub(crate) async fn run(node: Node, world: Arc<World>, every: Duration) {
             }
             _ => {
                 let Some(id) = world.store.any_known(random) else { continue };
-                node.get::<Vehicle>(id.key()).kill();
+                node.get::<Vehicle>(id).kill();
                 tracing::warn!(%id, "chaos kills a vehicle");
             }
         }

@@ -199,7 +199,7 @@ impl Feed {
         if report.at_ms > self.node.now().0 + AHEAD_MS_MAX {
             return counters.from_the_future.add(1);
         }
-        match self.node.get::<Vehicle>(id.key()).report(report).try_tell() {
+        match self.node.get::<Vehicle>(id).report(report).try_tell() {
             Ok(()) => counters.positions.add(1),
             Err(_) => counters.shed.add(1),
         }

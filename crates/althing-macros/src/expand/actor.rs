@@ -2,6 +2,8 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
+use syn::Type;
+use syn::spanned::Spanned;
 
 use super::{Expansion, parameter, span_of, takes_context, takes_subject};
 use crate::model::{Argument, Hook};
@@ -18,6 +20,7 @@ impl Expansion<'_> {
         let options = arguments.options.as_ref().map(|options| {
             quote! { fn options() -> #althing::ActorOptions { #options() } }
         });
+        let key = arguments.key.as_ref().map(|key| self.key(key));
         let hooks = model.hooks.iter().map(|hook| self.hook(hook));
         quote! {
             impl #parameters #althing::Actor for #actor #bounds {
@@ -25,6 +28,23 @@ impl Expansion<'_> {
                 #version
                 #options
                 #(#hooks)*
+            }
+            #key
+        }
+    }
+
+    /// At the key's type, which may lack a `Display`.
+    fn key(&self, key: &Type) -> TokenStream {
+        let Self { model, althing, .. } = self;
+        let actor = &model.actor;
+        let (parameters, _, bounds) = model.generics.split_for_impl();
+        let text =
+            quote_spanned! {key.span()=> <#key as ::std::string::ToString>::to_string(self) };
+        quote! {
+            impl #parameters #althing::ActorKey<#actor> for #key #bounds {
+                fn with_text<R>(&self, look: impl ::core::ops::FnOnce(&str) -> R) -> R {
+                    look(&#text)
+                }
             }
         }
     }

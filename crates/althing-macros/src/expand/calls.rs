@@ -2,11 +2,11 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{Generics, Ident};
+use syn::Generics;
 
 use super::{Expansion, span_of};
 use crate::case;
-use crate::model::{Kind, Message};
+use crate::model::Message;
 use crate::owned::Relocation;
 
 impl Expansion<'_> {
@@ -58,14 +58,7 @@ impl Expansion<'_> {
             let (name, ty) = (&field.ident, relocation.of(&field.ty));
             quote! { #name: #ty }
         });
-        let kind = Ident::new(
-            match message.kind {
-                Kind::Write => "Write",
-                Kind::Read => "Read",
-                Kind::Delayed => "Delayed",
-            },
-            span,
-        );
+        let kind = message.kind.marker(span);
         let message_type = self.message_type(message, carried);
         quote_spanned! {span=>
             fn #method(&self #(, #fields)*)

@@ -97,7 +97,7 @@ impl Expansion<'_> {
         let restrict = guards.restrict.as_ref().map(|predicate| {
             quote_spanned! {span=>
                 if let ::core::result::Result::Err(reason) = #predicate(self, #message_name) {
-                    return #althing::Admission::Reject(reason.into());
+                    return #althing::Admission::Reject(#althing::Rejection::restricted(reason));
                 }
             }
         });
@@ -123,12 +123,16 @@ impl Expansion<'_> {
     fn take_permit(&self, limit: &RateLimit, method: &Ident) -> TokenStream {
         let RateLimit { span, per_second, burst } = limit;
         let (althing, name) = (self.althing, case::unraw(method));
-        let reason =
-            format!("rate limit of {} a second exceeded by {name}", per_second.base10_digits());
         let span = span.resolved_at(Span::call_site());
+        let burst = burst.as_ref().map_or_else(
+            || quote_spanned! {span=> per_second },
+            |burst| quote_spanned! {span=> #althing::Rate::of(#burst, &*self) },
+        );
         quote_spanned! {span=>
-            if !ctx.take_permit(#name, #per_second, #burst) {
-                return #althing::Admission::Reject(#reason.into());
+            let per_second = #althing::Rate::of(#per_second, &*self);
+            let burst = #burst;
+            if let ::core::result::Result::Err(reason) = ctx.take_permit(#name, per_second, burst) {
+                return #althing::Admission::Reject(reason);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The module of the messages: one struct per method, its fields the method's parameters.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{Generics, Ident, Path, Visibility};
 
 use super::{Expansion, span_of};
@@ -33,7 +33,12 @@ impl Expansion<'_> {
         let generics = relocation.of_generics(carried);
         let (parameters, bounds) = (&generics, &generics.where_clause);
         let vis = inside_module(&message.vis);
-        let derives = &self.arguments.derives;
+        let mut derives: Vec<&Path> = self.arguments.derives.iter().collect();
+        for own in &message.derives {
+            if !derives.iter().any(|known| is_same(known, own)) {
+                derives.push(own);
+            }
+        }
         let derives = (!derives.is_empty()).then(|| quote! { #[derive(#(#derives),*)] });
         let doc = format!(" What `{}::{}` sends.", self.calls, case::unraw(&message.method));
         let fields = message.fields.iter().map(|field| {
@@ -54,6 +59,10 @@ impl Expansion<'_> {
             #vis struct #ident #parameters #body
         }
     }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.to_token_stream().to_string() == other.to_token_stream().to_string()
 }
 
 /// A visibility written beside the `impl`, as it is written one module further in.

@@ -91,15 +91,19 @@ where
         ctx: &mut crate::althing::Context<Self>,
     ) -> crate::althing::Admission {
         if let ::core::result::Result::Err(reason) = Self::may_append(self, message) {
-            return crate::althing::Admission::Reject(reason.into());
+            return crate::althing::Admission::Reject(
+                crate::althing::Rejection::restricted(reason),
+            );
         }
         if !Self::is_loaded(self) {
             return crate::althing::Admission::Stash;
         }
-        if !ctx.take_permit("append", 10, 20) {
-            return crate::althing::Admission::Reject(
-                "rate limit of 10 a second exceeded by append".into(),
-            );
+        let per_second = crate::althing::Rate::of(10u32, &*self);
+        let burst = crate::althing::Rate::of(20u32, &*self);
+        if let ::core::result::Result::Err(reason) = ctx
+            .take_permit("append", per_second, burst)
+        {
+            return crate::althing::Admission::Reject(reason);
         }
         crate::althing::Admission::Run
     }
@@ -124,7 +128,9 @@ where
         _ctx: &crate::althing::Context<Self>,
     ) -> crate::althing::Admission {
         if let ::core::result::Result::Err(reason) = Self::may_look(self, message) {
-            return crate::althing::Admission::Reject(reason.into());
+            return crate::althing::Admission::Reject(
+                crate::althing::Rejection::restricted(reason),
+            );
         }
         crate::althing::Admission::Run
     }

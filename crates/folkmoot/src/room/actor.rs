@@ -145,7 +145,7 @@ impl Room {
     }
 }
 
-#[actor(name = "folkmoot.room")]
+#[actor(name = "folkmoot.room", key = RoomId)]
 impl Room {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         ctx.every(self.server.config.room_idle / 2, super::CheckIdle);

@@ -170,7 +170,7 @@ impl User {
     }
 }
 
-#[actor(name = "folkmoot.user")]
+#[actor(name = "folkmoot.user", key = UserId)]
 impl User {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         ctx.every(self.server.config.user_idle / 2, super::CheckIdle);

@@ -94,15 +94,14 @@ impl App {
 
     async fn vehicle(&self, query: Option<&str>) -> Result<Response<Body>, Problem> {
         let id = vehicle_id(query)?;
-        let key = id.key();
-        let report = self.node.get::<Vehicle>(key).position().await?;
+        let report = self.node.get::<Vehicle>(id).position().await?;
         let report = report.ok_or_else(|| unknown(id))?;
-        Ok(json(&vehicle_answer(id, key.as_ref(), &report)))
+        Ok(json(&vehicle_answer(id, id.key().as_ref(), &report)))
     }
 
     async fn trail(&self, query: Option<&str>) -> Result<Response<Body>, Problem> {
         let id = vehicle_id(query)?;
-        let twin = self.node.get::<Vehicle>(id.key()).twin().await?.ok_or_else(|| unknown(id))?;
+        let twin = self.node.get::<Vehicle>(id).twin().await?.ok_or_else(|| unknown(id))?;
         let point = |at_s: u32, place: Place| (place.lat(), place.lon(), at_s);
         let mut trail: Vec<_> =
             twin.trail().iter().map(|kept| point(kept.at_s, kept.place)).collect();

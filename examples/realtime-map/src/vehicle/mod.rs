@@ -10,7 +10,9 @@ mod twin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, ActorOptions, ActorRef, Context, Start, StopReason, Topic, actor};
+use althing::{
+    ActorError, ActorKey, ActorOptions, ActorRef, Context, Start, StopReason, Topic, actor,
+};
 
 use snapshot::{decode, encode};
 use twin::Change;
@@ -59,6 +61,13 @@ pub(crate) fn options(idle: Duration) -> ActorOptions {
     ActorOptions::default()
         .mailbox(althing::MailboxKind::Bounded(MAILBOX_LEN_MAX))
         .passivate_after(idle)
+}
+
+/// By hand, because it is written on the stack: every report looks its vehicle up.
+impl ActorKey<Vehicle> for VehicleId {
+    fn with_text<R>(&self, look: impl FnOnce(&str) -> R) -> R {
+        look(self.key().as_ref())
+    }
 }
 
 impl Vehicle {

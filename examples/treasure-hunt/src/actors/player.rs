@@ -63,13 +63,10 @@ impl PlayerActor {
             return Ok(Self { world, id, life: None, joining: None });
         };
         let reader = world.journal.reader();
-        let read =
-            move || Ok((reader.read_event(trail.birth)?.1, reader.read_event(trail.last)?.0));
-        let (birth, last): (Option<Birth>, _) = start
-            .node()
-            .blocking(read)
-            .await
-            .map_err(|why: std::io::Error| ActorError::new(why))?;
+        let read = move || -> std::io::Result<(Option<Birth>, _)> {
+            Ok((reader.read_event(trail.birth)?.1, reader.read_event(trail.last)?.0))
+        };
+        let (birth, last) = start.node().blocking(read).await?;
         let birth = birth.ok_or_else(|| ActorError::new("a player's first event is its join"))?;
         let life = Life {
             player: Player::after(last),

@@ -24,14 +24,14 @@ impl RegionActor {
         let trail = world.journal.find_region(id).await?;
         let since_snapshot = u32::try_from(trail.since.len()).unwrap_or(u32::MAX);
         let (seed, reader) = (world.seed, world.journal.reader());
-        let build = move || {
+        let build = move || -> io::Result<_> {
             let terrain = Arc::new(Terrain::generate(seed, id));
             let region = rebuild(seed, terrain.clone(), &trail, &reader)?;
             let scent = Scent::spread(&terrain, region.buried_tiles());
             Ok((region, scent))
         };
         let built = start.node().blocking(build).await;
-        let (region, scent) = built.map_err(|why: io::Error| ActorError::new(why))?;
+        let (region, scent) = built?;
         Ok(Self {
             topic: topic(&world, id),
             stamp: stamp_of(&region),
