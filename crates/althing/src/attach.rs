@@ -1,7 +1,9 @@
-//! A stream whose items come to an actor as messages, one at a time, for as long as the actor's life goes on.
+//! A stream whose items come to an actor as messages, one at a time, for as long as the actor's
+//! life goes on.
 //!
-//! The stream is polled in a task of its own. The next item is asked for only when the handler of the last one has ended, so that a fast
-//! stream waits for a slow actor instead of filling its mailbox.
+//! The stream is polled in a task of its own. The next item is asked for only when the handler of
+//! the last one has ended, so that a fast stream waits for a slow actor instead of filling its
+//! mailbox.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -18,11 +20,13 @@ use crate::reply::{Receiver, channel};
 use crate::stopped::Stopped;
 
 impl<A: Actor> Context<A> {
-    /// Sends the items of `stream` to the actor itself, each as the message that `wrap` makes of it, in their order.
+    /// Sends the items of `stream` to the actor itself, each as the message that `wrap` makes of
+    /// it, in their order.
     ///
-    /// The stream is polled for an item only after the handler of the one before has ended: at most one of them waits in
-    /// the mailbox, exempt from its bound. The stream is dropped when it ends, and at the end of this life: when the actor stops
-    /// or restarts. Until then the actor is not unloaded for being idle. To hear of the stream's end, chain a last item to it.
+    /// The stream is polled for an item only after the handler of the one before has ended: at most
+    /// one of them waits in the mailbox, exempt from its bound. The stream is dropped when it ends,
+    /// and at the end of this life: when the actor stops or restarts. Until then the actor is not
+    /// unloaded for being idle. To hear of the stream's end, chain a last item to it.
     ///
     /// ```
     /// use althing::{Context, Node, actor};

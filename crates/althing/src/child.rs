@@ -53,8 +53,8 @@ impl<A: Actor> Context<A> {
 
 /// A child that is still to be started, from [`Context::child`].
 ///
-/// It stops when its parent does. Unless its type has a factory on this node, it cannot be built anew, and so stops at its first
-/// failure that is not resumed.
+/// It stops when its parent does. Unless its type has a factory on this node, it cannot be built
+/// anew, and so stops at its first failure that is not resumed.
 #[must_use = "a child does nothing until it is started"]
 pub struct Child<C: Actor> {
     node: Node,

@@ -1,7 +1,9 @@
-//! What a kind of actor takes from other nodes: its messages by name, and how they and their replies become bytes.
+//! What a kind of actor takes from other nodes: its messages by name, and how they and their
+//! replies become bytes.
 //!
-//! Made once per kind, and only where a cluster is built: actors that stay on their node register nothing. Two messages of one name are
-//! a mistake of the program, found here when the kind is registered and not when a message arrives.
+//! Made once per kind, and only where a cluster is built: actors that stay on their node register
+//! nothing. Two messages of one name are a mistake of the program, found here when the kind is
+//! registered and not when a message arrives.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -81,7 +83,8 @@ pub struct NameTwice {
 /// Makes an envelope of the bytes of one message.
 type Incoming = fn(&[u8], &mut Option<WireReply>) -> Result<Envelope, WireError>;
 
-/// Takes the encoded reply of a message from elsewhere, or why there is none; `None` if the handler dropped its slot.
+/// Takes the encoded reply of a message from elsewhere, or why there is none; `None` if the handler
+/// dropped its slot.
 #[allow(dead_code, reason = "taken by the transport between nodes")]
 pub(crate) type WireReply = Box<dyn FnOnce(Result<Vec<u8>, Option<AskError>>) + Send>;
 
@@ -112,7 +115,8 @@ impl<A: Actor> Codecs<A> {
         codecs.twice.take().map_or(Ok(codecs), Err)
     }
 
-    /// Lets messages of type `M`, which reach their handler by `D`, come from other nodes under this name.
+    /// Lets messages of type `M`, which reach their handler by `D`, come from other nodes under
+    /// this name.
     pub fn message<M, D>(&mut self, name: &'static str) -> &mut Self
     where
         M: Wire + Send + 'static,
@@ -140,8 +144,9 @@ impl<A: Actor> Codecs<A> {
         self.by_name.keys().copied()
     }
 
-    /// Makes an envelope of a message that came as bytes; `None` if no message has this name. Without `reply` it is a tell.
-    /// `reply` is taken only if the bytes are such a message, so that their sender can be told otherwise.
+    /// Makes an envelope of a message that came as bytes; `None` if no message has this name.
+    /// Without `reply` it is a tell. `reply` is taken only if the bytes are such a message, so that
+    /// their sender can be told otherwise.
     #[allow(dead_code, reason = "called by the transport between nodes")]
     pub(crate) fn decode(
         &self,

@@ -1,4 +1,5 @@
-//! A message whose reply goes to somebody else's slot: an actor hands an ask on without waiting for its answer.
+//! A message whose reply goes to somebody else's slot: an actor hands an ask on without waiting for
+//! its answer.
 
 use crate::actor::Actor;
 use crate::call::{Call, call_attention};
@@ -12,10 +13,12 @@ use crate::outbox;
 use crate::reply::ReplyTo;
 
 impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
-    /// Sends the message without waiting; its handler's reply goes to `slot`, whose asker gets it as if it had asked here.
+    /// Sends the message without waiting; its handler's reply goes to `slot`, whose asker gets it
+    /// as if it had asked here.
     ///
-    /// The asker also hears of everything else that can become of the message: `Overloaded` if the mailbox is full now, `Stopped`,
-    /// a panic. Its own deadline goes on; a timeout set on this call has no effect. If the asker has gone, nothing is sent.
+    /// The asker also hears of everything else that can become of the message: `Overloaded` if the
+    /// mailbox is full now, `Stopped`, a panic. Its own deadline goes on; a timeout set on this
+    /// call has no effect. If the asker has gone, nothing is sent.
     ///
     /// ```
     /// use althing::{ActorRef, Node, ReplyTo, actor};

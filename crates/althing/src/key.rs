@@ -1,7 +1,8 @@
 //! Keys of named actors: any text, or a type of the user's that stands for one.
 //!
-//! An actor is found by text alone; a typed key is written by `Display` and read back by `FromStr`. What was written for one kind of
-//! actor cannot be used for another by mistake: a key type belongs to the kinds that say so.
+//! An actor is found by text alone; a typed key is written by `Display` and read back by `FromStr`.
+//! What was written for one kind of actor cannot be used for another by mistake: a key type belongs
+//! to the kinds that say so.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -14,7 +15,8 @@ use crate::actor_id::Key;
 
 /// What [`Node::get`](crate::Node::get) finds an actor of type `A` by.
 ///
-/// Every text is a key of every actor. `#[actor(name = "chat.room", key = RoomId)]` makes `RoomId` a key of that actor too:
+/// Every text is a key of every actor. `#[actor(name = "chat.room", key = RoomId)]` makes `RoomId`
+/// a key of that actor too:
 ///
 /// ```
 /// use std::fmt;

@@ -2,7 +2,8 @@
 
 use crate::actor::Actor;
 
-/// A number of messages, for actors of type `A`: a `u32`, or a function `fn(&A) -> u32`, so that a deployment can decide.
+/// A number of messages, for actors of type `A`: a `u32`, or a function `fn(&A) -> u32`, so that a
+/// deployment can decide.
 pub trait Rate<A: Actor> {
     /// The number, for this actor at this moment.
     fn of(self, actor: &A) -> u32;

@@ -7,20 +7,23 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// Too many messages of its type came. The actor takes the next one after this time: over HTTP, a 429 with `Retry-After`.
+    /// Too many messages of its type came. The actor takes the next one after this time: over HTTP,
+    /// a 429 with `Retry-After`.
     RateLimited {
-        /// How long until there is a permit again, if nobody else takes it; `Duration::MAX` if there never is.
+        /// How long until there is a permit again, if nobody else takes it; `Duration::MAX` if
+        /// there never is.
         retry_after: Duration,
     },
-    /// The message is not allowed, for the reason given: over HTTP, a 403. The same message is refused again until something
-    /// else changes.
+    /// The message is not allowed, for the reason given: over HTTP, a 403. The same message is
+    /// refused again until something else changes.
     Restricted(String),
     /// Another reason, of a guard written by hand.
     Other(String),
 }
 
 impl Rejection {
-    /// What a `#[restrict]` function's error means: a bare text is a restriction, and anything else what it is.
+    /// What a `#[restrict]` function's error means: a bare text is a restriction, and anything else
+    /// what it is.
     pub fn restricted(reason: impl Into<Self>) -> Self {
         match reason.into() {
             Self::Other(text) => Self::Restricted(text),

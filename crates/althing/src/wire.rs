@@ -1,8 +1,9 @@
 //! Values as bytes, in protobuf's encoding, for messages that leave the process.
 //!
-//! Only what is to travel needs it: an actor that stays on its node never touches this module. Field numbers are the
-//! contract, names are not. Bytes from elsewhere are never trusted: decoding arbitrary input returns an error or a value, does
-//! not panic, nests at most [`DEPTH_MAX`] messages, and reserves nothing that the input only promises.
+//! Only what is to travel needs it: an actor that stays on its node never touches this module.
+//! Field numbers are the contract, names are not. Bytes from elsewhere are never trusted: decoding
+//! arbitrary input returns an error or a value, does not panic, nests at most [`DEPTH_MAX`]
+//! messages, and reserves nothing that the input only promises.
 //!
 //! | Rust | protobuf |
 //! |---|---|
@@ -23,10 +24,11 @@
 //! | `enum` with a payload in some variants | a message with one `oneof` |
 //! | `Box<T>` | as `T` |
 //!
-//! A number, text or list that stands alone, as a reply does, is a message whose field 1 it is, like protobuf's well-known
-//! wrapper types. The same holds for a list or an option inside another one, or inside a `oneof`. As in proto3, a number or
-//! text that has its type's default is not written, and a field that is not there reads as the default. Of a
-//! field that is there twice, the later one counts. Fields that nobody knows are skipped, so that newer senders may add some.
+//! A number, text or list that stands alone, as a reply does, is a message whose field 1 it is,
+//! like protobuf's well-known wrapper types. The same holds for a list or an option inside another
+//! one, or inside a `oneof`. As in proto3, a number or text that has its type's default is not
+//! written, and a field that is not there reads as the default. Of a field that is there twice, the
+//! later one counts. Fields that nobody knows are skipped, so that newer senders may add some.
 
 mod compound;
 mod error;
@@ -87,11 +89,13 @@ pub trait Wire: Sized {
     }
 }
 
-/// A value as a field of a message. For a type that is a message itself, an empty `impl` is all there is to write.
+/// A value as a field of a message. For a type that is a message itself, an empty `impl` is all
+/// there is to write.
 ///
-/// A field has four forms, of which only types that are no messages change the ones that differ: as written in the message
-/// (`encode_field`: nothing, if it is what an absent field reads as), as one certain value (`encode_single`: an element, or a
-/// variant of a `oneof`), as elements in a row (`encode_repeated`), and as a list that is one value (`encode_list`).
+/// A field has four forms, of which only types that are no messages change the ones that differ: as
+/// written in the message (`encode_field`: nothing, if it is what an absent field reads as), as one
+/// certain value (`encode_single`: an element, or a variant of a `oneof`), as elements in a row
+/// (`encode_repeated`), and as a list that is one value (`encode_list`).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot leave its node: it has no `Wire`",
     label = "this type has no `Wire`",

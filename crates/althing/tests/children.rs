@@ -1,4 +1,5 @@
-//! Children with a name and a ready value: found by it, stopped with their parent, judged like any child.
+//! Children with a name and a ready value: found by it, stopped with their parent, judged like any
+//! child.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

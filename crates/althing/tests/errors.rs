@@ -1,4 +1,5 @@
-//! Errors that a caller can act on: causes kept whole, refusals with types, and whether a retry is safe.
+//! Errors that a caller can act on: causes kept whole, refusals with types, and whether a retry is
+//! safe.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Values between nodes: the same bytes as protobuf's, and nothing that arbitrary bytes could break.
+//! Values between nodes: the same bytes as protobuf's, and nothing that arbitrary bytes could
+//! break.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

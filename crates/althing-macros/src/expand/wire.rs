@@ -1,4 +1,5 @@
-//! What makes an actor reachable from other nodes: `Wire` for its messages, and `Remote` with their names.
+//! What makes an actor reachable from other nodes: `Wire` for its messages, and `Remote` with their
+//! names.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};

@@ -150,7 +150,8 @@ fn check_discriminant(variant: &Variant) -> syn::Result<()> {
     }
 }
 
-/// A message with one field of many: a variant with one payload is that payload, others are messages of their fields.
+/// A message with one field of many: a variant with one payload is that payload, others are
+/// messages of their fields.
 fn one_of(althing: &Path, data: &DataEnum) -> syn::Result<TokenStream> {
     let mut numbers = Numbers::of_fields();
     let (mut encoded, mut decoded) = (Vec::new(), Vec::new());

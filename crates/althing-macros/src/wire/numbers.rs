@@ -1,7 +1,8 @@
 //! `#[wire(3)]` on fields and variants: the numbers that stand for them in the bytes.
 //!
-//! A field without one is numbered one after the field before it. Numbers are the contract with every other version of the
-//! program, so that a number given twice or out of protobuf's range is refused.
+//! A field without one is numbered one after the field before it. Numbers are the contract with
+//! every other version of the program, so that a number given twice or out of protobuf's range is
+//! refused.
 
 use proc_macro2::Span;
 use syn::{Attribute, LitInt, Path};

@@ -1,6 +1,7 @@
 //! Why bytes are not the value that was expected.
 //!
-//! A receiver can only refuse such bytes, whatever is wrong with them: so there is one type, which says what and where.
+//! A receiver can only refuse such bytes, whatever is wrong with them: so there is one type, which
+//! says what and where.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Numbers: varints, zigzag, floats, and the two kinds of time. Lists of them are packed; a list of `u8` is bytes.
+//! Numbers: varints, zigzag, floats, and the two kinds of time. Lists of them are packed; a list of
+//! `u8` is bytes.
 
 use std::time::Duration;
 

@@ -1,10 +1,12 @@
 //! Reads the fields of a message, one after the other.
 //!
-//! Every length is checked against the bytes that are there, before anything is made of it. Groups, which proto3 does not have, are refused.
+//! Every length is checked against the bytes that are there, before anything is made of it. Groups,
+//! which proto3 does not have, are refused.
 
 use super::WireError;
 
-/// Messages that may be nested in each other. Deeper ones are refused, so that no input exhausts the stack.
+/// Messages that may be nested in each other. Deeper ones are refused, so that no input exhausts
+/// the stack.
 pub const DEPTH_MAX: u8 = 32;
 
 /// How many messages are around the one being read.

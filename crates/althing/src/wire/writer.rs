@@ -1,7 +1,7 @@
 //! Appends protobuf's keys, numbers and lengths to bytes.
 //!
-//! A message's length stands before it and is known after it: one byte is kept free for it, which suffices for most, and a longer length moves
-//! the message back.
+//! A message's length stands before it and is known after it: one byte is kept free for it, which
+//! suffices for most, and a longer length moves the message back.
 
 /// How a value is written, as the key before it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
