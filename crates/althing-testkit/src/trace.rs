@@ -143,7 +143,7 @@ impl Recorder {
             Step::Ran => self.outcome(scene, Outcome::Ran),
             Step::Waits => self.outcome(scene, Outcome::Waits),
             Step::Stashed => self.outcome(scene, Outcome::Stashed),
-            Step::Refused(why) => self.outcome(scene, Outcome::Refused(why.to_owned())),
+            Step::Refused(why) => self.outcome(scene, Outcome::Refused(why.to_string())),
             Step::Abandoned => self.outcome(scene, Outcome::Abandoned),
             Step::Panicked(text) => {
                 self.waiting.extend(who(scene).map(|who| (who, Vec::new())));
