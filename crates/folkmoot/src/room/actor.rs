@@ -320,7 +320,7 @@ impl Room {
             role: member.role,
             muted_until: member.muted_until,
             peer,
-            everyone: state.everyone.iter().copied().collect(),
+            everyone: state.everyone.clone(),
             last: self
                 .last
                 .as_ref()
@@ -347,6 +347,12 @@ impl Room {
     /// Whether `user` is a member; nobody is one of a room that does not exist.
     pub(crate) async fn is_member(&self, user: UserId) -> bool {
         self.state.as_ref().is_some_and(|state| state.members.contains_key(&user))
+    }
+
+    /// Refuses who may not read the room; the last event of its stream for who may.
+    pub(crate) async fn readable(&self, by: UserId) -> Result<Offset, RoomError> {
+        self.state()?.member(by)?;
+        Ok(self.tail.last())
     }
 
     /// Those of `users` that look at the room now.

@@ -5,6 +5,7 @@
 //! so a room that was reloaded is the room that was.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use super::command::{Decision, Refusal, Request};
 use super::idempotency::{ContentHash, FirstSend, SeenKeys};
@@ -71,8 +72,9 @@ pub(crate) struct RoomState {
     /// Who of the two in a direct conversation has blocked the other.
     pub(crate) blockers: HashSet<UserId>,
     pub(crate) keys: SeenKeys,
-    /// Numbers of the `@everyone` messages, rising.
-    pub(crate) everyone: VecDeque<Seq>,
+    /// Numbers of the `@everyone` messages, rising. Shared with every view of the room, and copied
+    /// only when one changes while another is out.
+    pub(crate) everyone: Arc<VecDeque<Seq>>,
     /// Files that wait for a message of this room.
     pub(crate) uploads: Uploads,
     names: HashMap<String, UserId>,
@@ -93,7 +95,7 @@ impl RoomState {
             banned: HashSet::new(),
             blockers: HashSet::new(),
             keys: SeenKeys::default(),
-            everyone: VecDeque::new(),
+            everyone: Arc::default(),
             uploads: Uploads::default(),
             names: HashMap::new(),
             owners: 0,
@@ -120,7 +122,10 @@ impl RoomState {
         self.remember_event(&record.event);
         match &record.event {
             RoomEvent::Message(message) => self.apply_message(message, record),
-            RoomEvent::Deleted { seq, .. } => self.everyone.retain(|mention| mention != seq),
+            RoomEvent::Deleted { seq, .. } if self.everyone.contains(seq) => {
+                Arc::make_mut(&mut self.everyone).retain(|mention| mention != seq);
+            }
+            RoomEvent::Deleted { .. } => {}
             RoomEvent::Edited { .. } | RoomEvent::Reaction { .. } => {}
             RoomEvent::Joined { user, name, display_name, role } => {
                 let member = Member {
@@ -209,10 +214,11 @@ impl RoomState {
 
     /// Counts an `@everyone` message, oldest first.
     pub(crate) fn remember_everyone(&mut self, seq: Seq) {
-        if self.everyone.len() == EVERYONE_LEN {
-            self.everyone.pop_front();
+        let everyone = Arc::make_mut(&mut self.everyone);
+        if everyone.len() == EVERYONE_LEN {
+            everyone.pop_front();
         }
-        self.everyone.push_back(seq);
+        everyone.push_back(seq);
     }
 
     /// What is known of message `seq`, from memory.

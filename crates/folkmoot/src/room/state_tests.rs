@@ -229,7 +229,7 @@ fn everyone_is_for_moderators_and_counted_once_in_the_room() {
     assert!(post(&mut room, BOB, "a", "@everyone and @cara").mention_all);
     post(&mut room, BOB, "b", "hm");
     assert!(post(&mut room, ANNA, "a", "@Everyone").mention_all);
-    assert_eq!(room.everyone, [seq(2), seq(4)]);
+    assert_eq!(*room.everyone, [seq(2), seq(4)]);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What a room tells about itself, to members, to strangers with an invite, and to its users'
 //! actors. Values only.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use folkmoot_protocol::chat::MessageView;
 
 use crate::storage::record::{Message, Role};
@@ -24,7 +27,7 @@ pub(crate) struct Summary {
     /// The other one, in a direct conversation.
     pub(crate) peer: Option<UserId>,
     /// Numbers of the `@everyone` messages kept, rising.
-    pub(crate) everyone: Vec<Seq>,
+    pub(crate) everyone: Arc<VecDeque<Seq>>,
     /// The newest message, if it is recent.
     pub(crate) last: Option<MessageView>,
 }

@@ -186,8 +186,8 @@ async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, Rp
     let server = &caller.identity.server;
     let (offset, stream) = match parse(&request.channel)? {
         Channel::Room(room) => {
-            let summary = server.room(room).summary(caller.identity.user).await;
-            (rpc::room_answer(summary)?.offset, Channel::Room(room))
+            let offset = server.room(room).readable(caller.identity.user).await;
+            (rpc::room_answer(offset)?, Channel::Room(room))
         }
         Channel::User(user) if user == caller.identity.user => {
             let position = server.user(user).position().await;

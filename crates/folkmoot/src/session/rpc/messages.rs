@@ -111,7 +111,7 @@ async fn load_original(by: &Identity, room: RoomId, seq: Seq) -> Result<Original
 pub(crate) async fn history(by: &Identity, request: HistoryGet) -> Result<HistoryPage, RpcError> {
     let room: RoomId = request.room;
     // Also the check that the caller may read here.
-    room_answer(by.server.room(room).summary(by.user).await)?;
+    room_answer(by.server.room(room).readable(by.user).await)?;
     let anchor = match (request.before, request.after, request.around) {
         (Some(seq), _, _) => PageAnchor::Before(seq),
         (_, Some(seq), _) => PageAnchor::After(seq),

@@ -25,7 +25,7 @@ pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, R
     let cursor = request.cursor.as_deref().map(str::parse::<Place>).transpose()?;
     if let Some(room) = request.room {
         // Refuses strangers in the words of every other method.
-        room_answer(by.server.room(room).summary(by.user).await)?;
+        room_answer(by.server.room(room).readable(by.user).await)?;
     }
     // Everything acknowledged so far counts: messages to find, and memberships that ended.
     by.server.store.barrier().await.map_err(|error| read_failure(&error))?;
