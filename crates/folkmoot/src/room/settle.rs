@@ -121,33 +121,6 @@ impl Room {
         });
     }
 
-    /// Takes the text of a deleted message out of the events that clients may still recover: its
-    /// own, those of its edits, and quotes of it.
-    fn redact(&mut self, deleted: Seq) {
-        self.tail.redact(|event: &mut chat::RoomEvent| match event {
-            chat::RoomEvent::Message(message) if message.seq == deleted => {
-                message.body.clear();
-                message.attachments.clear();
-                message.mentions.clear();
-                message.reply_to = None;
-                true
-            }
-            chat::RoomEvent::Message(message) => match &mut message.reply_to {
-                Some(quote) if quote.seq == deleted => {
-                    quote.body.clear();
-                    true
-                }
-                _ => false,
-            },
-            chat::RoomEvent::Edited { seq, body, mentions, .. } if *seq == deleted => {
-                body.clear();
-                mentions.clear();
-                true
-            }
-            _ => false,
-        });
-    }
-
     fn change_last(&mut self, seq: Seq, body: &str) {
         if let Some((_, last)) = self.last.as_mut().filter(|(_, last)| last.seq == seq) {
             body.clone_into(&mut last.body);
