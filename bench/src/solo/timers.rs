@@ -83,7 +83,7 @@ impl Handler<Cancel> for Clock {
 
     async fn handle(&mut self, _: Cancel, ctx: &mut Context<Self>) -> (Duration, usize) {
         let begun = Instant::now();
-        let cancelled = self.set.drain(..).filter(|timer| ctx.cancel(timer.clone())).count();
+        let cancelled = self.set.drain(..).filter(|timer| ctx.cancel(*timer)).count();
         (begun.elapsed(), cancelled)
     }
 }

@@ -190,15 +190,15 @@ fn events_in_place_meet_faults() {
         let topic = node.topic::<u32>("numbers", TopicOptions::default());
         let subscriptions = clerks.each_ref().map(|clerk| topic.subscribe(clerk));
         world.refuse_next::<Clerk, Published<u32>>(1);
-        topic.publish(10);
+        topic.publish(10).expect("nobody owns it");
         world.delay_next::<Clerk, Published<u32>>(1, Duration::from_secs(1));
-        topic.publish(11);
+        topic.publish(11).expect("nobody owns it");
         assert_eq!(clerks[0].send(Filed).await.unwrap(), [0, 1, 2, 11]);
         assert_eq!(world.elapsed(), Duration::from_secs(1));
         assert_eq!(clerks[1].send(Filed).await.unwrap(), [0, 1, 2, 10, 11]);
         assert_eq!(clerks[2].send(Filed).await.unwrap(), [0, 1, 2, 10, 11]);
         world.panic_next::<Clerk, Published<u32>>(1);
-        topic.publish(12);
+        topic.publish(12).expect("nobody owns it");
         assert_eq!(clerks[0].send(Filed).await.unwrap(), [0_u32; 0], "it has begun anew");
         assert_eq!(clerks[1].send(Filed).await.unwrap(), [0, 1, 2, 10, 11, 12]);
         drop(subscriptions);

@@ -90,7 +90,7 @@ fn story(seed: u64) -> (Vec<String>, u64) {
             worker.send(Work).tell().await.expect("room");
         }
         let subscriptions: Vec<_> = workers.iter().map(|worker| topic.subscribe(worker)).collect();
-        topic.publish(1);
+        topic.publish(1).expect("nobody owns it");
         let clients: Vec<_> = workers
             .iter()
             .cloned()

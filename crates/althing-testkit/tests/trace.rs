@@ -72,7 +72,7 @@ impl Handler<Serve> for Waiter {
         ctx.after(Duration::from_secs(1), Serve);
         let topic = ctx.node().topic::<u32>("bell", TopicOptions::default());
         if topic.last().0 == 0 {
-            topic.publish(1);
+            topic.publish(1).expect("nobody owns it");
         } else {
             ctx.stop();
         }

@@ -16,7 +16,7 @@ use crate::cell::{AnyCell, send_system};
 use crate::envelope::Envelope;
 use crate::error::AskError;
 use crate::extras::{Extras, System};
-use crate::mailbox::Phase;
+use crate::mailbox::{Inner, Phase};
 use crate::metrics::Counter;
 use crate::observe::Step;
 use crate::pending::PendingTimer;
@@ -46,38 +46,10 @@ pub(crate) fn end_life(
     keeps: Keeps,
 ) -> ControlFlow<()> {
     let header = cell.header();
-    let is_virtual = header.key().is_some() && cell.is_rebuildable();
-    let keeps_messages = is_virtual && keeps == Keeps::Waiting && leaves_a_next_life(reason);
-
     let mut inner = header.mailbox.lock();
     inner.absorb();
     let was_active = std::mem::replace(&mut inner.active, false);
-    let mut refused = Vec::new();
-    let mut wakers = Vec::new();
-    if keeps_messages && !inner.closed {
-        // What a guard put aside came first.
-        let mut kept = inner.extras.as_mut().map_or_else(Vec::new, |extras| {
-            let mut first = std::mem::take(&mut extras.unstashed);
-            first.append(&mut extras.stash);
-            first
-        });
-        kept.extend(waiting);
-        inner.put_back(kept);
-        if *reason == StopReason::Requested {
-            // The subscriptions end here: no event of theirs starts another life.
-            refused = inner.take_events();
-        }
-    } else if is_virtual && !inner.closed {
-        refused = waiting;
-        refused.append(&mut inner.take_queue());
-        inner.hold(0, header.mailbox.tally());
-        wakers = inner.call_up(header.kind.len_max);
-    } else {
-        refused = waiting;
-        let (queue, waiters) = inner.close();
-        refused.extend(queue);
-        wakers = waiters;
-    }
+    let (mut refused, wakers) = share_out(cell, &mut inner, waiting, reason, keeps);
     inner.count_end();
     if *reason != StopReason::Passivated {
         header.count_stop();
@@ -123,6 +95,44 @@ pub(crate) fn end_life(
         refuse_one(cell, envelope, rejection(cell, reason));
     }
     next
+}
+
+/// Leaves the messages that wait to the next life or takes them out. Returns those that nobody runs any more, and the senders
+/// that may go on.
+fn share_out(
+    cell: &Arc<dyn AnyCell>,
+    inner: &mut Inner,
+    waiting: Vec<Envelope>,
+    reason: &StopReason,
+    keeps: Keeps,
+) -> (Vec<Envelope>, Vec<Waker>) {
+    let header = cell.header();
+    let is_virtual = header.key().is_some() && cell.is_rebuildable();
+    if !is_virtual || inner.closed {
+        let mut refused = waiting;
+        let (queue, wakers) = inner.close();
+        refused.extend(queue);
+        return (refused, wakers);
+    }
+    if keeps == Keeps::Nothing || !leaves_a_next_life(reason) {
+        let mut refused = waiting;
+        refused.append(&mut inner.take_queue());
+        inner.hold(0, header.mailbox.tally());
+        return (refused, inner.call_up(header.kind.len_max));
+    }
+    // What a guard put aside came first.
+    let mut kept = inner.extras.as_mut().map_or_else(Vec::new, |extras| {
+        let mut first = std::mem::take(&mut extras.unstashed);
+        first.append(&mut extras.stash);
+        first
+    });
+    kept.extend(waiting);
+    inner.put_back(kept);
+    match reason {
+        // The subscriptions end here: no event of theirs starts another life.
+        StopReason::Requested => (inner.take_events(), Vec::new()),
+        _ => (Vec::new(), Vec::new()),
+    }
 }
 
 /// Drops messages that a stopped actor does not take any more; whoever asked hears of it, tells are counted.

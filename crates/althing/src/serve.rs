@@ -79,12 +79,8 @@ impl Run {
             {
                 return served;
             }
-            if let Some(reason) = self.stop_wanted() {
-                return match reason {
-                    _ if !self.reads.is_empty() => self.suspend(cx),
-                    StopReason::Failed(error) => Served::Failed(error),
-                    reason => Served::Stop(reason),
-                };
+            if let Some(served) = self.stop_if_wanted(cx) {
+                return served;
             }
             if budget == 0 {
                 self.call_up();
@@ -125,6 +121,16 @@ impl Run {
                 return self.suspend(cx);
             }
         }
+    }
+
+    /// Stops if somebody wants that, once the reads under way have ended.
+    fn stop_if_wanted(&mut self, cx: &Context<'_>) -> Option<Served> {
+        let reason = self.stop_wanted()?;
+        Some(match reason {
+            _ if !self.reads.is_empty() => self.suspend(cx),
+            StopReason::Failed(error) => Served::Failed(error),
+            reason => Served::Stop(reason),
+        })
     }
 
     /// Whether nothing but the batch wants to run.

@@ -12,7 +12,9 @@ use tokio::time::Instant;
 use crate::message::{Deferring, Event, Message, Reading, Reply, Tick, run_drops};
 use crate::perform::perform;
 use crate::program::{DropOp, ReplyPlan};
-use crate::records::{Entry, HANDLED, Mail, PANICKED, Purpose, REPLIED, REPLY_WITHHELD, TIED};
+use crate::records::{
+    Entry, HANDLED, Known, Mail, PANICKED, Purpose, REPLIED, REPLY_WITHHELD, TIED,
+};
 use crate::scope::{Access, Scope};
 use crate::world::{ANYONE, World};
 
@@ -117,12 +119,14 @@ impl Puppet {
                 mail.set(REPLY_WITHHELD);
                 let slot = self.slot;
                 let task = world.task();
+                // What is known now: later the actor may be about to send what it has counted already.
+                let known = world.slots[slot].known.lock().clone();
                 ctx.detach(async move {
                     let node = world.node(world.program.actors[slot].node);
                     if let Some(node) = node {
                         node.sleep(world.tick * u32::from(ticks)).await;
                     }
-                    answer(&world, slot, &mail, reply);
+                    answer_with(&world, known, &mail, reply);
                     drop(task);
                 });
             }
@@ -137,6 +141,10 @@ impl Puppet {
 /// Sends a reply with all that the actor knows.
 pub(crate) fn answer(world: &Arc<World>, slot: usize, mail: &Mail, reply: ReplyTo<Reply>) {
     let known = world.slots[slot].known.lock().clone();
+    answer_with(world, known, mail, reply);
+}
+
+fn answer_with(world: &Arc<World>, known: Known, mail: &Mail, reply: ReplyTo<Reply>) {
     if reply.send(Reply::new(world, mail, known)) {
         mail.set(REPLIED);
     }
