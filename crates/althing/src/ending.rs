@@ -218,7 +218,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
     let passivated = *reason == StopReason::Passivated && was_active && !is_last;
     let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
     let (kept, system) = came.into_iter().partition(|message| match message {
-        System::Start => leaves_a_next_life(reason),
+        System::Start => !is_last && leaves_a_next_life(reason),
         System::Terminated(_) => passivated,
         _ => false,
     });

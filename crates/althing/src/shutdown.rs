@@ -43,23 +43,12 @@ impl Node {
         let is_caller = |cell: &Arc<dyn AnyCell>| {
             caller.as_ref().is_some_and(|caller| Arc::ptr_eq(caller, cell))
         };
-        let mut stopped = 0;
-        loop {
-            let mut stopping = self.ask_all_to_stop();
-            stopping.retain(|cell| !is_caller(cell));
-            let asked = stopping.len();
-            loop {
-                stopping.retain(|cell| !is_asleep(cell));
-                if stopping.is_empty() || self.elapsed() >= until {
-                    break;
-                }
-                self.sleep(LOOK_EVERY).await;
-            }
-            stopped += asked - stopping.len();
-            if asked == 0 || self.elapsed() >= until {
-                break;
-            }
-        }
+        // Who stops may wake others for a last word.
+        let mut stopped = self.stop_in_rounds(until, &is_caller).await;
+        self.shared().shut();
+        self.close_sleepers();
+        // Those who started after the last look, before nobody could any more.
+        stopped += self.stop_in_rounds(until, &is_caller).await;
         let killed = self.close(is_caller);
         self.shared().forget_types();
         ShutdownReport { stopped, killed }
@@ -91,13 +80,53 @@ impl Node {
         self.shared().forget_types();
     }
 
+    /// Asks everybody to stop, again and again, until nobody is awake or the time is over; returns how many have stopped.
+    async fn stop_in_rounds(
+        &self,
+        until: Duration,
+        is_caller: &impl Fn(&Arc<dyn AnyCell>) -> bool,
+    ) -> usize {
+        let mut stopped = 0;
+        loop {
+            let mut stopping = self.ask_all_to_stop();
+            stopping.retain(|life| !is_caller(&life.cell));
+            let asked = stopping.len();
+            loop {
+                stopping.retain(|life| !life.has_ended());
+                if stopping.is_empty() || self.elapsed() >= until {
+                    break;
+                }
+                self.sleep(LOOK_EVERY).await;
+            }
+            stopped += asked - stopping.len();
+            if asked == 0 || self.elapsed() >= until {
+                return stopped;
+            }
+        }
+    }
+
+    /// Closes the addresses of those who sleep.
+    fn close_sleepers(&self) {
+        self.shared().directory.for_each(|cell| {
+            let mut inner = cell.header().mailbox.lock();
+            if inner.is_asleep() && !inner.has_ended() {
+                inner.closed = true;
+                inner.count_end();
+            }
+        });
+    }
+
     /// Asks everybody who is awake, and returns who that was.
-    fn ask_all_to_stop(&self) -> Vec<Arc<dyn AnyCell>> {
+    fn ask_all_to_stop(&self) -> Vec<Asked> {
         let (mut stopping, mut idle) = (Vec::new(), Vec::new());
         self.shared().directory.for_each(|cell| {
-            if !is_asleep(cell) {
+            let inner = cell.header().mailbox.lock();
+            let (is_asleep, life) = (inner.is_asleep(), inner.lives());
+            // Released before asking, which takes the lock.
+            drop(inner);
+            if !is_asleep {
                 idle.extend(request_stop(cell, StopReason::NodeShutdown));
-                stopping.push(cell.clone());
+                stopping.push(Asked { cell: cell.clone(), life });
             }
         });
         self.stop_idle(idle);
@@ -123,7 +152,6 @@ impl Node {
 
     /// Closes every address and kills who is still awake; returns who that was.
     fn close(&self, is_caller: impl Fn(&Arc<dyn AnyCell>) -> bool) -> Vec<ActorId> {
-        self.shared().shut();
         let mut killed = Vec::new();
         self.shared().directory.for_each(|cell| {
             let mut inner = cell.header().mailbox.lock();
@@ -143,6 +171,15 @@ impl Node {
     }
 }
 
-fn is_asleep(cell: &Arc<dyn AnyCell>) -> bool {
-    cell.header().mailbox.lock().is_asleep()
+/// A life that was asked to stop. If the actor is woken meanwhile, that is another life, which the next round asks.
+struct Asked {
+    cell: Arc<dyn AnyCell>,
+    life: u32,
+}
+
+impl Asked {
+    fn has_ended(&self) -> bool {
+        let inner = self.cell.header().mailbox.lock();
+        inner.lives() != self.life || inner.is_asleep()
+    }
 }

@@ -52,6 +52,10 @@ impl<T: Item> ::althing::ReadHandler<cart_messages::Items> for Cart<T> {
         self.items()
     }
 }
+impl<T: Item> ::althing::Receives<cart_messages::Items> for Cart<T> {
+    type Reply = Vec<T>;
+    type Way = ::althing::Read;
+}
 impl<T: Item> ::althing::ReadHandler<cart_messages::Audit> for Cart<T> {
     type Reply = ();
     fn read(
@@ -61,6 +65,10 @@ impl<T: Item> ::althing::ReadHandler<cart_messages::Audit> for Cart<T> {
     ) -> impl ::core::future::Future<Output = Self::Reply> + ::core::marker::Send {
         self.audit(message.auditor)
     }
+}
+impl<T: Item> ::althing::Receives<cart_messages::Audit> for Cart<T> {
+    type Reply = ();
+    type Way = ::althing::Read;
 }
 /// The calls that an `ActorRef<Cart>` takes.
 #[allow(dead_code, private_bounds, private_interfaces)]
@@ -92,13 +100,13 @@ impl<T: Item> CartCalls<T> for ::althing::ActorRef<Cart<T>> {
     fn items(
         &self,
     ) -> ::althing::Call<'_, Cart<T>, cart_messages::Items, ::althing::Read> {
-        self.read(cart_messages::Items)
+        self.send(cart_messages::Items)
     }
     fn audit(
         &self,
         auditor: ActorRef<Auditor>,
     ) -> ::althing::Call<'_, Cart<T>, cart_messages::Audit, ::althing::Read> {
-        self.read(cart_messages::Audit { auditor })
+        self.send(cart_messages::Audit { auditor })
     }
 }
 impl<T: Item> ::althing::Wire for cart_messages::Add<T>

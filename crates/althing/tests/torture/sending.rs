@@ -368,7 +368,8 @@ pub(crate) fn poll_and_drop<T>(
     calling_with(world, what, own, || drop(future));
     drop(waker);
     let kept = Arc::strong_count(&wakes) - 1;
-    if kept > wakers_max {
+    // A task whose budget is spent leaves wakers with its runtime until its next turn.
+    if kept > wakers_max + usize::from(polls) / 4 {
         world.broken("no waker stays behind", format!("{what}: {kept} of {polls} polls"));
     }
     outcome
