@@ -29,7 +29,7 @@ pub const PROTOBUF_SUBPROTOCOL: &str = "centrifuge-protobuf";
 /// let Some(Request::Rpc(call)) = &commands[0].request else { unreachable!() };
 /// assert!(matches!(Rpc::decode(&call.method, &call.data)?, Rpc::RoomsList(_)));
 ///
-/// let data = encode_payload(&Rooms { rooms: Vec::new() });
+/// let data = encode_payload(&Rooms { rooms: Vec::new(), next: None });
 /// let mut message = Vec::new();
 /// Format::Json.encode_reply(&Reply::ok(1, Outcome::Rpc(RpcResult { data })), &mut message)?;
 /// assert_eq!(message, br#"{"id":1,"rpc":{"data":{"rooms":[]}}}"#);

@@ -34,7 +34,7 @@ use crate::report::Tally;
 use crate::runtimes::{LOOKS_MANY, Run, Runtimes};
 
 /// How long a run takes unless told otherwise.
-const SECONDS_DEFAULT: u64 = 12;
+const SECONDS_DEFAULT: u64 = 6;
 /// Programs that are at work at once.
 const BUSY_MAX: usize = 24;
 /// Programs at once, with those that wait for their memory to go: nodes look for it once a second.
