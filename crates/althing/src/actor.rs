@@ -5,13 +5,13 @@
 
 use std::future::Future;
 
-use crate::actor_id::ActorId;
-use crate::context::Context;
-use crate::dispatch::{Dispatch, Write};
+use crate::activation::context::Context;
+use crate::address::actor_id::ActorId;
 use crate::error::ActorError;
+use crate::mail::dispatch::{Dispatch, Write};
+use crate::mail::reply::ReplyTo;
 use crate::options::ActorOptions;
 use crate::rejection::Rejection;
-use crate::reply::ReplyTo;
 use crate::topic::Published;
 
 /// State plus behaviour, run by one node at a time.

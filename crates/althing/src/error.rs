@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::actor_id::ActorId;
+use crate::address::actor_id::ActorId;
 use crate::rejection::Rejection;
 
 /// Why an ask brought no reply.

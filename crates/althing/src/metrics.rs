@@ -4,6 +4,11 @@
 //! addition; one of `SAMPLE_EVERY` is also timed, from its start to the end of its handler, waits included. The clock is the
 //! node's, so that times are virtual where time is. Shards belong to the type, not to the thread: a thread that ends loses nothing.
 
+pub(crate) mod blocked;
+pub(crate) mod inspection;
+pub(crate) mod observe;
+pub(crate) mod trace;
+
 mod histogram;
 mod prometheus;
 mod shard;

@@ -1,5 +1,9 @@
 //! A node: the owner of everything. Two nodes in one process share nothing.
 
+pub(crate) mod blocking;
+pub(crate) mod env;
+pub(crate) mod shutdown;
+
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,27 +13,27 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 
+use crate::activation::passivation;
+use crate::activation::run::Run;
 use crate::actor::Actor;
-use crate::actor_id::Key;
-use crate::actor_ref::ActorRef;
-use crate::blocking::Blocking;
-use crate::cell::{AnyCell, AsAnyCell, Cell, Header, send_system};
-use crate::directory::Directory;
-use crate::env::{Env, HashKeys, Simulation, Timestamp};
+use crate::address::actor_id::Key;
+use crate::address::actor_ref::ActorRef;
+use crate::address::directory::Directory;
+use crate::address::key::ActorKey;
+use crate::address::kind::{Factory, Kind, Start, boxed_factory};
+use crate::address::place::{AnyPlace, AsAnyPlace, Header, Place, send_system};
 use crate::error::{ActorError, NameTaken};
-use crate::extras::System;
-use crate::inspection::{self, Inspector};
-use crate::key::ActorKey;
-use crate::kind::{Factory, Kind, Start, boxed_factory};
-use crate::mailbox::Phase;
+use crate::mail::extras::System;
+use crate::mail::mailbox::Phase;
+use crate::metrics::inspection::{self, Inspector};
+use crate::metrics::trace::Tracing;
 use crate::metrics::{Metrics, Snapshot};
+use crate::node::blocking::Blocking;
+use crate::node::env::{Env, HashKeys, Simulation, Timestamp};
 use crate::options::ActorOptions;
-use crate::passivation;
-use crate::run::Run;
 use crate::shield::discard;
 use crate::timer::Timers;
 use crate::topic::{Topic, TopicOptions, Topics};
-use crate::trace::Tracing;
 
 /// A node; cheap to clone. It lives until `shutdown`, whoever holds it.
 ///
@@ -231,18 +235,18 @@ impl Node {
     /// Address of the named actor; its first message activates it.
     pub fn get<A: Actor>(&self, key: impl ActorKey<A>) -> ActorRef<A> {
         let make = |key| {
-            let cell = Cell::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None);
-            self.shared.close_if_shut(cell.header());
-            cell
+            let place = Place::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None);
+            self.shared.close_if_shut(place.header());
+            place
         };
-        let cell = key.with_text(|key| self.shared.directory.get_or_insert(key, make));
-        ActorRef::from_cell(cell)
+        let place = key.with_text(|key| self.shared.directory.get_or_insert(key, make));
+        ActorRef::from_place(place)
     }
 
     /// Starts an anonymous actor. It lives until it is stopped; without a factory it cannot restart.
     pub fn spawn<A: Actor>(&self, actor: A) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        self.start(Arc::new(Cell::new(header, None, Some(actor))))
+        self.start(Arc::new(Place::new(header, None, Some(actor))))
     }
 
     /// Starts an anonymous actor that `factory` builds, now and at each restart.
@@ -258,26 +262,30 @@ impl Node {
     pub(crate) fn spawn_child<A: Actor>(
         &self,
         factory: Box<Factory<A>>,
-        parent: Option<&Arc<dyn AnyCell>>,
+        parent: Option<&Arc<dyn AnyPlace>>,
     ) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        let cell = Arc::new(Cell::new(header, Some(factory), None));
+        let place = Arc::new(Place::new(header, Some(factory), None));
         if let Some(parent) = parent {
             // Before the child runs: it may fail at once.
-            cell.header().mailbox.lock().extras().parent = Some(parent.clone());
-            let child = (cell.header().serial(), cell.as_any_cell());
+            place.header().mailbox.lock().extras().parent = Some(parent.clone());
+            let child = (place.header().serial(), place.as_any_place());
             parent.header().mailbox.lock().extras().children.extend([child]);
         }
-        self.start(cell)
+        self.start(place)
     }
 
-    pub(crate) fn spawn_under<A: Actor>(&self, actor: A, parent: &Arc<dyn AnyCell>) -> ActorRef<A> {
+    pub(crate) fn spawn_under<A: Actor>(
+        &self,
+        actor: A,
+        parent: &Arc<dyn AnyPlace>,
+    ) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        let cell = Arc::new(Cell::new(header, None, Some(actor)));
-        cell.header().mailbox.lock().extras().parent = Some(parent.clone());
-        let child = (cell.header().serial(), cell.as_any_cell());
+        let place = Arc::new(Place::new(header, None, Some(actor)));
+        place.header().mailbox.lock().extras().parent = Some(parent.clone());
+        let child = (place.header().serial(), place.as_any_place());
         parent.header().mailbox.lock().extras().children.extend([child]);
-        self.start(cell)
+        self.start(place)
     }
 
     /// Starts an actor under a name of its own.
@@ -296,39 +304,39 @@ impl Node {
         &self,
         key: &Key,
         actor: A,
-        parent: Option<&Arc<dyn AnyCell>>,
+        parent: Option<&Arc<dyn AnyPlace>>,
     ) -> Result<ActorRef<A>, NameTaken> {
         let header = Header::new(self.shared.kind::<A>(), Some(key.clone()));
-        let cell = Arc::new(Cell::new(header, None, Some(actor)));
-        if self.shared.close_if_shut(cell.header()) {
-            return Ok(ActorRef::from_cell(cell));
+        let place = Arc::new(Place::new(header, None, Some(actor)));
+        if self.shared.close_if_shut(place.header()) {
+            return Ok(ActorRef::from_place(place));
         }
         if let Some(parent) = parent {
             // Before it can be found: it may run, and fail, at once.
-            cell.header().mailbox.lock().extras().parent = Some(parent.clone());
+            place.header().mailbox.lock().extras().parent = Some(parent.clone());
         }
-        match self.shared.directory.insert(key, cell.clone()) {
-            Some(cell) => {
+        match self.shared.directory.insert(key, place.clone()) {
+            Some(place) => {
                 if let Some(parent) = parent {
-                    let child = (cell.header().serial(), cell.as_any_cell());
+                    let child = (place.header().serial(), place.as_any_place());
                     parent.header().mailbox.lock().extras().children.extend([child]);
                 }
-                send_system(&cell.as_any_cell(), System::Start);
-                Ok(ActorRef::from_cell(cell))
+                send_system(&place.as_any_place(), System::Start);
+                Ok(ActorRef::from_place(place))
             }
-            None => Err(NameTaken(cell.header().id())),
+            None => Err(NameTaken(place.header().id())),
         }
     }
 
-    fn start<A: Actor>(&self, cell: Arc<Cell<A>>) -> ActorRef<A> {
-        if self.shared.close_if_shut(cell.header()) {
-            return ActorRef::from_cell(cell);
+    fn start<A: Actor>(&self, place: Arc<Place<A>>) -> ActorRef<A> {
+        if self.shared.close_if_shut(place.header()) {
+            return ActorRef::from_place(place);
         }
-        self.shared.directory.insert_anonymous(cell.as_any_cell());
-        // A new cell's claim is ours: nobody else knows it.
-        cell.header().mailbox.lock().phase = Phase::Running;
-        Run::new(cell.as_any_cell()).run_now();
-        ActorRef::from_cell(cell)
+        self.shared.directory.insert_anonymous(place.as_any_place());
+        // A new place's claim is ours: nobody else knows it.
+        place.header().mailbox.lock().phase = Phase::Running;
+        Run::new(place.as_any_place()).run_now();
+        ActorRef::from_place(place)
     }
 
     /// The topic of that name and type, made if nobody holds one; `options` count only then.

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::actor::EventHandler;
-use crate::actor_ref::ActorRef;
+use crate::address::actor_ref::ActorRef;
 use crate::epoch::Epoch;
 use crate::node::Node;
 
@@ -172,9 +172,9 @@ impl<T: Send + Sync + 'static> Topic<T> {
     /// Subscribes an actor to every event after the subscription's position, which
     /// `Subscription::since` tells.
     pub fn subscribe<A: EventHandler<T>>(&self, actor: &ActorRef<A>) -> Subscription {
-        let cell = actor.cell();
-        let place = self.shared.subscribe(|id, since| Subscriber::actor::<A>(id, since, cell));
-        Subscription::new(place.since, move || place.leave())
+        let place = actor.place();
+        let seat = self.shared.subscribe(|id, since| Subscriber::actor::<A>(id, since, place));
+        Subscription::new(seat.since, move || seat.leave())
     }
 
     /// Reads the topic without an actor: the events after `after` that are still kept, then those

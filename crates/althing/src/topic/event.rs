@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 
 use super::published::Published;
+use crate::activation::body::{Body, Event};
+use crate::activation::context::Context;
 use crate::actor::EventHandler;
-use crate::body::{Body, Event};
-use crate::context::Context;
-use crate::dispatch::Access;
-use crate::envelope::{Envelope, Payload, Started, Stretch, Table, Target, load};
 use crate::error::AskError;
+use crate::mail::dispatch::Access;
+use crate::mail::envelope::{Envelope, Payload, Started, Stretch, Table, Target, load};
 use crate::shield::discard;
 
 impl Envelope {

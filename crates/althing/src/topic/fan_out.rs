@@ -22,21 +22,21 @@ use super::event::run_event;
 use super::published::Published;
 use super::share::Share;
 use super::subscription::{Listener, Subscriber};
+use crate::activation::body::Body;
+use crate::activation::current::{self, Frame};
+use crate::activation::fault::{Met, meet_as_event, put_off};
+use crate::activation::run::Run;
 use crate::actor::EventHandler;
-use crate::body::Body;
-use crate::cell::{AnyCell, Cell, wake};
-use crate::current::{self, Frame};
-use crate::envelope::{Envelope, Target};
-use crate::fault::{Met, meet_as_event, put_off};
-use crate::in_place::{DEPTH_MAX, end_timing};
-use crate::kind::Kind;
-use crate::mailbox::Pushed;
+use crate::address::kind::Kind;
+use crate::address::place::{AnyPlace, Place, wake};
+use crate::mail::envelope::{Envelope, Target};
+use crate::mail::in_place::{DEPTH_MAX, end_timing};
+use crate::mail::mailbox::Pushed;
+use crate::mail::outbox;
+use crate::metrics::observe::Step;
+use crate::metrics::trace;
 use crate::metrics::{Counter, Shard};
-use crate::observe::Step;
-use crate::outbox;
-use crate::run::Run;
 use crate::shield::{discard, shielded};
-use crate::trace;
 
 /// Delivers to as many subscribers from the first on as have this same function, which is made for
 /// their type, and as the visitor's share allows, at least one; returns how many that were. Those
@@ -100,21 +100,21 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
         next: &Subscriber<T>,
         cx: &mut Context<'_>,
     ) -> ControlFlow<Ended> {
-        let Listener::Actor(cell) = &next.listener else {
+        let Listener::Actor(place) = &next.listener else {
             return ControlFlow::Break(Ended::Between);
         };
         if !ptr::fn_addr_eq(next.deliver, self.own) {
             return ControlFlow::Break(Ended::Between);
         }
-        let place: *const Cell<A> = Arc::as_ptr(cell).cast();
-        // SAFETY: the function tells the type; the subscriber keeps the cell alive.
-        let header = unsafe { &*place }.header();
+        let pointer: *const Place<A> = Arc::as_ptr(place).cast();
+        // SAFETY: the function tells the type; the subscriber keeps the place alive.
+        let header = unsafe { &*pointer }.header();
         if !Arc::ptr_eq(&header.kind, self.kind) || !header.mailbox.try_claim() {
             return ControlFlow::Break(Ended::Between);
         }
         self.seen += 1;
-        current::turn_to(cell);
-        self.body.retarget(place);
+        current::turn_to(place);
+        self.body.retarget(pointer);
         if header.stops() != next.stops {
             return ControlFlow::Break(Ended::Stopped);
         }
@@ -122,8 +122,8 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
         header.mailbox.add_to_tally(1);
         header.touch_at(self.now_s);
         // SAFETY: the pointer is valid.
-        let target = Target { state: unsafe { &*place }.state(), body: self.body, header };
-        // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps
+        let target = Target { state: unsafe { &*pointer }.state(), body: self.body, header };
+        // SAFETY: the claim of a place of type `A` is ours, the body is empty, and our caller keeps
         // the event.
         let poll = unsafe { run_event::<A, T>(self.event, target, cx) };
         if poll.is_pending() || self.body.stops() {
@@ -189,7 +189,7 @@ impl<'a> Visitor<'a> {
     /// and nothing else comes up; returns how many have been seen to.
     ///
     /// # Safety
-    /// The first cell is of type `A`, and so are those of the same function.
+    /// The first place is of type `A`, and so are those of the same function.
     unsafe fn run_idle<A: EventHandler<T>, T: Send + Sync + 'static>(
         &mut self,
         subscribers: &[Subscriber<T>],
@@ -244,8 +244,8 @@ impl<'a> Visitor<'a> {
                 if matches!(outcome, Ok(Ended::Stopped)) {
                     gone.push(last.id);
                 }
-                let Listener::Actor(cell) = &last.listener else { return seen };
-                resume(cell.clone(), body, outcome.err(), has_ended);
+                let Listener::Actor(place) = &last.listener else { return seen };
+                resume(place.clone(), body, outcome.err(), has_ended);
             }
         }
         seen
@@ -255,25 +255,25 @@ impl<'a> Visitor<'a> {
     /// mailbox. Returns whether it is still subscribed.
     ///
     /// # Safety
-    /// `cell` is a `Cell<A>`.
+    /// `place` is a `Place<A>`.
     unsafe fn deliver_one<A: EventHandler<T>, T: Send + Sync + 'static>(
         &mut self,
-        cell: &Arc<dyn AnyCell>,
+        place: &Arc<dyn AnyPlace>,
         stops: u32,
         event: &Arc<Published<T>>,
     ) -> bool {
-        let header = cell.header();
+        let header = place.header();
         if !self.may_run || !header.mailbox.try_claim() {
-            return enqueue::<A, T>(cell, stops, event);
+            return enqueue::<A, T>(place, stops, event);
         }
-        let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
-        body.retarget(Arc::as_ptr(cell));
+        let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(place)));
+        body.retarget(Arc::as_ptr(place));
         if header.stops() != stops {
-            Run::take_over(cell.clone(), body).spawn();
+            Run::take_over(place.clone(), body).spawn();
             return false;
         }
         let from = header.sender_if_simulated();
-        let guard = current::polling(cell, Frame::Alone);
+        let guard = current::polling(place, Frame::Alone);
         let timed = header.kind.begin_message(type_name::<Published<T>>);
         header.mailbox.add_to_tally(1);
         let span = trace::span_in_place(header, type_name::<Published<T>>);
@@ -286,9 +286,9 @@ impl<'a> Visitor<'a> {
                     Err(Met::Refusal) => return Ok(Poll::Ready(())),
                 }
             }
-            let target = Target { state: cell.state(), body: &body, header };
+            let target = Target { state: place.state(), body: &body, header };
             let mut cx = Context::from_waker(Waker::noop());
-            // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps the event.
+            // SAFETY: the claim of a place of type `A` is ours, the body is empty, and our caller keeps the event.
             let poll = unsafe { run_event::<A, T>(event, target, &mut cx) };
             header.observe(if poll.is_pending() { Step::Waits } else { Step::Ran });
             Ok(poll)
@@ -298,22 +298,22 @@ impl<'a> Visitor<'a> {
         header.touch();
         match outcome {
             Ok(Err(delay)) => {
-                put_off(cell.clone(), body, Envelope::event::<A, T>(event.clone()), delay);
+                put_off(place.clone(), body, Envelope::event::<A, T>(event.clone()), delay);
             }
             Ok(Ok(Poll::Ready(()))) => {
                 end_timing(header, timed);
                 if !body.stops() && header.mailbox.try_leave() {
                     self.body = Some(body);
                 } else {
-                    Run::take_over(cell.clone(), body).spawn();
+                    Run::take_over(place.clone(), body).spawn();
                 }
             }
             Ok(Ok(Poll::Pending)) => {
                 body.time(timed);
                 body.trace(span);
-                Run::take_over(cell.clone(), body).spawn();
+                Run::take_over(place.clone(), body).spawn();
             }
-            Err(panic) => resume(cell.clone(), body, Some(panic), false),
+            Err(panic) => resume(place.clone(), body, Some(panic), false),
         }
         true
     }
@@ -323,12 +323,12 @@ impl<'a> Visitor<'a> {
 /// what has come meanwhile, or with what supervision says about a panic.
 #[cold]
 fn resume(
-    cell: Arc<dyn AnyCell>,
+    place: Arc<dyn AnyPlace>,
     body: Body,
     panic: Option<Box<dyn std::any::Any + Send>>,
     has_ended: bool,
 ) {
-    let run = Run::take_over(cell, body);
+    let run = Run::take_over(place, body);
     match panic {
         // A handler that waits is polled again at once, with a waker that works.
         None => run.spawn(),
@@ -358,7 +358,7 @@ pub(super) unsafe fn deliver_to_actors<A: EventHandler<T>, T: Send + Sync + 'sta
         |seen: usize| subscribers.get(seen).is_some_and(|next| ptr::fn_addr_eq(next.deliver, own));
     let mut seen = 0;
     while is_own(seen) && visitor.has_time() {
-        // SAFETY: subscribers with the first one's function have cells of type `A`, as it has.
+        // SAFETY: subscribers with the first one's function have places of type `A`, as it has.
         seen += unsafe { visitor.run_idle::<A, T>(&subscribers[seen..], event, gone) };
         if !visitor.has_time() || !is_own(seen) {
             break;
@@ -366,9 +366,9 @@ pub(super) unsafe fn deliver_to_actors<A: EventHandler<T>, T: Send + Sync + 'sta
         let next = &subscribers[seen];
         seen += 1;
         visitor.share.count_visits(1);
-        let Listener::Actor(cell) = &next.listener else { continue };
+        let Listener::Actor(place) = &next.listener else { continue };
         // SAFETY: as above.
-        if !unsafe { visitor.deliver_one::<A, T>(cell, next.stops, event) } {
+        if !unsafe { visitor.deliver_one::<A, T>(place, next.stops, event) } {
             gone.push(next.id);
         }
     }
@@ -398,17 +398,17 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
 /// Queues the event; returns whether the actor is still subscribed. One whose mailbox is full
 /// misses it.
 fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
-    cell: &Arc<dyn AnyCell>,
+    place: &Arc<dyn AnyPlace>,
     stops: u32,
     event: &Arc<Published<T>>,
 ) -> bool {
-    let header = cell.header();
+    let header = place.header();
     let sender = header.sender();
     let event = event.clone();
     let is_subscribed = || header.stops() == stops;
     let envelope = || Envelope::event::<A, T>(event).sent_from(sender);
     let wake = |what| {
-        shielded("the waker of a subscriber", || wake(cell, what));
+        shielded("the waker of a subscriber", || wake(place, what));
     };
     match header.mailbox.push_if(is_subscribed, header.kind.len_max, envelope, wake) {
         Pushed::Queued => {}
@@ -422,8 +422,8 @@ fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
 #[cold]
 fn count_skipped<T>(delivery: &Delivery<'_, Subscriber<T>, Arc<Published<T>>>) {
     for subscriber in delivery.subscribers {
-        if let Listener::Actor(cell) = &subscriber.listener {
-            cell.header().kind.metrics.count_many(Counter::Missed, delivery.skipped);
+        if let Listener::Actor(place) = &subscriber.listener {
+            place.header().kind.metrics.count_many(Counter::Missed, delivery.skipped);
         }
     }
 }

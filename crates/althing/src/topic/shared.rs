@@ -21,9 +21,9 @@ use super::stream::Buffer;
 use super::subscription::{Listener, Subscriber};
 use super::worker::Worker;
 use crate::epoch::Epoch;
+use crate::mail::outbox;
+use crate::metrics::observe::Step;
 use crate::node::NodeShared;
-use crate::observe::Step;
-use crate::outbox;
 use crate::shield::{discard, shielded};
 
 pub(super) type TopicChunk<T> = Chunk<Subscriber<T>, Arc<Published<T>>>;
@@ -60,8 +60,8 @@ pub(super) enum Author {
     OwnerAt(Epoch, Sequence),
 }
 
-/// Where a new subscriber found its place.
-pub(super) struct Place<T: Send + Sync + 'static> {
+/// Where a new subscriber found its seat.
+pub(super) struct Seat<T: Send + Sync + 'static> {
     pub(super) shared: Arc<Shared<T>>,
     chunk: Arc<TopicChunk<T>>,
     id: u64,
@@ -221,7 +221,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
     pub(super) fn subscribe(
         self: &Arc<Self>,
         make: impl FnOnce(u64, Sequence) -> Subscriber<T>,
-    ) -> Place<T> {
+    ) -> Seat<T> {
         self.subscribe_locked(&mut self.state.lock(), make)
     }
 
@@ -230,29 +230,29 @@ impl<T: Send + Sync + 'static> Shared<T> {
         self: &Arc<Self>,
         after: Sequence,
         buffer: Arc<Buffer<T>>,
-    ) -> (Place<T>, Beginning<T>) {
+    ) -> (Seat<T>, Beginning<T>) {
         let mut state = self.state.lock();
         let (gap, kept) = state.ring.after(after, state.last);
         let is_closed = state.is_closed;
         let make = |id, since| Subscriber::stream(id, since, buffer);
-        let place = self.subscribe_locked(&mut state, make);
-        (place, Beginning { gap, kept, is_closed })
+        let seat = self.subscribe_locked(&mut state, make);
+        (seat, Beginning { gap, kept, is_closed })
     }
 
     fn subscribe_locked(
         self: &Arc<Self>,
         state: &mut State<T>,
         make: impl FnOnce(u64, Sequence) -> Subscriber<T>,
-    ) -> Place<T> {
+    ) -> Seat<T> {
         state.next_id += 1;
         let (id, since) = (state.next_id, state.last);
         let chunk = state.chunk_with_room();
         chunk.add(make(id, since));
-        Place { shared: self.clone(), chunk, id, since }
+        Seat { shared: self.clone(), chunk, id, since }
     }
 }
 
-impl<T: Send + Sync + 'static> Place<T> {
+impl<T: Send + Sync + 'static> Seat<T> {
     /// Ends the subscription.
     pub(super) fn leave(self) {
         let mut state = self.shared.state.lock();
@@ -346,7 +346,7 @@ impl<T: Send + Sync + 'static> Drop for Shared<T> {
         let state = self.state.get_mut();
         let left = (state.ring.take(), std::mem::take(&mut state.chunks));
         discard("the drop of what a topic kept", left);
-        let place: *const Self = self;
-        self.node.topics.forget::<T>(&self.name, place.cast());
+        let seat: *const Self = self;
+        self.node.topics.forget::<T>(&self.name, seat.cast());
     }
 }

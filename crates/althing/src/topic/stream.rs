@@ -14,7 +14,7 @@ use futures_core::Stream;
 use parking_lot::Mutex;
 
 use super::published::{Gap, Published, Sequence};
-use super::shared::{Place, Shared};
+use super::shared::{Seat, Shared};
 use crate::shield::{discard, shielded};
 
 /// Events that wait for a reader at most; as many as messages for an actor by default. Then the
@@ -26,7 +26,7 @@ const BUFFER_LEN_MAX: usize = 1_024;
 pub struct EventStream<T: Send + Sync + 'static> {
     buffer: Arc<Buffer<T>>,
     /// Until it is dropped.
-    place: Option<Place<T>>,
+    place: Option<Seat<T>>,
     /// Taken out of the buffer or the ring and not yet read.
     ready: VecDeque<Arc<Published<T>>>,
     gap: Option<Gap>,

@@ -1,0 +1,281 @@
+//! What happens when a life ends: who hears of it, what becomes of waiting messages, and whether the place lives on.
+//!
+//! A named actor with a factory survives its lives: messages that came meanwhile, and those its guards had put aside, start the next.
+//! Any other place closes. Everybody who waits for the end hears of it before a refused message is dropped: its drop is foreign code,
+//! which may panic or send.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use crate::activation::waits::Edge;
+use crate::actor::{StopReason, Terminated};
+use crate::address::actor_ref::{forget_link, forget_watcher};
+use crate::address::place::{AnyPlace, send_system};
+use crate::error::AskError;
+use crate::mail::envelope::Envelope;
+use crate::mail::extras::{Extras, System};
+use crate::mail::mailbox::{Inner, Phase};
+use crate::metrics::Counter;
+use crate::metrics::observe::Step;
+use crate::shield::{discard, shielded};
+use crate::timer::TimerId;
+use crate::timer::pending::PendingTimer;
+
+/// What a named actor's next life gets of the messages that wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// All of them, if this life ended in peace.
+    Waiting,
+    /// None.
+    Nothing,
+}
+
+/// Whether messages that wait start the next life of a named actor.
+fn leaves_a_next_life(reason: &StopReason) -> bool {
+    matches!(reason, StopReason::Passivated | StopReason::Requested)
+}
+
+/// Ends a life whose state is gone already. `Continue`: the next life has something to do, and the claim is kept for it.
+pub(crate) fn end_life(
+    place: &Arc<dyn AnyPlace>,
+    waiting: Vec<Envelope>,
+    reason: &StopReason,
+    keeps: Keeps,
+) -> ControlFlow<()> {
+    let header = place.header();
+    let mut inner = header.mailbox.lock();
+    inner.absorb();
+    let was_active = std::mem::replace(&mut inner.active, false);
+    let (mut refused, wakers) = share_out(place, &mut inner, waiting, reason, keeps);
+    inner.count_end();
+    if *reason != StopReason::Passivated {
+        header.count_stop();
+    }
+    if *reason != StopReason::Requested {
+        inner.extras();
+    }
+    let is_last = inner.closed;
+    let farewell =
+        inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active, is_last));
+    // A tick belongs to the life whose timer it is.
+    refused.extend(inner.take_stale_ticks());
+    let closed = inner.closed;
+    let parent = inner.extras.as_mut().and_then(|extras| extras.parent.take());
+    let next = if !closed && (!inner.is_empty() || inner.has_system()) {
+        ControlFlow::Continue(())
+    } else {
+        inner.phase = Phase::Idle;
+        ControlFlow::Break(())
+    };
+    drop(inner);
+    if let Some(parent) = parent {
+        leave_parent(&parent, place);
+    }
+    if was_active || matches!(reason, StopReason::NotStarted(_)) {
+        header.observe(Step::Stopped(reason));
+    }
+    if was_active {
+        header.kind.metrics.count(Counter::Stopped);
+    }
+
+    wakers.into_iter().for_each(Waker::wake);
+    if let Some(farewell) = farewell {
+        refused.extend(farewell.say(place, reason));
+    }
+    if closed {
+        header.kind.node.directory.forget(place);
+        // SAFETY: the claim was ours, and nobody starts an actor that has ended for good.
+        let factory = unsafe { place.take_factory() };
+        discard("dropping a factory", factory);
+    }
+    for envelope in refused {
+        refuse_one(place, envelope, rejection(place, reason));
+    }
+    next
+}
+
+/// Leaves the messages that wait to the next life or takes them out. Returns those that nobody runs any more, and the senders
+/// that may go on.
+fn share_out(
+    place: &Arc<dyn AnyPlace>,
+    inner: &mut Inner,
+    waiting: Vec<Envelope>,
+    reason: &StopReason,
+    keeps: Keeps,
+) -> (Vec<Envelope>, Vec<Waker>) {
+    let header = place.header();
+    let is_virtual = header.key().is_some() && place.is_rebuildable();
+    if !is_virtual || inner.closed {
+        let mut refused = waiting;
+        let (queue, wakers) = inner.close();
+        refused.extend(queue);
+        return (refused, wakers);
+    }
+    if keeps == Keeps::Nothing || !leaves_a_next_life(reason) {
+        let mut refused = waiting;
+        refused.append(&mut inner.take_queue());
+        inner.hold(0, header.mailbox.tally());
+        return (refused, inner.call_up(header.kind.len_max));
+    }
+    // What a guard put aside came first.
+    let mut kept = inner.extras.as_mut().map_or_else(Vec::new, |extras| {
+        let mut first = std::mem::take(&mut extras.unstashed);
+        first.append(&mut extras.stash);
+        first
+    });
+    kept.extend(waiting);
+    inner.put_back(kept);
+    match reason {
+        // The subscriptions end here: no event of theirs starts another life.
+        StopReason::Requested => (inner.take_events(), Vec::new()),
+        _ => (Vec::new(), Vec::new()),
+    }
+}
+
+/// Drops messages that a stopped actor does not take any more; whoever asked hears of it, tells are counted.
+pub(crate) fn refuse(place: &Arc<dyn AnyPlace>, refused: Vec<Envelope>) {
+    for envelope in refused {
+        refuse_one(place, envelope, AskError::Stopped(place.header().id()));
+    }
+}
+
+fn refuse_one(place: &Arc<dyn AnyPlace>, envelope: Envelope, why: AskError) {
+    if !envelope.is_tick() {
+        place.header().kind.metrics.count(Counter::Refused);
+    }
+    // Those behind must hear of their end too.
+    shielded("dropping a refused message", || envelope.reject(why));
+}
+
+thread_local! {
+    /// Actors whose tasks were dropped by their runtime while another one's end is being told; `None` outside of that.
+    static ABANDONED: RefCell<Option<VecDeque<Abandoned>>> = const { RefCell::new(None) };
+}
+
+type Abandoned = (Arc<dyn AnyPlace>, Vec<Envelope>);
+
+/// Ends the life of an actor whose task was dropped, because its runtime shuts down. Telling those who wait may drop their tasks in
+/// turn, so ends are told one after the other and never inside each other: a chain of a hundred thousand must not use up the stack.
+pub(crate) fn abandon(place: Arc<dyn AnyPlace>, waiting: Vec<Envelope>) {
+    let first = ABANDONED.try_with(|abandoned| match &mut *abandoned.borrow_mut() {
+        Some(queue) => {
+            queue.push_back((place.clone(), waiting));
+            None
+        }
+        none => {
+            *none = Some(VecDeque::new());
+            Some(waiting)
+        }
+    });
+    // A thread whose locals are gone tells inside each other after all.
+    let Some(waiting) = first.unwrap_or_default() else { return };
+    let mut next = Some((place, waiting));
+    while let Some((place, waiting)) = next {
+        shielded("ending an abandoned actor", || {
+            let _ = end_life(&place, waiting, &StopReason::Killed, Keeps::Nothing);
+        });
+        next = ABANDONED
+            .try_with(|abandoned| {
+                let mut abandoned = abandoned.borrow_mut();
+                let next = abandoned.as_mut().and_then(VecDeque::pop_front);
+                if next.is_none() {
+                    *abandoned = None;
+                }
+                next
+            })
+            .unwrap_or_default();
+    }
+}
+
+fn leave_parent(parent: &Arc<dyn AnyPlace>, child: &Arc<dyn AnyPlace>) {
+    let mut inner = parent.header().mailbox.lock();
+    let Some(extras) = &mut inner.extras else { return };
+    let gone = extras.children.remove(&child.header().serial());
+    // Released before dropping: the last reference to an actor may go.
+    drop(inner);
+    drop(gone);
+}
+
+/// Those who must hear of an end, and what must be dropped after the lock.
+struct Farewell {
+    wakers: BTreeMap<u64, Waker>,
+    watchers: BTreeMap<u64, Arc<dyn AnyPlace>>,
+    watched: BTreeMap<u64, Weak<dyn AnyPlace>>,
+    fellows: Vec<Arc<dyn AnyPlace>>,
+    stash: Vec<Envelope>,
+    timers: BTreeMap<TimerId, PendingTimer>,
+    waits: BTreeMap<u64, Edge>,
+    system: Vec<System>,
+}
+
+fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last: bool) -> Farewell {
+    extras.stopped = Some(reason.clone());
+    extras.suspended = None;
+    // News for the next life: who passivates goes on watching.
+    let passivated = *reason == StopReason::Passivated && was_active && !is_last;
+    let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
+    let (kept, system) = came.into_iter().partition(|message| match message {
+        System::Start => !is_last && leaves_a_next_life(reason),
+        System::Terminated(_) => passivated,
+        _ => false,
+    });
+    extras.system = VecDeque::from(kept);
+    let mut fellows: Vec<_> = std::mem::take(&mut extras.children).into_values().collect();
+    let (mut watchers, mut watched) = (BTreeMap::new(), BTreeMap::new());
+    let mut timers = std::mem::take(&mut extras.timers);
+    if passivated {
+        let (wakes, ends) = timers.into_iter().partition(|(_, timer)| timer.survives_passivation());
+        extras.timers = wakes;
+        timers = ends;
+    } else {
+        fellows.extend(std::mem::take(&mut extras.linked).into_values());
+        watchers = std::mem::take(&mut extras.watchers);
+        watched = std::mem::take(&mut extras.watched);
+    }
+    Farewell {
+        wakers: std::mem::take(&mut extras.stop_waiters),
+        watchers,
+        watched,
+        fellows,
+        stash: extras.unstashed.drain(..).chain(extras.stash.drain(..)).collect(),
+        timers,
+        waits: std::mem::take(&mut extras.waits),
+        system,
+    }
+}
+
+impl Farewell {
+    /// Tells them; returns the messages that nobody will run any more.
+    fn say(self, place: &Arc<dyn AnyPlace>, reason: &StopReason) -> Vec<Envelope> {
+        let id = place.header().id();
+        for watched in self.watched.values().filter_map(Weak::upgrade) {
+            forget_watcher(&watched, place.header().serial());
+        }
+        for watcher in self.watchers.into_values() {
+            let news = Terminated { id: id.clone(), reason: reason.clone() };
+            send_system(&watcher, System::Terminated(news));
+        }
+        for fellow in self.fellows {
+            forget_link(&fellow, place.header().serial());
+            send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
+        }
+        self.wakers.into_values().for_each(Waker::wake);
+        for timer in self.timers.into_values() {
+            place.header().kind.node.timers.withdraw(&timer);
+            shielded("dropping a timer's message", || drop(timer));
+        }
+        shielded("dropping what an ended actor waited for", || drop((self.waits, self.system)));
+        self.stash
+    }
+}
+
+fn rejection(place: &Arc<dyn AnyPlace>, reason: &StopReason) -> AskError {
+    let id = place.header().id();
+    match reason {
+        StopReason::NotStarted(error) => AskError::NotStarted(id, error.clone()),
+        _ => AskError::Stopped(id),
+    }
+}

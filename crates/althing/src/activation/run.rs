@@ -1,0 +1,351 @@
+//! Runs one actor while it has something to do: start it, run its messages in batches, stop it.
+//!
+//! A `Run` holds the mailbox's claim from `schedule` (or a run in place) until it finds the queue empty under the lock. It is
+//! a future of its own task; a run that suspends keeps the claim, so that nothing overlaps with the handler that waits.
+//! Invariant: state and core are touched only while no body holds a future, except by that future.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::activation::body::Body;
+use crate::activation::current::{self, Frame};
+use crate::activation::ending::{Keeps, abandon, end_life};
+use crate::actor::StopReason;
+use crate::address::place::{AnyPlace, Header, Hook};
+use crate::error::ActorError;
+use crate::mail::batch::Batch;
+use crate::mail::envelope::Envelope;
+use crate::mail::in_place;
+use crate::metrics::Counter;
+use crate::metrics::observe::Step;
+use crate::shield::{drop_payload, shielded};
+
+/// A scheduled actor.
+pub(crate) struct Run {
+    // In this order: a hook in `stage` borrows from `body`, and all of them borrow from `place`.
+    pub(crate) stage: Stage,
+    pub(crate) body: Body,
+    pub(crate) reads: Vec<Body>,
+    pub(crate) batch: Batch,
+    /// Messages run that the mailbox has not been told of.
+    pub(crate) untallied: u32,
+    /// Messages run since waiting senders were last called up.
+    pub(crate) uncalled: u32,
+    /// Messages run since the mailbox was last looked into.
+    pub(crate) ran_in_batch: u32,
+    /// A write that waits for the reads before it.
+    pub(crate) held_back: Option<Envelope>,
+    /// Messages of high priority that came while a batch was at hand.
+    pub(crate) urgent: VecDeque<Envelope>,
+    /// Whether the message that is held back has met its fault, if there is one in store for it.
+    pub(crate) has_met_fault: bool,
+    /// Whether the life stopped itself before it served.
+    refuses_waiting: bool,
+    /// After how many more messages to stop, and why.
+    pub(crate) stop_after: Option<(usize, StopReason)>,
+    /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
+    has_claim: bool,
+    pub(crate) place: Arc<dyn AnyPlace>,
+}
+
+pub(crate) enum Stage {
+    Begin,
+    Starting(Hook),
+    Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Serving,
+    Hooking(Hook),
+    Stopping(Hook, StopReason),
+}
+
+/// How serving ended.
+pub(crate) enum Served {
+    Suspended,
+    Yielded,
+    Idle,
+    /// Run the hook, then end.
+    Stop(StopReason),
+    /// End without a hook.
+    End(StopReason),
+    /// A handler failed the actor, or a child did, whose failure counts as the actor's own.
+    Failed(ActorError),
+    /// The stage changed.
+    Changed,
+}
+
+impl Run {
+    /// Starts a task for an actor whose claim was just taken.
+    pub(crate) fn schedule(place: Arc<dyn AnyPlace>) {
+        let node = place.header().kind.node.clone();
+        node.env.spawn(Scheduled::Due(Some(place)));
+    }
+
+    /// A run of an actor whose claim was just taken.
+    pub(crate) fn new(place: Arc<dyn AnyPlace>) -> Self {
+        let body = Body::take(Arc::as_ptr(&place));
+        Self::with_body(place, body, Stage::Begin)
+    }
+
+    /// Takes over a claim under which `body` was used in place.
+    pub(crate) fn take_over(place: Arc<dyn AnyPlace>, body: Body) -> Self {
+        Self::with_body(place, body, Stage::Serving)
+    }
+
+    fn with_body(place: Arc<dyn AnyPlace>, body: Body, stage: Stage) -> Self {
+        Self {
+            stage,
+            body,
+            reads: Vec::new(),
+            batch: Batch::default(),
+            untallied: 0,
+            uncalled: 0,
+            ran_in_batch: 0,
+            held_back: None,
+            has_met_fault: false,
+            refuses_waiting: false,
+            urgent: VecDeque::new(),
+            stop_after: None,
+            has_claim: true,
+            place,
+        }
+    }
+
+    /// Stops an idle actor whose claim was just taken.
+    pub(crate) fn stopping(place: Arc<dyn AnyPlace>, reason: StopReason) -> Self {
+        let mut run = Self::new(place);
+        run.stop_after = Some((0, reason));
+        run
+    }
+
+    /// Ends the actor's life without hooks.
+    pub(crate) fn end(mut self, reason: &StopReason) {
+        // Messages keep nobody alive who is not merely asked to stop.
+        let _ = self.finish(reason);
+    }
+
+    /// Runs on the calling thread as far as that goes without waiting, then in a task.
+    pub(crate) fn run_now(mut self) {
+        if current::depth() >= in_place::DEPTH_MAX {
+            return self.spawn();
+        }
+        let place = self.place.clone();
+        let entered = place.header().kind.node.env.enter();
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        // Whatever waits is polled again at once in the task, with a waker that works.
+        if Pin::new(&mut self).poll(&mut cx).is_pending() {
+            self.spawn();
+        }
+        drop(entered);
+    }
+
+    /// Goes on in a task.
+    pub(crate) fn spawn(self) {
+        let node = self.place.header().kind.node.clone();
+        node.env.spawn(self);
+    }
+
+    fn advance(&mut self, header: &Header, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let served = match &mut self.stage {
+                Stage::Serving => self.serve(header, cx),
+                _ => self.advance_hook(cx),
+            };
+            let end = match served {
+                Served::Suspended | Served::Yielded => return Poll::Pending,
+                Served::Idle => return Poll::Ready(()),
+                Served::Changed => continue,
+                Served::Stop(reason) => {
+                    self.stop(reason);
+                    continue;
+                }
+                Served::Failed(error) => {
+                    tracing::error!(actor = %header.id(), %error, "actor failed");
+                    if self.supervise(error).is_break() {
+                        return Poll::Ready(());
+                    }
+                    continue;
+                }
+                Served::End(reason) => reason,
+            };
+            if self.finish(&end).is_break() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// Polls what is neither a message nor an event: start, pause, hooks, stop.
+    fn advance_hook(&mut self, cx: &mut Context<'_>) -> Served {
+        let outcome = match &mut self.stage {
+            Stage::Begin | Stage::Serving => return self.begin(),
+            Stage::Starting(hook) | Stage::Hooking(hook) | Stage::Stopping(hook, _) => {
+                hook.as_mut().poll(cx)
+            }
+            Stage::Pausing(pause) => pause.as_mut().poll(cx).map(Ok),
+        };
+        let Poll::Ready(outcome) = outcome else { return self.suspend(cx) };
+        match std::mem::replace(&mut self.stage, Stage::Begin) {
+            Stage::Starting(_) => match outcome {
+                // It has never served: what waits is not its to keep, or it would start again for it.
+                Ok(()) if self.body.stops() => return self.stopped_in_start(),
+                Ok(()) => self.started(),
+                Err(error) => return Served::End(StopReason::NotStarted(error)),
+            },
+            Stage::Hooking(_) => self.stage = Stage::Serving,
+            Stage::Stopping(_, StopReason::Restarting) => self.rebuild(Duration::ZERO),
+            Stage::Stopping(_, reason) => return Served::End(reason),
+            Stage::Pausing(_) | Stage::Begin | Stage::Serving => {}
+        }
+        Served::Changed
+    }
+
+    /// Begins to serve, or to start first; a kill that came before is an end without a life.
+    fn begin(&mut self) -> Served {
+        let inner = self.place.header().mailbox.lock();
+        let is_killed = inner.is_killed();
+        let is_active = inner.active;
+        drop(inner);
+        if is_active {
+            self.stage = Stage::Serving;
+            return Served::Changed;
+        }
+        if is_killed {
+            return Served::End(StopReason::Killed);
+        }
+        // SAFETY: the claim is ours; `stage` is dropped before `body` and `place` lose what the hook borrows.
+        let hook = unsafe { self.place.clone().start(self.body.core()) };
+        self.stage = Stage::Starting(hook);
+        Served::Changed
+    }
+
+    fn started(&mut self) {
+        self.stage = Stage::Serving;
+        let header = self.place.header();
+        header.mailbox.lock().active = true;
+        header.kind.metrics.count(Counter::Started);
+        header.observe(Step::Started);
+    }
+
+    fn stopped_in_start(&mut self) -> Served {
+        self.started();
+        self.refuses_waiting = true;
+        Served::Changed
+    }
+
+    fn stop(&mut self, reason: StopReason) {
+        // SAFETY: the claim is ours; no handler is left (reads have ended, the body is empty).
+        let hook = unsafe { self.place.stopping(self.body.core(), reason.clone()) };
+        self.stage = Stage::Stopping(hook, reason);
+    }
+
+    /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
+    pub(crate) fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
+        let waiting = self.clear_out();
+        let keeps =
+            if std::mem::take(&mut self.refuses_waiting) { Keeps::Nothing } else { Keeps::Waiting };
+        let next = end_life(&self.place, waiting, reason, keeps);
+        self.has_claim = next.is_continue();
+        next
+    }
+
+    /// Drops what is left of a life, whatever panics on the way; returns the messages that had been taken out of the mailbox.
+    fn clear_out(&mut self) -> Vec<Envelope> {
+        self.drop_futures();
+        // SAFETY: no future is left that could use the state.
+        shielded("dropping a state", || unsafe { self.place.clear() });
+        self.stop_after = None;
+        let mut waiting: Vec<Envelope> =
+            self.held_back.take().into_iter().chain(self.urgent.drain(..)).collect();
+        waiting.append(&mut self.batch.rest());
+        self.batch.recycle();
+        waiting
+    }
+
+    /// Drops hooks and handlers, which borrow the state.
+    pub(crate) fn drop_futures(&mut self) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Begin);
+        shielded("dropping a hook", || drop(stage));
+        shielded("dropping a handler", || self.body.clear());
+        while let Some(read) = self.reads.pop() {
+            shielded("dropping a handler", || read.clear());
+        }
+        // SAFETY: the body is empty.
+        let unheard = unsafe { &*self.body.core() }.take_stop();
+        drop(unheard);
+        self.has_met_fault = false;
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.has_claim {
+            return;
+        }
+        // Its task was dropped: the runtime shuts down, or a simulated node has crashed. Nobody else will ever run this actor.
+        let waiting = self.clear_out();
+        abandon(self.place.clone(), waiting);
+    }
+}
+
+/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which may be many, have none yet.
+enum Scheduled {
+    /// `None` once the run was made.
+    Due(Option<Arc<dyn AnyPlace>>),
+    Begun(Box<Run>),
+}
+
+impl Future for Scheduled {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            match this {
+                Self::Due(place) => {
+                    let place = place.take().expect("replaced at once");
+                    *this = Self::Begun(Box::new(Run::new(place)));
+                }
+                Self::Begun(run) => return Pin::new(run).poll(cx),
+            }
+        }
+    }
+}
+
+impl Drop for Scheduled {
+    fn drop(&mut self) {
+        if let Self::Due(Some(place)) = self {
+            abandon(place.clone(), Vec::new());
+        }
+    }
+}
+
+impl Future for Run {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let place = this.place.clone();
+        let _current = current::polling(&place, Frame::Alone);
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| this.advance(place.header(), cx))) {
+                Ok(poll) => {
+                    if poll.is_ready() {
+                        this.has_claim = false;
+                    }
+                    return poll;
+                }
+                Err(panic) => {
+                    let next = this.panicked(&*panic);
+                    drop_payload(panic);
+                    if next.is_break() {
+                        return Poll::Ready(());
+                    }
+                }
+            }
+        }
+    }
+}

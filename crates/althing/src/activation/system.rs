@@ -1,0 +1,118 @@
+//! What reaches an actor besides its messages: system messages, urgent ones, and what may interrupt a handler that waits.
+
+use std::task::Context;
+
+use crate::activation::run::{Run, Served, Stage};
+use crate::activation::waits;
+use crate::actor::StopReason;
+use crate::mail::extras::System;
+
+impl Run {
+    /// Waits for a handler; a system message that is there already is looked at first.
+    pub(crate) fn suspend(&mut self, cx: &Context<'_>) -> Served {
+        self.flush_tally();
+        loop {
+            let header = self.place.header();
+            let mut inner = header.mailbox.lock();
+            if !inner.has_new_system() {
+                inner.extras().suspended = Some(cx.waker().clone());
+                inner.hold(self.held(), header.mailbox.tally());
+                let wakers = inner.call_up(header.kind.len_max);
+                drop(inner);
+                wakers.into_iter().for_each(std::task::Waker::wake);
+                return Served::Suspended;
+            }
+            drop(inner);
+            if let Some(served) = self.system_while_suspended() {
+                return served;
+            }
+        }
+    }
+
+    /// Only a kill interrupts a handler; the rest waits for it, at the front.
+    fn system_while_suspended(&mut self) -> Option<Served> {
+        let header = self.place.header();
+        let mut inner = header.mailbox.lock();
+        let system = &mut inner.extras().system;
+        if system.iter().any(|message| matches!(message, System::Kill)) {
+            let unread = std::mem::take(system);
+            // Released before dropping: the cause of an end may be foreign.
+            drop(inner);
+            drop(unread);
+            return Some(Served::End(StopReason::Killed));
+        }
+        if matches!(self.stage, Stage::Pausing(_)) && !inner.active {
+            // Between two lives: there is no handler to wait for, and no state to stop.
+            let ends = inner.extras().system.iter().find_map(System::end);
+            if let Some(reason) = ends {
+                let unread = std::mem::take(&mut inner.extras().system);
+                drop(inner);
+                drop(unread);
+                return Some(Served::End(reason));
+            }
+        }
+        let extras = inner.extras();
+        extras.deferred.append(&mut extras.system);
+        // Looked at again as soon as the handler has ended.
+        header.call_attention();
+        None
+    }
+
+    /// Looks for system and urgent messages. Reads that wait are waited for first, because hooks need the state.
+    pub(crate) fn look(&mut self, cx: &Context<'_>) -> Option<Served> {
+        if self.reads.is_empty() {
+            return self.system();
+        }
+        let killed = self.system_while_suspended();
+        Some(killed.unwrap_or_else(|| self.suspend(cx)))
+    }
+
+    /// Handles system messages, first in first out.
+    fn system(&mut self) -> Option<Served> {
+        loop {
+            self.flush_tally();
+            let header = self.place.header();
+            let mut inner = header.mailbox.lock();
+            inner.absorb();
+            let extras = inner.extras();
+            if !extras.waits.is_empty() {
+                // No handler is left that could wait.
+                drop(inner);
+                waits::forget(&self.place);
+                continue;
+            }
+            let Some(message) = extras.deferred.pop_front().or_else(|| extras.system.pop_front())
+            else {
+                self.urgent.extend(std::mem::take(&mut extras.unstashed));
+                self.urgent.extend(std::iter::from_fn(|| inner.take_high()));
+                inner.hold(self.held(), header.mailbox.tally());
+                return None;
+            };
+            if !extras.deferred.is_empty() || !extras.system.is_empty() {
+                header.call_attention();
+            }
+            let waiting = inner.queued();
+            drop(inner);
+            match message {
+                System::Start => {}
+                System::Kill => return Some(Served::End(StopReason::Killed)),
+                System::Stop(reason) => {
+                    let before = self.held() + waiting;
+                    self.stop_after.get_or_insert((before, reason));
+                }
+                System::Fail(reason) => return Some(Served::Stop(reason)),
+                System::ChildFailed(child) => return Some(Served::Failed(child.into())),
+                System::Restart if self.place.is_rebuildable() => {
+                    return Some(Served::Stop(StopReason::Restarting));
+                }
+                System::Restart => {}
+                System::Terminated(other) => {
+                    // SAFETY: the claim is ours; the body is empty.
+                    let hook = unsafe { self.place.terminated(self.body.core(), other) };
+                    self.stage = Stage::Hooking(hook);
+                    return Some(Served::Changed);
+                }
+            }
+        }
+    }
+}

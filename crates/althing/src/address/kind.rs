@@ -1,0 +1,136 @@
+//! An actor type as one node knows it: name, options, factory, counters. Looked up once per reference, never per message.
+
+use std::any::{Any, TypeId};
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::actor::Actor;
+use crate::address::actor_id::Key;
+use crate::address::actor_ref::ActorRef;
+use crate::address::key::{self, KeyError};
+use crate::error::ActorError;
+use crate::mail::quick::Quick;
+use crate::metrics::trace::Tracing;
+use crate::metrics::{KindMetrics, MessageName, Timed};
+use crate::node::{Node, NodeShared};
+use crate::options::ActorOptions;
+
+/// A future of a state.
+pub(crate) type Building<A> = Pin<Box<dyn Future<Output = Result<A, ActorError>> + Send>>;
+/// Builds a state at activation and at restart.
+pub(crate) type Factory<A> = dyn Fn(Start<A>) -> Building<A> + Send + Sync;
+
+/// An actor type on one node.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) type_id: TypeId,
+    pub(crate) options: ActorOptions,
+    pub(crate) len_max: u32,
+    pub(crate) node: Arc<NodeShared>,
+    pub(crate) tracing: Tracing,
+    /// Whether messages carry who sent them.
+    pub(crate) keeps_senders: bool,
+    pub(crate) metrics: KindMetrics,
+    pub(crate) quick: Quick,
+    /// A `Box<Factory<A>>`.
+    factory: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Kind {
+    pub(crate) fn new<A: Actor>(node: Arc<NodeShared>, factory: Option<Box<Factory<A>>>) -> Self {
+        let options = node.options_of::<A>();
+        Self {
+            name: A::NAME,
+            type_id: TypeId::of::<A>(),
+            len_max: options.mailbox.len_max(),
+            options,
+            metrics: KindMetrics::new(node.metrics),
+            quick: Quick::new(),
+            tracing: node.tracing,
+            keeps_senders: node.tracing.is_on() || node.env.is_simulated(),
+            node,
+            factory: factory.map(|factory| Box::new(factory) as Box<dyn Any + Send + Sync>),
+        }
+    }
+
+    /// Counts a message that is about to run in place; `Some` if it is to be timed.
+    #[inline]
+    pub(crate) fn begin_message(&self, message: MessageName) -> Option<Timed> {
+        let is_sample = self.metrics.shard()?.handle();
+        is_sample.then(|| self.begin_timing(message))
+    }
+
+    /// Begins to time a message that was counted.
+    #[cold]
+    pub(crate) fn begin_timing(&self, message: MessageName) -> Timed {
+        Timed { started_ns: self.node.clock_ns(), message }
+    }
+
+    /// Takes the time of a message down.
+    #[cold]
+    pub(crate) fn end_timing(&self, timed: Timed) {
+        if let Some(shard) = self.metrics.shard() {
+            let elapsed_ns = self.node.clock_ns().saturating_sub(timed.started_ns);
+            shard.record(timed.message, elapsed_ns);
+        }
+    }
+
+    pub(crate) fn factory<A: Actor>(&self) -> Option<&Factory<A>> {
+        self.factory.as_ref()?.downcast_ref::<Box<Factory<A>>>().map(AsRef::as_ref)
+    }
+}
+
+/// What a factory learns about the actor it builds.
+pub struct Start<A: Actor> {
+    address: ActorRef<A>,
+}
+
+impl<A: Actor> Start<A> {
+    pub(crate) fn new(address: ActorRef<A>) -> Self {
+        Self { address }
+    }
+
+    /// Key of the actor; empty for an anonymous one.
+    pub fn key(&self) -> &str {
+        self.address.key().map_or("", |key| key)
+    }
+
+    /// Key of the actor as the type that stands for it.
+    ///
+    /// # Errors
+    /// The key is no such thing; the error names it and the actor's kind.
+    pub fn key_as<K>(&self) -> Result<K, KeyError>
+    where
+        K: FromStr<Err: Error + Send + Sync + 'static>,
+    {
+        key::parse(A::NAME, self.key())
+    }
+
+    /// Key of the actor as a shared string.
+    pub fn shared_key(&self) -> Option<Key> {
+        self.address.key().cloned()
+    }
+
+    /// Address of the actor; messages to it wait until it has started.
+    pub fn address(&self) -> &ActorRef<A> {
+        &self.address
+    }
+
+    /// The node it starts on.
+    pub fn node(&self) -> Node {
+        self.address.node()
+    }
+}
+
+/// Boxes a user's factory.
+pub(crate) fn boxed_factory<A, F, B>(factory: F) -> Box<Factory<A>>
+where
+    A: Actor,
+    F: Fn(Start<A>) -> B + Send + Sync + 'static,
+    B: Future<Output = Result<A, ActorError>> + Send + 'static,
+{
+    Box::new(move |start| Box::pin(factory(start)))
+}

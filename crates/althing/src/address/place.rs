@@ -1,0 +1,376 @@
+//! One actor's place: its mailbox, its state when it has one, its name. A reference is an `Arc` of this.
+//!
+//! The state is an `UnsafeCell`; it belongs to whoever holds the mailbox's claim (`Phase::Running`), which is one `Run` at a
+//! time. A place without state costs its own memory only: no task, no buffer.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::future::Future;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::activation::context::{Context, RunCore};
+use crate::activation::run::Run;
+use crate::actor::{Actor, StopReason, Terminated};
+use crate::address::actor_id::{ActorId, Key};
+use crate::address::actor_ref::ActorRef;
+use crate::address::kind::{Factory, Kind, Start};
+use crate::error::ActorError;
+use crate::mail::extras::System;
+use crate::mail::mailbox::{Mailbox, Wake};
+use crate::mail::outbox;
+
+/// A hook's future; it borrows the place's state and a body's core, which the run keeps alive and leaves alone.
+pub(crate) type Hook = Pin<Box<dyn Future<Output = Result<(), ActorError>> + Send>>;
+
+/// What does not depend on the actor's type.
+pub(crate) struct Header {
+    pub(crate) mailbox: Mailbox,
+    pub(crate) kind: Arc<Kind>,
+    key: Option<Key>,
+    serial: u64,
+    /// Where the directory keeps an anonymous actor.
+    slot: AtomicU32,
+    /// Whether the actor can be built anew.
+    is_rebuildable: bool,
+    /// Whether the place holds a state; changed under the claim only.
+    has_state: AtomicBool,
+    /// Set when a system message waits, so that a runner looks between two messages.
+    attention: AtomicBool,
+    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in memory.
+    debts: AtomicU32,
+    /// Second since the node's start in which it last ran.
+    pub(crate) last_active_s: AtomicU32,
+    /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who holds the claim.
+    stops: AtomicU32,
+}
+
+/// The place of an actor of type `A`.
+pub(crate) struct Place<A: Actor> {
+    header: Header,
+    /// How to build the state of a child; other actors use their kind's factory.
+    /// Boxed twice, because few actors have one and each has a place for it.
+    factory: UnsafeCell<Option<Box<Box<Factory<A>>>>>,
+    state: UnsafeCell<MaybeUninit<A>>,
+}
+
+// SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a mutex in between; the rest
+// is `Sync`. Shared access by overlapping reads happens on the one thread that holds the claim.
+unsafe impl<A: Actor> Sync for Place<A> {}
+
+/// A place whose type is forgotten.
+pub(crate) trait AnyPlace: Any + Send + Sync {
+    fn header(&self) -> &Header;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    /// Whether the actor can be built anew.
+    fn is_rebuildable(&self) -> bool;
+    /// Where the state is; valid while it is there, to who holds the claim.
+    fn state(&self) -> *mut ();
+    /// Builds the state if there is none and runs the `started` hook.
+    ///
+    /// # Safety
+    /// The caller holds the claim and keeps it, the place and `core` until the future is dropped; for all hooks.
+    unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook;
+    /// # Safety
+    /// As `start`.
+    unsafe fn stopping(&self, core: *mut RunCore, reason: StopReason) -> Hook;
+    /// # Safety
+    /// As `start`.
+    unsafe fn terminated(&self, core: *mut RunCore, other: Terminated) -> Hook;
+    /// Drops the state.
+    ///
+    /// # Safety
+    /// The caller holds the claim and nothing borrows the state.
+    unsafe fn clear(&self);
+    /// Takes the factory of an actor that is never built again; what it captured may hold other actors.
+    ///
+    /// # Safety
+    /// The caller held the claim last, and nobody takes it any more.
+    unsafe fn take_factory(&self) -> Option<Box<dyn Any>>;
+}
+
+/// Pointers that travel inside a hook's future.
+struct Grant<A: Actor> {
+    state: *mut A,
+    context: *mut Context<A>,
+}
+
+// SAFETY: the claim that the pointers stand for moves with the run from thread to thread.
+unsafe impl<A: Actor> Send for Grant<A> {}
+
+impl<A: Actor> Grant<A> {
+    /// # Safety
+    /// The claim is held, the state is there, and nothing else borrows either.
+    unsafe fn open<'a>(self) -> (&'a mut A, &'a mut Context<A>) {
+        // SAFETY: the caller's promise.
+        let state = unsafe { &mut *self.state };
+        // SAFETY: the caller's promise.
+        (state, unsafe { &mut *self.context })
+    }
+}
+
+impl Header {
+    pub(crate) fn new(kind: Arc<Kind>, key: Option<Key>) -> Self {
+        let serial = kind.node.next_serial();
+        Self {
+            mailbox: Mailbox::new(),
+            kind,
+            key,
+            serial,
+            slot: AtomicU32::new(0),
+            is_rebuildable: false,
+            has_state: AtomicBool::new(false),
+            attention: AtomicBool::new(false),
+            debts: AtomicU32::new(0),
+            last_active_s: AtomicU32::new(0),
+            stops: AtomicU32::new(0),
+        }
+    }
+
+    /// Lives that ended otherwise than by passivation, wrapping: a subscription ends when this changes.
+    #[inline]
+    pub(crate) fn stops(&self) -> u32 {
+        self.stops.load(Ordering::Relaxed)
+    }
+
+    /// Counts the end of a life that was no passivation; the mailbox is locked.
+    pub(crate) fn count_stop(&self) {
+        self.stops.store(self.stops().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
+    /// Where the directory keeps the actor, if it is anonymous.
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    /// Set once, under the directory's lock.
+    pub(crate) fn set_slot(&self, slot: u32) {
+        self.slot.store(slot, Ordering::Relaxed);
+    }
+
+    pub(crate) fn id(&self) -> ActorId {
+        ActorId { name: self.kind.name, key: self.key.clone(), serial: self.serial }
+    }
+
+    /// Makes the runner look for system messages before the next message.
+    pub(crate) fn call_attention(&self) {
+        self.attention.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody waits for something that would be lost with the actor's state.
+    pub(crate) fn has_debts(&self) -> bool {
+        self.debts.load(Ordering::Relaxed) > 0
+    }
+
+    /// Remembers that the actor has just run.
+    pub(crate) fn touch(&self) {
+        self.touch_at(self.kind.node.coarse_s());
+    }
+
+    /// As `touch`, with the second at hand.
+    #[inline]
+    pub(crate) fn touch_at(&self, now_s: u32) {
+        self.last_active_s.store(now_s, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn has_attention(&self) -> bool {
+        self.attention.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn take_attention(&self) -> bool {
+        // A plain load first: the flag is almost never set and this runs for every message.
+        self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::Acquire)
+    }
+}
+
+/// Something that an actor owes; it is settled when this drops.
+pub(crate) struct Debt {
+    actor: Arc<dyn AnyPlace>,
+}
+
+impl Debt {
+    pub(crate) fn of(actor: Arc<dyn AnyPlace>) -> Self {
+        actor.header().debts.fetch_add(1, Ordering::Relaxed);
+        Self { actor }
+    }
+}
+
+impl Drop for Debt {
+    fn drop(&mut self) {
+        self.actor.header().debts.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Does what a push asked for.
+#[cold]
+pub(crate) fn wake(place: &Arc<impl AnyPlace + ?Sized + AsAnyPlace>, wake: Wake) {
+    match wake {
+        Wake::Nothing => {}
+        Wake::Schedule => {
+            // From here on its first message waits.
+            place.header().touch();
+            Run::schedule(place.as_any_place());
+        }
+        Wake::Waker(waker) => waker.wake(),
+    }
+}
+
+/// Gives up the type; for `Arc<Place<A>>` and `Arc<dyn AnyPlace>` alike.
+pub(crate) trait AsAnyPlace {
+    fn as_any_place(self: &Arc<Self>) -> Arc<dyn AnyPlace>;
+}
+
+impl<A: Actor> AsAnyPlace for Place<A> {
+    fn as_any_place(self: &Arc<Self>) -> Arc<dyn AnyPlace> {
+        self.clone()
+    }
+}
+
+impl AsAnyPlace for dyn AnyPlace {
+    fn as_any_place(self: &Arc<Self>) -> Arc<dyn AnyPlace> {
+        self.clone()
+    }
+}
+
+/// Sends a system message; returns whether the actor still exists.
+pub(crate) fn send_system(place: &Arc<dyn AnyPlace>, message: System) -> bool {
+    let header = place.header();
+    let Some(what) = header.mailbox.push_system(message) else { return false };
+    header.call_attention();
+    wake(place, what);
+    true
+}
+
+impl<A: Actor> Place<A> {
+    pub(crate) fn new(
+        mut header: Header,
+        factory: Option<Box<Factory<A>>>,
+        state: Option<A>,
+    ) -> Self {
+        header.is_rebuildable = factory.is_some() || header.kind.factory::<A>().is_some();
+        header.has_state.store(state.is_some(), Ordering::Relaxed);
+        let state = state.map_or_else(MaybeUninit::uninit, MaybeUninit::new);
+        let factory = UnsafeCell::new(factory.map(Box::new));
+        Self { header, factory, state: UnsafeCell::new(state) }
+    }
+
+    /// Where the state is or will be. No reference is made on the way: a handler that waits may hold one.
+    fn state_ptr(&self) -> *mut A {
+        self.state.get().cast()
+    }
+
+    fn grant(&self, core: *mut RunCore) -> Grant<A> {
+        Grant { state: self.state_ptr(), context: Context::of(core) }
+    }
+
+    /// # Safety
+    /// The caller holds the claim and there is no state.
+    unsafe fn put(&self, state: A) {
+        // SAFETY: the caller holds the claim; the place is free.
+        unsafe { self.state_ptr().write(state) };
+        self.header.has_state.store(true, Ordering::Relaxed);
+    }
+
+    /// # Safety
+    /// The caller holds the claim.
+    unsafe fn factory(&self) -> Option<&Factory<A>> {
+        // SAFETY: the caller's promise; it is changed under the claim only.
+        let own = unsafe { &*self.factory.get() };
+        own.as_ref().map(|factory| &***factory).or_else(|| self.header.kind.factory::<A>())
+    }
+}
+
+impl<A: Actor> Drop for Place<A> {
+    fn drop(&mut self) {
+        outbox::forget(ptr::from_ref(self).cast());
+        // SAFETY: nobody else is left who could hold the claim.
+        unsafe { AnyPlace::clear(self) }
+    }
+}
+
+impl<A: Actor> AnyPlace for Place<A> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+
+    fn is_rebuildable(&self) -> bool {
+        self.header.is_rebuildable
+    }
+
+    fn state(&self) -> *mut () {
+        self.state_ptr().cast()
+    }
+
+    unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook {
+        let grant = self.grant(core);
+        let is_missing = !self.header.has_state.load(Ordering::Relaxed);
+        let building = is_missing.then(|| {
+            // SAFETY: our caller holds the claim.
+            let factory = unsafe { self.factory() };
+            factory.map(|factory| factory(Start::new(ActorRef::from_place(self.clone()))))
+        });
+        Box::pin(async move {
+            if let Some(building) = building {
+                let Some(building) = building else {
+                    return Err(ActorError::new("no factory is registered for its type"));
+                };
+                let state = building.await?;
+                // SAFETY: the claim is held while this future lives.
+                unsafe { self.put(state) };
+            }
+            // SAFETY: the claim is held while this future lives.
+            let (state, context) = unsafe { grant.open() };
+            state.started(context).await
+        })
+    }
+
+    unsafe fn stopping(&self, core: *mut RunCore, reason: StopReason) -> Hook {
+        let grant = self.grant(core);
+        Box::pin(async move {
+            // SAFETY: the claim is held while this future lives.
+            let (state, context) = unsafe { grant.open() };
+            state.stopping(context, reason).await;
+            Ok(())
+        })
+    }
+
+    unsafe fn terminated(&self, core: *mut RunCore, other: Terminated) -> Hook {
+        let grant = self.grant(core);
+        Box::pin(async move {
+            // SAFETY: the claim is held while this future lives.
+            let (state, context) = unsafe { grant.open() };
+            state.terminated(context, other).await;
+            Ok(())
+        })
+    }
+
+    unsafe fn clear(&self) {
+        if self.header.has_state.load(Ordering::Relaxed) {
+            self.header.has_state.store(false, Ordering::Relaxed);
+            // SAFETY: it was there, and nothing borrows it.
+            unsafe { self.state_ptr().drop_in_place() };
+        }
+    }
+
+    unsafe fn take_factory(&self) -> Option<Box<dyn Any>> {
+        // SAFETY: the caller's promise.
+        let own = unsafe { &mut *self.factory.get() };
+        own.take().map(|factory| factory as Box<dyn Any>)
+    }
+}

@@ -1,0 +1,128 @@
+//! What few actors need at any moment, in a box of its own beside the mailbox: system messages, other priorities, senders that wait, relatives,
+//! the stash. An actor that is back to none of it gives the box back.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use crate::activation::guard::Bucket;
+use crate::activation::supervision::Restarts;
+use crate::activation::waits::Edge;
+use crate::actor::{StopReason, Terminated};
+use crate::address::place::AnyPlace;
+use crate::error::{ActorError, ChildFailed};
+use crate::mail::envelope::Envelope;
+use crate::mail::line::WaitingSenders;
+use crate::timer::TimerId;
+use crate::timer::pending::PendingTimer;
+
+/// What few actors need at any moment.
+#[derive(Default)]
+pub(crate) struct Extras {
+    pub(crate) system: VecDeque<System>,
+    /// System messages that wait for a handler to end; before `system` in order.
+    pub(crate) deferred: VecDeque<System>,
+    /// Wakes a runner that waits for messages.
+    pub(crate) parked: Option<Waker>,
+    /// Wakes a runner whose handler waits; for system messages only.
+    pub(crate) suspended: Option<Waker>,
+    pub(crate) high: VecDeque<Envelope>,
+    pub(crate) low: VecDeque<Envelope>,
+    /// Senders that wait for room.
+    pub(crate) room: WaitingSenders,
+    /// Those who wait for the end of this life, by a number of their own.
+    pub(crate) stop_waiters: BTreeMap<u64, Waker>,
+    /// By serial, as all that follow.
+    pub(crate) watchers: BTreeMap<u64, Arc<dyn AnyPlace>>,
+    /// Whom this actor watches, so that it can leave them when its own life ends.
+    pub(crate) watched: BTreeMap<u64, Weak<dyn AnyPlace>>,
+    pub(crate) linked: BTreeMap<u64, Arc<dyn AnyPlace>>,
+    /// By serial, which is the order in which they were started.
+    pub(crate) children: BTreeMap<u64, Arc<dyn AnyPlace>>,
+    pub(crate) parent: Option<Arc<dyn AnyPlace>>,
+    pub(crate) stash: Vec<Envelope>,
+    /// Taken out of the stash, to run before all that waits.
+    pub(crate) unstashed: Vec<Envelope>,
+    pub(crate) restarts: Restarts,
+    /// Replies that handlers of the actor wait for.
+    pub(crate) waits: BTreeMap<u64, Edge>,
+    pub(crate) buckets: Vec<Bucket>,
+    /// Timers of this life, and those that wake the next one.
+    pub(crate) timers: BTreeMap<TimerId, PendingTimer>,
+    /// Ticks run so far, wrapping: they are not what an actor is kept in memory for.
+    pub(crate) ticks: u32,
+    /// How many messages besides ticks an actor with timers had run at the last look of passivation, and the second in which
+    /// that number had changed.
+    pub(crate) busy: (u32, u32),
+    /// What the running handler has failed the actor with.
+    pub(crate) failure: Option<ActorError>,
+    /// Why the last life ended, where that was not a plain stop.
+    pub(crate) stopped: Option<StopReason>,
+}
+
+impl Extras {
+    /// Whether a sleeping actor can be forgotten: nobody watches it, it watches nobody, and nothing wakes it.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        self.watchers.is_empty()
+            && self.watched.values().all(|watched| watched.strong_count() == 0)
+            && self.linked.is_empty()
+            && self.timers.is_empty()
+            && self.stash.is_empty()
+    }
+
+    /// Whether nothing is in them that anybody could come back for.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.system.is_empty()
+            && self.deferred.is_empty()
+            && self.high.is_empty()
+            && self.low.is_empty()
+            && self.room.is_unused()
+            && self.stop_waiters.is_empty()
+            && self.watchers.is_empty()
+            && self.watched.is_empty()
+            && self.timers.is_empty()
+            && self.linked.is_empty()
+            && self.children.is_empty()
+            && self.parent.is_none()
+            && self.stash.is_empty()
+            && self.unstashed.is_empty()
+            && self.restarts.is_empty()
+            && self.waits.is_empty()
+            && self.buckets.is_empty()
+            && self.failure.is_none()
+            && self.stopped.is_none()
+    }
+}
+
+impl System {
+    /// Why it ends the actor's life, if it does.
+    pub(crate) fn end(&self) -> Option<StopReason> {
+        match self {
+            Self::Stop(reason) | Self::Fail(reason) => Some(reason.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether an actor that sleeps is started for it; all else is about a life that has ended.
+    pub(crate) fn starts_a_sleeper(&self) -> bool {
+        matches!(self, Self::Start | Self::Terminated(_))
+    }
+}
+
+/// Messages of the runtime to an actor.
+pub(crate) enum System {
+    /// Activate without a message.
+    Start,
+    /// Run what waits, then stop.
+    Stop(StopReason),
+    /// Drop everything now.
+    Kill,
+    /// A watched actor stopped.
+    Terminated(Terminated),
+    /// A linked or parent actor stopped.
+    Fail(StopReason),
+    /// A child escalated its failure.
+    ChildFailed(ChildFailed),
+    /// A sibling failed and the parent restarts this one with it.
+    Restart,
+}
