@@ -20,6 +20,7 @@ impl Expansion<'_> {
         let options = arguments.options.as_ref().map(|options| {
             quote! { fn options() -> #althing::ActorOptions { #options() } }
         });
+        let codecs = self.codecs();
         let key = arguments.key.as_ref().map(|key| self.key(key));
         let hooks = model.hooks.iter().map(|hook| self.hook(hook));
         quote! {
@@ -27,6 +28,7 @@ impl Expansion<'_> {
                 const NAME: &'static str = #name;
                 #version
                 #options
+                #codecs
                 #(#hooks)*
             }
             #key

@@ -90,7 +90,7 @@ impl<F> Event<F> {
     }
 }
 
-impl<F: Future + Send, R: Send, T: Fn(F::Output) -> Option<R>> Work for Running<F, R, T> {
+impl<F: Future + Send, R: Send + 'static, T: Fn(F::Output) -> Option<R>> Work for Running<F, R, T> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: `future` is pinned with us and never moved; `reply` is `Unpin` and used by reference.

@@ -101,6 +101,15 @@ pub(crate) fn asked_by(serial: u64) -> Option<Arc<dyn AnyPlace>> {
     frame(above).cloned()
 }
 
+/// Which actor on this thread's stack asked the one with that serial, and waits.
+pub(crate) fn asker_of(serial: u64) -> Option<Arc<dyn AnyPlace>> {
+    let at = (1..depth()).find(|at| {
+        let asked = STACK.with(|stack| stack.asked.get() & (1 << at) != 0);
+        asked && frame(*at).is_some_and(|actor| actor.header().serial() == serial)
+    })?;
+    frame(at - 1).cloned()
+}
+
 fn frame<'a>(index: u32) -> Option<&'a Arc<dyn AnyPlace>> {
     let actor = STACK.with(|stack| stack.actors[index as usize].get());
     // SAFETY: frames below the depth belong to guards that have not dropped yet, which `actor` outlives.

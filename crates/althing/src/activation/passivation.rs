@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::actor::StopReason;
 use crate::address::actor_ref::request_stop;
 use crate::address::place::{AnyPlace, Header};
+use crate::mail::mailbox::Sent;
 use crate::node::NodeShared;
 use crate::node::env::Nap;
 use crate::timer::pending::PendingTimer;
@@ -76,7 +77,7 @@ fn pass(node: &NodeShared, is_over_budget: bool) -> Option<Duration> {
         }
     });
     for place in idle.iter().chain(longest.places()) {
-        if let Some(run) = request_stop(place, StopReason::Passivated) {
+        if let Some(run) = request_stop(place, StopReason::Passivated, Sent::Here) {
             run.spawn();
         }
     }

@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::activation::body::Body;
+use crate::activation::commits::Commits;
 use crate::activation::current::{self, Frame};
 use crate::activation::ending::{Keeps, abandon, end_life};
 use crate::actor::StopReason;
@@ -24,6 +25,7 @@ use crate::mail::envelope::Envelope;
 use crate::mail::in_place;
 use crate::metrics::Counter;
 use crate::metrics::observe::Step;
+use crate::remote::{self, Location};
 use crate::shield::{drop_payload, shielded};
 
 /// A scheduled actor.
@@ -47,6 +49,10 @@ pub(crate) struct Run {
     pub(crate) has_met_fault: bool,
     /// Whether the life stopped itself before it served.
     refuses_waiting: bool,
+    /// Turns that are not durable yet, where they are held.
+    pub(crate) commits: Option<Box<Commits>>,
+    /// How many hold the actor.
+    pub(crate) holds: u32,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
     /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
@@ -59,6 +65,8 @@ pub(crate) enum Stage {
     Starting(Hook),
     Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
     Serving,
+    /// Nothing runs until everybody who held the actor lets it go on.
+    Held,
     Hooking(Hook),
     Stopping(Hook, StopReason),
 }
@@ -109,6 +117,8 @@ impl Run {
             has_met_fault: false,
             refuses_waiting: false,
             urgent: VecDeque::new(),
+            commits: None,
+            holds: 0,
             stop_after: None,
             has_claim: true,
             place,
@@ -182,6 +192,7 @@ impl Run {
     fn advance_hook(&mut self, cx: &mut Context<'_>) -> Served {
         let outcome = match &mut self.stage {
             Stage::Begin | Stage::Serving => return self.begin(),
+            Stage::Held => return self.suspend(cx),
             Stage::Starting(hook) | Stage::Hooking(hook) | Stage::Stopping(hook, _) => {
                 hook.as_mut().poll(cx)
             }
@@ -198,7 +209,7 @@ impl Run {
             Stage::Hooking(_) => self.stage = Stage::Serving,
             Stage::Stopping(_, StopReason::Restarting) => self.rebuild(Duration::ZERO),
             Stage::Stopping(_, reason) => return Served::End(reason),
-            Stage::Pausing(_) | Stage::Begin | Stage::Serving => {}
+            Stage::Pausing(_) | Stage::Begin | Stage::Serving | Stage::Held => {}
         }
         Served::Changed
     }
@@ -209,12 +220,24 @@ impl Run {
         let is_killed = inner.is_killed();
         let is_active = inner.active;
         drop(inner);
+        let header = self.place.header();
+        if header.kind.node.is_frozen() && !is_killed {
+            self.stage = Stage::Held;
+            return Served::Changed;
+        }
         if is_active {
             self.stage = Stage::Serving;
             return Served::Changed;
         }
         if is_killed {
             return Served::End(StopReason::Killed);
+        }
+        match header.location() {
+            None => {}
+            Some(Location::Here(epoch) | Location::Arriving(epoch)) => {
+                header.mailbox.lock().extras().epoch = epoch
+            }
+            Some(Location::Elsewhere) => return Served::End(StopReason::Moved),
         }
         // SAFETY: the claim is ours; `stage` is dropped before `body` and `place` lose what the hook borrows.
         let hook = unsafe { self.place.clone().start(self.body.core()) };
@@ -244,10 +267,16 @@ impl Run {
 
     /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
     pub(crate) fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
-        let waiting = self.clear_out();
+        let mut waiting = self.clear_out();
+        self.holds = 0;
+        let leaves = matches!(reason, StopReason::Moved | StopReason::Fenced)
+            && remote::follow(&self.place, &mut waiting);
         let keeps =
             if std::mem::take(&mut self.refuses_waiting) { Keeps::Nothing } else { Keeps::Waiting };
         let next = end_life(&self.place, waiting, reason, keeps);
+        if leaves {
+            remote::watch_on(&self.place);
+        }
         self.has_claim = next.is_continue();
         next
     }
@@ -267,6 +296,7 @@ impl Run {
 
     /// Drops hooks and handlers, which borrow the state.
     pub(crate) fn drop_futures(&mut self) {
+        self.abort_turns();
         let stage = std::mem::replace(&mut self.stage, Stage::Begin);
         shielded("dropping a hook", || drop(stage));
         shielded("dropping a handler", || self.body.clear());

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::actor::Actor;
-use crate::address::actor_id::Key;
+use crate::address::actor_id::{Key, Origin};
+use crate::address::kind::Kind;
 use crate::address::place::{AnyPlace, Place};
 use crate::node::env::HashKeys;
 
@@ -58,6 +59,20 @@ impl Directory {
         let mut shard = self.shard_of(&name).lock();
         let place = shard.entry(name).or_insert_with_key(|name| Arc::new(make(name.key.clone())));
         typed(place.clone())
+    }
+
+    /// The place of a name, if there is one.
+    pub(crate) fn find(&self, kind: &Kind, key: &Key) -> Option<Arc<dyn AnyPlace>> {
+        let name = Name { name: kind.name, type_id: kind.type_id, key: key.clone() };
+        self.shard_of(&name).lock().get(&name).cloned()
+    }
+
+    /// The place of an anonymous actor of this node, if it is there.
+    pub(crate) fn anonymous(&self, origin: Origin) -> Option<Arc<dyn AnyPlace>> {
+        let serial = origin.absolute();
+        let shard = self.anonymous_shard(serial).lock();
+        let place = shard.places.get(origin.slot as usize)?.as_ref()?;
+        (place.header().serial() == serial).then(|| place.clone())
     }
 
     /// Registers a name; `None` if it is taken by an actor that has not stopped.

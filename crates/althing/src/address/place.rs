@@ -1,27 +1,30 @@
 //! One actor's place: its mailbox, its state when it has one, its name. A reference is an `Arc` of this.
 //!
-//! The state is an `UnsafeCell`; it belongs to whoever holds the mailbox's claim (`Phase::Running`), which is one `Run` at a
+//! The state (`storage`) belongs to whoever holds the mailbox's claim (`Phase::Running`), which is one `Run` at a
 //! time. A place without state costs its own memory only: no task, no buffer.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::future::Future;
-use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::activation::commits::Commit;
 use crate::activation::context::{Context, RunCore};
 use crate::activation::run::Run;
 use crate::actor::{Actor, StopReason, Terminated};
-use crate::address::actor_id::{ActorId, Key};
+use crate::address::actor_id::{ActorId, Key, Origin};
 use crate::address::actor_ref::ActorRef;
 use crate::address::kind::{Factory, Kind, Start};
+use crate::address::storage::Storage;
 use crate::error::ActorError;
 use crate::mail::extras::System;
-use crate::mail::mailbox::{Mailbox, Wake};
+use crate::mail::mailbox::{Mailbox, Sent, SystemPush, Wake};
 use crate::mail::outbox;
+use crate::node::foreign::origin_of;
+use crate::remote::{self, Location};
 
 /// A hook's future; it borrows the place's state and a body's core, which the run keeps alive and leaves alone.
 pub(crate) type Hook = Pin<Box<dyn Future<Output = Result<(), ActorError>> + Send>>;
@@ -54,7 +57,7 @@ pub(crate) struct Place<A: Actor> {
     /// How to build the state of a child; other actors use their kind's factory.
     /// Boxed twice, because few actors have one and each has a place for it.
     factory: UnsafeCell<Option<Box<Box<Factory<A>>>>>,
-    state: UnsafeCell<MaybeUninit<A>>,
+    state: Storage<A>,
 }
 
 // SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a mutex in between; the rest
@@ -80,6 +83,11 @@ pub(crate) trait AnyPlace: Any + Send + Sync {
     /// # Safety
     /// As `start`.
     unsafe fn terminated(&self, core: *mut RunCore, other: Terminated) -> Hook;
+    /// Takes the changes of the turns since the last time, to make them durable.
+    ///
+    /// # Safety
+    /// As `start`, and nothing else borrows the state.
+    unsafe fn commit(&self, core: *mut RunCore) -> Commit;
     /// Drops the state.
     ///
     /// # Safety
@@ -94,7 +102,7 @@ pub(crate) trait AnyPlace: Any + Send + Sync {
 
 /// Pointers that travel inside a hook's future.
 struct Grant<A: Actor> {
-    state: *mut A,
+    storage: *const Storage<A>,
     context: *mut Context<A>,
 }
 
@@ -105,8 +113,10 @@ impl<A: Actor> Grant<A> {
     /// # Safety
     /// The claim is held, the state is there, and nothing else borrows either.
     unsafe fn open<'a>(self) -> (&'a mut A, &'a mut Context<A>) {
+        // SAFETY: the place outlives its hooks.
+        let storage = unsafe { &*self.storage };
         // SAFETY: the caller's promise.
-        let state = unsafe { &mut *self.state };
+        let state = unsafe { &mut *storage.get() };
         // SAFETY: the caller's promise.
         (state, unsafe { &mut *self.context })
     }
@@ -159,8 +169,38 @@ impl Header {
         self.slot.store(slot, Ordering::Relaxed);
     }
 
+    /// Where an anonymous actor was started, once the directory knows it.
+    fn origin(&self) -> Origin {
+        let node = self.kind.node.incarnation;
+        // As people read it: the node's first actor is number one.
+        let serial = self.serial.wrapping_sub(node.first_serial()).wrapping_add(1);
+        Origin { node, serial, slot: self.slot() }
+    }
+
     pub(crate) fn id(&self) -> ActorId {
-        ActorId { name: self.kind.name, key: self.key.clone(), serial: self.serial }
+        let kind = self.kind.id.clone();
+        match (&self.key, self.kind.home) {
+            (Some(key), None) => ActorId::of_key(kind, key.clone()),
+            (Some(key), Some(home)) => ActorId::anonymous(kind, origin_of(key, home)),
+            (None, _) => ActorId::anonymous(kind, self.origin()),
+        }
+    }
+
+    /// Where the cluster says that the actor lives; `None` if it stays on its node.
+    pub(crate) fn location(&self) -> Option<Location> {
+        let cluster = self.kind.node.cluster.as_ref()?;
+        self.kind.any_codecs()?;
+        if self.key.is_none() || self.kind.home.is_some() {
+            return None;
+        }
+        Some(cluster.locate(&self.id()))
+    }
+
+    /// Has a new address send elsewhere, if its actor lives there.
+    pub(crate) fn settle(&self) {
+        if matches!(self.location(), Some(Location::Elsewhere | Location::Arriving(_))) {
+            self.mailbox.lock().send_elsewhere();
+        }
     }
 
     /// Makes the runner look for system messages before the next message.
@@ -246,8 +286,20 @@ impl AsAnyPlace for dyn AnyPlace {
 
 /// Sends a system message; returns whether the actor still exists.
 pub(crate) fn send_system(place: &Arc<dyn AnyPlace>, message: System) -> bool {
+    send_system_from(place, message, Sent::Here)
+}
+
+/// As `send_system`; what comes from another node is not sent on.
+pub(crate) fn send_system_from(place: &Arc<dyn AnyPlace>, message: System, from: Sent) -> bool {
     let header = place.header();
-    let Some(what) = header.mailbox.push_system(message) else { return false };
+    let what = match header.mailbox.push_system(message, from) {
+        SystemPush::Queued(what) => what,
+        SystemPush::Ended => return false,
+        SystemPush::Elsewhere(message) => {
+            remote::ship_system(place, message);
+            return true;
+        }
+    };
     header.call_attention();
     wake(place, what);
     true
@@ -261,25 +313,24 @@ impl<A: Actor> Place<A> {
     ) -> Self {
         header.is_rebuildable = factory.is_some() || header.kind.factory::<A>().is_some();
         header.has_state.store(state.is_some(), Ordering::Relaxed);
-        let state = state.map_or_else(MaybeUninit::uninit, MaybeUninit::new);
+        let storage = Storage::empty();
+        if let Some(state) = state {
+            // SAFETY: it is new.
+            unsafe { storage.put(state) };
+        }
         let factory = UnsafeCell::new(factory.map(Box::new));
-        Self { header, factory, state: UnsafeCell::new(state) }
-    }
-
-    /// Where the state is or will be. No reference is made on the way: a handler that waits may hold one.
-    fn state_ptr(&self) -> *mut A {
-        self.state.get().cast()
+        Self { header, factory, state: storage }
     }
 
     fn grant(&self, core: *mut RunCore) -> Grant<A> {
-        Grant { state: self.state_ptr(), context: Context::of(core) }
+        Grant { storage: &raw const self.state, context: Context::of(core) }
     }
 
     /// # Safety
     /// The caller holds the claim and there is no state.
     unsafe fn put(&self, state: A) {
-        // SAFETY: the caller holds the claim; the place is free.
-        unsafe { self.state_ptr().write(state) };
+        // SAFETY: the caller's promise.
+        unsafe { self.state.put(state) };
         self.header.has_state.store(true, Ordering::Relaxed);
     }
 
@@ -314,10 +365,14 @@ impl<A: Actor> AnyPlace for Place<A> {
     }
 
     fn state(&self) -> *mut () {
-        self.state_ptr().cast()
+        self.state.get().cast()
     }
 
     unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook {
+        if let Some(twice) = &self.header.kind.twice {
+            let twice = twice.clone();
+            return Box::pin(async { Err(twice.into()) });
+        }
         let grant = self.grant(core);
         let is_missing = !self.header.has_state.load(Ordering::Relaxed);
         let building = is_missing.then(|| {
@@ -360,11 +415,17 @@ impl<A: Actor> AnyPlace for Place<A> {
         })
     }
 
+    unsafe fn commit(&self, core: *mut RunCore) -> Commit {
+        // SAFETY: our caller holds the claim, and the state is there.
+        let (state, context) = unsafe { self.grant(core).open() };
+        state.commit(context)
+    }
+
     unsafe fn clear(&self) {
         if self.header.has_state.load(Ordering::Relaxed) {
             self.header.has_state.store(false, Ordering::Relaxed);
             // SAFETY: it was there, and nothing borrows it.
-            unsafe { self.state_ptr().drop_in_place() };
+            unsafe { self.state.clear() };
         }
     }
 

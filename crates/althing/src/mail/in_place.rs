@@ -13,6 +13,7 @@ use std::time::Duration;
 use tracing::Span;
 
 use crate::activation::body::{Body, Running};
+use crate::activation::commits::Turns;
 use crate::activation::context::Context as ActorContext;
 use crate::activation::current::{self, Frame};
 use crate::activation::fault::{put_off, refused_by_fault};
@@ -100,7 +101,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 ) -> InPlace<M, D::Reply> {
     let header = place.header();
     let depth = current::depth();
-    if depth >= DEPTH_MAX
+    if A::TURNS == Turns::Held
+        || depth >= DEPTH_MAX
         || (depth > 0 && future_bytes::<A, M, D>() > NESTED_BYTES_MAX)
         || !header.kind.node.env.is_in_task()
         || !header.mailbox.try_claim()
