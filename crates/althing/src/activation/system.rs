@@ -5,6 +5,7 @@ use std::task::Context;
 use crate::activation::run::{Run, Served, Stage};
 use crate::activation::waits;
 use crate::actor::StopReason;
+use crate::address::actor_ref::end_watch;
 use crate::mail::extras::System;
 
 impl Run {
@@ -107,6 +108,7 @@ impl Run {
                 }
                 System::Restart => {}
                 System::Terminated(other) => {
+                    end_watch(&self.place, other.id.serial);
                     // SAFETY: the claim is ours; the body is empty.
                     let hook = unsafe { self.place.terminated(self.body.core(), other) };
                     self.stage = Stage::Hooking(hook);
