@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use althing::{
-    Actor, ActorOptions, ActorRef, Context, MailboxKind, Node, Read, ReadHandler, Receives,
+    Actor, ActorOptions, ActorRef, Context, Handler, MailboxKind, Node, Read, ReadHandler, Receives,
 };
 use parking_lot::Mutex;
 use support::{Flex, On, act, alone, flex, node, within};
@@ -112,6 +112,50 @@ fn an_actor_that_is_activated_again_and_again_takes_no_more_memory() {
             }
             let grown = resident_bytes().saturating_sub(before);
             assert!(grown < 4 << 20, "{} KiB after half a million calls", grown >> 10);
+        });
+    });
+}
+
+/// Hears of ends.
+struct Overseer;
+
+struct Watch(ActorRef<Bulky>);
+
+impl Actor for Overseer {
+    const NAME: &'static str = "test.overseer";
+}
+
+impl Handler<Watch> for Overseer {
+    type Reply = ();
+
+    async fn handle(&mut self, Watch(other): Watch, ctx: &mut Context<Self>) {
+        ctx.watch(&other);
+    }
+}
+
+/// Whose state lies in its place, as all do.
+struct Bulky(#[expect(dead_code, reason = "it is there to take room")] [u8; 64 << 10]);
+
+impl Actor for Bulky {
+    const NAME: &'static str = "test.bulky";
+}
+
+const OVERSEEN: &str = "a_watcher_keeps_no_memory_of_those_whose_end_it_has_heard_of";
+
+#[test]
+fn a_watcher_keeps_no_memory_of_those_whose_end_it_has_heard_of() {
+    alone(OVERSEEN, || {
+        within(On::OneThread, async {
+            let node = node();
+            let overseer = node.spawn(Overseer);
+            let before = resident_bytes();
+            for _ in 0..1_000 {
+                let bulky = node.spawn(Bulky([1; 64 << 10]));
+                overseer.send(Watch(bulky.clone())).await.unwrap();
+                bulky.stop().await;
+            }
+            let grown = resident_bytes().saturating_sub(before);
+            assert!(grown < 8 << 20, "{} KiB after a thousand ends", grown >> 10);
         });
     });
 }

@@ -228,7 +228,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
     let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
     let (kept, system) = came.into_iter().partition(|message| match message {
         System::Start => !is_last && leaves_a_next_life(reason),
-        System::Terminated(_) => passivated,
+        System::Terminated(..) => passivated,
         _ => false,
     });
     extras.system = VecDeque::from(kept);
@@ -275,7 +275,7 @@ impl Farewell {
         }
         for watcher in self.watchers.into_values() {
             let news = Terminated { id: id.clone(), reason: reason.clone() };
-            send_system(&watcher, System::Terminated(news));
+            send_system(&watcher, System::Terminated(news, place.header().serial()));
         }
         for fellow in self.fellows {
             forget_link(&fellow, place.header().serial());

@@ -119,7 +119,8 @@ impl Run {
 
 /// Fails the parent as if it had panicked itself.
 fn escalate(place: &Arc<dyn AnyPlace>, error: &ActorError) {
-    let parent = place.header().mailbox.lock().extras().parent.take();
+    // It stays the parent's child until its end.
+    let parent = place.header().mailbox.lock().extras().parent.clone();
     if let Some(parent) = parent {
         let failed = ChildFailed { child: place.header().id(), error: error.clone() };
         send_system(&parent, System::ChildFailed(failed));

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::activation::run::Run;
 use crate::actor::StopReason;
-use crate::address::actor_ref::request_stop;
+use crate::address::actor_ref::claim_to_stop;
 use crate::address::place::{AnyPlace, Header};
-use crate::mail::mailbox::Sent;
+use crate::mail::claim::Value;
+use crate::mail::mailbox::Inner;
 use crate::node::NodeShared;
 use crate::node::env::Nap;
 use crate::timer::pending::PendingTimer;
@@ -67,7 +69,10 @@ fn pass(node: &NodeShared, is_over_budget: bool) -> Option<Duration> {
             let due = (limit - idle_for).max(PASS_EVERY);
             next_due = Some(next_due.map_or(due, |next| next.min(due)));
         }
-        if !(is_due || may_be_longest) || !header.mailbox.is_quiet() || must_stay(header) {
+        if !(is_due || may_be_longest) || !header.mailbox.is_quiet() {
+            return;
+        }
+        if must_stay(header, &header.mailbox.lock()) {
             return;
         }
         if is_due {
@@ -77,18 +82,28 @@ fn pass(node: &NodeShared, is_over_budget: bool) -> Option<Duration> {
         }
     });
     for place in idle.iter().chain(longest.places()) {
-        if let Some(run) = request_stop(place, StopReason::Passivated, Sent::Here) {
+        if let Some(run) = unload(place) {
             run.spawn();
         }
     }
     next_due
 }
 
+/// Takes the claim of an idle actor to unload it; `None` if it has got something to do, or to lose, since it was looked at.
+fn unload(place: &Arc<dyn AnyPlace>) -> Option<Run> {
+    let header = place.header();
+    let inner = header.mailbox.lock();
+    if !inner.is_quiet() || must_stay(header, &inner) {
+        return None;
+    }
+    Some(claim_to_stop(place, inner, StopReason::Passivated))
+}
+
 /// Whether unloading would lose something: a reply that it owes, a future that it awaits, a timer that comes once. Messages that
 /// guards have put aside would begin the next life at once.
-fn must_stay(header: &Header) -> bool {
+fn must_stay(header: &Header, inner: &Inner) -> bool {
     header.has_debts()
-        || header.mailbox.lock().extras.as_ref().is_some_and(|extras| {
+        || inner.extras.as_ref().is_some_and(|extras| {
             !extras.stash.is_empty() || extras.timers.values().any(PendingTimer::keeps_awake)
         })
 }
@@ -113,6 +128,8 @@ struct Longest {
     /// Idle seconds, negated, so that the shortest is on top; and where the place is.
     heap: BinaryHeap<(std::cmp::Reverse<u32>, usize)>,
     places: Vec<Arc<dyn AnyPlace>>,
+    /// Those who made room, kept until no lock is held: one may be the last reference to an actor.
+    displaced: Vec<Arc<dyn AnyPlace>>,
 }
 
 impl Longest {
@@ -127,7 +144,7 @@ impl Longest {
         }
         let Some(mut shortest) = self.heap.peek_mut() else { return };
         if shortest.0.0 < idle_s {
-            self.places[shortest.1] = place.clone();
+            self.displaced.push(std::mem::replace(&mut self.places[shortest.1], place.clone()));
             shortest.0 = std::cmp::Reverse(idle_s);
         }
     }
@@ -146,4 +163,46 @@ fn resident_bytes(node: &NodeShared) -> Option<u64> {
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     // Linux on every target we build for has pages of 4 KiB, or accounts as if.
     Some(pages * 4_096)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::unload;
+    use crate::activation::context::Context;
+    use crate::actor::{Actor, Handler};
+    use crate::address::place::AsAnyPlace;
+    use crate::node::Node;
+
+    struct Clerk;
+    struct Remind;
+
+    impl Actor for Clerk {
+        const NAME: &'static str = "test.clerk";
+    }
+
+    impl Handler<Remind> for Clerk {
+        type Reply = ();
+
+        async fn handle(&mut self, _: Remind, ctx: &mut Context<Self>) {
+            ctx.after(Duration::from_secs(60), Remind);
+        }
+    }
+
+    /// Between the look at an actor and its unloading others run.
+    #[tokio::test]
+    async fn an_actor_that_got_something_to_lose_since_it_was_looked_at_is_not_unloaded() {
+        let node = Node::builder("office").actor(async |_| Ok(Clerk)).build();
+        let (asked, idle) = (node.get::<Clerk>("asked"), node.get::<Clerk>("idle"));
+        asked.send(Remind).await.expect("it runs");
+        idle.activate();
+        while !idle.is_active() {
+            tokio::task::yield_now().await;
+        }
+        assert!(unload(&asked.place().as_any_place()).is_none());
+        let ended = unload(&idle.place().as_any_place()).expect("it has nothing to lose");
+        ended.run_now();
+        assert!(asked.is_active() && !idle.is_active());
+    }
 }

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use crate::activation::run::{Run, Served, Stage};
 use crate::activation::waits;
 use crate::actor::StopReason;
+use crate::address::actor_ref::end_watch;
 use crate::epoch::Epoch;
 use crate::mail::extras::System;
 
@@ -185,7 +186,8 @@ impl Run {
                         return Some(Served::End(StopReason::Fenced));
                     }
                 }
-                System::Terminated(other) => {
+                System::Terminated(other, serial) => {
+                    end_watch(&self.place, serial);
                     // SAFETY: the claim is ours; the body is empty.
                     let hook = unsafe { self.place.terminated(self.body.core(), other) };
                     self.stage = Stage::Hooking(hook);

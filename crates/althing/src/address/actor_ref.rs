@@ -13,10 +13,10 @@ use crate::address::actor_id::{ActorId, Key};
 use crate::address::call::Call;
 use crate::address::place::{AnyPlace, AsAnyPlace, Place, send_system, send_system_from, wake};
 use crate::address::recipient::Recipient;
-use crate::mail::claim::Value;
+use crate::mail::claim::{Guard, Value};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::System;
-use crate::mail::mailbox::{Life, Phase, Sent};
+use crate::mail::mailbox::{Inner, Life, Phase, Sent};
 use crate::mail::outbox;
 use crate::mail::reply::ReplyTo;
 use crate::node::Node;
@@ -236,7 +236,8 @@ impl<A: Actor> ActorRef<A> {
         let reason = inner.extras().stopped.clone().unwrap_or(StopReason::Requested);
         // Released before telling: the watcher may be us.
         drop(inner);
-        send_system(watcher, System::Terminated(Terminated { id: self.id(), reason }));
+        let news = Terminated { id: self.id(), reason };
+        send_system(watcher, System::Terminated(news, self.place.header().serial()));
     }
 
     pub(crate) fn add_link(&self, other: Arc<dyn AnyPlace>) {
@@ -252,6 +253,8 @@ impl<A: Actor> ActorRef<A> {
         }
         // Released before telling: the other may be us.
         drop(inner);
+        // Nobody else takes that back: this one's end is over. And if the other is being unloaded, it does not hear of it.
+        forget_link(&other, self.place.header().serial());
         send_system(&other, System::Fail(StopReason::Linked(self.id())));
     }
 
@@ -272,16 +275,25 @@ pub(crate) fn request_stop(
     // What the caller has told it before comes before its end.
     outbox::hand_over();
     let mut inner = place.header().mailbox.lock();
-    let is_idle = inner.is_quiet();
-    close_for_good(place, &mut inner);
-    if is_idle {
-        inner.phase = Phase::Running;
-        drop(inner);
-        return Some(Run::stopping(place.clone(), reason));
+    if inner.is_quiet() {
+        return Some(claim_to_stop(place, inner, reason));
     }
+    close_for_good(place, &mut inner);
     drop(inner);
     send_system_from(place, System::Stop(reason), from);
     None
+}
+
+/// Takes the claim of a quiet actor, whose mailbox is locked, for the run that stops it.
+pub(crate) fn claim_to_stop(
+    place: &Arc<dyn AnyPlace>,
+    mut inner: Guard<'_, Inner>,
+    reason: StopReason,
+) -> Run {
+    close_for_good(place, &mut inner);
+    inner.phase = Phase::Running;
+    drop(inner);
+    Run::stopping(place.clone(), reason)
 }
 
 /// Takes a watcher off an actor's list.
@@ -291,6 +303,21 @@ pub(crate) fn forget_watcher(place: &Arc<dyn AnyPlace>, watcher: u64) {
     // Released before dropping: the last reference to an actor may go.
     drop(inner);
     drop(gone);
+}
+
+/// Takes an actor of whose end the watcher hears off the list of those that it watches, unless it watches the next life already.
+/// The caller holds the watcher's claim, so that no handler of it begins another watch meanwhile.
+pub(crate) fn end_watch(watcher: &Arc<dyn AnyPlace>, ended: u64) {
+    let header = watcher.header();
+    let watched = header.mailbox.lock().extras().watched.get(&ended).cloned();
+    let watches_on = watched.and_then(|watched| watched.upgrade()).is_some_and(|place| {
+        let inner = place.header().mailbox.lock();
+        inner.extras.as_ref().is_some_and(|extras| extras.watchers.contains_key(&header.serial()))
+    });
+    if !watches_on {
+        // Even a weak reference keeps the memory of a place.
+        header.mailbox.lock().extras().watched.remove(&ended);
+    }
 }
 
 /// Takes an actor whose life has ended off the list of those that another one is linked to.

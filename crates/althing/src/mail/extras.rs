@@ -120,7 +120,7 @@ impl System {
 
     /// Whether an actor that sleeps is started for it; all else is about a life that has ended.
     pub(crate) fn starts_a_sleeper(&self) -> bool {
-        matches!(self, Self::Start | Self::Terminated(_))
+        matches!(self, Self::Start | Self::Terminated(..))
     }
 }
 
@@ -132,8 +132,8 @@ pub(crate) enum System {
     Stop(StopReason),
     /// Drop everything now.
     Kill,
-    /// A watched actor stopped.
-    Terminated(Terminated),
+    /// A watched actor stopped, whose place has this serial number.
+    Terminated(Terminated, u64),
     /// A linked or parent actor stopped.
     Fail(StopReason),
     /// A child escalated its failure.

@@ -58,7 +58,7 @@ pub(crate) fn ship_system(place: &Arc<dyn AnyPlace>, message: System) {
         System::Kill => Control::Kill,
         System::Fail(StopReason::Linked(other)) => Control::Linked { other },
         // These go to actors whose state is here.
-        System::Terminated(_)
+        System::Terminated(..)
         | System::Fail(_)
         | System::ChildFailed(_)
         | System::Restart

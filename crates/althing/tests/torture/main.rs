@@ -23,6 +23,7 @@ mod runtimes;
 mod scope;
 mod sending;
 mod shrink;
+mod wakings;
 mod world;
 
 use std::collections::BTreeMap;

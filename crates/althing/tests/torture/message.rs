@@ -2,7 +2,7 @@
 //! drop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use althing::Sequence;
 
@@ -119,6 +119,9 @@ impl Drop for Tick {
     }
 }
 
+/// The mark of an event that has not been dropped; nothing that else lies in memory is likely to be this.
+const ALIVE: u64 = 0xA11F_E0F0_0E7E_9151;
+
 /// What a topic carries.
 pub(crate) struct Event {
     pub(crate) world: Arc<World>,
@@ -126,17 +129,26 @@ pub(crate) struct Event {
     pub(crate) ops: Arc<[Op]>,
     pub(crate) known: Arc<Known>,
     pub(crate) dropped: Vec<DropOp>,
+    mark: AtomicU64,
 }
 
 impl Event {
     pub(crate) fn new(world: &Arc<World>, topic: usize, known: Arc<Known>, ops: Arc<[Op]>) -> Self {
         world.alive.events.fetch_add(1, SeqCst);
-        Self { world: world.clone(), topic, ops, known, dropped: Vec::new() }
+        let (world, mark) = (world.clone(), AtomicU64::new(ALIVE));
+        Self { world, topic, ops, known, dropped: Vec::new(), mark }
+    }
+
+    /// Whether it has not been dropped. Asked of an event that is gone, it reads memory that was freed: a runtime that lets it
+    /// come to that is broken.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.mark.load(SeqCst) == ALIVE
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
+        self.mark.store(0, SeqCst);
         self.world.alive.events.fetch_sub(1, SeqCst);
         run_drops(&self.world, &self.dropped, None);
     }

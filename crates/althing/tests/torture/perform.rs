@@ -103,6 +103,7 @@ async fn perform_one(scope: &mut Scope<'_>, op: &Op) {
         | Op::AskBoth(..)
         | Op::PollAsk(..)
         | Op::MoveAsk(..)
+        | Op::AskInLoop(_)
         | Op::Broadcast { .. } => sending::perform(scope, op).await,
         Op::Subscribe { .. } | Op::Unsubscribe { .. } | Op::Publish { .. } | Op::Replay { .. } => {
             events::perform(scope, op)

@@ -193,7 +193,24 @@ pub(crate) enum Entry {
         on: usize,
         before: Box<[u16]>,
     },
+    Started {
+        who: usize,
+    },
     Stopping {
+        who: usize,
+    },
+    /// A state went after its `stopping` hook: events after `last` are not for it.
+    Ended {
+        who: usize,
+        topic: usize,
+        last: Sequence,
+    },
+    /// About to be activated.
+    Activated {
+        who: usize,
+    },
+    /// About to be asked by a message that is not followed.
+    Poked {
         who: usize,
     },
 }

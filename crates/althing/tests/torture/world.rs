@@ -20,6 +20,7 @@ use crate::records::{
     DROPPED, Entry, IDLED, Known, Mail, NOT_STARTED, Purpose, RETURNED, SENDERS_MAX, Violation,
     Wait,
 };
+use crate::sending::CountWakes;
 
 /// The target of a message that a group hands to whom it likes.
 pub(crate) const ANYONE: usize = usize::MAX;
@@ -73,6 +74,8 @@ pub(crate) struct World {
     pub(crate) waits: Mutex<Vec<Wait>>,
     pub(crate) log: Mutex<Vec<Entry>>,
     pub(crate) violations: Mutex<Vec<Violation>>,
+    /// The wakers that asks were polled with and that nobody must keep in the end.
+    pub(crate) wakers: Mutex<Vec<Arc<CountWakes>>>,
     /// Whether some drop has panicked on purpose; who suffers from it is not followed.
     pub(crate) drop_panicked: AtomicBool,
     pub(crate) stage: Mutex<&'static str>,
@@ -122,6 +125,7 @@ impl World {
             waits: Mutex::default(),
             log: Mutex::default(),
             violations: Mutex::default(),
+            wakers: Mutex::default(),
             drop_panicked: AtomicBool::new(false),
             stage: Mutex::new("building"),
             shut: Mutex::default(),
