@@ -7,6 +7,7 @@ pub(crate) mod shutdown;
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::future::Future;
+use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::address::actor_id::Key;
 use crate::address::actor_ref::ActorRef;
 use crate::address::directory::Directory;
 use crate::address::key::ActorKey;
-use crate::address::kind::{Factory, Kind, Start, boxed_factory};
+use crate::address::kind::{Factory, Kind, Start, TypeHasher, boxed_factory};
 use crate::address::place::{AnyPlace, AsAnyPlace, Header, Place, send_system};
 use crate::error::{ActorError, NameTaken};
 use crate::mail::extras::System;
@@ -29,7 +30,7 @@ use crate::metrics::inspection::{self, Inspector};
 use crate::metrics::trace::Tracing;
 use crate::metrics::{Metrics, Snapshot};
 use crate::node::blocking::Blocking;
-use crate::node::env::{Env, HashKeys, Simulation, Timestamp};
+use crate::node::env::{Env, Simulation, Timestamp};
 use crate::options::ActorOptions;
 use crate::shield::discard;
 use crate::timer::Timers;
@@ -72,7 +73,7 @@ pub struct WeakNode {
     shared: Weak<NodeShared>,
 }
 
-type Kinds = HashMap<TypeId, Arc<Kind>, HashKeys>;
+type Kinds = HashMap<TypeId, Arc<Kind>, BuildHasherDefault<TypeHasher>>;
 type Options = HashMap<TypeId, ActorOptions>;
 type Register = Box<dyn FnOnce(&Arc<NodeShared>) + Send>;
 
@@ -180,7 +181,7 @@ impl NodeBuilder {
             env,
             metrics: self.metrics,
             tracing: self.tracing,
-            kinds: RwLock::new(Kinds::with_hasher(hash_keys.clone())),
+            kinds: RwLock::default(),
             options: self.options,
             topics: Topics::default(),
             serial: AtomicU64::new(1),
@@ -335,7 +336,7 @@ impl Node {
         self.shared.directory.insert_anonymous(place.as_any_place());
         // A new place's claim is ours: nobody else knows it.
         place.header().mailbox.lock().phase = Phase::Running;
-        Run::new(place.as_any_place()).run_now();
+        Run::start_now(place.as_any_place());
         ActorRef::from_place(place)
     }
 
@@ -412,7 +413,9 @@ impl NodeShared {
     pub(crate) fn forget_types(&self) {
         self.topics.close();
         // Dropped after the lock: factories keep what they captured, which is foreign.
-        let kinds: Vec<_> = self.kinds.write().drain().collect();
+        let mut kinds: Vec<_> = self.kinds.write().drain().collect();
+        // In an order of their own: what factories hold is dropped in it.
+        kinds.sort_unstable_by_key(|(_, kind)| kind.name);
         discard("dropping actor types", kinds);
     }
 

@@ -157,16 +157,15 @@ impl<A: Actor> ActorRef<A> {
     /// # Cancel safety
     /// The actor stops even if the future is dropped.
     pub fn stop(&self) -> Stopped {
+        let place = self.place.as_any_place();
         // Of this life: what its `stopping` hook sends may begin the next.
-        let stopped = self.stopped();
-        self.request_stop(StopReason::Requested);
-        stopped
-    }
-
-    pub(crate) fn request_stop(&self, reason: StopReason) {
-        if let Some(run) = request_stop(&self.place.as_any_place(), reason) {
-            run.run_now();
+        let (life, is_idle) = claim_to_stop(&place);
+        if is_idle {
+            Run::stop_now(place.clone(), StopReason::Requested);
+        } else {
+            send_system(&place, System::Stop(StopReason::Requested));
         }
+        Stopped::of_life(place, life)
     }
 
     /// Stops the actor at once: no hook runs, what waits is refused, a handler that waits is dropped.
@@ -256,6 +255,17 @@ impl<A: Actor> ActorRef<A> {
 /// stop. Returns the run that stops an idle actor: the caller decides where it runs.
 #[must_use]
 pub(crate) fn request_stop(place: &Arc<dyn AnyPlace>, reason: StopReason) -> Option<Run> {
+    let (_, is_idle) = claim_to_stop(place);
+    if is_idle {
+        return Some(Run::stopping(place.clone(), reason));
+    }
+    send_system(place, System::Stop(reason));
+    None
+}
+
+/// Has an actor that has no later life take no more messages. Returns which life it is in, and whether it was idle: then its claim
+/// is the caller's, who stops it.
+fn claim_to_stop(place: &Arc<dyn AnyPlace>) -> (u32, bool) {
     // What the caller has told it before comes before its end.
     outbox::hand_over();
     let mut inner = place.header().mailbox.lock();
@@ -263,12 +273,8 @@ pub(crate) fn request_stop(place: &Arc<dyn AnyPlace>, reason: StopReason) -> Opt
     close_for_good(place, &mut inner);
     if is_idle {
         inner.phase = Phase::Running;
-        drop(inner);
-        return Some(Run::stopping(place.clone(), reason));
     }
-    drop(inner);
-    send_system(place, System::Stop(reason));
-    None
+    (inner.lives(), is_idle)
 }
 
 /// Takes a watcher off an actor's list.
