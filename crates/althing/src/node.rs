@@ -230,7 +230,7 @@ impl Node {
         self.shared.directory.insert_anonymous(place.as_any_place());
         // A new place's claim is ours: nobody else knows it.
         place.header().mailbox.lock().phase = Phase::Running;
-        Run::new(place.as_any_place()).run_now();
+        Run::start_now(place.as_any_place());
         ActorRef::from_place(place)
     }
 

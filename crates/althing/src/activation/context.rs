@@ -122,6 +122,9 @@ impl RunCore {
     }
 
     pub(crate) fn take_stop(&self) -> Option<StopReason> {
+        if !self.stops() {
+            return None;
+        }
         match self.stop.swap(RUNS_ON, Ordering::Relaxed) {
             STOPS => Some(StopReason::Requested),
             PASSIVATES => Some(StopReason::Passivated),

@@ -6,9 +6,11 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -104,6 +106,7 @@ impl Run {
         Self::with_body(place, body, Stage::Serving)
     }
 
+    #[inline]
     fn with_body(place: Arc<dyn AnyPlace>, body: Body, stage: Stage) -> Self {
         Self {
             stage,
@@ -138,13 +141,25 @@ impl Run {
         let _ = self.finish(reason);
     }
 
+    /// Starts an actor whose claim was just taken, as `run_now` does.
+    pub(crate) fn start_now(place: Arc<dyn AnyPlace>) {
+        Self::new(place).run_now();
+    }
+
+    /// Stops an idle actor whose claim was just taken, as `run_now` does.
+    pub(crate) fn stop_now(place: Arc<dyn AnyPlace>, reason: StopReason) {
+        Self::stopping(place, reason).run_now();
+    }
+
     /// Runs on the calling thread as far as that goes without waiting, then in a task.
+    #[inline]
     pub(crate) fn run_now(mut self) {
         if current::depth() >= in_place::DEPTH_MAX {
             return self.spawn();
         }
-        let place = self.place.clone();
-        let entered = place.header().kind.node.env.enter();
+        let is_away = !self.place.header().kind.node.env.is_entered();
+        let place = is_away.then(|| self.place.clone());
+        let entered = place.as_ref().and_then(|place| place.header().kind.node.env.enter());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         // Whatever waits is polled again at once in the task, with a waker that works.
         if Pin::new(&mut self).poll(&mut cx).is_pending() {
@@ -287,9 +302,12 @@ impl Run {
         // SAFETY: no future is left that could use the state.
         shielded("dropping a state", || unsafe { self.place.clear() });
         self.stop_after = None;
-        let mut waiting: Vec<Envelope> =
-            self.held_back.take().into_iter().chain(self.urgent.drain(..)).collect();
-        waiting.append(&mut self.batch.rest());
+        let mut waiting = Vec::new();
+        if self.held() > 0 {
+            waiting.extend(self.held_back.take());
+            waiting.extend(self.urgent.drain(..));
+            waiting.append(&mut self.batch.rest());
+        }
         self.batch.recycle();
         waiting
     }
@@ -298,8 +316,12 @@ impl Run {
     pub(crate) fn drop_futures(&mut self) {
         self.abort_turns();
         let stage = std::mem::replace(&mut self.stage, Stage::Begin);
-        shielded("dropping a hook", || drop(stage));
-        shielded("dropping a handler", || self.body.clear());
+        if !matches!(stage, Stage::Begin | Stage::Serving) {
+            shielded("dropping a hook", || drop(stage));
+        }
+        if !self.body.is_empty() {
+            shielded("dropping a handler", || self.body.clear());
+        }
         while let Some(read) = self.reads.pop() {
             shielded("dropping a handler", || read.clear());
         }
@@ -358,7 +380,8 @@ impl Future for Run {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        let place = this.place.clone();
+        // SAFETY: an `Arc` that is read and never dropped: it counts nothing, and `this` keeps its own, which nobody replaces.
+        let place = ManuallyDrop::new(unsafe { ptr::read(&raw const this.place) });
         let _current = current::polling(&place, Frame::Alone);
         loop {
             match catch_unwind(AssertUnwindSafe(|| this.advance(place.header(), cx))) {

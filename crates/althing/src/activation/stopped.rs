@@ -27,6 +27,10 @@ pub struct Stopped {
 impl Stopped {
     pub(crate) fn of(place: Arc<dyn AnyPlace>) -> Self {
         let life = place.header().mailbox.lock().lives();
+        Self::of_life(place, life)
+    }
+
+    pub(crate) fn of_life(place: Arc<dyn AnyPlace>, life: u32) -> Self {
         Self { place, life, number: None }
     }
 }

@@ -160,16 +160,15 @@ impl<A: Actor> ActorRef<A> {
     /// # Cancel safety
     /// The actor stops even if the future is dropped.
     pub fn stop(&self) -> Stopped {
+        let place = self.place.as_any_place();
         // Of this life: what its `stopping` hook sends may begin the next.
-        let stopped = self.stopped();
-        self.request_stop(StopReason::Requested);
-        stopped
-    }
-
-    pub(crate) fn request_stop(&self, reason: StopReason) {
-        if let Some(run) = request_stop(&self.place.as_any_place(), reason, Sent::Here) {
-            run.run_now();
+        let (life, is_idle) = begin_stop(&place);
+        if is_idle {
+            Run::stop_now(place.clone(), StopReason::Requested);
+        } else {
+            send_system(&place, System::Stop(StopReason::Requested));
         }
+        Stopped::of_life(place, life)
     }
 
     /// Stops the actor at once: no hook runs, what waits is refused, a handler that waits is dropped.
@@ -272,16 +271,26 @@ pub(crate) fn request_stop(
     reason: StopReason,
     from: Sent,
 ) -> Option<Run> {
+    let (_, is_idle) = begin_stop(place);
+    if is_idle {
+        return Some(Run::stopping(place.clone(), reason));
+    }
+    send_system_from(place, System::Stop(reason), from);
+    None
+}
+
+/// Has an actor that has no later life take no more messages. Returns which life it is in, and whether it was idle: then its claim
+/// is the caller's, who stops it.
+fn begin_stop(place: &Arc<dyn AnyPlace>) -> (u32, bool) {
     // What the caller has told it before comes before its end.
     outbox::hand_over();
     let mut inner = place.header().mailbox.lock();
-    if inner.is_quiet() {
-        return Some(claim_to_stop(place, inner, reason));
-    }
+    let is_idle = inner.is_quiet();
     close_for_good(place, &mut inner);
-    drop(inner);
-    send_system_from(place, System::Stop(reason), from);
-    None
+    if is_idle {
+        inner.phase = Phase::Running;
+    }
+    (inner.lives(), is_idle)
 }
 
 /// Takes the claim of a quiet actor, whose mailbox is locked, for the run that stops it.

@@ -189,7 +189,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
                 self.message = Some(message);
                 self.queue(cx)
             }
-            InPlace::Replied(reply) => Poll::Ready(reply),
+            InPlace::Replied(reply) => Poll::Ready(Ok(reply)),
+            InPlace::Failed(why) => Poll::Ready(Err(*why)),
             InPlace::Waits(receiver, waiting) => {
                 self.wait = Wait::ForReply(receiver, waiting);
                 self.poll_reply(cx)

@@ -99,7 +99,7 @@ impl Directory {
         let mut shard = self.anonymous_shard(place.header().serial()).lock();
         let slot = shard.free.pop().unwrap_or_else(|| {
             shard.places.push(None);
-            u32::try_from(shard.places.len() - 1).expect("fewer than 2^32 actors a shard")
+            u32::try_from(shard.places.len() - 1).expect("fewer than 2^29 actors a shard")
         });
         place.header().set_slot(slot);
         shard.places[slot as usize] = Some(place);

@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId, type_name};
 use std::error::Error;
 use std::future::Future;
+use std::hash::Hasher;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -180,6 +181,28 @@ impl<A: Actor> Start<A> {
     /// The node it starts on.
     pub fn node(&self) -> Node {
         self.address.node()
+    }
+}
+
+/// Hashes a type's id with its own bits, which are a hash already; nobody outside chooses them.
+#[derive(Default)]
+pub(crate) struct TypeHasher(u64);
+
+impl Hasher for TypeHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_ne_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 ^= word;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::activation::commits::Commit;
 use crate::activation::context::{Context, RunCore};
@@ -30,28 +30,38 @@ use crate::remote::{self, Location};
 pub(crate) type Hook = Pin<Box<dyn Future<Output = Result<(), ActorError>> + Send>>;
 
 /// What does not depend on the actor's type.
+///
+/// In this order, so that an event or an ask that finds the actor idle touches the first cache line of the place's memory and the
+/// state, and nothing between. 128 bytes: a place with a small state then fits into an allocation of 192.
+#[repr(C)]
 pub(crate) struct Header {
-    pub(crate) mailbox: Mailbox,
     pub(crate) kind: Arc<Kind>,
-    key: Option<Key>,
-    serial: u64,
-    /// Where the directory keeps an anonymous actor.
-    slot: AtomicU32,
-    /// Whether the actor can be built anew.
-    is_rebuildable: bool,
-    /// Whether the place holds a state; changed under the claim only.
-    has_state: AtomicBool,
-    /// Set when a system message waits, so that a runner looks between two messages.
-    attention: AtomicBool,
-    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in memory.
-    debts: AtomicU32,
     /// Second since the node's start in which it last ran.
     pub(crate) last_active_s: AtomicU32,
     /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who holds the claim.
     stops: AtomicU32,
+    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in memory.
+    debts: AtomicU32,
+    /// The flags below, and beneath them where the directory keeps an anonymous actor.
+    marks: AtomicU32,
+    pub(crate) mailbox: Mailbox,
+    key: Option<Key>,
+    serial: u64,
 }
 
+const _: () = assert!(size_of::<Header>() <= 128, "an idle actor is paid by the million");
+
+/// In `Header::marks`: the place holds a state; changed under the claim only.
+const HAS_STATE: u32 = 1 << 31;
+/// A system message waits, so that a runner looks between two messages.
+const ATTENTION: u32 = 1 << 30;
+/// The actor can be built anew.
+const REBUILDABLE: u32 = 1 << 29;
+/// Slots of the directory are below.
+const SLOTS: u32 = REBUILDABLE - 1;
+
 /// The place of an actor of type `A`.
+#[repr(C)]
 pub(crate) struct Place<A: Actor> {
     header: Header,
     /// How to build the state of a child; other actors use their kind's factory.
@@ -126,17 +136,14 @@ impl Header {
     pub(crate) fn new(kind: Arc<Kind>, key: Option<Key>) -> Self {
         let serial = kind.node.next_serial();
         Self {
-            mailbox: Mailbox::new(),
             kind,
-            key,
-            serial,
-            slot: AtomicU32::new(0),
-            is_rebuildable: false,
-            has_state: AtomicBool::new(false),
-            attention: AtomicBool::new(false),
-            debts: AtomicU32::new(0),
             last_active_s: AtomicU32::new(0),
             stops: AtomicU32::new(0),
+            debts: AtomicU32::new(0),
+            marks: AtomicU32::new(0),
+            mailbox: Mailbox::new(),
+            key,
+            serial,
         }
     }
 
@@ -161,12 +168,17 @@ impl Header {
 
     /// Where the directory keeps the actor, if it is anonymous.
     pub(crate) fn slot(&self) -> u32 {
-        self.slot.load(Ordering::Relaxed)
+        self.marks.load(Ordering::Relaxed) & SLOTS
     }
 
     /// Set once, under the directory's lock.
     pub(crate) fn set_slot(&self, slot: u32) {
-        self.slot.store(slot, Ordering::Relaxed);
+        assert!(slot <= SLOTS, "fewer than 2^29 actors a shard");
+        self.marks.fetch_or(slot, Ordering::Relaxed);
+    }
+
+    fn has_state(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & HAS_STATE != 0
     }
 
     /// Where an anonymous actor was started, once the directory knows it.
@@ -205,7 +217,7 @@ impl Header {
 
     /// Makes the runner look for system messages before the next message.
     pub(crate) fn call_attention(&self) {
-        self.attention.store(true, Ordering::Release);
+        self.marks.fetch_or(ATTENTION, Ordering::Release);
     }
 
     /// Whether somebody waits for something that would be lost with the actor's state.
@@ -226,12 +238,12 @@ impl Header {
 
     #[inline]
     pub(crate) fn has_attention(&self) -> bool {
-        self.attention.load(Ordering::Relaxed)
+        self.marks.load(Ordering::Relaxed) & ATTENTION != 0
     }
 
     pub(crate) fn take_attention(&self) -> bool {
         // A plain load first: the flag is almost never set and this runs for every message.
-        self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::Acquire)
+        self.has_attention() && self.marks.fetch_and(!ATTENTION, Ordering::Acquire) & ATTENTION != 0
     }
 }
 
@@ -311,8 +323,10 @@ impl<A: Actor> Place<A> {
         factory: Option<Box<Factory<A>>>,
         state: Option<A>,
     ) -> Self {
-        header.is_rebuildable = factory.is_some() || header.kind.factory::<A>().is_some();
-        header.has_state.store(state.is_some(), Ordering::Relaxed);
+        let is_rebuildable = factory.is_some() || header.kind.factory::<A>().is_some();
+        let marks = header.marks.get_mut();
+        *marks |= if is_rebuildable { REBUILDABLE } else { 0 };
+        *marks |= if state.is_some() { HAS_STATE } else { 0 };
         let storage = Storage::empty();
         if let Some(state) = state {
             // SAFETY: it is new.
@@ -331,7 +345,7 @@ impl<A: Actor> Place<A> {
     unsafe fn put(&self, state: A) {
         // SAFETY: the caller's promise.
         unsafe { self.state.put(state) };
-        self.header.has_state.store(true, Ordering::Relaxed);
+        self.header.marks.fetch_or(HAS_STATE, Ordering::Relaxed);
     }
 
     /// # Safety
@@ -361,7 +375,7 @@ impl<A: Actor> AnyPlace for Place<A> {
     }
 
     fn is_rebuildable(&self) -> bool {
-        self.header.is_rebuildable
+        self.header.marks.load(Ordering::Relaxed) & REBUILDABLE != 0
     }
 
     fn state(&self) -> *mut () {
@@ -374,7 +388,7 @@ impl<A: Actor> AnyPlace for Place<A> {
             return Box::pin(async { Err(twice.into()) });
         }
         let grant = self.grant(core);
-        let is_missing = !self.header.has_state.load(Ordering::Relaxed);
+        let is_missing = !self.header.has_state();
         let building = is_missing.then(|| {
             // SAFETY: our caller holds the claim.
             let factory = unsafe { self.factory() };
@@ -422,8 +436,8 @@ impl<A: Actor> AnyPlace for Place<A> {
     }
 
     unsafe fn clear(&self) {
-        if self.header.has_state.load(Ordering::Relaxed) {
-            self.header.has_state.store(false, Ordering::Relaxed);
+        if self.header.has_state() {
+            self.header.marks.fetch_and(!HAS_STATE, Ordering::Relaxed);
             // SAFETY: it was there, and nothing borrows it.
             unsafe { self.state.clear() };
         }

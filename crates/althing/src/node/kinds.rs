@@ -4,12 +4,13 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 
 use crate::address::actor_id::KindName;
-use crate::address::kind::Kind;
+use crate::address::kind::{Kind, TypeHasher};
 use crate::node::env::HashKeys;
 
 /// Two types of actors of one node that have the same [`Actor::kind_name`](crate::Actor::kind_name). The second one's actors do not start.
@@ -29,16 +30,13 @@ pub(crate) struct Kinds {
 }
 
 struct Known {
-    by_type: HashMap<TypeId, Arc<Kind>, HashKeys>,
+    by_type: HashMap<TypeId, Arc<Kind>, BuildHasherDefault<TypeHasher>>,
     by_name: HashMap<KindName, TypeId, HashKeys>,
 }
 
 impl Kinds {
     pub(crate) fn new(keys: HashKeys) -> Self {
-        let known = Known {
-            by_type: HashMap::with_hasher(keys.clone()),
-            by_name: HashMap::with_hasher(keys),
-        };
+        let known = Known { by_type: HashMap::default(), by_name: HashMap::with_hasher(keys) };
         Self { known: RwLock::new(known) }
     }
 
@@ -73,7 +71,10 @@ impl Kinds {
     pub(crate) fn take(&self) -> Vec<Arc<Kind>> {
         let mut known = self.known.write();
         known.by_name.clear();
-        known.by_type.drain().map(|(_, kind)| kind).collect()
+        let mut kinds: Vec<_> = known.by_type.drain().map(|(_, kind)| kind).collect();
+        // In an order of their own: what factories hold is dropped in it.
+        kinds.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        kinds
     }
 
     /// Types whose names are taken.
