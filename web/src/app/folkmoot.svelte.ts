@@ -9,6 +9,7 @@ import { NoReply } from '../protocol/errors';
 import type { Attachment, LeaveReason, MemberView, MessageView, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn, UserId } from '../protocol/generated/chat';
 import { plain } from '../text/plain';
 import { Chat } from './chat.svelte';
+import { HeldKeys } from './held_keys';
 import { Notifier } from './notifier';
 import { Preferences } from './preferences.svelte';
 import { Router } from './router.svelte';
@@ -53,6 +54,7 @@ export class Folkmoot {
   readonly preferences: Preferences;
   readonly router = new Router();
   readonly notifier: Notifier;
+  readonly heldKeys = new HeldKeys();
   chat = $state.raw<Chat>();
   overlay = $state.raw<Overlay>();
   panel = $state<Panel>('none');
