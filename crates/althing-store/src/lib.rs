@@ -1,0 +1,71 @@
+//! State that survives its actor: what a turn has changed is committed as one, fenced by epoch and version.
+//!
+//! A [`Store`] keeps a row per named actor. Whoever activates the actor opens the row for its epoch, which fences every older
+//! activation; each commit names that epoch and the next version, and is refused otherwise. So an actor that was moved, or that a
+//! slow node still runs, cannot overwrite what its successor wrote.
+//!
+//! [`Saved`] is the usual way to use it: a field of the actor that holds its state, and commits what a turn has changed.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use althing::{Actor, ActorError, Commit, Context, Handler, Node, Start, Turns, Wire};
+//! use althing_store::{Memory, Saved, State, Store};
+//!
+//! #[derive(Default, Wire)]
+//! struct Balance {
+//!     cents: u64,
+//! }
+//!
+//! impl State for Balance {}
+//!
+//! struct Account {
+//!     saved: Saved<Balance>,
+//! }
+//!
+//! struct Deposit(u64);
+//!
+//! impl Actor for Account {
+//!     const NAME: &'static str = "example.account";
+//!     const TURNS: Turns = Turns::Held; // replies wait for the commit
+//!
+//!     fn commit(&mut self, _: &mut Context<Self>) -> Commit {
+//!         self.saved.commit()
+//!     }
+//! }
+//!
+//! impl Handler<Deposit> for Account {
+//!     type Reply = u64;
+//!     async fn handle(&mut self, Deposit(cents): Deposit, _: &mut Context<Self>) -> u64 {
+//!         self.saved.cents += cents;
+//!         self.saved.cents
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store: Arc<dyn Store> = Arc::new(Memory::new());
+//! let bank = || {
+//!     let store = store.clone();
+//!     let open = move |start: Start<Account>| {
+//!         let store = store.clone();
+//!         async move { Ok::<_, ActorError>(Account { saved: Saved::load(store, &start).await? }) }
+//!     };
+//!     Node::builder("bank").actor(open).build()
+//! };
+//! assert_eq!(bank().get::<Account>("alice").send(Deposit(5)).await?, 5);
+//! assert_eq!(bank().get::<Account>("alice").send(Deposit(2)).await?, 7, "another node, the same store");
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod conformance;
+mod embedded;
+mod memory;
+mod saved;
+mod store;
+
+pub use embedded::{Embedded, OpenError};
+pub use memory::Memory;
+pub use saved::{LoadError, Saved, State};
+pub use store::{Answer, Event, Kept, Snapshot, Store, StoreError, Turn};
