@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 
+use crate::activation::ending::drop_refused;
 use crate::activation::passivation;
 use crate::activation::run::Run;
 use crate::actor::Actor;
@@ -309,6 +310,7 @@ impl Node {
         let header = Header::new(self.shared.kind::<A>(), Some(key.clone()));
         let place = Arc::new(Place::new(header, None, Some(actor)));
         if self.shared.close_if_shut(place.header()) {
+            drop_refused(place.as_any_place());
             return Ok(ActorRef::from_place(place));
         }
         if let Some(parent) = parent {
@@ -330,6 +332,7 @@ impl Node {
 
     fn start<A: Actor>(&self, place: Arc<Place<A>>) -> ActorRef<A> {
         if self.shared.close_if_shut(place.header()) {
+            drop_refused(place.as_any_place());
             return ActorRef::from_place(place);
         }
         self.shared.directory.insert_anonymous(place.as_any_place());
