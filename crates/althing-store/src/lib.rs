@@ -9,7 +9,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use althing::{Actor, ActorError, Commit, Context, Handler, Node, Start, Turns, Wire};
+//! use althing::{ActorError, Node, Start, Wire, actor};
 //! use althing_store::{Memory, Saved, State, Store};
 //!
 //! #[derive(Default, Wire)]
@@ -23,20 +23,9 @@
 //!     saved: Saved<Balance>,
 //! }
 //!
-//! struct Deposit(u64);
-//!
-//! impl Actor for Account {
-//!     const NAME: &'static str = "example.account";
-//!     const TURNS: Turns = Turns::Held; // replies wait for the commit
-//!
-//!     fn commit(&mut self, _: &mut Context<Self>) -> Commit {
-//!         self.saved.commit()
-//!     }
-//! }
-//!
-//! impl Handler<Deposit> for Account {
-//!     type Reply = u64;
-//!     async fn handle(&mut self, Deposit(cents): Deposit, _: &mut Context<Self>) -> u64 {
+//! #[actor(name = "example.account", durable = saved)] // replies wait for the commit
+//! impl Account {
+//!     async fn deposit(&mut self, cents: u64) -> u64 {
 //!         self.saved.cents += cents;
 //!         self.saved.cents
 //!     }
@@ -53,19 +42,21 @@
 //!     };
 //!     Node::builder("bank").actor(open).build()
 //! };
-//! assert_eq!(bank().get::<Account>("alice").send(Deposit(5)).await?, 5);
-//! assert_eq!(bank().get::<Account>("alice").send(Deposit(2)).await?, 7, "another node, the same store");
+//! assert_eq!(bank().get::<Account>("alice").deposit(5).await?, 5);
+//! assert_eq!(bank().get::<Account>("alice").deposit(2).await?, 7, "another node, the same store");
 //! # Ok(())
 //! # }
 //! ```
 
 pub mod conformance;
 mod embedded;
+mod journaled;
 mod memory;
 mod saved;
 mod store;
 
 pub use embedded::{Embedded, OpenError};
+pub use journaled::{Fold, Journaled};
 pub use memory::Memory;
 pub use saved::{LoadError, Saved, State};
 pub use store::{Answer, Event, Kept, Snapshot, Store, StoreError, Turn};

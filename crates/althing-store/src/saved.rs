@@ -108,7 +108,11 @@ impl<S: State> Saved<S> {
     }
 }
 
-fn read<S: State>(snapshot: &Snapshot) -> Result<S, WireError> {
+/// Reads a snapshot, whichever version of the type wrote it.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn read<S: State>(snapshot: &Snapshot) -> Result<S, WireError> {
     if snapshot.schema == S::SCHEMA {
         S::decode(&snapshot.bytes)
     } else {
