@@ -49,7 +49,7 @@ impl Handler<Count> for Counter {
 }
 
 pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
-    let directory = tempfile::tempdir_in("target").map_err(|error| error.to_string())?;
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let store: Arc<dyn Store> =
         Arc::new(Embedded::open(directory.path()).map_err(|error| error.to_string())?);
     let system = Althing::start();
