@@ -20,7 +20,7 @@ use crate::mail::extras::{Extras, System};
 use crate::mail::mailbox::{Inner, Phase};
 use crate::metrics::Counter;
 use crate::metrics::observe::Step;
-use crate::shield::{discard, shielded};
+use crate::shield::{discard, shielded, wake_all};
 use crate::timer::TimerId;
 use crate::timer::pending::PendingTimer;
 
@@ -81,7 +81,7 @@ pub(crate) fn end_life(
         header.kind.metrics.count(Counter::Stopped);
     }
 
-    wakers.into_iter().for_each(Waker::wake);
+    wake_all(wakers);
     if let Some(farewell) = farewell {
         refused.extend(farewell.say(place, reason));
     }
@@ -202,7 +202,8 @@ fn one_after_the_other(first: Abandoned) {
     }
 }
 
-fn leave_parent(parent: &Arc<dyn AnyPlace>, child: &Arc<dyn AnyPlace>) {
+/// Takes an actor off the list of its parent's children.
+pub(crate) fn leave_parent(parent: &Arc<dyn AnyPlace>, child: &Arc<dyn AnyPlace>) {
     let mut inner = parent.header().mailbox.lock();
     let Some(extras) = &mut inner.extras else { return };
     let gone = extras.children.remove(&child.header().serial());
@@ -274,7 +275,7 @@ impl Farewell {
             forget_link(&fellow, place.header().serial());
             send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
         }
-        self.wakers.into_values().for_each(Waker::wake);
+        wake_all(self.wakers.into_values());
         for timer in self.timers.into_values() {
             place.header().kind.node.timers.withdraw(&timer);
             shielded("dropping a timer's message", || drop(timer));

@@ -47,6 +47,8 @@ pub(crate) struct Run {
     pub(crate) has_met_fault: bool,
     /// Whether the life stopped itself before it served.
     refuses_waiting: bool,
+    /// Whether the present pause is one between a failure and the restart after it.
+    pub(crate) backs_off: bool,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
     /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
@@ -108,6 +110,7 @@ impl Run {
             held_back: None,
             has_met_fault: false,
             refuses_waiting: false,
+            backs_off: false,
             urgent: VecDeque::new(),
             stop_after: None,
             has_claim: true,
@@ -205,6 +208,7 @@ impl Run {
 
     /// Begins to serve, or to start first; a kill that came before is an end without a life.
     fn begin(&mut self) -> Served {
+        self.backs_off = false;
         let inner = self.place.header().mailbox.lock();
         let is_killed = inner.is_killed();
         let is_active = inner.active;
@@ -258,6 +262,7 @@ impl Run {
         // SAFETY: no future is left that could use the state.
         shielded("dropping a state", || unsafe { self.place.clear() });
         self.stop_after = None;
+        self.backs_off = false;
         let mut waiting: Vec<Envelope> =
             self.held_back.take().into_iter().chain(self.urgent.drain(..)).collect();
         waiting.append(&mut self.batch.rest());
