@@ -17,7 +17,6 @@ chapters! {
     blocking
     by_hand
     delayed
-    durable
     groups
     guards
     hello

@@ -23,7 +23,7 @@ use crate::mail::outbox;
 use crate::metrics::Counter;
 use crate::metrics::observe::Step;
 use crate::remote;
-use crate::shield::{discard, shielded};
+use crate::shield::{discard, shielded, wake_all};
 use crate::timer::TimerId;
 use crate::timer::pending::PendingTimer;
 
@@ -87,7 +87,7 @@ pub(crate) fn end_life(
         header.kind.metrics.count(Counter::Stopped);
     }
 
-    wakers.into_iter().for_each(Waker::wake);
+    wake_all(wakers);
     if let Some(farewell) = farewell {
         refused.extend(farewell.say(place, reason));
     }
@@ -208,7 +208,8 @@ fn one_after_the_other(first: Abandoned) {
     }
 }
 
-fn leave_parent(parent: &Arc<dyn AnyPlace>, child: &Arc<dyn AnyPlace>) {
+/// Takes an actor off the list of its parent's children.
+pub(crate) fn leave_parent(parent: &Arc<dyn AnyPlace>, child: &Arc<dyn AnyPlace>) {
     let mut inner = parent.header().mailbox.lock();
     let Some(extras) = &mut inner.extras else { return };
     let gone = extras.children.remove(&child.header().serial());
@@ -293,7 +294,7 @@ impl Farewell {
             forget_link(&fellow, place.header().serial());
             send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
         }
-        self.wakers.into_values().for_each(Waker::wake);
+        wake_all(self.wakers.into_values());
         remote::ship_end(place, self.nodes, reason);
         for timer in self.timers.into_values() {
             place.header().kind.node.timers.withdraw(&timer);
