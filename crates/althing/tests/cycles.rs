@@ -182,3 +182,85 @@ mod two_nodes {
         }
     }
 }
+
+mod a_failed_handler {
+    use std::time::Duration;
+
+    use althing::{
+        Actor, ActorOptions, ActorRef, AskError, Context, Handler, Node, RestartPolicy, Supervision,
+    };
+    use futures_util::poll;
+    use tokio::sync::oneshot;
+
+    struct Clumsy;
+
+    struct Panic;
+    struct Begin(ActorRef<Helpful>, oneshot::Sender<Result<(), AskError>>);
+    struct Look;
+
+    impl Actor for Clumsy {
+        const NAME: &'static str = "test.clumsy";
+
+        fn options() -> ActorOptions {
+            // Its second restart comes late.
+            let backoff = Duration::from_secs(1);
+            let policy = RestartPolicy { backoff, ..RestartPolicy::default() };
+            ActorOptions::default().supervision(Supervision::Restart(policy))
+        }
+    }
+
+    impl Handler<Panic> for Clumsy {
+        type Reply = ();
+        async fn handle(&mut self, _: Panic, _: &mut Context<Self>) {
+            panic!("on purpose");
+        }
+    }
+
+    impl Handler<Begin> for Clumsy {
+        type Reply = ();
+        async fn handle(&mut self, Begin(other, tx): Begin, ctx: &mut Context<Self>) {
+            let me = ctx.address();
+            let mut ask = Box::pin(async move { other.send(AskBack(me, tx)).await });
+            assert!(poll!(&mut ask).is_pending());
+            ctx.detach(async move {
+                ask.await.ok();
+            });
+            panic!("on purpose");
+        }
+    }
+
+    impl Handler<Look> for Clumsy {
+        type Reply = ();
+        async fn handle(&mut self, _: Look, _: &mut Context<Self>) {}
+    }
+
+    struct Helpful;
+
+    struct AskBack(ActorRef<Clumsy>, oneshot::Sender<Result<(), AskError>>);
+
+    impl Actor for Helpful {
+        const NAME: &'static str = "test.helpful";
+    }
+
+    impl Handler<AskBack> for Helpful {
+        type Reply = ();
+        async fn handle(&mut self, AskBack(clumsy, tx): AskBack, ctx: &mut Context<Self>) {
+            // Between the failure and the restart.
+            ctx.node().sleep(Duration::from_millis(100)).await;
+            tx.send(clumsy.send(Look).await).ok();
+        }
+    }
+
+    /// The ask that it had begun goes on elsewhere; the actor itself waits for its restart only.
+    #[tokio::test(start_paused = true)]
+    async fn waits_for_nobody_while_its_actor_pauses_before_a_restart() {
+        let node = Node::builder("clumsy").build();
+        let clumsy = node.spawn_with(async |_| Ok(Clumsy));
+        let helpful = node.spawn(Helpful);
+        let panicked = Err(AskError::HandlerPanicked(clumsy.id()));
+        assert_eq!(clumsy.send(Panic).await, panicked);
+        let (tx, answer) = oneshot::channel();
+        assert_eq!(clumsy.send(Begin(helpful, tx)).await, panicked);
+        assert_eq!(answer.await.unwrap(), Ok(()));
+    }
+}

@@ -19,6 +19,7 @@ use crate::activation::body::Body;
 use crate::activation::commits::Commits;
 use crate::activation::current::{self, Frame};
 use crate::activation::ending::{Keeps, abandon, end_life};
+use crate::activation::waits;
 use crate::actor::StopReason;
 use crate::address::place::{AnyPlace, Header, Hook};
 use crate::error::ActorError;
@@ -329,6 +330,10 @@ impl Run {
         }
         while let Some(read) = self.reads.pop() {
             shielded("dropping a handler", || read.clear());
+        }
+        if self.place.header().has_attention() {
+            // No handler is left that could wait, whoever has the ask that it began.
+            waits::forget(&self.place);
         }
         // SAFETY: the body is empty.
         let unheard = unsafe { &*self.body.core() }.take_stop();
