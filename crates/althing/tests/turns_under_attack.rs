@@ -307,3 +307,38 @@ async fn an_actor_that_fails_itself_in_a_turn_fails_when_the_turn_is_durable() {
     assert_eq!(scene.value().await, 1);
     assert_eq!(scene.disk.starts(), 2, "its state was loaded again");
 }
+
+#[tokio::test]
+async fn a_commit_that_panics_aborts_its_turn_and_its_asker_hears_so() {
+    for panics in [Panics::AtOnce, Panics::Later] {
+        let scene = scene();
+        scene.disk.inner.lock().panics.push_back(panics);
+        let asked = scene.ask(turn(|keeper, _| {
+            Box::pin(async {
+                keeper.listener.send(Hear(7)).try_tell().expect("there is room");
+                keeper.add()
+            })
+        }));
+        assert_eq!(soon(asked).await, scene.not_committed());
+        assert_eq!(scene.value().await, 0, "as it is on the disk");
+        assert_eq!(scene.heard().await, []);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_is_aborted_with_the_commit_before_it() {
+    let scene = scene();
+    let first = scene.ask(add());
+    scene.disk.until_waiting(1).await;
+    let (begun, has_begun) = oneshot::channel();
+    let second = scene.ask(turn(move |keeper, _| {
+        keeper.add();
+        _ = begun.send(());
+        Box::pin(pending())
+    }));
+    has_begun.await.expect("it begins");
+    scene.disk.next(false);
+    assert_eq!(soon(first).await, scene.not_committed());
+    assert_eq!(soon(second).await, scene.not_committed(), "it was built on the first");
+    assert_eq!(scene.value().await, 0);
+}
