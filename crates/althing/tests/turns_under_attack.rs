@@ -309,6 +309,30 @@ async fn an_actor_that_fails_itself_in_a_turn_fails_when_the_turn_is_durable() {
 }
 
 #[tokio::test]
+async fn an_actor_run_in_place_within_a_turn_lets_nothing_of_the_turn_out() {
+    let scene = scene();
+    let herald = scene.node.spawn(Herald(scene.listener.clone()));
+    for _ in 0..50 {
+        // So that it is known to be quick, and runs in place.
+        herald.send(Announce).await.expect("it answers");
+    }
+    let before = scene.heard().await.len();
+    let asked = scene.ask(turn(move |keeper, _| {
+        Box::pin(async move {
+            herald.send(Announce).await.expect("it answers");
+            keeper.listener.send(Hear(99)).try_tell().expect("there is room");
+            keeper.add()
+        })
+    }));
+    scene.disk.until_waiting(1).await;
+    settle().await;
+    assert_eq!(scene.heard().await[before..], [1, 2], "99 belongs to the turn");
+    scene.disk.next(true);
+    assert_eq!(soon(asked).await, Ok(1));
+    assert_eq!(scene.heard().await[before..], [1, 2, 99]);
+}
+
+#[tokio::test]
 async fn a_commit_that_panics_aborts_its_turn_and_its_asker_hears_so() {
     for panics in [Panics::AtOnce, Panics::Later] {
         let scene = scene();
