@@ -366,3 +366,48 @@ async fn a_turn_that_waits_is_aborted_with_the_commit_before_it() {
     assert_eq!(soon(second).await, scene.not_committed(), "it was built on the first");
     assert_eq!(scene.value().await, 0);
 }
+
+#[tokio::test]
+async fn an_end_by_a_link_waits_for_what_is_on_its_way_to_the_disk() {
+    let scene = scene();
+    let other = scene.node.spawn(Listener::default());
+    let asked = scene.ask(turn({
+        let other = other.clone();
+        move |keeper, ctx| {
+            ctx.link(&other);
+            Box::pin(ready(keeper.add()))
+        }
+    }));
+    scene.disk.until_waiting(1).await;
+    other.stop().await;
+    settle().await;
+    let stopped = scene.keeper.stopped();
+    scene.disk.next(true);
+    assert_eq!(soon(asked).await, Ok(1));
+    timeout(SOON, stopped).await.expect("it stops");
+}
+
+#[tokio::test]
+async fn what_a_hook_lets_out_leaves_with_its_commit() {
+    let scene = scene();
+    let other = scene.node.spawn(Listener::default());
+    let watched = other.clone();
+    let asked = scene.ask(turn(move |_, ctx| {
+        ctx.watch(&watched);
+        Box::pin(ready(0))
+    }));
+    assert_eq!(soon(asked).await, Ok(0));
+    other.stop().await;
+    scene.disk.until_waiting(1).await;
+    settle().await;
+    assert_eq!(scene.heard().await, []);
+    scene.disk.next(true);
+    timeout(SOON, async {
+        while scene.heard().await.is_empty() {
+            yield_now().await;
+        }
+    })
+    .await
+    .expect("it is told");
+    assert_eq!(scene.heard().await, [1]);
+}
