@@ -368,6 +368,35 @@ async fn a_turn_that_waits_is_aborted_with_the_commit_before_it() {
 }
 
 #[tokio::test]
+async fn an_ask_that_a_turn_hands_on_leaves_with_its_commit() {
+    let scene = scene();
+    for is_written in [true, false] {
+        let keeper = scene.keeper.clone();
+        let asked = tokio::spawn(async move { keeper.send(Forward).await });
+        scene.disk.until_waiting(1).await;
+        settle().await;
+        assert!(!asked.is_finished(), "the answer would be news of the turn");
+        scene.disk.next(is_written);
+        let expected = if is_written { Ok(vec![]) } else { scene.not_committed() };
+        assert_eq!(soon(asked).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_guard_that_refuses_waits_for_what_it_may_have_seen() {
+    let scene = scene();
+    let asked = scene.ask(add());
+    scene.disk.until_waiting(1).await;
+    let keeper = scene.keeper.clone();
+    let refused = tokio::spawn(async move { keeper.send(Guarded).await });
+    settle().await;
+    assert!(!refused.is_finished(), "it tells of what is not durable");
+    scene.disk.next(true);
+    assert_eq!(soon(asked).await, Ok(1));
+    assert!(matches!(soon(refused).await, Err(AskError::Rejected(..))));
+}
+
+#[tokio::test]
 async fn an_end_by_a_link_waits_for_what_is_on_its_way_to_the_disk() {
     let scene = scene();
     let other = scene.node.spawn(Listener::default());
