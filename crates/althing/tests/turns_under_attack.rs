@@ -368,6 +368,16 @@ async fn a_turn_that_waits_is_aborted_with_the_commit_before_it() {
 }
 
 #[tokio::test]
+async fn an_actor_that_resumes_after_failures_loads_its_state_again_all_the_same() {
+    let scene = scene_with(Supervision::Resume);
+    let asked = scene.ask(add());
+    scene.disk.until_waiting(1).await;
+    scene.disk.next(false);
+    assert_eq!(soon(asked).await, scene.not_committed());
+    assert_eq!(scene.value().await, 0, "what is not durable is not built on");
+}
+
+#[tokio::test]
 async fn an_ask_that_a_turn_hands_on_leaves_with_its_commit() {
     let scene = scene();
     for is_written in [true, false] {
