@@ -407,6 +407,27 @@ async fn a_guard_that_refuses_waits_for_what_it_may_have_seen() {
 }
 
 #[tokio::test]
+async fn a_turn_that_lets_out_more_than_it_may_is_told_so_at_once() {
+    let scene = scene();
+    let asked = scene.ask(turn(|keeper, _| {
+        Box::pin(async {
+            let mut told = 0;
+            loop {
+                let tell = keeper.listener.send(Hear(told)).timeout(Duration::from_secs(1)).tell();
+                match tell.await {
+                    Ok(()) => told += 1,
+                    Err(SendError::Full(_)) => return told,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        })
+    }));
+    let told = soon(asked).await.expect("it answers");
+    assert!(told >= 1_024, "{told}");
+    assert_eq!(scene.heard().await.len(), told as usize);
+}
+
+#[tokio::test]
 async fn an_end_by_a_link_waits_for_what_is_on_its_way_to_the_disk() {
     let scene = scene();
     let other = scene.node.spawn(Listener::default());
