@@ -309,10 +309,11 @@ impl Mailbox {
         if inner.has_ended() {
             return SystemPush::Ended;
         }
-        if inner.is_elsewhere() && from == Sent::Here {
+        let is_for_another_node = inner.is_elsewhere() && from == Sent::Here;
+        if is_for_another_node && message.travels() {
             return SystemPush::Elsewhere(message);
         }
-        if inner.is_asleep() && !message.starts_a_sleeper() {
+        if inner.is_asleep() && (is_for_another_node || !message.starts_a_sleeper()) {
             // Nobody is there whom it could reach. Released before dropping: a cause of an end may be foreign.
             drop(inner);
             return SystemPush::Queued(Wake::Nothing);
