@@ -295,3 +295,50 @@ async fn an_arriving_actor_hears_of_the_ends_that_it_watches() {
     scene.until_logged(2).await;
     assert_eq!(*scene.log.lock(), ["1", "Requested"]);
 }
+
+#[tokio::test]
+async fn what_a_guard_put_aside_leaves_first_and_nobody_hears_of_an_end() {
+    let scene = scene(HERE);
+    let scribe = scene.scribe();
+    scribe.write("0".into()).await.expect("it runs");
+    let heard = Log::default();
+    let watcher = scene.node.spawn(Watcher(heard.clone()));
+    watcher.send(Watch(scribe.clone())).await.expect("it runs");
+    scribe.once_open("1".into()).tell().await.expect("there is room");
+    settle().await;
+    let sealed = scene.node.seal(&id()).await.expect("it is in memory");
+    scribe.write("2".into()).tell().await.expect("there is room");
+    scene.moves(Location::Elsewhere);
+    timeout(SOON, sealed.depart()).await.expect("it goes");
+    scribe.write("3".into()).tell().await.expect("there is room");
+    settle().await;
+    let lines: Vec<_> = scene.sent().into_iter().filter(|line| line != "watch").collect();
+    assert_eq!(lines, ["1", "2", "3"]);
+    assert_eq!(*heard.lock(), [] as [&str; 0], "it lives on");
+}
+
+#[tokio::test]
+async fn a_message_to_a_sleeper_that_lives_elsewhere_by_now_ends_nobody() {
+    let scene = scene(HERE);
+    let scribe = scene.scribe();
+    let heard = Log::default();
+    let watcher = scene.node.spawn(Watcher(heard.clone()));
+    watcher.send(Watch(scribe.clone())).await.expect("it runs");
+    // The node has not been told to ask anew.
+    scene.moves(Location::Elsewhere);
+    scribe.write("1".into()).tell().await.expect("there is room");
+    settle().await;
+    assert_eq!(scene.sent().into_iter().filter(|line| line != "watch").collect::<Vec<_>>(), ["1"]);
+    assert_eq!(*heard.lock(), [] as [&str; 0], "it lives on");
+}
+
+#[tokio::test]
+async fn a_sleeper_that_is_told_to_start_and_lives_elsewhere_by_now_starts_there() {
+    let scene = scene(HERE);
+    let scribe = scene.scribe();
+    scene.moves(Location::Elsewhere);
+    scribe.activate();
+    settle().await;
+    assert_eq!(scene.sent(), ["Start"]);
+    assert!(!scribe.is_active());
+}

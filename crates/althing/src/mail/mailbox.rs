@@ -649,6 +649,23 @@ impl Inner {
         self.held = 0;
     }
 
+    /// Takes the system messages that follow an actor to where it lives.
+    pub(crate) fn take_travelling(&mut self) -> Vec<System> {
+        let Some(extras) = &mut self.extras else { return Vec::new() };
+        let came = extras.deferred.drain(..).chain(extras.system.drain(..));
+        let (follow, stay): (Vec<_>, Vec<_>) = came.partition(System::travels);
+        extras.system.extend(stay);
+        follow
+    }
+
+    /// Takes what guards have put aside.
+    pub(crate) fn take_put_aside(&mut self) -> Vec<Envelope> {
+        let Some(extras) = &mut self.extras else { return Vec::new() };
+        let mut first = std::mem::take(&mut extras.unstashed);
+        first.append(&mut extras.stash);
+        first
+    }
+
     /// Takes the events of topics out of the queue.
     pub(crate) fn take_events(&mut self) -> Vec<Envelope> {
         self.queue.extract_if(.., |envelope| envelope.is_event()).collect()

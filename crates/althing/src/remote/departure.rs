@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Cargo, Location, Parcel, ancestors};
+use super::{Cargo, Location, Parcel, ancestors, control};
 use crate::activation::stopped::Stopped;
 use crate::address::actor_id::ActorId;
 use crate::address::place::{AnyPlace, send_system};
@@ -176,14 +176,19 @@ pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> 
     if header.location() != Some(Location::Elsewhere) {
         return false;
     }
-    ship_all(place, std::mem::take(waiting));
+    // What a guard put aside came first.
+    let mut first = header.mailbox.lock().take_put_aside();
+    first.append(waiting);
+    ship_all(place, first);
     loop {
         let mut inner = header.mailbox.lock();
         let rest = inner.take_queue();
         let wakers = inner.call_up(header.kind.len_max);
         if rest.is_empty() {
             inner.send_elsewhere();
+            let system = inner.take_travelling();
             drop(inner);
+            system.into_iter().for_each(|message| control::ship_system(place, message));
             wakers.into_iter().for_each(std::task::Waker::wake);
             return true;
         }
