@@ -272,9 +272,11 @@ impl Mailbox {
         Pushed::Queued
     }
 
-    /// Queues a message that another node has sent, without regard to the bound: also while this node's own senders still send elsewhere.
+    /// Queues a message that another node has sent, without regard to the bound: if the actor `arrives`, also while this node's own
+    /// senders still send elsewhere.
     pub(crate) fn push_arrival(
         &self,
+        arrives: bool,
         priority: Priority,
         make: impl FnOnce() -> Envelope,
         wake: impl FnOnce(Wake),
@@ -282,6 +284,10 @@ impl Mailbox {
         let mut inner = self.lock();
         if inner.is_closed() {
             return Pushed::Closed;
+        }
+        if inner.is_elsewhere() && !arrives {
+            // What it left behind has been sent after it already.
+            return Pushed::Elsewhere;
         }
         inner.queue_by(priority, make());
         let what = inner.claim();
