@@ -108,6 +108,7 @@ impl Run {
         drop(inner);
         self.drop_futures();
         self.stage = Stage::Pausing(header.kind.node.env.sleep(pause));
+        self.backs_off = !pause.is_zero();
         // SAFETY: the claim is ours and no future is left that could use the state.
         shielded("dropping a state", || unsafe { place.clear() });
         let Some((children, timers)) = left else { return };

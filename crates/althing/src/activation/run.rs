@@ -55,6 +55,8 @@ pub(crate) struct Run {
     pub(crate) commits: Option<Box<Commits>>,
     /// How many hold the actor.
     pub(crate) holds: u32,
+    /// Whether the present pause is one between a failure and the restart after it.
+    pub(crate) backs_off: bool,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
     /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
@@ -119,6 +121,7 @@ impl Run {
             held_back: None,
             has_met_fault: false,
             refuses_waiting: false,
+            backs_off: false,
             urgent: VecDeque::new(),
             commits: None,
             holds: 0,
@@ -247,6 +250,7 @@ impl Run {
 
     /// Begins to serve, or to start first; a kill that came before is an end without a life.
     fn begin(&mut self) -> Served {
+        self.backs_off = false;
         let inner = self.place.header().mailbox.lock();
         let is_killed = inner.is_killed();
         let is_active = inner.active;
@@ -324,6 +328,7 @@ impl Run {
         // SAFETY: no future is left that could use the state.
         shielded("dropping a state", || unsafe { self.place.clear() });
         self.stop_after = None;
+        self.backs_off = false;
         let mut waiting = Vec::new();
         if self.held() > 0 {
             waiting.extend(self.held_back.take());

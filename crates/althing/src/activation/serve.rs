@@ -20,6 +20,7 @@ use crate::mail::outbox;
 use crate::metrics::observe::Step;
 use crate::metrics::{Counter, Shard, Timed};
 use crate::node::env::{Fault, Task};
+use crate::shield::wake_all;
 use crate::sync::pause;
 
 /// Messages after which their room is free for senders.
@@ -389,7 +390,7 @@ impl Run {
         let wakers = inner.call_up(header.kind.len_max);
         if !wakers.is_empty() {
             drop(inner);
-            wakers.into_iter().for_each(std::task::Waker::wake);
+            wake_all(wakers);
             inner = header.mailbox.lock_soon();
             inner.absorb();
         }
@@ -426,7 +427,7 @@ impl Run {
         inner.hold(self.held(), header.mailbox.tally());
         let wakers = inner.call_up(header.kind.len_max);
         drop(inner);
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        wake_all(wakers);
     }
 
     /// Counts what has run.

@@ -12,6 +12,7 @@ use crate::address::actor_ref::end_watch;
 use crate::epoch::Epoch;
 use crate::mail::extras::System;
 use crate::remote::Sealed;
+use crate::shield::wake_all;
 
 impl Run {
     fn epoch(&self) -> Epoch {
@@ -25,12 +26,13 @@ impl Run {
         loop {
             let header = self.place.header();
             let mut inner = header.mailbox.lock();
-            if !inner.has_new_system() {
+            let ends_now = self.backs_off && (self.stop_after.is_some() || inner.is_told_to_end());
+            if !inner.has_new_system() && !ends_now {
                 inner.extras().suspended = Some(cx.waker().clone());
                 inner.hold(self.held(), header.mailbox.tally());
                 let wakers = inner.call_up(header.kind.len_max);
                 drop(inner);
-                wakers.into_iter().for_each(std::task::Waker::wake);
+                wake_all(wakers);
                 return Served::Suspended;
             }
             drop(inner);
@@ -72,9 +74,16 @@ impl Run {
         }
         if matches!(self.stage, Stage::Pausing(_)) && !inner.active {
             // Between two lives: there is no handler to wait for, and no state to stop.
-            let ends = inner.extras().system.iter().find_map(System::end);
+            let extras = inner.extras();
+            let mut ends = extras.system.iter().find_map(System::end);
+            if self.backs_off {
+                // Who asked before the failure waits as those do who ask now.
+                let earlier = self.stop_after.take().map(|(_, reason)| reason);
+                ends = earlier.or_else(|| extras.deferred.iter().find_map(System::end)).or(ends);
+            }
             if let Some(reason) = ends {
-                let unread = std::mem::take(&mut inner.extras().system);
+                let unread =
+                    (std::mem::take(&mut extras.deferred), std::mem::take(&mut extras.system));
                 drop(inner);
                 drop(unread);
                 return Some(Served::End(reason));

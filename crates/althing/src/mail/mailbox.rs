@@ -455,6 +455,13 @@ impl Inner {
             .is_some_and(|extras| !extras.system.is_empty() || !extras.deferred.is_empty())
     }
 
+    /// Whether a message that ends the life waits for the end of a handler.
+    pub(crate) fn is_told_to_end(&self) -> bool {
+        self.extras
+            .as_ref()
+            .is_some_and(|extras| extras.deferred.iter().any(|message| message.end().is_some()))
+    }
+
     pub(crate) fn has_new_system(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| !extras.system.is_empty())
     }

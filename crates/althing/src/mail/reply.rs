@@ -11,6 +11,7 @@ use crate::activation::turn::{self, Effect, Fate};
 use crate::activation::waits::Awaited;
 use crate::address::place::Debt;
 use crate::error::AskError;
+use crate::shield::shielded;
 use crate::sync::Mutex;
 
 /// Where the reply of an ask goes; for a tell it goes nowhere.
@@ -139,7 +140,8 @@ impl<R> Slot<R> {
         drop(state);
         drop(debt);
         if let Some(waker) = waker {
-            waker.wake();
+            // The asker's, whose panic is not the replier's.
+            shielded("the waker of an asker", || waker.wake());
         }
         true
     }
