@@ -127,11 +127,7 @@ fn share_out(
         return (refused, inner.call_up(header.kind.len_max));
     }
     // What a guard put aside came first.
-    let mut kept = inner.extras.as_mut().map_or_else(Vec::new, |extras| {
-        let mut first = std::mem::take(&mut extras.unstashed);
-        first.append(&mut extras.stash);
-        first
-    });
+    let mut kept = inner.take_put_aside();
     kept.extend(waiting);
     inner.put_back(kept);
     match reason {
@@ -235,13 +231,17 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
     extras.stopped = Some(reason.clone());
     extras.suspended = None;
     // News for the next life: who passivates goes on watching.
-    let lives_on =
-        matches!(reason, StopReason::Passivated | StopReason::Moved | StopReason::Fenced);
-    let passivated = lives_on && was_active && !is_last;
+    let lives_on = match reason {
+        StopReason::Passivated => was_active,
+        // Elsewhere, whether or not it had begun here.
+        StopReason::Moved | StopReason::Fenced => true,
+        _ => false,
+    };
+    let passivated = lives_on && !is_last;
     let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
     let (kept, system) = came.into_iter().partition(|message| match message {
         System::Start => !is_last && leaves_a_next_life(reason),
-        System::Terminated(..) => passivated,
+        System::Terminated(..) => passivated && was_active,
         _ => false,
     });
     extras.system = VecDeque::from(kept);

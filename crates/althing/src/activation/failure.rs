@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::activation::run::{Run, Stage};
-use crate::activation::supervision::{ChildStrategy, Verdict};
+use crate::activation::supervision::{ChildStrategy, Supervision, Verdict};
 use crate::actor::StopReason;
 use crate::address::place::{AnyPlace, send_system};
 use crate::error::{ActorError, AskError, ChildFailed};
@@ -62,7 +62,11 @@ impl Run {
     pub(crate) fn supervise(&mut self, error: ActorError) -> ControlFlow<()> {
         let place = self.place.clone();
         let header = place.header();
-        let policy = header.kind.options.supervision;
+        let policy = match header.kind.options.supervision {
+            // A state that is ahead of what is durable must not be built on.
+            Supervision::Resume if header.kind.holds_turns() => Supervision::default(),
+            policy => policy,
+        };
         let now = header.kind.node.env.elapsed();
         let verdict = header.mailbox.lock().extras().restarts.decide(policy, now);
         match verdict {

@@ -209,6 +209,11 @@ impl Run {
 
     /// Polls what is neither a message nor an event: start, pause, hooks, stop.
     fn advance_hook(&mut self, cx: &mut Context<'_>) -> Served {
+        let is_turn = matches!(self.stage, Stage::Hooking(_));
+        if is_turn && let Some(served) = self.settle_turns(cx) {
+            return served;
+        }
+        let holding = if is_turn { self.hold_turn() } else { None };
         let outcome = match &mut self.stage {
             Stage::Begin | Stage::Serving => return self.begin(),
             Stage::Held => return self.suspend(cx),
@@ -217,18 +222,29 @@ impl Run {
             }
             Stage::Pausing(pause) => pause.as_mut().poll(cx).map(Ok),
         };
-        let Poll::Ready(outcome) = outcome else { return self.suspend(cx) };
-        match std::mem::replace(&mut self.stage, Stage::Begin) {
+        let Poll::Ready(outcome) = outcome else {
+            self.pause_turn(holding, false);
+            return self.suspend(cx);
+        };
+        let stage = std::mem::replace(&mut self.stage, Stage::Begin);
+        if is_turn {
+            // The hook borrows the state, of which `commit` takes a copy.
+            drop(stage);
+            self.stage = Stage::Serving;
+            self.pause_turn(holding, true);
+            return Served::Changed;
+        }
+        match stage {
             Stage::Starting(_) => match outcome {
                 // It has never served: what waits is not its to keep, or it would start again for it.
                 Ok(()) if self.body.stops() => return self.stopped_in_start(),
                 Ok(()) => self.started(),
                 Err(error) => return Served::End(StopReason::NotStarted(error)),
             },
-            Stage::Hooking(_) => self.stage = Stage::Serving,
             Stage::Stopping(_, StopReason::Restarting) => self.rebuild(Duration::ZERO),
             Stage::Stopping(_, reason) => return Served::End(reason),
-            Stage::Pausing(_) | Stage::Begin | Stage::Serving | Stage::Held => {}
+            Stage::Hooking(_) | Stage::Pausing(_) | Stage::Begin | Stage::Serving | Stage::Held => {
+            }
         }
         Served::Changed
     }
@@ -280,6 +296,12 @@ impl Run {
     }
 
     fn stop(&mut self, reason: StopReason) {
+        if reason != StopReason::Restarting && self.has_turns() {
+            // What they let out must not be lost with the state: nothing more runs until they are durable.
+            self.stop_after = Some((0, reason));
+            self.stage = Stage::Serving;
+            return;
+        }
         // SAFETY: the claim is ours; no handler is left (reads have ended, the body is empty).
         let hook = unsafe { self.place.stopping(self.body.core(), reason.clone()) };
         self.stage = Stage::Stopping(hook, reason);

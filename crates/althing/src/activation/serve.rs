@@ -141,9 +141,14 @@ impl Run {
 
     /// Stops if somebody wants that, once the reads under way have ended.
     fn stop_if_wanted(&mut self, cx: &Context<'_>) -> Option<Served> {
-        let reason = self.stop_wanted()?;
-        Some(match reason {
-            _ if !self.reads.is_empty() || self.has_turns() => self.suspend(cx),
+        if !self.body.stops() && !matches!(self.stop_after, Some((0, _))) {
+            return None;
+        }
+        if !self.reads.is_empty() || self.has_turns() {
+            // The wish stays where it is until then.
+            return Some(self.suspend(cx));
+        }
+        Some(match self.stop_wanted()? {
             StopReason::Failed(error) => Served::Failed(error),
             reason => Served::Stop(reason),
         })

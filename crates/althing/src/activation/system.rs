@@ -11,14 +11,8 @@ use crate::actor::StopReason;
 use crate::address::actor_ref::end_watch;
 use crate::epoch::Epoch;
 use crate::mail::extras::System;
+use crate::remote::Sealed;
 use crate::shield::wake_all;
-
-fn tell(held: Option<oneshot::Sender<()>>) {
-    if let Some(held) = held {
-        // Whoever wanted to know may have gone.
-        _ = held.send(());
-    }
-}
 
 impl Run {
     fn epoch(&self) -> Epoch {
@@ -102,21 +96,37 @@ impl Run {
         None
     }
 
+    fn may_go_on(&self) -> bool {
+        self.holds == 0 && !self.place.header().kind.node.is_frozen()
+    }
+
+    /// Gives a seal to who wants it. If they have gone, the seal is dropped, which takes it back.
+    fn seal(&mut self, sealed: oneshot::Sender<Sealed>) {
+        self.holds += 1;
+        _ = sealed.send(Sealed::of(self.place.clone()));
+    }
+
     /// Lets go on, or away, whoever is held; the rest waits.
     fn system_while_held(&mut self, pending: VecDeque<System>, is_active: bool) -> Option<Served> {
         let mut pending = pending.into_iter();
         let mut deferred = Vec::new();
         let served = pending.by_ref().find_map(|message| match message {
-            System::Hold(held) => {
-                self.holds += 1;
-                tell(held);
+            System::Seal(sealed) => {
+                self.seal(sealed);
                 None
             }
-            System::Resume => {
-                self.holds = self.holds.saturating_sub(1);
-                (self.holds == 0 && !self.place.header().kind.node.is_frozen())
-                    .then_some(Served::Changed)
+            System::Freeze(frozen) => {
+                // Whoever wanted to know may have gone.
+                _ = frozen.send(());
+                None
             }
+            System::Resume(life) => {
+                if life == self.place.header().mailbox.lock().lives() {
+                    self.holds = self.holds.saturating_sub(1);
+                }
+                self.may_go_on().then_some(Served::Changed)
+            }
+            System::Thaw => self.may_go_on().then_some(Served::Changed),
             System::Depart if is_active => Some(Served::Stop(StopReason::Moved)),
             System::Depart => Some(Served::End(StopReason::Moved)),
             other => {
@@ -182,13 +192,20 @@ impl Run {
                 System::Restart if self.place.is_rebuildable() => {
                     return Some(Served::Stop(StopReason::Restarting));
                 }
-                System::Restart | System::Resume => {}
+                System::Restart | System::Resume(_) | System::Thaw => {}
                 System::Depart => return Some(Served::Stop(StopReason::Moved)),
-                System::Hold(held) => {
-                    self.holds += 1;
+                System::Seal(sealed) => {
                     self.stage = Stage::Held;
-                    tell(held);
+                    self.seal(sealed);
                     return Some(Served::Changed);
+                }
+                System::Freeze(frozen) => {
+                    _ = frozen.send(());
+                    // It may have thawed since.
+                    if header.kind.node.is_frozen() {
+                        self.stage = Stage::Held;
+                        return Some(Served::Changed);
+                    }
                 }
                 System::Fence(epoch) => {
                     if self.epoch() < epoch {

@@ -194,18 +194,29 @@ impl<R> ReplyTo<R> {
         self.settle(State::Failed(Some(why)));
     }
 
+    /// As `fail`, for what the actor itself has decided: in a turn that is held, it leaves with the turn.
+    pub(crate) fn refuse(&mut self, why: AskError)
+    where
+        R: Send + 'static,
+    {
+        if turn::is_held() {
+            return self.settle_with_the_turn(State::Failed(Some(why)));
+        }
+        self.fail(why);
+    }
+
     pub(crate) fn complete(&mut self, reply: R)
     where
         R: Send + 'static,
     {
         if turn::is_held() {
-            return self.complete_with_the_turn(reply);
+            return self.settle_with_the_turn(State::Replied(reply));
         }
         self.settle(State::Replied(reply));
     }
 
     #[cold]
-    fn complete_with_the_turn(&mut self, reply: R)
+    fn settle_with_the_turn(&mut self, outcome: State<R>)
     where
         R: Send + 'static,
     {
@@ -213,7 +224,7 @@ impl<R> ReplyTo<R> {
         let Some(actor) = current::actor() else { return };
         turn::keep(Effect::Reply(Box::new(move |fate| {
             slot.settle(match fate {
-                Fate::Committed => State::Replied(reply),
+                Fate::Committed => outcome,
                 Fate::Aborted => State::Failed(Some(AskError::NotCommitted(actor.header().id()))),
             });
         })));
