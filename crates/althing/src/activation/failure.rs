@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::activation::run::{Run, Stage};
-use crate::activation::supervision::{ChildStrategy, Verdict};
+use crate::activation::supervision::{ChildStrategy, Failure, Verdict};
 use crate::actor::StopReason;
 use crate::address::place::{AnyPlace, send_system};
 use crate::error::{ActorError, AskError, ChildFailed};
@@ -64,7 +64,13 @@ impl Run {
         let header = place.header();
         let policy = header.kind.options.supervision;
         let now = header.kind.node.env.elapsed();
-        let verdict = header.mailbox.lock().extras().restarts.decide(policy, now);
+        // Before the lock: the error may be foreign.
+        let failure = Failure::new(&error, now);
+        let mut inner = header.mailbox.lock();
+        let restarts = &mut inner.extras().restarts;
+        restarts.fail(failure);
+        let verdict = restarts.decide(policy, now);
+        drop(inner);
         match verdict {
             Verdict::Resume if header.mailbox.lock().active => {
                 self.drop_futures();
@@ -98,6 +104,7 @@ impl Run {
             header.kind.metrics.count(Counter::Stopped);
         }
         inner.begin_life();
+        inner.extras().restarts.count();
         let left = inner.extras.as_mut().map(|extras| {
             (std::mem::take(&mut extras.children), std::mem::take(&mut extras.timers))
         });

@@ -11,6 +11,7 @@ use crate::actor::StopReason;
 use crate::address::actor_ref::end_watch;
 use crate::epoch::Epoch;
 use crate::mail::extras::System;
+use crate::metrics::doing::{Activity, Doing};
 
 fn tell(held: Option<oneshot::Sender<()>>) {
     if let Some(held) = held {
@@ -20,6 +21,18 @@ fn tell(held: Option<oneshot::Sender<()>>) {
 }
 
 impl Run {
+    /// What the run is at while it is suspended.
+    fn doing(&self) -> Option<Doing> {
+        Some(Doing::Other(match &self.stage {
+            Stage::Serving => return self.waited_with.map(Doing::Message),
+            Stage::Begin | Stage::Starting(_) => Activity::Starting,
+            Stage::Pausing(_) => Activity::Pausing,
+            Stage::Held => Activity::Held,
+            Stage::Hooking(_) => Activity::Hearing,
+            Stage::Stopping(..) => Activity::Stopping,
+        }))
+    }
+
     fn epoch(&self) -> Epoch {
         let inner = self.place.header().mailbox.lock();
         inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch)
@@ -32,7 +45,9 @@ impl Run {
             let header = self.place.header();
             let mut inner = header.mailbox.lock();
             if !inner.has_new_system() {
-                inner.extras().suspended = Some(cx.waker().clone());
+                let extras = inner.extras();
+                extras.suspended = Some(cx.waker().clone());
+                extras.doing = self.doing();
                 inner.hold(self.held(), header.mailbox.tally());
                 let wakers = inner.call_up(header.kind.len_max);
                 drop(inner);
