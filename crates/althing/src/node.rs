@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::activation::ending::drop_refused;
 use crate::activation::run::Run;
 use crate::actor::Actor;
 use crate::address::actor_id::{ActorId, Incarnation, Key};
@@ -204,6 +205,7 @@ impl Node {
         let header = Header::new(self.shared.kind::<A>(), Some(key.clone()));
         let place = Arc::new(Place::new(header, None, Some(actor)));
         if self.shared.close_if_shut(place.header()) {
+            drop_refused(place.as_any_place());
             return Ok(ActorRef::from_place(place));
         }
         if let Some(parent) = parent {
@@ -225,6 +227,7 @@ impl Node {
 
     fn start<A: Actor>(&self, place: Arc<Place<A>>) -> ActorRef<A> {
         if self.shared.close_if_shut(place.header()) {
+            drop_refused(place.as_any_place());
             return ActorRef::from_place(place);
         }
         self.shared.directory.insert_anonymous(place.as_any_place());

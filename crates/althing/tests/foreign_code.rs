@@ -17,7 +17,8 @@ use althing::{
 };
 use parking_lot::Mutex;
 use support::{
-    AtDrop, Charge, Flex, Log, On, act, flex, later, lines, node, nothing, settle, soon, within,
+    AtDrop, Charge, Flex, Log, On, act, alone, flex, later, lines, node, nothing, settle, soon,
+    within,
 };
 
 /// Starts an actor with a timer when it is dropped.
@@ -193,6 +194,27 @@ fn a_waiters_old_waker_may_use_the_actor_when_it_is_dropped() {
         assert!(poll_with(Some(actor)).is_pending());
         // The first waker, whose last reference the actor holds, makes room for this one.
         assert!(poll_with(None).is_pending());
+    });
+}
+
+/// A hundred thousand factories, each with the last reference of the next one's actor.
+#[test]
+fn a_long_chain_of_stopped_actors_is_freed_without_using_up_the_stack() {
+    const NAME: &str = "a_long_chain_of_stopped_actors_is_freed_without_using_up_the_stack";
+    alone(NAME, || {
+        within(On::Workers(1), async {
+            let node = node();
+            let mut next: Option<ActorRef<Flex>> = None;
+            for _ in 0..100_000 {
+                let held = next.take();
+                let actor = node.spawn_with(move |_| {
+                    let _ = &held;
+                    async { Ok(Flex::default()) }
+                });
+                actor.stop().await;
+                next = Some(actor);
+            }
+        });
     });
 }
 

@@ -152,6 +152,20 @@ async fn an_owners_number_must_be_above_the_last() {
     assert_eq!(owner.last(), Sequence(7));
 }
 
+#[tokio::test]
+async fn after_the_last_number_that_there_is_a_topic_takes_no_more() {
+    let node = node();
+    let topic = topic(&node, 1);
+    let owner = topic.publisher(Epoch(1)).unwrap();
+    owner.publish_at(Sequence(u64::MAX), 1).unwrap();
+    let refused = owner.publish(2).unwrap_err();
+    assert!(matches!(refused, PublishError::NotAbove { payload: 2, .. }), "{refused}");
+    drop(owner);
+    let refused = topic.publish(3).unwrap_err();
+    assert!(matches!(refused, PublishError::NotAbove { payload: 3, .. }), "{refused}");
+    assert_eq!(topic.last(), Sequence(u64::MAX));
+}
+
 // How long a topic lives.
 
 type Handle = Box<dyn std::any::Any>;

@@ -2,11 +2,11 @@
 
 import { getContext, setContext } from 'svelte';
 
-import { resetPassword, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
+import { changePassword, resetPassword, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
 import { Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
-import type { Attachment, LeaveReason, MemberView, MessageView, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn, UserId } from '../protocol/generated/chat';
+import type { Attachment, LeaveReason, MemberView, MessageView, PasswordChange, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn, UserId } from '../protocol/generated/chat';
 import { plain } from '../text/plain';
 import { Chat } from './chat.svelte';
 import { HeldKeys } from './held_keys';
@@ -98,6 +98,12 @@ export class Folkmoot {
   async resetPassword(reset: PasswordReset): Promise<void> {
     await this.#welcome(await resetPassword(reset));
     this.router.replace({ name: 'home' });
+  }
+
+  /** The session of this device goes on. */
+  async changePassword(change: PasswordChange): Promise<void> {
+    const session = this.keep.session();
+    if (session) await changePassword(session.token, change);
   }
 
   async signOut(): Promise<void> {

@@ -1,5 +1,5 @@
-//! Keys pressed between asking for a dialog and its being there, while its code is fetched and drawn. They are held, and
-//! then given to the dialog's text field in their order: nobody's first letters may end in the room behind it.
+//! Keys pressed between asking for a dialog or the search and its being there, while its code is fetched and drawn. They are
+//! held, and then given to its text field in their order: nobody's first letters may end in the room behind it.
 //!
 //! Only text fields get them. A button must not be pressed by a key that was typed before anybody could see it.
 
@@ -11,6 +11,8 @@ const EDITING = new Set(['Enter', 'Backspace', 'ArrowDown', 'ArrowUp']);
 
 export class HeldKeys {
   #keys: string[] = [];
+  /** Something that takes keys was asked for and is not there yet; dialogs are known without this. */
+  awaited = false;
 
   /** Holds a key that somebody pressed while a dialog is awaited; false when it is none that is held. */
   hold(event: KeyboardEvent): boolean {
@@ -20,7 +22,7 @@ export class HeldKeys {
     return true;
   }
 
-  /** The dialog is there, with the focus on this. */
+  /** It is there, with the focus on this. */
   release(field: Element | null): void {
     const keys = this.forget();
     if (keys.length === 0 || !(field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement)) return;
@@ -30,8 +32,9 @@ export class HeldKeys {
     });
   }
 
-  /** The dialog does not come. */
+  /** It does not come. */
   forget(): string[] {
+    this.awaited = false;
     const keys = this.#keys;
     this.#keys = [];
     return keys;
@@ -41,7 +44,7 @@ export class HeldKeys {
 function type(field: HTMLInputElement | HTMLTextAreaElement, key: string): void {
   if (!field.isConnected) return;
   const end = field.value.length;
-  if (key.length === 1) field.setRangeText(key, end, end, 'end');
+  if (key.length === 1) field.setRangeText(key, field.selectionStart ?? end, field.selectionEnd ?? end, 'end');
   else if (key === 'Backspace') field.setRangeText('', Math.max(0, end - 1), end, 'end');
   else {
     const unhandled = field.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));

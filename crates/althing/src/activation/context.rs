@@ -20,7 +20,6 @@ use crate::address::actor_ref::{ActorRef, forget_watcher};
 use crate::address::key::{self, KeyError};
 use crate::address::kind::{Start, boxed_factory};
 use crate::address::place::{AnyPlace, AsAnyPlace, Debt, Header, Place};
-use crate::epoch::Epoch;
 use crate::error::ActorError;
 use crate::mail::reply::ReplyTo;
 use crate::node::Node;
@@ -409,11 +408,7 @@ impl<A: Actor> Context<A> {
 
     /// This life of the actor: who, where, and in which epoch.
     pub fn activation(&self) -> Activation {
-        let header = self.core.header();
-        let inner = header.mailbox.lock();
-        let epoch = inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch);
-        drop(inner);
-        Activation { id: header.id(), node: header.kind.node.incarnation, epoch }
+        self.core.header().activation()
     }
 }
 

@@ -157,31 +157,43 @@ fn refuse_one(place: &Arc<dyn AnyPlace>, envelope: Envelope, why: AskError) {
 }
 
 thread_local! {
-    /// Actors whose tasks were dropped by their runtime while another one's end is being told; `None` outside of that.
+    /// What is left to do about actors that ended while the end of another one is being told; `None` outside of that.
     static ABANDONED: RefCell<Option<VecDeque<Abandoned>>> = const { RefCell::new(None) };
 }
 
-type Abandoned = (Arc<dyn AnyPlace>, Vec<Envelope>);
+enum Abandoned {
+    /// A life, and the messages that its run had taken out of the mailbox.
+    Life(Arc<dyn AnyPlace>, Vec<Envelope>),
+    /// A state that came after its node's shutdown.
+    State(Arc<dyn AnyPlace>),
+}
 
-/// Ends the life of an actor whose task was dropped, because its runtime shuts down. Telling those who wait may drop their tasks in
-/// turn, so ends are told one after the other and never inside each other: a chain of a hundred thousand must not use up the stack.
+/// Ends the life of an actor whose task was dropped, because its runtime shuts down.
 pub(crate) fn abandon(place: Arc<dyn AnyPlace>, waiting: Vec<Envelope>) {
-    let first = ABANDONED.try_with(|abandoned| match &mut *abandoned.borrow_mut() {
-        Some(queue) => {
-            queue.push_back((place.clone(), waiting));
-            None
-        }
-        none => {
-            *none = Some(VecDeque::new());
-            Some(waiting)
-        }
+    one_after_the_other(Abandoned::Life(place, waiting));
+}
+
+/// Drops the state of an actor that is not started any more, of whom nobody else knows.
+pub(crate) fn drop_refused(place: Arc<dyn AnyPlace>) {
+    one_after_the_other(Abandoned::State(place));
+}
+
+/// Telling those who wait may drop their tasks in turn, and the drop of a state may start the next actor; so this happens one after
+/// the other and never inside each other: a chain of a hundred thousand must not use up the stack.
+fn one_after_the_other(first: Abandoned) {
+    let mut next = Some(first);
+    // A thread whose locals are gone does it inside each other after all.
+    let _ = ABANDONED.try_with(|abandoned| match &mut *abandoned.borrow_mut() {
+        Some(queue) => queue.extend(next.take()),
+        none => *none = Some(VecDeque::new()),
     });
-    // A thread whose locals are gone tells inside each other after all.
-    let Some(waiting) = first.unwrap_or_default() else { return };
-    let mut next = Some((place, waiting));
-    while let Some((place, waiting)) = next {
-        shielded("ending an abandoned actor", || {
-            let _ = end_life(&place, waiting, &StopReason::Killed, Keeps::Nothing);
+    while let Some(abandoned) = next {
+        shielded("ending an abandoned actor", || match abandoned {
+            Abandoned::Life(place, waiting) => {
+                let _ = end_life(&place, waiting, &StopReason::Killed, Keeps::Nothing);
+            }
+            // SAFETY: the place was never started, so nobody has its claim or borrows its state.
+            Abandoned::State(place) => unsafe { place.clear() },
         });
         next = ABANDONED
             .try_with(|abandoned| {

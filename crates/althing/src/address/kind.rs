@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::activation::commits::Turns;
 use crate::actor::Actor;
-use crate::address::actor_id::{Incarnation, Key, KindName};
+use crate::address::actor_id::{Activation, Incarnation, Key, KindName};
 use crate::address::actor_ref::ActorRef;
 use crate::address::key::{self, KeyError};
 use crate::address::place::{AnyPlace, AsAnyPlace};
@@ -176,6 +176,11 @@ impl<A: Actor> Start<A> {
     /// Address of the actor; messages to it wait until it has started.
     pub fn address(&self) -> &ActorRef<A> {
         &self.address
+    }
+
+    /// The life that starts: who, where, and in which epoch.
+    pub fn activation(&self) -> Activation {
+        self.address.place().header().activation()
     }
 
     /// The node it starts on.

@@ -15,10 +15,11 @@ use crate::activation::commits::Commit;
 use crate::activation::context::{Context, RunCore};
 use crate::activation::run::Run;
 use crate::actor::{Actor, StopReason, Terminated};
-use crate::address::actor_id::{ActorId, Key, Origin};
+use crate::address::actor_id::{Activation, ActorId, Key, Origin};
 use crate::address::actor_ref::ActorRef;
 use crate::address::kind::{Factory, Kind, Start};
 use crate::address::storage::Storage;
+use crate::epoch::Epoch;
 use crate::error::ActorError;
 use crate::mail::extras::System;
 use crate::mail::mailbox::{Mailbox, Sent, SystemPush, Wake};
@@ -202,6 +203,14 @@ impl Header {
             (Some(key), Some(home)) => ActorId::anonymous(kind, origin_of(key, home)),
             (None, _) => ActorId::anonymous(kind, self.origin()),
         }
+    }
+
+    /// The life that runs, or is about to start.
+    pub(crate) fn activation(&self) -> Activation {
+        let inner = self.mailbox.lock();
+        let epoch = inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch);
+        drop(inner);
+        Activation { id: self.id(), node: self.kind.node.incarnation, epoch }
     }
 
     /// Where the cluster says that the actor lives; `None` if it stays on its node.

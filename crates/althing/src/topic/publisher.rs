@@ -82,7 +82,7 @@ pub enum PublishError<T> {
         /// What was to be published.
         payload: T,
     },
-    /// The number is not above the last one.
+    /// The number is not above the last one, or there is none above it.
     #[error("number {} of topic {topic} is not above {}, the last one", sequence.0, last.0)]
     NotAbove {
         /// The topic.
@@ -120,7 +120,7 @@ impl<T: Send + Sync + 'static> Publisher<T> {
     /// Publishes with the number after the last. Delivery is as with [`Topic::publish`].
     ///
     /// # Errors
-    /// `Fenced` if a later publisher owns the topic.
+    /// `Fenced` if a later publisher owns the topic, `NotAbove` after the last number that there is.
     pub fn publish(&self, payload: T) -> Result<Sequence, PublishError<T>> {
         self.shared.publish(Author::Owner(self.epoch), payload)
     }

@@ -302,7 +302,12 @@ impl Refusal {
 
 impl<T> State<T> {
     fn next_sequence(&self, author: Author, topic: &TopicName) -> Result<Sequence, Refusal> {
-        let next = Sequence(self.last.0 + 1);
+        // After the last number that there is comes none.
+        let next = Sequence(self.last.0.saturating_add(1));
+        let sequence = match author {
+            Author::OwnerAt(_, sequence) => sequence,
+            Author::Anybody | Author::Owner(_) => next,
+        };
         match (author, self.epoch) {
             (Author::Anybody, Some(epoch)) if self.is_owned => {
                 Err(Refusal::Owned { topic: topic.clone(), epoch })
@@ -312,11 +317,10 @@ impl<T> State<T> {
             {
                 Err(Refusal::Fenced(Fenced { topic: topic.clone(), epoch, current }))
             }
-            (Author::OwnerAt(_, sequence), _) if sequence <= self.last => {
+            _ if sequence <= self.last => {
                 Err(Refusal::NotAbove { topic: topic.clone(), sequence, last: self.last })
             }
-            (Author::OwnerAt(_, sequence), _) => Ok(sequence),
-            (Author::Anybody | Author::Owner(_), _) => Ok(next),
+            _ => Ok(sequence),
         }
     }
 }

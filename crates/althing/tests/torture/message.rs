@@ -191,7 +191,7 @@ pub(crate) fn run_drops(world: &Arc<World>, ops: &[DropOp], blamed: Option<usize
                     world.settle_tell(&mail, actor.send(message).try_tell());
                 }
             }
-            DropOp::Publish(topic) => publish_plainly(world, topic),
+            DropOp::Publish(topic) => drop(publish_plainly(world, topic)),
             DropOp::AskTopic(topic) => {
                 if let Some(topic) = world.topic(topic) {
                     topic.last();
@@ -210,11 +210,11 @@ pub(crate) fn run_drops(world: &Arc<World>, ops: &[DropOp], blamed: Option<usize
     }
 }
 
-/// Publishes an event that tells its subscribers nothing.
-pub(crate) fn publish_plainly(world: &Arc<World>, index: usize) {
-    let Some(topic) = world.topic(index) else { return };
+/// Publishes an event that tells its subscribers nothing; returns its number.
+pub(crate) fn publish_plainly(world: &Arc<World>, index: usize) -> Option<Sequence> {
+    let topic = world.topic(index)?;
     let known = Arc::new(Known::nothing(world.slots.len()));
-    if let Ok(sequence) = topic.publish(Event::new(world, index, known, Arc::new([]))) {
-        world.log(Entry::Published { topic: index, sequence });
-    }
+    let sequence = topic.publish(Event::new(world, index, known, Arc::new([]))).ok()?;
+    world.log(Entry::Published { topic: index, sequence });
+    Some(sequence)
 }

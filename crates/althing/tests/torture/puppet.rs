@@ -35,7 +35,7 @@ pub(crate) struct Puppet {
     has_started: bool,
     /// Whether it has got beyond its `started` hook.
     pub(crate) serves: bool,
-    stops: bool,
+    pub(crate) stops: bool,
     /// Whether the life that ends takes its subscriptions along.
     ends_subscriptions: bool,
     pub(crate) gate_is_shut: bool,

@@ -3,13 +3,14 @@
 //! The only strong addresses of actors are in the slots here, so that an actor's memory can be seen to go once its slot is
 //! emptied. Causes are written down before they act: whoever sees the effect finds the cause.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst,
 };
 use std::time::Duration;
 
-use althing::{ActorError, ActorId, ActorRef, Group, Node, Subscription, Topic, WeakRef};
+use althing::{ActorError, ActorId, ActorRef, Group, Node, Sequence, Subscription, Topic, WeakRef};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -76,6 +77,8 @@ pub(crate) struct World {
     pub(crate) violations: Mutex<Vec<Violation>>,
     /// The wakers that asks were polled with and that nobody must keep in the end.
     pub(crate) wakers: Mutex<Vec<Arc<CountWakes>>>,
+    /// By topic, the event that was published when all was quiet and every mailbox had room.
+    pub(crate) quiet_events: Mutex<HashMap<usize, Sequence>>,
     /// Whether some drop has panicked on purpose; who suffers from it is not followed.
     pub(crate) drop_panicked: AtomicBool,
     pub(crate) stage: Mutex<&'static str>,
@@ -126,6 +129,7 @@ impl World {
             log: Mutex::default(),
             violations: Mutex::default(),
             wakers: Mutex::default(),
+            quiet_events: Mutex::default(),
             drop_panicked: AtomicBool::new(false),
             stage: Mutex::new("building"),
             shut: Mutex::default(),

@@ -11,10 +11,10 @@ use folkmoot_protocol::rpc::{
 use super::error::{control_failure, read_failure, room_answer};
 use super::{members, rooms};
 use crate::account::token::random_invite_code;
+use crate::chat::Identity;
 use crate::room::view::Summary;
 use crate::room::{Kind, RoomCalls};
 use crate::server::Server;
-use crate::session::Identity;
 use crate::storage::record::Role;
 use crate::storage::{Invite, NewInvite, Redeemed, RoomId, UnixMillis};
 use crate::wire;
@@ -97,7 +97,7 @@ pub(crate) async fn get(server: &Server, code: String) -> Result<InvitePreview, 
 pub(crate) async fn accept(by: &Identity, code: String) -> Result<RoomView, RpcError> {
     let invite = find(&by.server, code).await?;
     // Before a use is taken: members and the banned do not use it up.
-    if !room_answer(by.server.room(invite.room).may_join(by.user).await)? {
+    if !room_answer(by.server.asked(invite.room).may_join(by.user).await)? {
         return rooms::get(by, invite.room).await;
     }
     let redeemed = by.server.store.redeem_invite(invite.code, by.server.now()).await;
@@ -112,7 +112,7 @@ pub(crate) async fn accept(by: &Identity, code: String) -> Result<RoomView, RpcE
 }
 
 async fn member_summary(by: &Identity, room: RoomId) -> Result<Summary, RpcError> {
-    room_answer(by.server.room(room).summary(by.user).await)
+    room_answer(by.server.asked(room).summary(by.user).await)
 }
 
 async fn find(server: &Server, code: String) -> Result<Invite, RpcError> {

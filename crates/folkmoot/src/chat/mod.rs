@@ -1,7 +1,8 @@
-//! The chat methods, one file per subject. Each asks the actors it needs and puts the answer
+//! The application: the chat methods, one file per subject, under sessions, HTTP and the demo. Each asks the actors it needs and puts the answer
 //! together; rules live in the actors, limits of fields were checked when the request was decoded.
 
 pub(crate) mod error;
+mod identity;
 pub(crate) mod invites;
 pub(crate) mod members;
 pub(crate) mod messages;
@@ -13,8 +14,8 @@ pub(crate) mod users;
 use bytes::Bytes;
 use folkmoot_protocol::rpc::{Empty, Rpc, RpcError, encode_payload};
 
-use super::Identity;
 pub(crate) use error::{append_failure, control_failure, failure, read_failure, room_answer};
+pub(crate) use identity::Identity;
 
 /// Counts a method that has no limit of its own, so that there is none without one.
 fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {

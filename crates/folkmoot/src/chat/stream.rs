@@ -6,9 +6,9 @@ use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, ErrorCode};
 
 use super::error::read_failure;
-use crate::recovery::Since;
 use crate::server::Server;
 use crate::storage::Offset;
+use crate::stream::Since;
 
 /// The events of `channel` that `request` asks for, of which the last is `last`.
 pub(crate) async fn page(
@@ -88,16 +88,7 @@ async fn events(
             Offset::from_u64(oldest.as_u64().saturating_sub(1))
         }
     };
-    let found = match channel {
-        Channel::Room(room) => {
-            let events = server.store.room_events(room, after, limit).await;
-            events.map(|found| found.map(|events| crate::room::load::frames(&events)))
-        }
-        Channel::User(user) => {
-            let events = server.store.user_events(user, after, limit).await;
-            events.map(|found| found.map(|events| crate::user::load::frames(&events)))
-        }
-    };
+    let found = crate::stream::events(&server.store, channel, after, limit).await;
     let found = found.map_err(|error| read_failure(&error))?;
     found.ok_or_else(|| ErrorCode::UnrecoverablePosition.into())
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use folkmoot_protocol::Channel;
 use folkmoot_protocol::frame::{Publication as Frame, SubscribeResult};
-use folkmoot_protocol::limits::REPLY_BYTES_MAX;
+use folkmoot_protocol::limits::{RECOVERED_EVENTS_MAX, REPLY_BYTES_MAX};
 
-use crate::publication::Publication;
-use crate::storage::Offset;
+use super::Publication;
+use super::{of_room, of_user};
+use crate::storage::{Offset, ReadError, Store};
 
 /// Where a client stands that wants to go on rather than begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +47,42 @@ impl Missed {
     pub(crate) fn from_memory(publications: &[Arc<Publication>]) -> Self {
         Self::within_limit(publications.iter().map(|publication| publication.frame()).collect())
     }
+}
+
+/// The events of a stream after `since` up to `last`, for a client further behind than memory reaches.
+pub(crate) async fn missed(
+    store: &Store,
+    stream: Channel,
+    since: Offset,
+    last: Offset,
+) -> Result<Missed, ReadError> {
+    let missing = last.as_u64().checked_sub(since.as_u64());
+    let Some(limit) = missing.filter(|missing| *missing <= RECOVERED_EVENTS_MAX as u64) else {
+        return Ok(Missed::TooMuch);
+    };
+    let limit = u32::try_from(limit).expect("bounded above");
+    let events = events(store, stream, since, limit).await?;
+    Ok(events.map_or(Missed::TooMuch, Missed::within_limit))
+}
+
+/// Events of a stream after an offset, as entries of a recovery or history reply; `None` if some of them
+/// are kept no more.
+pub(crate) async fn events(
+    store: &Store,
+    stream: Channel,
+    after: Offset,
+    limit: u32,
+) -> Result<Option<Vec<Frame>>, ReadError> {
+    Ok(match stream {
+        Channel::Room(room) => {
+            let events = store.room_events(room, after, limit).await?;
+            events.map(|events| events.iter().map(|event| of_room(event, None).frame()).collect())
+        }
+        Channel::User(user) => {
+            let events = store.user_events(user, after, limit).await?;
+            events.map(|events| events.iter().map(|event| of_user(event).frame()).collect())
+        }
+    })
 }
 
 /// A subscription as its stream accepted it: live events follow after `offset`.

@@ -9,12 +9,12 @@ use folkmoot_protocol::rpc::{
 };
 use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
 
-use super::error::{failure, read_failure, room_answer, room_failure, user_answer};
+use super::error::{read_failure, room_answer, user_answer};
 use super::stream::len_within;
+use crate::chat::Identity;
+use crate::room::Command;
 use crate::room::view::Done;
-use crate::room::{Command, Original, Refusal, Request, RoomCalls, RoomError};
-use crate::session::Identity;
-use crate::storage::{PageAnchor, Quote, RoomId, Seq};
+use crate::storage::{PageAnchor, RoomId};
 use crate::user::UserCalls;
 use crate::wire;
 
@@ -60,7 +60,7 @@ pub(crate) async fn reactions(
 ) -> Result<ReactionsPage, RpcError> {
     let MessageReactions { room, seq } = request;
     // Also the check that the caller may read here.
-    room_answer(by.server.room(room).summary(by.user).await)?;
+    room_answer(by.server.asked(room).summary(by.user).await)?;
     let given = by.server.store.reactions(room, seq, REACTION_USERS_MAX).await;
     let mut reactions: Vec<ReactionUsers> = Vec::new();
     for (emoji, account) in given.map_err(|error| read_failure(&error))? {
@@ -73,45 +73,17 @@ pub(crate) async fn reactions(
     Ok(ReactionsPage { reactions })
 }
 
-/// Has the room carry out a command; brings an old message along if the room asks for it.
+/// Has the room carry out a command.
 pub(crate) async fn apply(
     by: &Identity,
     room: WireRoom,
     command: Command,
 ) -> Result<Done, RpcError> {
-    let id: RoomId = room;
-    let room = by.server.room(id);
-    let about = command.about();
-    // A copy only for the few commands that may have to be given twice.
-    let again = about.is_some().then(|| command.clone());
-    let client = by.client.clone();
-    let request = Request { by: by.user, client: client.clone(), command, original: None };
-    let answer = room.apply(request).await.map_err(|error| failure(&error))?;
-    let (seq, command) = match (answer, again) {
-        (Err(RoomError::Refused(Refusal::Unloaded(seq))), Some(command)) => (seq, command),
-        (answer, _) => return answer.map_err(room_failure),
-    };
-    let original = Some(load_original(by, id, seq).await?);
-    room_answer(room.apply(Request { by: by.user, client, command, original }).await)
-}
-
-async fn load_original(by: &Identity, room: RoomId, seq: Seq) -> Result<Original, RpcError> {
-    let stored = by.server.store.message(room, seq, by.user).await;
-    let stored = stored.map_err(|error| read_failure(&error))?;
-    let Some(stored) = stored else {
-        return Err(room_failure(RoomError::Refused(Refusal::NoMessage(seq))));
-    };
-    let deleted = stored.deleted.is_some();
-    let reactions = stored.reactions.into_iter().map(|reaction| reaction.emoji).collect();
-    let crate::storage::Message { seq, user, name, body, mentions, .. } = stored.message;
-    let body = wire::excerpt(&body).to_owned();
-    Ok(Original { quote: Quote { seq, user, name, body }, deleted, reactions, mentions })
+    room_answer(by.server.asked(room).apply(by.user, by.client.clone(), command).await)
 }
 
 pub(crate) async fn history(by: &Identity, request: HistoryGet) -> Result<HistoryPage, RpcError> {
     let room: RoomId = request.room;
-    // Also the check that the caller may read here.
-    room_answer(by.server.room(room).readable(by.user).await)?;
     let anchor = match (request.before, request.after, request.around) {
         (Some(seq), _, _) => PageAnchor::Before(seq),
         (_, Some(seq), _) => PageAnchor::After(seq),
@@ -119,8 +91,14 @@ pub(crate) async fn history(by: &Identity, request: HistoryGet) -> Result<Histor
         _ => PageAnchor::Latest,
     };
     let limit = request.limit.unwrap_or(HISTORY_PAGE_DEFAULT);
-    let page = by.server.store.history(room, anchor, limit, by.user).await;
-    let page = page.map_err(|error| read_failure(&error))?;
+    // Also the check that the caller may read here.
+    let page = match room_answer(by.server.asked(room).page(by.user, anchor, limit).await)? {
+        Some(page) => page,
+        None => {
+            let page = by.server.store.history(room, anchor, limit, by.user).await;
+            page.map_err(|error| read_failure(&error))?
+        }
+    };
     let messages = page.messages.into_iter();
     let messages = messages.map(|stored| wire::stored_message(room, stored, by.user)).collect();
     Ok(HistoryPage {
@@ -157,12 +135,12 @@ fn within_reply(mut messages: Vec<MessageView>, anchor: PageAnchor) -> Vec<Messa
 
 /// Moves the read cursor; the user's other devices hear of it.
 pub(crate) async fn read(by: &Identity, request: ReadSet) -> Result<ReadState, RpcError> {
-    let summary = by.server.room(request.room).summary(by.user).await;
+    let summary = by.server.asked(request.room).summary(by.user).await;
     let summary = room_answer(summary)?;
     user_answer(by.server.user(by.user).read_up_to(request.seq, summary).await)
 }
 
 pub(crate) async fn typing(by: &Identity, request: TypingSet) -> Result<(), RpcError> {
     by.count(|limits| &limits.typing)?;
-    room_answer(by.server.room(request.room).typing(by.user, request.on).await)
+    room_answer(by.server.asked(request.room).typing(by.user, request.on).await)
 }

@@ -1,5 +1,7 @@
 //! Methods on rooms: listing, making, changing.
 
+use std::collections::HashMap;
+
 use folkmoot_protocol::chat::RoomView;
 use folkmoot_protocol::limits::{REPLY_BYTES_MAX, ROOMS_PAGE_MAX};
 use folkmoot_protocol::rpc::{
@@ -9,15 +11,17 @@ use folkmoot_protocol::rpc::{
 use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
 use futures_util::future::join_all;
 
-use super::error::{control_failure, failure, room_answer, user_answer};
+use super::error::{control_failure, failure, read_failure, room_answer, user_answer};
 use super::messages::apply;
 use super::stream::len_within;
 use crate::account::token::random_id;
-use crate::room::{Command, Kind, RoomCalls};
-use crate::session::Identity;
+use crate::chat::Identity;
+use crate::room::view::Summary;
+use crate::room::{Command, Kind};
 use crate::storage::{NewDirectRoom, NewRoom, RoomId, Seq};
-use crate::user::UserCalls;
 use crate::user::state::Membership;
+use crate::user::{UserCalls, room_view, room_view_of};
+use crate::wire;
 
 /// A page of the caller's rooms.
 pub(crate) async fn list(by: &Identity, request: RoomsList) -> Result<Rooms, RpcError> {
@@ -45,15 +49,38 @@ async fn page(
     let is_more = memberships.len() > limit;
     memberships.truncate(limit);
     let last = memberships.last().filter(|_| is_more).map(|(room, _)| *room);
-    let views = memberships.into_iter().map(|(room, membership)| view(by, room, membership));
-    // A room one has just left is no longer there to be seen; the others are.
-    let rooms = join_all(views).await.into_iter().filter_map(Result::ok).filter(is_wanted);
-    let mut rooms: Vec<RoomView> = rooms.collect();
+    let mut rooms = views(by, memberships).await?;
+    rooms.retain(is_wanted);
     let len = len_within(REPLY_BYTES_MAX, rooms.iter().map(|room| encode_payload(room).len()));
     let is_cut = len < rooms.len();
     rooms.truncate(len);
     let next = if is_cut { rooms.last().map(|room| room.id) } else { last };
     Ok(Rooms { rooms, next })
+}
+
+/// Rooms as the caller sees them, in the order of their ids. Those in memory are asked, the others are
+/// read: a list wakes no room. One that the caller has just left is left out.
+async fn views(
+    by: &Identity,
+    memberships: Vec<(RoomId, Membership)>,
+) -> Result<Vec<RoomView>, RpcError> {
+    let server = &by.server;
+    let (awake, asleep): (Vec<_>, Vec<_>) =
+        memberships.into_iter().partition(|(room, _)| server.room(*room).is_active());
+    let asked = awake.into_iter().map(|(room, membership)| view(by, room, membership));
+    let mut views: Vec<RoomView> =
+        join_all(asked).await.into_iter().filter_map(Result::ok).collect();
+    let wanted = asleep.iter().map(|(room, membership)| (*room, membership.read_seq)).collect();
+    let heads = server.store.room_heads(by.user, wanted).await;
+    let memberships: HashMap<RoomId, Membership> = asleep.into_iter().collect();
+    for head in heads.map_err(|error| read_failure(&error))? {
+        let membership = memberships.get(&head.summary.id).cloned().unwrap_or_default();
+        let (summary, peer) = Summary::of(head, by.user);
+        let peer = peer.map(wire::user_view);
+        views.push(room_view(&summary, &membership, server.epoch(), peer));
+    }
+    views.sort_by_key(|view| view.id);
+    Ok(views)
 }
 
 pub(crate) async fn get(by: &Identity, room: WireRoom) -> Result<RoomView, RpcError> {
@@ -62,8 +89,8 @@ pub(crate) async fn get(by: &Identity, room: WireRoom) -> Result<RoomView, RpcEr
 }
 
 async fn view(by: &Identity, room: RoomId, known: Membership) -> Result<RoomView, RpcError> {
-    let summary = room_answer(by.server.room(room).summary(by.user).await)?;
-    Ok(by.server.room_view(&summary, &known).await)
+    let summary = room_answer(by.server.asked(room).summary(by.user).await)?;
+    Ok(room_view_of(&by.server.store, &summary, &known).await)
 }
 
 pub(crate) async fn create(by: &Identity, request: RoomCreate) -> Result<RoomView, RpcError> {
@@ -117,7 +144,7 @@ pub(crate) async fn open_direct(by: &Identity, request: DirectOpen) -> Result<Ro
 /// Takes a direct conversation off the caller's list.
 pub(crate) async fn hide(by: &Identity, request: DirectHide) -> Result<(), RpcError> {
     let room = request.room;
-    let summary = room_answer(by.server.room(room).summary(by.user).await)?;
+    let summary = room_answer(by.server.asked(room).summary(by.user).await)?;
     if summary.kind != Kind::Direct {
         let text = "only direct conversations can be hidden; a room can be left";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));

@@ -9,6 +9,9 @@ use unicode_normalization::char::{compose, decompose_compatible};
 /// Characters of a word that count: what is longer is a key or a hash, found by its beginning.
 const WORD_CHARS_MAX: usize = 64;
 
+/// Words of a name by which it is found.
+const NAME_WORDS_MAX: usize = 16;
+
 /// One thing that can be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unit {
@@ -44,6 +47,18 @@ pub(crate) fn units(text: &str) -> Vec<Unit> {
 pub(crate) fn folded(text: &str) -> String {
     let units: Vec<String> = units(text).into_iter().map(|unit| unit.text).collect();
     units.join(" ")
+}
+
+/// Where a name is found when somebody types its beginning: all of it, and from each further word
+/// on, folded. A name of more words than anybody has is found by its first ones.
+pub(crate) fn beginnings(name: &str) -> Vec<String> {
+    let folded = folded(name);
+    let further = folded.match_indices(' ').map(|(at, _)| at + 1);
+    std::iter::once(0)
+        .chain(further)
+        .take(NAME_WORDS_MAX)
+        .map(|at| folded[at..].to_owned())
+        .collect()
 }
 
 #[derive(Default)]

@@ -8,11 +8,11 @@ use folkmoot_protocol::rpc::{
 };
 
 use super::error::{control_failure, failure, read_failure};
+use crate::chat::Identity;
 use crate::room::RoomCalls;
-use crate::search::text::folded;
 use crate::server::Server;
-use crate::session::Identity;
 use crate::storage::{Account, DeviceId, UserId};
+use crate::text::folded;
 use crate::user::UserCalls;
 use crate::wire;
 
@@ -23,9 +23,7 @@ pub(crate) async fn find(by: &Identity, request: UsersFind) -> Result<UsersFound
     let found = by.server.store.find_accounts(prefix, limit).await;
     let mut found = found.map_err(|error| read_failure(&error))?;
     if found.len() < limit as usize {
-        let prefix = folded(&request.prefix);
-        let wanted = move |account: &Account| is_named(&prefix, "", &account.display_name);
-        let shown = by.server.store.accounts_where(wanted, limit).await;
+        let shown = by.server.store.accounts_called(folded(&request.prefix), limit).await;
         for account in shown.map_err(|error| read_failure(&error))? {
             if found.len() < limit as usize && found.iter().all(|known| known.id != account.id) {
                 found.push(account);
@@ -33,15 +31,6 @@ pub(crate) async fn find(by: &Identity, request: UsersFind) -> Result<UsersFound
         }
     }
     Ok(UsersFound { users: found.into_iter().map(wire::user_view).collect() })
-}
-
-/// Whether the name, or a word of the name to show, begins with a folded prefix.
-pub(super) fn is_named(prefix: &str, name: &str, display_name: &str) -> bool {
-    let shown = folded(display_name);
-    let begins_word = |(at, _): (usize, &str)| {
-        shown[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric())
-    };
-    name.starts_with(prefix) || shown.match_indices(prefix).any(begins_word)
 }
 
 pub(crate) async fn get(by: &Identity, user: UserId) -> Result<UserView, RpcError> {

@@ -7,11 +7,10 @@ use folkmoot_protocol::limits::HISTORY_PAGE_DEFAULT;
 use folkmoot_protocol::rpc::{RpcError, Search, SearchHit, SearchHits};
 
 use super::error::{read_failure, room_answer};
-use crate::room::RoomCalls;
+use crate::chat::Identity;
 use crate::search::query::{Query, parse};
 use crate::search::text::folded;
 use crate::search::{Bounds, Lookup, Place, highlight};
-use crate::session::Identity;
 use crate::storage::{NamedRoom, ReadableMessage, RoomId, UnixMillis, UserId};
 use crate::wire;
 
@@ -25,7 +24,7 @@ pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, R
     let cursor = request.cursor.as_deref().map(str::parse::<Place>).transpose()?;
     if let Some(room) = request.room {
         // Refuses strangers in the words of every other method.
-        room_answer(by.server.room(room).readable(by.user).await)?;
+        room_answer(by.server.asked(room).readable(by.user).await)?;
     }
     // Everything acknowledged so far counts: messages to find, and memberships that ended.
     by.server.store.barrier().await.map_err(|error| read_failure(&error))?;

@@ -13,33 +13,28 @@ use folkmoot_protocol::rpc::{
 use super::error::{read_failure, room_answer};
 use super::messages::apply;
 use super::users;
-use crate::room::{Command, Kind, Refusal, RoomCalls, RoomError};
-use crate::search::text::folded;
-use crate::session::Identity;
-use crate::storage::{Account, Member, Role, RoomId, UserId};
+use crate::chat::Identity;
+use crate::room::{Command, Kind, Refusal, RoomError};
+use crate::storage::{Account, Role, RoomId, UserId};
+use crate::text::folded;
 use crate::wire;
 
-/// A page comes from the store's index, so that a room of 100,000 does not sort its members; the
-/// room itself says who is online.
+/// A page comes by name from the store's index, so that a room of 100,000 does not sort its members;
+/// the room itself says who is online.
 pub(crate) async fn list(by: &Identity, request: RoomMembers) -> Result<MembersPage, RpcError> {
     let RoomMembers { room, after, prefix, limit } = request;
     // Also the check that the caller may see the members.
-    room_answer(by.server.room(room).online_among(by.user, Vec::new()).await)?;
+    room_answer(by.server.asked(room).online_among(by.user, Vec::new()).await)?;
     let limit = limit.unwrap_or(MEMBERS_PAGE_MAX) as usize;
     // One more than the page tells whether there is another page.
-    let prefix = prefix.map(|prefix| folded(&prefix));
-    let wanted = move |member: &Member| {
-        prefix
-            .as_ref()
-            .is_none_or(|prefix| users::is_named(prefix, &member.name, &member.display_name))
-    };
-    let page = by.server.store.members(room, after, wire::count(limit + 1), wanted).await;
+    let prefix = prefix.map(|prefix| folded(&prefix)).unwrap_or_default();
+    let page = by.server.store.members(room, after, &prefix, wire::count(limit + 1)).await;
     let mut listed = page.map_err(|error| read_failure(&error))?;
     let is_more = listed.len() > limit;
     listed.truncate(limit);
     let next = listed.last().filter(|_| is_more).map(|member| member.user);
     let users = listed.iter().map(|member| member.user).collect();
-    let online = room_answer(by.server.room(room).online_among(by.user, users).await)?;
+    let online = room_answer(by.server.asked(room).online_among(by.user, users).await)?;
     let online: HashSet<UserId> = online.into_iter().collect();
     let members = listed
         .into_iter()
@@ -66,12 +61,12 @@ pub(crate) async fn admit(by: &Identity, room: RoomId) -> Result<(), RpcError> {
 pub(crate) async fn add(by: &Identity, request: RoomAdd) -> Result<(), RpcError> {
     by.count(|limits| &limits.invites)?;
     let RoomAdd { room, user } = request;
-    let summary = room_answer(by.server.room(room).summary(by.user).await)?;
+    let summary = room_answer(by.server.asked(room).summary(by.user).await)?;
     if summary.kind == Kind::Direct {
         let text = "nobody can be added to a direct conversation";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
-    let answer = by.server.room(room).may_join(user).await;
+    let answer = by.server.asked(room).may_join(user).await;
     if let Ok(Err(RoomError::Refused(Refusal::Banned))) = answer {
         let text = "this user is banned from the room";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));

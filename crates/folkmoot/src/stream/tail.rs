@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::publication::{Place, Publication};
+use super::{Place, Publication};
 use crate::storage::Offset;
 
 /// Publications in offset order without gaps, at most `len_max`.
@@ -19,6 +19,18 @@ impl Tail {
     /// Empty, after everything up to `last`.
     pub(crate) fn new(last: Offset, len_max: usize) -> Self {
         Self { publications: VecDeque::new(), len_max, last }
+    }
+
+    /// The last publications of a stream that ends at `last`, oldest first.
+    pub(crate) fn ending(
+        last: Offset,
+        len_max: usize,
+        publications: impl ExactSizeIterator<Item = Publication>,
+    ) -> Self {
+        let first = last.as_u64().saturating_sub(publications.len() as u64);
+        let mut tail = Self::new(Offset::from_u64(first), len_max);
+        publications.for_each(|publication| tail.push(Arc::new(publication)));
+        tail
     }
 
     pub(crate) fn last(&self) -> Offset {
