@@ -1,4 +1,5 @@
-//! The rows of the console's tables, as they are in its JSON. Units stand in the names; fields that a reader does not know may come.
+//! The rows of the console's tables, as they are in its JSON. Units stand in the names; fields that
+//! a reader does not know may come.
 
 use althing::{Activity, ActorView, Histogram, LongRunning, Supervised, TopicView};
 use serde::{Deserialize, Serialize};

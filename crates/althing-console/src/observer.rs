@@ -1,4 +1,5 @@
-//! Looks at the node when asked, at most once a second: all viewers share one look and see the same rates.
+//! Looks at the node when asked, at most once a second: all viewers share one look and see the same
+//! rates.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use crate::lines::{TopicLine, TreeLine};
 use crate::view::{Seen, Since, TopicsView, TreeView, View};
 use crate::windows::{WINDOWS, Windows};
 
-/// Pause between two looks. A little under the second at which viewers ask, so that each gets a fresh one.
+/// Pause between two looks. A little under the second at which viewers ask, so that each gets a
+/// fresh one.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
 /// Actors listed as hot, and as deep.
 const ACTORS_MAX: usize = 12;
@@ -45,7 +47,8 @@ impl Observer {
         &self.node
     }
 
-    /// The present view. Takes tens of milliseconds on a node with a million actors, so it belongs on the blocking pool.
+    /// The present view. Takes tens of milliseconds on a node with a million actors, so it belongs
+    /// on the blocking pool.
     pub(crate) fn view(&self) -> View {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -74,7 +77,8 @@ impl Observer {
 }
 
 impl Observer {
-    /// The topics whose names hold `text`, after the name `after`. Each asker is served alone, after those before.
+    /// The topics whose names hold `text`, after the name `after`. Each asker is served alone,
+    /// after those before.
     pub(crate) fn topics(&self, text: &str, after: &str) -> TopicsView {
         let state = self.state.lock();
         let (topics, left) = state.inspector.topics(text, after, FOUND_MAX);

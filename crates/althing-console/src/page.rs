@@ -1,4 +1,5 @@
-//! The page and its JSON over HTTP. The page's script and style are files of their own, so that the strictest policy holds.
+//! The page and its JSON over HTTP. The page's script and style are files of their own, so that the
+//! strictest policy holds.
 
 use std::sync::Arc;
 
@@ -15,10 +16,11 @@ use crate::observer::Observer;
 /// Where the page is; its JSON is at `/console/api`, `/console/api/topics` and `/console/api/tree`.
 pub const PATH: &str = "/console";
 
-const POLICY: &str = "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; connect-src 'self'; \
-     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; \
+     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Routes of the console of `node`, to be merged into an application's. Whoever reaches them sees the keys of actors.
+/// Routes of the console of `node`, to be merged into an application's. Whoever reaches them sees
+/// the keys of actors.
 pub fn router<S>(node: &Node) -> Router<S> {
     Router::new()
         .route(PATH, get(document))

@@ -109,7 +109,7 @@ fn draw_stuck(frame: &mut Frame<'_>, area: Rect, stuck: &[LongLine]) {
     let rows = stuck.iter().map(|line| {
         let waits = match (line.blocks_thread, line.waits_for.first()) {
             (true, _) => "blocks its thread",
-            (false, Some(other)) => other,
+            (false, Some(other)) => other.as_str(),
             (false, None) => "waits",
         };
         Row::new([

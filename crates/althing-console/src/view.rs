@@ -22,7 +22,8 @@ pub struct View {
     pub uptime_s: u64,
     /// Actors that were looked at.
     pub visited: usize,
-    /// How long the short window of handling times is; ten seconds, unless nobody looked in between.
+    /// How long the short window of handling times is; ten seconds, unless nobody looked in
+    /// between.
     pub short_s: f64,
     /// How long the long window is; a minute, likewise.
     pub long_s: f64,

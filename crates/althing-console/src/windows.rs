@@ -1,8 +1,10 @@
-//! Handling times of the last seconds, not since the start: the difference between two states of the same histograms.
+//! Handling times of the last seconds, not since the start: the difference between two states of
+//! the same histograms.
 //!
-//! Looks are kept for the longest window and thinned beyond the shortest, so that a console watched for days keeps about two dozen of
-//! them. Invariant: a window begins at a look, so it spans what it says (`Window::spans`), which is more than asked for where nobody
-//! looked in between, and less where the first look was later.
+//! Looks are kept for the longest window and thinned beyond the shortest, so that a console watched
+//! for days keeps about two dozen of them. Invariant: a window begins at a look, so it spans what
+//! it says (`Window::spans`), which is more than asked for where nobody looked in between, and less
+//! where the first look was later.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What an inspector tells of handlers that do not come back, of topics, and of the tree of supervision.
+//! What an inspector tells of handlers that do not come back, of topics, and of the tree of
+//! supervision.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;

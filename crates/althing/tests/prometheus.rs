@@ -84,7 +84,7 @@ async fn each_series_comes_once_and_names_come_back_whole() {
     for _ in 513..1_024 {
         odd.send(left::Add).await.unwrap();
     }
-    odd.send(vec![(1, None)]).await.unwrap();
+    odd.send(vec![(1_u8, None::<u8>)]).await.unwrap();
     // Another type of the same name is refused when it starts, and is known from then on.
     let again = node.spawn(Again);
     again.stopped().await;

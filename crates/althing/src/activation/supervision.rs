@@ -116,7 +116,8 @@ pub(crate) struct Restarts {
     recent: Vec<Duration>,
     /// All of them, by a sibling's failure too.
     total: u32,
-    /// What the actor failed with last, as text: the error itself may hold something foreign. Boxed, because few ever fail.
+    /// What the actor failed with last, as text: the error itself may hold something foreign.
+    /// Boxed, because few ever fail.
     last: Option<Box<Failure>>,
 }
 

@@ -1,4 +1,5 @@
-//! What an actor is at, as it leaves word when it suspends: for whoever asks why it does not come back.
+//! What an actor is at, as it leaves word when it suspends: for whoever asks why it does not come
+//! back.
 
 use crate::metrics::MessageName;
 

@@ -1,8 +1,10 @@
 //! Handlers that do not come back: which actor, which message, for how long, for whom it waits.
 //!
-//! Nothing is measured per message. Each look raises the attention flag of the actors that it finds at work, which their runners lower
-//! between two messages, and notes how many messages each has run. Where at the next look the flag still stands and the number is the
-//! same, no message has ended in between. So a handler is known after two looks, and its time is exact to the pause between them.
+//! Nothing is measured per message. Each look raises the attention flag of the actors that it finds
+//! at work, which their runners lower between two messages, and notes how many messages each has
+//! run. Where at the next look the flag still stands and the number is the same, no message has
+//! ended in between. So a handler is known after two looks, and its time is exact to the pause
+//! between them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +23,8 @@ use crate::metrics::inspection::{Inspector, VISITS_MAX};
 pub struct LongRunning {
     /// Whose it is.
     pub id: ActorId,
-    /// What it is. Where metrics are off, or a node has more than 128 threads, it may be the one before.
+    /// What it is. Where metrics are off, or a node has more than 128 threads, it may be the one
+    /// before.
     pub activity: Activity,
     /// For how long at least: since the look that saw it first.
     pub at_least: Duration,
@@ -40,11 +43,11 @@ pub(super) struct Seen {
 }
 
 impl Inspector {
-    /// The handlers and hooks that have been running or waiting since a look at least `at_least` ago, the longest first and `limit` at
-    /// most.
+    /// The handlers and hooks that have been running or waiting since a look at least `at_least`
+    /// ago, the longest first and `limit` at most.
     ///
-    /// The first call finds nothing: it takes two looks to see that something stood still. Where reads overlap, the one that waits
-    /// longest is not seen while others end beside it.
+    /// The first call finds nothing: it takes two looks to see that something stood still. Where
+    /// reads overlap, the one that waits longest is not seen while others end beside it.
     pub fn long_running(&mut self, at_least: Duration, limit: usize) -> Vec<LongRunning> {
         let now = self.node().env.elapsed();
         let mut at_work = Vec::new();

@@ -1,8 +1,9 @@
-//! Which actor of a type a thread polls, and which message: what tells the name of a handler that does not come back.
+//! Which actor of a type a thread polls, and which message: what tells the name of a handler that
+//! does not come back.
 //!
-//! One per thread and actor type, written by its thread alone with plain stores: a pair per poll of a task, and one per stretch of messages.
-//! Whoever reads may see an actor with the message of the one before, so a reader looks twice. The actor's address is compared and
-//! never followed.
+//! One per thread and actor type, written by its thread alone with plain stores: a pair per poll of
+//! a task, and one per stretch of messages. Whoever reads may see an actor with the message of the
+//! one before, so a reader looks twice. The actor's address is compared and never followed.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -24,7 +25,8 @@ pub(crate) struct Polled<'a> {
 }
 
 impl Running {
-    /// The thread polls `actor` until the guard drops; actors of one type may run inside each other.
+    /// The thread polls `actor` until the guard drops; actors of one type may run inside each
+    /// other.
     #[inline]
     pub(crate) fn poll<'a>(running: Option<&'a Self>, actor: *const ()) -> Polled<'a> {
         let Some(this) = running else {

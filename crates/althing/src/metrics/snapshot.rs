@@ -87,7 +87,8 @@ pub struct KindSnapshot {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageSnapshot {
-    /// The Rust name of its type, without the path unless another message of the actor has the same name.
+    /// The Rust name of its type, without the path unless another message of the actor has the
+    /// same name.
     pub name: String,
     /// Messages that were timed.
     pub sampled: u64,
@@ -191,7 +192,8 @@ fn message_snapshot(times: &MessageTimes) -> MessageSnapshot {
     }
 }
 
-/// Gives messages that are told apart by their paths alone their whole names: two series of one name are none that Prometheus reads.
+/// Gives messages that are told apart by their paths alone their whole names: Prometheus refuses a
+/// page in which two series have the same name and labels.
 fn name_apart(messages: &mut [MessageSnapshot], times: &[MessageTimes]) {
     let mut seen = HashMap::new();
     for message in messages.iter() {

@@ -1,6 +1,8 @@
-//! Who supervises whom: the actors in memory with their parents and children, their restarts and what they failed with last.
+//! Who supervises whom: the actors in memory with their parents and children, their restarts and
+//! what they failed with last.
 //!
-//! Each actor is looked at under its own mailbox's lock. The tree is no cut through time: a child may have come or gone between two looks.
+//! Each actor is looked at under its own mailbox's lock. The tree is no cut through time: a child
+//! may have come or gone between two looks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -35,15 +37,16 @@ pub struct Supervised {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tree {
-    /// The actors that were found and the parents above them, in the order in which they were made: a parent comes before its children.
+    /// The actors that were found and the parents above them, in the order in which they were made:
+    /// a parent comes before its children.
     pub actors: Vec<Supervised>,
     /// Actors that would have been found too, had there been room.
     pub left: usize,
 }
 
 impl Inspector {
-    /// The actors whose kind or key holds `text`, `limit` at most, with the parents above them. An empty `text` finds all that have a
-    /// parent or children, or have failed.
+    /// The actors whose kind or key holds `text`, `limit` at most, with the parents above them. An
+    /// empty `text` finds all that have a parent or children, or have failed.
     ///
     /// Visits every actor of the node and locks its mailbox for a moment.
     pub fn tree(&self, text: &str, limit: usize) -> Tree {

@@ -91,7 +91,8 @@ impl Topics {
         }
     }
 
-    /// The topics whose names hold `text` and come after `after`, by name: the first `limit` of them, and how many more there are.
+    /// The topics whose names hold `text` and come after `after`, by name: the first `limit` of
+    /// them, and how many more there are.
     pub(crate) fn views(&self, text: &str, after: &str, limit: usize) -> (Vec<TopicView>, usize) {
         let inner = self.inner.lock();
         let is_wanted = |name: &str| name > after && name.contains(text);
@@ -106,7 +107,8 @@ impl Topics {
             end += 1;
         }
         let left = topics.len() - end;
-        // Upgraded after the lock: if the last handle goes meanwhile, the topic ends here, and comes back for its entry.
+        // Upgraded after the lock: if the last handle goes meanwhile, the topic ends here, and takes
+        // its entry out under the same lock.
         let living = topics[..end].iter().filter_map(|(_, topic)| topic.upgrade());
         (living.map(|topic| view_of(topic)).collect(), left)
     }

@@ -1,4 +1,5 @@
-//! What an onlooker sees of a topic, whatever its events are. A plain value, which keeps nothing of the topic.
+//! What an onlooker sees of a topic, whatever its events are. A plain value, which keeps nothing of
+//! the topic.
 
 use super::published::{Sequence, TopicName};
 use crate::epoch::Epoch;
@@ -19,8 +20,8 @@ pub struct TopicView {
     pub kept: usize,
     /// Events that some subscribers have still to be handed.
     pub pending: usize,
-    /// Events that subscribers did not get, added up over them: their mailbox or the reader's buffer was full, or publishers were
-    /// too fast.
+    /// Events that subscribers did not get, added up over them: their mailbox or the reader's
+    /// buffer was full, or publishers were too fast.
     pub missed: u64,
     /// The highest epoch that ever claimed it.
     pub epoch: Option<Epoch>,
