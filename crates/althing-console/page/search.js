@@ -27,9 +27,11 @@ function owner({ epoch, is_owned }) {
 /** Orders actors so that children follow their parent, each with its depth. */
 function indented(actors) {
   const known = new Set(actors.map(({ id }) => id));
-  const children = Map.groupBy
-    ? Map.groupBy(actors, ({ parent }) => (known.has(parent) ? parent : null))
-    : grouped(actors, known);
+  const children = new Map();
+  for (const actor of actors) {
+    const parent = known.has(actor.parent) ? actor.parent : null;
+    children.set(parent, [...(children.get(parent) ?? []), actor]);
+  }
   const rows = [];
   const add = (parent, depth) => {
     for (const actor of children.get(parent) ?? []) {
@@ -39,15 +41,6 @@ function indented(actors) {
   };
   add(null, 0);
   return rows;
-}
-
-function grouped(actors, known) {
-  const groups = new Map();
-  for (const actor of actors) {
-    const parent = known.has(actor.parent) ? actor.parent : null;
-    groups.set(parent, [...(groups.get(parent) ?? []), actor]);
-  }
-  return groups;
 }
 
 const failure = ({ failure: text, failed_at_s }) =>
@@ -89,7 +82,7 @@ export function listen(failed) {
     const again = () => look(name).catch(failed);
     element(`${name}-panel`).addEventListener("toggle", ({ target }) => target.open && again());
     element(`${name}-text`).addEventListener("input", () => {
-      after = "";
+      if (name === "topics") after = "";
       again();
     });
   }

@@ -100,11 +100,11 @@ impl Run {
         header.kind.metrics.count(Counter::Restarted);
         header.observe(Step::Restarts);
         let mut inner = header.mailbox.lock();
+        inner.extras().restarts.count();
         if std::mem::replace(&mut inner.active, false) {
             header.kind.metrics.count(Counter::Stopped);
         }
         inner.begin_life();
-        inner.extras().restarts.count();
         let left = inner.extras.as_mut().map(|extras| {
             (std::mem::take(&mut extras.children), std::mem::take(&mut extras.timers))
         });

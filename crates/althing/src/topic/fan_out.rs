@@ -279,7 +279,7 @@ impl<'a> Visitor<'a> {
     ) -> bool {
         let header = place.header();
         if !self.may_run || A::TURNS == Turns::Held || !header.mailbox.try_claim() {
-            return self.enqueue::<A, T>(place, stops, event);
+            return enqueue::<A, T>(place, stops, event, &mut self.missed);
         }
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(place)));
         body.retarget(Arc::as_ptr(place));
@@ -330,34 +330,6 @@ impl<'a> Visitor<'a> {
                 Run::take_over_waiting(place.clone(), body, message).spawn();
             }
             Err(panic) => resume(Run::take_over(place.clone(), body), Some(panic), false),
-        }
-        true
-    }
-
-    /// Queues the event; returns whether the actor is still subscribed. One whose mailbox is full
-    /// misses it.
-    fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
-        &mut self,
-        place: &Arc<dyn AnyPlace>,
-        stops: u32,
-        event: &Arc<Published<T>>,
-    ) -> bool {
-        let header = place.header();
-        let sender = header.sender();
-        let event = event.clone();
-        let is_subscribed = || header.stops() == stops;
-        let envelope = || Envelope::event::<A, T>(event).sent_from(sender);
-        let wake = |what| {
-            shielded("the waker of a subscriber", || wake(place, what));
-        };
-        match header.mailbox.push_if(is_subscribed, header.kind.len_max, envelope, wake) {
-            Pushed::Queued => {}
-            Pushed::Full => {
-                self.missed += 1;
-                header.kind.metrics.count(Counter::Missed);
-            }
-            // An event is not sent on: a topic is subscribed to on the subscriber's own node.
-            Pushed::Closed | Pushed::Elsewhere => return false,
         }
         true
     }
@@ -431,6 +403,34 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
         visitor.share.count_visits(1);
     }
     seen
+}
+
+/// Queues the event; returns whether the actor is still subscribed. One whose mailbox is full
+/// misses it, which is counted.
+fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
+    place: &Arc<dyn AnyPlace>,
+    stops: u32,
+    event: &Arc<Published<T>>,
+    missed: &mut u64,
+) -> bool {
+    let header = place.header();
+    let sender = header.sender();
+    let event = event.clone();
+    let is_subscribed = || header.stops() == stops;
+    let envelope = || Envelope::event::<A, T>(event).sent_from(sender);
+    let wake = |what| {
+        shielded("the waker of a subscriber", || wake(place, what));
+    };
+    match header.mailbox.push_if(is_subscribed, header.kind.len_max, envelope, wake) {
+        Pushed::Queued => {}
+        Pushed::Full => {
+            *missed += 1;
+            header.kind.metrics.count(Counter::Missed);
+        }
+        // An event is not sent on: a topic is subscribed to on the subscriber's own node.
+        Pushed::Closed | Pushed::Elsewhere => return false,
+    }
+    true
 }
 
 /// Counts events that had to go before these subscribers could get them.
