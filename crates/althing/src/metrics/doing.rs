@@ -41,7 +41,7 @@ impl Doing {
 
 impl std::fmt::Display for Activity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+        let text = match self {
             Self::Message(name) => return f.write_str(&super::short_name(name)),
             Self::InPlace => "a message in place",
             Self::Starting => "its start",
@@ -49,6 +49,7 @@ impl std::fmt::Display for Activity {
             Self::Hearing => "the end of another actor",
             Self::Stopping => "its end",
             Self::Held => "nothing: it is held",
-        })
+        };
+        f.write_str(text)
     }
 }

@@ -110,7 +110,7 @@ impl Topics {
         // Upgraded after the lock: if the last handle goes meanwhile, the topic ends here, and takes
         // its entry out under the same lock.
         let living = topics[..end].iter().filter_map(|(_, topic)| topic.upgrade());
-        (living.map(|topic| view_of(topic)).collect(), left)
+        (living.map(view_of).collect(), left)
     }
 
     /// Ends all streams, and those that are still to come.
