@@ -286,6 +286,14 @@ impl Node {
             .map(|kind| kind.metrics.totals().into_snapshot(kind.id.clone()))
             .collect();
         kinds.sort_by(|one, other| one.name.cmp(&other.name));
+        // Two types of one name, of which the second is refused, are one to whoever reads this.
+        kinds.dedup_by(|later, earlier| {
+            let is_same = later.name == earlier.name;
+            if is_same {
+                earlier.absorb(std::mem::take(later));
+            }
+            is_same
+        });
         let visited = inspection::measure_mailboxes(&self.shared, &mut kinds);
         Snapshot { kinds, visited }
     }

@@ -265,6 +265,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         StopReason::Passivated => BTreeSet::new(),
         _ => std::mem::take(&mut extras.nodes_watching),
     };
+    extras.doing = None;
     let nodes = if passivated { Vec::new() } else { nodes.into_iter().collect() };
     Farewell {
         wakers: std::mem::take(&mut extras.stop_waiters),

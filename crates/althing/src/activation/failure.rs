@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::activation::run::{Run, Stage};
-use crate::activation::supervision::{ChildStrategy, Supervision, Verdict};
+use crate::activation::supervision::{ChildStrategy, Failure, Supervision, Verdict};
 use crate::actor::StopReason;
 use crate::address::place::{AnyPlace, send_system};
 use crate::error::{ActorError, AskError, ChildFailed};
@@ -68,7 +68,13 @@ impl Run {
             policy => policy,
         };
         let now = header.kind.node.env.elapsed();
-        let verdict = header.mailbox.lock().extras().restarts.decide(policy, now);
+        // Before the lock: the error may be foreign.
+        let failure = Failure::new(&error, now);
+        let mut inner = header.mailbox.lock();
+        let restarts = &mut inner.extras().restarts;
+        restarts.fail(failure);
+        let verdict = restarts.decide(policy, now);
+        drop(inner);
         match verdict {
             Verdict::Resume if header.mailbox.lock().active => {
                 self.drop_futures();
@@ -98,6 +104,7 @@ impl Run {
         header.kind.metrics.count(Counter::Restarted);
         header.observe(Step::Restarts);
         let mut inner = header.mailbox.lock();
+        inner.extras().restarts.count();
         if std::mem::replace(&mut inner.active, false) {
             header.kind.metrics.count(Counter::Stopped);
         }

@@ -26,8 +26,8 @@ use crate::error::ActorError;
 use crate::mail::batch::Batch;
 use crate::mail::envelope::Envelope;
 use crate::mail::in_place;
-use crate::metrics::Counter;
 use crate::metrics::observe::Step;
+use crate::metrics::{Counter, MessageName};
 use crate::remote::{self, Location};
 use crate::shield::{drop_payload, shielded};
 
@@ -50,6 +50,8 @@ pub(crate) struct Run {
     pub(crate) urgent: VecDeque<Envelope>,
     /// Whether the message that is held back has met its fault, if there is one in store for it.
     pub(crate) has_met_fault: bool,
+    /// The message of the last handler that waited.
+    pub(crate) waited_with: Option<MessageName>,
     /// Whether the life stopped itself before it served.
     refuses_waiting: bool,
     /// Turns that are not durable yet, where they are held.
@@ -109,6 +111,17 @@ impl Run {
         Self::with_body(place, body, Stage::Serving)
     }
 
+    /// As `take_over`, with a handler of that message in the body, which waits.
+    pub(crate) fn take_over_waiting(
+        place: Arc<dyn AnyPlace>,
+        body: Body,
+        message: MessageName,
+    ) -> Self {
+        let mut run = Self::take_over(place, body);
+        run.waited_with = Some(message);
+        run
+    }
+
     #[inline]
     fn with_body(place: Arc<dyn AnyPlace>, body: Body, stage: Stage) -> Self {
         Self {
@@ -121,6 +134,7 @@ impl Run {
             ran_in_batch: 0,
             held_back: None,
             has_met_fault: false,
+            waited_with: None,
             refuses_waiting: false,
             backs_off: false,
             urgent: VecDeque::new(),
@@ -415,6 +429,7 @@ impl Future for Run {
         // SAFETY: an `Arc` that is read and never dropped: it counts nothing, and `this` keeps its own, which nobody replaces.
         let place = ManuallyDrop::new(unsafe { ptr::read(&raw const this.place) });
         let _current = current::polling(&place, Frame::Alone);
+        let _polled = place.header().kind.metrics.polling(place.header().place());
         loop {
             match catch_unwind(AssertUnwindSafe(|| this.advance(place.header(), cx))) {
                 Ok(poll) => {

@@ -11,10 +11,23 @@ use crate::actor::StopReason;
 use crate::address::actor_ref::end_watch;
 use crate::epoch::Epoch;
 use crate::mail::extras::System;
+use crate::metrics::doing::{Activity, Doing};
 use crate::remote::Sealed;
 use crate::shield::wake_all;
 
 impl Run {
+    /// What the run is at while it is suspended.
+    fn doing(&self) -> Option<Doing> {
+        Some(Doing::Other(match &self.stage {
+            Stage::Serving => return self.waited_with.map(Doing::Message),
+            Stage::Begin | Stage::Starting(_) => Activity::Starting,
+            Stage::Pausing(_) => Activity::Pausing,
+            Stage::Held => Activity::Held,
+            Stage::Hooking(_) => Activity::Hearing,
+            Stage::Stopping(..) => Activity::Stopping,
+        }))
+    }
+
     fn epoch(&self) -> Epoch {
         let inner = self.place.header().mailbox.lock();
         inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch)
@@ -28,7 +41,9 @@ impl Run {
             let mut inner = header.mailbox.lock();
             let ends_now = self.backs_off && (self.stop_after.is_some() || inner.is_told_to_end());
             if !inner.has_new_system() && !ends_now {
-                inner.extras().suspended = Some(cx.waker().clone());
+                let extras = inner.extras();
+                extras.suspended = Some(cx.waker().clone());
+                extras.doing = self.doing();
                 inner.hold(self.held(), header.mailbox.tally());
                 let wakers = inner.call_up(header.kind.len_max);
                 drop(inner);

@@ -17,6 +17,7 @@ use crate::epoch::Epoch;
 use crate::error::{ActorError, ChildFailed};
 use crate::mail::envelope::Envelope;
 use crate::mail::line::WaitingSenders;
+use crate::metrics::doing::Doing;
 use crate::remote::{Caller, Sealed};
 use crate::timer::TimerId;
 use crate::timer::pending::PendingTimer;
@@ -29,6 +30,8 @@ pub(crate) struct Extras {
     pub(crate) deferred: VecDeque<System>,
     /// Wakes a runner that waits for messages.
     pub(crate) parked: Option<Waker>,
+    /// What a runner is at that suspended; of use while it has the claim.
+    pub(crate) doing: Option<Doing>,
     /// Wakes a runner whose handler waits; for system messages only.
     pub(crate) suspended: Option<Waker>,
     pub(crate) high: VecDeque<Envelope>,

@@ -436,6 +436,7 @@ impl Inner {
         if let Some(extras) = &mut self.extras {
             extras.parked = None;
             extras.suspended = None;
+            extras.doing = None;
             if extras.is_blank() {
                 self.extras = None;
             }
