@@ -26,6 +26,19 @@ async function addBo(): Promise<void> {
 
 const roomsOf = (person: Person) => person.page.locator('nav a .title').allTextContents();
 
+/** Faster than any fingers: nothing can be drawn, and no answer can come, between the keys. */
+function pressAtOnce(person: Person, keys: readonly string[]): Promise<void> {
+  return person.page.evaluate((pressed) => {
+    for (const press of pressed) {
+      const key = press.replace('Control+', '');
+      const event = new KeyboardEvent('keydown', { key, ctrlKey: key !== press, bubbles: true, cancelable: true });
+      (document.activeElement ?? document.body).dispatchEvent(event);
+    }
+  }, keys);
+}
+
+const caughtUp = (person: Person) => person.page.getByRole('main').getByText('All caught up').waitFor();
+
 /** As if another window lay in front; a headless browser gives every page the focus. */
 function lookAway(person: Person, away: boolean): Promise<void> {
   return person.page.evaluate((gone) => {
@@ -78,10 +91,34 @@ describe('what is unread', () => {
     await expect.poll(() => bo.page.evaluate(() => document.activeElement?.hasAttribute('data-row'))).toBe(true);
     // Mentions come first.
     expect(await bo.page.evaluate(() => document.activeElement?.textContent)).toContain('Anchor');
+    // As fast as fingers can, without looking what the first did.
     await bo.page.keyboard.press('e');
     await bo.page.keyboard.press('e');
-    await bo.page.getByText('All caught up').waitFor();
+    await caughtUp(bo);
+    await bo.page.getByRole('status').and(bo.page.locator('.only-heard')).getByText('All caught up').waitFor({ state: 'attached' });
     await bo.page.getByRole('link', { name: 'Anchor', exact: true }).waitFor();
+  });
+
+  it('loses_no_key_though_rows_go_under_the_focus', async () => {
+    await bo.open('Zebra');
+    const rooms = ['Anchor', 'Mast'];
+    for (const room of rooms) {
+      await astrid.open(room);
+      await astrid.say(`More in ${room}.`);
+    }
+    for (const room of rooms) await bo.page.getByRole('link', { name: new RegExp(`${room}.*1 unread`) }).waitFor();
+    await bo.page.keyboard.press('Alt+i');
+    await bo.page.getByText('More in Anchor.').last().waitFor();
+    // Clicking beside the rows takes the focus away from them, and the keys still work.
+    await bo.page.getByRole('heading', { name: 'Inbox' }).click();
+    await bo.page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    await pressAtOnce(bo, ['j', 'e', 'e']);
+    await caughtUp(bo);
+    // The server knows it too: a listing after a reload brings nothing back.
+    await bo.page.reload();
+    await bo.isOnline();
+    for (const room of rooms) await bo.page.getByRole('link', { name: room, exact: true }).waitFor();
+    await caughtUp(bo);
   });
 
   it('stands_behind_a_line_where_one_looked_away', async () => {
@@ -109,6 +146,16 @@ describe('a deleted message', () => {
 });
 
 describe('the palette', () => {
+  it('gets_what_is_typed_before_it_is_there', async () => {
+    await bo.open('Zebra');
+    await bo.composer.fill('');
+    // All keys within one task: the dialog cannot be there before the last of them.
+    await pressAtOnce(bo, ['Control+k', 'a', 'n', 'c', 'x', 'Backspace', 'h', 'Enter']);
+    await bo.page.getByRole('heading', { name: 'Anchor', level: 1 }).waitFor();
+    await bo.open('Zebra');
+    expect(await bo.composer.inputValue()).toBe('');
+  });
+
   it('finds_rooms_people_actions_and_messages_without_accents', async () => {
     const { keyboard } = astrid.page;
     await astrid.createRoom('Küche');

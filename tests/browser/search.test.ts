@@ -94,7 +94,6 @@ describe('searching', () => {
     await astrid.open('Harbour');
     await astrid.page.locator('article').last().focus();
     await keyboard.press('/');
-    await keyboard.press('Control+a');
     await keyboard.type('windlass');
     await keyboard.press('Enter');
     await panel(astrid).getByText('2 messages found').waitFor();

@@ -93,15 +93,18 @@ impl View {
     pub(crate) fn new(now: &Snapshot, seen: &Inspection, since: Option<&Since>) -> Self {
         let rate = |count: u64| since.map_or(0.0, |since| since.rate(count));
         let kinds = now.kinds.iter().map(|kind| {
-            let before = since.and_then(|since| since.snapshot.kind(kind.name));
+            let before = since.and_then(|since| since.snapshot.kind(kind.name.as_str()));
             kind_line(kind, rate(kind.handled - before.map_or(0, |before| before.handled)))
         });
         let actors = |views: &[ActorView]| {
             views.iter().map(|view| actor_line(view, rate(view.handled.into()))).collect()
         };
         let of_kind = |kind: &KindSnapshot| {
-            let name = kind.name;
-            kind.messages.iter().map(|message| message_line(name, message)).collect::<Vec<_>>()
+            let name = &kind.name;
+            kind.messages
+                .iter()
+                .map(|message| message_line(name.as_str(), message))
+                .collect::<Vec<_>>()
         };
         let mut slow: Vec<_> = now.kinds.iter().flat_map(of_kind).collect();
         slow.sort_by(|a, b| b.mean_us.total_cmp(&a.mean_us));
@@ -131,7 +134,7 @@ impl Since {
 
 fn kind_line(kind: &KindSnapshot, rate: f64) -> KindLine {
     KindLine {
-        name: kind.name.to_owned(),
+        name: kind.name.to_string(),
         live: kind.live(),
         rate,
         handled: kind.handled,

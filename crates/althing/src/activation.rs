@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod body;
+pub(crate) mod commits;
 pub(crate) mod context;
 pub(crate) mod current;
 pub(crate) mod ending;
@@ -15,4 +16,5 @@ pub(crate) mod serve;
 pub(crate) mod stopped;
 pub(crate) mod supervision;
 pub(crate) mod system;
+pub(crate) mod turn;
 pub(crate) mod waits;

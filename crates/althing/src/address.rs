@@ -13,3 +13,4 @@ pub(crate) mod key;
 pub(crate) mod kind;
 pub(crate) mod place;
 pub(crate) mod recipient;
+pub(crate) mod storage;

@@ -17,6 +17,7 @@ chapters! {
     blocking
     by_hand
     delayed
+    durable
     groups
     guards
     hello

@@ -41,12 +41,14 @@ mod metrics;
 mod node;
 mod options;
 mod rejection;
+pub mod remote;
 mod shield;
 mod sync;
 mod timer;
 mod topic;
 pub mod wire;
 
+pub use activation::commits::{Commit, Turns};
 pub use activation::context::Context;
 pub use activation::rate::Rate;
 pub use activation::stopped::Stopped;
@@ -57,7 +59,7 @@ pub use actor::{
     Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, Receives, StopReason,
     Terminated,
 };
-pub use address::actor_id::{ActorId, Key};
+pub use address::actor_id::{Activation, ActorId, Incarnation, Key, KindName};
 pub use address::actor_ref::{ActorRef, WeakRef};
 pub use address::call::{Call, Tell};
 pub use address::child::{Child, NamedChild};
@@ -77,9 +79,11 @@ pub use metrics::inspection::{ActorView, Inspection, Inspector};
 pub use metrics::observe::{Step, Way};
 pub use metrics::trace::Tracing;
 pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot};
+pub use node::builder::{BuildError, NodeBuilder};
 pub use node::env::{Fault, Simulation, Task, Timestamp};
+pub use node::kinds::KindTwice;
 pub use node::shutdown::ShutdownReport;
-pub use node::{Node, NodeBuilder, WeakNode};
+pub use node::{Node, WeakNode};
 pub use options::{
     ActorOptions, BATCH_BUDGET_DEFAULT, DEADLINE_DEFAULT, MAILBOX_LEN_MAX_DEFAULT, MailboxKind,
 };

@@ -207,7 +207,7 @@ impl Timers {
     fn fire(&self, due: &Due) {
         let Some(actor) = due.actor.upgrade() else { return };
         let mut inner = actor.header().mailbox.lock();
-        if inner.closed && inner.has_ended() {
+        if inner.is_closed() && inner.has_ended() {
             return;
         }
         let Some(timer) =

@@ -154,3 +154,31 @@ fn a_cycle_through_a_full_mailbox_fails_at_once_too() {
         assert!(matches!(asked, Err(AskError::Cycle(_))), "{asked:?}");
     });
 }
+
+mod two_nodes {
+    use althing::{ActorRef, AskError, Node, actor};
+
+    struct Echo;
+
+    #[actor(name = "test.echo")]
+    impl Echo {
+        async fn echo(&mut self, n: u32) -> u32 {
+            n
+        }
+
+        async fn pass(&mut self, other: ActorRef<Echo>, n: u32) -> Result<u32, AskError> {
+            other.echo(n).await
+        }
+    }
+
+    #[tokio::test]
+    async fn actors_of_two_nodes_are_never_taken_for_each_other() {
+        // The first actor of each node, the second, and so on.
+        let (one, two) = (Node::builder("one").build(), Node::builder("two").build());
+        for n in 0..10 {
+            let (here, there) = (one.spawn(Echo), two.spawn(Echo));
+            assert_eq!(here.pass(there.clone(), n).await, Ok(Ok(n)));
+            assert_ne!(here.id(), there.id());
+        }
+    }
+}

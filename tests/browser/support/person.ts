@@ -11,6 +11,15 @@ export interface Shown {
   text: string;
 }
 
+/** Pages compute this many times slower than the machine could: what a test takes for granted then shows. */
+const SLOWDOWN = Number(process.env['SLOWDOWN'] ?? '1');
+
+async function slowDown(context: BrowserContext, page: Page): Promise<void> {
+  if (SLOWDOWN <= 1) return;
+  const devtools = await context.newCDPSession(page);
+  await devtools.send('Emulation.setCPUThrottlingRate', { rate: SLOWDOWN });
+}
+
 export class Person {
   readonly name: string;
   readonly page: Page;
@@ -31,7 +40,9 @@ export class Person {
 
   static async arrive(browser: Browser, name: string, options: BrowserContextOptions = {}): Promise<Person> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: 'en-GB', ...options });
-    return new Person(name, context, await context.newPage());
+    const page = await context.newPage();
+    await slowDown(context, page);
+    return new Person(name, context, page);
   }
 
   async signUp(url: string, displayName = ''): Promise<void> {

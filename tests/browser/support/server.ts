@@ -44,9 +44,9 @@ export class Server {
     return `http://${this.#address}`;
   }
 
-  /** Starts it; after the first time on the same port as before. */
-  async run(): Promise<void> {
-    const child = spawn(binary(), ['--listen', this.#address, '--data', this.data, '--messages-per-second', '0', ...this.#flags], {
+  /** Starts it; after the first time on the same port as before. `more` flags count until it ends. */
+  async run(...more: readonly string[]): Promise<void> {
+    const child = spawn(binary(), ['--listen', this.#address, '--data', this.data, '--messages-per-second', '0', ...this.#flags, ...more], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, FOLKMOOT_LOG: 'info', NO_COLOR: '1' },
     });

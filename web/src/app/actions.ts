@@ -17,6 +17,17 @@ export async function openDirect(chat: Chat, user: UserId): Promise<RoomView> {
   return view;
 }
 
+/** Off one's list, until somebody writes there. */
+export async function hideDirect(chat: Chat, room: RoomId): Promise<void> {
+  await chat.link.call('direct.hide', { room });
+  chat.drop(room, 'left');
+}
+
+/** Keeps somebody from writing to oneself alone, or lets them again. */
+export async function blockUser(chat: Chat, user: UserId, on: boolean): Promise<void> {
+  await chat.link.call('user.block', { user, on });
+}
+
 export async function acceptInvite(chat: Chat, code: string): Promise<RoomView> {
   const view = await chat.link.call('invite.accept', { code });
   chat.add(view);

@@ -6,7 +6,7 @@ import type { Keep, KeptSession } from '../net/keep';
 import type { OutboxEntry, OutboxFile } from '../net/outbox';
 import type { Subscribed } from '../net/socket';
 import { followed, FOLLOWED_MAX } from '../model/follow';
-import { applyRoomEvent, applyUserEvent, listed, read, withRoom, without, type Rooms } from '../model/rooms';
+import { applyRoomEvent, applyUserEvent, listed, read, refreshed, withRoom, without, type Rooms } from '../model/rooms';
 import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
 import type { Reply } from '../protocol/generated/methods';
 import type { Attachment, ConnectData, LeaveReason, RoomId, RoomView, UserView } from '../protocol/generated/chat';
@@ -223,6 +223,11 @@ export class Chat {
     this.rooms = listed(this.rooms, views);
     this.loaded = true;
     this.people.meet(views.flatMap((view) => view.peer ?? []));
+    // Read here, but the page went before it could be reported.
+    for (const { id, read_seq } of views) {
+      const reached = this.rooms.get(id)?.read_seq ?? 0;
+      if (reached > read_seq) this.reading.report(id, reached);
+    }
     for (const view of this.rooms.values()) {
       const conversation = this.#conversations.get(view.id);
       if (view.id === this.#open && view.unread > 0 && !isLooking()) conversation?.leftOffAt(view.read_seq);
@@ -313,7 +318,7 @@ export class Chat {
   async #refresh(room: RoomId): Promise<void> {
     const view = await this.link.call('room.get', { room }).catch(() => undefined);
     if (!view) return;
-    this.rooms = withRoom(this.rooms, view);
+    this.rooms = refreshed(this.rooms, view);
     this.#conversations.get(room)?.extendTo(view.last_seq);
     this.#note(room);
   }
@@ -324,7 +329,7 @@ export class Chat {
     this.#conversations.get(room)?.invalidate();
     const view = await this.link.call('room.get', { room }).catch(() => undefined);
     if (!view) return this.list();
-    this.rooms = withRoom(this.rooms, view);
+    this.rooms = refreshed(this.rooms, view);
     this.#follow();
   }
 

@@ -2,13 +2,14 @@
 
 import { getContext, setContext } from 'svelte';
 
-import { resetPassword, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
+import { changePassword, resetPassword, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
 import { Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
-import type { Attachment, LeaveReason, MemberView, MessageView, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn, UserId } from '../protocol/generated/chat';
+import type { Attachment, LeaveReason, MemberView, MessageView, PasswordChange, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn, UserId } from '../protocol/generated/chat';
 import { plain } from '../text/plain';
 import { Chat } from './chat.svelte';
+import { HeldKeys } from './held_keys';
 import { Notifier } from './notifier';
 import { Preferences } from './preferences.svelte';
 import { Router } from './router.svelte';
@@ -53,6 +54,7 @@ export class Folkmoot {
   readonly preferences: Preferences;
   readonly router = new Router();
   readonly notifier: Notifier;
+  readonly heldKeys = new HeldKeys();
   chat = $state.raw<Chat>();
   overlay = $state.raw<Overlay>();
   panel = $state<Panel>('none');
@@ -96,6 +98,12 @@ export class Folkmoot {
   async resetPassword(reset: PasswordReset): Promise<void> {
     await this.#welcome(await resetPassword(reset));
     this.router.replace({ name: 'home' });
+  }
+
+  /** The session of this device goes on. */
+  async changePassword(change: PasswordChange): Promise<void> {
+    const session = this.keep.session();
+    if (session) await changePassword(session.token, change);
   }
 
   async signOut(): Promise<void> {

@@ -1,6 +1,8 @@
-//! Removing somebody from a room, and bringing them back.
+//! Keeping people away: removing them from a room, blocking them, hiding a conversation; each with its way back.
 
-import type { RoomId, UserId } from '../protocol/generated/chat';
+import { titleOf } from '../model/rooms';
+import type { RoomId, RoomView, UserId } from '../protocol/generated/chat';
+import { blockUser, hideDirect, openDirect } from './actions';
 import type { Chat } from './chat.svelte';
 import type { Folkmoot } from './folkmoot.svelte';
 
@@ -26,4 +28,22 @@ export async function removeMember(folkmoot: Folkmoot, chat: Chat, removal: Remo
 async function bringBack(chat: Chat, { room, user, action }: Removal): Promise<void> {
   if (action === 'ban') await chat.link.call('room.ban', { room, user, on: false });
   await chat.link.call('room.add', { room, user });
+}
+
+/** Somebody is kept from writing to oneself alone; a moment's anger can be taken back at once. */
+export async function blockPerson(folkmoot: Folkmoot, chat: Chat, user: UserId, name: string): Promise<void> {
+  await blockUser(chat, user, true);
+  folkmoot.toast = {
+    text: folkmoot.strings.was_blocked(name),
+    action: { label: folkmoot.strings.undo, run: () => void folkmoot.attempt(blockUser(chat, user, false)) },
+  };
+}
+
+export async function hideConversation(folkmoot: Folkmoot, chat: Chat, view: RoomView): Promise<void> {
+  await hideDirect(chat, view.id);
+  const { peer } = view;
+  folkmoot.toast = {
+    text: folkmoot.strings.direct_hidden(titleOf(view)),
+    ...(peer ? { action: { label: folkmoot.strings.undo, run: () => void folkmoot.attempt(openDirect(chat, peer.id)) } } : {}),
+  };
 }

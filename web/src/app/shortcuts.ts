@@ -48,7 +48,10 @@ function letter(key: string, folkmoot: Folkmoot): Action | undefined {
     case '?':
       return () => (folkmoot.overlay = { name: 'shortcuts' });
     case '/':
-      return () => (folkmoot.panel = folkmoot.panel === 'search' ? 'none' : 'search');
+      return () => {
+        folkmoot.panel = folkmoot.panel === 'search' ? 'none' : 'search';
+        folkmoot.heldKeys.awaited = folkmoot.panel === 'search' && folkmoot.router.route.name === 'room';
+      };
     default:
       return undefined;
   }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { RoomEvent } from '../protocol/events';
 import type { RoomView } from '../protocol/generated/chat';
-import { applyRoomEvent, applyUserEvent, byActivity, listed, read, titleOf, unreadTotal, type Rooms } from './rooms';
+import { applyRoomEvent, applyUserEvent, byActivity, listed, read, refreshed, titleOf, unreadTotal, type Rooms } from './rooms';
 
 const ME = 'me';
 const view = (changes: Partial<RoomView> = {}): RoomView => ({
@@ -49,6 +49,14 @@ describe('rooms', () => {
   it('never_moves_the_read_cursor_back', () => {
     const state = rooms(view({ last_seq: 9, read_seq: 9 }));
     expect(read(state, 'r', 5, 0)).toBe(state);
+  });
+
+  it('keeps_as_read_what_was_read_while_an_answer_was_on_its_way', () => {
+    const state = read(rooms(view({ last_seq: 4, unread: 4, mentions: 1, offset: 4 })), 'r', 4, 0);
+    const stale = view({ last_seq: 5, unread: 5, mentions: 1, offset: 5 });
+    expect(listed(state, [stale]).get('r')).toMatchObject({ last_seq: 5, read_seq: 4, unread: 1 });
+    expect(refreshed(state, { ...stale, last_seq: 4, offset: 4 }).get('r')).toMatchObject({ read_seq: 4, unread: 0, mentions: 0 });
+    expect(listed(state, [{ ...stale, epoch: 'another' }]).get('r')).toMatchObject({ read_seq: 0, unread: 5 });
   });
 
   it('keeps_what_it_followed_further_than_a_listing_and_drops_what_the_listing_lacks', () => {

@@ -12,9 +12,24 @@ export function listed(rooms: Rooms, views: readonly RoomView[]): Rooms {
   const next = new Map<RoomId, RoomView>();
   for (const view of views) {
     const known = rooms.get(view.id);
-    next.set(view.id, known && known.epoch === view.epoch && known.offset > view.offset ? known : view);
+    next.set(view.id, known ? newer(known, view) : view);
   }
   return next;
+}
+
+/** One room as the server told it just now. */
+export function refreshed(rooms: Rooms, view: RoomView): Rooms {
+  const known = rooms.get(view.id);
+  return withRoom(rooms, known && known.offset <= view.offset ? newer(known, view) : view);
+}
+
+/** What was read here while the server's answer was on its way stays read: the cursor never moves back. */
+function newer(known: RoomView, view: RoomView): RoomView {
+  if (known.epoch !== view.epoch) return view;
+  if (known.offset > view.offset) return known;
+  if (known.read_seq <= view.read_seq) return view;
+  const unread = Math.max(0, view.last_seq - known.read_seq);
+  return { ...view, read_seq: known.read_seq, unread, mentions: unread === 0 ? 0 : view.mentions };
 }
 
 export function withRoom(rooms: Rooms, view: RoomView): Rooms {

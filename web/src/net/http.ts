@@ -1,7 +1,7 @@
 //! The few HTTP calls made before there is a socket: accounts, sessions, and looking at an invitation. The administration
 //! asks over HTTP too, with `request` from here.
 
-import type { PasswordReset, SetupCreate, SetupState, SignedIn } from '../protocol/generated/chat';
+import type { PasswordChange, PasswordReset, SetupCreate, SetupState, SignedIn } from '../protocol/generated/chat';
 import type { InvitePreview } from '../protocol/generated/methods';
 
 /** A problem document (RFC 9457) of the server; `field` and `limit` name what was wrong. */
@@ -30,6 +30,8 @@ export interface Credentials {
   password: string;
   display_name?: string;
   device: string;
+  /** Where only the invited may sign up. */
+  invite?: string;
 }
 
 export function signUp(credentials: Credentials): Promise<SignedIn> {
@@ -58,6 +60,10 @@ export function setUp(first: SetupCreate): Promise<SignedIn> {
 
 export function resetPassword(reset: PasswordReset): Promise<SignedIn> {
   return request<SignedIn>('POST', '/api/v1/password-resets', { body: reset });
+}
+
+export async function changePassword(token: string, change: PasswordChange): Promise<void> {
+  await request<undefined>('POST', '/api/v1/me/password', { body: change, token });
 }
 
 interface Options {

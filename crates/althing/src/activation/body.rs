@@ -10,7 +10,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
 use std::pin::Pin;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -90,7 +90,7 @@ impl<F> Event<F> {
     }
 }
 
-impl<F: Future + Send, R: Send, T: Fn(F::Output) -> Option<R>> Work for Running<F, R, T> {
+impl<F: Future + Send, R: Send + 'static, T: Fn(F::Output) -> Option<R>> Work for Running<F, R, T> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: `future` is pinned with us and never moved; `reply` is `Unpin` and used by reference.
@@ -126,18 +126,16 @@ impl<F: Future<Output = ()> + Send> Work for Event<F> {
 
 impl Body {
     /// Takes an empty body from this thread's pool, for `place`, which must outlive its use.
+    #[inline]
     pub(crate) fn take(place: *const dyn AnyPlace) -> Self {
-        let pooled = POOL.try_with(|pool| pool.borrow_mut().0.pop()).ok().flatten();
-        let slot = pooled.unwrap_or_else(|| {
-            NonNull::from(Box::leak(Box::new(Slot {
-                ops: Cell::new(None),
-                kept: Cell::new(None),
-                timed: Cell::new(None),
-                span: Cell::new(None),
-                core: UnsafeCell::new(RunCore::nobody()),
-                memory: UnsafeCell::new(Memory(MaybeUninit::uninit())),
-            })))
-        });
+        let spare = SPARE.get();
+        let slot = match NonNull::new(spare) {
+            Some(slot) if spare != no_pool() => {
+                SPARE.set(ptr::null_mut());
+                slot
+            }
+            _ => take_from_pool(),
+        };
         let body = Self { slot };
         body.retarget(place);
         body
@@ -271,33 +269,67 @@ impl Body {
 }
 
 impl Drop for Body {
+    #[inline]
     fn drop(&mut self) {
-        shielded("dropping a handler", || self.clear());
-        let slot = self.slot;
-        let pooled = POOL.try_with(|pool| {
-            let mut pool = pool.borrow_mut();
-            let room = pool.0.len() < POOLED_MAX;
-            if room {
-                pool.0.push(slot);
-            }
-            room
-        });
-        if !pooled.unwrap_or(false) {
-            // SAFETY: the slot came from `Box::leak`, is empty, and we were its owner.
-            drop(unsafe { Box::from_raw(slot.as_ptr()) });
+        if !self.is_empty() {
+            shielded("dropping a handler", || self.clear());
+        }
+        if SPARE.get().is_null() {
+            SPARE.set(self.slot.as_ptr());
+        } else {
+            give_to_pool(self.slot);
         }
     }
+}
+
+/// Keeps an empty slot that has no other owner, or frees it.
+#[cold]
+fn give_to_pool(slot: NonNull<Slot>) {
+    let pooled = POOL.try_with(|pool| {
+        if SPARE.get() == no_pool() {
+            SPARE.set(slot.as_ptr());
+            return true;
+        }
+        let mut pool = pool.borrow_mut();
+        let room = pool.0.len() < POOLED_MAX;
+        if room {
+            pool.0.push(slot);
+        }
+        room
+    });
+    if !pooled.unwrap_or(false) {
+        // SAFETY: the slot came from `Box::leak`, is empty, and our caller was its owner.
+        drop(unsafe { Box::from_raw(slot.as_ptr()) });
+    }
+}
+
+/// An empty slot with nobody's core.
+#[cold]
+fn take_from_pool() -> NonNull<Slot> {
+    let pooled = POOL.try_with(|pool| pool.borrow_mut().0.pop()).ok().flatten();
+    pooled.unwrap_or_else(|| {
+        NonNull::from(Box::leak(Box::new(Slot {
+            ops: Cell::new(None),
+            kept: Cell::new(None),
+            timed: Cell::new(None),
+            span: Cell::new(None),
+            core: UnsafeCell::new(RunCore::nobody()),
+            memory: UnsafeCell::new(Memory(MaybeUninit::uninit())),
+        })))
+    })
 }
 
 // SAFETY: only `Work` is stored, which is `Send`; the core is `Send` too.
 unsafe impl Send for Body {}
 
-/// The empty slots of one thread, freed with it.
+/// The empty slots of one thread but one, freed with it.
 struct Pool(Vec<NonNull<Slot>>);
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        for slot in self.0.drain(..) {
+        let spare = SPARE.replace(no_pool());
+        let spare = NonNull::new(spare).filter(|_| spare != no_pool());
+        for slot in self.0.drain(..).chain(spare) {
             // SAFETY: pooled slots came from `Box::leak` and have no other owner.
             drop(unsafe { Box::from_raw(slot.as_ptr()) });
         }
@@ -306,6 +338,14 @@ impl Drop for Pool {
 
 thread_local! {
     static POOL: RefCell<Pool> = const { RefCell::new(Pool(Vec::new())) };
+    /// One more empty slot, or null; `no_pool()` while the thread has no pool that would free it. Nearly every body is taken from
+    /// here and given back: a pool must be asked first whether it still exists.
+    static SPARE: Cell<*mut Slot> = const { Cell::new(no_pool()) };
+}
+
+/// Points to nothing.
+const fn no_pool() -> *mut Slot {
+    NonNull::dangling().as_ptr()
 }
 
 const fn fits<W>() -> bool {

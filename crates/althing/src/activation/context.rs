@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use crate::activation::guard;
+use crate::activation::turn;
 use crate::actor::{Actor, Receives, StopReason};
-use crate::address::actor_id::ActorId;
+use crate::address::actor_id::{Activation, ActorId};
 use crate::address::actor_ref::{ActorRef, forget_watcher};
 use crate::address::child::Parent;
 use crate::address::key::{self, KeyError};
@@ -27,6 +28,7 @@ use crate::node::env::Timestamp;
 use crate::rejection::Rejection;
 use crate::timer::pending::Wakes;
 use crate::timer::{Schedule, TimerId};
+use crate::topic::Topic;
 
 const RUNS_ON: u8 = 0;
 const STOPS: u8 = 1;
@@ -120,6 +122,9 @@ impl RunCore {
     }
 
     pub(crate) fn take_stop(&self) -> Option<StopReason> {
+        if !self.stops() {
+            return None;
+        }
         match self.stop.swap(RUNS_ON, Ordering::Relaxed) {
             STOPS => Some(StopReason::Requested),
             PASSIVATES => Some(StopReason::Passivated),
@@ -387,7 +392,24 @@ impl<A: Actor> Context<A> {
 
     /// Runs `future` beside the actor, for its effects. It outlives the actor.
     pub fn detach(&mut self, future: impl Future<Output = ()> + Send + 'static) {
-        self.core.header().kind.node.env.spawn(future);
+        let node = self.core.header().kind.node.clone();
+        turn::with_the_turn(move || node.env.spawn(future));
+    }
+
+    /// Publishes with the next number, when this turn lets go of what it lets out: at once, unless turns are held. Why it could not be
+    /// published by then is logged.
+    pub fn publish<T: Send + Sync + 'static>(&mut self, topic: &Topic<T>, payload: T) {
+        let topic = topic.clone();
+        turn::with_the_turn(move || {
+            if let Err(error) = topic.publish(payload) {
+                tracing::error!(%error, "an event of a turn was not published");
+            }
+        });
+    }
+
+    /// This life of the actor: who, where, and in which epoch.
+    pub fn activation(&self) -> Activation {
+        self.core.header().activation()
     }
 }
 

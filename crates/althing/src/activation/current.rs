@@ -13,20 +13,21 @@ use crate::mail::outbox;
 /// Deeper than handlers run inside each other (`in_place::DEPTH_MAX` and a task's own frame).
 const FRAMES_MAX: usize = 16;
 
+/// A reference to an actor, with the frame's kind in the lowest bit, which is free in it.
+type Tagged = *const Arc<dyn AnyPlace>;
+
+/// The tag of a frame that the frame below waits for.
+const ASKED: usize = 1;
+const _: () = assert!(align_of::<Arc<dyn AnyPlace>>() > ASKED, "the lowest bit is free");
+
 struct Stack {
-    actors: [Cell<*const Arc<dyn AnyPlace>>; FRAMES_MAX],
+    actors: [Cell<Tagged>; FRAMES_MAX],
     depth: Cell<u32>,
-    /// A bit for each frame that the frame below waits for.
-    asked: Cell<u32>,
 }
 
 thread_local! {
     static STACK: Stack = const {
-        Stack {
-            actors: [const { Cell::new(ptr::null()) }; FRAMES_MAX],
-            depth: Cell::new(0),
-            asked: Cell::new(0),
-        }
+        Stack { actors: [const { Cell::new(ptr::null()) }; FRAMES_MAX], depth: Cell::new(0) }
     };
 }
 
@@ -59,18 +60,19 @@ impl Drop for Guard {
 /// Marks `actor` as the one being polled until the guard drops. The guard must not outlive `actor`.
 #[inline]
 pub(crate) fn polling(actor: &Arc<dyn AnyPlace>, frame: Frame) -> Guard {
+    let tagged = ptr::from_ref(actor).map_addr(|address| match frame {
+        Frame::Asked => address | ASKED,
+        Frame::Alone => address,
+    });
     STACK.with(|stack| {
         let depth = stack.depth.get();
-        stack.actors[depth as usize].set(actor);
+        stack.actors[depth as usize].set(tagged);
         stack.depth.set(depth + 1);
-        let bit = 1 << depth;
-        let asked = stack.asked.get() & !bit;
-        stack.asked.set(if frame == Frame::Asked { asked | bit } else { asked });
     });
     Guard(())
 }
 
-/// Marks another actor as the one being polled, under the same guard.
+/// Marks another actor as the one being polled, under the same guard, for whom nobody below waits.
 #[inline]
 pub(crate) fn turn_to(actor: &Arc<dyn AnyPlace>) {
     STACK.with(|stack| stack.actors[stack.depth.get() as usize - 1].set(actor));
@@ -95,14 +97,27 @@ pub(crate) fn is(serial: u64) -> bool {
 /// Whom an actor on this thread's stack waits for, because it asked the one above it.
 pub(crate) fn asked_by(serial: u64) -> Option<Arc<dyn AnyPlace>> {
     let above = (1..depth()).find(|above| {
-        let asked = STACK.with(|stack| stack.asked.get() & (1 << above) != 0);
-        asked && frame(above - 1).is_some_and(|below| below.header().serial() == serial)
+        is_asked(*above) && frame(above - 1).is_some_and(|below| below.header().serial() == serial)
     })?;
     frame(above).cloned()
 }
 
+/// Which actor on this thread's stack asked the one with that serial, and waits.
+pub(crate) fn asker_of(serial: u64) -> Option<Arc<dyn AnyPlace>> {
+    let at = (1..depth()).find(|at| {
+        is_asked(*at) && frame(*at).is_some_and(|actor| actor.header().serial() == serial)
+    })?;
+    frame(at - 1).cloned()
+}
+
+/// Whether the frame below asked for that one and waits.
+fn is_asked(index: u32) -> bool {
+    STACK.with(|stack| stack.actors[index as usize].get().addr() & ASKED != 0)
+}
+
 fn frame<'a>(index: u32) -> Option<&'a Arc<dyn AnyPlace>> {
-    let actor = STACK.with(|stack| stack.actors[index as usize].get());
+    let tagged = STACK.with(|stack| stack.actors[index as usize].get());
+    let actor = tagged.map_addr(|address| address & !ASKED);
     // SAFETY: frames below the depth belong to guards that have not dropped yet, which `actor` outlives.
     unsafe { actor.as_ref() }
 }

@@ -5,21 +5,24 @@
 //! which may panic or send.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use crate::activation::waits::Edge;
 use crate::actor::{StopReason, Terminated};
+use crate::address::actor_id::Incarnation;
 use crate::address::actor_ref::{forget_link, forget_watcher};
-use crate::address::place::{AnyPlace, send_system};
+use crate::address::place::{AnyPlace, send_system, send_system_from};
 use crate::error::AskError;
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::{Extras, System};
-use crate::mail::mailbox::{Inner, Phase};
+use crate::mail::mailbox::{Inner, Phase, Sent};
+use crate::mail::outbox;
 use crate::metrics::Counter;
 use crate::metrics::observe::Step;
+use crate::remote;
 use crate::shield::{discard, shielded, wake_all};
 use crate::timer::TimerId;
 use crate::timer::pending::PendingTimer;
@@ -35,7 +38,10 @@ pub(crate) enum Keeps {
 
 /// Whether messages that wait start the next life of a named actor.
 fn leaves_a_next_life(reason: &StopReason) -> bool {
-    matches!(reason, StopReason::Passivated | StopReason::Requested)
+    matches!(
+        reason,
+        StopReason::Passivated | StopReason::Requested | StopReason::Moved | StopReason::Fenced
+    )
 }
 
 /// Ends a life whose state is gone already. `Continue`: the next life has something to do, and the claim is kept for it.
@@ -57,12 +63,12 @@ pub(crate) fn end_life(
     if *reason != StopReason::Requested {
         inner.extras();
     }
-    let is_last = inner.closed;
+    let is_last = inner.is_closed();
     let farewell =
         inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active, is_last));
     // A tick belongs to the life whose timer it is.
     refused.extend(inner.take_stale_ticks());
-    let closed = inner.closed;
+    let closed = inner.is_closed();
     let parent = inner.extras.as_mut().and_then(|extras| extras.parent.take());
     let next = if !closed && (!inner.is_empty() || inner.has_system()) {
         ControlFlow::Continue(())
@@ -108,7 +114,7 @@ fn share_out(
 ) -> (Vec<Envelope>, Vec<Waker>) {
     let header = place.header();
     let is_virtual = header.key().is_some() && place.is_rebuildable();
-    if !is_virtual || inner.closed {
+    if !is_virtual || inner.is_closed() {
         let mut refused = waiting;
         let (queue, wakers) = inner.close();
         refused.extend(queue);
@@ -220,6 +226,7 @@ struct Farewell {
     fellows: Vec<Arc<dyn AnyPlace>>,
     stash: Vec<Envelope>,
     timers: BTreeMap<TimerId, PendingTimer>,
+    nodes: Vec<Incarnation>,
     waits: BTreeMap<u64, Edge>,
     system: Vec<System>,
 }
@@ -228,11 +235,13 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
     extras.stopped = Some(reason.clone());
     extras.suspended = None;
     // News for the next life: who passivates goes on watching.
-    let passivated = *reason == StopReason::Passivated && was_active && !is_last;
+    let lives_on =
+        matches!(reason, StopReason::Passivated | StopReason::Moved | StopReason::Fenced);
+    let passivated = lives_on && was_active && !is_last;
     let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
     let (kept, system) = came.into_iter().partition(|message| match message {
         System::Start => !is_last && leaves_a_next_life(reason),
-        System::Terminated(_) => passivated,
+        System::Terminated(..) => passivated,
         _ => false,
     });
     extras.system = VecDeque::from(kept);
@@ -240,14 +249,23 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
     let (mut watchers, mut watched) = (BTreeMap::new(), BTreeMap::new());
     let mut timers = std::mem::take(&mut extras.timers);
     if passivated {
-        let (wakes, ends) = timers.into_iter().partition(|(_, timer)| timer.survives_passivation());
-        extras.timers = wakes;
-        timers = ends;
+        if *reason == StopReason::Passivated {
+            let (wakes, ends) =
+                timers.into_iter().partition(|(_, timer)| timer.survives_passivation());
+            extras.timers = wakes;
+            timers = ends;
+        }
     } else {
         fellows.extend(std::mem::take(&mut extras.linked).into_values());
         watchers = std::mem::take(&mut extras.watchers);
         watched = std::mem::take(&mut extras.watched);
     }
+    // Where an actor went, nodes that watch it ask anew; one that is merely unloaded is watched on.
+    let nodes = match reason {
+        StopReason::Passivated => BTreeSet::new(),
+        _ => std::mem::take(&mut extras.nodes_watching),
+    };
+    let nodes = if passivated { Vec::new() } else { nodes.into_iter().collect() };
     Farewell {
         wakers: std::mem::take(&mut extras.stop_waiters),
         watchers,
@@ -255,6 +273,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         fellows,
         stash: extras.unstashed.drain(..).chain(extras.stash.drain(..)).collect(),
         timers,
+        nodes,
         waits: std::mem::take(&mut extras.waits),
         system,
     }
@@ -269,19 +288,51 @@ impl Farewell {
         }
         for watcher in self.watchers.into_values() {
             let news = Terminated { id: id.clone(), reason: reason.clone() };
-            send_system(&watcher, System::Terminated(news));
+            send_system(&watcher, System::Terminated(news, place.header().serial()));
         }
         for fellow in self.fellows {
             forget_link(&fellow, place.header().serial());
             send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
         }
         wake_all(self.wakers.into_values());
+        remote::ship_end(place, self.nodes, reason);
         for timer in self.timers.into_values() {
             place.header().kind.node.timers.withdraw(&timer);
             shielded("dropping a timer's message", || drop(timer));
         }
         shielded("dropping what an ended actor waited for", || drop((self.waits, self.system)));
         self.stash
+    }
+}
+
+/// Stops an actor at once: no hook runs, what waits is refused, a handler that waits is dropped.
+pub(crate) fn kill(place: &Arc<dyn AnyPlace>, from: Sent) {
+    // What the caller has told it before comes before its end.
+    outbox::hand_over();
+    close_for_good(place, &mut place.header().mailbox.lock());
+    send_system_from(place, System::Kill, from);
+}
+
+/// Has an actor that has no later life take no more messages. One that lives elsewhere is not ours to close.
+pub(crate) fn close_for_good(place: &Arc<dyn AnyPlace>, inner: &mut Inner) {
+    let has_later_life = place.header().key().is_some() && place.is_rebuildable();
+    if !has_later_life && !inner.is_elsewhere() {
+        inner.shut();
+    }
+}
+
+/// Tells those who watch an actor of another node, or wait for its end, that its life there has ended.
+pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason) {
+    let mut inner = place.header().mailbox.lock();
+    if !inner.is_elsewhere() {
+        return;
+    }
+    inner.count_end();
+    let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, true, false));
+    drop(inner);
+    if let Some(farewell) = farewell {
+        // Nothing was stashed here.
+        _ = farewell.say(place, reason);
     }
 }
 

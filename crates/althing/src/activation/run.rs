@@ -6,14 +6,17 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::activation::body::Body;
+use crate::activation::commits::Commits;
 use crate::activation::current::{self, Frame};
 use crate::activation::ending::{Keeps, abandon, end_life};
 use crate::actor::StopReason;
@@ -24,6 +27,7 @@ use crate::mail::envelope::Envelope;
 use crate::mail::in_place;
 use crate::metrics::Counter;
 use crate::metrics::observe::Step;
+use crate::remote::{self, Location};
 use crate::shield::{drop_payload, shielded};
 
 /// A scheduled actor.
@@ -49,6 +53,10 @@ pub(crate) struct Run {
     refuses_waiting: bool,
     /// Whether the present pause is one between a failure and the restart after it.
     pub(crate) backs_off: bool,
+    /// Turns that are not durable yet, where they are held.
+    pub(crate) commits: Option<Box<Commits>>,
+    /// How many hold the actor.
+    pub(crate) holds: u32,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
     /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
@@ -61,6 +69,8 @@ pub(crate) enum Stage {
     Starting(Hook),
     Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
     Serving,
+    /// Nothing runs until everybody who held the actor lets it go on.
+    Held,
     Hooking(Hook),
     Stopping(Hook, StopReason),
 }
@@ -98,6 +108,7 @@ impl Run {
         Self::with_body(place, body, Stage::Serving)
     }
 
+    #[inline]
     fn with_body(place: Arc<dyn AnyPlace>, body: Body, stage: Stage) -> Self {
         Self {
             stage,
@@ -112,6 +123,8 @@ impl Run {
             refuses_waiting: false,
             backs_off: false,
             urgent: VecDeque::new(),
+            commits: None,
+            holds: 0,
             stop_after: None,
             has_claim: true,
             place,
@@ -131,13 +144,25 @@ impl Run {
         let _ = self.finish(reason);
     }
 
+    /// Starts an actor whose claim was just taken, as `run_now` does.
+    pub(crate) fn start_now(place: Arc<dyn AnyPlace>) {
+        Self::new(place).run_now();
+    }
+
+    /// Stops an idle actor whose claim was just taken, as `run_now` does.
+    pub(crate) fn stop_now(place: Arc<dyn AnyPlace>, reason: StopReason) {
+        Self::stopping(place, reason).run_now();
+    }
+
     /// Runs on the calling thread as far as that goes without waiting, then in a task.
+    #[inline]
     pub(crate) fn run_now(mut self) {
         if current::depth() >= in_place::DEPTH_MAX {
             return self.spawn();
         }
-        let place = self.place.clone();
-        let entered = place.header().kind.node.env.enter();
+        let is_away = !self.place.header().kind.node.env.is_entered();
+        let place = is_away.then(|| self.place.clone());
+        let entered = place.as_ref().and_then(|place| place.header().kind.node.env.enter());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         // Whatever waits is polled again at once in the task, with a waker that works.
         if Pin::new(&mut self).poll(&mut cx).is_pending() {
@@ -185,6 +210,7 @@ impl Run {
     fn advance_hook(&mut self, cx: &mut Context<'_>) -> Served {
         let outcome = match &mut self.stage {
             Stage::Begin | Stage::Serving => return self.begin(),
+            Stage::Held => return self.suspend(cx),
             Stage::Starting(hook) | Stage::Hooking(hook) | Stage::Stopping(hook, _) => {
                 hook.as_mut().poll(cx)
             }
@@ -201,7 +227,7 @@ impl Run {
             Stage::Hooking(_) => self.stage = Stage::Serving,
             Stage::Stopping(_, StopReason::Restarting) => self.rebuild(Duration::ZERO),
             Stage::Stopping(_, reason) => return Served::End(reason),
-            Stage::Pausing(_) | Stage::Begin | Stage::Serving => {}
+            Stage::Pausing(_) | Stage::Begin | Stage::Serving | Stage::Held => {}
         }
         Served::Changed
     }
@@ -213,12 +239,24 @@ impl Run {
         let is_killed = inner.is_killed();
         let is_active = inner.active;
         drop(inner);
+        let header = self.place.header();
+        if header.kind.node.is_frozen() && !is_killed {
+            self.stage = Stage::Held;
+            return Served::Changed;
+        }
         if is_active {
             self.stage = Stage::Serving;
             return Served::Changed;
         }
         if is_killed {
             return Served::End(StopReason::Killed);
+        }
+        match header.location() {
+            None => {}
+            Some(Location::Here(epoch) | Location::Arriving(epoch)) => {
+                header.mailbox.lock().extras().epoch = epoch
+            }
+            Some(Location::Elsewhere) => return Served::End(StopReason::Moved),
         }
         // SAFETY: the claim is ours; `stage` is dropped before `body` and `place` lose what the hook borrows.
         let hook = unsafe { self.place.clone().start(self.body.core()) };
@@ -248,10 +286,16 @@ impl Run {
 
     /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
     pub(crate) fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
-        let waiting = self.clear_out();
+        let mut waiting = self.clear_out();
+        self.holds = 0;
+        let leaves = matches!(reason, StopReason::Moved | StopReason::Fenced)
+            && remote::follow(&self.place, &mut waiting);
         let keeps =
             if std::mem::take(&mut self.refuses_waiting) { Keeps::Nothing } else { Keeps::Waiting };
         let next = end_life(&self.place, waiting, reason, keeps);
+        if leaves {
+            remote::watch_on(&self.place);
+        }
         self.has_claim = next.is_continue();
         next
     }
@@ -263,18 +307,26 @@ impl Run {
         shielded("dropping a state", || unsafe { self.place.clear() });
         self.stop_after = None;
         self.backs_off = false;
-        let mut waiting: Vec<Envelope> =
-            self.held_back.take().into_iter().chain(self.urgent.drain(..)).collect();
-        waiting.append(&mut self.batch.rest());
+        let mut waiting = Vec::new();
+        if self.held() > 0 {
+            waiting.extend(self.held_back.take());
+            waiting.extend(self.urgent.drain(..));
+            waiting.append(&mut self.batch.rest());
+        }
         self.batch.recycle();
         waiting
     }
 
     /// Drops hooks and handlers, which borrow the state.
     pub(crate) fn drop_futures(&mut self) {
+        self.abort_turns();
         let stage = std::mem::replace(&mut self.stage, Stage::Begin);
-        shielded("dropping a hook", || drop(stage));
-        shielded("dropping a handler", || self.body.clear());
+        if !matches!(stage, Stage::Begin | Stage::Serving) {
+            shielded("dropping a hook", || drop(stage));
+        }
+        if !self.body.is_empty() {
+            shielded("dropping a handler", || self.body.clear());
+        }
         while let Some(read) = self.reads.pop() {
             shielded("dropping a handler", || read.clear());
         }
@@ -333,7 +385,8 @@ impl Future for Run {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        let place = this.place.clone();
+        // SAFETY: an `Arc` that is read and never dropped: it counts nothing, and `this` keeps its own, which nobody replaces.
+        let place = ManuallyDrop::new(unsafe { ptr::read(&raw const this.place) });
         let _current = current::polling(&place, Frame::Alone);
         loop {
             match catch_unwind(AssertUnwindSafe(|| this.advance(place.header(), cx))) {

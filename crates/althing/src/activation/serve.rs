@@ -4,7 +4,7 @@
 //! `serve`, one at a time.
 
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Poll};
 
 use crate::activation::body::Body;
 use crate::activation::fault::refused_by_fault;
@@ -56,25 +56,21 @@ impl Run {
         let is_simulated = header.kind.node.env.is_simulated();
         let shard = header.kind.metrics.shard();
         loop {
-            let was_at_work = !self.body.is_empty();
-            if self.body.poll(cx).is_pending() {
-                return self.suspend(cx);
+            if let Some(served) = self.settle_turns(cx) {
+                return served;
             }
-            if was_at_work {
+            if !self.body.is_empty() {
+                if self.poll_handler(cx).is_pending() {
+                    return self.suspend(cx);
+                }
                 header.observe(Step::Ended);
+                // Its turn may be durable by now.
+                continue;
             }
             if !is_simulated && self.is_plain() && self.run_batch(header, shard, &mut budget, cx) {
                 return self.suspend(cx);
             }
-            if !self.reads.is_empty() {
-                self.reads.retain(|read| {
-                    let is_pending = read.poll(cx).is_pending();
-                    if !is_pending {
-                        header.observe(Step::Ended);
-                    }
-                    is_pending
-                });
-            }
+            self.poll_reads(header, cx);
             if header.take_attention()
                 && let Some(served) = self.look(cx)
             {
@@ -124,11 +120,30 @@ impl Run {
         }
     }
 
+    /// Goes on with the handler that waits.
+    fn poll_handler(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let holding = self.hold_turn();
+        let poll = self.body.poll(cx);
+        self.pause_turn(holding, poll.is_ready());
+        poll
+    }
+
+    /// Goes on with the reads that wait.
+    fn poll_reads(&mut self, header: &Header, cx: &mut Context<'_>) {
+        self.reads.retain(|read| {
+            let is_pending = read.poll(cx).is_pending();
+            if !is_pending {
+                header.observe(Step::Ended);
+            }
+            is_pending
+        });
+    }
+
     /// Stops if somebody wants that, once the reads under way have ended.
     fn stop_if_wanted(&mut self, cx: &Context<'_>) -> Option<Served> {
         let reason = self.stop_wanted()?;
         Some(match reason {
-            _ if !self.reads.is_empty() => self.suspend(cx),
+            _ if !self.reads.is_empty() || self.has_turns() => self.suspend(cx),
             StopReason::Failed(error) => Served::Failed(error),
             reason => Served::Stop(reason),
         })
@@ -136,7 +151,8 @@ impl Run {
 
     /// Whether nothing but the batch wants to run.
     fn is_plain(&self) -> bool {
-        self.reads.is_empty()
+        !self.place.header().kind.holds_turns()
+            && self.reads.is_empty()
             && self.held_back.is_none()
             && self.urgent.is_empty()
             && self.stop_after.is_none()
@@ -261,10 +277,12 @@ impl Run {
         let timed =
             shard.is_some_and(Shard::handle).then(|| header.kind.begin_timing(envelope.name()));
         let access = envelope.access();
+        let holding = self.hold_turn();
         let target = Target { state: self.place.state(), body: &self.body, header };
         // SAFETY: the claim is ours, the body is empty, exclusive messages run only without reads, and the place's type
         // is the one that the envelope was packed for.
         let started = unsafe { envelope.start(target, cx) };
+        self.pause_turn(holding, matches!(started, Started::Done));
         header.observe(match &started {
             Started::Done => Step::Ran,
             Started::Suspended => Step::Waits,
@@ -289,7 +307,10 @@ impl Run {
                 }
                 false
             }
-            Started::Suspended if access == Access::Shared => {
+            // Turns that are held follow each other: what a read sees is committed with it.
+            Started::Suspended
+                if access == Access::Shared && !self.place.header().kind.holds_turns() =>
+            {
                 self.body.time(timed);
                 let fresh = Body::take(Arc::as_ptr(&self.place));
                 self.reads.push(std::mem::replace(&mut self.body, fresh));
@@ -379,7 +400,7 @@ impl Run {
             header.touch();
             return None;
         }
-        if self.reads.is_empty() {
+        if self.reads.is_empty() && !self.has_turns() {
             inner.phase = Phase::Idle;
             let spare = inner.shed();
             drop(inner);

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use crate::activation::current;
 use crate::address::place::AnyPlace;
+use crate::remote;
 
 /// Resolves when the life that an actor was in has ended; see [`ActorRef::stop`](crate::ActorRef::stop) and
 /// [`ActorRef::stopped`](crate::ActorRef::stopped).
@@ -26,6 +27,10 @@ pub struct Stopped {
 impl Stopped {
     pub(crate) fn of(place: Arc<dyn AnyPlace>) -> Self {
         let life = place.header().mailbox.lock().lives();
+        Self::of_life(place, life)
+    }
+
+    pub(crate) fn of_life(place: Arc<dyn AnyPlace>, life: u32) -> Self {
         Self { place, life, number: None }
     }
 }
@@ -43,14 +48,20 @@ impl Future for Stopped {
         // Wakers are foreign: cloned and dropped outside the lock.
         let waker = cx.waker().clone();
         let mut inner = header.mailbox.lock();
-        if inner.lives() != this.life || inner.has_ended() || inner.is_asleep() {
+        let is_elsewhere = inner.is_elsewhere();
+        let is_asleep = inner.is_asleep() && !is_elsewhere;
+        if inner.lives() != this.life || inner.has_ended() || is_asleep {
             return Poll::Ready(());
         }
+        let is_first = this.number.is_none();
         let number = *this.number.get_or_insert_with(|| header.kind.node.next_serial());
         let waiters = &mut inner.extras().stop_waiters;
         let old = waiters.insert(number, waker);
         drop(inner);
         drop(old);
+        if is_elsewhere && is_first {
+            remote::ship_watch(&this.place, true);
+        }
         Poll::Pending
     }
 }

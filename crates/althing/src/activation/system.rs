@@ -1,15 +1,31 @@
 //! What reaches an actor besides its messages: system messages, urgent ones, and what may interrupt a handler that waits.
 
+use std::collections::VecDeque;
 use std::task::Context;
+
+use tokio::sync::oneshot;
 
 use crate::activation::run::{Run, Served, Stage};
 use crate::activation::waits;
 use crate::actor::StopReason;
 use crate::address::actor_ref::end_watch;
+use crate::epoch::Epoch;
 use crate::mail::extras::System;
 use crate::shield::wake_all;
 
+fn tell(held: Option<oneshot::Sender<()>>) {
+    if let Some(held) = held {
+        // Whoever wanted to know may have gone.
+        _ = held.send(());
+    }
+}
+
 impl Run {
+    fn epoch(&self) -> Epoch {
+        let inner = self.place.header().mailbox.lock();
+        inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch)
+    }
+
     /// Waits for a handler; a system message that is there already is looked at first.
     pub(crate) fn suspend(&mut self, cx: &Context<'_>) -> Served {
         self.flush_tally();
@@ -36,13 +52,31 @@ impl Run {
     fn system_while_suspended(&mut self) -> Option<Served> {
         let header = self.place.header();
         let mut inner = header.mailbox.lock();
-        let system = &mut inner.extras().system;
+        let extras = inner.extras();
+        let epoch_of = Some(extras.epoch);
+        let system = &mut extras.system;
         if system.iter().any(|message| matches!(message, System::Kill)) {
             let unread = std::mem::take(system);
             // Released before dropping: the cause of an end may be foreign.
             drop(inner);
             drop(unread);
             return Some(Served::End(StopReason::Killed));
+        }
+        let fences = system.iter().any(|message| match message {
+            System::Fence(epoch) => epoch_of.is_some_and(|own| own < *epoch),
+            _ => false,
+        });
+        if fences {
+            let unread = std::mem::take(system);
+            drop(inner);
+            drop(unread);
+            return Some(Served::End(StopReason::Fenced));
+        }
+        if matches!(self.stage, Stage::Held) {
+            let pending = std::mem::take(system);
+            let is_active = inner.active;
+            drop(inner);
+            return self.system_while_held(pending, is_active);
         }
         if matches!(self.stage, Stage::Pausing(_)) && !inner.active {
             // Between two lives: there is no handler to wait for, and no state to stop.
@@ -66,6 +100,39 @@ impl Run {
         // Looked at again as soon as the handler has ended.
         header.call_attention();
         None
+    }
+
+    /// Lets go on, or away, whoever is held; the rest waits.
+    fn system_while_held(&mut self, pending: VecDeque<System>, is_active: bool) -> Option<Served> {
+        let mut pending = pending.into_iter();
+        let mut deferred = Vec::new();
+        let served = pending.by_ref().find_map(|message| match message {
+            System::Hold(held) => {
+                self.holds += 1;
+                tell(held);
+                None
+            }
+            System::Resume => {
+                self.holds = self.holds.saturating_sub(1);
+                (self.holds == 0 && !self.place.header().kind.node.is_frozen())
+                    .then_some(Served::Changed)
+            }
+            System::Depart if is_active => Some(Served::Stop(StopReason::Moved)),
+            System::Depart => Some(Served::End(StopReason::Moved)),
+            other => {
+                deferred.push(other);
+                None
+            }
+        });
+        deferred.extend(pending);
+        if served.is_some() {
+            self.stage = Stage::Begin;
+        }
+        let header = self.place.header();
+        header.mailbox.lock().extras().deferred.extend(deferred);
+        // Looked at before the next message.
+        header.call_attention();
+        served
     }
 
     /// Looks for system and urgent messages. Reads that wait are waited for first, because hooks need the state.
@@ -115,9 +182,21 @@ impl Run {
                 System::Restart if self.place.is_rebuildable() => {
                     return Some(Served::Stop(StopReason::Restarting));
                 }
-                System::Restart => {}
-                System::Terminated(other) => {
-                    end_watch(&self.place, other.id.serial);
+                System::Restart | System::Resume => {}
+                System::Depart => return Some(Served::Stop(StopReason::Moved)),
+                System::Hold(held) => {
+                    self.holds += 1;
+                    self.stage = Stage::Held;
+                    tell(held);
+                    return Some(Served::Changed);
+                }
+                System::Fence(epoch) => {
+                    if self.epoch() < epoch {
+                        return Some(Served::End(StopReason::Fenced));
+                    }
+                }
+                System::Terminated(other, serial) => {
+                    end_watch(&self.place, serial);
                     // SAFETY: the claim is ours; the body is empty.
                     let hook = unsafe { self.place.terminated(self.body.core(), other) };
                     self.stage = Stage::Hooking(hook);

@@ -16,6 +16,7 @@ use crate::activation::current;
 use crate::address::actor_id::ActorId;
 use crate::address::place::AnyPlace;
 use crate::error::AskError;
+use crate::remote::Caller;
 
 /// Actors looked at in search of a cycle: a larger tangle of waits is left to its deadlines.
 const VISITED_MAX: usize = 4_096;
@@ -32,6 +33,16 @@ pub(crate) trait Awaited: Send + Sync {
 pub(crate) struct Edge {
     to: Arc<dyn AnyPlace>,
     reply: Arc<dyn Awaited>,
+    /// Its number with the actor that is waited for, where there is a cluster.
+    called: Option<u64>,
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        if let Some(id) = self.called {
+            forget_caller(&self.to, id);
+        }
+    }
 }
 
 /// Removes an edge when the wait ends.
@@ -93,11 +104,31 @@ pub(crate) fn forget(place: &Arc<dyn AnyPlace>) {
     drop(waits);
 }
 
+/// Takes back that somebody waits for the actor.
+pub(crate) fn forget_caller(place: &Arc<dyn AnyPlace>, id: u64) {
+    let mut inner = place.header().mailbox.lock();
+    let caller = inner.extras.as_mut().and_then(|extras| extras.callers.remove(&id));
+    // Released before dropping: the last reference to an actor may go.
+    drop(inner);
+    drop(caller);
+}
+
+/// Whose replies the actor's handlers wait for.
+pub(crate) fn awaited_places(place: &Arc<dyn AnyPlace>) -> Vec<Arc<dyn AnyPlace>> {
+    waits_of(place).into_iter().map(|(to, _)| to).collect()
+}
+
 fn record(to: &Arc<dyn AnyPlace>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
     let from = current::actor()?;
     let header = from.header();
     let id = header.kind.node.next_serial();
-    header.mailbox.lock().extras().waits.insert(id, Edge { to: to.clone(), reply });
+    let called = header.kind.node.cluster.is_some().then_some(id);
+    if called.is_some() {
+        // So that an ask that leaves the node can say who waits for it.
+        let caller = Caller::Here(from.clone());
+        to.header().mailbox.lock().extras().callers.insert(id, caller);
+    }
+    header.mailbox.lock().extras().waits.insert(id, Edge { to: to.clone(), reply, called });
     // The runner forgets the edge once the handler has ended, even if the ask lives on elsewhere.
     header.call_attention();
     Some(Waiting { from, id })

@@ -5,20 +5,22 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::activation::ending::{close_for_good, kill};
 use crate::activation::run::Run;
 use crate::activation::stopped::Stopped;
 use crate::actor::{Actor, Receives, StopReason, Terminated};
 use crate::address::actor_id::{ActorId, Key};
 use crate::address::call::Call;
-use crate::address::place::{AnyPlace, AsAnyPlace, Place, send_system, wake};
+use crate::address::place::{AnyPlace, AsAnyPlace, Place, send_system, send_system_from, wake};
 use crate::address::recipient::Recipient;
 use crate::mail::claim::{Guard, Value};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::System;
-use crate::mail::mailbox::{Inner, Life, Phase};
+use crate::mail::mailbox::{Inner, Life, Phase, Sent};
 use crate::mail::outbox;
 use crate::mail::reply::ReplyTo;
 use crate::node::Node;
+use crate::remote;
 use crate::shield::discard;
 
 /// Address of an actor of type `A`.
@@ -102,7 +104,8 @@ impl<A: Actor> ActorRef<A> {
 
     /// Key of a named actor.
     pub fn key(&self) -> Option<&Key> {
-        self.place.header().key()
+        let header = self.place.header();
+        header.key().filter(|_| header.kind.home.is_none())
     }
 
     /// The node it lives on.
@@ -132,7 +135,7 @@ impl<A: Actor> ActorRef<A> {
         WeakRef { place: Arc::downgrade(&self.place) }
     }
 
-    /// Whether the actor has its state in memory now.
+    /// Whether the actor has its state in this node's memory now.
     pub fn is_active(&self) -> bool {
         self.place.header().mailbox.lock().active
     }
@@ -141,10 +144,10 @@ impl<A: Actor> ActorRef<A> {
     pub fn is_stopped(&self) -> bool {
         // From here on the caller's own tells are refused too.
         outbox::hand_over();
-        self.place.header().mailbox.lock().closed
+        self.place.header().mailbox.lock().is_closed()
     }
 
-    /// Messages that wait or are about to run.
+    /// Messages that wait on this node, or are about to run.
     pub fn mailbox_depth(&self) -> usize {
         self.place.header().mailbox.depth()
     }
@@ -157,25 +160,20 @@ impl<A: Actor> ActorRef<A> {
     /// # Cancel safety
     /// The actor stops even if the future is dropped.
     pub fn stop(&self) -> Stopped {
+        let place = self.place.as_any_place();
         // Of this life: what its `stopping` hook sends may begin the next.
-        let stopped = self.stopped();
-        self.request_stop(StopReason::Requested);
-        stopped
-    }
-
-    pub(crate) fn request_stop(&self, reason: StopReason) {
-        if let Some(run) = request_stop(&self.place.as_any_place(), reason) {
-            run.run_now();
+        let (life, is_idle) = begin_stop(&place);
+        if is_idle {
+            Run::stop_now(place.clone(), StopReason::Requested);
+        } else {
+            send_system(&place, System::Stop(StopReason::Requested));
         }
+        Stopped::of_life(place, life)
     }
 
     /// Stops the actor at once: no hook runs, what waits is refused, a handler that waits is dropped.
     pub fn kill(&self) {
-        // What the caller has told it before comes before its end.
-        outbox::hand_over();
-        let place = self.place.as_any_place();
-        close_for_good(&place, &mut place.header().mailbox.lock());
-        send_system(&place, System::Kill);
+        kill(&self.place.as_any_place(), Sent::Here);
     }
 
     /// Waits until the present life has ended; ready at once if there is none, and in the actor's own handlers.
@@ -227,18 +225,29 @@ impl<A: Actor> ActorRef<A> {
         let mut inner = self.place.header().mailbox.lock();
         if !inner.has_ended() {
             inner.extras().watchers.insert(serial, watcher.clone());
+            let is_elsewhere = inner.is_elsewhere();
+            drop(inner);
+            if is_elsewhere {
+                remote::ship_watch(&self.place.as_any_place(), false);
+            }
             return;
         }
         let reason = inner.extras().stopped.clone().unwrap_or(StopReason::Requested);
         // Released before telling: the watcher may be us.
         drop(inner);
-        send_system(watcher, System::Terminated(Terminated { id: self.id(), reason }));
+        let news = Terminated { id: self.id(), reason };
+        send_system(watcher, System::Terminated(news, self.place.header().serial()));
     }
 
     pub(crate) fn add_link(&self, other: Arc<dyn AnyPlace>) {
         let mut inner = self.place.header().mailbox.lock();
         if !inner.has_ended() {
             inner.extras().linked.insert(other.header().serial(), other);
+            let is_elsewhere = inner.is_elsewhere();
+            drop(inner);
+            if is_elsewhere {
+                remote::ship_watch(&self.place.as_any_place(), false);
+            }
             return;
         }
         // Released before telling: the other may be us.
@@ -257,17 +266,31 @@ impl<A: Actor> ActorRef<A> {
 /// Asks an actor to stop after what waits; an actor that has no later life takes no more messages. One that sleeps has nothing to
 /// stop. Returns the run that stops an idle actor: the caller decides where it runs.
 #[must_use]
-pub(crate) fn request_stop(place: &Arc<dyn AnyPlace>, reason: StopReason) -> Option<Run> {
+pub(crate) fn request_stop(
+    place: &Arc<dyn AnyPlace>,
+    reason: StopReason,
+    from: Sent,
+) -> Option<Run> {
+    let (_, is_idle) = begin_stop(place);
+    if is_idle {
+        return Some(Run::stopping(place.clone(), reason));
+    }
+    send_system_from(place, System::Stop(reason), from);
+    None
+}
+
+/// Has an actor that has no later life take no more messages. Returns which life it is in, and whether it was idle: then its claim
+/// is the caller's, who stops it.
+fn begin_stop(place: &Arc<dyn AnyPlace>) -> (u32, bool) {
     // What the caller has told it before comes before its end.
     outbox::hand_over();
     let mut inner = place.header().mailbox.lock();
-    if inner.is_quiet() {
-        return Some(claim_to_stop(place, inner, reason));
-    }
+    let is_idle = inner.is_quiet();
     close_for_good(place, &mut inner);
-    drop(inner);
-    send_system(place, System::Stop(reason));
-    None
+    if is_idle {
+        inner.phase = Phase::Running;
+    }
+    (inner.lives(), is_idle)
 }
 
 /// Takes the claim of a quiet actor, whose mailbox is locked, for the run that stops it.
@@ -313,13 +336,6 @@ pub(crate) fn forget_link(place: &Arc<dyn AnyPlace>, ended: u64) {
     // Released before dropping, as above.
     drop(inner);
     drop(gone);
-}
-
-fn close_for_good(place: &Arc<dyn AnyPlace>, inner: &mut Inner) {
-    let has_later_life = place.header().key().is_some() && place.is_rebuildable();
-    if !has_later_life {
-        inner.closed = true;
-    }
 }
 
 impl<A: Actor> Clone for ActorRef<A> {

@@ -8,10 +8,11 @@ use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::activation::current;
+use crate::activation::turn;
 use crate::activation::waits::{self, Waiting};
 use crate::actor::Actor;
 use crate::address::actor_ref::ActorRef;
@@ -26,6 +27,7 @@ use crate::mail::mailbox::{Priority, Pushed};
 use crate::mail::outbox;
 use crate::mail::reply::{Receiver, ReplyTo, channel};
 use crate::metrics::Counter;
+use crate::remote::{Shipped, local_only, ship_ask, ship_tell};
 
 /// A message with its target. As a future it is an ask with a deadline.
 ///
@@ -139,9 +141,18 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         if let Pushed::Queued = pushed {
             return Ok(());
         }
+        let mut refused = SendError::Stopped as fn(M) -> SendError<M>;
+        if let Pushed::Elsewhere = pushed {
+            let (place, waker) = (self.target.place(), Waker::noop());
+            match ship_tell::<A, M, D>(place, &mut self.message, self.priority, waker) {
+                Shipped::Sent => return Ok(()),
+                Shipped::NoRoom => refused = SendError::Full,
+                Shipped::LocalOnly => refused = SendError::LocalOnly,
+            }
+        }
         let message = self.message.take().expect("a message that was not taken is still here");
         Err(match pushed {
-            Pushed::Queued | Pushed::Closed => SendError::Stopped(message),
+            Pushed::Queued | Pushed::Closed | Pushed::Elsewhere => refused(message),
             Pushed::Full => {
                 self.target.place().header().kind.metrics.count(Counter::Overloaded);
                 SendError::Full(message)
@@ -178,7 +189,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
                 self.message = Some(message);
                 self.queue(cx)
             }
-            InPlace::Replied(reply) => Poll::Ready(reply),
+            InPlace::Replied(reply) => Poll::Ready(Ok(reply)),
+            InPlace::Failed(why) => Poll::Ready(Err(*why)),
             InPlace::Waits(receiver, waiting) => {
                 self.wait = Wait::ForReply(receiver, waiting);
                 self.poll_reply(cx)
@@ -241,10 +253,55 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
                 self.poll_reply(cx)
             }
             Pushed::Closed => Poll::Ready(Err(AskError::Stopped(self.target.id()))),
+            Pushed::Elsewhere => {
+                let (message, reply) = parts.expect("no envelope was made");
+                self.message = Some(message);
+                self.ship(Slot { reply, receiver, waiting }, cx)
+            }
             Pushed::Full => {
                 let (message, reply) = parts.expect("no envelope was made");
                 self.message = Some(message);
                 self.line_up(Slot { reply, receiver, waiting }, cx)
+            }
+        }
+    }
+
+    /// Sends to another node, where the actor lives.
+    #[cold]
+    fn ship(
+        &mut self,
+        slot: Slot<D::Reply>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<D::Reply, AskError>> {
+        let place = self.target.place();
+        let Slot { reply, receiver, waiting } = slot;
+        let mut reply = Some(reply);
+        let (message, priority) = (&mut self.message, self.priority);
+        match ship_ask::<A, M, D>(place, message, &mut reply, priority, cx.waker()) {
+            Shipped::Sent => {
+                self.wait = Wait::ForReply(receiver, waiting);
+                self.poll_reply(cx)
+            }
+            Shipped::LocalOnly => Poll::Ready(Err(local_only::<M>(self.target.id()))),
+            Shipped::NoRoom => {
+                let reply = reply.expect("nothing was sent");
+                let line = place.header().mailbox.line();
+                self.wait = Wait::ForRoom(line, Some(Slot { reply, receiver, waiting }));
+                self.poll_room(cx)
+            }
+        }
+    }
+
+    /// Waits for room on the way to another node, whose cluster has the waker.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
+        loop {
+            match self.poll_deadline(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Due::Look) => {}
+                Poll::Ready(Due::Over) => {
+                    self.target.place().header().kind.metrics.count(Counter::Overloaded);
+                    return Poll::Ready(Err(AskError::Overloaded(self.target.id())));
+                }
             }
         }
     }
@@ -372,10 +429,22 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
         if let Pushed::Closed = refused {
             return Poll::Ready(Err(SendError::Stopped(message)));
         }
+        self.message = Some(message);
+        let is_elsewhere = matches!(refused, Pushed::Elsewhere);
+        if is_elsewhere {
+            let (place, waker) = (self.target.place(), cx.waker());
+            match ship_tell::<A, M, D>(place, &mut self.message, self.priority, waker) {
+                Shipped::Sent => return Poll::Ready(Ok(())),
+                Shipped::LocalOnly => {
+                    return Poll::Ready(Err(self.hand_back(SendError::LocalOnly)));
+                }
+                Shipped::NoRoom => {}
+            }
+        }
         let header = self.target.place().header();
         if current::is(header.serial()) {
             header.kind.metrics.count(Counter::Overloaded);
-            return Poll::Ready(Err(SendError::Full(message)));
+            return Poll::Ready(Err(self.hand_back(SendError::Full)));
         }
         let timeout = self.timeout.unwrap_or_else(|| self.target.deadline());
         let env = &header.kind.node.env;
@@ -383,7 +452,8 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
             .waiting
             .get_or_insert_with(|| Box::new((header.mailbox.line(), Deadline::new(env, timeout))));
         loop {
-            if line.wait_for_room(cx.waker(), header.kind.len_max) {
+            // On the way to another node, the cluster has the waker.
+            if !is_elsewhere && line.wait_for_room(cx.waker(), header.kind.len_max) {
                 cx.waker().wake_by_ref();
             }
             match deadline.poll(env, cx) {
@@ -391,12 +461,15 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
                 Poll::Ready(Due::Look) => {}
                 Poll::Ready(Due::Over) => {
                     header.kind.metrics.count(Counter::Overloaded);
-                    return Poll::Ready(Err(SendError::Timeout(message)));
+                    return Poll::Ready(Err(self.hand_back(SendError::Timeout)));
                 }
             }
         }
-        self.message = Some(message);
         Poll::Pending
+    }
+
+    fn hand_back(&mut self, error: fn(M) -> SendError<M>) -> SendError<M> {
+        error(self.message.take().expect("a message that was not taken is still here"))
     }
 }
 
@@ -437,6 +510,9 @@ fn push_specially<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         let message = message.take().expect("a message is told once");
         Envelope::new::<A, M, D>(message, ReplyTo::nowhere()).sent_from(sender)
     };
+    if turn::is_held() {
+        return turn::tell(&place.as_any_place(), priority, envelope);
+    }
     if priority == Priority::Normal && current::depth() > 0 {
         return outbox::tell(place, envelope);
     }

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::actor::Actor;
-use crate::address::actor_id::Key;
+use crate::address::actor_id::{Key, Origin};
+use crate::address::kind::Kind;
 use crate::address::place::{AnyPlace, Place};
 use crate::node::env::HashKeys;
 
@@ -60,6 +61,20 @@ impl Directory {
         typed(place.clone())
     }
 
+    /// The place of a name, if there is one.
+    pub(crate) fn find(&self, kind: &Kind, key: &Key) -> Option<Arc<dyn AnyPlace>> {
+        let name = Name { name: kind.name, type_id: kind.type_id, key: key.clone() };
+        self.shard_of(&name).lock().get(&name).cloned()
+    }
+
+    /// The place of an anonymous actor of this node, if it is there.
+    pub(crate) fn anonymous(&self, origin: Origin) -> Option<Arc<dyn AnyPlace>> {
+        let serial = origin.absolute();
+        let shard = self.anonymous_shard(serial).lock();
+        let place = shard.places.get(origin.slot as usize)?.as_ref()?;
+        (place.header().serial() == serial).then(|| place.clone())
+    }
+
     /// Registers a name; `None` if it is taken by an actor that has not stopped.
     pub(crate) fn insert<A: Actor>(
         &self,
@@ -84,7 +99,7 @@ impl Directory {
         let mut shard = self.anonymous_shard(place.header().serial()).lock();
         let slot = shard.free.pop().unwrap_or_else(|| {
             shard.places.push(None);
-            u32::try_from(shard.places.len() - 1).expect("fewer than 2^32 actors a shard")
+            u32::try_from(shard.places.len() - 1).expect("fewer than 2^29 actors a shard")
         });
         place.header().set_slot(slot);
         shard.places[slot as usize] = Some(place);

@@ -1,22 +1,27 @@
 //! An actor type as one node knows it: name, options, factory, counters. Looked up once per reference, never per message.
 
-use std::any::{Any, TypeId};
+use std::any::{Any, TypeId, type_name};
 use std::error::Error;
 use std::future::Future;
+use std::hash::Hasher;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::activation::commits::Turns;
 use crate::actor::Actor;
-use crate::address::actor_id::Key;
+use crate::address::actor_id::{Activation, Incarnation, Key, KindName};
 use crate::address::actor_ref::ActorRef;
 use crate::address::key::{self, KeyError};
+use crate::address::place::{AnyPlace, AsAnyPlace};
 use crate::error::ActorError;
 use crate::mail::quick::Quick;
 use crate::metrics::trace::Tracing;
 use crate::metrics::{KindMetrics, MessageName, Timed};
+use crate::node::kinds::KindTwice;
 use crate::node::{Node, NodeShared};
 use crate::options::ActorOptions;
+use crate::wire::codecs::{AnyCodecs, Codecs};
 
 /// A future of a state.
 pub(crate) type Building<A> = Pin<Box<dyn Future<Output = Result<A, ActorError>> + Send>>;
@@ -25,7 +30,10 @@ pub(crate) type Factory<A> = dyn Fn(Start<A>) -> Building<A> + Send + Sync;
 
 /// An actor type on one node.
 pub(crate) struct Kind {
+    /// `Actor::NAME`.
     pub(crate) name: &'static str,
+    /// Its name in identities, on the wire and in metrics.
+    pub(crate) id: KindName,
     pub(crate) type_id: TypeId,
     pub(crate) options: ActorOptions,
     pub(crate) len_max: u32,
@@ -37,6 +45,17 @@ pub(crate) struct Kind {
     pub(crate) quick: Quick,
     /// A `Box<Factory<A>>`.
     factory: Option<Box<dyn Any + Send + Sync>>,
+    /// What other nodes may send, where there is a cluster; a `Codecs<A>`.
+    codecs: Option<Box<dyn AnyCodecs>>,
+    /// The actor of a key.
+    pub(crate) find: fn(&Node, &str) -> Arc<dyn AnyPlace>,
+    /// The type's Rust name.
+    pub(crate) type_name: &'static str,
+    /// Set if another type has the name; then no actor of this one starts.
+    pub(crate) twice: Option<KindTwice>,
+    turns: Turns,
+    /// The node that started the anonymous actors whose addresses this kind is of, if that is another one.
+    pub(crate) home: Option<Incarnation>,
 }
 
 impl Kind {
@@ -44,6 +63,7 @@ impl Kind {
         let options = node.options_of::<A>();
         Self {
             name: A::NAME,
+            id: A::kind_name(),
             type_id: TypeId::of::<A>(),
             len_max: options.mailbox.len_max(),
             options,
@@ -51,9 +71,20 @@ impl Kind {
             quick: Quick::new(),
             tracing: node.tracing,
             keeps_senders: node.tracing.is_on() || node.env.is_simulated(),
+            find: |node, key| node.get::<A>(key).place().as_any_place(),
+            type_name: type_name::<A>(),
+            twice: None,
+            home: None,
+            turns: A::TURNS,
+            codecs: codecs_of::<A>(&node),
             node,
             factory: factory.map(|factory| Box::new(factory) as Box<dyn Any + Send + Sync>),
         }
+    }
+
+    /// The kind of addresses of anonymous actors that the node `home` started.
+    pub(crate) fn of_foreigners<A: Actor>(node: Arc<NodeShared>, home: Incarnation) -> Self {
+        Self { home: Some(home), ..Self::new::<A>(node, None) }
     }
 
     /// Counts a message that is about to run in place; `Some` if it is to be timed.
@@ -78,8 +109,36 @@ impl Kind {
         }
     }
 
+    /// Whether what its handlers let out waits for a commit.
+    #[inline]
+    pub(crate) fn holds_turns(&self) -> bool {
+        self.turns == Turns::Held
+    }
+
+    /// How the kind's messages travel; `None` if they do not, or there is no cluster.
+    pub(crate) fn codecs<A: Actor>(&self) -> Option<&Codecs<A>> {
+        let codecs: &dyn Any = &**self.codecs.as_ref()?;
+        codecs.downcast_ref()
+    }
+
+    /// As `codecs`, where the actor's type is not known.
+    pub(crate) fn any_codecs(&self) -> Option<&dyn AnyCodecs> {
+        self.codecs.as_deref()
+    }
+
     pub(crate) fn factory<A: Actor>(&self) -> Option<&Factory<A>> {
         self.factory.as_ref()?.downcast_ref::<Box<Factory<A>>>().map(AsRef::as_ref)
+    }
+}
+
+fn codecs_of<A: Actor>(node: &NodeShared) -> Option<Box<dyn AnyCodecs>> {
+    node.cluster.as_ref()?;
+    match Codecs::registered(A::CODECS?) {
+        Ok(codecs) => Some(Box::new(codecs)),
+        Err(error) => {
+            tracing::error!(%error, "its actors are not reached from other nodes");
+            None
+        }
     }
 }
 
@@ -119,9 +178,36 @@ impl<A: Actor> Start<A> {
         &self.address
     }
 
+    /// The life that starts: who, where, and in which epoch.
+    pub fn activation(&self) -> Activation {
+        self.address.place().header().activation()
+    }
+
     /// The node it starts on.
     pub fn node(&self) -> Node {
         self.address.node()
+    }
+}
+
+/// Hashes a type's id with its own bits, which are a hash already; nobody outside chooses them.
+#[derive(Default)]
+pub(crate) struct TypeHasher(u64);
+
+impl Hasher for TypeHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_ne_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 ^= word;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

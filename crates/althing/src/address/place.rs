@@ -1,60 +1,74 @@
 //! One actor's place: its mailbox, its state when it has one, its name. A reference is an `Arc` of this.
 //!
-//! The state is an `UnsafeCell`; it belongs to whoever holds the mailbox's claim (`Phase::Running`), which is one `Run` at a
+//! The state (`storage`) belongs to whoever holds the mailbox's claim (`Phase::Running`), which is one `Run` at a
 //! time. A place without state costs its own memory only: no task, no buffer.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::future::Future;
-use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::activation::commits::Commit;
 use crate::activation::context::{Context, RunCore};
 use crate::activation::run::Run;
 use crate::actor::{Actor, StopReason, Terminated};
-use crate::address::actor_id::{ActorId, Key};
+use crate::address::actor_id::{Activation, ActorId, Key, Origin};
 use crate::address::actor_ref::ActorRef;
 use crate::address::kind::{Factory, Kind, Start};
+use crate::address::storage::Storage;
+use crate::epoch::Epoch;
 use crate::error::ActorError;
 use crate::mail::extras::System;
-use crate::mail::mailbox::{Mailbox, Wake};
+use crate::mail::mailbox::{Mailbox, Sent, SystemPush, Wake};
 use crate::mail::outbox;
+use crate::node::foreign::origin_of;
+use crate::remote::{self, Location};
 
 /// A hook's future; it borrows the place's state and a body's core, which the run keeps alive and leaves alone.
 pub(crate) type Hook = Pin<Box<dyn Future<Output = Result<(), ActorError>> + Send>>;
 
 /// What does not depend on the actor's type.
+///
+/// In this order, so that an event or an ask that finds the actor idle touches the first cache line of the place's memory and the
+/// state, and nothing between. 128 bytes: a place with a small state then fits into an allocation of 192.
+#[repr(C)]
 pub(crate) struct Header {
-    pub(crate) mailbox: Mailbox,
     pub(crate) kind: Arc<Kind>,
-    key: Option<Key>,
-    serial: u64,
-    /// Where the directory keeps an anonymous actor.
-    slot: AtomicU32,
-    /// Whether the actor can be built anew.
-    is_rebuildable: bool,
-    /// Whether the place holds a state; changed under the claim only.
-    has_state: AtomicBool,
-    /// Set when a system message waits, so that a runner looks between two messages.
-    attention: AtomicBool,
-    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in memory.
-    debts: AtomicU32,
     /// Second since the node's start in which it last ran.
     pub(crate) last_active_s: AtomicU32,
     /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who holds the claim.
     stops: AtomicU32,
+    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in memory.
+    debts: AtomicU32,
+    /// The flags below, and beneath them where the directory keeps an anonymous actor.
+    marks: AtomicU32,
+    pub(crate) mailbox: Mailbox,
+    key: Option<Key>,
+    serial: u64,
 }
 
+const _: () = assert!(size_of::<Header>() <= 128, "an idle actor is paid by the million");
+
+/// In `Header::marks`: the place holds a state; changed under the claim only.
+const HAS_STATE: u32 = 1 << 31;
+/// A system message waits, so that a runner looks between two messages.
+const ATTENTION: u32 = 1 << 30;
+/// The actor can be built anew.
+const REBUILDABLE: u32 = 1 << 29;
+/// Slots of the directory are below.
+const SLOTS: u32 = REBUILDABLE - 1;
+
 /// The place of an actor of type `A`.
+#[repr(C)]
 pub(crate) struct Place<A: Actor> {
     header: Header,
     /// How to build the state of a child; other actors use their kind's factory.
     /// Boxed twice, because few actors have one and each has a place for it.
     factory: UnsafeCell<Option<Box<Box<Factory<A>>>>>,
-    state: UnsafeCell<MaybeUninit<A>>,
+    state: Storage<A>,
 }
 
 // SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a mutex in between; the rest
@@ -80,6 +94,11 @@ pub(crate) trait AnyPlace: Any + Send + Sync {
     /// # Safety
     /// As `start`.
     unsafe fn terminated(&self, core: *mut RunCore, other: Terminated) -> Hook;
+    /// Takes the changes of the turns since the last time, to make them durable.
+    ///
+    /// # Safety
+    /// As `start`, and nothing else borrows the state.
+    unsafe fn commit(&self, core: *mut RunCore) -> Commit;
     /// Drops the state.
     ///
     /// # Safety
@@ -94,7 +113,7 @@ pub(crate) trait AnyPlace: Any + Send + Sync {
 
 /// Pointers that travel inside a hook's future.
 struct Grant<A: Actor> {
-    state: *mut A,
+    storage: *const Storage<A>,
     context: *mut Context<A>,
 }
 
@@ -105,8 +124,10 @@ impl<A: Actor> Grant<A> {
     /// # Safety
     /// The claim is held, the state is there, and nothing else borrows either.
     unsafe fn open<'a>(self) -> (&'a mut A, &'a mut Context<A>) {
+        // SAFETY: the place outlives its hooks.
+        let storage = unsafe { &*self.storage };
         // SAFETY: the caller's promise.
-        let state = unsafe { &mut *self.state };
+        let state = unsafe { &mut *storage.get() };
         // SAFETY: the caller's promise.
         (state, unsafe { &mut *self.context })
     }
@@ -116,17 +137,14 @@ impl Header {
     pub(crate) fn new(kind: Arc<Kind>, key: Option<Key>) -> Self {
         let serial = kind.node.next_serial();
         Self {
-            mailbox: Mailbox::new(),
             kind,
-            key,
-            serial,
-            slot: AtomicU32::new(0),
-            is_rebuildable: false,
-            has_state: AtomicBool::new(false),
-            attention: AtomicBool::new(false),
-            debts: AtomicU32::new(0),
             last_active_s: AtomicU32::new(0),
             stops: AtomicU32::new(0),
+            debts: AtomicU32::new(0),
+            marks: AtomicU32::new(0),
+            mailbox: Mailbox::new(),
+            key,
+            serial,
         }
     }
 
@@ -151,21 +169,64 @@ impl Header {
 
     /// Where the directory keeps the actor, if it is anonymous.
     pub(crate) fn slot(&self) -> u32 {
-        self.slot.load(Ordering::Relaxed)
+        self.marks.load(Ordering::Relaxed) & SLOTS
     }
 
     /// Set once, under the directory's lock.
     pub(crate) fn set_slot(&self, slot: u32) {
-        self.slot.store(slot, Ordering::Relaxed);
+        assert!(slot <= SLOTS, "fewer than 2^29 actors a shard");
+        self.marks.fetch_or(slot, Ordering::Relaxed);
+    }
+
+    fn has_state(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & HAS_STATE != 0
+    }
+
+    /// Where an anonymous actor was started, once the directory knows it.
+    fn origin(&self) -> Origin {
+        let node = self.kind.node.incarnation;
+        // As people read it: the node's first actor is number one.
+        let serial = self.serial.wrapping_sub(node.first_serial()).wrapping_add(1);
+        Origin { node, serial, slot: self.slot() }
     }
 
     pub(crate) fn id(&self) -> ActorId {
-        ActorId { name: self.kind.name, key: self.key.clone(), serial: self.serial }
+        let kind = self.kind.id.clone();
+        match (&self.key, self.kind.home) {
+            (Some(key), None) => ActorId::of_key(kind, key.clone()),
+            (Some(key), Some(home)) => ActorId::anonymous(kind, origin_of(key, home)),
+            (None, _) => ActorId::anonymous(kind, self.origin()),
+        }
+    }
+
+    /// The life that runs, or is about to start.
+    pub(crate) fn activation(&self) -> Activation {
+        let inner = self.mailbox.lock();
+        let epoch = inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch);
+        drop(inner);
+        Activation { id: self.id(), node: self.kind.node.incarnation, epoch }
+    }
+
+    /// Where the cluster says that the actor lives; `None` if it stays on its node.
+    pub(crate) fn location(&self) -> Option<Location> {
+        let cluster = self.kind.node.cluster.as_ref()?;
+        self.kind.any_codecs()?;
+        if self.key.is_none() || self.kind.home.is_some() {
+            return None;
+        }
+        Some(cluster.locate(&self.id()))
+    }
+
+    /// Has a new address send elsewhere, if its actor lives there.
+    pub(crate) fn settle(&self) {
+        if matches!(self.location(), Some(Location::Elsewhere | Location::Arriving(_))) {
+            self.mailbox.lock().send_elsewhere();
+        }
     }
 
     /// Makes the runner look for system messages before the next message.
     pub(crate) fn call_attention(&self) {
-        self.attention.store(true, Ordering::Release);
+        self.marks.fetch_or(ATTENTION, Ordering::Release);
     }
 
     /// Whether somebody waits for something that would be lost with the actor's state.
@@ -186,12 +247,12 @@ impl Header {
 
     #[inline]
     pub(crate) fn has_attention(&self) -> bool {
-        self.attention.load(Ordering::Relaxed)
+        self.marks.load(Ordering::Relaxed) & ATTENTION != 0
     }
 
     pub(crate) fn take_attention(&self) -> bool {
         // A plain load first: the flag is almost never set and this runs for every message.
-        self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::Acquire)
+        self.has_attention() && self.marks.fetch_and(!ATTENTION, Ordering::Acquire) & ATTENTION != 0
     }
 }
 
@@ -246,8 +307,20 @@ impl AsAnyPlace for dyn AnyPlace {
 
 /// Sends a system message; returns whether the actor still exists.
 pub(crate) fn send_system(place: &Arc<dyn AnyPlace>, message: System) -> bool {
+    send_system_from(place, message, Sent::Here)
+}
+
+/// As `send_system`; what comes from another node is not sent on.
+pub(crate) fn send_system_from(place: &Arc<dyn AnyPlace>, message: System, from: Sent) -> bool {
     let header = place.header();
-    let Some(what) = header.mailbox.push_system(message) else { return false };
+    let what = match header.mailbox.push_system(message, from) {
+        SystemPush::Queued(what) => what,
+        SystemPush::Ended => return false,
+        SystemPush::Elsewhere(message) => {
+            remote::ship_system(place, message);
+            return true;
+        }
+    };
     header.call_attention();
     wake(place, what);
     true
@@ -259,28 +332,29 @@ impl<A: Actor> Place<A> {
         factory: Option<Box<Factory<A>>>,
         state: Option<A>,
     ) -> Self {
-        header.is_rebuildable = factory.is_some() || header.kind.factory::<A>().is_some();
-        header.has_state.store(state.is_some(), Ordering::Relaxed);
-        let state = state.map_or_else(MaybeUninit::uninit, MaybeUninit::new);
+        let is_rebuildable = factory.is_some() || header.kind.factory::<A>().is_some();
+        let marks = header.marks.get_mut();
+        *marks |= if is_rebuildable { REBUILDABLE } else { 0 };
+        *marks |= if state.is_some() { HAS_STATE } else { 0 };
+        let storage = Storage::empty();
+        if let Some(state) = state {
+            // SAFETY: it is new.
+            unsafe { storage.put(state) };
+        }
         let factory = UnsafeCell::new(factory.map(Box::new));
-        Self { header, factory, state: UnsafeCell::new(state) }
-    }
-
-    /// Where the state is or will be. No reference is made on the way: a handler that waits may hold one.
-    fn state_ptr(&self) -> *mut A {
-        self.state.get().cast()
+        Self { header, factory, state: storage }
     }
 
     fn grant(&self, core: *mut RunCore) -> Grant<A> {
-        Grant { state: self.state_ptr(), context: Context::of(core) }
+        Grant { storage: &raw const self.state, context: Context::of(core) }
     }
 
     /// # Safety
     /// The caller holds the claim and there is no state.
     unsafe fn put(&self, state: A) {
-        // SAFETY: the caller holds the claim; the place is free.
-        unsafe { self.state_ptr().write(state) };
-        self.header.has_state.store(true, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { self.state.put(state) };
+        self.header.marks.fetch_or(HAS_STATE, Ordering::Relaxed);
     }
 
     /// # Safety
@@ -310,16 +384,20 @@ impl<A: Actor> AnyPlace for Place<A> {
     }
 
     fn is_rebuildable(&self) -> bool {
-        self.header.is_rebuildable
+        self.header.marks.load(Ordering::Relaxed) & REBUILDABLE != 0
     }
 
     fn state(&self) -> *mut () {
-        self.state_ptr().cast()
+        self.state.get().cast()
     }
 
     unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook {
+        if let Some(twice) = &self.header.kind.twice {
+            let twice = twice.clone();
+            return Box::pin(async { Err(twice.into()) });
+        }
         let grant = self.grant(core);
-        let is_missing = !self.header.has_state.load(Ordering::Relaxed);
+        let is_missing = !self.header.has_state();
         let building = is_missing.then(|| {
             // SAFETY: our caller holds the claim.
             let factory = unsafe { self.factory() };
@@ -360,11 +438,17 @@ impl<A: Actor> AnyPlace for Place<A> {
         })
     }
 
+    unsafe fn commit(&self, core: *mut RunCore) -> Commit {
+        // SAFETY: our caller holds the claim, and the state is there.
+        let (state, context) = unsafe { self.grant(core).open() };
+        state.commit(context)
+    }
+
     unsafe fn clear(&self) {
-        if self.header.has_state.load(Ordering::Relaxed) {
-            self.header.has_state.store(false, Ordering::Relaxed);
+        if self.header.has_state() {
+            self.header.marks.fetch_and(!HAS_STATE, Ordering::Relaxed);
             // SAFETY: it was there, and nothing borrows it.
-            unsafe { self.state_ptr().drop_in_place() };
+            unsafe { self.state.clear() };
         }
     }
 

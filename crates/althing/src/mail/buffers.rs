@@ -20,9 +20,16 @@ pub(crate) fn take_buffer() -> Vec<Envelope> {
 }
 
 /// Keeps an empty buffer for the next mailbox of this thread.
+#[inline]
 pub(crate) fn give_buffer(buffer: Vec<Envelope>) {
     debug_assert!(buffer.is_empty(), "only empty buffers are reused");
-    if buffer.capacity() == 0 || buffer.capacity() > BUFFER_LEN_MAX {
+    if buffer.capacity() > 0 {
+        keep_buffer(buffer);
+    }
+}
+
+fn keep_buffer(buffer: Vec<Envelope>) {
+    if buffer.capacity() > BUFFER_LEN_MAX {
         return;
     }
     let _ = BUFFERS.try_with(|buffers| {

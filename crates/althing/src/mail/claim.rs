@@ -40,7 +40,8 @@ pub(crate) trait Value {
     fn is_awaited(&self) -> bool;
 }
 
-/// A value behind a lock, with a claim beside it.
+/// A value behind a lock, with a claim beside it. In this order: who claims a quiet actor has no use for the value.
+#[repr(C)]
 pub(crate) struct ClaimLock<V> {
     word: AtomicU32,
     /// Messages run so far, wrapping; written by whoever has the actor's claim, read by anyone. Here, because it is padding.

@@ -20,8 +20,10 @@ use crate::mail::dispatch::{Access, Dispatch};
 use crate::mail::reply::ReplyTo;
 use crate::metrics::observe::Step;
 use crate::metrics::{Counter, MessageName};
+use crate::remote::Message;
 use crate::shield::discard;
 
+mod repack;
 mod stretch;
 mod tick;
 mod traced;
@@ -65,6 +67,11 @@ pub(crate) struct Table {
     /// # Safety
     /// `payload` is of this table's type and is not used again.
     pub(crate) reject: unsafe fn(Payload, Option<AskError>),
+    /// Makes a message of it that travels; `None` for what ends with the actor's life.
+    ///
+    /// # Safety
+    /// As `reject`.
+    pub(crate) repack: Option<unsafe fn(Payload, &Header) -> Option<Message>>,
 }
 
 /// Where a message is to run.
@@ -204,6 +211,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tables<A, M, D> {
         is_event: false,
         run: run::<A, M, D>,
         reject: reject::<M, D::Reply>,
+        repack: Some(repack::repack::<A, M, D>),
     };
 }
 

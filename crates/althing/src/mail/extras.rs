@@ -1,18 +1,23 @@
 //! What few actors need at any moment, in a box of its own beside the mailbox: system messages, other priorities, senders that wait, relatives,
 //! the stash. An actor that is back to none of it gives the box back.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
+
+use tokio::sync::oneshot;
 
 use crate::activation::guard::Bucket;
 use crate::activation::supervision::Restarts;
 use crate::activation::waits::Edge;
 use crate::actor::{StopReason, Terminated};
+use crate::address::actor_id::Incarnation;
 use crate::address::place::AnyPlace;
+use crate::epoch::Epoch;
 use crate::error::{ActorError, ChildFailed};
 use crate::mail::envelope::Envelope;
 use crate::mail::line::WaitingSenders;
+use crate::remote::Caller;
 use crate::timer::TimerId;
 use crate::timer::pending::PendingTimer;
 
@@ -46,6 +51,12 @@ pub(crate) struct Extras {
     pub(crate) restarts: Restarts,
     /// Replies that handlers of the actor wait for.
     pub(crate) waits: BTreeMap<u64, Edge>,
+    /// Who waits for replies of the actor, by the numbers of their edges; kept where there is a cluster.
+    pub(crate) callers: BTreeMap<u64, Caller>,
+    /// Nodes whose actors watch this one or wait for its end.
+    pub(crate) nodes_watching: BTreeSet<Incarnation>,
+    /// In which epoch this life runs; kept where there is a cluster.
+    pub(crate) epoch: Epoch,
     pub(crate) buckets: Vec<Bucket>,
     /// Timers of this life, and those that wake the next one.
     pub(crate) timers: BTreeMap<TimerId, PendingTimer>,
@@ -64,6 +75,7 @@ impl Extras {
     /// Whether a sleeping actor can be forgotten: nobody watches it, it watches nobody, and nothing wakes it.
     pub(crate) fn is_forgettable(&self) -> bool {
         self.watchers.is_empty()
+            && self.nodes_watching.is_empty()
             && self.watched.values().all(|watched| watched.strong_count() == 0)
             && self.linked.is_empty()
             && self.timers.is_empty()
@@ -88,6 +100,9 @@ impl Extras {
             && self.unstashed.is_empty()
             && self.restarts.is_empty()
             && self.waits.is_empty()
+            && self.callers.is_empty()
+            && self.nodes_watching.is_empty()
+            && self.epoch == Epoch::default()
             && self.buckets.is_empty()
             && self.failure.is_none()
             && self.stopped.is_none()
@@ -105,7 +120,7 @@ impl System {
 
     /// Whether an actor that sleeps is started for it; all else is about a life that has ended.
     pub(crate) fn starts_a_sleeper(&self) -> bool {
-        matches!(self, Self::Start | Self::Terminated(_))
+        matches!(self, Self::Start | Self::Terminated(..))
     }
 }
 
@@ -117,12 +132,20 @@ pub(crate) enum System {
     Stop(StopReason),
     /// Drop everything now.
     Kill,
-    /// A watched actor stopped.
-    Terminated(Terminated),
+    /// A watched actor stopped, whose place has this serial number.
+    Terminated(Terminated, u64),
     /// A linked or parent actor stopped.
     Fail(StopReason),
     /// A child escalated its failure.
     ChildFailed(ChildFailed),
     /// A sibling failed and the parent restarts this one with it.
     Restart,
+    /// Run nothing more until `Resume` or `Depart`; whoever wants to know is told once no handler runs.
+    Hold(Option<oneshot::Sender<()>>),
+    /// Take one `Hold` back.
+    Resume,
+    /// End this life, and have what waits follow the actor to where it lives now.
+    Depart,
+    /// End this life if it runs in an older epoch.
+    Fence(Epoch),
 }

@@ -1,16 +1,20 @@
 //! A message whose reply goes to somebody else's slot: an actor hands an ask on without waiting for
 //! its answer.
 
+use std::sync::Arc;
+use std::task::Waker;
+
 use crate::actor::Actor;
 use crate::address::call::{Call, call_attention};
-use crate::address::place::{AnyPlace, wake};
+use crate::address::place::{AnyPlace, Place, wake};
 use crate::error::AskError;
 use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
-use crate::mail::mailbox::Pushed;
+use crate::mail::mailbox::{Priority, Pushed};
 use crate::mail::outbox;
 use crate::mail::reply::ReplyTo;
 use crate::metrics::Counter;
+use crate::remote::{Shipped, local_only, ship_ask};
 
 impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
     /// Sends the message without waiting; its handler's reply goes to `slot`, whose asker gets it
@@ -70,6 +74,10 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
         let why = match pushed {
             Pushed::Queued => return call_attention(place, priority),
             Pushed::Closed => AskError::Stopped(target.id()),
+            Pushed::Elsewhere => {
+                let (message, slot) = parts.take().expect("no envelope was made");
+                return ship::<A, M, D>(place, message, slot, priority);
+            }
             Pushed::Full => {
                 header.kind.metrics.count(Counter::Overloaded);
                 AskError::Overloaded(target.id())
@@ -78,5 +86,25 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
         if let Some((_, mut slot)) = parts {
             slot.fail(why);
         }
+    }
+}
+
+/// Forwards to an actor that lives elsewhere.
+#[cold]
+fn ship<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    place: &Arc<Place<A>>,
+    message: M,
+    slot: ReplyTo<D::Reply>,
+    priority: Priority,
+) {
+    let id = place.header().id();
+    let (mut message, mut slot) = (Some(message), Some(slot));
+    let why = match ship_ask::<A, M, D>(place, &mut message, &mut slot, priority, Waker::noop()) {
+        Shipped::Sent => return,
+        Shipped::NoRoom => AskError::Overloaded(id),
+        Shipped::LocalOnly => local_only::<M>(id),
+    };
+    if let Some(mut slot) = slot {
+        slot.fail(why);
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tracing::Span;
 
 use crate::activation::body::{Body, Running};
+use crate::activation::commits::Turns;
 use crate::activation::context::Context as ActorContext;
 use crate::activation::current::{self, Frame};
 use crate::activation::fault::{put_off, refused_by_fault};
@@ -28,7 +29,7 @@ use crate::metrics::observe::Step;
 use crate::metrics::trace;
 use crate::metrics::{Counter, Timed};
 use crate::node::env::Fault;
-use crate::shield::drop_payload;
+use crate::shield::{discard, drop_payload};
 
 /// Handlers run inside each other on one stack; beyond it messages queue.
 pub(crate) const DEPTH_MAX: u32 = 8;
@@ -74,24 +75,30 @@ pub(crate) enum InPlace<M, R> {
     /// The actor is busy, asleep, or too deep; the message comes back.
     Busy(M),
     /// Done.
-    Replied(Result<R, AskError>),
+    Replied(R),
+    /// There will be no reply.
+    Failed(Box<AskError>),
     /// The handler waits; its reply will come here.
     Waits(Receiver<R>, Option<Waiting>),
 }
 
-/// How a handler began.
+/// How a handler began. Small, because it is copied on its way: what seldom happens is boxed.
 enum Begun<R> {
     Done(R),
-    Refused(AskError),
+    Refused(Box<AskError>),
     Waits(Receiver<R>),
     /// The handler ended and something else keeps the reply slot.
     Kept(Receiver<R>),
-    Stashed(Envelope, Receiver<R>),
+    Stashed(Box<Envelope>, Receiver<R>),
     /// A simulation wants it to begin later.
-    PutOff(Envelope, Duration, Receiver<R>),
+    PutOff(Box<(Envelope, Duration)>, Receiver<R>),
 }
 
 /// Asks an idle actor on the caller's task.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one way from claim to leave; its parts share a dozen values"
+)]
 #[inline]
 pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     place: &Arc<Place<A>>,
@@ -99,10 +106,12 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     cx: &mut Context<'_>,
 ) -> InPlace<M, D::Reply> {
     let header = place.header();
+    let kind = &*header.kind;
     let depth = current::depth();
-    if depth >= DEPTH_MAX
+    if A::TURNS == Turns::Held
+        || depth >= DEPTH_MAX
         || (depth > 0 && future_bytes::<A, M, D>() > NESTED_BYTES_MAX)
-        || !header.kind.node.env.is_in_task()
+        || !kind.node.env.is_in_task()
         || !header.mailbox.try_claim()
     {
         return InPlace::Busy(message);
@@ -110,41 +119,59 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let pointer: *const Place<A> = Arc::as_ptr(place);
     let body = Body::take(pointer);
     let actor = untyped(place);
-    header.observe_in_place(type_name::<M>);
+    // One look at one flag, because a handler may be shorter than what would be looked at.
+    let is_seen = kind.keeps_senders;
+    if is_seen {
+        header.observe_in_place(type_name::<M>);
+    }
     let guard = current::polling(&actor, Frame::Asked);
-    let began_s = header.kind.node.coarse_s();
-    let timed = header.kind.begin_message(type_name::<M>);
+    let began_s = kind.node.coarse_s();
+    let timed = kind.begin_message(type_name::<M>);
     header.mailbox.add_to_tally(1);
-    let span = trace::span_in_place(header, type_name::<M>);
+    let span = if is_seen { trace::span_in_place(header, type_name::<M>) } else { None };
     let entered = span.as_ref().map(Span::enter);
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
+    // Written where it is read: to copy what was just written in smaller pieces stalls the processor.
+    let mut begun = None;
+    let caught = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: place.state(), body: &body, header };
-        begin_in_view::<A, M, D>(place, target, message, cx)
+        if is_seen {
+            begin_in_view::<A, M, D>(place, target, message, cx, &mut begun);
+        } else {
+            begin::<A, M, D>(place, target, message, cx, &mut begun);
+        }
     }));
     drop(entered);
     drop(guard);
-    if header.kind.node.coarse_s() != began_s {
+    let now_s = kind.node.coarse_s();
+    if now_s != began_s {
         // It may have held its asker's thread for long: the next ask goes through the mailbox, where deadlines hold, and learns anew.
-        header.kind.quick.forget(type_name::<M>);
+        kind.quick.forget(type_name::<M>);
     }
-    match outcome {
-        Ok(Begun::Done(reply)) => {
+    if let Err(panic) = caught {
+        Run::take_over(place.as_any_place(), body).recover(&*panic);
+        drop_payload(panic);
+        // The reply, if what panicked was a drop after it was made.
+        discard("dropping a reply", begun);
+        return InPlace::Failed(Box::new(AskError::HandlerPanicked(header.id())));
+    }
+    match begun.expect("a handler that did not panic has begun") {
+        Begun::Done(reply) => {
             end_timing(header, timed);
-            leave(place, body);
-            InPlace::Replied(Ok(reply))
+            leave(place, body, now_s);
+            InPlace::Replied(reply)
         }
-        Ok(Begun::Refused(why)) => {
-            header.kind.metrics.count(Counter::Rejected);
+        Begun::Refused(why) => {
+            kind.metrics.count(Counter::Rejected);
             end_timing(header, timed);
-            leave(place, body);
-            InPlace::Replied(Err(why))
+            leave(place, body, now_s);
+            InPlace::Failed(why)
         }
-        Ok(Begun::Kept(receiver)) => {
+        Begun::Kept(receiver) => {
             end_timing(header, timed);
-            leave(place, body);
+            leave(place, body, now_s);
             InPlace::Waits(receiver, None)
         }
-        Ok(Begun::Waits(receiver)) => {
+        Begun::Waits(receiver) => {
             body.time(timed);
             body.trace(span);
             let place = place.as_any_place();
@@ -154,19 +181,15 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             Run::take_over(place, body).spawn();
             InPlace::Waits(receiver, waiting)
         }
-        Ok(Begun::Stashed(envelope, receiver)) => {
-            header.kind.metrics.shard().inspect(|shard| shard.unhandle(1));
-            Run::take_over(place.as_any_place(), body).stash_and_spawn(envelope);
+        Begun::Stashed(envelope, receiver) => {
+            kind.metrics.shard().inspect(|shard| shard.unhandle(1));
+            Run::take_over(place.as_any_place(), body).stash_and_spawn(*envelope);
             InPlace::Waits(receiver, None)
         }
-        Ok(Begun::PutOff(envelope, delay, receiver)) => {
+        Begun::PutOff(later, receiver) => {
+            let (envelope, delay) = *later;
             put_off(place.as_any_place(), body, envelope, delay);
             InPlace::Waits(receiver, None)
-        }
-        Err(panic) => {
-            Run::take_over(place.as_any_place(), body).recover(&*panic);
-            drop_payload(panic);
-            InPlace::Replied(Err(AskError::HandlerPanicked(header.id())))
         }
     }
 }
@@ -176,11 +199,14 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 fn observe<R>(header: &Header, begun: &Begun<R>) {
     header.observe(match begun {
         Begun::Done(_) | Begun::Kept(_) => Step::Ran,
-        Begun::Refused(AskError::Rejected(_, text)) => Step::Refused(text),
+        Begun::Refused(why) => match &**why {
+            AskError::Rejected(_, text) => Step::Refused(text),
+            _ => return,
+        },
         Begun::Waits(_) => Step::Waits,
         Begun::Stashed(..) => Step::Stashed,
         // Its fault was told already.
-        Begun::PutOff(..) | Begun::Refused(_) => return,
+        Begun::PutOff(..) => return,
     });
 }
 
@@ -195,14 +221,14 @@ fn meet_fault<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Fault::None => Duration::ZERO,
         Fault::Panic => panic!("a fault of the simulation"),
         Fault::Refuse => {
-            let refused = Begun::Refused(refused_by_fault(header));
+            let refused = Begun::Refused(Box::new(refused_by_fault(header)));
             observe(header, &refused);
             return refused;
         }
         Fault::Delay(delay) => delay,
     };
     let (reply, receiver) = channel();
-    Begun::PutOff(Envelope::new::<A, M, D>(message, reply), delay, receiver)
+    Begun::PutOff(Box::new((Envelope::new::<A, M, D>(message, reply), delay)), receiver)
 }
 
 /// The same reference without its type and without counting it.
@@ -215,35 +241,38 @@ fn untyped<A: Actor>(place: &Arc<Place<A>>) -> ManuallyDrop<Arc<dyn AnyPlace>> {
 }
 
 /// Begins, with a simulation's faults and before its eyes.
-#[inline]
+#[cold]
 fn begin_in_view<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     place: &Arc<Place<A>>,
     target: Target<'_>,
     message: M,
     cx: &mut Context<'_>,
-) -> Begun<D::Reply> {
+    begun: &mut Option<Begun<D::Reply>>,
+) {
     let header = place.header();
     let is_simulated = header.kind.node.env.is_simulated();
     if is_simulated {
         let fault = header.fault(type_name::<M>);
         if fault != Fault::None {
-            return meet_fault::<A, M, D>(header, fault, message);
+            *begun = Some(meet_fault::<A, M, D>(header, fault, message));
+            return;
         }
     }
-    let begun = begin::<A, M, D>(place, target, message, cx);
+    begin::<A, M, D>(place, target, message, cx, begun);
     if is_simulated {
-        observe(header, &begun);
+        begun.iter().for_each(|begun| observe(header, begun));
     }
-    begun
 }
 
-#[inline]
+/// Begins; `begun` is set unless the handler panics.
+#[inline(always)]
 fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     place: &Arc<Place<A>>,
     target: Target<'_>,
     message: M,
     cx: &mut Context<'_>,
-) -> Begun<D::Reply> {
+    begun: &mut Option<Begun<D::Reply>>,
+) {
     let state = target.state.cast::<A>();
     let context = ActorContext::<A>::of(target.body.core());
     // SAFETY: our caller holds the claim, a quiet mailbox's actor has its state, the body is empty.
@@ -251,10 +280,14 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Admission::Run => {}
         Admission::Stash => {
             let (reply, receiver) = channel();
-            return Begun::Stashed(Envelope::new::<A, M, D>(message, reply), receiver);
+            let envelope = Box::new(Envelope::new::<A, M, D>(message, reply));
+            *begun = Some(Begun::Stashed(envelope, receiver));
+            return;
         }
         Admission::Reject(why) => {
-            return Begun::Refused(AskError::Rejected(place.header().id(), why));
+            let why = Box::new(AskError::Rejected(place.header().id(), why));
+            *begun = Some(Begun::Refused(why));
+            return;
         }
     }
     let (mut reply, kept) = if D::KEEPS_REPLY {
@@ -267,7 +300,7 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     // SAFETY: as above; the claim is kept until the body is empty.
     let future = unsafe { D::call(state, message, context, &mut reply) };
     target.body.start_then(Running::new(reply, future, D::reply_of), cx, |running, poll| {
-        match (poll, running.output.take(), kept) {
+        *begun = Some(match (poll, running.output.take(), kept) {
             (Poll::Ready(()), Some(output), _) => Begun::Done(output),
             (Poll::Ready(()), None, Some(kept)) => Begun::Kept(kept),
             (Poll::Pending, _, Some(kept)) => Begun::Waits(kept),
@@ -276,8 +309,8 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
                 running.reply = reply;
                 Begun::Waits(receiver)
             }
-        }
-    })
+        });
+    });
 }
 
 #[inline]
@@ -289,9 +322,9 @@ pub(crate) fn end_timing(header: &Header, timed: Option<Timed>) {
 
 /// Gives the claim back after a handler that ended, or has a task see to what came meanwhile.
 #[inline]
-fn leave<A: Actor>(place: &Arc<Place<A>>, body: Body) {
+fn leave<A: Actor>(place: &Arc<Place<A>>, body: Body, now_s: u32) {
     let header = place.header();
-    header.touch();
+    header.touch_at(now_s);
     if body.stops() || !header.mailbox.try_leave() {
         Run::take_over(place.as_any_place(), body).spawn();
     }

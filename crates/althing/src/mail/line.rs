@@ -96,7 +96,7 @@ impl<'a> Line<'a> {
         // Wakers are foreign: cloned and dropped outside the lock.
         let waker = waker.clone();
         let mut inner = self.mailbox.lock();
-        if inner.closed || !self.mailbox.is_full(&mut inner, len_max) {
+        if inner.refusal().is_some() || !self.mailbox.is_full(&mut inner, len_max) {
             return true;
         }
         let (place, old) = inner.extras().room.wait(self.place, waker);

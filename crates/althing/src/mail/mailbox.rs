@@ -43,8 +43,7 @@ pub(crate) struct Inner {
     life: Life,
     /// Messages in the lanes of other than normal priority.
     aside: u32,
-    /// Whether the actor takes no more messages.
-    pub(crate) closed: bool,
+    gate: Gate,
     /// Whether the actor's state is there and started.
     pub(crate) active: bool,
     /// Whether the last life has ended.
@@ -82,7 +81,7 @@ impl Value for Inner {
     fn is_quiet(&self) -> bool {
         self.phase == Phase::Idle
             && self.active
-            && !self.closed
+            && self.gate == Gate::Open
             && self.queue.is_empty()
             && self.lanes.is_empty()
             && self.aside == 0
@@ -104,6 +103,43 @@ impl Value for Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life(u32);
 
+/// Whether messages come in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    /// The actor takes no more messages.
+    Closed,
+    /// The actor lives on another node, where its messages have to go.
+    Elsewhere,
+}
+
+impl Gate {
+    #[cold]
+    fn refusal(self) -> Pushed {
+        match self {
+            Self::Open | Self::Closed => Pushed::Closed,
+            Self::Elsewhere => Pushed::Elsewhere,
+        }
+    }
+}
+
+/// Where something for an actor was sent. What comes from another node is for the actor that is here, or about to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Here,
+    Elsewhere,
+}
+
+/// What became of a system message.
+#[must_use]
+pub(crate) enum SystemPush {
+    Queued(Wake),
+    /// The actor is gone for good.
+    Ended,
+    /// The actor lives on another node; here is the message again.
+    Elsewhere(System),
+}
+
 /// What became of a push.
 #[must_use]
 #[derive(Clone, Copy)]
@@ -111,6 +147,8 @@ pub(crate) enum Pushed {
     Queued,
     Full,
     Closed,
+    /// The actor lives on another node.
+    Elsewhere,
 }
 
 impl Mailbox {
@@ -127,7 +165,7 @@ impl Mailbox {
                 lives: 0,
                 life: Life(0),
                 aside: 0,
-                closed: false,
+                gate: Gate::Open,
                 active: false,
                 ended: false,
                 forgotten: false,
@@ -234,12 +272,30 @@ impl Mailbox {
         Pushed::Queued
     }
 
+    /// Queues a message that another node has sent, without regard to the bound: also while this node's own senders still send elsewhere.
+    pub(crate) fn push_arrival(
+        &self,
+        priority: Priority,
+        make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
+        let mut inner = self.lock();
+        if inner.is_closed() {
+            return Pushed::Closed;
+        }
+        inner.queue_by(priority, make());
+        let what = inner.claim();
+        drop(inner);
+        wake(what);
+        Pushed::Queued
+    }
+
     /// Locks for one more message, unless the mailbox takes none.
     #[inline]
     fn admit(&self, len_max: u32) -> Result<Guard<'_, Inner>, Pushed> {
         let mut inner = self.lock();
-        if inner.closed {
-            return Err(Pushed::Closed);
+        if inner.gate != Gate::Open {
+            return Err(inner.gate.refusal());
         }
         if self.is_full(&mut inner, len_max) {
             return Err(Pushed::Full);
@@ -247,25 +303,28 @@ impl Mailbox {
         Ok(inner)
     }
 
-    /// Queues a system message; `None` if the actor is gone for good.
-    pub(crate) fn push_system(&self, message: System) -> Option<Wake> {
+    /// Queues a system message.
+    pub(crate) fn push_system(&self, message: System, from: Sent) -> SystemPush {
         let mut inner = self.lock();
         if inner.has_ended() {
-            return None;
+            return SystemPush::Ended;
+        }
+        if inner.is_elsewhere() && from == Sent::Here {
+            return SystemPush::Elsewhere(message);
         }
         if inner.is_asleep() && !message.starts_a_sleeper() {
             // Nobody is there whom it could reach. Released before dropping: a cause of an end may be foreign.
             drop(inner);
-            return Some(Wake::Nothing);
+            return SystemPush::Queued(Wake::Nothing);
         }
         if matches!(message, System::Start) && inner.is_told_to_start() {
-            return Some(Wake::Nothing);
+            return SystemPush::Queued(Wake::Nothing);
         }
         inner.absorb();
         let extras = inner.extras();
         extras.system.push_back(message);
         let suspended = extras.suspended.take();
-        Some(match (&inner.phase, suspended) {
+        SystemPush::Queued(match (&inner.phase, suspended) {
             (Phase::Running, Some(waker)) => Wake::Waker(waker),
             _ => inner.claim(),
         })
@@ -311,6 +370,42 @@ impl Inner {
             self.queue = take_buffer();
         }
         self.reserved -= self.lanes.absorb(&mut self.queue);
+    }
+
+    /// Why no message can be queued, if so.
+    pub(crate) fn refusal(&self) -> Option<Pushed> {
+        (self.gate != Gate::Open).then(|| self.gate.refusal())
+    }
+
+    /// Whether the actor takes no more messages.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.gate == Gate::Closed
+    }
+
+    /// Takes no more messages from now on.
+    pub(crate) fn shut(&mut self) {
+        self.gate = Gate::Closed;
+    }
+
+    /// Whether the actor lives on another node.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.gate == Gate::Elsewhere
+    }
+
+    /// Has messages go to another node from now on. Nothing may wait here.
+    pub(crate) fn send_elsewhere(&mut self) {
+        debug_assert!(
+            self.queue.is_empty() && self.lanes.is_empty(),
+            "what waits is shipped first"
+        );
+        self.gate = Gate::Elsewhere;
+    }
+
+    /// Takes messages here again, after `send_elsewhere`.
+    pub(crate) fn come_here(&mut self) {
+        if self.gate == Gate::Elsewhere {
+            self.gate = Gate::Open;
+        }
     }
 
     /// Messages in the queue, without those a runner holds.
@@ -529,7 +624,7 @@ impl Inner {
     pub(crate) fn count_end(&mut self) {
         self.lives = self.lives.wrapping_add(1);
         self.begin_life();
-        self.ended = self.closed;
+        self.ended = self.is_closed();
     }
 
     /// Whether the actor has no state and nothing to start for.
@@ -567,7 +662,7 @@ impl Inner {
 
     /// Empties the queue, also of those who wait for room.
     pub(crate) fn close(&mut self) -> (Vec<Envelope>, Vec<Waker>) {
-        self.closed = true;
+        self.shut();
         self.awaited = false;
         let wakers = match self.extras.as_mut() {
             Some(extras) => extras.room.call_all(),

@@ -11,10 +11,11 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::activation::ending::refuse;
+use crate::activation::turn;
 use crate::address::place::{AnyPlace, AsAnyPlace, wake};
 use crate::mail::envelope::Envelope;
 use crate::mail::lane::{LANE_LEN, Lane};
-use crate::mail::mailbox::Pushed;
+use crate::mail::mailbox::{Priority, Pushed};
 
 /// Messages of the sending actor after which a lane is detached, so that slow handlers do not hold its messages back.
 const BOUNDARIES_MAX: u32 = 16;
@@ -65,6 +66,9 @@ fn tell_another<C: AnyPlace + AsAnyPlace>(
     place: &Arc<C>,
     make: impl FnOnce() -> Envelope,
 ) -> Pushed {
+    if turn::is_held() {
+        return turn::tell(&place.as_any_place(), Priority::Normal, make);
+    }
     hand_over();
     let header = place.header();
     let is_second = LAST.replace(Arc::as_ptr(place).cast()) == Arc::as_ptr(place).cast();
@@ -75,10 +79,10 @@ fn tell_another<C: AnyPlace + AsAnyPlace>(
         .with_borrow_mut(|outbox| outbox.lane.take())
         .unwrap_or_else(|| Arc::new(Lane::new()));
     let mut inner = header.mailbox.lock();
-    if inner.closed {
+    if let Some(refusal) = inner.refusal() {
         drop(inner);
         give_back(lane);
-        return Pushed::Closed;
+        return refusal;
     }
     let wanted = LANE_LEN as u32;
     let room = inner.room(header.kind.len_max, header.mailbox.tally());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::activation::current;
+use crate::activation::turn::{self, Effect, Fate};
 use crate::activation::waits::Awaited;
 use crate::address::place::Debt;
 use crate::error::AskError;
@@ -160,8 +161,16 @@ impl<R> ReplyTo<R> {
         Self { slot: Some(Arc::new(Slot { state })) }
     }
 
-    /// Sends the reply; returns whether someone still waited for it.
-    pub fn send(mut self, reply: R) -> bool {
+    /// Sends the reply; returns whether someone still waited for it. In a turn that is held it leaves with the turn's commit.
+    pub fn send(mut self, reply: R) -> bool
+    where
+        R: Send + 'static,
+    {
+        let is_awaited = !self.is_abandoned() && self.is_somewhere();
+        if turn::is_held() {
+            self.complete(reply);
+            return is_awaited;
+        }
         self.settle(State::Replied(reply))
     }
 
@@ -185,8 +194,29 @@ impl<R> ReplyTo<R> {
         self.settle(State::Failed(Some(why)));
     }
 
-    pub(crate) fn complete(&mut self, reply: R) {
+    pub(crate) fn complete(&mut self, reply: R)
+    where
+        R: Send + 'static,
+    {
+        if turn::is_held() {
+            return self.complete_with_the_turn(reply);
+        }
         self.settle(State::Replied(reply));
+    }
+
+    #[cold]
+    fn complete_with_the_turn(&mut self, reply: R)
+    where
+        R: Send + 'static,
+    {
+        let Some(slot) = self.slot.take() else { return };
+        let Some(actor) = current::actor() else { return };
+        turn::keep(Effect::Reply(Box::new(move |fate| {
+            slot.settle(match fate {
+                Fate::Committed => State::Replied(reply),
+                Fate::Aborted => State::Failed(Some(AskError::NotCommitted(actor.header().id()))),
+            });
+        })));
     }
 
     pub(crate) fn take(&mut self) -> Self {

@@ -37,7 +37,7 @@ impl Inspector {
                 blocked.push(Blocked { id: header.id(), depth, is_at_work, waits_for });
             }
         });
-        blocked.sort_by_key(|actor| actor.id.serial);
+        blocked.sort_by(|one, other| one.id.cmp(&other.id));
         blocked
     }
 }

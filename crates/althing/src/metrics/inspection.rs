@@ -133,7 +133,7 @@ pub(crate) fn measure_mailboxes(node: &Arc<NodeShared>, kinds: &mut [KindSnapsho
             return;
         }
         // Sorted by name; actors of a type that was registered since then are left to the next snapshot.
-        if let Ok(index) = kinds.binary_search_by_key(&header.kind.name, |kind| kind.name) {
+        if let Ok(index) = kinds.binary_search_by(|kind| kind.name.cmp(&header.kind.id)) {
             let kind = &mut kinds[index];
             kind.depth += depth as u64;
             kind.depth_max = kind.depth_max.max(depth as u64);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::histogram::Histogram;
 use super::shard::{Counter, MessageTimes, Shard};
+use crate::address::actor_id::KindName;
 
 /// The metrics of a node at one moment.
 ///
@@ -48,7 +49,7 @@ pub struct Snapshot {
 #[non_exhaustive]
 pub struct KindSnapshot {
     /// `Actor::NAME`.
-    pub name: &'static str,
+    pub name: KindName,
     /// Messages and events that reached an actor, whatever came of them.
     pub handled: u64,
     /// Messages that a guard refused.
@@ -98,7 +99,7 @@ pub struct MessageSnapshot {
 impl Snapshot {
     /// The metrics of the actor type of that name.
     pub fn kind(&self, name: &str) -> Option<&KindSnapshot> {
-        self.kinds.iter().find(|kind| kind.name == name)
+        self.kinds.iter().find(|kind| kind.name == *name)
     }
 }
 
@@ -149,7 +150,7 @@ impl Totals {
         shard.merge_messages(&mut self.messages);
     }
 
-    pub(crate) fn into_snapshot(self, name: &'static str) -> KindSnapshot {
+    pub(crate) fn into_snapshot(self, name: KindName) -> KindSnapshot {
         let mut messages: Vec<_> = self.messages.iter().map(message_snapshot).collect();
         messages.sort_by_key(|message| std::cmp::Reverse(message.mean()));
         KindSnapshot { name, messages, ..self.kind }

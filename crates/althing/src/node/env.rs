@@ -231,6 +231,15 @@ impl Env {
         }
     }
 
+    /// Whether the calling thread is in the node's runtime.
+    #[inline]
+    pub(crate) fn is_entered(&self) -> bool {
+        match self {
+            Self::Tokio(tokio) => tokio.is_current(),
+            Self::Simulated(_) => true,
+        }
+    }
+
     /// Makes the node's runtime the current one on a thread that is in none or in another.
     pub(crate) fn enter(&self) -> Option<tokio::runtime::EnterGuard<'_>> {
         match self {

@@ -14,7 +14,7 @@ use crate::address::actor_id::ActorId;
 use crate::address::actor_ref::request_stop;
 use crate::address::place::{AnyPlace, send_system};
 use crate::mail::extras::System;
-use crate::mail::mailbox::Phase;
+use crate::mail::mailbox::{Phase, Sent};
 use crate::node::Node;
 
 /// How often a shutdown looks whether everybody has stopped.
@@ -64,7 +64,7 @@ impl Node {
             if inner.has_ended() {
                 return;
             }
-            inner.closed = true;
+            inner.shut();
             let is_free = inner.phase == Phase::Idle;
             if is_free {
                 inner.phase = Phase::Running;
@@ -110,7 +110,7 @@ impl Node {
         self.shared().directory.for_each(|place| {
             let mut inner = place.header().mailbox.lock();
             if inner.is_asleep() && !inner.has_ended() {
-                inner.closed = true;
+                inner.shut();
                 inner.count_end();
             }
         });
@@ -125,7 +125,7 @@ impl Node {
             // Released before asking, which takes the lock.
             drop(inner);
             if !is_asleep {
-                idle.extend(request_stop(place, StopReason::NodeShutdown));
+                idle.extend(request_stop(place, StopReason::NodeShutdown, Sent::Here));
                 stopping.push(Asked { place: place.clone(), life });
             }
         });
@@ -156,7 +156,7 @@ impl Node {
         self.shared().directory.for_each(|place| {
             let mut inner = place.header().mailbox.lock();
             let is_asleep = inner.is_asleep();
-            inner.closed = true;
+            inner.shut();
             if is_asleep {
                 inner.count_end();
             }

@@ -36,6 +36,7 @@ impl<A: EventHandler<T>, T: Send + Sync + 'static> EventTables<A, T> {
         is_event: true,
         run: run_queued_event::<A, T>,
         reject: reject_event::<T>,
+        repack: None,
     };
 }
 

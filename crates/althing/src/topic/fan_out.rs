@@ -23,6 +23,7 @@ use super::published::Published;
 use super::share::Share;
 use super::subscription::{Listener, Subscriber};
 use crate::activation::body::Body;
+use crate::activation::commits::Turns;
 use crate::activation::current::{self, Frame};
 use crate::activation::fault::{Met, meet_as_event, put_off};
 use crate::activation::run::Run;
@@ -263,7 +264,7 @@ impl<'a> Visitor<'a> {
         event: &Arc<Published<T>>,
     ) -> bool {
         let header = place.header();
-        if !self.may_run || !header.mailbox.try_claim() {
+        if !self.may_run || A::TURNS == Turns::Held || !header.mailbox.try_claim() {
             return enqueue::<A, T>(place, stops, event);
         }
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(place)));
@@ -413,7 +414,8 @@ fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
     match header.mailbox.push_if(is_subscribed, header.kind.len_max, envelope, wake) {
         Pushed::Queued => {}
         Pushed::Full => header.kind.metrics.count(Counter::Missed),
-        Pushed::Closed => return false,
+        // An event is not sent on: a topic is subscribed to on the subscriber's own node.
+        Pushed::Closed | Pushed::Elsewhere => return false,
     }
     true
 }

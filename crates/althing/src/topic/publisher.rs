@@ -76,6 +76,12 @@ pub enum PublishError<T> {
         /// What was to be published.
         payload: T,
     },
+    /// A handler whose turn is held cannot publish by itself: `ctx.publish` publishes with the turn.
+    #[error("a turn that is held publishes by `ctx.publish`")]
+    InTurn {
+        /// What was to be published.
+        payload: T,
+    },
     /// The number is not above the last one, or there is none above it.
     #[error("number {} of topic {topic} is not above {}, the last one", sequence.0, last.0)]
     NotAbove {
@@ -142,6 +148,7 @@ impl<T> PublishError<T> {
         match self {
             Self::Fenced { payload, .. }
             | Self::Owned { payload, .. }
+            | Self::InTurn { payload }
             | Self::NotAbove { payload, .. } => payload,
         }
     }

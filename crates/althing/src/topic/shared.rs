@@ -20,6 +20,7 @@ use super::share::Share;
 use super::stream::Buffer;
 use super::subscription::{Listener, Subscriber};
 use super::worker::Worker;
+use crate::activation::turn;
 use crate::epoch::Epoch;
 use crate::mail::outbox;
 use crate::metrics::observe::Step;
@@ -140,6 +141,9 @@ impl<T: Send + Sync + 'static> Shared<T> {
         author: Author,
         payload: T,
     ) -> Result<Sequence, PublishError<T>> {
+        if turn::is_held() {
+            return Err(PublishError::InTurn { payload });
+        }
         // What the publisher told before must arrive before, whoever delivers the event.
         shielded("handing over what a publisher told", outbox::hand_over);
         let mut state = self.state.lock();

@@ -28,6 +28,7 @@ use crate::wire::{Wire, WireError};
 ///
 /// impl Actor for Counter {
 ///     const NAME: &'static str = "example.counter";
+///     const CODECS: Option<fn(&mut Codecs<Self>)> = Some(Self::codecs);
 /// }
 ///
 /// #[derive(Wire)]
@@ -85,11 +86,9 @@ type Incoming = fn(&[u8], &mut Option<WireReply>) -> Result<Envelope, WireError>
 
 /// Takes the encoded reply of a message from elsewhere, or why there is none; `None` if the handler
 /// dropped its slot.
-#[allow(dead_code, reason = "taken by the transport between nodes")]
 pub(crate) type WireReply = Box<dyn FnOnce(Result<Vec<u8>, Option<AskError>>) + Send>;
 
 /// How messages of type `M` and their replies become bytes.
-#[allow(dead_code, reason = "taken by the transport between nodes")]
 pub(crate) struct Codec<M, R> {
     pub(crate) name: &'static str,
     pub(crate) encode: fn(&M, &mut Vec<u8>),
@@ -105,13 +104,18 @@ impl<A: Actor> Codecs<A> {
     where
         A: Remote,
     {
+        Self::registered(A::codecs)
+    }
+
+    /// What `register` registers.
+    pub(crate) fn registered(register: fn(&mut Self)) -> Result<Self, NameTwice> {
         let mut codecs = Self {
             by_name: HashMap::new(),
             by_type: HashMap::new(),
             actor: PhantomData,
             twice: None,
         };
-        A::codecs(&mut codecs);
+        register(&mut codecs);
         codecs.twice.take().map_or(Ok(codecs), Err)
     }
 
@@ -147,7 +151,6 @@ impl<A: Actor> Codecs<A> {
     /// Makes an envelope of a message that came as bytes; `None` if no message has this name.
     /// Without `reply` it is a tell. `reply` is taken only if the bytes are such a message, so that
     /// their sender can be told otherwise.
-    #[allow(dead_code, reason = "called by the transport between nodes")]
     pub(crate) fn decode(
         &self,
         name: &str,
@@ -158,9 +161,30 @@ impl<A: Actor> Codecs<A> {
     }
 
     /// How messages of type `M` travel; `None` if they do not.
-    #[allow(dead_code, reason = "called by the transport between nodes")]
     pub(crate) fn of<M: 'static, R: 'static>(&self) -> Option<&Codec<M, R>> {
         self.by_type.get(&TypeId::of::<M>())?.downcast_ref()
+    }
+}
+
+/// Codecs whose actor's type is forgotten.
+pub(crate) trait AnyCodecs: Any + Send + Sync {
+    /// As `Codecs::decode`.
+    fn decode(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        reply: &mut Option<WireReply>,
+    ) -> Option<Result<Envelope, WireError>>;
+}
+
+impl<A: Actor> AnyCodecs for Codecs<A> {
+    fn decode(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        reply: &mut Option<WireReply>,
+    ) -> Option<Result<Envelope, WireError>> {
+        Codecs::decode(self, name, bytes, reply)
     }
 }
 

@@ -7,7 +7,9 @@ mod assets;
 mod attachments;
 mod auth;
 mod body;
+mod client_address;
 mod inner;
+mod metrics_page;
 mod openapi;
 mod problem;
 mod range;
@@ -29,8 +31,8 @@ use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 pub(crate) use problem::Refused;
 
 use crate::accept::Guest;
+use crate::gateway;
 use crate::server::Server;
-use crate::{gateway, metrics};
 
 /// Where clients open their sockets.
 const SOCKET: &str = "/connection/websocket";
@@ -100,5 +102,5 @@ async fn healthz() -> &'static str {
 }
 
 async fn metrics_page(State(server): State<Arc<Server>>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], metrics::page(&server))
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], metrics_page::page(&server))
 }

@@ -2,13 +2,18 @@
 //! completes them once they are durable.
 
 mod actor;
+mod asked;
 pub(crate) mod command;
+#[cfg(test)]
+mod cost_tests;
 #[cfg(test)]
 mod disk_tests;
 pub(crate) mod idempotency;
 pub(crate) mod load;
-mod mentions;
+pub(crate) mod mentions;
 mod online;
+pub(crate) mod people;
+mod recent;
 mod rules;
 mod settle;
 pub(crate) mod state;
@@ -16,16 +21,21 @@ mod uploads;
 pub(crate) mod view;
 
 pub(crate) use actor::{Room, RoomCalls};
+pub(crate) use asked::AskedRoom;
 pub(crate) use command::{Command, Refusal, Request};
 pub(crate) use online::OnlineClient;
-pub(crate) use state::{Kind, Original};
+pub(crate) use state::Kind;
 
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
+
+use people::Missing;
 
 use crate::storage::{AppendError, ControlError, ReadError};
 
 /// Publications kept in memory for clients that reconnect; a minute of a busy room.
 const TAIL_LEN: usize = 256;
+/// Publications that are loaded with a room, so that loading costs little; a screen full.
+const TAIL_LOADED: usize = 32;
 
 /// Looks whether the room is still needed.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +49,9 @@ pub(crate) enum RoomError {
     /// The rules forbid it; nothing changed.
     #[error("{0}")]
     Refused(#[source] Refusal),
+    /// It does not keep what it needs to judge the command, which it hands back.
+    #[error("facts have to be loaded")]
+    Lacking(Box<(Request, Missing)>),
     /// Too much is under way to the disk, or just this; nothing changed, retry.
     #[error("the room has too much on its way to the disk; try again in a moment")]
     Busy,

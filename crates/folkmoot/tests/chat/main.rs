@@ -23,5 +23,6 @@ mod recovery;
 mod refusals;
 mod registration;
 mod search;
+mod seed;
 mod setup;
 mod support;

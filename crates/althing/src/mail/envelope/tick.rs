@@ -26,7 +26,7 @@ static SHARED: Table = table(Access::Shared);
 
 const fn table(access: Access) -> Table {
     assert!(fits::<Tick>() && size_of::<Tick>() <= size_of::<Payload>());
-    Table { access, name: unnamed, is_event: false, run, reject }
+    Table { access, name: unnamed, is_event: false, run, reject, repack: None }
 }
 
 /// Never asked for: `Envelope::name` looks inside.

@@ -4,7 +4,7 @@
 //! are paired with that type in `Envelope::within` and nowhere else; as statics they have one address each, by which a traced
 //! envelope is known.
 
-use std::mem::size_of;
+use std::mem::{ManuallyDrop, size_of};
 use std::ptr;
 use std::task;
 
@@ -24,7 +24,7 @@ static SHARED: Table = table(Access::Shared);
 
 const fn table(access: Access) -> Table {
     assert!(!fits::<Traced>() && size_of::<*mut Traced>() <= size_of::<Payload>());
-    Table { access, name: unnamed, is_event: false, run, reject }
+    Table { access, name: unnamed, is_event: false, run, reject, repack: None }
 }
 
 /// Never asked for: `Envelope::name` looks inside.
@@ -59,6 +59,16 @@ impl Envelope {
         let traced = unsafe { self.payload.as_ptr().cast::<*const Traced>().read() };
         // SAFETY: the box lives as long as this envelope, which is borrowed.
         &unsafe { &*traced }.envelope
+    }
+
+    /// As `innermost`, by value: without its sender.
+    pub(super) fn into_innermost(self) -> Self {
+        if !self.is_traced() {
+            return self;
+        }
+        let envelope = ManuallyDrop::new(self);
+        // SAFETY: the table is paired with this type, and `ManuallyDrop` keeps our drop away.
+        unsafe { load::<Traced>(envelope.payload) }.envelope
     }
 
     fn is_traced(&self) -> bool {

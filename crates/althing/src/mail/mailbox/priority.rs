@@ -33,10 +33,7 @@ impl Mailbox {
             Ok(inner) => inner,
             Err(refused) => return refused,
         };
-        inner.aside += 1;
-        let extras = inner.extras();
-        let lane = if priority == Priority::High { &mut extras.high } else { &mut extras.low };
-        lane.push_back(make());
+        inner.queue_by(priority, make());
         let what = inner.claim();
         drop(inner);
         wake(what);
@@ -45,6 +42,17 @@ impl Mailbox {
 }
 
 impl Inner {
+    /// Queues a message by its priority.
+    pub(super) fn queue_by(&mut self, priority: Priority, envelope: Envelope) {
+        let lane = match priority {
+            Priority::Normal => return self.queue_push(envelope),
+            Priority::High => &mut self.extras().high,
+            Priority::Low => &mut self.extras().low,
+        };
+        lane.push_back(envelope);
+        self.aside += 1;
+    }
+
     /// Takes the next message of high priority.
     pub(crate) fn take_high(&mut self) -> Option<Envelope> {
         let envelope = self.extras.as_mut()?.high.pop_front()?;

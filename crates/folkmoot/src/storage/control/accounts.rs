@@ -8,13 +8,11 @@ use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{DeviceId, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::sqlite::apply::{from_sql, to_sql};
+use crate::storage::sqlite::name_words::note_words;
 use crate::storage::store::Store;
 
 /// SHA-256 of a session token.
 pub type TokenHash = [u8; 32];
-
-/// Accounts looked at for one answer: some ten milliseconds of a reader.
-const ACCOUNTS_LOOKED_AT_MAX: u32 = 20_000;
 
 /// The columns of [`Account`], in its order.
 pub(crate) const ACCOUNT_COLUMNS: &str =
@@ -243,7 +241,9 @@ impl Store {
                 "UPDATE users SET display_name = ?2 WHERE id = ?1",
                 params![to_sql(user.as_u64()), display_name],
             )?;
-            account(connection, user)?.ok_or(ControlError::NotFound("user"))
+            let account = account(connection, user)?.ok_or(ControlError::NotFound("user"))?;
+            note_words(connection, to_sql(user.as_u64()), &account.name, &display_name)?;
+            Ok(account)
         })
         .await
     }
@@ -344,22 +344,25 @@ impl Store {
         .await
     }
 
-    /// The first accounts that are `wanted`, by name; only so many are looked at, so that asking for
-    /// nobody costs no more than a moment on the largest server.
+    /// Accounts whose name, or a word of whose name to show, begins with a folded `prefix`, at most
+    /// `limit`, in the order of those words.
     ///
     /// # Errors
     /// [`ReadError`] only if the database fails.
-    pub async fn accounts_where(
+    pub async fn accounts_called(
         &self,
-        wanted: impl Fn(&Account) -> bool + Send + 'static,
+        prefix: String,
         limit: u32,
     ) -> Result<Vec<Account>, ReadError> {
         self.read(move |connection| {
-            let sql = format!("SELECT {ACCOUNT_COLUMNS} FROM users ORDER BY name LIMIT ?1");
+            let sql = format!(
+                "SELECT {ACCOUNT_COLUMNS} FROM name_words w JOIN users ON users.id = w.user \
+                 WHERE w.word >= ?1 AND w.word < ?1 || char(1114111) \
+                 GROUP BY users.id ORDER BY min(w.word), users.name LIMIT ?2"
+            );
             let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map([ACCOUNTS_LOOKED_AT_MAX], read_account)?;
-            let wanted = rows.filter(|row| row.as_ref().map_or(true, &wanted));
-            Ok(wanted.take(limit as usize).collect::<Result<_, _>>()?)
+            let rows = statement.query_map(params![prefix, limit], read_account)?;
+            Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
     }
@@ -409,6 +412,7 @@ pub(super) fn insert_account(
         return Err(ControlError::NameTaken(new.name));
     }
     let NewAccount { id, name, display_name, at, .. } = new;
+    note_words(connection, to_sql(id.as_u64()), &name, &display_name)?;
     Ok(Account { id, name, display_name, is_admin: false, created_at: at })
 }
 

@@ -1,0 +1,134 @@
+//! One's own account: a new password, an invitation where only the invited may sign up, and people kept at a distance.
+
+import { beforeAll, describe, expect, it } from 'vitest';
+
+import { PASSWORD, Person } from './support/person';
+import { astrid, bo, browser, meetIn, server, withAstridAndBo } from './support/scene';
+
+const NEW_PASSWORD = 'staple battery horse';
+
+let invitation: string;
+
+withAstridAndBo();
+beforeAll(async () => {
+  invitation = await meetIn('Harbour');
+});
+
+async function signIn(person: Person, name: string, password: string): Promise<void> {
+  await person.page.goto(server.url);
+  await person.page.getByLabel('User name').fill(name);
+  await person.page.getByLabel('Password', { exact: true }).fill(password);
+  await person.page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+async function openAccount(person: Person) {
+  await person.page.getByRole('button', { name: /^Account:/ }).click();
+  const dialog = person.page.getByRole('dialog', { name: 'Account' });
+  await dialog.waitFor();
+  return dialog;
+}
+
+describe('one’s own password', () => {
+  it('is_changed_after_the_old_one_and_signs_the_other_devices_out', async () => {
+    const other = await Person.arrive(browser, 'bo');
+    await signIn(other, 'bo', PASSWORD);
+    await other.composer.waitFor();
+
+    const dialog = await openAccount(bo);
+    await dialog.getByRole('button', { name: 'Change password' }).click();
+    await dialog.getByLabel('Password until now').fill('not this one');
+    await dialog.getByLabel('New password').fill(NEW_PASSWORD);
+    await dialog.getByRole('button', { name: 'Change password' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'The password until now is wrong.' }).waitFor();
+    await dialog.getByLabel('Password until now').fill(PASSWORD);
+    await dialog.getByRole('button', { name: 'Change password' }).click();
+    await bo.page.getByText('Your password is changed.').waitFor();
+
+    await other.page.getByText('You were signed out').waitFor();
+    await signIn(other, 'bo', NEW_PASSWORD);
+    await other.composer.waitFor();
+    // This device goes on as it was.
+    await bo.page.keyboard.press('Escape');
+    await bo.say('Still here.');
+    await astrid.message('Still here').waitFor();
+    await other.context.close();
+  });
+});
+
+describe('somebody kept at a distance', () => {
+  const conversation = (person: Person, name: string) => person.page.getByRole('link', { name });
+
+  it('is_off_the_list_until_they_write_again', async () => {
+    await astrid.page.getByRole('button', { name: 'New direct message' }).click();
+    await astrid.page.getByLabel('Find a person by user name').fill('bo');
+    await astrid.page.getByRole('dialog').getByRole('button', { name: /Bo Lind/ }).click();
+    await astrid.composer.waitFor();
+    await astrid.say('Psst.');
+    await conversation(bo, 'Astrid Holm').waitFor();
+
+    await conversation(bo, 'Astrid Holm').click({ button: 'right' });
+    await bo.page.getByRole('menuitem', { name: 'Hide conversation' }).click();
+    await conversation(bo, 'Astrid Holm').waitFor({ state: 'detached' });
+    await bo.page.getByRole('button', { name: 'Undo' }).click();
+    await conversation(bo, 'Astrid Holm').waitFor();
+    await conversation(bo, 'Astrid Holm').click({ button: 'right' });
+    await bo.page.getByRole('menuitem', { name: 'Hide conversation' }).click();
+    await conversation(bo, 'Astrid Holm').waitFor({ state: 'detached' });
+    await astrid.say('Are you there?');
+    await conversation(bo, 'Astrid Holm').waitFor();
+  });
+
+  it('cannot_write_alone_while_blocked_and_can_again_afterwards', async () => {
+    await conversation(bo, 'Astrid Holm').click({ button: 'right' });
+    await bo.page.getByRole('menuitem', { name: 'Block Astrid Holm' }).click();
+    await bo.page.getByText('cannot write to you alone any more').waitFor();
+    await astrid.say('Do you hear me?');
+    await astrid.page.locator('[data-pending]').getByText('Not sent').waitFor();
+
+    const dialog = await openAccount(bo);
+    await dialog.getByRole('button', { name: 'Unblock' }).click();
+    await dialog.getByRole('button', { name: 'Unblock' }).waitFor({ state: 'detached' });
+    await bo.page.keyboard.press('Escape');
+    await astrid.page.locator('[data-pending]').getByRole('button', { name: 'Try again' }).click();
+    await conversation(bo, 'Astrid Holm').click();
+    await bo.message('Do you hear me').waitFor();
+    expect([...astrid.errors, ...bo.errors].filter((error) => !/401/.test(error))).toEqual([]);
+  });
+});
+
+describe('a server for the invited', () => {
+  it('asks_for_an_invitation_and_takes_its_link', async () => {
+    const { host } = new URL(server.url);
+    await server.kill();
+    await server.run('--registration', 'invite');
+    const guest = await Person.arrive(browser, 'cleo');
+    await guest.page.goto(`http://${host}`);
+    await guest.page.getByRole('button', { name: 'Create account' }).click();
+    await guest.page.getByLabel('User name').fill('cleo');
+    await guest.page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+    await guest.page.getByLabel('Invitation').fill('nonsense');
+    await guest.page.getByRole('button', { name: 'Create account' }).click();
+    await guest.page.getByText('no such invite').waitFor();
+    await guest.page.getByLabel('Invitation').fill(invitation);
+    await guest.page.getByRole('button', { name: 'Create account' }).click();
+    await guest.page.getByRole('heading', { name: 'Harbour', level: 1 }).waitFor();
+    await guest.context.close();
+  });
+
+  it('needs_no_typing_from_who_follows_the_link', async () => {
+    const guest = await Person.arrive(browser, 'dora');
+    await guest.joinBy(invitation, 'Dora');
+    await guest.page.getByRole('heading', { name: 'Harbour', level: 1 }).waitFor();
+    await guest.context.close();
+  });
+
+  it('says_when_it_takes_nobody', async () => {
+    await server.kill();
+    await server.run('--registration', 'closed');
+    const guest = await Person.arrive(browser, 'eve');
+    await guest.page.goto(server.url);
+    await guest.page.getByText('This server takes no new accounts.').waitFor();
+    expect(await guest.page.getByRole('button', { name: 'Create account' }).count()).toBe(0);
+    await guest.context.close();
+  });
+});
