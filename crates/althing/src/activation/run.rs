@@ -19,6 +19,7 @@ use crate::activation::body::Body;
 use crate::activation::commits::Commits;
 use crate::activation::current::{self, Frame};
 use crate::activation::ending::{Keeps, abandon, end_life};
+use crate::activation::waits;
 use crate::actor::StopReason;
 use crate::address::place::{AnyPlace, Header, Hook};
 use crate::error::ActorError;
@@ -105,6 +106,10 @@ impl Run {
 
     /// Takes over a claim under which `body` was used in place.
     pub(crate) fn take_over(place: Arc<dyn AnyPlace>, body: Body) -> Self {
+        if body.is_empty() {
+            // Before anybody else runs: what a handler that has ended left to a task is no wait of the actor any more.
+            waits::forget(&place);
+        }
         Self::with_body(place, body, Stage::Serving)
     }
 
