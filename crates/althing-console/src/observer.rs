@@ -166,8 +166,8 @@ mod tests {
     async fn a_handler_that_does_not_come_back_is_listed_from_the_second_look_on() {
         let node = Node::builder("harbour").actor(async |_| Ok(Worker)).build();
         let observer = Observer::new(&node);
-        let nap = node.get::<Worker>("a").send(Nap(Duration::from_secs(60)));
-        nap.tell().await.unwrap();
+        let worker = node.get::<Worker>("a");
+        worker.send(Nap(Duration::from_secs(60))).tell().await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(observer.view().stuck, []);
         tokio::time::sleep(Duration::from_secs(5)).await;

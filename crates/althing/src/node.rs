@@ -207,11 +207,8 @@ impl Node {
         if let Some(parent) = parent.filter(|_| is_late) {
             parent.end(&child);
         }
-        let run = Run::new(child);
-        if self.is_shut_meanwhile() {
-            run.end(&StopReason::Killed);
-        } else {
-            run.spawn();
+        if self.may_begin(&child) {
+            Run::schedule(child);
         }
         Ok(ActorRef::from_place(place))
     }
@@ -230,17 +227,20 @@ impl Node {
         if let Some(parent) = parent.filter(|_| is_late) {
             parent.end(&child);
         }
-        if self.is_shut_meanwhile() {
-            Run::new(child).end(&StopReason::Killed);
-        } else {
+        if self.may_begin(&child) {
             Run::start_now(child);
         }
         ActorRef::from_place(place)
     }
 
-    /// Whether the node was shut down before an actor that is about to start was in the directory: then nobody would stop it.
-    fn is_shut_meanwhile(&self) -> bool {
-        self.shared.is_shut.load(Ordering::Acquire)
+    /// Whether an actor whose claim is ours may begin. If the node was shut down before the directory had it, nobody would stop it: it
+    /// ends at once.
+    fn may_begin(&self, place: &Arc<dyn AnyPlace>) -> bool {
+        let may_begin = !self.shared.is_shut.load(Ordering::Acquire);
+        if !may_begin {
+            Run::new(place.clone()).end(&StopReason::Killed);
+        }
+        may_begin
     }
 
     /// The topic of that name and type, made if nobody holds one; `options` count only then.

@@ -2,14 +2,15 @@
 
 mod support;
 
-use std::future::{IntoFuture, pending};
+use std::future::{Future, IntoFuture, pending};
 use std::sync::Arc;
+use std::task;
 use std::time::{Duration, Instant};
 
 use althing::{Actor, ActorOptions, ActorRef, AskError, Context, Handler, MailboxKind, Node};
 use futures_util::poll;
 use parking_lot::Mutex;
-use support::{Do, Flex, On, flex, later, node, nothing, settle, soon, within};
+use support::{Do, Flex, On, act, flex, later, node, nothing, settle, soon, within};
 use tokio::sync::oneshot;
 
 /// `Cycle` says that the message did not run. Run in place, the other's handler is at work already when it asks back: then it is
@@ -181,6 +182,34 @@ mod two_nodes {
             assert_ne!(here.id(), there.id());
         }
     }
+}
+
+/// The handler has run on its asker's task, and the actor's own task has not come to it yet.
+#[test]
+fn an_actor_whose_handler_has_ended_in_place_waits_for_nobody() {
+    within(On::OneThread, async {
+        let node = node();
+        let (left, right) = (flex(&node), flex(&node));
+        // From now on handlers run on the task of their asker.
+        left.send(nothing()).await.unwrap();
+        let (release, released) = oneshot::channel::<()>();
+        let (tell, told) = oneshot::channel();
+        let back = left.clone();
+        let asks_back = later(async move {
+            released.await.ok();
+            tell.send(back.send(nothing()).await).ok();
+            0
+        });
+        let leaves_its_ask_to_a_task = act(move |_, ctx| {
+            let mut ask = Box::pin(async move { right.send(asks_back).await });
+            let mut cx = task::Context::from_waker(task::Waker::noop());
+            assert!(ask.as_mut().poll(&mut cx).is_pending());
+            ctx.detach(async move { drop(ask.await) });
+            release.send(()).expect("the other handler waits");
+        });
+        left.send(leaves_its_ask_to_a_task).await.unwrap();
+        assert_eq!(soon("the ask back", told).await.expect("it is told"), Ok(0));
+    });
 }
 
 mod a_failed_handler {

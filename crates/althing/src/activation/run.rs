@@ -108,6 +108,10 @@ impl Run {
 
     /// Takes over a claim under which `body` was used in place.
     pub(crate) fn take_over(place: Arc<dyn AnyPlace>, body: Body) -> Self {
+        if body.is_empty() {
+            // Before anybody else runs: what a handler that has ended left to a task is no wait of the actor any more.
+            waits::forget(&place);
+        }
         Self::with_body(place, body, Stage::Serving)
     }
 
