@@ -37,7 +37,6 @@ pub(crate) fn failure(error: &AskError) -> RpcError {
 pub(crate) fn room_failure(error: RoomError) -> RpcError {
     match error {
         RoomError::NoSuchRoom => RpcError::new(ErrorCode::NotFound, error.to_string()),
-        RoomError::Lacking(_) => ErrorCode::Internal.into(),
         RoomError::Busy => RpcError::new(ErrorCode::TooManyRequests, error.to_string()),
         RoomError::Crowded => RpcError::new(ErrorCode::LimitExceeded, error.to_string()),
         RoomError::Refused(refusal) => refused(&refusal),

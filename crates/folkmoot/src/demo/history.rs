@@ -4,8 +4,6 @@
 //!
 //! Only for a room that was made by the demo a moment ago, so no history of people is ever touched.
 
-use std::sync::Arc;
-
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{ErrorCode, UserId};
 use futures_util::future::try_join_all;
@@ -129,14 +127,13 @@ impl Writer<'_> {
     }
 
     /// Whom the names in a text belong to, if they are the demo's.
-    fn named(&self, command: &Command) -> Arc<[(String, UserId)]> {
+    fn named(&self, command: &Command) -> Option<Vec<(String, UserId)>> {
         let names = command.body().map(mentions::names).unwrap_or_default().into_iter();
-        names
-            .filter_map(|name| {
-                let user = self.cast.bot(&name).ok()?;
-                Some((name, user))
-            })
-            .collect()
+        let known = names.filter_map(|name| {
+            let user = self.cast.bot(&name).ok()?;
+            Some((name, user))
+        });
+        Some(known.collect())
     }
 
     /// Has the room judge a command at a time of its past, and appends what it decides.

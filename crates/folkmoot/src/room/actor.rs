@@ -12,12 +12,13 @@ use althing::{ActorError, ActorRef, Context, ReplyTo, Topic, actor};
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
 use folkmoot_protocol::{Channel, chat, rpc};
 
-use super::command::{Decision, Refusal, Request};
+use super::command::{Refusal, Request};
 use super::online::{Online, OnlineClient};
 use super::people::Facts;
 use super::recent::Recent;
 use super::state::RoomState;
 use super::view::{Done, Preview, Summary};
+use super::waiting::Waiting;
 use super::{RoomError, load};
 use crate::ports::Ports;
 use crate::storage::ReadError;
@@ -26,9 +27,6 @@ use crate::storage::{HistoryPage, Offset, PageAnchor, RoomId, Seq, UnixMillis, U
 use crate::stream::{Attached, Coming, NO_OTHER_PUBLISHER, Since, Stream, missed};
 use crate::user::User;
 use crate::wire;
-
-/// Commands appended but not durable: about a hundred group syncs of a busy room.
-const PENDING_MAX: usize = 16_384;
 
 /// One room, while somebody needs it.
 #[derive(Debug)]
@@ -47,6 +45,8 @@ pub(crate) struct Room {
     idle_ticks: u32,
     /// Users whose ban, or its end, is on its way to the store: they cannot join meanwhile.
     pub(super) pending_bans: HashSet<UserId>,
+    /// Commands that wait for what the room has to be told first.
+    pub(super) waiting: Waiting,
 }
 
 /// A record under way to the disk.
@@ -78,6 +78,7 @@ impl Room {
             comings,
             idle_ticks: 0,
             pending_bans: HashSet::new(),
+            waiting: Waiting::default(),
         };
         room.reload().await?;
         Ok(room)
@@ -97,7 +98,11 @@ impl Room {
     }
 
     /// Takes in what was asked for, and notes that `by` acts here.
-    fn meet(&mut self, by: UserId, facts: Option<Facts>) -> Result<&RoomState, RoomError> {
+    pub(super) fn meet(
+        &mut self,
+        by: UserId,
+        facts: Option<Facts>,
+    ) -> Result<&RoomState, RoomError> {
         let state = self.state.as_mut().ok_or(RoomError::NoSuchRoom)?;
         if let Some(facts) = facts {
             state.people.take_in(facts);
@@ -119,7 +124,7 @@ impl Room {
     }
 
     /// Appends a change; its reply waits for the disk.
-    fn append(
+    pub(super) fn append(
         &mut self,
         event: RoomEvent,
         unmentioned: Vec<UserId>,
@@ -170,54 +175,12 @@ impl Room {
     #[delayed]
     pub(crate) async fn apply(
         &mut self,
-        mut request: Request,
+        request: Request,
         reply: ReplyTo<Result<Done, RoomError>>,
         ctx: &mut Context<Self>,
     ) {
         self.idle_ticks = 0;
-        if let Some(error) = self.stream.broken() {
-            reply.send(Err(RoomError::Append(error.clone())));
-            return;
-        }
-        if self.stream.pending_len() >= PENDING_MAX {
-            reply.send(Err(RoomError::Busy));
-            return;
-        }
-        let facts = request.facts.take();
-        let decision = match self.meet(request.by, facts) {
-            Ok(state) => state.decide(&request, now(ctx)).map_err(RoomError::Refused),
-            Err(error) => Err(error),
-        };
-        match decision {
-            // Whoever comes in while a ban is stored would be a banned member.
-            Ok(Decision::Append(RoomEvent::Joined { user, .. }))
-                if self.pending_bans.contains(&user) =>
-            {
-                reply.send(Err(RoomError::Refused(Refusal::Banned)));
-            }
-            Ok(Decision::Append(event)) => {
-                self.append(event, Vec::new(), request.client, reply, ctx);
-            }
-            Ok(Decision::Change { event, unmentioned }) => {
-                self.append(event, unmentioned, request.client, reply, ctx);
-            }
-            Ok(Decision::Repeat(first)) => self.repeat(first, reply),
-            // One after the other, or the store might take them in another order.
-            Ok(Decision::Ban { user, .. }) if self.pending_bans.contains(&user) => {
-                reply.send(Err(RoomError::Busy));
-            }
-            Ok(Decision::Ban { user, on }) => self.store_ban(request.by, user, on, reply, ctx),
-            Ok(Decision::Nothing) => {
-                let (at, offset) = (now(ctx), self.stream.last());
-                reply.send(Ok(Done { at, offset, seq: None, is_repeat: true }));
-            }
-            Err(RoomError::Refused(Refusal::Unloaded(missing))) => {
-                reply.send(Err(RoomError::Lacking(Box::new((request, *missing)))));
-            }
-            Err(error) => {
-                reply.send(Err(error));
-            }
-        }
+        self.take(request, reply, ctx);
     }
 
     /// Whether `by` may write here now, as somebody has to who uploads a file.
@@ -431,8 +394,10 @@ impl althing::Handler<super::CheckIdle> for Room {
     /// Leaves memory after two quiet checks; presence is kept here only, so not while anyone looks.
     async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
         self.idle_ticks += 1;
-        let is_idle =
-            self.online.is_empty() && self.stream.is_settled() && self.pending_bans.is_empty();
+        let is_idle = self.online.is_empty()
+            && self.stream.is_settled()
+            && self.pending_bans.is_empty()
+            && self.waiting.is_empty();
         if is_idle && self.idle_ticks > 2 || self.state.is_none() {
             ctx.passivate();
         }

@@ -1,5 +1,6 @@
-//! A room that is asked something. Rooms keep no list of their members: one that has to know somebody
-//! says so, and this brings what it lacks from the store and asks again.
+//! A room that is asked something. Rooms keep no list of their members: one that is asked by somebody
+//! it does not know says so, and this brings what it lacks from the store and asks again. What a command
+//! needs the room fetches itself, because commands must keep their order.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use althing::{ActorRef, AskError};
 
 use super::actor::{Room, RoomCalls};
 use super::command::{Command, Refusal, Request};
-use super::people::{Facts, Missing};
+use super::people::Facts;
 use super::view::{Done, Summary};
-use super::{OnlineClient, RoomError, load, mentions};
+use super::{OnlineClient, RoomError, load};
 use crate::ports::Ports;
 use crate::storage::{HistoryPage, Offset, PageAnchor, RoomId, Store, UnixMillis, UserId};
 use crate::stream::{Attached, Since};
@@ -45,25 +46,8 @@ impl<'a> AskedRoom<'a> {
         client: Option<Arc<str>>,
         command: Command,
     ) -> Answer<Done> {
-        let mut request = Request::new(by, client, command);
-        match self.named(&request.command).await {
-            Ok(named) => request.named = named,
-            Err(error) => return Ok(Err(error)),
-        }
-        for _ in 0..ATTEMPTS_MAX {
-            let missing = match self.room.apply(request).await? {
-                Err(RoomError::Lacking(lacking)) => {
-                    let (back, missing) = *lacking;
-                    request = back;
-                    missing
-                }
-                answer => return Ok(answer),
-            };
-            if let Err(error) = self.bring(&mut request, &missing).await {
-                return Ok(Err(error));
-            }
-        }
-        Ok(Err(RoomError::Busy))
+        // In the room's mailbox with its first poll: that keeps a connection's commands in order.
+        self.room.apply(Request::new(by, client, command)).await
     }
 
     /// The room as the member `by` sees it.
@@ -144,31 +128,12 @@ impl<'a> AskedRoom<'a> {
                 Err(RoomError::Refused(Refusal::Unloaded(missing))) => missing,
                 answer => return Ok(answer),
             };
-            match load::facts(self.store, self.id, &missing, self.now).await {
-                Ok(found) => facts = Some(found),
+            let by = missing.people.first().copied().unwrap_or(UserId::from_u64(0));
+            match load::bring(self.store, self.id, by, *missing, self.now).await {
+                Ok(brought) => facts = Some(brought.facts),
                 Err(error) => return Ok(Err(RoomError::Read(error))),
             }
         }
         Ok(Err(RoomError::Busy))
-    }
-
-    async fn bring(&self, request: &mut Request, missing: &Missing) -> Result<(), RoomError> {
-        if let Some(seq) = missing.original {
-            let found = load::original(self.store, self.id, seq, request.by).await;
-            let found = found.map_err(RoomError::Read)?;
-            request.original = Some(found.ok_or(Refusal::NoMessage(seq))?);
-        }
-        let facts = load::facts(self.store, self.id, missing, self.now).await;
-        request.facts = Some(facts.map_err(RoomError::Read)?);
-        Ok(())
-    }
-
-    /// Whose the names in a command's text are.
-    async fn named(&self, command: &Command) -> Result<Arc<[(String, UserId)]>, RoomError> {
-        let names = command.body().map(mentions::names).unwrap_or_default();
-        if names.is_empty() {
-            return Ok(Arc::default());
-        }
-        Ok(self.store.users_named(names).await.map_err(RoomError::Read)?.into())
     }
 }

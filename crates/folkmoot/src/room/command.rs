@@ -5,7 +5,7 @@ use std::sync::Arc;
 use folkmoot_protocol::limits::REACTIONS_PER_MESSAGE_MAX;
 
 use super::idempotency::FirstSend;
-use super::people::{Facts, Missing};
+use super::people::Missing;
 use super::state::Original;
 use crate::storage::record::{Role, RoomEvent};
 use crate::storage::{AttachmentId, Seq, UnixMillis, UserId};
@@ -99,18 +99,17 @@ pub(crate) struct Request {
     /// By which connection; none over HTTP.
     pub(crate) client: Option<Arc<str>>,
     pub(crate) command: Command,
-    /// Whose the names in [`Command::body`] are. A name belongs to one account for good.
-    pub(crate) named: Arc<[(String, UserId)]>,
+    /// Whose the names in [`Command::body`] are, once that was looked up. A name belongs to one
+    /// account for good.
+    pub(crate) named: Option<Vec<(String, UserId)>>,
     /// The message [`Command::about`] names, for one too old to be in memory.
     pub(crate) original: Option<Original>,
-    /// What the room asked for when it was given the command before.
-    pub(crate) facts: Option<Facts>,
 }
 
 impl Request {
     /// A command given for the first time.
     pub(crate) fn new(by: UserId, client: Option<Arc<str>>, command: Command) -> Self {
-        Self { by, client, command, named: Arc::default(), original: None, facts: None }
+        Self { by, client, command, named: None, original: None }
     }
 }
 
@@ -154,7 +153,7 @@ pub(crate) enum Refusal {
     /// Never uploaded here by this user, sent already, or expired.
     #[error("attachments: no file {0} of yours waits to be sent in this room")]
     NoUpload(AttachmentId),
-    /// The room does not keep what it needs to judge this: ask again and bring it along.
+    /// The room does not keep what it needs to judge this; it has to be told first.
     #[error("facts have to be loaded")]
     Unloaded(Box<Missing>),
 }

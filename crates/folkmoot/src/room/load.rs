@@ -54,23 +54,45 @@ impl From<RoomSnapshot> for Loaded {
     }
 }
 
-/// Reads what a room asked for before it judges.
-pub(super) async fn facts(
+/// What a room asked for before it judges a request of `by`.
+#[derive(Debug)]
+pub(super) struct Brought {
+    pub(super) facts: Facts,
+    pub(super) named: Vec<(String, UserId)>,
+    pub(super) original: Option<Original>,
+    /// The message asked for, if there is none of this number.
+    pub(super) gone: Option<Seq>,
+}
+
+/// Reads what a room asked for.
+pub(super) async fn bring(
     store: &Store,
     room: RoomId,
-    missing: &Missing,
+    by: UserId,
+    missing: Missing,
     now: UnixMillis,
-) -> Result<Facts, ReadError> {
-    let people = store.standings(room, missing.people.clone()).await?;
-    let keys = match missing.keys_of {
+) -> Result<Brought, ReadError> {
+    let Missing { as_of, mut people, keys_of, names, original: wanted } = missing;
+    let named = match names.is_empty() {
+        true => Vec::new(),
+        false => store.users_named(names).await?,
+    };
+    people.extend(named.iter().map(|(_, user)| *user));
+    let people = store.standings(room, people).await?;
+    let keys = match keys_of {
         Some(sender) => Some((sender, store.keys_of(room, sender, now).await?)),
         None => None,
     };
-    Ok(Facts { as_of: missing.as_of, people, keys })
+    let original = match wanted {
+        Some(seq) => original(store, room, seq, by).await?,
+        None => None,
+    };
+    let gone = wanted.filter(|_| original.is_none());
+    Ok(Brought { facts: Facts { as_of, people, keys }, named, original, gone })
 }
 
 /// Reads an earlier message as the rules look at it; `None` if there is no such message.
-pub(super) async fn original(
+async fn original(
     store: &Store,
     room: RoomId,
     seq: Seq,

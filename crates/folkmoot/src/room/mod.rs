@@ -19,6 +19,7 @@ mod settle;
 pub(crate) mod state;
 mod uploads;
 pub(crate) mod view;
+mod waiting;
 
 pub(crate) use actor::{Room, RoomCalls};
 pub(crate) use asked::AskedRoom;
@@ -27,8 +28,6 @@ pub(crate) use online::OnlineClient;
 pub(crate) use state::Kind;
 
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
-
-use people::Missing;
 
 use crate::storage::{AppendError, ControlError, ReadError};
 
@@ -49,9 +48,6 @@ pub(crate) enum RoomError {
     /// The rules forbid it; nothing changed.
     #[error("{0}")]
     Refused(#[source] Refusal),
-    /// It does not keep what it needs to judge the command, which it hands back.
-    #[error("facts have to be loaded")]
-    Lacking(Box<(Request, Missing)>),
     /// Too much is under way to the disk, or just this; nothing changed, retry.
     #[error("the room has too much on its way to the disk; try again in a moment")]
     Busy,

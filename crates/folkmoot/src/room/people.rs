@@ -2,7 +2,7 @@
 //! Nobody is known until they act, and who has not acted for long is forgotten, so a room costs what
 //! its active people cost and not what its members would.
 //!
-//! What is not known is asked of the store and brought along with the command. Between the question
+//! What is not known is asked of the store before a command is judged. Between the question
 //! and the answer the room may have changed its mind: so every question has a number, every change
 //! raises it, and an answer older than a change that was forgotten is not believed.
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::idempotency::{FirstSend, SentKeys};
 use crate::storage::record::Role;
-use crate::storage::{RecentKey, Rights, Standing, UnixMillis, UserId};
+use crate::storage::{RecentKey, Rights, Seq, Standing, UnixMillis, UserId};
 
 /// People remembered beside those who are online: more than one message can name, times five.
 pub(crate) const PEOPLE_KEPT: usize = 256;
@@ -33,8 +33,22 @@ pub(crate) struct Missing {
     pub(crate) people: Vec<UserId>,
     /// Whose keys.
     pub(crate) keys_of: Option<UserId>,
+    /// Names, of which it is asked whose they are and what those are to the room.
+    pub(crate) names: Vec<String>,
     /// An earlier message.
-    pub(crate) original: Option<crate::storage::Seq>,
+    pub(crate) original: Option<Seq>,
+}
+
+impl Missing {
+    /// Nothing but these people.
+    pub(crate) fn people(as_of: AsOf, people: Vec<UserId>) -> Self {
+        Self { as_of, people, keys_of: None, names: Vec::new(), original: None }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { people, keys_of, names, original, .. } = self;
+        people.is_empty() && keys_of.is_none() && names.is_empty() && original.is_none()
+    }
 }
 
 /// The answer to a [`Missing`].

@@ -19,7 +19,7 @@ pub(super) fn decide(
 ) -> Result<Decision, Refusal> {
     let by = request.by;
     let missing = missing(room, request);
-    if !missing.people.is_empty() || missing.keys_of.is_some() || missing.original.is_some() {
+    if !missing.is_empty() {
         return Err(Refusal::Unloaded(Box::new(missing)));
     }
     match &request.command {
@@ -170,7 +170,7 @@ pub(super) fn speaker(room: &RoomState, by: UserId, now: UnixMillis) -> Result<&
 fn mentions_of(room: &RoomState, request: &Request, body: &str) -> Mentions<UserId> {
     let by = request.by;
     mentions::extract(body, |name| {
-        let (_, user) = request.named.iter().find(|(known, _)| known == name)?;
+        let (_, user) = request.named.iter().flatten().find(|(known, _)| known == name)?;
         (room.role(*user).is_some() && *user != by).then_some(*user)
     })
 }
@@ -178,7 +178,7 @@ fn mentions_of(room: &RoomState, request: &Request, body: &str) -> Mentions<User
 /// What the room has to be told before it can judge a request; all of it at once.
 fn missing(room: &RoomState, request: &Request) -> Missing {
     let (by, command) = (request.by, &request.command);
-    let named = request.named.iter().map(|(_, user)| *user);
+    let named = request.named.iter().flatten().map(|(_, user)| *user);
     let wanted = [Some(by), command.target()].into_iter().flatten().chain(named);
     let mut people: Vec<UserId> = Vec::new();
     for user in wanted {
@@ -195,7 +195,11 @@ fn missing(room: &RoomState, request: &Request) -> Missing {
     };
     let original = command.about().filter(is_here);
     let original = original.filter(|seq| room.recent(*seq).is_none() && !is_brought(seq));
-    Missing { as_of: room.people.as_of(), people, keys_of, original }
+    let names = match (&request.named, command.body()) {
+        (None, Some(body)) => mentions::names(body),
+        _ => Vec::new(),
+    };
+    Missing { as_of: room.people.as_of(), people, keys_of, names, original }
 }
 
 /// The message a request is about, from memory or as the request brings it.

@@ -227,8 +227,7 @@ impl RoomState {
     /// What is known of a user; asks for it if it is nothing.
     pub(crate) fn standing(&self, user: UserId) -> Result<&Standing, Refusal> {
         self.people.standing(user).ok_or_else(|| {
-            let (as_of, people) = (self.people.as_of(), vec![user]);
-            Refusal::Unloaded(Box::new(Missing { as_of, people, keys_of: None, original: None }))
+            Refusal::Unloaded(Box::new(Missing::people(self.people.as_of(), vec![user])))
         })
     }
 

@@ -26,7 +26,7 @@ fn request(by: UserId, command: Command) -> Request {
     let names = command.body().map(mentions::names).unwrap_or_default();
     let named = people.iter().filter(|(name, _)| names.iter().any(|known| known == name));
     let named = named.map(|(name, user)| ((*name).to_owned(), *user)).collect();
-    Request { named, ..Request::new(by, None, command) }
+    Request { named: Some(named), ..Request::new(by, None, command) }
 }
 
 /// Judges a request; answers what the room asks for as a store would in which nobody but those

@@ -9,6 +9,7 @@
 //! control/ ────────────────────────────────────────────▶ sqlite/writer ─┘
 //! ```
 
+pub mod contract;
 mod control;
 mod directory;
 mod error;
