@@ -10,11 +10,11 @@ struct Odd;
 struct Again;
 
 mod left {
-    pub struct Add;
+    pub(crate) struct Add;
 }
 
 mod right {
-    pub struct Add;
+    pub(crate) struct Add;
 }
 
 impl Actor for Odd {
