@@ -130,7 +130,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     header.mailbox.add_to_tally(1);
     let span = if is_seen { trace::span_in_place(header, type_name::<M>) } else { None };
     let entered = span.as_ref().map(Span::enter);
-    // Written where it is read: to copy what was just written in smaller pieces stalls the processor.
+    // Written where it is read: to copy what was just written in smaller pieces stalls the
+    // processor.
     let mut begun = None;
     let caught = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: place.state(), body: &body, header };
@@ -321,11 +322,17 @@ pub(crate) fn end_timing(header: &Header, timed: Option<Timed>) {
 }
 
 /// Gives the claim back after a handler that ended, or has a task see to what came meanwhile.
-#[inline]
+#[inline(always)]
 fn leave<A: Actor>(place: &Arc<Place<A>>, body: Body, now_s: u32) {
     let header = place.header();
     header.touch_at(now_s);
     if body.stops() || !header.mailbox.try_leave() {
-        Run::take_over(place.as_any_place(), body).spawn();
+        go_on(place.as_any_place(), body);
     }
+}
+
+/// Has a task see to what an actor has to do, whose claim is held.
+#[cold]
+fn go_on(place: Arc<dyn AnyPlace>, body: Body) {
+    Run::take_over(place, body).spawn();
 }
