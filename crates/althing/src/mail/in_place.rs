@@ -112,7 +112,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         || depth >= DEPTH_MAX
         || (depth > 0 && future_bytes::<A, M, D>() > NESTED_BYTES_MAX)
         || !kind.node.env.is_in_task()
-        || !header.mailbox.try_claim()
+        || !claim(header, depth)
     {
         return InPlace::Busy(message);
     }
@@ -175,6 +175,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Begun::Waits(receiver) => {
             body.time(timed);
             body.trace(span);
+            // Turns the claim into a run, so that no asker waits for the end of this handler.
+            drop(header.mailbox.lock());
             let place = place.as_any_place();
             // Before the handler goes on: it may ask its asker.
             let waiting =
@@ -193,6 +195,14 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Waits(receiver, None)
         }
     }
+}
+
+/// Claims an idle actor. A task waits a little for another asker, because queueing costs more; a
+/// handler does not: the actor may be claimed further down on its own stack.
+#[inline]
+fn claim(header: &Header, depth: u32) -> bool {
+    let may_wait = depth == 0 && !header.kind.keeps_senders;
+    if may_wait { header.mailbox.claim_soon() } else { header.mailbox.try_claim() }
 }
 
 /// Tells a simulation what became of a message.

@@ -208,6 +208,12 @@ impl Mailbox {
         self.inner.try_claim()
     }
 
+    /// As `try_claim`, and waits a little for somebody who runs the actor in place.
+    #[inline]
+    pub(crate) fn claim_soon(&self) -> bool {
+        self.inner.claim_soon()
+    }
+
     /// Gives the claim back if nothing has come meanwhile.
     #[inline]
     pub(crate) fn try_leave(&self) -> bool {
