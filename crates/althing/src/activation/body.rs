@@ -91,7 +91,7 @@ impl<F> Event<F> {
 }
 
 impl<F: Future + Send, R: Send + 'static, T: Fn(F::Output) -> Option<R>> Work for Running<F, R, T> {
-    #[inline]
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: `future` is pinned with us and never moved; `reply` is `Unpin` and used by reference.
         let this = unsafe { self.get_unchecked_mut() };
@@ -191,14 +191,15 @@ impl Body {
         self.slot().timed.set(timed);
     }
 
-    /// Builds `work` in place and polls it once. The body must be empty.
-    #[inline]
+    /// Builds `work` in place and polls it once. The body must be empty. Inlined for the reason that
+    /// `Typed::poll` gives.
+    #[inline(always)]
     pub(crate) fn start<W: Work>(&self, work: W, cx: &mut Context<'_>) -> Poll<()> {
         self.start_then(work, cx, |_, poll| poll)
     }
 
     /// As `start`; `then` sees the work after its poll, before an ended one is dropped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn start_then<W: Work, T>(
         &self,
         work: W,
@@ -350,8 +351,9 @@ impl Drop for Pool {
 
 thread_local! {
     static POOL: RefCell<Pool> = const { RefCell::new(Pool(Vec::new())) };
-    /// One more empty slot, or null; `no_pool()` while the thread has no pool that would free it. Nearly every body is taken from
-    /// here and given back: a pool must be asked first whether it still exists.
+    /// One more empty slot, or null; `no_pool()` while the thread has no pool that would free it.
+    /// Nearly every body is taken from here and given back: a pool must be asked first whether it
+    /// still exists.
     static SPARE: Cell<*mut Slot> = const { Cell::new(no_pool()) };
 }
 

@@ -1,7 +1,7 @@
 //! One actor's place: its mailbox, its state when it has one, its name. A reference is an `Arc` of this.
 //!
-//! The state (`storage`) belongs to whoever holds the mailbox's claim (`Phase::Running`), which is one `Run` at a
-//! time. A place without state costs its own memory only: no task, no buffer.
+//! The state (`storage`) belongs to whoever holds the mailbox's claim (`Phase::Running`), which is
+//! one `Run` at a time. A place without state costs its own memory only: no task, no buffer.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -32,8 +32,9 @@ pub(crate) type Hook = Pin<Box<dyn Future<Output = Result<(), ActorError>> + Sen
 
 /// What does not depend on the actor's type.
 ///
-/// In this order, so that an event or an ask that finds the actor idle touches the first cache line of the place's memory and the
-/// state, and nothing between. 128 bytes: a place with a small state then fits into an allocation of 192.
+/// In this order, so that an event or an ask that finds the actor idle touches the first cache line
+/// of the place's memory and the state, and nothing else. 128 bytes: a place then fits into an
+/// allocation of 160.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) kind: Arc<Kind>,
@@ -41,7 +42,8 @@ pub(crate) struct Header {
     pub(crate) last_active_s: AtomicU32,
     /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who holds the claim.
     stops: AtomicU32,
-    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in memory.
+    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in
+    /// memory.
     debts: AtomicU32,
     /// The flags below, and beneath them where the directory keeps an anonymous actor.
     marks: AtomicU32,
@@ -64,11 +66,12 @@ const SLOTS: u32 = REBUILDABLE - 1;
 /// The place of an actor of type `A`.
 #[repr(C)]
 pub(crate) struct Place<A: Actor> {
+    // First, because whoever runs a handler needs it and the beginning of the header.
+    state: Storage<A>,
     header: Header,
     /// How to build the state of a child; other actors use their kind's factory.
     /// Boxed twice, because few actors have one and each has a place for it.
     factory: UnsafeCell<Option<Box<Box<Factory<A>>>>>,
-    state: Storage<A>,
 }
 
 // SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a mutex in between; the rest

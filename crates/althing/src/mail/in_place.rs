@@ -112,7 +112,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         || depth >= DEPTH_MAX
         || (depth > 0 && future_bytes::<A, M, D>() > NESTED_BYTES_MAX)
         || !kind.node.env.is_in_task()
-        || !header.mailbox.try_claim()
+        || !claim(header, depth)
     {
         return InPlace::Busy(message);
     }
@@ -130,7 +130,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     header.mailbox.add_to_tally(1);
     let span = if is_seen { trace::span_in_place(header, type_name::<M>) } else { None };
     let entered = span.as_ref().map(Span::enter);
-    // Written where it is read: to copy what was just written in smaller pieces stalls the processor.
+    // Written where it is read: to copy what was just written in smaller pieces stalls the
+    // processor.
     let mut begun = None;
     let caught = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: place.state(), body: &body, header };
@@ -174,6 +175,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Begun::Waits(receiver) => {
             body.time(timed);
             body.trace(span);
+            // Turns the claim into a run, so that no asker waits for the end of this handler.
+            drop(header.mailbox.lock());
             let place = place.as_any_place();
             // Before the handler goes on: it may ask its asker.
             let waiting =
@@ -192,6 +195,14 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Waits(receiver, None)
         }
     }
+}
+
+/// Claims an idle actor. A task waits a little for another asker, because queueing costs more; a
+/// handler does not: the actor may be claimed further down on its own stack.
+#[inline]
+fn claim(header: &Header, depth: u32) -> bool {
+    let may_wait = depth == 0 && !header.kind.keeps_senders;
+    if may_wait { header.mailbox.claim_soon() } else { header.mailbox.try_claim() }
 }
 
 /// Tells a simulation what became of a message.
@@ -321,11 +332,17 @@ pub(crate) fn end_timing(header: &Header, timed: Option<Timed>) {
 }
 
 /// Gives the claim back after a handler that ended, or has a task see to what came meanwhile.
-#[inline]
+#[inline(always)]
 fn leave<A: Actor>(place: &Arc<Place<A>>, body: Body, now_s: u32) {
     let header = place.header();
     header.touch_at(now_s);
     if body.stops() || !header.mailbox.try_leave() {
-        Run::take_over(place.as_any_place(), body).spawn();
+        go_on(place.as_any_place(), body);
     }
+}
+
+/// Has a task see to what an actor has to do, whose claim is held.
+#[cold]
+fn go_on(place: Arc<dyn AnyPlace>, body: Body) {
+    Run::take_over(place, body).spawn();
 }

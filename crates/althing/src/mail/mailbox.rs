@@ -13,10 +13,16 @@ use crate::mail::buffers::{give_buffer, take_buffer};
 use crate::mail::claim::{ClaimLock, Guard, Value};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::{Extras, System};
-use crate::mail::lane::{Lane, Lanes};
+use crate::mail::lane::{LANE_LEN, Lane, Lanes};
 use crate::mail::line::Line;
 
 pub use priority::Priority;
+
+/// A lane takes at most this part of the room that is left: others must not find a mailbox full
+/// that has hardly anything in it.
+const LANE_SHARE: u32 = 2;
+/// With room for fewer messages a lane saves nothing.
+const LANE_MIN: u32 = 2;
 
 /// The queue and the claim.
 pub(crate) struct Mailbox {
@@ -123,7 +129,8 @@ impl Gate {
     }
 }
 
-/// Where something for an actor was sent. What comes from another node is for the actor that is here, or about to be.
+/// Where something for an actor was sent. What comes from another node is for the actor that is
+/// here, or about to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
     Here,
@@ -201,6 +208,12 @@ impl Mailbox {
         self.inner.try_claim()
     }
 
+    /// As `try_claim`, and waits a little for somebody who runs the actor in place.
+    #[inline]
+    pub(crate) fn claim_soon(&self) -> bool {
+        self.inner.claim_soon()
+    }
+
     /// Gives the claim back if nothing has come meanwhile.
     #[inline]
     pub(crate) fn try_leave(&self) -> bool {
@@ -256,13 +269,26 @@ impl Mailbox {
         make: impl FnOnce() -> Envelope,
         wake: impl FnOnce(Wake),
     ) -> Pushed {
-        let mut inner = match self.admit(len_max) {
-            Ok(inner) => inner,
-            Err(refused) => return refused,
-        };
+        let inner = self.lock();
         if !may_come() {
             return Pushed::Closed;
         }
+        self.push_locked(inner, len_max, make, wake)
+    }
+
+    /// As `push`, with the lock at hand; it is released before `wake` runs.
+    #[inline]
+    pub(crate) fn push_locked(
+        &self,
+        inner: Guard<'_, Inner>,
+        len_max: u32,
+        make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
+        let mut inner = match self.admit(inner, len_max) {
+            Ok(inner) => inner,
+            Err(refused) => return refused,
+        };
         inner.queue_push(make());
         if inner.phase != Phase::Running {
             let what = inner.claim_resting();
@@ -296,10 +322,13 @@ impl Mailbox {
         Pushed::Queued
     }
 
-    /// Locks for one more message, unless the mailbox takes none.
+    /// Keeps the lock for one more message, unless the mailbox takes none.
     #[inline]
-    fn admit(&self, len_max: u32) -> Result<Guard<'_, Inner>, Pushed> {
-        let mut inner = self.lock();
+    fn admit<'a>(
+        &self,
+        mut inner: Guard<'a, Inner>,
+        len_max: u32,
+    ) -> Result<Guard<'a, Inner>, Pushed> {
         if inner.gate != Gate::Open {
             return Err(inner.gate.refusal());
         }
@@ -563,6 +592,30 @@ impl Inner {
         self.catch_up(tally);
         let room = (len_max as usize).saturating_sub(self.len());
         u32::try_from(room).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a handler writes into a lane.
+    pub(crate) fn has_lanes(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
+    /// For how many messages a lane may be opened or renewed; 0 if it would save nothing.
+    pub(crate) fn lane_capacity(&mut self, len_max: u32, tally: u32) -> u32 {
+        if self.gate != Gate::Open {
+            return 0;
+        }
+        let capacity = (LANE_LEN as u32).min(self.room(len_max, tally) / LANE_SHARE);
+        if capacity < LANE_MIN { 0 } else { capacity }
+    }
+
+    /// Has a lane from which all has been absorbed take `capacity` messages more.
+    ///
+    /// # Safety
+    /// As `Lanes::renew`.
+    pub(crate) unsafe fn renew(&mut self, lane: &Lane<Envelope>, capacity: u32) {
+        // SAFETY: the caller's promise.
+        self.reserved -= unsafe { Lanes::renew(lane, capacity) };
+        self.reserved += capacity;
     }
 
     /// Opens a lane for `capacity` messages, whose room is promised.

@@ -29,7 +29,7 @@ impl Mailbox {
         if priority == Priority::Normal {
             return self.push(len_max, make, wake);
         }
-        let mut inner = match self.admit(len_max) {
+        let mut inner = match self.admit(self.lock(), len_max) {
             Ok(inner) => inner,
             Err(refused) => return refused,
         };
