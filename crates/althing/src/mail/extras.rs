@@ -123,7 +123,11 @@ impl System {
 
     /// Whether it is for the actor wherever it lives. All else is for the state that is on this node, also while it arrives.
     pub(crate) fn travels(&self) -> bool {
-        matches!(self, Self::Start | Self::Stop(_) | Self::Kill | Self::Fail(StopReason::Linked(_)))
+        match self {
+            Self::Start | Self::Kill | Self::Fail(StopReason::Linked(_)) => true,
+            Self::Stop(reason) => *reason != StopReason::NodeShutdown,
+            _ => false,
+        }
     }
 
     /// Whether an actor that sleeps is started for it; all else is about a life that has ended.
