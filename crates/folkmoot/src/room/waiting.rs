@@ -73,7 +73,8 @@ impl Handler<Told> for Room {
             }
         }
         while let Some(next) = line.pop_front() {
-            if let Err((waiter, missing)) = self.judge(next, ctx) {
+            if let Err(lacking) = self.judge(next, ctx) {
+                let (waiter, missing) = *lacking;
                 line.push_front(waiter);
                 self.waiting.0.insert(by, line);
                 self.find_out(by, missing, ctx);
@@ -95,7 +96,8 @@ impl Room {
             }
             return;
         }
-        if let Err((waiter, missing)) = self.judge(waiter, ctx) {
+        if let Err(lacking) = self.judge(waiter, ctx) {
+            let (waiter, missing) = *lacking;
             self.waiting.0.insert(by, VecDeque::from([waiter]));
             self.find_out(by, missing, ctx);
         }
@@ -109,7 +111,11 @@ impl Room {
     }
 
     /// Judges a command; gives it back if the room has to be told something first.
-    fn judge(&mut self, waiter: Waiter, ctx: &mut Context<Self>) -> Result<(), (Waiter, Missing)> {
+    fn judge(
+        &mut self,
+        waiter: Waiter,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), Box<(Waiter, Missing)>> {
         let Waiter { request, reply, attempts } = waiter;
         if let Some(error) = self.stream.broken() {
             reply.send(Err(RoomError::Append(error.clone())));
@@ -125,7 +131,8 @@ impl Room {
         };
         match decision {
             Err(RoomError::Refused(Refusal::Unloaded(missing))) if attempts < ATTEMPTS_MAX => {
-                return Err((Waiter { request, reply, attempts: attempts + 1 }, *missing));
+                let waiter = Waiter { request, reply, attempts: attempts + 1 };
+                return Err(Box::new((waiter, *missing)));
             }
             Err(RoomError::Refused(Refusal::Unloaded(_))) => {
                 reply.send(Err(RoomError::Busy));
