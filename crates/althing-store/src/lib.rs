@@ -48,6 +48,10 @@
 //! # }
 //! ```
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/durable.md")]
+mod guide {}
+
 pub mod conformance;
 mod embedded;
 mod journaled;

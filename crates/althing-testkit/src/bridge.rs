@@ -122,11 +122,17 @@ impl Bridge {
     pub async fn carry(&self, id: &ActorId, to: &Node) {
         let home = self.shared.home(id);
         let Some(former) = home.and_then(|home| self.shared.node(home.node)) else { return };
-        let sealed = former.seal(id).await;
+        let mut sealed = former.seal(id).await;
         self.shared.settle(id, to.incarnation(), Some(former.incarnation()));
-        match sealed {
-            Some(sealed) => sealed.depart().await,
-            None => _ = former.relocate(),
+        loop {
+            if let Some(sealed) = sealed {
+                sealed.depart().await;
+            }
+            if !former.relocate().contains(id) {
+                break;
+            }
+            // A message has started it since.
+            sealed = former.seal(id).await;
         }
         let courier = self.shared.courier(former.incarnation());
         if let Some(courier) = courier {

@@ -96,10 +96,11 @@ pub trait Actor: Sized + Send + 'static {
         async {}
     }
 
-    /// Makes durable what the turn that has just ended has changed; called after each turn of an actor whose turns are held.
+    /// Makes durable what the turn that has just ended has changed; called after each turn of an actor whose turns are held, and after
+    /// its `terminated` hook, which is one.
     ///
     /// It takes a copy of what has changed and returns at once; the [`Commit`] writes it beside the turns that follow. What the turn let
-    /// out (replies, tells, publishes by `ctx.publish`, tasks) leaves when its commit and those before it are ready. If one fails, its
+    /// out (replies, refusals by guards, tells, asks that it hands on, publishes by `ctx.publish`, tasks) leaves when its commit and those before it are ready. If one fails, its
     /// turn and all after it let nothing out, whoever asked gets `AskError::NotCommitted`, and the actor has failed.
     fn commit(&mut self, _ctx: &mut Context<Self>) -> Commit {
         Commit::unchanged()

@@ -53,7 +53,8 @@ pub use activation::context::Context;
 pub use activation::rate::Rate;
 pub use activation::stopped::Stopped;
 pub use activation::supervision::{
-    ChildStrategy, RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy, Supervision,
+    ChildStrategy, Failure, RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy,
+    Supervision,
 };
 pub use actor::{
     Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, Receives, StopReason,
@@ -75,9 +76,12 @@ pub use mail::dispatch::{Access, Delayed, Dispatch, Read, Write};
 pub use mail::mailbox::Priority;
 pub use mail::reply::ReplyTo;
 pub use metrics::blocked::Blocked;
+pub use metrics::doing::Activity;
 pub use metrics::inspection::{ActorView, Inspection, Inspector};
+pub use metrics::long_running::LongRunning;
 pub use metrics::observe::{Step, Way};
 pub use metrics::trace::Tracing;
+pub use metrics::tree::{Supervised, Tree};
 pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot};
 pub use node::builder::{BuildError, NodeBuilder};
 pub use node::env::{Fault, Simulation, Task, Timestamp};
@@ -91,7 +95,7 @@ pub use rejection::Rejection;
 pub use timer::TimerId;
 pub use topic::{
     EventStream, Fenced, Gap, PublishError, Published, Publisher, Sequence, Subscription, Topic,
-    TopicName, TopicOptions,
+    TopicName, TopicOptions, TopicView,
 };
 pub use wire::codecs::{Codecs, NameTwice, Remote};
 pub use wire::{Wire, WireError};

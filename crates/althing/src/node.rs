@@ -16,15 +16,15 @@ use std::time::Duration;
 
 use crate::activation::ending::drop_refused;
 use crate::activation::run::Run;
-use crate::actor::Actor;
+use crate::actor::{Actor, StopReason};
 use crate::address::actor_id::{ActorId, Incarnation, Key};
 use crate::address::actor_ref::ActorRef;
+use crate::address::child::Parent;
 use crate::address::directory::Directory;
 use crate::address::key::ActorKey;
 use crate::address::kind::{Factory, Kind, Start, boxed_factory};
-use crate::address::place::{AnyPlace, AsAnyPlace, Header, Place, send_system};
+use crate::address::place::{AnyPlace, AsAnyPlace, Header, Place};
 use crate::error::{ActorError, NameTaken};
-use crate::mail::extras::System;
 use crate::mail::mailbox::Phase;
 use crate::metrics::inspection::{self, Inspector};
 use crate::metrics::trace::Tracing;
@@ -142,7 +142,7 @@ impl Node {
     /// Starts an anonymous actor. It lives until it is stopped; without a factory it cannot restart.
     pub fn spawn<A: Actor>(&self, actor: A) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        self.start(Arc::new(Place::new(header, None, Some(actor))))
+        self.start(Arc::new(Place::new(header, None, Some(actor))), None)
     }
 
     /// Starts an anonymous actor that `factory` builds, now and at each restart.
@@ -158,30 +158,15 @@ impl Node {
     pub(crate) fn spawn_child<A: Actor>(
         &self,
         factory: Box<Factory<A>>,
-        parent: Option<&Arc<dyn AnyPlace>>,
+        parent: Option<&Parent>,
     ) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        let place = Arc::new(Place::new(header, Some(factory), None));
-        if let Some(parent) = parent {
-            // Before the child runs: it may fail at once.
-            place.header().mailbox.lock().extras().parent = Some(parent.clone());
-            let child = (place.header().serial(), place.as_any_place());
-            parent.header().mailbox.lock().extras().children.extend([child]);
-        }
-        self.start(place)
+        self.start(Arc::new(Place::new(header, Some(factory), None)), parent)
     }
 
-    pub(crate) fn spawn_under<A: Actor>(
-        &self,
-        actor: A,
-        parent: &Arc<dyn AnyPlace>,
-    ) -> ActorRef<A> {
+    pub(crate) fn spawn_under<A: Actor>(&self, actor: A, parent: &Parent) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        let place = Arc::new(Place::new(header, None, Some(actor)));
-        place.header().mailbox.lock().extras().parent = Some(parent.clone());
-        let child = (place.header().serial(), place.as_any_place());
-        parent.header().mailbox.lock().extras().children.extend([child]);
-        self.start(place)
+        self.start(Arc::new(Place::new(header, None, Some(actor))), Some(parent))
     }
 
     /// Starts an actor under a name of its own.
@@ -200,7 +185,7 @@ impl Node {
         &self,
         key: &Key,
         actor: A,
-        parent: Option<&Arc<dyn AnyPlace>>,
+        parent: Option<&Parent>,
     ) -> Result<ActorRef<A>, NameTaken> {
         let header = Header::new(self.shared.kind::<A>(), Some(key.clone()));
         let place = Arc::new(Place::new(header, None, Some(actor)));
@@ -208,33 +193,54 @@ impl Node {
             drop_refused(place.as_any_place());
             return Ok(ActorRef::from_place(place));
         }
-        if let Some(parent) = parent {
-            // Before it can be found: it may run, and fail, at once.
-            place.header().mailbox.lock().extras().parent = Some(parent.clone());
-        }
-        match self.shared.directory.insert(key, place.clone()) {
-            Some(place) => {
-                if let Some(parent) = parent {
-                    let child = (place.header().serial(), place.as_any_place());
-                    parent.header().mailbox.lock().extras().children.extend([child]);
-                }
-                send_system(&place.as_any_place(), System::Start);
-                Ok(ActorRef::from_place(place))
+        let child = place.as_any_place();
+        // Before it can be found: it may run, and fail, at once.
+        let is_late = parent.is_some_and(|parent| !parent.adopt(&child));
+        // A new place's claim is ours: nobody else knows it. A shutdown that finds it waits for its end.
+        place.header().mailbox.lock().phase = Phase::Running;
+        if self.shared.directory.insert(key, place.clone()).is_none() {
+            if let Some(parent) = parent {
+                parent.disown(&child);
             }
-            None => Err(NameTaken(place.header().id())),
+            return Err(NameTaken(place.header().id()));
         }
+        if let Some(parent) = parent.filter(|_| is_late) {
+            parent.end(&child);
+        }
+        if self.may_begin(&child) {
+            Run::schedule(child);
+        }
+        Ok(ActorRef::from_place(place))
     }
 
-    fn start<A: Actor>(&self, place: Arc<Place<A>>) -> ActorRef<A> {
+    fn start<A: Actor>(&self, place: Arc<Place<A>>, parent: Option<&Parent>) -> ActorRef<A> {
         if self.shared.close_if_shut(place.header()) {
             drop_refused(place.as_any_place());
             return ActorRef::from_place(place);
         }
-        self.shared.directory.insert_anonymous(place.as_any_place());
-        // A new place's claim is ours: nobody else knows it.
+        let child = place.as_any_place();
+        // Before the child runs: it may fail at once.
+        let is_late = parent.is_some_and(|parent| !parent.adopt(&child));
+        // As above.
         place.header().mailbox.lock().phase = Phase::Running;
-        Run::start_now(place.as_any_place());
+        self.shared.directory.insert_anonymous(child.clone());
+        if let Some(parent) = parent.filter(|_| is_late) {
+            parent.end(&child);
+        }
+        if self.may_begin(&child) {
+            Run::start_now(child);
+        }
         ActorRef::from_place(place)
+    }
+
+    /// Whether an actor whose claim is ours may begin. If the node was shut down before the directory had it, nobody would stop it: it
+    /// ends at once.
+    fn may_begin(&self, place: &Arc<dyn AnyPlace>) -> bool {
+        let may_begin = !self.shared.is_shut.load(Ordering::Acquire);
+        if !may_begin {
+            Run::new(place.clone()).end(&StopReason::Killed);
+        }
+        may_begin
     }
 
     /// The topic of that name and type, made if nobody holds one; `options` count only then.
@@ -280,6 +286,14 @@ impl Node {
             .map(|kind| kind.metrics.totals().into_snapshot(kind.id.clone()))
             .collect();
         kinds.sort_by(|one, other| one.name.cmp(&other.name));
+        // Two types of one name, of which the second is refused, are one to whoever reads this.
+        kinds.dedup_by(|later, earlier| {
+            let is_same = later.name == earlier.name;
+            if is_same {
+                earlier.absorb(std::mem::take(later));
+            }
+            is_same
+        });
         let visited = inspection::measure_mailboxes(&self.shared, &mut kinds);
         Snapshot { kinds, visited }
     }

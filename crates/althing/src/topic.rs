@@ -26,6 +26,7 @@ mod share;
 mod shared;
 mod stream;
 mod subscription;
+mod view;
 mod worker;
 
 pub use published::{Gap, Published, Sequence, TopicName};
@@ -33,6 +34,7 @@ pub use publisher::{Fenced, PublishError, Publisher};
 pub(crate) use registry::Topics;
 pub use stream::EventStream;
 pub use subscription::Subscription;
+pub use view::TopicView;
 
 use shared::{Author, Shared};
 use subscription::Subscriber;

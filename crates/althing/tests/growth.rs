@@ -129,7 +129,7 @@ async fn asking_at_once(asks: usize) -> Duration {
 fn an_ask_costs_the_same_beside_many_others_of_its_handler() {
     within(On::OneThread, async {
         let (few, many) = (asking_at_once(1_000).await, asking_at_once(8_000).await);
-        assert!(many < few * TIMES_MAX, "1,000: {few:?}, 8,000: {many:?}");
+        assert!(many < few * TIMES_MAX, "{few:?}, eight times as many: {many:?}");
     });
 }
 
@@ -178,8 +178,8 @@ async fn watching(watchers: usize) -> Duration {
 #[test]
 fn a_watcher_costs_the_same_beside_thousands() {
     within(On::OneThread, async {
-        let (few, many) = (watching(1_000).await, watching(8_000).await);
-        assert!(many < few * TIMES_MAX, "1,000: {few:?}, 8,000: {many:?}");
+        let (few, many) = (watching(500).await, watching(4_000).await);
+        assert!(many < few * TIMES_MAX, "{few:?}, eight times as many: {many:?}");
     });
 }
 
@@ -201,10 +201,10 @@ fn a_timer_that_is_set_anew_again_and_again_takes_no_more_memory() {
             };
             actor.send(setting_anew(10_000)).await.unwrap();
             let before = resident_bytes();
-            actor.send(setting_anew(300_000)).timeout(Duration::from_secs(15)).await.unwrap();
+            actor.send(setting_anew(100_000)).timeout(Duration::from_secs(15)).await.unwrap();
             let grown = resident_bytes().saturating_sub(before);
             // A machine word for each would be more.
-            assert!(grown < 1 << 20, "{} KiB after 300,000 timers", grown >> 10);
+            assert!(grown < 512 << 10, "{} KiB after 100,000 timers", grown >> 10);
         });
     });
 }

@@ -21,7 +21,7 @@ use crate::address::place::AnyPlace;
 use crate::error::AskError;
 use crate::mail::reply::ReplyTo;
 use crate::metrics::Timed;
-use crate::shield::shielded;
+use crate::shield::{discard, shielded};
 
 /// Futures up to this size need no allocation. 1 KiB covers nearly every handler measured.
 const BODY_BYTES: usize = 1024 - 128;
@@ -260,10 +260,22 @@ impl Body {
     pub(crate) fn clear(&self) {
         if let Some(ops) = self.slot().ops.take() {
             // Dropped after the future, which borrows from what is kept, also if its drop panics.
-            let _kept =
-                (self.slot().kept.take(), self.slot().timed.take(), self.slot().span.take());
+            let _kept = LastUse(self.slot().kept.take());
+            let _ended = (self.slot().timed.take(), self.slot().span.take());
             // SAFETY: `ops` belonged to what the memory holds; it was taken, so this happens once.
             unsafe { (ops.drop)(self.slot().memory.get()) }
+        }
+    }
+}
+
+/// What a handler's future borrowed, which has ended. If its drop panics, that is no failure of the actor.
+struct LastUse(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Drop for LastUse {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(kept) = self.0.take() {
+            discard("the drop of an event", kept);
         }
     }
 }

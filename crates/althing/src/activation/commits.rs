@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use crate::activation::run::{Run, Served};
 use crate::activation::turn::{Effects, Holding};
-use crate::error::ActorError;
+use crate::error::{ActorError, AskError};
 use crate::shield::shielded;
 
 /// Turns on their way to be durable, at most: a store that is slow is waited for.
@@ -107,14 +107,16 @@ impl Run {
 
     #[cold]
     fn put_turn_by(&mut self, effects: Effects, has_ended: bool) {
-        let commits = self.commits.get_or_insert_default();
+        // Kept here also while `commit` runs: if it panics, they are aborted like those of a handler that does.
+        self.commits.get_or_insert_default().open = effects;
         if !has_ended {
-            commits.open = effects;
             return;
         }
         // SAFETY: the claim is ours, and no handler is left: turns that are held do not overlap.
         let commit = unsafe { self.place.commit(self.body.core()) };
-        self.commits.get_or_insert_default().on_the_way.push_back((commit, effects));
+        let commits = self.commits.get_or_insert_default();
+        let effects = std::mem::take(&mut commits.open);
+        commits.on_the_way.push_back((commit, effects));
     }
 
     /// Lets out what has become durable. `Some` if a commit has failed, or if so many are on their way that the next turn must wait.
@@ -133,11 +135,18 @@ impl Run {
                 Err(error) => {
                     effects.abort();
                     self.abort_turns();
+                    self.abort_handler();
                     return Some(Served::Failed(error));
                 }
             }
         }
         None
+    }
+
+    /// Drops the handler that waits, whose turn is built on what has not become durable.
+    fn abort_handler(&self) {
+        let why = AskError::NotCommitted(self.place.header().id());
+        shielded("dropping a handler", || self.body.fail(why));
     }
 
     /// Whether turns are on their way to be durable.

@@ -17,6 +17,7 @@ use crate::activation::turn;
 use crate::actor::{Actor, Receives, StopReason};
 use crate::address::actor_id::{Activation, ActorId};
 use crate::address::actor_ref::{ActorRef, forget_watcher};
+use crate::address::child::Parent;
 use crate::address::key::{self, KeyError};
 use crate::address::kind::{Start, boxed_factory};
 use crate::address::place::{AnyPlace, AsAnyPlace, Debt, Header, Place};
@@ -288,8 +289,8 @@ impl<A: Actor> Context<A> {
         F: Fn(Start<C>) -> B + Send + Sync + 'static,
         B: Future<Output = Result<C, ActorError>> + Send + 'static,
     {
-        let me = self.address().place().as_any_place();
-        self.node().spawn_child(boxed_factory(factory), Some(&me))
+        let parent = Parent::of(&self.address());
+        self.node().spawn_child(boxed_factory(factory), Some(&parent))
     }
 
     /// Calls this actor's `terminated` hook once `other` has stopped; at once if it has already. Watching twice tells once. The watch

@@ -23,7 +23,7 @@ use crate::mail::outbox;
 use crate::metrics::Counter;
 use crate::metrics::observe::Step;
 use crate::remote;
-use crate::shield::{discard, shielded};
+use crate::shield::{discard, shielded, wake_all};
 use crate::timer::TimerId;
 use crate::timer::pending::PendingTimer;
 
@@ -87,7 +87,7 @@ pub(crate) fn end_life(
         header.kind.metrics.count(Counter::Stopped);
     }
 
-    wakers.into_iter().for_each(Waker::wake);
+    wake_all(wakers);
     if let Some(farewell) = farewell {
         refused.extend(farewell.say(place, reason));
     }
@@ -127,11 +127,7 @@ fn share_out(
         return (refused, inner.call_up(header.kind.len_max));
     }
     // What a guard put aside came first.
-    let mut kept = inner.extras.as_mut().map_or_else(Vec::new, |extras| {
-        let mut first = std::mem::take(&mut extras.unstashed);
-        first.append(&mut extras.stash);
-        first
-    });
+    let mut kept = inner.take_put_aside();
     kept.extend(waiting);
     inner.put_back(kept);
     match reason {
@@ -208,7 +204,8 @@ fn one_after_the_other(first: Abandoned) {
     }
 }
 
-fn leave_parent(parent: &Arc<dyn AnyPlace>, child: &Arc<dyn AnyPlace>) {
+/// Takes an actor off the list of its parent's children.
+pub(crate) fn leave_parent(parent: &Arc<dyn AnyPlace>, child: &Arc<dyn AnyPlace>) {
     let mut inner = parent.header().mailbox.lock();
     let Some(extras) = &mut inner.extras else { return };
     let gone = extras.children.remove(&child.header().serial());
@@ -234,13 +231,17 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
     extras.stopped = Some(reason.clone());
     extras.suspended = None;
     // News for the next life: who passivates goes on watching.
-    let lives_on =
-        matches!(reason, StopReason::Passivated | StopReason::Moved | StopReason::Fenced);
-    let passivated = lives_on && was_active && !is_last;
+    let lives_on = match reason {
+        StopReason::Passivated => was_active,
+        // Elsewhere, whether or not it had begun here.
+        StopReason::Moved | StopReason::Fenced => true,
+        _ => false,
+    };
+    let passivated = lives_on && !is_last;
     let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
     let (kept, system) = came.into_iter().partition(|message| match message {
         System::Start => !is_last && leaves_a_next_life(reason),
-        System::Terminated(..) => passivated,
+        System::Terminated(..) => passivated && was_active,
         _ => false,
     });
     extras.system = VecDeque::from(kept);
@@ -264,6 +265,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         StopReason::Passivated => BTreeSet::new(),
         _ => std::mem::take(&mut extras.nodes_watching),
     };
+    extras.doing = None;
     let nodes = if passivated { Vec::new() } else { nodes.into_iter().collect() };
     Farewell {
         wakers: std::mem::take(&mut extras.stop_waiters),
@@ -293,7 +295,7 @@ impl Farewell {
             forget_link(&fellow, place.header().serial());
             send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
         }
-        self.wakers.into_values().for_each(Waker::wake);
+        wake_all(self.wakers.into_values());
         remote::ship_end(place, self.nodes, reason);
         for timer in self.timers.into_values() {
             place.header().kind.node.timers.withdraw(&timer);

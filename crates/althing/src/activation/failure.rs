@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::activation::run::{Run, Stage};
-use crate::activation::supervision::{ChildStrategy, Verdict};
+use crate::activation::supervision::{ChildStrategy, Failure, Supervision, Verdict};
 use crate::actor::StopReason;
 use crate::address::place::{AnyPlace, send_system};
 use crate::error::{ActorError, AskError, ChildFailed};
@@ -62,9 +62,19 @@ impl Run {
     pub(crate) fn supervise(&mut self, error: ActorError) -> ControlFlow<()> {
         let place = self.place.clone();
         let header = place.header();
-        let policy = header.kind.options.supervision;
+        let policy = match header.kind.options.supervision {
+            // A state that is ahead of what is durable must not be built on.
+            Supervision::Resume if header.kind.holds_turns() => Supervision::default(),
+            policy => policy,
+        };
         let now = header.kind.node.env.elapsed();
-        let verdict = header.mailbox.lock().extras().restarts.decide(policy, now);
+        // Before the lock: the error may be foreign.
+        let failure = Failure::new(&error, now);
+        let mut inner = header.mailbox.lock();
+        let restarts = &mut inner.extras().restarts;
+        restarts.fail(failure);
+        let verdict = restarts.decide(policy, now);
+        drop(inner);
         match verdict {
             Verdict::Resume if header.mailbox.lock().active => {
                 self.drop_futures();
@@ -94,6 +104,7 @@ impl Run {
         header.kind.metrics.count(Counter::Restarted);
         header.observe(Step::Restarts);
         let mut inner = header.mailbox.lock();
+        inner.extras().restarts.count();
         if std::mem::replace(&mut inner.active, false) {
             header.kind.metrics.count(Counter::Stopped);
         }
@@ -104,6 +115,7 @@ impl Run {
         drop(inner);
         self.drop_futures();
         self.stage = Stage::Pausing(header.kind.node.env.sleep(pause));
+        self.backs_off = !pause.is_zero();
         // SAFETY: the claim is ours and no future is left that could use the state.
         shielded("dropping a state", || unsafe { place.clear() });
         let Some((children, timers)) = left else { return };

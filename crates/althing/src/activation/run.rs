@@ -19,14 +19,15 @@ use crate::activation::body::Body;
 use crate::activation::commits::Commits;
 use crate::activation::current::{self, Frame};
 use crate::activation::ending::{Keeps, abandon, end_life};
+use crate::activation::waits;
 use crate::actor::StopReason;
 use crate::address::place::{AnyPlace, Header, Hook};
 use crate::error::ActorError;
 use crate::mail::batch::Batch;
 use crate::mail::envelope::Envelope;
 use crate::mail::in_place;
-use crate::metrics::Counter;
 use crate::metrics::observe::Step;
+use crate::metrics::{Counter, MessageName};
 use crate::remote::{self, Location};
 use crate::shield::{drop_payload, shielded};
 
@@ -49,12 +50,16 @@ pub(crate) struct Run {
     pub(crate) urgent: VecDeque<Envelope>,
     /// Whether the message that is held back has met its fault, if there is one in store for it.
     pub(crate) has_met_fault: bool,
+    /// The message of the last handler that waited.
+    pub(crate) waited_with: Option<MessageName>,
     /// Whether the life stopped itself before it served.
     refuses_waiting: bool,
     /// Turns that are not durable yet, where they are held.
     pub(crate) commits: Option<Box<Commits>>,
     /// How many hold the actor.
     pub(crate) holds: u32,
+    /// Whether the present pause is one between a failure and the restart after it.
+    pub(crate) backs_off: bool,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
     /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
@@ -103,7 +108,22 @@ impl Run {
 
     /// Takes over a claim under which `body` was used in place.
     pub(crate) fn take_over(place: Arc<dyn AnyPlace>, body: Body) -> Self {
+        if body.is_empty() {
+            // Before anybody else runs: what a handler that has ended left to a task is no wait of the actor any more.
+            waits::forget(&place);
+        }
         Self::with_body(place, body, Stage::Serving)
+    }
+
+    /// As `take_over`, with a handler of that message in the body, which waits.
+    pub(crate) fn take_over_waiting(
+        place: Arc<dyn AnyPlace>,
+        body: Body,
+        message: MessageName,
+    ) -> Self {
+        let mut run = Self::take_over(place, body);
+        run.waited_with = Some(message);
+        run
     }
 
     #[inline]
@@ -118,7 +138,9 @@ impl Run {
             ran_in_batch: 0,
             held_back: None,
             has_met_fault: false,
+            waited_with: None,
             refuses_waiting: false,
+            backs_off: false,
             urgent: VecDeque::new(),
             commits: None,
             holds: 0,
@@ -205,6 +227,11 @@ impl Run {
 
     /// Polls what is neither a message nor an event: start, pause, hooks, stop.
     fn advance_hook(&mut self, cx: &mut Context<'_>) -> Served {
+        let is_turn = matches!(self.stage, Stage::Hooking(_));
+        if is_turn && let Some(served) = self.settle_turns(cx) {
+            return served;
+        }
+        let holding = if is_turn { self.hold_turn() } else { None };
         let outcome = match &mut self.stage {
             Stage::Begin | Stage::Serving => return self.begin(),
             Stage::Held => return self.suspend(cx),
@@ -213,24 +240,36 @@ impl Run {
             }
             Stage::Pausing(pause) => pause.as_mut().poll(cx).map(Ok),
         };
-        let Poll::Ready(outcome) = outcome else { return self.suspend(cx) };
-        match std::mem::replace(&mut self.stage, Stage::Begin) {
+        let Poll::Ready(outcome) = outcome else {
+            self.pause_turn(holding, false);
+            return self.suspend(cx);
+        };
+        let stage = std::mem::replace(&mut self.stage, Stage::Begin);
+        if is_turn {
+            // The hook borrows the state, of which `commit` takes a copy.
+            drop(stage);
+            self.stage = Stage::Serving;
+            self.pause_turn(holding, true);
+            return Served::Changed;
+        }
+        match stage {
             Stage::Starting(_) => match outcome {
                 // It has never served: what waits is not its to keep, or it would start again for it.
                 Ok(()) if self.body.stops() => return self.stopped_in_start(),
                 Ok(()) => self.started(),
                 Err(error) => return Served::End(StopReason::NotStarted(error)),
             },
-            Stage::Hooking(_) => self.stage = Stage::Serving,
             Stage::Stopping(_, StopReason::Restarting) => self.rebuild(Duration::ZERO),
             Stage::Stopping(_, reason) => return Served::End(reason),
-            Stage::Pausing(_) | Stage::Begin | Stage::Serving | Stage::Held => {}
+            Stage::Hooking(_) | Stage::Pausing(_) | Stage::Begin | Stage::Serving | Stage::Held => {
+            }
         }
         Served::Changed
     }
 
     /// Begins to serve, or to start first; a kill that came before is an end without a life.
     fn begin(&mut self) -> Served {
+        self.backs_off = false;
         let inner = self.place.header().mailbox.lock();
         let is_killed = inner.is_killed();
         let is_active = inner.active;
@@ -275,6 +314,12 @@ impl Run {
     }
 
     fn stop(&mut self, reason: StopReason) {
+        if reason != StopReason::Restarting && self.has_turns() {
+            // What they let out must not be lost with the state: nothing more runs until they are durable.
+            self.stop_after = Some((0, reason));
+            self.stage = Stage::Serving;
+            return;
+        }
         // SAFETY: the claim is ours; no handler is left (reads have ended, the body is empty).
         let hook = unsafe { self.place.stopping(self.body.core(), reason.clone()) };
         self.stage = Stage::Stopping(hook, reason);
@@ -302,6 +347,7 @@ impl Run {
         // SAFETY: no future is left that could use the state.
         shielded("dropping a state", || unsafe { self.place.clear() });
         self.stop_after = None;
+        self.backs_off = false;
         let mut waiting = Vec::new();
         if self.held() > 0 {
             waiting.extend(self.held_back.take());
@@ -324,6 +370,10 @@ impl Run {
         }
         while let Some(read) = self.reads.pop() {
             shielded("dropping a handler", || read.clear());
+        }
+        if self.place.header().has_attention() {
+            // No handler is left that could wait, whoever has the ask that it began.
+            waits::forget(&self.place);
         }
         // SAFETY: the body is empty.
         let unheard = unsafe { &*self.body.core() }.take_stop();
@@ -383,6 +433,7 @@ impl Future for Run {
         // SAFETY: an `Arc` that is read and never dropped: it counts nothing, and `this` keeps its own, which nobody replaces.
         let place = ManuallyDrop::new(unsafe { ptr::read(&raw const this.place) });
         let _current = current::polling(&place, Frame::Alone);
+        let _polled = place.header().kind.metrics.polling(place.header().place());
         loop {
             match catch_unwind(AssertUnwindSafe(|| this.advance(place.header(), cx))) {
                 Ok(poll) => {

@@ -18,8 +18,9 @@ use crate::mail::envelope::{Envelope, Started, Target, skip_tick};
 use crate::mail::mailbox::Phase;
 use crate::mail::outbox;
 use crate::metrics::observe::Step;
-use crate::metrics::{Counter, Shard, Timed};
+use crate::metrics::{Counter, MessageName, Shard, Timed};
 use crate::node::env::{Fault, Task};
+use crate::shield::wake_all;
 use crate::sync::pause;
 
 /// Messages after which their room is free for senders.
@@ -47,6 +48,14 @@ fn linger(header: &Header) {
             return;
         }
     }
+}
+
+/// A message whose handler has begun.
+#[derive(Clone, Copy)]
+struct Begun {
+    message: MessageName,
+    access: Access,
+    timed: Option<Timed>,
 }
 
 impl Run {
@@ -140,9 +149,14 @@ impl Run {
 
     /// Stops if somebody wants that, once the reads under way have ended.
     fn stop_if_wanted(&mut self, cx: &Context<'_>) -> Option<Served> {
-        let reason = self.stop_wanted()?;
-        Some(match reason {
-            _ if !self.reads.is_empty() || self.has_turns() => self.suspend(cx),
+        if !self.body.stops() && !matches!(self.stop_after, Some((0, _))) {
+            return None;
+        }
+        if !self.reads.is_empty() || self.has_turns() {
+            // The wish stays where it is until then.
+            return Some(self.suspend(cx));
+        }
+        Some(match self.stop_wanted()? {
             StopReason::Failed(error) => Served::Failed(error),
             reason => Served::Stop(reason),
         })
@@ -170,11 +184,15 @@ impl Run {
             let Some(first) = self.batch.stretch().peek() else { return false };
             let access = first.access();
             let mut limit = STRETCH_LEN_MAX.min(*budget);
+            let message = first.name();
             let mut timed = None;
             if let Some(shard) = shard {
+                if let Some(running) = shard.running() {
+                    running.take(message);
+                }
                 let untimed = shard.until_sample();
                 if untimed == 0 {
-                    timed = Some(header.kind.begin_timing(first.name()));
+                    timed = Some(header.kind.begin_timing(message));
                 }
                 limit = limit.min(untimed.max(1));
             }
@@ -187,7 +205,8 @@ impl Run {
             let started = unsafe { Envelope::run(self.batch.stretch(), target, cx) };
             let ran = allowed - self.take_back(shard);
             *budget -= ran;
-            let waits = self.has_begun(started, access, timed, shard);
+            let begun = Begun { message, access, timed };
+            let waits = self.has_begun(started, begun, shard);
             self.have_run(ran);
             if waits {
                 return true;
@@ -273,8 +292,11 @@ impl Run {
         shard: Option<&Shard>,
         cx: &mut Context<'_>,
     ) -> bool {
-        let timed =
-            shard.is_some_and(Shard::handle).then(|| header.kind.begin_timing(envelope.name()));
+        let message = envelope.name();
+        if let Some(running) = shard.and_then(Shard::running) {
+            running.take(message);
+        }
+        let timed = shard.is_some_and(Shard::handle).then(|| header.kind.begin_timing(message));
         let access = envelope.access();
         let holding = self.hold_turn();
         let target = Target { state: self.place.state(), body: &self.body, header };
@@ -287,18 +309,13 @@ impl Run {
             Started::Suspended => Step::Waits,
             Started::Stashed(_) => Step::Stashed,
         });
-        self.has_begun(started, access, timed, shard)
+        self.has_begun(started, Begun { message, access, timed }, shard)
     }
 
     /// Sees to what became of the last handler; returns whether it waits with exclusive access.
     #[inline]
-    fn has_begun(
-        &mut self,
-        started: Started,
-        access: Access,
-        timed: Option<Timed>,
-        shard: Option<&Shard>,
-    ) -> bool {
+    fn has_begun(&mut self, started: Started, begun: Begun, shard: Option<&Shard>) -> bool {
+        let Begun { message, access, timed } = begun;
         match started {
             Started::Done => {
                 if let Some(timed) = timed {
@@ -310,12 +327,14 @@ impl Run {
             Started::Suspended
                 if access == Access::Shared && !self.place.header().kind.holds_turns() =>
             {
+                self.waited_with = Some(message);
                 self.body.time(timed);
                 let fresh = Body::take(Arc::as_ptr(&self.place));
                 self.reads.push(std::mem::replace(&mut self.body, fresh));
                 false
             }
             Started::Suspended => {
+                self.waited_with = Some(message);
                 self.body.time(timed);
                 true
             }
@@ -384,7 +403,7 @@ impl Run {
         let wakers = inner.call_up(header.kind.len_max);
         if !wakers.is_empty() {
             drop(inner);
-            wakers.into_iter().for_each(std::task::Waker::wake);
+            wake_all(wakers);
             inner = header.mailbox.lock_soon();
             inner.absorb();
         }
@@ -421,7 +440,7 @@ impl Run {
         inner.hold(self.held(), header.mailbox.tally());
         let wakers = inner.call_up(header.kind.len_max);
         drop(inner);
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        wake_all(wakers);
     }
 
     /// Counts what has run.

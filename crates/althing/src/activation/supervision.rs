@@ -9,6 +9,8 @@ use std::time::Duration;
 pub const RESTARTS_MAX_DEFAULT: u32 = 10;
 /// Window in which restarts are counted.
 pub const RESTART_WINDOW_DEFAULT: Duration = Duration::from_secs(60);
+/// Longest text of a failure that is kept: enough for a panic's message, little beside an actor.
+const FAILURE_CHARS_MAX: usize = 500;
 
 /// What follows a panic in a handler.
 ///
@@ -112,12 +114,53 @@ pub(crate) enum Verdict {
 #[derive(Debug, Default)]
 pub(crate) struct Restarts {
     recent: Vec<Duration>,
+    /// All of them, by a sibling's failure too.
+    total: u32,
+    /// What the actor failed with last, as text: the error itself may hold something foreign.
+    /// Boxed, because few ever fail.
+    last: Option<Box<Failure>>,
+}
+
+/// A failure of an actor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The panic's or the error's text, cut after 500 characters.
+    pub text: String,
+    /// When it was, in time since the node's start.
+    pub at: Duration,
+}
+
+impl Failure {
+    pub(crate) fn new(error: &impl std::fmt::Display, at: Duration) -> Self {
+        Self { text: error.to_string().chars().take(FAILURE_CHARS_MAX).collect(), at }
+    }
 }
 
 impl Restarts {
-    /// Whether there was none lately.
+    /// Whether the actor has never failed or been restarted.
     pub(crate) fn is_empty(&self) -> bool {
-        self.recent.is_empty()
+        self.total == 0 && self.last.is_none() && self.recent.is_empty()
+    }
+
+    /// Takes down what the actor fails with now.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.last = Some(Box::new(failure));
+    }
+
+    /// Counts a restart.
+    pub(crate) fn count(&mut self) {
+        self.total = self.total.saturating_add(1);
+    }
+
+    /// How often the actor was restarted.
+    pub(crate) fn total(&self) -> u32 {
+        self.total
+    }
+
+    /// What it failed with last.
+    pub(crate) fn last(&self) -> Option<Failure> {
+        self.last.as_deref().cloned()
     }
 
     /// Decides after a panic at `now` (time since the node started).

@@ -11,15 +11,23 @@ use crate::actor::StopReason;
 use crate::address::actor_ref::end_watch;
 use crate::epoch::Epoch;
 use crate::mail::extras::System;
-
-fn tell(held: Option<oneshot::Sender<()>>) {
-    if let Some(held) = held {
-        // Whoever wanted to know may have gone.
-        _ = held.send(());
-    }
-}
+use crate::metrics::doing::{Activity, Doing};
+use crate::remote::Sealed;
+use crate::shield::wake_all;
 
 impl Run {
+    /// What the run is at while it is suspended.
+    fn doing(&self) -> Option<Doing> {
+        Some(Doing::Other(match &self.stage {
+            Stage::Serving => return self.waited_with.map(Doing::Message),
+            Stage::Begin | Stage::Starting(_) => Activity::Starting,
+            Stage::Pausing(_) => Activity::Pausing,
+            Stage::Held => Activity::Held,
+            Stage::Hooking(_) => Activity::Hearing,
+            Stage::Stopping(..) => Activity::Stopping,
+        }))
+    }
+
     fn epoch(&self) -> Epoch {
         let inner = self.place.header().mailbox.lock();
         inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch)
@@ -31,12 +39,15 @@ impl Run {
         loop {
             let header = self.place.header();
             let mut inner = header.mailbox.lock();
-            if !inner.has_new_system() {
-                inner.extras().suspended = Some(cx.waker().clone());
+            let ends_now = self.backs_off && (self.stop_after.is_some() || inner.is_told_to_end());
+            if !inner.has_new_system() && !ends_now {
+                let extras = inner.extras();
+                extras.suspended = Some(cx.waker().clone());
+                extras.doing = self.doing();
                 inner.hold(self.held(), header.mailbox.tally());
                 let wakers = inner.call_up(header.kind.len_max);
                 drop(inner);
-                wakers.into_iter().for_each(std::task::Waker::wake);
+                wake_all(wakers);
                 return Served::Suspended;
             }
             drop(inner);
@@ -78,9 +89,16 @@ impl Run {
         }
         if matches!(self.stage, Stage::Pausing(_)) && !inner.active {
             // Between two lives: there is no handler to wait for, and no state to stop.
-            let ends = inner.extras().system.iter().find_map(System::end);
+            let extras = inner.extras();
+            let mut ends = extras.system.iter().find_map(System::end);
+            if self.backs_off {
+                // Who asked before the failure waits as those do who ask now.
+                let earlier = self.stop_after.take().map(|(_, reason)| reason);
+                ends = earlier.or_else(|| extras.deferred.iter().find_map(System::end)).or(ends);
+            }
             if let Some(reason) = ends {
-                let unread = std::mem::take(&mut inner.extras().system);
+                let unread =
+                    (std::mem::take(&mut extras.deferred), std::mem::take(&mut extras.system));
                 drop(inner);
                 drop(unread);
                 return Some(Served::End(reason));
@@ -93,21 +111,37 @@ impl Run {
         None
     }
 
+    fn may_go_on(&self) -> bool {
+        self.holds == 0 && !self.place.header().kind.node.is_frozen()
+    }
+
+    /// Gives a seal to who wants it. If they have gone, the seal is dropped, which takes it back.
+    fn seal(&mut self, sealed: oneshot::Sender<Sealed>) {
+        self.holds += 1;
+        _ = sealed.send(Sealed::of(self.place.clone()));
+    }
+
     /// Lets go on, or away, whoever is held; the rest waits.
     fn system_while_held(&mut self, pending: VecDeque<System>, is_active: bool) -> Option<Served> {
         let mut pending = pending.into_iter();
         let mut deferred = Vec::new();
         let served = pending.by_ref().find_map(|message| match message {
-            System::Hold(held) => {
-                self.holds += 1;
-                tell(held);
+            System::Seal(sealed) => {
+                self.seal(sealed);
                 None
             }
-            System::Resume => {
-                self.holds = self.holds.saturating_sub(1);
-                (self.holds == 0 && !self.place.header().kind.node.is_frozen())
-                    .then_some(Served::Changed)
+            System::Freeze(frozen) => {
+                // Whoever wanted to know may have gone.
+                _ = frozen.send(());
+                None
             }
+            System::Resume(life) => {
+                if life == self.place.header().mailbox.lock().lives() {
+                    self.holds = self.holds.saturating_sub(1);
+                }
+                self.may_go_on().then_some(Served::Changed)
+            }
+            System::Thaw => self.may_go_on().then_some(Served::Changed),
             System::Depart if is_active => Some(Served::Stop(StopReason::Moved)),
             System::Depart => Some(Served::End(StopReason::Moved)),
             other => {
@@ -173,13 +207,20 @@ impl Run {
                 System::Restart if self.place.is_rebuildable() => {
                     return Some(Served::Stop(StopReason::Restarting));
                 }
-                System::Restart | System::Resume => {}
+                System::Restart | System::Resume(_) | System::Thaw => {}
                 System::Depart => return Some(Served::Stop(StopReason::Moved)),
-                System::Hold(held) => {
-                    self.holds += 1;
+                System::Seal(sealed) => {
                     self.stage = Stage::Held;
-                    tell(held);
+                    self.seal(sealed);
                     return Some(Served::Changed);
+                }
+                System::Freeze(frozen) => {
+                    _ = frozen.send(());
+                    // It may have thawed since.
+                    if header.kind.node.is_frozen() {
+                        self.stage = Stage::Held;
+                        return Some(Served::Changed);
+                    }
                 }
                 System::Fence(epoch) => {
                     if self.epoch() < epoch {

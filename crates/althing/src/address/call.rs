@@ -118,7 +118,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// Sends without asking for a reply; waits for room in the mailbox until the deadline.
     ///
     /// # Errors
-    /// `Timeout` and `Stopped` hand the message back. An actor that tells itself does not wait: `Full`.
+    /// `Timeout` and `Stopped` hand the message back. An actor that tells itself does not wait: `Full`; nor does one that has let out
+    /// as much in one held turn as it may.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready drops the message unsent.
@@ -442,7 +443,8 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
             }
         }
         let header = self.target.place().header();
-        if current::is(header.serial()) {
+        // Neither of the two gets room while it waits here.
+        if current::is(header.serial()) || (turn::is_held() && turn::is_full()) {
             header.kind.metrics.count(Counter::Overloaded);
             return Poll::Ready(Err(self.hand_back(SendError::Full)));
         }

@@ -71,7 +71,10 @@ impl<A: Actor> Group<A> {
 
     /// The members at this moment, without those that have stopped.
     pub fn members(&self) -> Vec<ActorRef<A>> {
-        self.shared.members.read().iter().filter(|member| !member.is_stopped()).cloned().collect()
+        let mut members = self.shared.members.read().clone();
+        // Asked without the lock: what the caller has told is handed over first, which may drop what is foreign.
+        members.retain(|member| !member.is_stopped());
+        members
     }
 
     /// The next member in turn; `None` if there is none.
@@ -95,8 +98,10 @@ impl<A: Actor> Group<A> {
     /// Source: rendezvous hashing (Thaler, Ravishankar: A Name-Based Mapping Scheme for Rendezvous, 1996).
     pub fn by_hash(&self, key: impl Hash) -> Option<ActorRef<A>> {
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        // Once, and without the lock: how a key is hashed is its own business.
+        let key = hasher.hash_one(&key);
         self.pick(|members| {
-            let weights = members.iter().map(|member| hasher.hash_one((member, &key))).enumerate();
+            let weights = members.iter().map(|member| hasher.hash_one((member, key))).enumerate();
             weights.max_by_key(|(_, weight)| *weight).map(|(index, _)| index)
         })
     }

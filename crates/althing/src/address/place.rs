@@ -159,6 +159,12 @@ impl Header {
         self.stops.store(self.stops().wrapping_add(1), Ordering::Relaxed);
     }
 
+    /// Where it is, to be compared and not followed.
+    #[inline]
+    pub(crate) fn place(&self) -> *const () {
+        ptr::from_ref(self).cast()
+    }
+
     pub(crate) fn serial(&self) -> u64 {
         self.serial
     }

@@ -7,11 +7,12 @@
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
-use std::mem::{align_of, size_of};
+use std::mem::{MaybeUninit, align_of, size_of};
 
 /// The place of a state of type `A`.
 pub(crate) struct Storage<A> {
-    word: UnsafeCell<usize>,
+    /// A number would lose what a pointer may point to, and may not hold a state's padding, whenever the storage is moved.
+    word: UnsafeCell<MaybeUninit<usize>>,
     state: PhantomData<A>,
 }
 
@@ -20,7 +21,7 @@ impl<A> Storage<A> {
         size_of::<A>() <= size_of::<usize>() && align_of::<A>() <= align_of::<usize>();
 
     pub(crate) fn empty() -> Self {
-        Self { word: UnsafeCell::new(0), state: PhantomData }
+        Self { word: UnsafeCell::new(MaybeUninit::new(0)), state: PhantomData }
     }
 
     /// Where the state is; valid while there is one. No reference is made on the way: a handler that waits may hold one.

@@ -261,7 +261,7 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Admission::Reject(why) => {
             target.header.kind.metrics.count(Counter::Rejected);
             target.header.observe(Step::Refused(&why));
-            reply.fail(AskError::Rejected(target.header.id(), why));
+            reply.refuse(AskError::Rejected(target.header.id(), why));
             return Started::Done;
         }
     }

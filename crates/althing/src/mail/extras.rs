@@ -17,7 +17,8 @@ use crate::epoch::Epoch;
 use crate::error::{ActorError, ChildFailed};
 use crate::mail::envelope::Envelope;
 use crate::mail::line::WaitingSenders;
-use crate::remote::Caller;
+use crate::metrics::doing::Doing;
+use crate::remote::{Caller, Sealed};
 use crate::timer::TimerId;
 use crate::timer::pending::PendingTimer;
 
@@ -29,6 +30,8 @@ pub(crate) struct Extras {
     pub(crate) deferred: VecDeque<System>,
     /// Wakes a runner that waits for messages.
     pub(crate) parked: Option<Waker>,
+    /// What a runner is at that suspended; of use while it has the claim.
+    pub(crate) doing: Option<Doing>,
     /// Wakes a runner whose handler waits; for system messages only.
     pub(crate) suspended: Option<Waker>,
     pub(crate) high: VecDeque<Envelope>,
@@ -118,6 +121,11 @@ impl System {
         }
     }
 
+    /// Whether it is for the actor wherever it lives. All else is for the state that is on this node, also while it arrives.
+    pub(crate) fn travels(&self) -> bool {
+        matches!(self, Self::Start | Self::Stop(_) | Self::Kill | Self::Fail(StopReason::Linked(_)))
+    }
+
     /// Whether an actor that sleeps is started for it; all else is about a life that has ended.
     pub(crate) fn starts_a_sleeper(&self) -> bool {
         matches!(self, Self::Start | Self::Terminated(..))
@@ -140,10 +148,14 @@ pub(crate) enum System {
     ChildFailed(ChildFailed),
     /// A sibling failed and the parent restarts this one with it.
     Restart,
-    /// Run nothing more until `Resume` or `Depart`; whoever wants to know is told once no handler runs.
-    Hold(Option<oneshot::Sender<()>>),
-    /// Take one `Hold` back.
-    Resume,
+    /// Run nothing more until `Resume` or `Depart`; whoever seals the actor gets the seal once no handler runs.
+    Seal(oneshot::Sender<Sealed>),
+    /// Take the seal of that life back.
+    Resume(u32),
+    /// Run nothing more as long as the node is frozen; whoever wants to know is told once no handler runs.
+    Freeze(oneshot::Sender<()>),
+    /// See whether the node is frozen still.
+    Thaw,
     /// End this life, and have what waits follow the actor to where it lives now.
     Depart,
     /// End this life if it runs in an older epoch.

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::task::Waker;
 
+use crate::activation::current;
+use crate::activation::turn::{self, Effect, Fate};
 use crate::actor::Actor;
 use crate::address::call::{Call, call_attention};
 use crate::address::place::{AnyPlace, Place, wake};
@@ -22,7 +24,8 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
     ///
     /// The asker also hears of everything else that can become of the message: `Overloaded` if the
     /// mailbox is full now, `Stopped`, a panic. Its own deadline goes on; a timeout set on this
-    /// call has no effect. If the asker has gone, nothing is sent.
+    /// call has no effect. If the asker has gone, nothing is sent. From a turn that is held the message leaves with the turn's
+    /// commit.
     ///
     /// ```
     /// use althing::{ActorRef, Node, ReplyTo, actor};
@@ -57,6 +60,9 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
         if slot.is_over() {
             return;
         }
+        if turn::is_held() {
+            return self.reply_with_the_turn(slot);
+        }
         slot.disown();
         // What was told before it must arrive before it.
         outbox::hand_over();
@@ -86,6 +92,20 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
         if let Some((_, mut slot)) = parts {
             slot.fail(why);
         }
+    }
+
+    /// Sends the message when the turn is durable: its reply is the turn's.
+    #[cold]
+    fn reply_with_the_turn(self, mut slot: ReplyTo<D::Reply>) {
+        let Some(actor) = current::actor() else { return };
+        let (target, message, priority) = self.into_unsent();
+        let target = target.clone();
+        turn::keep(Effect::Reply(Box::new(move |fate| match fate {
+            Fate::Committed => {
+                Call::<A, M, D>::new(&target, message).priority(priority).reply_to(slot);
+            }
+            Fate::Aborted => slot.fail(AskError::NotCommitted(actor.header().id())),
+        })));
     }
 }
 

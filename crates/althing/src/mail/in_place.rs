@@ -178,7 +178,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             // Before the handler goes on: it may ask its asker.
             let waiting =
                 if depth > 0 { waits::begin_late(&place, receiver.awaited()) } else { None };
-            Run::take_over(place, body).spawn();
+            Run::take_over_waiting(place, body, type_name::<M>).spawn();
             InPlace::Waits(receiver, waiting)
         }
         Begun::Stashed(envelope, receiver) => {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use crate::mail::mailbox::Mailbox;
+use crate::shield::wake_all;
 
 /// Senders called up at once, at least.
 const CALLED_MIN: usize = 2;
@@ -121,7 +122,7 @@ impl Drop for Line<'_> {
         inner.awaited = !line.is_empty();
         drop(inner);
         match left {
-            Left::Called(Some(next)) => next.wake(),
+            Left::Called(next @ Some(_)) => wake_all(next),
             Left::Waiting(own) | Left::Called(own) => drop(own),
         }
     }

@@ -272,9 +272,11 @@ impl Mailbox {
         Pushed::Queued
     }
 
-    /// Queues a message that another node has sent, without regard to the bound: also while this node's own senders still send elsewhere.
+    /// Queues a message that another node has sent, without regard to the bound: if the actor `arrives`, also while this node's own
+    /// senders still send elsewhere.
     pub(crate) fn push_arrival(
         &self,
+        arrives: bool,
         priority: Priority,
         make: impl FnOnce() -> Envelope,
         wake: impl FnOnce(Wake),
@@ -282,6 +284,10 @@ impl Mailbox {
         let mut inner = self.lock();
         if inner.is_closed() {
             return Pushed::Closed;
+        }
+        if inner.is_elsewhere() && !arrives {
+            // What it left behind has been sent after it already.
+            return Pushed::Elsewhere;
         }
         inner.queue_by(priority, make());
         let what = inner.claim();
@@ -309,10 +315,11 @@ impl Mailbox {
         if inner.has_ended() {
             return SystemPush::Ended;
         }
-        if inner.is_elsewhere() && from == Sent::Here {
+        let is_for_another_node = inner.is_elsewhere() && from == Sent::Here;
+        if is_for_another_node && message.travels() {
             return SystemPush::Elsewhere(message);
         }
-        if inner.is_asleep() && !message.starts_a_sleeper() {
+        if inner.is_asleep() && (is_for_another_node || !message.starts_a_sleeper()) {
             // Nobody is there whom it could reach. Released before dropping: a cause of an end may be foreign.
             drop(inner);
             return SystemPush::Queued(Wake::Nothing);
@@ -429,6 +436,7 @@ impl Inner {
         if let Some(extras) = &mut self.extras {
             extras.parked = None;
             extras.suspended = None;
+            extras.doing = None;
             if extras.is_blank() {
                 self.extras = None;
             }
@@ -446,6 +454,13 @@ impl Inner {
         self.extras
             .as_ref()
             .is_some_and(|extras| !extras.system.is_empty() || !extras.deferred.is_empty())
+    }
+
+    /// Whether a message that ends the life waits for the end of a handler.
+    pub(crate) fn is_told_to_end(&self) -> bool {
+        self.extras
+            .as_ref()
+            .is_some_and(|extras| extras.deferred.iter().any(|message| message.end().is_some()))
     }
 
     pub(crate) fn has_new_system(&self) -> bool {
@@ -646,6 +661,23 @@ impl Inner {
         first.append(&mut self.queue);
         self.queue = first;
         self.held = 0;
+    }
+
+    /// Takes the system messages that follow an actor to where it lives.
+    pub(crate) fn take_travelling(&mut self) -> Vec<System> {
+        let Some(extras) = &mut self.extras else { return Vec::new() };
+        let came = extras.deferred.drain(..).chain(extras.system.drain(..));
+        let (follow, stay): (Vec<_>, Vec<_>) = came.partition(System::travels);
+        extras.system.extend(stay);
+        follow
+    }
+
+    /// Takes what guards have put aside.
+    pub(crate) fn take_put_aside(&mut self) -> Vec<Envelope> {
+        let Some(extras) = &mut self.extras else { return Vec::new() };
+        let mut first = std::mem::take(&mut extras.unstashed);
+        first.append(&mut extras.stash);
+        first
     }
 
     /// Takes the events of topics out of the queue.

@@ -11,6 +11,7 @@ use crate::activation::turn::{self, Effect, Fate};
 use crate::activation::waits::Awaited;
 use crate::address::place::Debt;
 use crate::error::AskError;
+use crate::shield::shielded;
 use crate::sync::Mutex;
 
 /// Where the reply of an ask goes; for a tell it goes nowhere.
@@ -139,7 +140,8 @@ impl<R> Slot<R> {
         drop(state);
         drop(debt);
         if let Some(waker) = waker {
-            waker.wake();
+            // The asker's, whose panic is not the replier's.
+            shielded("the waker of an asker", || waker.wake());
         }
         true
     }
@@ -192,18 +194,29 @@ impl<R> ReplyTo<R> {
         self.settle(State::Failed(Some(why)));
     }
 
+    /// As `fail`, for what the actor itself has decided: in a turn that is held, it leaves with the turn.
+    pub(crate) fn refuse(&mut self, why: AskError)
+    where
+        R: Send + 'static,
+    {
+        if turn::is_held() {
+            return self.settle_with_the_turn(State::Failed(Some(why)));
+        }
+        self.fail(why);
+    }
+
     pub(crate) fn complete(&mut self, reply: R)
     where
         R: Send + 'static,
     {
         if turn::is_held() {
-            return self.complete_with_the_turn(reply);
+            return self.settle_with_the_turn(State::Replied(reply));
         }
         self.settle(State::Replied(reply));
     }
 
     #[cold]
-    fn complete_with_the_turn(&mut self, reply: R)
+    fn settle_with_the_turn(&mut self, outcome: State<R>)
     where
         R: Send + 'static,
     {
@@ -211,7 +224,7 @@ impl<R> ReplyTo<R> {
         let Some(actor) = current::actor() else { return };
         turn::keep(Effect::Reply(Box::new(move |fate| {
             slot.settle(match fate {
-                Fate::Committed => State::Replied(reply),
+                Fate::Committed => outcome,
                 Fate::Aborted => State::Failed(Some(AskError::NotCommitted(actor.header().id()))),
             });
         })));

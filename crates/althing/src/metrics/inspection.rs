@@ -12,12 +12,13 @@ use std::time::Duration;
 use crate::address::actor_id::ActorId;
 use crate::address::place::{AnyPlace, Header};
 use crate::metrics::KindSnapshot;
+use crate::metrics::long_running::Seen;
 use crate::node::NodeShared;
 
 /// Actors visited for a snapshot of metrics: about a millisecond.
 const SNAPSHOT_VISITS: usize = 16_384;
 /// Actors visited by an inspector: tens of milliseconds and 32 MB while it lives.
-const VISITS_MAX: usize = 1 << 20;
+pub(super) const VISITS_MAX: usize = 1 << 20;
 
 /// What one actor is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,11 +78,13 @@ pub struct Inspector {
     node: Arc<NodeShared>,
     /// Tallies of the look before, by serial.
     before: HashMap<u64, u32>,
+    /// Actors that were at work at the look before for long-running handlers, by serial.
+    pub(super) at_work: HashMap<u64, Seen>,
 }
 
 impl Inspector {
     pub(crate) fn new(node: Arc<NodeShared>) -> Self {
-        Self { node, before: HashMap::new() }
+        Self { node, before: HashMap::new(), at_work: HashMap::new() }
     }
 
     pub(crate) fn node(&self) -> &NodeShared {

@@ -55,6 +55,8 @@ impl NodeShared {
         known.places.insert(id.clone(), Arc::downgrade(&place));
         if known.places.len() > known.sweep_at.max(SWEEP_FROM) {
             known.places.retain(|_, place| place.strong_count() > 0);
+            // A node that has gone leaves no kinds behind, and neither does one that never was.
+            known.kinds.retain(|_, kind| Arc::strong_count(kind) > 1);
             known.sweep_at = known.places.len() * 2;
         }
         Some(place)
@@ -75,4 +77,53 @@ fn key_of(origin: Origin) -> Key {
 pub(crate) fn origin_of(key: &str, node: Incarnation) -> Origin {
     let (serial, slot) = key.split_once('.').unwrap_or((key, "0"));
     Origin { node, serial: serial.parse().unwrap_or(0), slot: slot.parse().unwrap_or(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::task::{Context, Poll};
+
+    use super::SWEEP_FROM;
+    use crate::actor::Actor;
+    use crate::address::actor_id::{ActorId, Incarnation, KindName, Origin};
+    use crate::node::Node;
+    use crate::remote::{Cluster, Location, Parcel};
+
+    struct Away;
+
+    impl Cluster for Away {
+        fn locate(&self, _: &ActorId) -> Location {
+            Location::Elsewhere
+        }
+
+        fn poll_room(&self, _: &ActorId, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Ready(())
+        }
+
+        fn send(&self, _: Parcel) {}
+    }
+
+    struct Stranger;
+
+    impl Actor for Stranger {
+        const NAME: &'static str = "test.stranger";
+    }
+
+    #[tokio::test]
+    async fn nodes_that_nobody_knows_any_more_leave_no_kinds_behind() {
+        let node = Node::builder("home").cluster(Arc::new(Away)).build();
+        let stranger = |n| {
+            let origin = Origin { node: Incarnation(n), serial: u64::MAX, slot: u32::MAX };
+            ActorId::anonymous(KindName::new(Stranger::NAME), origin)
+        };
+        let kept = node.resolve::<Stranger>(&stranger(u64::MAX)).expect("there is a cluster");
+        for n in 0..10 * SWEEP_FROM as u64 {
+            drop(node.resolve::<Stranger>(&stranger(n)).expect("there is a cluster"));
+        }
+        let known = node.shared().foreign.known.lock();
+        assert!(known.places.len() <= 2 * SWEEP_FROM && known.kinds.len() <= 2 * SWEEP_FROM);
+        drop(known);
+        assert!(node.resolve(&stranger(u64::MAX)).is_some_and(|again| kept == again));
+    }
 }

@@ -62,8 +62,10 @@ pub(crate) fn ship_system(place: &Arc<dyn AnyPlace>, message: System) {
         | System::Fail(_)
         | System::ChildFailed(_)
         | System::Restart
-        | System::Hold(_)
-        | System::Resume
+        | System::Seal(_)
+        | System::Resume(_)
+        | System::Freeze(_)
+        | System::Thaw
         | System::Depart
         | System::Fence(_) => return,
     };

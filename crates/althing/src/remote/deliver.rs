@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::ancestors::{self, Called};
-use super::{Cargo, Location, Message, Parcel, control, decoding};
+use super::{CHAIN_LEN_MAX, Cargo, Location, Message, Parcel, control, decoding};
 use crate::actor::Actor;
 use crate::address::actor_id::ActorId;
 use crate::address::actor_ref::ActorRef;
@@ -119,10 +119,17 @@ impl Node {
     }
 }
 
-fn deliver_message(place: &Arc<dyn AnyPlace>, message: Message) -> Result<(), (Pushed, Message)> {
+fn deliver_message(
+    place: &Arc<dyn AnyPlace>,
+    mut message: Message,
+) -> Result<(), (Pushed, Message)> {
+    // Those nearest to the actor count; what more a node may send is not kept.
+    let excess = message.chain.len().saturating_sub(CHAIN_LEN_MAX);
+    message.chain.drain(..excess);
     let header = place.header();
     let mut inner = header.mailbox.lock();
     let is_closed = inner.is_closed();
+    let arrives = inner.is_elsewhere();
     let is_full = header.mailbox.is_full(&mut inner, header.kind.len_max);
     drop(inner);
     if is_closed {
@@ -147,12 +154,15 @@ fn deliver_message(place: &Arc<dyn AnyPlace>, message: Message) -> Result<(), (P
     let mut envelope = Some(envelope);
     let make = || envelope.take().expect("an envelope is queued once");
     // The bound was looked at: parcels that arrive at the same moment may exceed it by as many as there are.
-    let pushed = header.mailbox.push_arrival(priority, make, |what| wake(place, what));
+    let pushed = header.mailbox.push_arrival(arrives, priority, make, |what| wake(place, what));
     if priority != Priority::Normal {
         header.call_attention();
     }
-    if let (Pushed::Closed, Some(envelope)) = (pushed, envelope) {
-        envelope.reject(AskError::Stopped(header.id()));
+    match (pushed, envelope) {
+        (Pushed::Closed, Some(envelope)) => envelope.reject(AskError::Stopped(header.id())),
+        // It has left since it was looked at.
+        (Pushed::Elsewhere, Some(envelope)) => super::ship_all(place, vec![envelope]),
+        _ => {}
     }
     Ok(())
 }

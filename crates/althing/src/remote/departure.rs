@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Cargo, Location, Parcel, ancestors};
+use super::{Cargo, Location, Parcel, ancestors, control};
+use crate::activation::stopped::Stopped;
 use crate::address::actor_id::ActorId;
 use crate::address::place::{AnyPlace, send_system};
 use crate::mail::envelope::Envelope;
@@ -19,10 +20,18 @@ use crate::node::Node;
 #[must_use = "dropping it lets the actor go on"]
 pub struct Sealed {
     place: Arc<dyn AnyPlace>,
+    /// The life that is held, by the number of those that had ended before.
+    life: u32,
     is_done: bool,
 }
 
 impl Sealed {
+    /// A seal on the life that an actor is in.
+    pub(crate) fn of(place: Arc<dyn AnyPlace>) -> Self {
+        let life = place.header().mailbox.lock().lives();
+        Self { place, life, is_done: false }
+    }
+
     /// The actor.
     pub fn id(&self) -> ActorId {
         self.place.header().id()
@@ -39,7 +48,7 @@ impl Sealed {
     /// The cluster must locate the actor elsewhere by now; if it does not, the actor is unloaded and comes back here with its next message.
     pub async fn depart(mut self) {
         self.is_done = true;
-        let stopped = crate::activation::stopped::Stopped::of(self.place.clone());
+        let stopped = Stopped::of_life(self.place.clone(), self.life);
         send_system(&self.place, System::Depart);
         stopped.await;
     }
@@ -48,7 +57,7 @@ impl Sealed {
 impl Drop for Sealed {
     fn drop(&mut self) {
         if !self.is_done {
-            send_system(&self.place, System::Resume);
+            send_system(&self.place, System::Resume(self.life));
         }
     }
 }
@@ -62,12 +71,15 @@ impl std::fmt::Debug for Sealed {
 impl Node {
     /// Holds an actor of this node once its running handlers have ended. `None` if it is not in memory; then its address sends elsewhere
     /// at once if the cluster says so.
+    ///
+    /// # Cancel safety
+    /// Dropping the future lets the actor go on.
     pub async fn seal(&self, id: &ActorId) -> Option<Sealed> {
         let place = self.shared().known(id)?;
-        let (held, is_held) = oneshot::channel();
-        send_system(&place, System::Hold(Some(held)));
-        if is_held.await.is_ok() {
-            return Some(Sealed { place, is_done: false });
+        let (sender, sealed) = oneshot::channel();
+        send_system(&place, System::Seal(sender));
+        if let Ok(sealed) = sealed.await {
+            return Some(sealed);
         }
         relocate(&place);
         None
@@ -88,18 +100,16 @@ impl Node {
     /// Holds every actor that is in memory, and those that are about to start, until `thaw`: a node that may have lost its lease runs
     /// nothing. Resolves once no handler runs any more.
     pub async fn freeze(&self) {
-        if !self.shared().set_frozen(true) {
-            return;
-        }
-        let mut held = Vec::new();
+        self.shared().set_frozen(true);
+        let mut frozen = Vec::new();
         self.shared().directory.for_each(|place| {
             let (sender, receiver) = oneshot::channel();
-            send_system(place, System::Hold(Some(sender)));
-            held.push(receiver);
+            send_system(place, System::Freeze(sender));
+            frozen.push(receiver);
         });
-        for held in held {
+        for frozen in frozen {
             // An error means that it was not in memory.
-            _ = held.await;
+            _ = frozen.await;
         }
     }
 
@@ -108,7 +118,7 @@ impl Node {
         if !self.shared().set_frozen(false) {
             return;
         }
-        self.shared().directory.for_each(|place| _ = send_system(place, System::Resume));
+        self.shared().directory.for_each(|place| _ = send_system(place, System::Thaw));
     }
 
     /// Ends an actor's life at once, without a hook, if it runs in an older epoch than `epoch`: another node owns it now. A handler that
@@ -136,7 +146,7 @@ fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
         // Nobody has sent anything here yet that something could overtake.
         Location::Arriving(_) if inner.is_asleep() => inner.send_elsewhere(),
         Location::Arriving(_) => {}
-        Location::Elsewhere if inner.is_elsewhere() || inner.has_ended() => {}
+        Location::Elsewhere if inner.has_ended() => {}
         Location::Elsewhere if inner.is_asleep() => inner.send_elsewhere(),
         Location::Elsewhere => return Relocated::MustLeave,
     }
@@ -166,14 +176,19 @@ pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> 
     if header.location() != Some(Location::Elsewhere) {
         return false;
     }
-    ship_all(place, std::mem::take(waiting));
+    // What a guard put aside came first.
+    let mut first = header.mailbox.lock().take_put_aside();
+    first.append(waiting);
+    ship_all(place, first);
     loop {
         let mut inner = header.mailbox.lock();
         let rest = inner.take_queue();
         let wakers = inner.call_up(header.kind.len_max);
         if rest.is_empty() {
             inner.send_elsewhere();
+            let system = inner.take_travelling();
             drop(inner);
+            system.into_iter().for_each(|message| control::ship_system(place, message));
             wakers.into_iter().for_each(std::task::Waker::wake);
             return true;
         }

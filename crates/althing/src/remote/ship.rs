@@ -36,6 +36,9 @@ pub(crate) fn ship_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     priority: Priority,
     waker: &Waker,
 ) -> Shipped {
+    if turn::is_held() && turn::is_full() {
+        return Shipped::NoRoom;
+    }
     ship::<A, M, D>(place, message, priority, waker, |_| (None, Vec::new()))
 }
 

@@ -53,6 +53,8 @@ pub(super) struct Visitor<'a> {
     body: Option<Body>,
     may_run: bool,
     share: Share<'a>,
+    /// Events that subscribers did not get.
+    missed: u64,
 }
 
 /// Why a loop over idle subscribers ended.
@@ -146,7 +148,13 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
 impl<'a> Visitor<'a> {
     /// A visitor on the calling thread; `is_in_task` tells whether handlers may run in place here.
     pub(super) fn new(is_in_task: bool, share: Share<'a>) -> Self {
-        Self { body: None, may_run: is_in_task && current::depth() < DEPTH_MAX, share }
+        let may_run = is_in_task && current::depth() < DEPTH_MAX;
+        Self { body: None, may_run, share, missed: 0 }
+    }
+
+    /// Events that subscribers did not get since the last call.
+    pub(super) fn take_missed(&mut self) -> u64 {
+        std::mem::take(&mut self.missed)
     }
 
     pub(super) fn has_time(&self) -> bool {
@@ -160,6 +168,7 @@ impl<'a> Visitor<'a> {
     ) -> (Delivered, Time) {
         if delivery.skipped > 0 {
             count_skipped(delivery);
+            self.missed += delivery.skipped * delivery.subscribers.len() as u64;
         }
         let all = delivery.subscribers;
         // Who came later has a later position: those who get the event stand in front.
@@ -246,7 +255,12 @@ impl<'a> Visitor<'a> {
                     gone.push(last.id);
                 }
                 let Listener::Actor(place) = &last.listener else { return seen };
-                resume(place.clone(), body, outcome.err(), has_ended);
+                let message = type_name::<Published<T>>;
+                resume(
+                    Run::take_over_waiting(place.clone(), body, message),
+                    outcome.err(),
+                    has_ended,
+                );
             }
         }
         seen
@@ -265,7 +279,7 @@ impl<'a> Visitor<'a> {
     ) -> bool {
         let header = place.header();
         if !self.may_run || A::TURNS == Turns::Held || !header.mailbox.try_claim() {
-            return enqueue::<A, T>(place, stops, event);
+            return enqueue::<A, T>(place, stops, event, &mut self.missed);
         }
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(place)));
         body.retarget(Arc::as_ptr(place));
@@ -312,9 +326,10 @@ impl<'a> Visitor<'a> {
             Ok(Ok(Poll::Pending)) => {
                 body.time(timed);
                 body.trace(span);
-                Run::take_over(place.clone(), body).spawn();
+                let message = type_name::<Published<T>>;
+                Run::take_over_waiting(place.clone(), body, message).spawn();
             }
-            Err(panic) => resume(place.clone(), body, Some(panic), false),
+            Err(panic) => resume(Run::take_over(place.clone(), body), Some(panic), false),
         }
         true
     }
@@ -323,13 +338,7 @@ impl<'a> Visitor<'a> {
 /// Goes on with an actor whose claim is still held, in a task: with its handler that waits, with
 /// what has come meanwhile, or with what supervision says about a panic.
 #[cold]
-fn resume(
-    place: Arc<dyn AnyPlace>,
-    body: Body,
-    panic: Option<Box<dyn std::any::Any + Send>>,
-    has_ended: bool,
-) {
-    let run = Run::take_over(place, body);
+fn resume(run: Run, panic: Option<Box<dyn std::any::Any + Send>>, has_ended: bool) {
     match panic {
         // A handler that waits is polled again at once, with a waker that works.
         None => run.spawn(),
@@ -389,7 +398,7 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
         && let Listener::Stream(buffer) = &next.listener
         && visitor.has_time()
     {
-        buffer.push(event.clone());
+        visitor.missed += u64::from(buffer.push(event.clone()));
         seen += 1;
         visitor.share.count_visits(1);
     }
@@ -397,11 +406,12 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
 }
 
 /// Queues the event; returns whether the actor is still subscribed. One whose mailbox is full
-/// misses it.
+/// misses it, which is counted.
 fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
     place: &Arc<dyn AnyPlace>,
     stops: u32,
     event: &Arc<Published<T>>,
+    missed: &mut u64,
 ) -> bool {
     let header = place.header();
     let sender = header.sender();
@@ -413,7 +423,10 @@ fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
     };
     match header.mailbox.push_if(is_subscribed, header.kind.len_max, envelope, wake) {
         Pushed::Queued => {}
-        Pushed::Full => header.kind.metrics.count(Counter::Missed),
+        Pushed::Full => {
+            *missed += 1;
+            header.kind.metrics.count(Counter::Missed);
+        }
         // An event is not sent on: a topic is subscribed to on the subscriber's own node.
         Pushed::Closed | Pushed::Elsewhere => return false,
     }

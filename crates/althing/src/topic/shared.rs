@@ -5,7 +5,9 @@
 //! dropped (refused payloads, the ring's oldest event, removed subscribers) is taken out first,
 //! because a drop may use the topic.
 
+use std::any::type_name;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -19,6 +21,7 @@ use super::ring::Ring;
 use super::share::Share;
 use super::stream::Buffer;
 use super::subscription::{Listener, Subscriber};
+use super::view::TopicView;
 use super::worker::Worker;
 use crate::activation::turn;
 use crate::epoch::Epoch;
@@ -35,6 +38,8 @@ pub(super) struct Shared<T: Send + Sync + 'static> {
     pub(super) name: TopicName,
     pub(super) node: Arc<NodeShared>,
     state: Mutex<State<T>>,
+    /// Events that subscribers did not get, added up over them.
+    missed: AtomicU64,
 }
 
 struct State<T> {
@@ -92,7 +97,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
             next_id: 0,
             is_closed,
         };
-        Self { name, node, state: Mutex::new(state) }
+        Self { name, node, state: Mutex::new(state), missed: AtomicU64::new(0) }
     }
 
     pub(super) fn last(&self) -> Sequence {
@@ -203,6 +208,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
     fn deliver_chunk(self: &Arc<Self>, chunk: &Arc<TopicChunk<T>>, visitor: &mut Visitor<'_>) {
         shielded("the delivery of events", || {
             let ended = chunk.deliver(Role::Publisher, |delivery| visitor.bring(&delivery));
+            self.count_missed(visitor.take_missed());
             if ended.wants_worker {
                 self.start_worker(chunk);
             }
@@ -210,6 +216,13 @@ impl<T: Send + Sync + 'static> Shared<T> {
                 self.forget_if_empty(chunk);
             }
         });
+    }
+
+    /// Counts events that subscribers did not get.
+    pub(super) fn count_missed(&self, events: u64) {
+        if events > 0 {
+            self.missed.fetch_add(events, Ordering::Relaxed);
+        }
     }
 
     fn start_worker(self: &Arc<Self>, chunk: &Arc<TopicChunk<T>>) {
@@ -331,6 +344,27 @@ impl<T: Send + Sync + 'static> State<T> {
 }
 
 impl<T: Send + Sync + 'static> AnyTopic for Shared<T> {
+    fn view(&self) -> TopicView {
+        let state = self.state.lock();
+        let (last, epoch, kept) = (state.last, state.epoch, state.ring.len());
+        let (is_owned, chunks) = (state.is_owned, state.chunks.clone());
+        drop(state);
+        let subscribers = chunks.iter().map(|chunk| chunk.len()).sum();
+        let pending = chunks.iter().map(|chunk| chunk.pending()).sum();
+        discard("the drop of a chunk", chunks);
+        TopicView {
+            name: self.name.clone(),
+            event: type_name::<T>(),
+            subscribers,
+            last,
+            kept,
+            pending,
+            missed: self.missed.load(Ordering::Relaxed),
+            epoch,
+            is_owned,
+        }
+    }
+
     fn close(&self) {
         let mut state = self.state.lock();
         state.is_closed = true;

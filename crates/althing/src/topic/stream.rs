@@ -46,8 +46,8 @@ struct Inner<T> {
 }
 
 impl<T> Buffer<T> {
-    /// Adds an event; the oldest goes if there are too many.
-    pub(super) fn push(&self, event: Arc<Published<T>>) {
+    /// Adds an event; the oldest goes if there are too many. Returns whether it had to.
+    pub(super) fn push(&self, event: Arc<Published<T>>) -> bool {
         let mut inner = self.inner.lock();
         let is_full = inner.events.len() >= BUFFER_LEN_MAX;
         let oldest = if is_full { inner.events.pop_front() } else { None };
@@ -56,6 +56,7 @@ impl<T> Buffer<T> {
         drop(inner);
         discard("the drop of an event", oldest);
         wake(waker);
+        is_full
     }
 
     /// Nothing comes any more.

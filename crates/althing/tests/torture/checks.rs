@@ -55,7 +55,7 @@ fn each_message_has_one_fate(world: &World, mails: &[Arc<Mail>]) {
         let keeps_awake =
             matches!(mail.purpose, Purpose::After | Purpose::Pipe) && !mail.has(LAST_WORD);
         let outlives_idleness = keeps_awake || plan.birth == Birth::Named;
-        let passing = if outlives_idleness { IDLED } else { 0 };
+        let passing = if outlives_idleness && !mail.has(LAST_WORD) { IDLED } else { 0 };
         let is_excused = world.causes(mail.target) & !passing != 0
             || world.drop_panicked.load(SeqCst)
             || (is_bounded && was_stashed)

@@ -153,8 +153,8 @@ async fn stop(scope: &Scope<'_>, on: usize, waits: bool) {
     match awaiting(world, "stopped", ended).await {
         Some(Ok(())) => {
             // Of one's own knowledge too, whose lock must not be held twice.
-            let known = world.slots[on].known.lock().clone();
-            scope.learn(&known);
+            let known = world.slots[on].known_at_end.lock().clone();
+            known.inspect(|known| scope.learn(known));
             if world.is_anonymous(on) && actor.is_active() && scope.by() != Some(on) {
                 world.broken("stop waits for the end", format!("actor {on} is active"));
             }

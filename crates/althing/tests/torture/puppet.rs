@@ -187,6 +187,7 @@ impl Drop for Puppet {
             }
         }
         self.world.alive.states.fetch_sub(1, SeqCst);
+        *slot.known_at_end.lock() = Some(slot.known.lock().clone());
         if self.ends_subscriptions {
             events::end_with_life(&self.world, self.slot);
         }
@@ -236,8 +237,8 @@ impl Actor for Puppet {
         let world = self.world.clone();
         let mut scope = Scope::exclusive(self, ctx);
         if let Some(on) = world.slot_of(&other.id) {
-            let known = world.slots[on].known.lock().clone();
-            scope.learn(&known);
+            let known = world.slots[on].known_at_end.lock().clone();
+            known.inspect(|known| scope.learn(known));
             world.log(Entry::Terminated { by: scope.by().expect("an actor's"), on });
         }
         let ops = world.program.actors[scope.by().expect("an actor's")].terminated.clone();

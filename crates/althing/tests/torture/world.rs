@@ -35,6 +35,9 @@ pub(crate) struct Slot {
     pub(crate) ids: Mutex<Vec<ActorId>>,
     pub(crate) is_taken: AtomicBool,
     pub(crate) known: Arc<Mutex<Known>>,
+    /// What its last life knew at its end. By then all that it had counted was sent, or never will be; a life that goes on may
+    /// have counted what still waits for room.
+    pub(crate) known_at_end: Mutex<Option<Known>>,
     /// Handlers inside: -1 with exclusive access, else how many reads.
     pub(crate) busy: AtomicI32,
     pub(crate) causes: AtomicU32,
@@ -109,6 +112,7 @@ impl World {
                 ids: Mutex::default(),
                 is_taken: AtomicBool::new(false),
                 known: Arc::new(Mutex::new(Known::nothing(targets))),
+                known_at_end: Mutex::new(None),
                 busy: AtomicI32::new(0),
                 causes: AtomicU32::new(if passivates { IDLED } else { 0 }),
                 lives: AtomicU32::new(0),

@@ -73,8 +73,8 @@ impl Handler<Told> for Room {
             }
         }
         while let Some(next) = line.pop_front() {
-            if let Err(lacking) = self.judge(next, ctx) {
-                let (waiter, missing) = *lacking;
+            if let Some(back) = self.judge(next, ctx) {
+                let (waiter, missing) = *back;
                 line.push_front(waiter);
                 self.waiting.0.insert(by, line);
                 self.find_out(by, missing, ctx);
@@ -96,8 +96,8 @@ impl Room {
             }
             return;
         }
-        if let Err(lacking) = self.judge(waiter, ctx) {
-            let (waiter, missing) = *lacking;
+        if let Some(back) = self.judge(waiter, ctx) {
+            let (waiter, missing) = *back;
             self.waiting.0.insert(by, VecDeque::from([waiter]));
             self.find_out(by, missing, ctx);
         }
@@ -111,19 +111,15 @@ impl Room {
     }
 
     /// Judges a command; gives it back if the room has to be told something first.
-    fn judge(
-        &mut self,
-        waiter: Waiter,
-        ctx: &mut Context<Self>,
-    ) -> Result<(), Box<(Waiter, Missing)>> {
+    fn judge(&mut self, waiter: Waiter, ctx: &mut Context<Self>) -> Option<Box<(Waiter, Missing)>> {
         let Waiter { request, reply, attempts } = waiter;
         if let Some(error) = self.stream.broken() {
             reply.send(Err(RoomError::Append(error.clone())));
-            return Ok(());
+            return None;
         }
         if self.stream.pending_len() >= PENDING_MAX {
             reply.send(Err(RoomError::Busy));
-            return Ok(());
+            return None;
         }
         let decision = match self.meet(request.by, None) {
             Ok(state) => state.decide(&request, now(ctx)).map_err(RoomError::Refused),
@@ -132,7 +128,7 @@ impl Room {
         match decision {
             Err(RoomError::Refused(Refusal::Unloaded(missing))) if attempts < ATTEMPTS_MAX => {
                 let waiter = Waiter { request, reply, attempts: attempts + 1 };
-                return Err(Box::new((waiter, *missing)));
+                return Some(Box::new((waiter, *missing)));
             }
             Err(RoomError::Refused(Refusal::Unloaded(_))) => {
                 reply.send(Err(RoomError::Busy));
@@ -142,7 +138,7 @@ impl Room {
                 reply.send(Err(error));
             }
         }
-        Ok(())
+        None
     }
 
     fn carry_out(

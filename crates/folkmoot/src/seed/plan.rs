@@ -27,7 +27,7 @@ pub struct SeedFlags {
     /// The password of all of them [default: folkmoot-seed]
     #[arg(long, value_name = "PASSWORD")]
     pub password: Option<String>,
-    /// TOML file that says the same: users, password, messages, and [[rooms]] with members, rooms,
+    /// TOML file that says the same: users, password, messages, and `[[rooms]]` with members, rooms,
     /// messages, name
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
