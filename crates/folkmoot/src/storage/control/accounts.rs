@@ -392,27 +392,37 @@ impl Store {
     }
 }
 
-/// Adds an ordinary user's account.
+/// Adds an account that can be found by its names.
 pub(super) fn insert_account(
     connection: &Connection,
     new: NewAccount,
 ) -> Result<Account, ControlError> {
-    let added = connection.execute(
+    let account = insert_row(connection, new)?;
+    let Account { id, name, display_name, .. } = &account;
+    note_words(connection, to_sql(id.as_u64()), name, display_name)?;
+    Ok(account)
+}
+
+/// Adds an ordinary user's account.
+pub(super) fn insert_row(
+    connection: &Connection,
+    new: NewAccount,
+) -> Result<Account, ControlError> {
+    let mut insert = connection.prepare_cached(
         "INSERT INTO users (id, name, display_name, password_hash, is_admin, created_at) \
          VALUES (?1, ?2, ?3, ?4, FALSE, ?5) ON CONFLICT (name) DO NOTHING",
-        params![
-            to_sql(new.id.as_u64()),
-            new.name,
-            new.display_name,
-            new.password_hash,
-            to_sql(new.at.as_u64())
-        ],
     )?;
+    let added = insert.execute(params![
+        to_sql(new.id.as_u64()),
+        new.name,
+        new.display_name,
+        new.password_hash,
+        to_sql(new.at.as_u64())
+    ])?;
     if added == 0 {
         return Err(ControlError::NameTaken(new.name));
     }
     let NewAccount { id, name, display_name, at, .. } = new;
-    note_words(connection, to_sql(id.as_u64()), &name, &display_name)?;
     Ok(Account { id, name, display_name, is_admin: false, created_at: at })
 }
 

@@ -3,11 +3,12 @@
 
 use rusqlite::{Connection, params};
 
-use super::accounts::{NewAccount, insert_account};
+use super::accounts::{Account, NewAccount, insert_row};
 use crate::storage::error::ControlError;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::{Role, RoomEvent};
 use crate::storage::sqlite::apply::{EVENTS_KEPT, from_sql, to_sql};
+use crate::storage::sqlite::name_words::{note_all, words};
 use crate::storage::store::Store;
 
 /// Somebody to make a member.
@@ -28,9 +29,15 @@ impl Store {
     /// [`ControlError::NameTaken`]; none of them is made then.
     pub async fn create_accounts(&self, new: Vec<NewAccount>) -> Result<(), ControlError> {
         self.control(move |connection| {
+            let mut found_by = Vec::new();
             for account in new {
-                insert_account(connection, account)?;
+                let Account { id, name, display_name, .. } = insert_row(connection, account)?;
+                let id = to_sql(id.as_u64());
+                found_by.extend(words(&name, &display_name).map(|word| (word, id)));
             }
+            // In their order, so that the index grows at few places.
+            found_by.sort_unstable();
+            note_all(connection, found_by.into_iter())?;
             Ok(())
         })
         .await
