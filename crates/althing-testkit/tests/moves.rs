@@ -1,5 +1,5 @@
-//! Actors whose turns are held, while they move between nodes: nothing is lost, doubled or let out too early, and a name has one life at
-//! a time.
+//! Actors whose turns are held, while they move between nodes: nothing is lost, doubled or let out
+//! too early, and a name has one life at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

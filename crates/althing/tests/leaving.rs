@@ -1,4 +1,5 @@
-//! An actor that leaves, arrives or is held, as its node sees it: the cluster here is a word that the test writes, and a list of parcels.
+//! An actor that leaves, arrives or is held, as its node sees it: the cluster here is a word that
+//! the test writes, and a list of parcels.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -372,7 +373,8 @@ async fn a_departure_of_an_actor_that_was_killed_is_over_at_once() {
     timeout(SOON, sealed.depart()).await.expect("its life is over");
 }
 
-/// An anonymous actor's identity as somebody may make it up: `message { string kind = 1; uint64 node = 3; uint64 serial = 4; uint32 slot = 5; }`.
+/// An anonymous actor's identity as somebody may make it up: `message { string kind = 1; uint64
+/// node = 3; uint64 serial = 4; uint32 slot = 5; }`.
 fn made_up(kind: &str, node: u64, serial: u64, slot: u64) -> ActorId {
     let mut bytes = vec![0x0a, u8::try_from(kind.len()).expect("short")];
     bytes.extend(kind.bytes());
@@ -416,7 +418,8 @@ async fn parcels_that_make_no_sense_are_refused_and_harm_nobody() {
         }
         assert!(scene.refuses(to.clone(), "write", Vec::new(), Vec::new()));
     }
-    // To an actor that is there: unknown names, bytes that are nothing, and more askers than there can be.
+    // To an actor that is there: unknown names, bytes that are nothing, and more askers than there
+    // can be.
     assert!(scene.refuses(id(), "forget", Vec::new(), Vec::new()));
     assert!(scene.refuses(id(), "write", vec![0xff; 64], Vec::new()));
     let mut line = Vec::new();

@@ -1,4 +1,5 @@
-//! Turns that are held, where they are easiest to get wrong: ends that come from within, panics, forwards, hooks, and actors run in place.
+//! Turns that are held, where they are easiest to get wrong: ends that come from within, panics,
+//! forwards, hooks, and actors run in place.
 
 use std::collections::VecDeque;
 use std::future::{pending, ready};

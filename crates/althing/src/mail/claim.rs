@@ -1,9 +1,10 @@
 //! The lock of a mailbox and the claim on its actor, in one word.
 //!
-//! Layout: `word` is 0 when the mailbox is quiet (unlocked, started, nothing waits, nobody runs it), else a set of bits:
-//! `LOCKED` while a guard exists, `CLAIMED` while someone who found it quiet runs the actor in place, `BUSY` for every other
-//! state, and `FILLED` and `AWAITED` beside it for
-//! what a runner wants to see without locking. Whoever sets `LOCKED` owns `value`; whoever sets `CLAIMED`, or finds `running` set in the value, owns the actor's state.
+//! Layout: `word` is 0 when the mailbox is quiet (unlocked, started, nothing waits, nobody runs
+//! it), else a set of bits: `LOCKED` while a guard exists, `CLAIMED` while someone who found it
+//! quiet runs the actor in place, `BUSY` for every other state, and `FILLED` and `AWAITED` beside
+//! it for what a runner wants to see without locking. Whoever sets `LOCKED` owns `value`; whoever
+//! sets `CLAIMED`, or finds `running` set in the value, owns the actor's state.
 //!
 //! Why one word: running an idle actor in place costs one compare-and-set to claim and one to
 //! leave, where a mutex and a flag cost four. A guard that meets `CLAIMED` tells the value so
@@ -58,7 +59,8 @@ pub(crate) trait Value {
 #[repr(C)]
 pub(crate) struct ClaimLock<V> {
     word: AtomicU32,
-    /// Messages run so far, wrapping; written by whoever has the actor's claim, read by anyone. Here, because it is padding.
+    /// Messages run so far, wrapping; written by whoever has the actor's claim, read by anyone.
+    /// Here, because it is padding.
     tally: AtomicU32,
     value: UnsafeCell<V>,
 }
@@ -109,7 +111,8 @@ impl<V: Value> ClaimLock<V> {
         guard
     }
 
-    /// Waits longer after each failure, so that the present holder gets on with more than one critical section at the full speed of its cache.
+    /// Waits longer after each failure, so that the present holder gets on with more than one
+    /// critical section at the full speed of its cache.
     #[cold]
     fn lock_contended(&self, spins_max: u32) -> Guard<'_, V> {
         let (mut spins, mut spun) = (SPINS_MIN, 0);
@@ -191,7 +194,8 @@ impl<V: Value> ClaimLock<V> {
         false
     }
 
-    /// Gives back what `try_claim` took. `false`: something has come meanwhile, and the claim is still the caller's.
+    /// Gives back what `try_claim` took. `false`: something has come meanwhile, and the claim is
+    /// still the caller's.
     #[inline]
     pub(crate) fn try_leave(&self) -> bool {
         self.word.compare_exchange(CLAIMED, 0, Ordering::Release, Ordering::Relaxed).is_ok()

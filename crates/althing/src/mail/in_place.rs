@@ -1,7 +1,9 @@
-//! Runs a handler on the caller's own task when its actor is idle: no queue, no reply slot, no task switch.
+//! Runs a handler on the caller's own task when its actor is idle: no queue, no reply slot, no task
+//! switch.
 //!
-//! The caller claims the quiet mailbox, polls the handler once, and leaves. A handler that waits moves into a task of its
-//! own, with a slot made then. Nesting is limited, because each level uses the caller's stack.
+//! The caller claims the quiet mailbox, polls the handler once, and leaves. A handler that waits
+//! moves into a task of its own, with a slot made then. Nesting is limited, because each level uses
+//! the caller's stack.
 
 use std::any::type_name;
 use std::mem::ManuallyDrop;
@@ -33,17 +35,19 @@ use crate::shield::{discard, drop_payload};
 
 /// Handlers run inside each other on one stack; beyond it messages queue.
 pub(crate) const DEPTH_MAX: u32 = 8;
-/// Futures up to this size are built inside another handler: eight of them, each with its copies in an unoptimised build, take a
-/// quarter of a usual stack of 2 MiB.
+/// Futures up to this size are built inside another handler: eight of them, each with its copies in
+/// an unoptimised build, take a quarter of a usual stack of 2 MiB.
 const NESTED_BYTES_MAX: usize = 16 * 1024;
-/// Asks in place that count as one operation of tokio's cooperative budget: looking at it costs as much as a tenth of an ask.
+/// Asks in place that count as one operation of tokio's cooperative budget: looking at it costs as
+/// much as a tenth of an ask.
 const ASKS_PER_OPERATION: u32 = 16;
 
 thread_local! {
     static ASKS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// Makes a task that does nothing but ask in place yield now and then, as tokio's own operations do.
+/// Makes a task that does nothing but ask in place yield now and then, as tokio's own operations
+/// do.
 #[inline]
 pub(crate) fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
     let asks = ASKS.get().wrapping_add(1);
@@ -145,7 +149,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     drop(guard);
     let now_s = kind.node.coarse_s();
     if now_s != began_s {
-        // It may have held its asker's thread for long: the next ask goes through the mailbox, where deadlines hold, and learns anew.
+        // It may have held its asker's thread for long: the next ask goes through the mailbox,
+        // where deadlines hold, and learns anew.
         kind.quick.forget(type_name::<M>);
     }
     if let Err(panic) = caught {
@@ -247,7 +252,8 @@ fn meet_fault<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 fn untyped<A: Actor>(place: &Arc<Place<A>>) -> ManuallyDrop<Arc<dyn AnyPlace>> {
     let place: *const Place<A> = Arc::as_ptr(place);
     let place: *const dyn AnyPlace = place;
-    // SAFETY: the pointer is an `Arc`'s, which outlives this one; `ManuallyDrop` leaves its count alone.
+    // SAFETY: the pointer is an `Arc`'s, which outlives this one; `ManuallyDrop` leaves its count
+    // alone.
     ManuallyDrop::new(unsafe { Arc::from_raw(place) })
 }
 

@@ -1,9 +1,10 @@
 //! A lane: the tells of a running handler to one actor, before they are handed over to its mailbox.
 //!
-//! A handler that tells one actor again and again would lock that mailbox for each message. Instead it attaches a lane to the
-//! mailbox, once, writes message after message into it without a lock, and detaches it later. What has been written counts as
-//! queued from that moment: whoever locks the mailbox first moves it into the queue. So nobody who has learned of a message by
-//! any means can get in front of it; only waking the actor is put off until the lane is detached.
+//! A handler that tells one actor again and again would lock that mailbox for each message. Instead
+//! it attaches a lane to the mailbox, once, writes message after message into it without a lock,
+//! and detaches it later. What has been written counts as queued from that moment: whoever locks
+//! the mailbox first moves it into the queue. So nobody who has learned of a message by any means
+//! can get in front of it; only waking the actor is put off until the lane is detached.
 //!
 //! Layout and ownership: `slots` before `written` hold messages. The thread that opened the lane
 //! alone writes slots and `written` (release); who holds the mailbox's lock alone reads slots from
@@ -44,8 +45,8 @@ struct Reader<T> {
     next: UnsafeCell<Option<Arc<Lane<T>>>>,
 }
 
-// SAFETY: slots pass from the writing thread to a reading one by release and acquire of `written`, each once; the other cells
-// have one owner at a time, as the header says.
+// SAFETY: slots pass from the writing thread to a reading one by release and acquire of `written`,
+// each once; the other cells have one owner at a time, as the header says.
 unsafe impl<T: Send> Send for Lane<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Lane<T> {}
@@ -123,7 +124,8 @@ impl<T> Lanes<T> {
     /// how many it could still have taken.
     ///
     /// # Safety
-    /// The caller holds the lock of the mailbox that the lane is attached to, and is the thread that writes to it.
+    /// The caller holds the lock of the mailbox that the lane is attached to, and is the thread
+    /// that writes to it.
     pub(crate) unsafe fn renew(lane: &Lane<T>, capacity: u32) -> u32 {
         debug_assert!(capacity as usize <= LANE_LEN, "a lane has no more slots");
         // SAFETY: the caller's promise.
@@ -148,7 +150,8 @@ impl<T> Lanes<T> {
         moved
     }
 
-    /// Takes a lane out of the list; returns how many more messages it could have taken. Absorb first.
+    /// Takes a lane out of the list; returns how many more messages it could have taken. Absorb
+    /// first.
     pub(crate) fn detach(&mut self, lane: &Arc<Lane<T>>) -> u32 {
         // SAFETY: `next` is ours, as above.
         let rest = unsafe { (*lane.reader.0.next.get()).take() };
@@ -181,7 +184,8 @@ impl<T> Lane<T> {
         UnsafeCell::raw_get(unsafe { first.add(index as usize) }).cast()
     }
 
-    /// Moves messages not yet taken; the caller holds the lock of the mailbox that the lane is attached to.
+    /// Moves messages not yet taken; the caller holds the lock of the mailbox that the lane is
+    /// attached to.
     fn drain_into(&self, queue: &mut Vec<T>) -> u32 {
         let written = self.writer.0.written.load(Ordering::Acquire);
         // SAFETY: `taken` belongs to who holds the lock.
@@ -219,8 +223,8 @@ impl<T> Drop for Lane<T> {
 
 #[cfg(all(test, althing_loom))]
 mod model {
-    //! Every interleaving of a handler that tells by a lane, a runner that drains, and a third thread that has learned of the
-    //! first tell and sends after it: `make loom`.
+    //! Every interleaving of a handler that tells by a lane, a runner that drains, and a third
+    //! thread that has learned of the first tell and sends after it: `make loom`.
 
     use loom::sync::atomic::{AtomicU32, Ordering};
     use loom::sync::{Arc as LoomArc, Mutex};

@@ -1,8 +1,9 @@
 //! The queue of an actor, and who runs it, under one lock.
 //!
-//! Push: lock, push, and schedule only if nobody runs the actor. Drain: swap the whole queue out. There is no lost wake-up,
-//! because the phase changes under the same lock as the queue. Idle mailboxes hold no buffer.
-//! System messages travel in a list of their own and are exempt from the bound.
+//! Push: lock, push, and schedule only if nobody runs the actor. Drain: swap the whole queue out.
+//! There is no lost wake-up, because the phase changes under the same lock as the queue. Idle
+//! mailboxes hold no buffer. System messages travel in a list of their own and are exempt from the
+//! bound.
 
 mod priority;
 
@@ -32,7 +33,8 @@ pub(crate) struct Mailbox {
 /// What the lock protects.
 pub(crate) struct Inner {
     queue: Vec<Envelope>,
-    /// Lanes by which running handlers tell this actor; what they hold comes before whatever is queued next.
+    /// Lanes by which running handlers tell this actor; what they hold comes before whatever is
+    /// queued next.
     lanes: Lanes<Envelope>,
     pub(crate) extras: Option<Box<Extras>>,
     /// Messages taken out by the runner and not yet run; they still count against the bound.
@@ -248,8 +250,9 @@ impl Mailbox {
         self.inner.is_quiet()
     }
 
-    /// Queues the envelope that `make` makes if there is room below `len_max`, then has `wake` wake the actor if nobody runs it. `make` runs
-    /// under the lock: it moves and nothing else. `wake` runs after.
+    /// Queues the envelope that `make` makes if there is room below `len_max`, then has `wake` wake
+    /// the actor if nobody runs it. `make` runs under the lock: it moves and nothing else. `wake`
+    /// runs after.
     #[inline]
     pub(crate) fn push(
         &self,
@@ -298,8 +301,8 @@ impl Mailbox {
         Pushed::Queued
     }
 
-    /// Queues a message that another node has sent, without regard to the bound: if the actor `arrives`, also while this node's own
-    /// senders still send elsewhere.
+    /// Queues a message that another node has sent, without regard to the bound: if the actor
+    /// `arrives`, also while this node's own senders still send elsewhere.
     pub(crate) fn push_arrival(
         &self,
         arrives: bool,
@@ -349,7 +352,8 @@ impl Mailbox {
             return SystemPush::Elsewhere(message);
         }
         if inner.is_asleep() && (is_for_another_node || !message.starts_a_sleeper()) {
-            // Nobody is there whom it could reach. Released before dropping: a cause of an end may be foreign.
+            // Nobody is there whom it could reach. Released before dropping: a cause of an end may
+            // be foreign.
             drop(inner);
             return SystemPush::Queued(Wake::Nothing);
         }
@@ -459,8 +463,9 @@ impl Inner {
         self.life = Life(self.life.0.wrapping_add(1));
     }
 
-    /// Gives up what only a busy actor needs: a stale waker keeps the memory of a finished task, and the extras themselves weigh
-    /// more than an idle actor. Returns the queue's buffer, which is empty.
+    /// Gives up what only a busy actor needs: a stale waker keeps the memory of a finished task,
+    /// and the extras themselves weigh more than an idle actor. Returns the queue's buffer, which
+    /// is empty.
     pub(crate) fn shed(&mut self) -> Vec<Envelope> {
         if let Some(extras) = &mut self.extras {
             extras.parked = None;
@@ -544,7 +549,8 @@ impl Inner {
         self.extras().parked = Some(waker.clone());
     }
 
-    /// Swaps the queue into `batch`, which must be empty; the messages count as held until released.
+    /// Swaps the queue into `batch`, which must be empty; the messages count as held until
+    /// released.
     pub(crate) fn drain(&mut self, batch: &mut Vec<Envelope>, tally: u32) {
         debug_assert!(batch.is_empty(), "a batch is run whole before the next");
         self.absorb();
@@ -662,7 +668,8 @@ impl Inner {
         self.forgotten
     }
 
-    /// Has the directory forget an actor that sleeps and has nothing to remember; returns whether it may.
+    /// Has the directory forget an actor that sleeps and has nothing to remember; returns whether
+    /// it may.
     pub(crate) fn try_forget(&mut self) -> bool {
         let is_blank = self.extras.as_ref().is_none_or(|extras| extras.is_forgettable());
         if self.is_asleep() && is_blank {

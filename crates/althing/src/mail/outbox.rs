@@ -1,11 +1,13 @@
-//! Tells from inside handlers: from the second in a row to one actor on they go through a lane, one lock for up to 32 messages.
+//! Tells from inside handlers: from the second in a row to one actor on they go through a lane, one
+//! lock for up to 32 messages.
 //!
 //! The lane is detached, and the actor woken, when the target changes, before an ask or a publish,
 //! after a few messages, and at the latest when the handler waits or its batch ends. What has been
 //! written counts as queued before that (see `lane`), so order and causality hold without it. Room
 //! is reserved when the lane is attached, so a tell never fails later.
 //!
-//! Invariant: `OPEN` is null or points to the lane that the thread's `OUTBOX` owns and that is attached to its target's mailbox.
+//! Invariant: `OPEN` is null or points to the lane that the thread's `OUTBOX` owns and that is
+//! attached to its target's mailbox.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -18,7 +20,8 @@ use crate::mail::envelope::Envelope;
 use crate::mail::lane::Lane;
 use crate::mail::mailbox::{Priority, Pushed};
 
-/// Messages of the sending actor after which a lane is detached, so that slow handlers do not hold its messages back.
+/// Messages of the sending actor after which a lane is detached, so that slow handlers do not hold
+/// its messages back.
 const BOUNDARIES_MAX: u32 = 16;
 
 #[derive(Default)]
@@ -120,7 +123,8 @@ fn tell_another<C: AnyPlace + AsAnyPlace>(
         give_back(lane);
         return pushed;
     }
-    // SAFETY: a lane in the outbox, or a new one, is attached to nothing, and this thread writes to it.
+    // SAFETY: a lane in the outbox, or a new one, is attached to nothing, and this thread writes to
+    // it.
     unsafe { inner.attach(&lane, capacity) };
     drop(inner);
     // SAFETY: this thread opened the lane, and a new one has room.

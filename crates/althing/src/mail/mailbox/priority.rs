@@ -1,6 +1,7 @@
 //! The lanes beside the queue: messages that run before all others, or after them.
 //!
-//! Lanes are rare, so that their messages lie in the extras; `aside` counts them, because they take room like all others.
+//! Lanes are rare, so that their messages lie in the extras; `aside` counts them, because they take
+//! room like all others.
 
 use super::{Inner, Mailbox, Pushed, Wake};
 use crate::mail::envelope::Envelope;

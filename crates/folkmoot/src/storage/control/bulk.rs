@@ -1,5 +1,5 @@
-//! Accounts and memberships by the ten thousand, each call one transaction: for filling a data directory,
-//! not for serving.
+//! Accounts and memberships by the ten thousand, each call one transaction: for filling a data
+//! directory, not for serving.
 
 use rusqlite::{Connection, params};
 
@@ -43,8 +43,8 @@ impl Store {
         .await
     }
 
-    /// Makes users who are no members yet members of a room that nobody has in memory; its stream tells
-    /// of each.
+    /// Makes users who are no members yet members of a room that nobody has in memory; its stream
+    /// tells of each.
     ///
     /// # Errors
     /// [`ControlError::NotFound`] if there is no such room.
@@ -59,7 +59,8 @@ impl Store {
             let last = offset + new.len() as u64;
             for member in new {
                 offset += 1;
-                // Whatever older events there are would be pruned before anybody could recover them.
+                // Whatever older events there are would be pruned before anybody could recover
+                // them.
                 join(
                     connection,
                     room,

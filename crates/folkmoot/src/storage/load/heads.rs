@@ -31,8 +31,8 @@ pub struct RoomHead {
 }
 
 impl Store {
-    /// Some rooms as one of their members sees them, each with what mentions everyone after a message.
-    /// Those the user is no member of are left out.
+    /// Some rooms as one of their members sees them, each with what mentions everyone after a
+    /// message. Those the user is no member of are left out.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.
