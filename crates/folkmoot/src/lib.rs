@@ -7,6 +7,7 @@ mod accept;
 mod account;
 mod attachment;
 mod config;
+mod deletion;
 mod demo;
 mod gateway;
 mod http;
@@ -30,5 +31,6 @@ mod user;
 mod wire;
 
 pub use accept::client_address::Network;
+pub use accept::tls::TlsError;
 pub use config::{Config, ConfigError, Flags, RegistrationFlag};
 pub use service::{Running, StartError, start};

@@ -10,19 +10,21 @@ use folkmoot_protocol::chat::{RoomView, UserView};
 use tokio::sync::watch;
 
 use crate::accept::client_address::Network;
+use crate::accept::tls::Tls;
 use crate::accept::{self, Doorman};
 use crate::account::pool::PasswordPool;
 use crate::account::token::Token;
 use crate::attachment::Attachments;
 use crate::config::Config;
+use crate::deletion::Deletions;
 use crate::demo::OpenRooms;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::publication::{Coming, Publication};
 use crate::pulse::Pulse;
 use crate::registration::Registrations;
-use crate::room::Room;
 use crate::room::view::Summary;
+use crate::room::{Kind, Room};
 use crate::search::{Index, Search};
 use crate::setup::Setup;
 use crate::storage::{ReadError, Record, RoomId, SignedIn, Store, UnixMillis, UserId};
@@ -44,6 +46,8 @@ pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) store: Store,
     pub(crate) attachments: Attachments,
+    /// Rooms and accounts that are to be erased.
+    pub(crate) deletions: Deletions,
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
     pub(crate) pulse: Pulse,
@@ -51,6 +55,8 @@ pub(crate) struct Server {
     pub(crate) setup: Setup,
     pub(crate) registrations: Registrations,
     pub(crate) doorman: Arc<Doorman>,
+    /// Unset: connections are in the clear.
+    tls: OnceLock<Arc<Tls>>,
     pub(crate) passwords: PasswordPool,
     pub(crate) started_at: UnixMillis,
     /// `None`: switched off, or its directory cannot be written.
@@ -93,12 +99,14 @@ impl Server {
                 })
                 .build();
             Self {
+                deletions: Deletions::default(),
                 metrics: Metrics::default(),
                 limits: Limits::new(&config.limits),
                 pulse: Pulse::default(),
                 setup,
                 registrations,
                 passwords: PasswordPool::default(),
+                tls: OnceLock::new(),
                 doorman: Doorman::new(room_at_the_door(&config)),
                 started_at: now(),
                 search: index.map(|index| Search::start(&node, &store, index)),
@@ -164,12 +172,24 @@ impl Server {
     }
 
     /// A room as the user of whom both are sees it.
-    pub(crate) async fn room_view(&self, summary: &Summary, membership: &Membership) -> RoomView {
-        let peer = match summary.peer {
-            Some(peer) => self.peer(peer).await,
-            None => None,
+    pub(crate) async fn room_view(
+        &self,
+        summary: &Summary,
+        membership: &Membership,
+        viewer: UserId,
+    ) -> RoomView {
+        let peer = match (summary.peer, summary.kind) {
+            (Some(peer), _) => self.peer(peer).await,
+            // Their account is deleted, and so they are no member any more.
+            (None, Kind::Direct) => self.lost_peer(summary.id, viewer).await,
+            (None, Kind::Room) => None,
         };
         crate::user::room_view(summary, membership, &self.epoch, peer)
+    }
+
+    async fn lost_peer(&self, room: RoomId, viewer: UserId) -> Option<UserView> {
+        let peer = self.store.direct_peer(room, viewer).await.ok().flatten()?;
+        self.peer(peer).await
     }
 
     async fn peer(&self, peer: UserId) -> Option<UserView> {
@@ -185,6 +205,17 @@ impl Server {
 
     pub(crate) fn open_rooms(&self) -> Option<&OpenRooms> {
         self.open_rooms.get()
+    }
+
+    /// Encrypts connections from now on.
+    pub(crate) fn encrypt(&self, tls: Tls) {
+        let is_first = self.tls.set(Arc::new(tls)).is_ok();
+        debug_assert!(is_first, "a server has one certificate");
+    }
+
+    /// What connections are encrypted by; `None`: by nothing.
+    pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
+        self.tls.get()
     }
 
     /// Turns true when the server begins to stop.

@@ -93,6 +93,7 @@ impl Room {
     /// Takes the state from the store: what is durable, and nothing else.
     pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
         let Some(loaded) = load::load(&self.server.store, self.id, self.server.now()).await? else {
+            self.state = None;
             return Ok(());
         };
         self.last_seq = loaded.state.last_seq;
@@ -296,6 +297,16 @@ impl Room {
         }
     }
 
+    /// The room is being deleted: nobody gets at it any more, and who looks at it is told.
+    pub(crate) async fn close(&mut self) {
+        self.take_down();
+    }
+
+    /// The names of a user are erased from the store; here is where they leave memory.
+    pub(crate) async fn unname(&mut self, user: UserId) {
+        self.forget_names(user);
+    }
+
     pub(crate) async fn detach(&mut self, client: Arc<str>) {
         let gone = self.online.remove(&client);
         self.tell_leaving(gone);
@@ -319,6 +330,7 @@ impl Room {
             offset: self.tail.last(),
             role: member.role,
             muted_until: member.muted_until,
+            is_archived: state.is_archived,
             peer,
             everyone: state.everyone.clone(),
             last: self
@@ -340,6 +352,9 @@ impl Room {
         let state = self.state()?;
         if state.banned.contains(&user) {
             return Err(RoomError::Refused(Refusal::Banned));
+        }
+        if state.is_archived && !state.members.contains_key(&user) {
+            return Err(RoomError::Refused(Refusal::Archived));
         }
         Ok(!state.members.contains_key(&user))
     }

@@ -9,7 +9,7 @@ use folkmoot_protocol::{Channel, rpc};
 use super::idempotency::{ContentHash, FirstSend};
 use super::state::{Kind, Member, RoomState};
 use super::{RoomError, TAIL_LEN};
-use crate::publication::{Place, Publication};
+use crate::publication::{Place, Publication, Removed};
 use crate::recovery::Missed;
 use crate::storage;
 use crate::storage::ReadError;
@@ -66,6 +66,7 @@ impl From<RoomSnapshot> for Loaded {
             state.uploads.add(upload, UnixMillis::from_u64(0));
         }
         snapshot.everyone_mentions.into_iter().rev().for_each(|seq| state.remember_everyone(seq));
+        state.is_archived = snapshot.is_archived;
         state.offset = summary.last_offset;
         state.last_seq = summary.last_seq;
         let first = Offset::from_u64(summary.last_offset.as_u64() - tail.len() as u64);
@@ -89,7 +90,7 @@ pub(super) fn publication(record: &RoomRecord, client: Option<&str>) -> Publicat
     let channel = Channel::Room(record.room);
     let mut publication = Publication::new(channel, Place::At(record.offset), data);
     if let RoomEvent::Left { user, .. } = &record.event {
-        publication.removes = Some(*user);
+        publication.removes = Some(Removed::User(*user));
     }
     if let RoomEvent::Message(message) = &record.event {
         let (user, client) = (message.user.to_string(), client.unwrap_or_default().to_owned());

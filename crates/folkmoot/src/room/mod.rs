@@ -16,7 +16,7 @@ mod uploads;
 pub(crate) mod view;
 
 pub(crate) use actor::{Room, RoomCalls};
-pub(crate) use command::{Command, Refusal, Request};
+pub(crate) use command::{Archivist, Command, Refusal, Request};
 pub(crate) use online::OnlineClient;
 pub(crate) use state::{Kind, Original};
 

@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use super::actor::{Pending, Room, now};
 use super::idempotency::FirstSend;
+use super::online::Online;
 use super::state::Kind;
 use super::view::{Done, Mention};
 use super::{RoomError, load};
 use crate::lane::Settled;
+use crate::publication::{Place, Publication, Removed};
 use crate::server::NO_OTHER_PUBLISHER;
 use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
 use crate::storage::{Seq, UnixMillis, UserId};
+use crate::tail::Tail;
 use crate::user::User;
 use crate::user::user_messages::{Joined, Left, Mentioned, Sent, Stirred, Unmentioned};
 use althing::{ActorRef, Context, Handler, ReplyTo};
-use folkmoot_protocol::chat;
+use folkmoot_protocol::{Channel, chat, rpc};
 
 /// A ban of an outsider went through the store, or not.
 #[derive(Debug)]
@@ -92,6 +95,49 @@ impl Room {
         let publication = Arc::new(load::publication(record, client));
         self.tail.push(publication.clone());
         self.topic.publish(publication).expect(NO_OTHER_PUBLISHER);
+    }
+
+    /// Forgets a room that is being deleted, and ends the subscriptions to it.
+    pub(super) fn take_down(&mut self) {
+        self.state = None;
+        self.last = None;
+        self.tail = Tail::new(self.tail.last(), super::TAIL_LEN);
+        self.online = Online::default();
+        let channel = Channel::Room(self.id);
+        let data = rpc::encode_payload(&chat::RoomEvent::RoomDeleted { room: self.id });
+        let mut deleted = Publication::new(channel, Place::Fleeting, data);
+        deleted.removes = Some(Removed::Everybody);
+        self.topic.publish(Arc::new(deleted)).expect(NO_OTHER_PUBLISHER);
+    }
+
+    /// Takes the names of a user out of what clients may still recover, and of what replies will quote.
+    pub(super) fn forget_names(&mut self, gone: UserId) {
+        if let Some(state) = &mut self.state {
+            state.unname(gone);
+        }
+        if let Some((_, last)) = &mut self.last {
+            if last.user == gone {
+                last.name.clear();
+            }
+            if let Some(quote) = last.reply_to.as_mut().filter(|quote| quote.user == gone) {
+                quote.name.clear();
+            }
+        }
+        self.tail.redact(|event: &mut chat::RoomEvent| match event {
+            chat::RoomEvent::Message(message) => {
+                let quote = message.reply_to.as_mut().filter(|quote| quote.user == gone);
+                let is_quoted = quote.map(|quote| quote.name.clear()).is_some();
+                if message.user == gone {
+                    message.name.clear();
+                }
+                is_quoted || message.user == gone
+            }
+            chat::RoomEvent::Joined { user, name, .. } if *user == gone => {
+                name.clear();
+                true
+            }
+            _ => false,
+        });
     }
 
     /// Takes the text of a deleted message out of the events that clients may still recover: its

@@ -65,6 +65,8 @@ pub(crate) struct RoomState {
     pub(crate) kind: Kind,
     pub(crate) name: String,
     pub(crate) topic: String,
+    /// Nobody may write in it.
+    pub(crate) is_archived: bool,
     pub(crate) offset: Offset,
     pub(crate) last_seq: Seq,
     pub(crate) members: HashMap<UserId, Member>,
@@ -89,6 +91,7 @@ impl RoomState {
             kind,
             name,
             topic,
+            is_archived: false,
             offset: Offset::from_u64(0),
             last_seq: Seq::from_u64(0),
             members: HashMap::new(),
@@ -149,6 +152,7 @@ impl RoomState {
                     self.insert_member(*user, Member { role, muted_until, ..member.clone() });
                 }
             }
+            RoomEvent::Archived { on, .. } => self.is_archived = *on,
             RoomEvent::Described { name, topic, .. } => {
                 self.name = name.clone();
                 self.topic = topic.clone();
@@ -168,6 +172,13 @@ impl RoomState {
     pub(crate) fn rename(&mut self, user: UserId, display_name: String) {
         if let Some(member) = self.members.get_mut(&user) {
             member.display_name = display_name;
+        }
+    }
+
+    /// Forgets the names of a user whose account is deleted.
+    pub(crate) fn unname(&mut self, user: UserId) {
+        for original in self.recent.iter_mut().filter(|original| original.quote.user == user) {
+            original.quote.name.clear();
         }
     }
 

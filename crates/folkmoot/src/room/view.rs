@@ -24,6 +24,7 @@ pub(crate) struct Summary {
     pub(crate) offset: Offset,
     pub(crate) role: Role,
     pub(crate) muted_until: Option<UnixMillis>,
+    pub(crate) is_archived: bool,
     /// The other one, in a direct conversation.
     pub(crate) peer: Option<UserId>,
     /// Numbers of the `@everyone` messages kept, rising.

@@ -22,9 +22,9 @@ use crate::recovery::{Attached, Missed, Since};
 use crate::room::RoomCalls;
 use crate::room::view::{Mention, Summary};
 use crate::server::Server;
-use crate::storage::Account;
 use crate::storage::ReadError;
 use crate::storage::record::{LeaveReason, Notify, Record, UserRecord};
+use crate::storage::{Account, Erased};
 use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
 use crate::tail::Tail;
 use crate::wire;
@@ -97,7 +97,10 @@ impl User {
 
     /// Takes the state from the store: what is durable, and nothing else.
     pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
-        let Some(loaded) = load::load(&self.server.store, self.id).await? else { return Ok(()) };
+        let Some(loaded) = load::load(&self.server.store, self.id).await? else {
+            self.known = None;
+            return Ok(());
+        };
         self.known = Some((loaded.account, loaded.state));
         self.tail = loaded.tail;
         self.epoch = loaded.epoch;
@@ -117,7 +120,7 @@ impl User {
         let membership = self.membership_of(room)?.clone();
         let summary = self.server.room(room).summary(self.id).await;
         let Ok(Ok(summary)) = summary else { return Err(UserError::NotMember) };
-        let view = self.server.room_view(&summary, &membership).await;
+        let view = self.server.room_view(&summary, &membership, self.id).await;
         let event = UserEvent::RoomAdded { room: Box::new(view) };
         self.append(change, &event, Acknowledge::Nobody, ctx);
         Ok(())
@@ -190,6 +193,43 @@ impl User {
         ctx: &mut Context<Self>,
     ) {
         self.take_left(room, reason, ctx);
+    }
+
+    /// A room that the user is in is being deleted; answers once the user's stream says so.
+    #[delayed]
+    pub(crate) async fn room_deleted(
+        &mut self,
+        room: RoomId,
+        reply: ReplyTo<Result<(), UserError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        match self.state().map(|state| state.room_removed(room)) {
+            Ok(Some(change)) => {
+                let reason = chat::LeaveReason::Deleted;
+                let event = UserEvent::RoomRemoved { room, reason };
+                self.append(change, &event, Acknowledge::Done(reply), ctx);
+            }
+            // Told before, or gone too.
+            Ok(None) | Err(_) => {
+                reply.send(Ok(()));
+            }
+        }
+    }
+
+    /// The account is deleted: all connections end, and nothing is written into the stream any more.
+    pub(crate) async fn close(&mut self) {
+        for connection in self.connections.values() {
+            connection.outbox.close(DisconnectCode::InvalidToken);
+        }
+        self.known = None;
+        self.owed.clear();
+        self.unsaved.clear();
+        self.tail = Tail::new(self.tail.last(), super::TAIL_LEN);
+    }
+
+    /// What is erased from the stream in the store leaves memory here.
+    pub(crate) async fn forget(&mut self, what: Erased) {
+        self.tail.redact(|event: &mut UserEvent| what.leave(event));
     }
 
     /// A room tells that a message mentions the user.
@@ -345,6 +385,11 @@ impl User {
         ctx: &mut Context<Self>,
     ) {
         self.idle_ticks = 0;
+        let limit = self.server.config.gateway.connections_per_user_max;
+        if self.connections.len() >= limit {
+            reply.send(Err(UserError::TooManyConnections(limit)));
+            return;
+        }
         self.connections.insert(connection.client.clone(), connection);
         let offset = self.tail.last();
         let missed = match since {

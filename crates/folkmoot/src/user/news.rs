@@ -85,7 +85,7 @@ impl User {
             Ok(Err(error)) => return self.not_now(news, &error, ctx),
             Err(error) => return self.not_now(news, &error, ctx),
         };
-        let mut view = self.server.room_view(&summary, &membership).await;
+        let mut view = self.server.room_view(&summary, &membership, self.id).await;
         // What people said is kept in one place, where it can be erased.
         view.last = None;
         let event = UserEvent::RoomAdded { room: Box::new(view) };
@@ -156,7 +156,7 @@ impl User {
 
     pub(super) fn take_renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
         let news = News::Renamed(view.clone());
-        let UserView { id, name, display_name } = view;
+        let UserView { id, name, display_name, .. } = view;
         let event = UserEvent::Profile { user: id, name, display_name };
         self.append(UserChange::Profile, &event, Acknowledge::News(news), ctx);
     }

@@ -33,6 +33,12 @@ pub enum ModerationAction {
     InviteMade = 8,
     /// An invite link was taken back.
     InviteRevoked = 9,
+    /// A room was made read-only.
+    RoomArchived = 10,
+    /// A room was opened again.
+    RoomOpened = 11,
+    /// A room was deleted.
+    RoomDeleted = 12,
     /// The server got its first administrator.
     SetUp = 20,
     /// A user became an administrator.
@@ -49,11 +55,13 @@ pub enum ModerationAction {
     ResetLinkMade = 26,
     /// The user has chosen it.
     PasswordReset = 27,
+    /// An account was deleted.
+    AccountDeleted = 28,
 }
 
 impl ModerationAction {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::Kicked,
         Self::Banned,
         Self::Unbanned,
@@ -63,6 +71,9 @@ impl ModerationAction {
         Self::MessageDeleted,
         Self::InviteMade,
         Self::InviteRevoked,
+        Self::RoomArchived,
+        Self::RoomOpened,
+        Self::RoomDeleted,
         Self::SetUp,
         Self::AdministratorMade,
         Self::AdministratorUnmade,
@@ -71,6 +82,7 @@ impl ModerationAction {
         Self::DevicesSignedOut,
         Self::ResetLinkMade,
         Self::PasswordReset,
+        Self::AccountDeleted,
     ];
 
     fn from_number(number: u32) -> Result<Self, RecordError> {
@@ -137,7 +149,7 @@ pub struct ModerationEntry {
     pub action: ModerationAction,
     /// To whom.
     pub user: Option<NamedUser>,
-    /// Where, with the room's present name.
+    /// Where, with the room's present name; it has none once it is deleted.
     pub room: Option<(RoomId, String)>,
     /// The new role.
     pub role: Option<Role>,
@@ -162,7 +174,7 @@ impl Store {
                 "SELECT m.id, m.at, m.action, m.by, b.name, b.display_name, \
                         m.user, u.name, u.display_name, m.room, r.name, m.role, m.until \
                  FROM moderation m LEFT JOIN users b ON b.id = m.by \
-                 LEFT JOIN users u ON u.id = m.user LEFT JOIN rooms r ON r.id = m.room \
+                 LEFT JOIN users u ON u.id = m.user LEFT JOIN rooms r ON r.id = m.room AND r.deleted_at IS NULL \
                  WHERE m.id < ?1 ORDER BY m.id DESC LIMIT ?2",
             )?;
             let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
@@ -198,10 +210,9 @@ pub(crate) fn note(connection: &Connection, entry: NewModeration) -> rusqlite::R
 }
 
 fn read_entry(row: &Row<'_>) -> Result<ModerationEntry, ReadError> {
-    let room = match (row.get::<_, Option<i64>>(9)?, row.get::<_, Option<String>>(10)?) {
-        (Some(id), Some(name)) => Some((RoomId::from_u64(from_sql(id)), name)),
-        _ => None,
-    };
+    let name: Option<String> = row.get(10)?;
+    let room = row.get::<_, Option<i64>>(9)?;
+    let room = room.map(|id| (RoomId::from_u64(from_sql(id)), name.unwrap_or_default()));
     let role = row.get::<_, Option<u32>>(11)?.map(Role::from_number).transpose()?;
     Ok(ModerationEntry {
         id: from_sql(row.get(0)?),

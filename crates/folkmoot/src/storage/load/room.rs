@@ -68,6 +68,8 @@ pub struct RecentKey {
 pub struct RoomSnapshot {
     /// The room.
     pub summary: RoomSummary,
+    /// Nobody may write in it.
+    pub is_archived: bool,
     /// Its members, by id.
     pub members: Vec<Member>,
     /// Who may not come back.
@@ -126,6 +128,7 @@ fn load(
     let Some(summary) = summary(connection, room)? else { return Ok(None) };
     let since = Offset::from_u64(summary.last_offset.as_u64().saturating_sub(u64::from(tail_len)));
     Ok(Some(RoomSnapshot {
+        is_archived: is_archived(connection, room)?,
         members: members::page(connection, room, None, u32::MAX, |_| true)?,
         bans: bans(connection, room)?,
         blockers: blockers_in(connection, room)?,
@@ -139,7 +142,8 @@ fn load(
 }
 
 fn summary(connection: &Connection, room: RoomId) -> Result<Option<RoomSummary>, ReadError> {
-    let sql = format!("SELECT {SUMMARY_COLUMNS} FROM rooms r WHERE r.id = ?1");
+    let sql =
+        format!("SELECT {SUMMARY_COLUMNS} FROM rooms r WHERE r.id = ?1 AND r.deleted_at IS NULL");
     let mut statement = connection.prepare_cached(&sql)?;
     let found =
         statement.query_row([to_sql(room.as_u64())], |row| Ok(read_summary(row))).optional()?;
@@ -159,6 +163,12 @@ pub(super) fn read_summary(row: &Row<'_>) -> Result<RoomSummary, ReadError> {
         last_seq: Seq::from_u64(from_sql(row.get(7)?)),
         member_count: from_sql(row.get(8)?),
     })
+}
+
+fn is_archived(connection: &Connection, room: RoomId) -> Result<bool, ReadError> {
+    let sql = "SELECT archived_at IS NOT NULL FROM rooms WHERE id = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row([to_sql(room.as_u64())], |row| row.get(0))?)
 }
 
 fn bans(connection: &Connection, room: RoomId) -> Result<Vec<UserId>, ReadError> {

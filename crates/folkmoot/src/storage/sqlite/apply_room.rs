@@ -182,6 +182,12 @@ fn apply_event(
                 ])?;
             Ok(())
         }
+        RoomEvent::Archived { on, .. } => {
+            transaction
+                .prepare_cached("UPDATE rooms SET archived_at = ?2 WHERE id = ?1")?
+                .execute(params![room, on.then_some(at)])?;
+            Ok(())
+        }
         RoomEvent::Described { name, topic, .. } => {
             transaction
                 .prepare_cached("UPDATE rooms SET name = ?2, topic = ?3 WHERE id = ?1")?
