@@ -93,14 +93,17 @@ limits! {
     /// Different reactions to one message: more would not be read, and each makes a page of history longer.
     REACTIONS_PER_MESSAGE_MAX: usize = 20;
 
-    /// Users named for one emoji in an answer of `message.reactions`.
-    REACTION_USERS_MAX: u32 = 100;
+    /// Users named for one emoji in an answer of `message.reactions`: all of them fit into one reply.
+    REACTION_USERS_MAX: u32 = 50;
 
     /// Users in one answer of `users.find`.
     USERS_FOUND_MAX: u32 = 50;
 
     /// Users whom one user may have blocked: their views fit into one reply.
     BLOCKED_USERS_MAX: u32 = 1_000;
+
+    /// Devices signed in to one account; a further one signs out that which was unseen for longest.
+    DEVICES_MAX: u32 = 200;
 
     /// Users, rooms or entries in one page of the administration.
     ADMIN_PAGE_MAX: u32 = 100;

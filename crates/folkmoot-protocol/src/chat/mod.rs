@@ -7,12 +7,15 @@ mod event;
 mod limits;
 mod view;
 
-pub use account::{AccountCreate, PasswordChange, Problem, SessionCreate, SignedIn};
+pub use account::{
+    AccountCreate, AccountDelete, MessagesFate, OwnedRooms, PasswordChange, Problem, SessionCreate,
+    SignedIn,
+};
 pub use admin::{
-    ActorCount, AdminRoom, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUser,
-    AdminUserUpdate, AdminUsers, ConnectData, LiveSecond, LiveView, ModerationAction,
-    ModerationEntry, ModerationPage, NamedRoom, PasswordReset, Registration, ResetLink,
-    SetupCreate, SetupState, StoragePart, StorageView,
+    ActorCount, AdminRoom, AdminRoomUpdate, AdminRooms, AdminSettings, AdminSettingsUpdate,
+    AdminUser, AdminUserDelete, AdminUserUpdate, AdminUsers, ConnectData, LiveSecond, LiveView,
+    ModerationAction, ModerationEntry, ModerationPage, NamedRoom, PasswordReset, Registration,
+    ResetLink, SetupCreate, SetupState, StoragePart, StorageView,
 };
 pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
 pub use limits::{AttachmentLimits, ServerLimits};

@@ -19,8 +19,9 @@ pub use message::{
     RoomPublish, TypingSet,
 };
 pub use room::{
-    DirectHide, DirectOpen, MembersPage, RoomAdd, RoomBan, RoomCreate, RoomGet, RoomKick,
-    RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole, RoomUpdate, Rooms, RoomsList, Sync,
+    DirectHide, DirectOpen, MembersPage, RoomAdd, RoomArchive, RoomBan, RoomCreate, RoomDelete,
+    RoomGet, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole, RoomUpdate,
+    Rooms, RoomsList, Sync,
 };
 pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
@@ -129,6 +130,8 @@ methods! {
     RoomCreate = "room.create" => RoomView;
     RoomGet = "room.get" => RoomView;
     RoomUpdate = "room.update" => RoomView;
+    RoomArchive = "room.archive" => RoomView;
+    RoomDelete = "room.delete" => Empty;
     RoomLeave = "room.leave" => Empty;
     RoomMembers = "room.members" => MembersPage;
     RoomAdd = "room.add" => Empty;

@@ -23,10 +23,12 @@ mod store;
 mod usage;
 
 pub use control::{
-    Account, Begun, Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamedUser,
+    Account, AccountDeletion, AccountDeletionBegun, Authority, Begun, Deletion, DeletionTarget,
+    Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamePlaces, NamedUser,
     NewAccount, NewDevice, NewDirectRoom, NewInvite, NewMember, NewRoom, NewUpload, Redeemed,
-    RoomKind, SignedIn, StoredAttachment, TokenHash, Upload, UserChange,
+    RoomKind, ScanPlace, SignedIn, StoredAttachment, Tie, TokenHash, Upload, UserChange,
 };
+pub(crate) use control::{Erased, is_deleted_name};
 pub use directory::FORMAT_VERSION;
 pub use error::{AppendError, ControlError, OpenError, ReadError};
 pub use ids::{AttachmentId, DeviceId, Lsn, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};

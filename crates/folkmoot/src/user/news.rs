@@ -168,7 +168,7 @@ impl User {
 
     pub(super) fn take_renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
         let news = News::Renamed(view.clone());
-        let UserView { id, name, display_name } = view;
+        let UserView { id, name, display_name, .. } = view;
         let event = UserEvent::Profile { user: id, name, display_name };
         self.append(UserChange::Profile, &event, Acknowledge::News(news), ctx);
     }

@@ -7,6 +7,8 @@ mod accounts;
 mod administration;
 mod attachments;
 mod bulk;
+mod deletion;
+mod erasure;
 mod invites;
 pub(crate) mod moderation;
 mod privacy;
@@ -14,11 +16,16 @@ mod rooms;
 mod settings;
 
 pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
-pub(crate) use accounts::{account, read_account};
+pub(crate) use accounts::{account, is_deleted_name, read_account};
 pub use administration::UserChange;
 pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
 pub use bulk::NewMember;
+pub use deletion::{
+    AccountDeletion, AccountDeletionBegun, Authority, Deletion, DeletionTarget, Tie,
+};
+pub(crate) use erasure::Erased;
+pub use erasure::{NamePlaces, ScanPlace};
 pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
 pub(crate) use privacy::{blocked_ids, blockers_in};

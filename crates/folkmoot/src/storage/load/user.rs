@@ -90,7 +90,8 @@ fn load(
     tail_len: u32,
     epoch: WriteEpoch,
 ) -> Result<Option<UserSnapshot>, ReadError> {
-    let Some(account) = account(connection, user)? else {
+    // Nothing happens to somebody who is gone.
+    let Some(account) = account(connection, user)?.filter(|account| !account.is_deleted()) else {
         return Ok(None);
     };
     let last_offset = connection

@@ -35,7 +35,7 @@ pub(super) struct WireRoom {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct WireEvent {
-    #[prost(oneof = "WireEventKind", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "WireEventKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     pub(super) kind: Option<WireEventKind>,
 }
 
@@ -57,6 +57,8 @@ pub(super) enum WireEventKind {
     RoleSet(WireRoleSet),
     #[prost(message, tag = "8")]
     Described(WireDescribed),
+    #[prost(message, tag = "9")]
+    Archived(WireArchived),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -181,6 +183,14 @@ pub(super) struct WireRoleSet {
     #[prost(uint64, optional, tag = "3")]
     pub(super) muted_until: Option<u64>,
     #[prost(fixed64, tag = "4")]
+    pub(super) by: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(super) struct WireArchived {
+    #[prost(bool, tag = "1")]
+    pub(super) on: bool,
+    #[prost(fixed64, tag = "2")]
     pub(super) by: u64,
 }
 

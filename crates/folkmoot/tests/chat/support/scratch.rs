@@ -33,3 +33,15 @@ impl Drop for Scratch {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
+
+/// Whether a file in a directory, however deep, has a text.
+pub(crate) fn keeps(directory: &Path, text: &str) -> bool {
+    std::fs::read_dir(directory).expect("the directory is there").any(|entry| {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            return keeps(&path, text);
+        }
+        let bytes = std::fs::read(&path).expect("a file that is ours");
+        bytes.windows(text.len()).any(|part| part == text.as_bytes())
+    })
+}

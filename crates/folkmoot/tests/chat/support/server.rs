@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use folkmoot::{Config, Flags, Running};
 use serde_json::json;
 
-use super::{Answer, Bytes, Client, Scratch, exchange, request};
+use super::{Answer, Bytes, Client, Scratch, exchange, keeps, request};
 
 pub(crate) struct Server {
     running: Option<Running>,
@@ -93,6 +93,17 @@ impl Server {
         }
     }
 
+    /// Waits until nothing is left of what was deleted.
+    pub(crate) async fn erased(&self) {
+        self.running.as_ref().expect("the server runs").erased().await;
+    }
+
+    /// Whether the files of the database, of the log or of the index have a text. The server is stopped.
+    pub(crate) fn keeps(&self, text: &str) -> bool {
+        assert!(self.running.is_none(), "a running server has its files open");
+        keeps(&self.data(), text)
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.as_ref().expect("the server runs").address()
     }
@@ -142,7 +153,8 @@ impl Server {
     pub(crate) fn setup_token(&self) -> Option<String> {
         let link = self.running.as_ref().expect("the server runs").setup_link()?;
         let (page, token) = link.split_once('#').expect("the token stands behind a #");
-        assert_eq!(page, format!("http://{}/setup", self.address()));
+        let scheme = self.running.as_ref().expect("the server runs").scheme();
+        assert_eq!(page, format!("{scheme}://{}/setup", self.address()));
         Some(token.to_owned())
     }
 
