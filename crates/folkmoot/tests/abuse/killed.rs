@@ -193,7 +193,7 @@ async fn delete(data: &Path, people: &People, us: u64) -> bool {
     assert_eq!(message["body"] == "", is_deleted, "{message}");
     assert!(is_deleted || !done, "an acknowledged deletion was lost after {us} µs");
     let hits = alive.bob.call("search", json!({"query": "said", "room": room})).await;
-    assert_eq!(hits["hits"].as_array().unwrap().len(), 3 - usize::from(is_deleted));
+    assert_eq!(hits["hits"].as_array().expect("a list").len(), 3 - usize::from(is_deleted));
     alive.kill();
     done
 }

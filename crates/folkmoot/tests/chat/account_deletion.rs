@@ -37,7 +37,7 @@ async fn house() -> House {
     let his = bob.create_room("His").await;
     bob.invite(&his, &mut eve).await;
     let direct = eve.call("direct.open", json!({"user": bob_account.id})).await;
-    let direct = direct["id"].as_str().unwrap().to_owned();
+    let direct = direct["id"].as_str().expect("an id").to_owned();
     for room in [&hers, &his, &direct] {
         eve.say(room, "1", &format!("@bob {SECRET}")).await;
         bob.event(&format!("user:{}", bob_account.id), "mention").await;

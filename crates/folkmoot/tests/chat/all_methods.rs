@@ -22,7 +22,8 @@ fn requests() -> Vec<(String, Value)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../folkmoot-protocol/tests/golden/methods.jsonl");
     let lines = std::fs::read_to_string(path).expect("golden files are committed");
-    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("it is valid")).collect();
     let request = |method: &str| {
         let line = lines.iter().find(|line| line["method"] == method);
         line.unwrap_or_else(|| panic!("no golden line for {method}"))["request"].clone()

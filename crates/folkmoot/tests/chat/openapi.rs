@@ -154,12 +154,7 @@ async fn every_documented_route_answers_as_documented() {
     // Signing out is the last of all.
     let last = calls.len() - 1;
     calls.splice(last..last, administration(&user, &doomed[0]));
-    let documented: usize = document["paths"]
-        .as_object()
-        .unwrap()
-        .values()
-        .map(|path| path.as_object().unwrap().len())
-        .sum();
+    let documented = documented(&document);
     // Setting up was the first call of all; deleting oneself leaves nobody to call anything.
     assert_eq!(documented, calls.len() + 2, "a documented route is not called here");
     for (method, path, target, body) in calls {
@@ -171,6 +166,12 @@ async fn every_documented_route_answers_as_documented() {
     let deletion = r#"{"password": "correct horse", "messages": "erase"}"#;
     let answer = server.http("POST /api/v1/me/deletion", Some(&cara.token), deletion).await;
     answers_as_documented(&document, "post", "/api/v1/me/deletion", &answer);
+}
+
+/// How many calls the document describes.
+fn documented(document: &Value) -> usize {
+    let paths = document["paths"].as_object().expect("paths");
+    paths.values().map(|path| path.as_object().expect("methods").len()).sum()
 }
 
 fn answers_as_documented(document: &Value, method: &str, path: &str, answer: &Answer) {

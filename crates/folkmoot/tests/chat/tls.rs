@@ -25,7 +25,8 @@ struct Certificate {
 
 impl Certificate {
     fn make() -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let made =
+            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("it is valid");
         let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         Self { certificate, key, trusted: made.cert.der().clone() }
     }
@@ -39,14 +40,14 @@ impl Certificate {
     /// Connects, and trusts this certificate only.
     async fn connect(&self, server: &Server) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
-        roots.add(self.trusted.clone()).unwrap();
+        roots.add(self.trusted.clone()).expect("it is valid");
         let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
-            .unwrap()
+            .expect("it is valid")
             .with_root_certificates(roots)
             .with_no_client_auth();
         let socket = TcpStream::connect(server.address()).await?;
-        let name = ServerName::try_from("localhost").unwrap();
+        let name = ServerName::try_from("localhost").expect("it is valid");
         TlsConnector::from(Arc::new(config)).connect(name, socket).await
     }
 
@@ -56,9 +57,9 @@ impl Certificate {
         let text = format!(
             "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
         );
-        socket.write_all(text.as_bytes()).await.unwrap();
+        socket.write_all(text.as_bytes()).await.expect("it is open");
         let mut answer = String::new();
-        socket.read_to_string(&mut answer).await.unwrap();
+        socket.read_to_string(&mut answer).await.expect("an answer");
         answer
     }
 }
