@@ -8,6 +8,7 @@ mod administration;
 mod attachments;
 mod bulk;
 mod deletion;
+mod erased;
 mod erasure;
 mod invites;
 pub(crate) mod moderation;
@@ -24,7 +25,7 @@ pub use bulk::NewMember;
 pub use deletion::{
     AccountDeletion, AccountDeletionBegun, Authority, Deletion, DeletionTarget, Tie,
 };
-pub(crate) use erasure::Erased;
+pub(crate) use erased::Erased;
 pub use erasure::{NamePlaces, ScanPlace};
 pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
