@@ -83,7 +83,7 @@ describe('axe-core finds nothing', () => {
       await astrid.page.getByRole('dialog').waitFor();
       expect(await violations(astrid.page)).toEqual([]);
       await closed();
-      expect(await astrid.page.getByRole('dialog').count()).toBe(0);
+      await expect.poll(() => astrid.page.getByRole('dialog').count()).toBe(0);
     },
   );
 

@@ -68,9 +68,9 @@ describe('two people', () => {
   it('keep_a_draft_per_room', async () => {
     await bo.composer.fill('not yet');
     await bo.open('Elsewhere');
-    expect(await bo.composer.inputValue()).toBe('');
+    await expect.poll(() => bo.composer.inputValue()).toBe('');
     await bo.open('Harbour');
-    expect(await bo.composer.inputValue()).toBe('not yet');
+    await expect.poll(() => bo.composer.inputValue()).toBe('not yet');
     await bo.composer.fill('');
   });
 

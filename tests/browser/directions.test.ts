@@ -25,8 +25,8 @@ describe.each([
   it('the_page_speaks_it_in_its_direction', async () => {
     await speak(language);
     await astrid.page.getByRole('heading', { name: rooms }).waitFor();
-    expect(await astrid.page.evaluate(() => [document.documentElement.lang, document.documentElement.dir])).toEqual([language, direction]);
-    expect(await astrid.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBe(0);
+    await expect.poll(() => astrid.page.evaluate(() => [document.documentElement.lang, document.documentElement.dir])).toEqual([language, direction]);
+    await expect.poll(() => astrid.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBe(0);
   });
 });
 
@@ -45,7 +45,7 @@ describe('from right to left', () => {
   it('high_contrast_leaves_axe_nothing_to_find_either', async () => {
     await astrid.page.evaluate(() => localStorage.setItem('folkmoot.preference.theme', JSON.stringify('contrast')));
     await speak('en');
-    expect(await astrid.page.evaluate(() => document.documentElement.dataset['theme'])).toBe('contrast');
+    await expect.poll(() => astrid.page.evaluate(() => document.documentElement.dataset['theme'])).toBe('contrast');
     expect(await violations(astrid.page)).toEqual([]);
     expect(astrid.errors).toEqual([]);
   });

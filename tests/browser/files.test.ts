@@ -91,7 +91,7 @@ describe('a picture', () => {
     await expect.poll(() => large.evaluate((element: HTMLImageElement) => element.naturalWidth)).toBe(800);
     await bo.page.keyboard.press('Escape');
     await bo.page.getByRole('dialog').waitFor({ state: 'detached' });
-    expect(await shown.evaluate((element) => element === document.activeElement)).toBe(true);
+    await expect.poll(() => shown.evaluate((element) => element === document.activeElement)).toBe(true);
   });
 
   it('is_dropped_anywhere_in_the_room_which_says_what_may_be_dropped', async () => {
@@ -145,7 +145,7 @@ describe('a file on its way', () => {
     await astrid.say('only one');
     const files = bo.message('only one').getByRole('list', { name: 'Attachments' }).getByRole('listitem');
     await files.first().waitFor();
-    expect(await files.allInnerTexts()).toEqual([expect.stringContaining('wanted.txt')]);
+    await expect.poll(() => files.allInnerTexts()).toEqual([expect.stringContaining('wanted.txt')]);
   });
 
   it('survives_a_lost_network_and_arrives_once', async () => {
@@ -203,7 +203,7 @@ describe('a limit', () => {
     await tray(astrid).getByText('This server takes no files of type text/html.').waitFor();
     await tray(astrid).getByText('This file is empty.').waitFor();
     expect(asked).toEqual([]);
-    expect(await astrid.page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);
+    await expect.poll(() => astrid.page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);
     expect(await violations(astrid.page)).toEqual([]);
     for (const name of ['large.txt', 'page.html', 'empty.txt']) await astrid.page.getByRole('button', { name: `Remove ${name}` }).click();
     await attach(astrid, ...[1, 2, 3, 4].map((number) => text(`${number}.txt`, 'x')));
@@ -240,7 +240,7 @@ describe('everyone', () => {
     await page.keyboard.press('Enter');
     await (await chooser).setFiles([text('keys.txt', 'typed')]);
     await tray(astrid).getByText('Ready to send').waitFor();
-    expect(await astrid.composer.evaluate((element) => element === document.activeElement)).toBe(true);
+    await expect.poll(() => astrid.composer.evaluate((element) => element === document.activeElement)).toBe(true);
     await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Enter');

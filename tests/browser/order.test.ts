@@ -62,10 +62,10 @@ describe('the list of rooms', () => {
   it('keeps_what_is_pinned_on_top_through_a_reload', async () => {
     await bo.page.getByRole('link', { name: 'Zebra' }).click({ button: 'right' });
     await bo.page.getByRole('menuitem', { name: 'Pin' }).click();
-    expect(await roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
+    await expect.poll(() => roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
     await bo.page.reload();
     await bo.composer.waitFor();
-    expect(await roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
+    await expect.poll(() => roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
   });
 
   it('takes_sections_made_by_hand', async () => {
@@ -75,7 +75,7 @@ describe('the list of rooms', () => {
     await bo.page.getByLabel('Name of the section').fill('Later');
     await bo.page.keyboard.press('Enter');
     await bo.page.getByRole('button', { name: 'Later', exact: true }).waitFor();
-    expect(await roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
+    await expect.poll(() => roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
   });
 });
 
@@ -153,7 +153,7 @@ describe('the palette', () => {
     await pressAtOnce(bo, ['Control+k', 'a', 'n', 'c', 'x', 'Backspace', 'h', 'Enter']);
     await bo.page.getByRole('heading', { name: 'Anchor', level: 1 }).waitFor();
     await bo.open('Zebra');
-    expect(await bo.composer.inputValue()).toBe('');
+    await expect.poll(() => bo.composer.inputValue()).toBe('');
   });
 
   it('finds_rooms_people_actions_and_messages_without_accents', async () => {
@@ -175,7 +175,7 @@ describe('the palette', () => {
     await astrid.open('Mast');
     await astrid.open('Anchor');
     await astrid.page.keyboard.press('Control+k');
-    expect(await astrid.page.getByRole('option').first().textContent()).toContain('Mast');
+    await expect.poll(() => astrid.page.getByRole('option').first().textContent()).toContain('Mast');
     await astrid.page.keyboard.press('Enter');
     await astrid.page.getByRole('heading', { name: 'Mast', level: 1 }).waitFor();
     expect([...astrid.errors, ...bo.errors]).toEqual([]);

@@ -63,7 +63,7 @@ describe('a phone', () => {
     await bo.page.keyboard.type('first');
     await bo.page.keyboard.press('Enter');
     await bo.page.keyboard.type('second');
-    expect(await bo.composer.inputValue()).toBe('first\nsecond');
+    await expect.poll(() => bo.composer.inputValue()).toBe('first\nsecond');
     await bo.page.getByRole('button', { name: 'Send' }).tap();
     await astrid.message('second').waitFor();
   });

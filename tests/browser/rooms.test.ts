@@ -71,7 +71,7 @@ describe('a room', () => {
     await astrid.say('unheard');
     const link = bo.page.getByRole('link', { name: /North harbour.*1 unread/ });
     await link.waitFor();
-    expect(await link.getAttribute('class')).not.toMatch(/\bunread\b/);
+    await expect.poll(() => link.getAttribute('class')).not.toMatch(/\bunread\b/);
     await bo.open('North harbour');
     await bo.page.getByRole('button', { name: 'Room settings' }).click();
     await bo.page.getByLabel('Every message').check();
@@ -152,7 +152,7 @@ describe('an account', () => {
     await astrid.say('under a new name');
     await astrid.message('under a new name').waitFor();
     await astrid.page.getByRole('button', { name: /Account: Captain Holm/ }).waitFor();
-    expect(await astrid.page.locator('article .name', { hasText: 'Astrid Holm' }).count()).toBe(0);
+    await expect.poll(() => astrid.page.locator('article .name', { hasText: 'Astrid Holm' }).count()).toBe(0);
   });
 
   it('signs_another_device_out_and_that_device_says_why', async () => {
@@ -175,7 +175,7 @@ describe('an account', () => {
     await astrid.page.getByRole('button', { name: 'Deutsch' }).click();
     await astrid.page.reload();
     await astrid.page.getByRole('heading', { name: 'Räume' }).waitFor();
-    expect(await astrid.page.evaluate(() => [document.documentElement.lang, getComputedStyle(document.body).backgroundColor])).toEqual(['de', 'rgb(25, 28, 26)']);
+    await expect.poll(() => astrid.page.evaluate(() => [document.documentElement.lang, getComputedStyle(document.body).backgroundColor])).toEqual(['de', 'rgb(25, 28, 26)']);
   });
 
   it('is_told_what_is_wrong_with_a_name_that_is_taken_and_a_password_that_does_not_fit', async () => {
@@ -195,7 +195,7 @@ describe('an account', () => {
     await bo.page.getByRole('button', { name: /^Account:/ }).click();
     await bo.page.getByRole('button', { name: 'Sign out' }).click();
     await bo.page.getByText('Welcome back').waitFor();
-    expect(await bo.page.evaluate(() => localStorage.getItem('folkmoot.session'))).toBeNull();
+    await expect.poll(() => bo.page.evaluate(() => localStorage.getItem('folkmoot.session'))).toBeNull();
     await expect.poll(() => archivedRooms(bo)).toEqual([]);
     expect([...astrid.errors, ...bo.errors].filter((error) => !/40[0-9]/.test(error))).toEqual([]);
   });

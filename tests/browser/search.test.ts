@@ -58,9 +58,9 @@ describe('searching', () => {
     await hits(astrid).filter({ hasText: 'Attic' }).getByRole('button').click();
     await astrid.page.getByRole('heading', { name: 'Attic', level: 1 }).waitFor();
     await astrid.message('spare windlass').waitFor();
-    expect(await hits(astrid).count()).toBe(2);
+    await expect.poll(() => hits(astrid).count()).toBe(2);
     // The keyboard goes on from the hit that was opened.
-    expect(await astrid.page.evaluate(() => document.activeElement?.hasAttribute('data-hit'))).toBe(true);
+    await expect.poll(() => astrid.page.evaluate(() => document.activeElement?.hasAttribute('data-hit'))).toBe(true);
   });
 
   it('marks_what_matches_in_any_script_and_behind_emoji', async () => {
@@ -110,7 +110,7 @@ describe('searching', () => {
     await astrid.message('red boat').waitFor();
     await keyboard.press('Escape');
     await panel(astrid).waitFor({ state: 'detached' });
-    expect(await astrid.page.evaluate(() => document.activeElement?.id)).toBe('composer');
+    await expect.poll(() => astrid.page.evaluate(() => document.activeElement?.id)).toBe('composer');
   });
 
   it('finds_nothing_of_rooms_one_is_not_in', async () => {
@@ -126,7 +126,7 @@ describe('searching', () => {
     await search(bo, 'windlass');
     await hits(bo).getByRole('button').click();
     await bo.message('red boat').waitFor();
-    expect(await panel(bo).count()).toBe(0);
+    await expect.poll(() => panel(bo).count()).toBe(0);
     expect(bo.errors).toEqual([]);
   });
 

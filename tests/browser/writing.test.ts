@@ -23,10 +23,10 @@ describe('the text field', () => {
   it('has_the_caret_when_a_room_is_opened_and_takes_what_is_typed_anywhere', async () => {
     await astrid.page.reload();
     await astrid.composer.waitFor();
-    expect(await astrid.page.evaluate(() => document.activeElement?.id)).toBe('composer');
+    await expect.poll(() => astrid.page.evaluate(() => document.activeElement?.id)).toBe('composer');
     await astrid.page.evaluate(() => (document.activeElement as HTMLElement).blur());
     await astrid.page.keyboard.type('ahoy');
-    expect(await astrid.composer.inputValue()).toBe('ahoy');
+    await expect.poll(() => astrid.composer.inputValue()).toBe('ahoy');
     await astrid.composer.fill('');
   });
 
@@ -48,15 +48,15 @@ describe('the text field', () => {
     await keyboard.type('low tide');
     await keyboard.press('Shift+Control+ArrowLeft');
     await keyboard.press('Control+b');
-    expect(await astrid.composer.inputValue()).toBe('low **tide**');
+    await expect.poll(() => astrid.composer.inputValue()).toBe('low **tide**');
     await keyboard.press('Control+z');
-    expect(await astrid.composer.inputValue()).toBe('low tide');
+    await expect.poll(() => astrid.composer.inputValue()).toBe('low tide');
     await keyboard.press('Control+a');
     await keyboard.press('Control+Shift+Digit8');
     await keyboard.press('End');
     await keyboard.press('Shift+Enter');
     await keyboard.type('high');
-    expect(await astrid.composer.inputValue()).toBe('- low tide\n- high');
+    await expect.poll(() => astrid.composer.inputValue()).toBe('- low tide\n- high');
     await keyboard.press('Enter');
     await bo.message('high').locator('li').nth(1).waitFor();
   });
@@ -66,9 +66,9 @@ describe('the text field', () => {
     await astrid.page.keyboard.type('rope');
     await astrid.page.keyboard.press('Control+a');
     await astrid.page.getByRole('toolbar').getByRole('button', { name: 'Italic' }).click();
-    expect(await astrid.composer.inputValue()).toBe('*rope*');
+    await expect.poll(() => astrid.composer.inputValue()).toBe('*rope*');
     await astrid.page.getByRole('button', { name: 'Formatting' }).click();
-    expect(await astrid.page.getByRole('toolbar').count()).toBe(0);
+    await expect.poll(() => astrid.page.getByRole('toolbar').count()).toBe(0);
     await astrid.composer.fill('');
   });
 
@@ -77,7 +77,7 @@ describe('the text field', () => {
     await astrid.page.keyboard.type('the tides');
     await astrid.page.keyboard.press('Shift+Control+ArrowLeft');
     await astrid.page.keyboard.press('Control+v');
-    expect(await astrid.composer.inputValue()).toBe('the [tides](https://tides.example.org/)');
+    await expect.poll(() => astrid.composer.inputValue()).toBe('the [tides](https://tides.example.org/)');
     await astrid.page.keyboard.press('Enter');
     expect(await bo.message('the tides').getByRole('link', { name: 'tides' }).getAttribute('href')).toBe('https://tides.example.org/');
   });
@@ -92,7 +92,7 @@ describe('the text field', () => {
     const code = astrid.message('fn main');
     await code.getByText('rust', { exact: true }).waitFor();
     await code.getByRole('button', { name: 'Copy', exact: true }).click();
-    expect((await astrid.page.evaluate(() => navigator.clipboard.readText())).trim()).toBe('fn main() {}');
+    await expect.poll(() => astrid.page.evaluate(async () => (await navigator.clipboard.readText()).trim())).toBe('fn main() {}');
   });
 
   it('offers_all_emoji_in_ones_own_tone_and_those_used_last', async () => {
@@ -102,7 +102,7 @@ describe('the text field', () => {
     await palette.getByRole('button', { name: 'Dark skin tone', exact: true }).click();
     await palette.getByLabel('Search emoji').fill('waving hand');
     await palette.getByRole('button', { name: 'waving hand' }).first().click();
-    expect(await astrid.composer.inputValue()).toBe('👋🏿');
+    await expect.poll(() => astrid.composer.inputValue()).toBe('👋🏿');
     await page.getByRole('button', { name: 'Emoji', exact: true }).click();
     await palette.getByRole('button', { name: 'Used last' }).click();
     await palette.getByRole('button', { name: '👋🏿' }).waitFor();

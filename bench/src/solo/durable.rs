@@ -1,8 +1,10 @@
-//! `durable-commit`: 1,024 actors whose state is saved on the embedded store, each asked by a task of its own.
+//! `durable-commit`: 1,024 actors whose state is saved on the embedded store, each asked by a task
+//! of its own.
 //!
-//! Every ask changes 100 bytes of state, and is answered once that is on the disk: the store syncs whatever has gathered. `commits` are
-//! answers per second of the whole, `p50` and `p99` the time of one ask. `wake` is the time of an ask that finds its actor asleep, so that
-//! its state is loaded first. At the end every actor must have counted what it was asked.
+//! Every ask changes 100 bytes of state, and is answered once that is on the disk: the store syncs
+//! whatever has gathered. `commits` are answers per second of the whole, `p50` and `p99` the time
+//! of one ask. `wake` is the time of an ask that finds its actor asleep, so that its state is
+//! loaded first. At the end every actor must have counted what it was asked.
 
 use crate::althing::Althing;
 use althing::{Actor, ActorError, Commit, Context, Handler, Node, Start, Turns, Wire};

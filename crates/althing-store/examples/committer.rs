@@ -1,4 +1,5 @@
-//! Commits turns of a few actors as fast as it can, and prints each `key version` once it is acknowledged: what the test of kills runs.
+//! Commits turns of a few actors as fast as it can, and prints each `key version` once it is
+//! acknowledged: what the test of kills runs.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What every store has to do, as a suite that every adapter runs.
 //!
-//! Each part uses keys of its own, so one store can be used for all of them. A violation panics with the promise's name.
+//! Each part uses keys of its own, so one store can be used for all of them. A violation panics
+//! with the promise's name.
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use althing::{ActorId, Epoch};
 
 use crate::store::{Event, Kept, Snapshot, Store, StoreError, Turn};
 
-/// Runs the whole suite. `reopen` gives the store as another process would find it after this one has ended; for a store that keeps
-/// nothing beyond its life, the same one again.
+/// Runs the whole suite. `reopen` gives the store as another process would find it after this one
+/// has ended; for a store that keeps nothing beyond its life, the same one again.
 ///
 /// # Panics
 /// If the store breaks a promise.

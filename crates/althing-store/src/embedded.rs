@@ -1,7 +1,8 @@
 //! The default store: one SQLite file in a directory, written by one thread.
 //!
-//! Whatever has gathered while the thread was writing is committed with one sync of the disk. A turn that is refused takes nothing of the
-//! others along. One process at a time has the file; a second one is refused when it opens it.
+//! Whatever has gathered while the thread was writing is committed with one sync of the disk. A
+//! turn that is refused takes nothing of the others along. One process at a time has the file; a
+//! second one is refused when it opens it.
 
 mod tables;
 mod writer;
@@ -19,7 +20,8 @@ use crate::store::{Answer, Event, Kept, Store, Turn, with_key};
 /// The file in the directory.
 const FILE: &str = "actors.sqlite";
 
-/// Keeps state in `actors.sqlite` in a directory of its own. Dropping it waits until what was called before is written.
+/// Keeps state in `actors.sqlite` in a directory of its own. Dropping it waits until what was
+/// called before is written.
 ///
 /// ```
 /// use althing_store::Embedded;

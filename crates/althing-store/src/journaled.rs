@@ -10,12 +10,14 @@ use crate::store::{Event, Snapshot, Store, Turn};
 
 /// Events read at once when an actor starts.
 const PAGE: usize = 1_000;
-/// Events after which a snapshot is taken, unless `snapshot_every` says otherwise: few enough to start within a millisecond or so.
+/// Events after which a snapshot is taken, unless `snapshot_every` says otherwise: few enough to
+/// start within a millisecond or so.
 const SNAPSHOT_EVERY: u64 = 500;
 
 /// A state that changes by events only.
 ///
-/// The state itself is a [`State`], because snapshots of it keep starting quick; they hold nothing that the events do not.
+/// The state itself is a [`State`], because snapshots of it keep starting quick; they hold nothing
+/// that the events do not.
 pub trait Fold: State {
     /// What can happen.
     type Event: Wire + Send + 'static;
@@ -23,7 +25,8 @@ pub trait Fold: State {
     /// Which version of the event's type this is.
     const EVENT_SCHEMA: u32 = 1;
 
-    /// What an event changes. It decides nothing: whether the event may happen was decided before it was recorded.
+    /// What an event changes. It decides nothing: whether the event may happen was decided before
+    /// it was recorded.
     fn apply(&mut self, event: Self::Event);
 
     /// Reads an event that another version of the type has written.
@@ -38,10 +41,11 @@ pub trait Fold: State {
     }
 }
 
-/// A state that a [`Store`] keeps as a journal of events, with a snapshot now and then. It can be read like the state itself; it changes by
-/// [`record`](Self::record).
+/// A state that a [`Store`] keeps as a journal of events, with a snapshot now and then. It can be
+/// read like the state itself; it changes by [`record`](Self::record).
 ///
-/// The actor commits it, as it does a [`Saved`](crate::Saved): `#[actor(name = "…", durable = journal)]`.
+/// The actor commits it, as it does a [`Saved`](crate::Saved): `#[actor(name = "…", durable =
+/// journal)]`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -122,7 +126,8 @@ pub struct Journaled<S: Fold> {
 }
 
 impl<S: Fold> Journaled<S> {
-    /// Takes over the journal of the actor that starts, for the epoch in which it starts, and folds it.
+    /// Takes over the journal of the actor that starts, for the epoch in which it starts, and folds
+    /// it.
     ///
     /// # Errors
     /// A later epoch owns the actor, the store does not work, or what is kept cannot be read.

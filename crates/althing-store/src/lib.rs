@@ -1,10 +1,13 @@
-//! State that survives its actor: what a turn has changed is committed as one, fenced by epoch and version.
+//! State that survives its actor: what a turn has changed is committed as one, fenced by epoch and
+//! version.
 //!
-//! A [`Store`] keeps a row per named actor. Whoever activates the actor opens the row for its epoch, which fences every older
-//! activation; each commit names that epoch and the next version, and is refused otherwise. So an actor that was moved, or that a
-//! slow node still runs, cannot overwrite what its successor wrote.
+//! A [`Store`] keeps a row per named actor. Whoever activates the actor opens the row for its
+//! epoch, which fences every older activation; each commit names that epoch and the next version,
+//! and is refused otherwise. So an actor that was moved, or that a slow node still runs, cannot
+//! overwrite what its successor wrote.
 //!
-//! [`Saved`] is the usual way to use it: a field of the actor that holds its state, and commits what a turn has changed.
+//! [`Saved`] is the usual way to use it: a field of the actor that holds its state, and commits
+//! what a turn has changed.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A store for tests: it keeps everything in memory, and what it has acknowledged as long as it lives.
+//! A store for tests: it keeps everything in memory, and what it has acknowledged as long as it
+//! lives.
 
 use std::collections::HashMap;
 use std::future::ready;

@@ -9,8 +9,9 @@ use crate::store::{Snapshot, Store, StoreError, Turn};
 
 /// What an actor keeps, as a whole, after each turn that has changed it.
 ///
-/// It is written by its `Wire`: fields may be added at the end, and are read as their default from what was written before. For changes
-/// beyond that, count [`SCHEMA`](Self::SCHEMA) up and say in [`upgrade`](Self::upgrade) how what older versions wrote is read.
+/// It is written by its `Wire`: fields may be added at the end, and are read as their default from
+/// what was written before. For changes beyond that, count [`SCHEMA`](Self::SCHEMA) up and say in
+/// [`upgrade`](Self::upgrade) how what older versions wrote is read.
 pub trait State: Wire + Default + Send + 'static {
     /// Which version of the type this is.
     const SCHEMA: u32 = 1;
@@ -25,9 +26,11 @@ pub trait State: Wire + Default + Send + 'static {
     }
 }
 
-/// A state that a [`Store`] keeps. It is used like the state itself; to change it marks it as changed.
+/// A state that a [`Store`] keeps. It is used like the state itself; to change it marks it as
+/// changed.
 ///
-/// The actor commits it: `const TURNS: Turns = Turns::Held` and `fn commit(..) { self.saved.commit() }`.
+/// The actor commits it: `const TURNS: Turns = Turns::Held` and `fn commit(..) {
+/// self.saved.commit() }`.
 pub struct Saved<S: State> {
     store: Arc<dyn Store>,
     id: ActorId,
@@ -55,7 +58,8 @@ pub enum LoadError {
 }
 
 impl<S: State> Saved<S> {
-    /// Takes over what is kept of the actor that starts, for the epoch in which it starts; a new actor has the default state.
+    /// Takes over what is kept of the actor that starts, for the epoch in which it starts; a new
+    /// actor has the default state.
     ///
     /// # Errors
     /// A later epoch owns the actor, the store does not work, or what is kept cannot be read.
@@ -82,7 +86,8 @@ impl<S: State> Saved<S> {
         Ok(Self { store, id, epoch, version: kept.version, is_changed: false, state })
     }
 
-    /// Commits what has changed since the last time. The copy is taken now; a state that has not changed costs nothing.
+    /// Commits what has changed since the last time. The copy is taken now; a state that has not
+    /// changed costs nothing.
     pub fn commit(&mut self) -> Commit {
         if !std::mem::take(&mut self.is_changed) {
             return Commit::unchanged();

@@ -13,19 +13,22 @@ pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>
 /// Keeps the state of named actors. Every adapter passes [`conformance`](crate::conformance).
 ///
 /// # Ordering
-/// Each function takes its place in the order by its call, not by the first poll of its answer: commits of one actor that are called one
-/// after the other take effect in that order, and an `open` or `events` sees all commits called before it.
+/// Each function takes its place in the order by its call, not by the first poll of its answer:
+/// commits of one actor that are called one after the other take effect in that order, and an
+/// `open` or `events` sees all commits called before it.
 ///
 /// # Cancel safety
 /// Dropping an answer takes nothing back.
 pub trait Store: Send + Sync + 'static {
-    /// Takes the actor over: from now on commits of older epochs are refused. Returns what is kept of it.
+    /// Takes the actor over: from now on commits of older epochs are refused. Returns what is kept
+    /// of it.
     ///
     /// # Errors
     /// `Fenced` if a later epoch has it.
     fn open(&self, id: &ActorId, epoch: Epoch) -> Answer<Kept>;
 
-    /// Makes one turn durable: all of it, or nothing. Ready only once it would survive the end of the process and of the machine.
+    /// Makes one turn durable: all of it, or nothing. Ready only once it would survive the end of
+    /// the process and of the machine.
     ///
     /// # Errors
     /// `Fenced` or `Conflict`: nothing was written. `Unknown`: it may have been.
@@ -113,7 +116,8 @@ pub enum StoreError {
     /// The store does not work now. Nothing was written; a retry may succeed.
     #[error("the store does not work: {0}")]
     Unavailable(Arc<dyn Error + Send + Sync>),
-    /// The store failed on the way, and nobody knows what was written. Opening the actor anew tells.
+    /// The store failed on the way, and nobody knows what was written. Opening the actor anew
+    /// tells.
     #[error("nobody knows what the store has written: {0}")]
     Unknown(Arc<dyn Error + Send + Sync>),
 }

@@ -122,7 +122,8 @@ async fn an_actor_with_a_long_journal_wakes_by_its_snapshot() {
     let again = open().await;
     let took = began.elapsed();
     assert_eq!((again.pieces, again.last_event()), (20_000, 20_000));
-    // All events take hundreds of times as long as those after a snapshot; the bound leaves room for a busy machine.
+    // All events take hundreds of times as long as those after a snapshot; the bound leaves room
+    // for a busy machine.
     let kept = store.open(&id, Epoch(1)).await.expect("it opens");
     let included = kept.snapshot.expect("one was due").includes;
     assert!(20_000 - included < 500, "{included}");
@@ -162,8 +163,8 @@ impl Fold for Later {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever is recorded, in turns of whatever length, with snapshots however often: what is loaded is what was there, also by a later
-    /// version of both types.
+    /// Whatever is recorded, in turns of whatever length, with snapshots however often: what is
+    /// loaded is what was there, also by a later version of both types.
     #[test]
     fn what_is_folded_anew_is_what_was_there(turns in prop::collection::vec(prop::collection::vec(0_u64..9, 0..5), 0..30), every in 1_u64..20) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

@@ -1,4 +1,5 @@
-//! A process that commits is killed at random moments: nothing that it had acknowledged is lost, and nothing is torn.
+//! A process that commits is killed at random moments: nothing that it had acknowledged is lost,
+//! and nothing is torn.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ fn committer() -> PathBuf {
     build.join("examples/committer")
 }
 
-/// Runs the committer until it is killed after `delay`; returns the last version acknowledged for each actor.
+/// Runs the committer until it is killed after `delay`; returns the last version acknowledged for
+/// each actor.
 async fn run_and_kill(directory: &Path, delay: Duration) -> HashMap<u64, u64> {
     let mut process = Command::new(committer())
         .arg(directory)

@@ -1,4 +1,5 @@
-//! Actors whose state is saved: what they acknowledged comes back, a former owner cannot overwrite it, and old schemas are read.
+//! Actors whose state is saved: what they acknowledged comes back, a former owner cannot overwrite
+//! it, and old schemas are read.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -99,7 +100,8 @@ fn a_former_owner_cannot_overwrite_what_its_successor_wrote() {
         let id = ActorId::named("test.account", "alice");
         let here = one.get::<Account>("alice");
         assert_eq!(here.send(Deposit(1)).await, Ok(1));
-        // The cluster gives the actor to the other node, and the first one does not know: it goes on in its epoch.
+        // The cluster gives the actor to the other node, and the first one does not know: it goes
+        // on in its epoch.
         let sealed = one.seal(&id).await.expect("it is in memory");
         let mut successor = Saved::<Balance>::open(store.clone(), id.clone(), Epoch(2))
             .await

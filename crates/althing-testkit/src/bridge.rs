@@ -1,10 +1,13 @@
-//! Several nodes in one process that reach each other's actors, through encode and decode and no network.
+//! Several nodes in one process that reach each other's actors, through encode and decode and no
+//! network.
 //!
-//! The bridge is a [`Cluster`]: it says where each actor lives and carries parcels. Everything crosses as bytes, so what works over the
-//! bridge works over a wire. It has no failures of its own; what a test cuts, it says ([`Bridge::lose`]).
+//! The bridge is a [`Cluster`]: it says where each actor lives and carries parcels. Everything
+//! crosses as bytes, so what works over the bridge works over a wire. It has no failures of its
+//! own; what a test cuts, it says ([`Bridge::lose`]).
 //!
-//! Order: parcels to one node pass one queue, which a courier actor of that node empties. While an actor moves, parcels for it go on to
-//! its former node, which forwards them, until that node's queue is empty: so nothing overtakes what was sent before.
+//! Order: parcels to one node pass one queue, which a courier actor of that node empties. While an
+//! actor moves, parcels for it go on to its former node, which forwards them, until that node's
+//! queue is empty: so nothing overtakes what was sent before.
 
 mod courier;
 mod frame;
@@ -26,7 +29,8 @@ const CROSSING_MAX: usize = 1_024;
 
 /// A way between the nodes that are built with [`Bridge::end`]. Cheap to clone.
 ///
-/// An actor lives on the node that joined first, until [`Bridge::settle`] or [`Bridge::carry`] says otherwise.
+/// An actor lives on the node that joined first, until [`Bridge::settle`] or [`Bridge::carry`] says
+/// otherwise.
 ///
 /// ```
 /// use althing::{Node, actor};
@@ -117,8 +121,8 @@ impl Bridge {
         self.relocate();
     }
 
-    /// Moves an actor to another node: it is sealed where it runs, its `stopping` hook runs there, and what waits for it follows it.
-    /// It starts on the other node with its next message.
+    /// Moves an actor to another node: it is sealed where it runs, its `stopping` hook runs there,
+    /// and what waits for it follows it. It starts on the other node with its next message.
     pub async fn carry(&self, id: &ActorId, to: &Node) {
         let home = self.shared.home(id);
         let Some(former) = home.and_then(|home| self.shared.node(home.node)) else { return };
@@ -142,8 +146,9 @@ impl Bridge {
         self.relocate();
     }
 
-    /// Says that a node is gone: whoever asked one of its actors or watches one hears so. What the node says from then on
-    /// reaches nobody. Where its process is to end too, `World::crash` comes after this.
+    /// Says that a node is gone: whoever asked one of its actors or watches one hears so. What the
+    /// node says from then on reaches nobody. Where its process is to end too, `World::crash` comes
+    /// after this.
     pub fn lose(&self, node: &Node) {
         let lost = node.incarnation();
         let (asks, ids, others) = {
@@ -232,7 +237,8 @@ impl Shared {
         let at = routes.nodes.get_mut(&to).expect("looked up above");
         at.crossing += 1;
         let courier = at.courier.clone();
-        // Under the lock, so that parcels arrive in the order in which they were sent; a courier's mailbox has no bound.
+        // Under the lock, so that parcels arrive in the order in which they were sent; a courier's
+        // mailbox has no bound.
         _ = courier.send(Crossing(bytes)).try_tell();
     }
 

@@ -182,7 +182,8 @@ fn a_message_that_does_not_travel_goes_back_to_its_sender() {
 fn addresses_in_messages_lead_to_the_same_actors_on_the_other_node() {
     let Scene { world, one, two, .. } = scene(&World::new(4));
     world.run(async {
-        // Anonymous, and on the second node: the first one answers through the address that crossed.
+        // Anonymous, and on the second node: the first one answers through the address that
+        // crossed.
         let mine = two.spawn(Caller);
         let there = two.get::<Caller>("a");
         assert_eq!(there.answer(mine.clone()).await, Ok(Ok(())));

@@ -1,12 +1,13 @@
-//! Actors whose turns are held, while they move between nodes: nothing is lost, doubled or let out too early, and a name has one life at
-//! a time.
+//! Actors whose turns are held, while they move between nodes: nothing is lost, doubled or let out
+//! too early, and a name has one life at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use althing::{
-    Actor, ActorId, Codecs, Commit, Context, Handler, Node, Remote, StopReason, Turns, Wire, Write,
+    Actor, ActorId, ActorRef, Codecs, Commit, Context, Handler, Node, Remote, StopReason,
+    Terminated, Turns, Wire, Write,
 };
 use althing_testkit::{Bridge, World, sweep};
 use parking_lot::Mutex;
@@ -123,5 +124,51 @@ fn a_move_waits_for_turns_on_their_way_and_loses_none() {
             assert_eq!(heard, sent);
         }
         assert!(nodes[2].get::<Book>("a").is_active(), "where it went last");
+    });
+}
+
+/// Hears of ends.
+struct Watcher(Arc<Mutex<Vec<String>>>);
+
+struct Watch(ActorRef<Book>);
+
+impl Actor for Watcher {
+    const NAME: &'static str = "test.watcher";
+
+    async fn terminated(&mut self, _: &mut Context<Self>, other: Terminated) {
+        self.0.lock().push(format!("{:?}", other.reason));
+    }
+}
+
+impl Handler<Watch> for Watcher {
+    type Reply = ();
+
+    async fn handle(&mut self, Watch(book): Watch, ctx: &mut Context<Self>) {
+        ctx.watch(&book);
+    }
+}
+
+#[test]
+fn watchers_on_every_node_hear_of_the_one_end_wherever_it_is() {
+    sweep(0..30, async |world| {
+        let (bridge, disk) = (Bridge::new(), Disk::default());
+        // Of one name, all three: nodes are told apart by their incarnations.
+        let nodes = ["one", "one", "one"].map(|name| node(&world, &bridge, name, &disk));
+        nodes[0].get::<Book>("a").send(Add("1".into())).await.expect("it runs");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        for node in &nodes {
+            let watcher = node.spawn(Watcher(heard.clone()));
+            watcher.send(Watch(node.get("a"))).await.expect("it runs");
+        }
+        let id = ActorId::named("test.book", "a");
+        for to in [1, 0, 2, 1] {
+            bridge.carry(&id, &nodes[to]).await;
+            nodes[2].get::<Book>("a").send(Add("2".into())).await.expect("it runs");
+        }
+        world.sleep(Duration::from_secs(1)).await;
+        assert_eq!(*heard.lock(), [] as [&str; 0], "it lives on");
+        nodes[0].get::<Book>("a").stop().await;
+        world.sleep(Duration::from_secs(1)).await;
+        assert_eq!(*heard.lock(), ["Requested"; 3]);
     });
 }

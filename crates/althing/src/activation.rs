@@ -1,4 +1,5 @@
-//! One actor while it is in memory: who runs it, what its handlers can do, how it fails and how its life ends.
+//! One actor while it is in memory: who runs it, what its handlers can do, how it fails and how its
+//! life ends.
 
 pub(crate) mod attach;
 pub(crate) mod body;

@@ -58,15 +58,18 @@ pub trait Actor: Sized + Send + 'static {
     const NAME: &'static str;
     /// Version of the type's messages and state.
     const VERSION: u32 = 1;
-    /// How the messages that other nodes may send are registered: `Some(Self::codecs)` for an actor that is [`Remote`].
-    /// `#[actor(.., wire)]` writes it. Without it the type's actors never leave their node and are reached from there only.
+    /// How the messages that other nodes may send are registered: `Some(Self::codecs)` for an actor
+    /// that is [`Remote`]. `#[actor(.., wire)]` writes it. Without it the type's actors never leave
+    /// their node and are reached from there only.
     const CODECS: Option<fn(&mut Codecs<Self>)> = None;
 
-    /// When what its handlers let out leaves. `Held` is for actors whose state is durable: see [`commit`](Self::commit).
+    /// When what its handlers let out leaves. `Held` is for actors whose state is durable: see
+    /// [`commit`](Self::commit).
     const TURNS: Turns = Turns::AtOnce;
 
-    /// Name of the type's kind of actors: `NAME`. A generic type has one kind for each of its types, and each needs a name of its own,
-    /// such as `NAME` with the parameter's name behind it; a name belongs to one type on a node.
+    /// Name of the type's kind of actors: `NAME`. A generic type has one kind for each of its
+    /// types, and each needs a name of its own, such as `NAME` with the parameter's name behind it;
+    /// a name belongs to one type on a node.
     fn kind_name() -> KindName {
         KindName::new(Self::NAME)
     }
@@ -96,11 +99,14 @@ pub trait Actor: Sized + Send + 'static {
         async {}
     }
 
-    /// Makes durable what the turn that has just ended has changed; called after each turn of an actor whose turns are held.
+    /// Makes durable what the turn that has just ended has changed; called after each turn of an
+    /// actor whose turns are held, and after its `terminated` hook, which is one.
     ///
-    /// It takes a copy of what has changed and returns at once; the [`Commit`] writes it beside the turns that follow. What the turn let
-    /// out (replies, tells, publishes by `ctx.publish`, tasks) leaves when its commit and those before it are ready. If one fails, its
-    /// turn and all after it let nothing out, whoever asked gets `AskError::NotCommitted`, and the actor has failed.
+    /// It takes a copy of what has changed and returns at once; the [`Commit`] writes it beside the
+    /// turns that follow. What the turn let out (replies, refusals by guards, tells, asks that it
+    /// hands on, publishes by `ctx.publish`, tasks) leaves when its commit and those before it are
+    /// ready. If one fails, its turn and all after it let nothing out, whoever asked gets
+    /// `AskError::NotCommitted`, and the actor has failed.
     fn commit(&mut self, _ctx: &mut Context<Self>) -> Commit {
         Commit::unchanged()
     }

@@ -1,4 +1,5 @@
-//! How an actor is found and sent to: identity, addresses, the directory of a node, and calls on their way.
+//! How an actor is found and sent to: identity, addresses, the directory of a node, and calls on
+//! their way.
 //!
 //! An address is an `Arc` of the actor's place. Nothing here runs a handler.
 

@@ -37,16 +37,18 @@ pub enum AskError {
     Cycle(Vec<ActorId>),
     /// A guard of the actor refused the message, which did not run. Whether a retry helps is in the reason.
     Rejected(ActorId, Rejection),
-    /// The actor lives on another node, and the message's type, given by its Rust path, does not travel: its kind registers no codec for
-    /// it. The message did not run, and never will on this way.
+    /// The actor lives on another node, and the message's type, given by its Rust path, does not
+    /// travel: its kind registers no codec for it. The message did not run, and never will on this
+    /// way.
     LocalOnly(ActorId, String),
-    /// The other node could not read the message, or this one the reply; the text says which and why. A message that could not be
-    /// read did not run.
+    /// The other node could not read the message, or this one the reply; the text says which and
+    /// why. A message that could not be read did not run.
     NotUnderstood(ActorId, String),
     /// The node of the actor went away before it replied. The message may have run.
     NodeLost(ActorId),
-    /// The handler ran, but what it changed could not be made durable and is gone; see [`Actor::commit`](crate::Actor::commit). A
-    /// commit whose outcome is unknown counts as this: the message may have run.
+    /// The handler ran, but what it changed could not be made durable and is gone; see
+    /// [`Actor::commit`](crate::Actor::commit). A commit whose outcome is unknown counts as this:
+    /// the message may have run.
     NotCommitted(ActorId),
 }
 

@@ -1,4 +1,5 @@
-//! What an actor is sent, and in which order it gets it: envelopes, the mailbox with its claim, lanes, the line for room, replies.
+//! What an actor is sent, and in which order it gets it: envelopes, the mailbox with its claim,
+//! lanes, the line for room, replies.
 
 pub(crate) mod batch;
 pub(crate) mod buffers;

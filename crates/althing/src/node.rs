@@ -196,7 +196,8 @@ impl Node {
         let child = place.as_any_place();
         // Before it can be found: it may run, and fail, at once.
         let is_late = parent.is_some_and(|parent| !parent.adopt(&child));
-        // A new place's claim is ours: nobody else knows it. A shutdown that finds it waits for its end.
+        // A new place's claim is ours: nobody else knows it. A shutdown that finds it waits for its
+        // end.
         place.header().mailbox.lock().phase = Phase::Running;
         if self.shared.directory.insert(key, place.clone()).is_none() {
             if let Some(parent) = parent {
@@ -233,8 +234,8 @@ impl Node {
         ActorRef::from_place(place)
     }
 
-    /// Whether an actor whose claim is ours may begin. If the node was shut down before the directory had it, nobody would stop it: it
-    /// ends at once.
+    /// Whether an actor whose claim is ours may begin. If the node was shut down before the
+    /// directory had it, nobody would stop it: it ends at once.
     fn may_begin(&self, place: &Arc<dyn AnyPlace>) -> bool {
         let may_begin = !self.shared.is_shut.load(Ordering::Acquire);
         if !may_begin {
@@ -305,8 +306,8 @@ impl Node {
 }
 
 impl NodeShared {
-    /// A number that no other node of this process gives out either: actors of several nodes meet in lists of watchers and in chains of
-    /// asks. Later ones are higher.
+    /// A number that no other node of this process gives out either: actors of several nodes meet
+    /// in lists of watchers and in chains of asks. Later ones are higher.
     pub(crate) fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
@@ -359,7 +360,8 @@ impl NodeShared {
     }
 
     fn register<A: Actor>(self: &Arc<Self>, factory: Option<Box<Factory<A>>>) {
-        // Only this one counts: an actor type that is registered twice is built by the later factory.
+        // Only this one counts: an actor type that is registered twice is built by the later
+        // factory.
         self.kinds.replace(Kind::new::<A>(self.clone(), factory));
     }
 

@@ -157,8 +157,8 @@ impl<T: Send + Sync + 'static> Topic<T> {
     /// [`Publisher`].
     ///
     /// # Errors
-    /// `Owned` while it has one, `NotAbove` after the last number that there is, [`u64::MAX`]; both hand
-    /// the payload back.
+    /// `Owned` while it has one, `NotAbove` after the last number that there is, [`u64::MAX`]; both
+    /// hand the payload back.
     pub fn publish(&self, payload: T) -> Result<Sequence, PublishError<T>> {
         self.shared.publish(Author::Anybody, payload)
     }

@@ -34,7 +34,8 @@ fn a_task_that_asks_in_a_loop_lets_others_run() {
     });
 }
 
-/// A handler is run on its asker's own task as long as it is known to be quick, and no deadline helps there.
+/// A handler is run on its asker's own task as long as it is known to be quick, and no deadline
+/// helps there.
 #[test]
 fn a_handler_that_has_become_slow_is_run_apart_from_its_askers_again() {
     within(On::Workers(2), async {

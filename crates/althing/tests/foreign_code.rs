@@ -361,7 +361,8 @@ impl Handler<JoinsAtDrop> for Flex {
     async fn handle(&mut self, _: JoinsAtDrop, _: &mut Context<Self>) {}
 }
 
-/// What a handler has told is handed over before it looks at a group, and what a stopped actor refuses is dropped then.
+/// What a handler has told is handed over before it looks at a group, and what a stopped actor
+/// refuses is dropped then.
 #[test]
 fn a_refused_message_may_use_the_group_that_its_sender_looks_at() {
     within(On::Workers(2), async {

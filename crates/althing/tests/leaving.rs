@@ -1,4 +1,5 @@
-//! An actor that leaves, arrives or is held, as its node sees it: the cluster here is a word that the test writes, and a list of parcels.
+//! An actor that leaves, arrives or is held, as its node sees it: the cluster here is a word that
+//! the test writes, and a list of parcels.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -150,6 +151,22 @@ impl Scene {
         };
         let parcel = Parcel { to: id(), node: None, cargo: Cargo::Message(message) };
         self.node.deliver(parcel).expect("it lives here");
+    }
+
+    /// Delivers an ask; whether it is refused at once.
+    fn refuses(&self, to: ActorId, name: &str, body: Vec<u8>, chain: Vec<ActorId>) -> bool {
+        let outcome = Arc::new(Mutex::new(None));
+        let slot = outcome.clone();
+        let message = Message {
+            name: name.into(),
+            body,
+            priority: Priority::Normal,
+            chain,
+            reply: Some(Box::new(move |outcome| *slot.lock() = Some(outcome))),
+        };
+        let parcel = Parcel { to, node: None, cargo: Cargo::Message(message) };
+        let is_back = self.node.deliver(parcel).is_err();
+        is_back || matches!(*outcome.lock(), Some(Err(_)))
     }
 
     fn moves(&self, location: Location) {
@@ -341,4 +358,83 @@ async fn a_sleeper_that_is_told_to_start_and_lives_elsewhere_by_now_starts_there
     settle().await;
     assert_eq!(scene.sent(), ["Start"]);
     assert!(!scribe.is_active());
+}
+
+#[tokio::test]
+async fn a_departure_of_an_actor_that_was_killed_is_over_at_once() {
+    let scene = scene(HERE);
+    let scribe = scene.scribe();
+    scribe.write("1".into()).await.expect("it runs");
+    let sealed = scene.node.seal(&id()).await.expect("it is in memory");
+    scribe.kill();
+    scene.until_asleep().await;
+    scene.moves(Location::Elsewhere);
+    assert_eq!(scene.node.relocate(), []);
+    timeout(SOON, sealed.depart()).await.expect("its life is over");
+}
+
+/// An anonymous actor's identity as somebody may make it up: `message { string kind = 1; uint64
+/// node = 3; uint64 serial = 4; uint32 slot = 5; }`.
+fn made_up(kind: &str, node: u64, serial: u64, slot: u64) -> ActorId {
+    let mut bytes = vec![0x0a, u8::try_from(kind.len()).expect("short")];
+    bytes.extend(kind.bytes());
+    for (tag, mut number) in [(0x18, node), (0x20, serial), (0x28, slot)] {
+        bytes.push(tag);
+        while number >= 0x80 {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+    }
+    ActorId::decode(&bytes).expect("it is an identity")
+}
+
+#[tokio::test]
+async fn parcels_that_make_no_sense_are_refused_and_harm_nobody() {
+    let scene = scene(HERE);
+    scene.scribe().write("1".into()).await.expect("it runs");
+    let me = scene.node.incarnation().0;
+    let most = u64::from(u32::MAX);
+    let mut ids = vec![ActorId::named("test.nobody", "a"), ActorId::named("", "")];
+    for (node, serial, slot) in
+        [(me, 0, 0), (me, u64::MAX, most), (me, 1, most), (0, 0, 0), (u64::MAX, u64::MAX, most)]
+    {
+        ids.push(made_up("test.scribe", node, serial, slot));
+        ids.push(made_up("test.nobody", node, serial, slot));
+    }
+    let controls = [
+        Control::Start,
+        Control::Stop,
+        Control::Kill,
+        Control::Watch { node: u64::MAX, sleepers_too: true },
+        Control::Unwatch { node: 0 },
+        Control::Ended { reason: althing::StopReason::NodeLost },
+        Control::Linked { other: id() },
+    ];
+    for to in &ids {
+        for control in controls.clone() {
+            let cargo = Cargo::Control(control);
+            _ = scene.node.deliver(Parcel { to: to.clone(), node: None, cargo });
+        }
+        assert!(scene.refuses(to.clone(), "write", Vec::new(), Vec::new()));
+    }
+    // To an actor that is there: unknown names, bytes that are nothing, and more askers than there
+    // can be.
+    assert!(scene.refuses(id(), "forget", Vec::new(), Vec::new()));
+    assert!(scene.refuses(id(), "write", vec![0xff; 64], Vec::new()));
+    let mut line = Vec::new();
+    scribe_messages::Write { line: "2".into() }.encode(&mut line);
+    assert!(!scene.refuses(id(), "write", line, vec![id(); 200_000]));
+    scene.until_logged(2).await;
+    assert_eq!(*scene.log.lock(), ["1", "2"]);
+}
+
+#[tokio::test]
+async fn an_arriving_actor_stops_with_its_node() {
+    let scene = scene(Location::Arriving(Epoch(1)));
+    scene.arrives("1");
+    scene.until_logged(1).await;
+    let report = timeout(SOON, scene.node.shutdown(2 * SOON)).await.expect("nobody is waited for");
+    assert_eq!((report.stopped, report.killed.len()), (1, 0));
+    assert_eq!(scene.sent(), [] as [&str; 0], "its stop is no other node's business");
 }

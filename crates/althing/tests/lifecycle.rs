@@ -345,7 +345,8 @@ impl Actor for Link {
     const NAME: &'static str = "test.link";
 
     fn options() -> ActorOptions {
-        // All the others answer before the first: that takes a busy machine longer than an ask usually may.
+        // All the others answer before the first: that takes a busy machine longer than an ask
+        // usually may.
         ActorOptions::default().deadline(Duration::from_secs(60))
     }
 }

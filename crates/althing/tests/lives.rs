@@ -211,7 +211,8 @@ fn an_actor_that_pauses_before_a_restart_stops_at_once() {
     });
 }
 
-/// Asked before the failure that the pause follows: by then the request lies behind the handler that fails.
+/// Asked before the failure that the pause follows: by then the request lies behind the handler
+/// that fails.
 #[test]
 fn an_actor_that_was_asked_to_stop_before_it_failed_does_not_wait_out_its_pause() {
     const HOUR: Duration = Duration::from_secs(3_600);

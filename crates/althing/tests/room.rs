@@ -67,7 +67,8 @@ fn senders_that_wait_are_called_up_in_the_order_in_which_they_came() {
     });
 }
 
-/// Each time that those who were called up leave the mailbox empty, more are called: a number that must not overflow.
+/// Each time that those who were called up leave the mailbox empty, more are called: a number that
+/// must not overflow.
 #[test]
 fn thousands_of_senders_that_wait_for_little_room_all_get_it() {
     within(On::OneThread, async {
@@ -87,7 +88,8 @@ fn thousands_of_senders_that_wait_for_little_room_all_get_it() {
     });
 }
 
-/// Room is not kept for those who wait: that would cost every sender of a busy actor a switch of tasks for each message.
+/// Room is not kept for those who wait: that would cost every sender of a busy actor a switch of
+/// tasks for each message.
 #[test]
 fn a_sender_that_waits_may_be_overtaken_until_its_deadline_hands_its_message_back() {
     within(On::PausedTime, async {

@@ -1,4 +1,5 @@
-//! Starting actors at the wrong moment: while the node shuts down, or after the end of who would be their parent.
+//! Starting actors at the wrong moment: while the node shuts down, or after the end of who would be
+//! their parent.
 
 mod support;
 

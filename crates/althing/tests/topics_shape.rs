@@ -1,5 +1,5 @@
-//! What topics promise beyond order: how long they live, what happens inside an event, and how long a
-//! publisher is kept.
+//! What topics promise beyond order: how long they live, what happens inside an event, and how long
+//! a publisher is kept.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Turns that are held: what a handler lets out leaves with the commit of what it changed, and never otherwise.
+//! Turns that are held: what a handler lets out leaves with the commit of what it changed, and
+//! never otherwise.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

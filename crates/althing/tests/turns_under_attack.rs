@@ -1,4 +1,5 @@
-//! Turns that are held, where they are easiest to get wrong: ends that come from within, panics, forwards, hooks, and actors run in place.
+//! Turns that are held, where they are easiest to get wrong: ends that come from within, panics,
+//! forwards, hooks, and actors run in place.
 
 use std::collections::VecDeque;
 use std::future::{pending, ready};
@@ -470,4 +471,36 @@ async fn what_a_hook_lets_out_leaves_with_its_commit() {
     .await
     .expect("it is told");
     assert_eq!(scene.heard().await, [1]);
+}
+
+#[tokio::test]
+async fn a_disk_that_is_slow_is_waited_for_and_nothing_is_lost() {
+    let scene = scene();
+    let asked: Vec<_> = (0..1_500).map(|_| scene.ask(add())).collect();
+    scene.disk.until_waiting(1_024).await;
+    settle().await;
+    assert_eq!(scene.disk.inner.lock().waiting.len(), 1_024, "the next turn waits");
+    for _ in 0..1_500 {
+        scene.disk.until_waiting(1).await;
+        scene.disk.next(true);
+    }
+    for asked in asked {
+        soon(asked).await.expect("it is committed");
+    }
+    assert_eq!(scene.value().await, 1_500);
+}
+
+#[test]
+fn a_runtime_that_ends_tells_the_askers_of_turns_on_their_way() {
+    let [theirs, ours] = [(); 2].map(|()| {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(1).enable_all().build().expect("threads can be started")
+    });
+    let scene = theirs.block_on(async { scene() });
+    ours.block_on(async {
+        let asked = scene.ask(add());
+        scene.disk.until_waiting(1).await;
+        theirs.shutdown_background();
+        assert_eq!(soon(asked).await, scene.not_committed());
+    });
 }

@@ -1,5 +1,6 @@
-//! Writes `web/src/protocol/generated/*.ts` from the types of this crate. With `--check` it writes nothing and fails when
-//! a file differs from what it would write. Nothing in those files is edited by hand.
+//! Writes `web/src/protocol/generated/*.ts` from the types of this crate. With `--check` it writes
+//! nothing and fails when a file differs from what it would write. Nothing in those files is edited
+//! by hand.
 
 use std::any::type_name;
 use std::collections::{BTreeMap, BTreeSet};

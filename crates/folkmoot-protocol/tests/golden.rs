@@ -1,6 +1,7 @@
-//! The committed frames and payloads, read and written. The protobuf bytes were made by another implementation
-//! (Google's runtime with the client.proto of the Python SDK), so agreement here is agreement with the SDKs.
-//! A change that breaks a line breaks clients in the field; lines are added, not changed.
+//! The committed frames and payloads, read and written. The protobuf bytes were made by another
+//! implementation (Google's runtime with the client.proto of the Python SDK), so agreement here is
+//! agreement with the SDKs. A change that breaks a line breaks clients in the field; lines are
+//! added, not changed.
 
 use std::fs;
 use std::path::Path;

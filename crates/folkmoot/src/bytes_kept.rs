@@ -1,13 +1,14 @@
 //! For tests: how many bytes a thread has allocated and not given back.
 //!
-//! Counted per thread, so that tests beside it do not disturb, and only of the thread that asks: what
-//! is to be counted has to run on it from beginning to end.
+//! Counted per thread, so that tests beside it do not disturb, and only of the thread that asks:
+//! what is to be counted has to run on it from beginning to end.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    // Without a destructor and without lazy initialisation, so that the allocator may touch it at any time.
+    // Without a destructor and without lazy initialisation, so that the allocator may touch it at
+    // any time.
     static KEPT: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -21,8 +22,8 @@ fn note(bytes: isize) {
     let _ = KEPT.try_with(|kept| kept.set(kept.get().wrapping_add(bytes)));
 }
 
-// SAFETY: every call is passed on unchanged to the system's allocator, which upholds the contract; counting
-// touches a cell of the thread and never allocates.
+// SAFETY: every call is passed on unchanged to the system's allocator, which upholds the contract;
+// counting touches a cell of the thread and never allocates.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size().cast_signed());

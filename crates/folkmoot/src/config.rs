@@ -46,8 +46,8 @@ pub struct Flags {
     /// have chosen]
     #[arg(long, env = "FOLKMOOT_REGISTRATION", value_enum)]
     pub registration: Option<RegistrationFlag>,
-    /// The data was brought back from an earlier time, by a snapshot of the whole disk: clients fetch
-    /// history again. A copy of the directory is noticed without it
+    /// The data was brought back from an earlier time, by a snapshot of the whole disk: clients
+    /// fetch history again. A copy of the directory is noticed without it
     #[arg(long)]
     pub restored: bool,
     /// Fills the server with a few rooms and talking bots
@@ -56,13 +56,15 @@ pub struct Flags {
     /// Shows the state of the actors at /console, to this machine and to administrators
     #[arg(long, env = "FOLKMOOT_CONSOLE")]
     pub console: bool,
-    /// Where people find the server, such as `https://chat.example.org`; printed links begin with it
+    /// Where people find the server, such as `https://chat.example.org`; printed links begin with
+    /// it
     #[arg(long, env = "FOLKMOOT_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
     /// Token that opens /metrics and /console from other machines, as `Authorization: Bearer`
     #[arg(long, env = "FOLKMOOT_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub metrics_token: Option<String>,
-    /// File with the server's certificate in PEM, and those that vouch for it: connections are encrypted
+    /// File with the server's certificate in PEM, and those that vouch for it: connections are
+    /// encrypted
     #[arg(long, env = "FOLKMOOT_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// File with the certificate's private key in PEM. Both are read again when they change

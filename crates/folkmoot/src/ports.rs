@@ -1,5 +1,6 @@
-//! What rooms and users need of the world: the store, the node they live on, counters, how long they
-//! stay without being needed. Knows neither of them, so that they can be built without a server.
+//! What rooms and users need of the world: the store, the node they live on, counters, how long
+//! they stay without being needed. Knows neither of them, so that they can be built without a
+//! server.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

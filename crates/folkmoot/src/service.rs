@@ -181,7 +181,8 @@ impl Running {
     pub async fn stop(self) {
         let Self { server, mut accepting, .. } = self;
         server.begin_stop();
-        // Ends when the last connection has: sockets with their goodbye, requests with their answer.
+        // Ends when the last connection has: sockets with their goodbye, requests with their
+        // answer.
         if tokio::time::timeout(GOODBYE_TIMEOUT, &mut accepting).await.is_err() {
             let connections = *server.connections().borrow();
             tracing::warn!(connections, "some clients did not read on");

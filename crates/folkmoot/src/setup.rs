@@ -1,5 +1,6 @@
 //! The token by which the first administrator is made. It exists while nobody administers the
-//! server, is printed on the server's own terminal and kept in memory only: a new start, a new token.
+//! server, is printed on the server's own terminal and kept in memory only: a new start, a new
+//! token.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -123,7 +123,8 @@ impl Reader {
     }
 }
 
-/// Lower case, and the letters that Unicode does not decompose although people leave the stroke out.
+/// Lower case, and the letters that Unicode does not decompose although people leave the stroke
+/// out.
 fn fold(part: char, into: &mut String) {
     for lower in part.to_lowercase().filter(|lower| !is_accent(*lower)) {
         match lower {

@@ -61,7 +61,8 @@ impl Expansion<'_> {
         })
     }
 
-    /// Tells nodes of the codecs. For a generic actor only its user knows whether its messages travel, so such an actor does not.
+    /// Tells nodes of the codecs. For a generic actor only its user knows whether its messages
+    /// travel, so such an actor does not.
     pub(super) fn codecs(&self) -> Option<TokenStream> {
         let althing = self.althing;
         let is_generic = self

@@ -60,7 +60,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
-    // Exclusive, so that two processes never write the same actors; the lock is taken by the first write.
+    // Exclusive, so that two processes never write the same actors; the lock is taken by the first
+    // write.
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;

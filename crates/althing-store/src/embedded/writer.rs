@@ -1,4 +1,5 @@
-//! The thread that has the database: it takes what has gathered, writes it in one transaction, and answers when that is on the disk.
+//! The thread that has the database: it takes what has gathered, writes it in one transaction, and
+//! answers when that is on the disk.
 
 use std::io;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ impl Writer {
         }
     }
 
-    /// Nothing is answered before the transaction has ended: what one of them reads, another one of them may have written.
+    /// Nothing is answered before the transaction has ended: what one of them reads, another one of
+    /// them may have written.
     fn write(&mut self, batch: Vec<Job>) {
         match self.try_write(&batch) {
             Ok(outcomes) => batch.into_iter().zip(outcomes).for_each(|(job, it)| answer(job, it)),

@@ -15,7 +15,8 @@ use super::frame::{Frame, Outcome};
 pub(super) struct Courier {
     shared: Arc<Shared>,
     me: Incarnation,
-    /// Actors that have left, and who wants to know when nothing for them is on its way here any more.
+    /// Actors that have left, and who wants to know when nothing for them is on its way here any
+    /// more.
     settling: Vec<(ActorId, ReplyTo<()>)>,
 }
 
@@ -43,7 +44,8 @@ impl Courier {
         }
     }
 
-    /// Has parcels for actors that have left go straight to where they live, once none is on its way here any more.
+    /// Has parcels for actors that have left go straight to where they live, once none is on its
+    /// way here any more.
     fn settle(&mut self) {
         {
             let mut routes = self.shared.routes.lock();

@@ -1,7 +1,7 @@
 //! A topic on several nodes: each event crosses once for each node, whoever subscribes there.
 //!
-//! On the topic's own node an actor reads it as a stream and tells what it reads to an actor on the other node, which owns the topic of that
-//! name there and publishes with the same numbers.
+//! On the topic's own node an actor reads it as a stream and tells what it reads to an actor on the
+//! other node, which owns the topic of that name there and publishes with the same numbers.
 
 use std::sync::Arc;
 
@@ -71,8 +71,9 @@ impl Sink {
 }
 
 impl Bridge {
-    /// Has a topic be heard on another node, from its next event on: what is published here crosses as bytes, once, and comes to the
-    /// subscribers of the topic returned, with the same numbers. It goes on until one of the two nodes ends.
+    /// Has a topic be heard on another node, from its next event on: what is published here crosses
+    /// as bytes, once, and comes to the subscribers of the topic returned, with the same numbers.
+    /// It goes on until one of the two nodes ends.
     ///
     /// # Errors
     /// The other node's topic of that name has a publisher of a later epoch already.

@@ -1,8 +1,8 @@
 //! Where a handler's future lives: one kibibyte, built in place, never moved once polled, reused.
 //!
-//! Layout: `memory` holds a `W: Work` in place if it fits, else a `Box<W>`; `ops` is set exactly while it does. Owner: the
-//! `Run` that holds the body; the future inside borrows the actor's state and context, so a body is always emptied
-//! (`clear`) before either is touched.
+//! Layout: `memory` holds a `W: Work` in place if it fits, else a `Box<W>`; `ops` is set exactly
+//! while it does. Owner: the `Run` that holds the body; the future inside borrows the actor's state
+//! and context, so a body is always emptied (`clear`) before either is touched.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -35,7 +35,8 @@ struct Memory(MaybeUninit<[u8; BODY_BYTES]>);
 
 /// Owns a place for one handler's future and its context.
 ///
-/// A raw pointer, because the future inside borrows from the slot: a `Box` would claim to be unique whenever it moves.
+/// A raw pointer, because the future inside borrows from the slot: a `Box` would claim to be unique
+/// whenever it moves.
 pub(crate) struct Body {
     slot: NonNull<Slot>,
 }
@@ -91,9 +92,10 @@ impl<F> Event<F> {
 }
 
 impl<F: Future + Send, R: Send + 'static, T: Fn(F::Output) -> Option<R>> Work for Running<F, R, T> {
-    #[inline]
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: `future` is pinned with us and never moved; `reply` is `Unpin` and used by reference.
+        // SAFETY: `future` is pinned with us and never moved; `reply` is `Unpin` and used by
+        // reference.
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: as above.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
@@ -161,7 +163,8 @@ impl Body {
         unsafe { self.slot.as_ref() }
     }
 
-    /// The context's memory; only to be touched while the body is empty, except by the future inside.
+    /// The context's memory; only to be touched while the body is empty, except by the future
+    /// inside.
     pub(crate) fn core(&self) -> *mut RunCore {
         self.slot().core.get()
     }
@@ -191,14 +194,15 @@ impl Body {
         self.slot().timed.set(timed);
     }
 
-    /// Builds `work` in place and polls it once. The body must be empty.
-    #[inline]
+    /// Builds `work` in place and polls it once. The body must be empty. Inlined for the reason
+    /// that `Typed::poll` gives.
+    #[inline(always)]
     pub(crate) fn start<W: Work>(&self, work: W, cx: &mut Context<'_>) -> Poll<()> {
         self.start_then(work, cx, |_, poll| poll)
     }
 
     /// As `start`; `then` sees the work after its poll, before an ended one is dropped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn start_then<W: Work, T>(
         &self,
         work: W,
@@ -239,7 +243,8 @@ impl Body {
         self.trace(span);
         if poll.is_ready() {
             if let Some(timed) = self.slot().timed.take() {
-                // SAFETY: the handler has ended; what is left of its future no longer uses the core.
+                // SAFETY: the handler has ended; what is left of its future no longer uses the
+                // core.
                 unsafe { &*self.core() }.header().kind.end_timing(timed);
             }
             self.clear();
@@ -268,7 +273,8 @@ impl Body {
     }
 }
 
-/// What a handler's future borrowed, which has ended. If its drop panics, that is no failure of the actor.
+/// What a handler's future borrowed, which has ended. If its drop panics, that is no failure of the
+/// actor.
 struct LastUse(Option<Arc<dyn Any + Send + Sync>>);
 
 impl Drop for LastUse {
@@ -350,8 +356,9 @@ impl Drop for Pool {
 
 thread_local! {
     static POOL: RefCell<Pool> = const { RefCell::new(Pool(Vec::new())) };
-    /// One more empty slot, or null; `no_pool()` while the thread has no pool that would free it. Nearly every body is taken from
-    /// here and given back: a pool must be asked first whether it still exists.
+    /// One more empty slot, or null; `no_pool()` while the thread has no pool that would free it.
+    /// Nearly every body is taken from here and given back: a pool must be asked first whether it
+    /// still exists.
     static SPARE: Cell<*mut Slot> = const { Cell::new(no_pool()) };
 }
 
@@ -382,7 +389,8 @@ impl<W: Work> Typed<W> {
         }
     }
 
-    /// Inlined into whoever has just stored the work: what is read back from memory too soon after smaller writes stalls the processor.
+    /// Inlined into whoever has just stored the work: what is read back from memory too soon after
+    /// smaller writes stalls the processor.
     ///
     /// # Safety
     /// As `Ops::poll`.
@@ -390,7 +398,8 @@ impl<W: Work> Typed<W> {
     unsafe fn poll(memory: *mut Memory, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: the caller's promise.
         let work = unsafe { Self::work(memory) };
-        // SAFETY: bodies are boxed and never move their memory while `ops` is set; boxed work never moves.
+        // SAFETY: bodies are boxed and never move their memory while `ops` is set; boxed work never
+        // moves.
         unsafe { Pin::new_unchecked(work) }.poll(cx)
     }
 

@@ -1,8 +1,9 @@
-//! The commits of an actor whose turns are held: each turn's changes are made durable beside the turns that follow, and what it let out
-//! leaves when that is done, in the order of the turns.
+//! The commits of an actor whose turns are held: each turn's changes are made durable beside the
+//! turns that follow, and what it let out leaves when that is done, in the order of the turns.
 //!
-//! A commit that fails ends the life as a failure of the actor: the turns after it were built on what is not durable. They are aborted with
-//! it, and so are those that are on their way when a life ends otherwise.
+//! A commit that fails ends the life as a failure of the actor: the turns after it were built on
+//! what is not durable. They are aborted with it, and so are those that are on their way when a
+//! life ends otherwise.
 
 use std::collections::VecDeque;
 use std::future::{Future, Ready, ready};
@@ -42,10 +43,12 @@ impl Commit {
         Self { outcome: Outcome::Known(ready(Ok(()))) }
     }
 
-    /// The changes are durable when `commit` is ready. It runs beside the turns that follow, so it owns what it writes.
+    /// The changes are durable when `commit` is ready. It runs beside the turns that follow, so it
+    /// owns what it writes.
     ///
     /// # Errors
-    /// An error of it is a failure of the actor: its state is dropped, and supervision decides what follows.
+    /// An error of it is a failure of the actor: its state is dropped, and supervision decides what
+    /// follows.
     pub fn when(commit: impl Future<Output = Result<(), ActorError>> + Send + 'static) -> Self {
         Self { outcome: Outcome::Coming(Box::pin(commit)) }
     }
@@ -97,7 +100,8 @@ impl Run {
         Some(Holding::resume(std::mem::take(&mut commits.open)))
     }
 
-    /// Keeps what the handler has let out until it is polled again, or commits the turn that it has ended.
+    /// Keeps what the handler has let out until it is polled again, or commits the turn that it has
+    /// ended.
     #[inline]
     pub(crate) fn pause_turn(&mut self, holding: Option<Holding>, has_ended: bool) {
         if let Some(holding) = holding {
@@ -107,7 +111,8 @@ impl Run {
 
     #[cold]
     fn put_turn_by(&mut self, effects: Effects, has_ended: bool) {
-        // Kept here also while `commit` runs: if it panics, they are aborted like those of a handler that does.
+        // Kept here also while `commit` runs: if it panics, they are aborted like those of a
+        // handler that does.
         self.commits.get_or_insert_default().open = effects;
         if !has_ended {
             return;
@@ -119,7 +124,8 @@ impl Run {
         commits.on_the_way.push_back((commit, effects));
     }
 
-    /// Lets out what has become durable. `Some` if a commit has failed, or if so many are on their way that the next turn must wait.
+    /// Lets out what has become durable. `Some` if a commit has failed, or if so many are on their
+    /// way that the next turn must wait.
     #[inline]
     pub(crate) fn settle_turns(&mut self, cx: &mut Context<'_>) -> Option<Served> {
         let commits = self.commits.as_mut()?;

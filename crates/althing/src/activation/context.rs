@@ -1,7 +1,9 @@
-//! What a handler can do besides changing its state: time, randomness, timers, children, watching, stopping.
+//! What a handler can do besides changing its state: time, randomness, timers, children, watching,
+//! stopping.
 //!
-//! `Context<A>` is `RunCore` with the actor's type put back on; it lives in the body of the running handler and is never moved while
-//! one runs. It is the only source of time and randomness for an actor, which is what makes simulation possible.
+//! `Context<A>` is `RunCore` with the actor's type put back on; it lives in the body of the running
+//! handler and is never moved while one runs. It is the only source of time and randomness for an
+//! actor, which is what makes simulation possible.
 
 use std::error::Error;
 use std::future::Future;
@@ -143,7 +145,8 @@ impl<A: Actor> Context<A> {
     /// The actor's own address.
     pub fn address(&self) -> ActorRef<A> {
         let place: *const Place<A> = std::ptr::from_ref(self.core.place()).cast();
-        // SAFETY: a `Context<A>` is made only for places of type `A`, which an `Arc` in the run keeps alive.
+        // SAFETY: a `Context<A>` is made only for places of type `A`, which an `Arc` in the run
+        // keeps alive.
         unsafe { Arc::increment_strong_count(place) };
         // SAFETY: the count was raised for this `Arc`.
         ActorRef::from_place(unsafe { Arc::from_raw(place) })
@@ -190,7 +193,8 @@ impl<A: Actor> Context<A> {
         self.core.header().kind.node.env.random_u64()
     }
 
-    /// Stops the actor after this handler; what waits in its mailbox is refused, or kept for the next life of a named actor.
+    /// Stops the actor after this handler; what waits in its mailbox is refused, or kept for the
+    /// next life of a named actor.
     pub fn stop(&mut self) {
         self.core.stop.store(STOPS, Ordering::Relaxed);
     }
@@ -200,8 +204,9 @@ impl<A: Actor> Context<A> {
         self.core.stop.store(PASSIVATES, Ordering::Relaxed);
     }
 
-    /// Fails the actor after this handler, as a panic would: supervision decides what becomes of it. Unlike after a panic,
-    /// the handler's reply is sent. The cause is in `StopReason::Failed`, for hooks and for those who watch.
+    /// Fails the actor after this handler, as a panic would: supervision decides what becomes of
+    /// it. Unlike after a panic, the handler's reply is sent. The cause is in `StopReason::Failed`,
+    /// for hooks and for those who watch.
     pub fn fail(&mut self, error: impl Into<ActorError>) {
         let error = error.into();
         let earlier = self.core.header().mailbox.lock().extras().failure.replace(error);
@@ -212,7 +217,8 @@ impl<A: Actor> Context<A> {
 
     /// Sends `message` to the actor itself after `delay`, exempt from the mailbox's bound.
     ///
-    /// The actor stays in memory for it: it is not unloaded for being idle. Whatever ends this life ends the timer.
+    /// The actor stays in memory for it: it is not unloaded for being idle. Whatever ends this life
+    /// ends the timer.
     pub fn after<M>(&mut self, delay: Duration, message: M) -> TimerId
     where
         A: Receives<M>,
@@ -223,8 +229,8 @@ impl<A: Actor> Context<A> {
         self.start_timer(schedule, move || message.take())
     }
 
-    /// As `after`, but the timer outlives unloading and brings the actor back when it is due. A stop, a failure and the end of the
-    /// process end it.
+    /// As `after`, but the timer outlives unloading and brings the actor back when it is due. A
+    /// stop, a failure and the end of the process end it.
     pub fn wake_after<M>(&mut self, delay: Duration, message: M) -> TimerId
     where
         A: Receives<M>,
@@ -235,8 +241,8 @@ impl<A: Actor> Context<A> {
         self.start_timer(schedule, move || message.take())
     }
 
-    /// Sends clones of `message` to the actor itself each `period`, exempt from the mailbox's bound. A tick whose
-    /// predecessor's handler has not ended yet is left out.
+    /// Sends clones of `message` to the actor itself each `period`, exempt from the mailbox's
+    /// bound. A tick whose predecessor's handler has not ended yet is left out.
     ///
     /// Ticks do not keep the actor in memory: an actor that gets nothing else counts as idle.
     pub fn every<M>(&mut self, period: Duration, message: M) -> TimerId
@@ -273,7 +279,8 @@ impl<A: Actor> Context<A> {
         self.timers().start::<A, M, A::Way>(&me, schedule, message)
     }
 
-    /// Cancels a timer; returns whether it was still to fire. One whose message waits in the mailbox does not fire any more.
+    /// Cancels a timer; returns whether it was still to fire. One whose message waits in the
+    /// mailbox does not fire any more.
     pub fn cancel(&mut self, timer: TimerId) -> bool {
         self.timers().cancel(self.core.header(), timer)
     }
@@ -282,7 +289,8 @@ impl<A: Actor> Context<A> {
         &self.core.header().kind.node.timers
     }
 
-    /// Starts an anonymous child, which stops when this actor stops, and restarts by its own policy.
+    /// Starts an anonymous child, which stops when this actor stops, and restarts by its own
+    /// policy.
     pub fn spawn<C, F, B>(&mut self, factory: F) -> ActorRef<C>
     where
         C: Actor,
@@ -293,8 +301,9 @@ impl<A: Actor> Context<A> {
         self.node().spawn_child(boxed_factory(factory), Some(&parent))
     }
 
-    /// Calls this actor's `terminated` hook once `other` has stopped; at once if it has already. Watching twice tells once. The watch
-    /// ends with this actor's own life, but not when it is unloaded.
+    /// Calls this actor's `terminated` hook once `other` has stopped; at once if it has already.
+    /// Watching twice tells once. The watch ends with this actor's own life, but not when it is
+    /// unloaded.
     pub fn watch<B: Actor>(&mut self, other: &ActorRef<B>) {
         let me = self.address().place().as_any_place();
         let them = other.place().as_any_place();
@@ -358,7 +367,8 @@ impl<A: Actor> Context<A> {
         header.call_attention();
     }
 
-    /// Runs CPU-heavy work on the node's bounded pool; this handler waits for it without holding a reactor thread.
+    /// Runs CPU-heavy work on the node's bounded pool; this handler waits for it without holding a
+    /// reactor thread.
     ///
     /// # Panics
     /// Passes on a panic of `work`.
@@ -370,8 +380,9 @@ impl<A: Actor> Context<A> {
         self.core.header().kind.node.blocking.run(work)
     }
 
-    /// Runs `future` beside the actor; its output comes back as a message, exempt from the mailbox's bound, unless the actor
-    /// has restarted or stopped meanwhile. Until then the actor is not unloaded for being idle.
+    /// Runs `future` beside the actor; its output comes back as a message, exempt from the
+    /// mailbox's bound, unless the actor has restarted or stopped meanwhile. Until then the actor
+    /// is not unloaded for being idle.
     pub fn pipe<F, M, W>(&mut self, future: F, wrap: W)
     where
         A: Receives<M>,
@@ -396,8 +407,8 @@ impl<A: Actor> Context<A> {
         turn::with_the_turn(move || node.env.spawn(future));
     }
 
-    /// Publishes with the next number, when this turn lets go of what it lets out: at once, unless turns are held. Why it could not be
-    /// published by then is logged.
+    /// Publishes with the next number, when this turn lets go of what it lets out: at once, unless
+    /// turns are held. Why it could not be published by then is logged.
     pub fn publish<T: Send + Sync + 'static>(&mut self, topic: &Topic<T>, payload: T) {
         let topic = topic.clone();
         turn::with_the_turn(move || {

@@ -1,7 +1,7 @@
 //! Which actors this thread is polling, inside each other: the top one is the current actor.
 //!
-//! A thread-local stack is grown around each poll and shrunk after it. A frame also says whether the frame below asked for it and
-//! waits, which is how a cycle of asks that run in place is seen.
+//! A thread-local stack is grown around each poll and shrunk after it. A frame also says whether
+//! the frame below asked for it and waits, which is how a cycle of asks that run in place is seen.
 
 use std::cell::Cell;
 use std::ptr;
@@ -120,6 +120,7 @@ fn is_asked(index: u32) -> bool {
 fn frame<'a>(index: u32) -> Option<&'a Arc<dyn AnyPlace>> {
     let tagged = STACK.with(|stack| stack.actors[index as usize].get());
     let actor = tagged.map_addr(|address| address & !ASKED);
-    // SAFETY: frames below the depth belong to guards that have not dropped yet, which `actor` outlives.
+    // SAFETY: frames below the depth belong to guards that have not dropped yet, which `actor`
+    // outlives.
     unsafe { actor.as_ref() }
 }

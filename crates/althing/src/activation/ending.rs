@@ -1,8 +1,10 @@
-//! What happens when a life ends: who hears of it, what becomes of waiting messages, and whether the place lives on.
+//! What happens when a life ends: who hears of it, what becomes of waiting messages, and whether
+//! the place lives on.
 //!
-//! A named actor with a factory survives its lives: messages that came meanwhile, and those its guards had put aside, start the next.
-//! Any other place closes. Everybody who waits for the end hears of it before a refused message is dropped: its drop is foreign code,
-//! which may panic or send.
+//! A named actor with a factory survives its lives: messages that came meanwhile, and those its
+//! guards had put aside, start the next. Any other place closes. Everybody who waits for the end
+//! hears of it before a refused message is dropped: its drop is foreign code, which may panic or
+//! send.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,7 +46,8 @@ fn leaves_a_next_life(reason: &StopReason) -> bool {
     )
 }
 
-/// Ends a life whose state is gone already. `Continue`: the next life has something to do, and the claim is kept for it.
+/// Ends a life whose state is gone already. `Continue`: the next life has something to do, and the
+/// claim is kept for it.
 pub(crate) fn end_life(
     place: &Arc<dyn AnyPlace>,
     waiting: Vec<Envelope>,
@@ -103,8 +106,8 @@ pub(crate) fn end_life(
     next
 }
 
-/// Leaves the messages that wait to the next life or takes them out. Returns those that nobody runs any more, and the senders
-/// that may go on.
+/// Leaves the messages that wait to the next life or takes them out. Returns those that nobody runs
+/// any more, and the senders that may go on.
 fn share_out(
     place: &Arc<dyn AnyPlace>,
     inner: &mut Inner,
@@ -137,7 +140,8 @@ fn share_out(
     }
 }
 
-/// Drops messages that a stopped actor does not take any more; whoever asked hears of it, tells are counted.
+/// Drops messages that a stopped actor does not take any more; whoever asked hears of it, tells are
+/// counted.
 pub(crate) fn refuse(place: &Arc<dyn AnyPlace>, refused: Vec<Envelope>) {
     for envelope in refused {
         refuse_one(place, envelope, AskError::Stopped(place.header().id()));
@@ -153,7 +157,8 @@ fn refuse_one(place: &Arc<dyn AnyPlace>, envelope: Envelope, why: AskError) {
 }
 
 thread_local! {
-    /// What is left to do about actors that ended while the end of another one is being told; `None` outside of that.
+    /// What is left to do about actors that ended while the end of another one is being told;
+    /// `None` outside of that.
     static ABANDONED: RefCell<Option<VecDeque<Abandoned>>> = const { RefCell::new(None) };
 }
 
@@ -174,8 +179,9 @@ pub(crate) fn drop_refused(place: Arc<dyn AnyPlace>) {
     one_after_the_other(Abandoned::State(place));
 }
 
-/// Telling those who wait may drop their tasks in turn, and the drop of a state may start the next actor; so this happens one after
-/// the other and never inside each other: a chain of a hundred thousand must not use up the stack.
+/// Telling those who wait may drop their tasks in turn, and the drop of a state may start the next
+/// actor; so this happens one after the other and never inside each other: a chain of a hundred
+/// thousand must not use up the stack.
 fn one_after_the_other(first: Abandoned) {
     let mut next = Some(first);
     // A thread whose locals are gone does it inside each other after all.
@@ -314,7 +320,8 @@ pub(crate) fn kill(place: &Arc<dyn AnyPlace>, from: Sent) {
     send_system_from(place, System::Kill, from);
 }
 
-/// Has an actor that has no later life take no more messages. One that lives elsewhere is not ours to close.
+/// Has an actor that has no later life take no more messages. One that lives elsewhere is not ours
+/// to close.
 pub(crate) fn close_for_good(place: &Arc<dyn AnyPlace>, inner: &mut Inner) {
     let has_later_life = place.header().key().is_some() && place.is_rebuildable();
     if !has_later_life && !inner.is_elsewhere() {
@@ -322,7 +329,8 @@ pub(crate) fn close_for_good(place: &Arc<dyn AnyPlace>, inner: &mut Inner) {
     }
 }
 
-/// Tells those who watch an actor of another node, or wait for its end, that its life there has ended.
+/// Tells those who watch an actor of another node, or wait for its end, that its life there has
+/// ended.
 pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason) {
     let mut inner = place.header().mailbox.lock();
     if !inner.is_elsewhere() {

@@ -1,4 +1,5 @@
-//! Carries out supervision: after a panic, after a child's escalation, and for siblings that restart together.
+//! Carries out supervision: after a panic, after a child's escalation, and for siblings that
+//! restart together.
 
 use std::any::Any;
 use std::ops::ControlFlow;
@@ -97,7 +98,8 @@ impl Run {
         }
     }
 
-    /// Drops the state and has the next life begin after `pause`; children end with the old one. Waiting messages stay.
+    /// Drops the state and has the next life begin after `pause`; children end with the old one.
+    /// Waiting messages stay.
     pub(crate) fn rebuild(&mut self, pause: Duration) {
         let place = self.place.clone();
         let header = place.header();

@@ -1,8 +1,9 @@
 //! Unloads idle actors and forgets addresses nobody holds, in passes over part of the directory.
 //!
-//! Two reasons to unload: an actor was idle for as long as its type says, or the process is above its memory budget; then the
-//! actors that have been idle for longest go first. A pass looks at a bounded number of actors, so that millions of them do not
-//! cost a core; with up to [`CELLS_PER_PASS`] actors every pass sees them all.
+//! Two reasons to unload: an actor was idle for as long as its type says, or the process is above
+//! its memory budget; then the actors that have been idle for longest go first. A pass looks at a
+//! bounded number of actors, so that millions of them do not cost a core; with up to
+//! [`CELLS_PER_PASS`] actors every pass sees them all.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -89,7 +90,8 @@ fn pass(node: &NodeShared, is_over_budget: bool) -> Option<Duration> {
     next_due
 }
 
-/// Takes the claim of an idle actor to unload it; `None` if it has got something to do, or to lose, since it was looked at.
+/// Takes the claim of an idle actor to unload it; `None` if it has got something to do, or to lose,
+/// since it was looked at.
 fn unload(place: &Arc<dyn AnyPlace>) -> Option<Run> {
     let header = place.header();
     let inner = header.mailbox.lock();
@@ -99,8 +101,8 @@ fn unload(place: &Arc<dyn AnyPlace>) -> Option<Run> {
     Some(claim_to_stop(place, inner, StopReason::Passivated))
 }
 
-/// Whether unloading would lose something: a reply that it owes, a future that it awaits, a timer that comes once. Messages that
-/// guards have put aside would begin the next life at once.
+/// Whether unloading would lose something: a reply that it owes, a future that it awaits, a timer
+/// that comes once. Messages that guards have put aside would begin the next life at once.
 fn must_stay(header: &Header, inner: &Inner) -> bool {
     header.has_debts()
         || inner.extras.as_ref().is_some_and(|extras| {

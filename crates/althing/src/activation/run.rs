@@ -1,8 +1,9 @@
 //! Runs one actor while it has something to do: start it, run its messages in batches, stop it.
 //!
-//! A `Run` holds the mailbox's claim from `schedule` (or a run in place) until it finds the queue empty under the lock. It is
-//! a future of its own task; a run that suspends keeps the claim, so that nothing overlaps with the handler that waits.
-//! Invariant: state and core are touched only while no body holds a future, except by that future.
+//! A `Run` holds the mailbox's claim from `schedule` (or a run in place) until it finds the queue
+//! empty under the lock. It is a future of its own task; a run that suspends keeps the claim, so
+//! that nothing overlaps with the handler that waits. Invariant: state and core are touched only
+//! while no body holds a future, except by that future.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -62,7 +63,8 @@ pub(crate) struct Run {
     pub(crate) backs_off: bool,
     /// After how many more messages to stop, and why.
     pub(crate) stop_after: Option<(usize, StopReason)>,
-    /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped it unfinished.
+    /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped
+    /// it unfinished.
     has_claim: bool,
     pub(crate) place: Arc<dyn AnyPlace>,
 }
@@ -109,7 +111,8 @@ impl Run {
     /// Takes over a claim under which `body` was used in place.
     pub(crate) fn take_over(place: Arc<dyn AnyPlace>, body: Body) -> Self {
         if body.is_empty() {
-            // Before anybody else runs: what a handler that has ended left to a task is no wait of the actor any more.
+            // Before anybody else runs: what a handler that has ended left to a task is no wait of
+            // the actor any more.
             waits::forget(&place);
         }
         Self::with_body(place, body, Stage::Serving)
@@ -254,7 +257,8 @@ impl Run {
         }
         match stage {
             Stage::Starting(_) => match outcome {
-                // It has never served: what waits is not its to keep, or it would start again for it.
+                // It has never served: what waits is not its to keep, or it would start again for
+                // it.
                 Ok(()) if self.body.stops() => return self.stopped_in_start(),
                 Ok(()) => self.started(),
                 Err(error) => return Served::End(StopReason::NotStarted(error)),
@@ -293,7 +297,8 @@ impl Run {
             }
             Some(Location::Elsewhere) => return Served::End(StopReason::Moved),
         }
-        // SAFETY: the claim is ours; `stage` is dropped before `body` and `place` lose what the hook borrows.
+        // SAFETY: the claim is ours; `stage` is dropped before `body` and `place` lose what the
+        // hook borrows.
         let hook = unsafe { self.place.clone().start(self.body.core()) };
         self.stage = Stage::Starting(hook);
         Served::Changed
@@ -315,7 +320,8 @@ impl Run {
 
     fn stop(&mut self, reason: StopReason) {
         if reason != StopReason::Restarting && self.has_turns() {
-            // What they let out must not be lost with the state: nothing more runs until they are durable.
+            // What they let out must not be lost with the state: nothing more runs until they are
+            // durable.
             self.stop_after = Some((0, reason));
             self.stage = Stage::Serving;
             return;
@@ -341,7 +347,8 @@ impl Run {
         next
     }
 
-    /// Drops what is left of a life, whatever panics on the way; returns the messages that had been taken out of the mailbox.
+    /// Drops what is left of a life, whatever panics on the way; returns the messages that had been
+    /// taken out of the mailbox.
     fn clear_out(&mut self) -> Vec<Envelope> {
         self.drop_futures();
         // SAFETY: no future is left that could use the state.
@@ -387,13 +394,15 @@ impl Drop for Run {
         if !self.has_claim {
             return;
         }
-        // Its task was dropped: the runtime shuts down, or a simulated node has crashed. Nobody else will ever run this actor.
+        // Its task was dropped: the runtime shuts down, or a simulated node has crashed. Nobody
+        // else will ever run this actor.
         let waiting = self.clear_out();
         abandon(self.place.clone(), waiting);
     }
 }
 
-/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which may be many, have none yet.
+/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which
+/// may be many, have none yet.
 enum Scheduled {
     /// `None` once the run was made.
     Due(Option<Arc<dyn AnyPlace>>),
@@ -430,7 +439,8 @@ impl Future for Run {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        // SAFETY: an `Arc` that is read and never dropped: it counts nothing, and `this` keeps its own, which nobody replaces.
+        // SAFETY: an `Arc` that is read and never dropped: it counts nothing, and `this` keeps its
+        // own, which nobody replaces.
         let place = ManuallyDrop::new(unsafe { ptr::read(&raw const this.place) });
         let _current = current::polling(&place, Frame::Alone);
         let _polled = place.header().kind.metrics.polling(place.header().place());

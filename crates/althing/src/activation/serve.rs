@@ -1,7 +1,8 @@
-//! Serving: takes batches out of the mailbox and runs them, message by message, until there is nothing to do or something else wants the actor.
+//! Serving: takes batches out of the mailbox and runs them, message by message, until there is
+//! nothing to do or something else wants the actor.
 //!
-//! Nearly all messages run in `run_batch`, in stretches of one type. Reads that overlap, urgent messages and simulations take the longer way through
-//! `serve`, one at a time.
+//! Nearly all messages run in `run_batch`, in stretches of one type. Reads that overlap, urgent
+//! messages and simulations take the longer way through `serve`, one at a time.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,7 +29,8 @@ const TALLY_EVERY: u32 = 64;
 /// Messages after which waiting senders are called up; less often, because it needs the lock.
 const CALL_EVERY: u32 = 512;
 
-/// Messages run before the runner looks up: few enough that a bundle of tells is not held back by slow handlers.
+/// Messages run before the runner looks up: few enough that a bundle of tells is not held back by
+/// slow handlers.
 const STRETCH_LEN_MAX: u32 = 16;
 
 /// A batch from this length on shows senders at work, for whom it is worth to linger a little.
@@ -38,8 +40,8 @@ const LOOKS_MAX: u32 = 4;
 /// Spins between two looks: about a microsecond.
 const SPINS: u32 = 32;
 
-/// Waits a few microseconds for senders at work: shorter than to leave, be scheduled and begin anew. Once there is a message, more of them
-/// may gather.
+/// Waits a few microseconds for senders at work: shorter than to leave, be scheduled and begin
+/// anew. Once there is a message, more of them may gather.
 fn linger(header: &Header) {
     for _ in 0..LOOKS_MAX {
         let was_filled = header.mailbox.is_filled();
@@ -171,8 +173,8 @@ impl Run {
             && self.stop_after.is_none()
     }
 
-    /// The loop that nearly all messages run in: runs the batch until it ends, the budget does, or something else comes up.
-    /// Returns whether a handler waits with exclusive access.
+    /// The loop that nearly all messages run in: runs the batch until it ends, the budget does, or
+    /// something else comes up. Returns whether a handler waits with exclusive access.
     fn run_batch(
         &mut self,
         header: &Header,
@@ -201,7 +203,8 @@ impl Run {
                 shard.handle_all(allowed);
             }
             let target = Target { state: self.place.state(), body: &self.body, header };
-            // SAFETY: the claim is ours, the body is empty, no reads are left, and the messages were packed for this place's type.
+            // SAFETY: the claim is ours, the body is empty, no reads are left, and the messages
+            // were packed for this place's type.
             let started = unsafe { Envelope::run(self.batch.stretch(), target, cx) };
             let ran = allowed - self.take_back(shard);
             *budget -= ran;
@@ -218,7 +221,8 @@ impl Run {
         false
     }
 
-    /// Ends a stretch: takes back what was counted and has not been run, and returns how much that was.
+    /// Ends a stretch: takes back what was counted and has not been run, and returns how much that
+    /// was.
     pub(crate) fn take_back(&mut self, shard: Option<&Shard>) -> u32 {
         let unused = self.batch.stretch().forbid();
         if let Some(shard) = shard {
@@ -300,8 +304,8 @@ impl Run {
         let access = envelope.access();
         let holding = self.hold_turn();
         let target = Target { state: self.place.state(), body: &self.body, header };
-        // SAFETY: the claim is ours, the body is empty, exclusive messages run only without reads, and the place's type
-        // is the one that the envelope was packed for.
+        // SAFETY: the claim is ours, the body is empty, exclusive messages run only without reads,
+        // and the place's type is the one that the envelope was packed for.
         let started = unsafe { envelope.start(target, cx) };
         self.pause_turn(holding, matches!(started, Started::Done));
         header.observe(match &started {

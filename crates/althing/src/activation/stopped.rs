@@ -1,6 +1,7 @@
 //! Waits for the end of an actor's life.
 //!
-//! Each waiter has one number in the actor's list, under a number of its own; it renews its waker there and leaves when it drops.
+//! Each waiter has one number in the actor's list, under a number of its own; it renews its waker
+//! there and leaves when it drops.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,8 +12,8 @@ use crate::activation::current;
 use crate::address::place::AnyPlace;
 use crate::remote;
 
-/// Resolves when the life that an actor was in has ended; see [`ActorRef::stop`](crate::ActorRef::stop) and
-/// [`ActorRef::stopped`](crate::ActorRef::stopped).
+/// Resolves when the life that an actor was in has ended; see
+/// [`ActorRef::stop`](crate::ActorRef::stop) and [`ActorRef::stopped`](crate::ActorRef::stopped).
 ///
 /// # Cancel safety
 /// Dropping it ends the waiting and nothing else.

@@ -1,11 +1,12 @@
 //! What follows a panic: a pure policy with a back-off and an intensity limit.
 //!
-//! `Restarts::decide` is a value function of its history and the time; the activation executes what it says.
+//! `Restarts::decide` is a value function of its history and the time; the activation executes what
+//! it says.
 
 use std::time::Duration;
 
-/// Restarts allowed within [`RESTART_WINDOW_DEFAULT`] before supervision gives up (Erlang/OTP's intensity, wider
-/// because our restarts back off).
+/// Restarts allowed within [`RESTART_WINDOW_DEFAULT`] before supervision gives up (Erlang/OTP's
+/// intensity, wider because our restarts back off).
 pub const RESTARTS_MAX_DEFAULT: u32 = 10;
 /// Window in which restarts are counted.
 pub const RESTART_WINDOW_DEFAULT: Duration = Duration::from_secs(60);
@@ -55,7 +56,8 @@ pub enum Supervision {
     Restart(RestartPolicy),
     /// Stop the actor.
     Stop,
-    /// Stop the actor and fail its parent as if the parent had panicked: the parent's own supervision decides.
+    /// Stop the actor and fail its parent as if the parent had panicked: the parent's own
+    /// supervision decides.
     Escalate,
 }
 

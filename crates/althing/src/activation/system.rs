@@ -1,4 +1,5 @@
-//! What reaches an actor besides its messages: system messages, urgent ones, and what may interrupt a handler that waits.
+//! What reaches an actor besides its messages: system messages, urgent ones, and what may interrupt
+//! a handler that waits.
 
 use std::collections::VecDeque;
 use std::task::Context;
@@ -160,7 +161,8 @@ impl Run {
         served
     }
 
-    /// Looks for system and urgent messages. Reads that wait are waited for first, because hooks need the state.
+    /// Looks for system and urgent messages. Reads that wait are waited for first, because hooks
+    /// need the state.
     pub(crate) fn look(&mut self, cx: &Context<'_>) -> Option<Served> {
         if self.reads.is_empty() {
             return self.system();

@@ -1,12 +1,15 @@
 //! A turn: one message from the start of its handler to its end, and what it lets out.
 //!
-//! In most actors what a handler lets out leaves at once. In an actor whose turns are held ([`Turns::Held`](crate::Turns)) it is kept here
-//! until the turn is committed: replies, tells, publishes, and tasks. Then it leaves in the order in which it was made; a turn that is
-//! aborted lets nothing out, and whoever asked hears `NotCommitted`. Timers need no holding: they belong to the life, which ends when a
-//! turn is aborted. An ask does not wait for the commit: it is a question to the world outside, for which the turn has not happened yet.
+//! In most actors what a handler lets out leaves at once. In an actor whose turns are held
+//! ([`Turns::Held`](crate::Turns)) it is kept here until the turn is committed: replies, tells,
+//! publishes, and tasks. Then it leaves in the order in which it was made; a turn that is aborted
+//! lets nothing out, and whoever asked hears `NotCommitted`. Timers need no holding: they belong to
+//! the life, which ends when a turn is aborted. An ask does not wait for the commit: it is a
+//! question to the world outside, for which the turn has not happened yet.
 //!
-//! Invariant: while a held handler is polled, `HELD` names the depth of its frame on the thread's stack of actors. Handlers that run inside
-//! it, of other actors, are deeper, and their effects are their own.
+//! Invariant: while a held handler is polled, `HELD` names the depth of its frame on the thread's
+//! stack of actors. Handlers that run inside it, of other actors, are deeper, and their effects are
+//! their own.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -46,7 +49,8 @@ pub(crate) struct Effects(Vec<Effect>);
 const NOBODY: u32 = u32::MAX;
 
 thread_local! {
-    /// The depth of the frame whose handler is held. Apart from its effects, because it is looked at for each reply.
+    /// The depth of the frame whose handler is held. Apart from its effects, because it is looked
+    /// at for each reply.
     static HELD: Cell<u32> = const { Cell::new(NOBODY) };
     static EFFECTS: RefCell<Effects> = const { RefCell::new(Effects(Vec::new())) };
 }
@@ -97,7 +101,8 @@ pub(crate) fn is_full() -> bool {
     EFFECTS.with_borrow(|effects| effects.0.len() >= EFFECTS_MAX)
 }
 
-/// Runs `work` when the handler polled here lets go of what it has let out: at once, unless it is held.
+/// Runs `work` when the handler polled here lets go of what it has let out: at once, unless it is
+/// held.
 pub(crate) fn with_the_turn(work: impl FnOnce() + Send + 'static) {
     if is_held() {
         keep(Effect::Run(Box::new(work)));
@@ -106,7 +111,8 @@ pub(crate) fn with_the_turn(work: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Tells from a held turn. Whether there is room is looked at now; the message is queued with the commit, whatever waits there by then.
+/// Tells from a held turn. Whether there is room is looked at now; the message is queued with the
+/// commit, whatever waits there by then.
 pub(crate) fn tell(
     place: &Arc<dyn AnyPlace>,
     priority: Priority,

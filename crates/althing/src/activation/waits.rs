@@ -1,13 +1,15 @@
-//! Who waits for whom: a cycle of asks would wait until its deadlines, so it fails at once and names its path.
+//! Who waits for whom: a cycle of asks would wait until its deadlines, so it fails at once and
+//! names its path.
 //!
-//! An actor whose handler asks records an edge to whom it asks, under its own mailbox's lock, before the message is sent; a handler that
-//! runs in place on its asker's thread is found on that thread's stack instead. Then it follows the edges from there, and if they lead
-//! back, the ask fails before anybody has seen its message. Two that close a cycle at the same moment both record before they look, so
-//! at least one of them sees it. An edge whose reply has come no longer counts, nor one whose handler has ended: the ask was moved
-//! elsewhere, to a task for instance.
+//! An actor whose handler asks records an edge to whom it asks, under its own mailbox's lock,
+//! before the message is sent; a handler that runs in place on its asker's thread is found on that
+//! thread's stack instead. Then it follows the edges from there, and if they lead back, the ask
+//! fails before anybody has seen its message. Two that close a cycle at the same moment both record
+//! before they look, so at least one of them sees it. An edge whose reply has come no longer
+//! counts, nor one whose handler has ended: the ask was moved elsewhere, to a task for instance.
 //!
-//! The rule is careful rather than clever: reads that could overlap count as waiting too, because a write queued between them would
-//! not let them.
+//! The rule is careful rather than clever: reads that could overlap count as waiting too, because a
+//! write queued between them would not let them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,7 +63,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Records that the actor polled on this thread, if any, is about to wait for `reply` from `to`, whose message is not yet sent.
+/// Records that the actor polled on this thread, if any, is about to wait for `reply` from `to`,
+/// whose message is not yet sent.
 ///
 /// # Errors
 /// The cycle that this would close, from the actor around to it again.
@@ -76,8 +79,9 @@ pub(crate) fn begin(
     }
 }
 
-/// As `begin`, for a message whose handler has begun and waits now. If that closes a cycle, the ask that leads back to the actor fails
-/// instead: its message waits for this handler, so it has not run.
+/// As `begin`, for a message whose handler has begun and waits now. If that closes a cycle, the ask
+/// that leads back to the actor fails instead: its message waits for this handler, so it has not
+/// run.
 pub(crate) fn begin_late(to: &Arc<dyn AnyPlace>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
     let waiting = record(to, reply)?;
     while let Some(cycle) = cycle(&waiting.from, to.clone()) {
@@ -95,7 +99,8 @@ pub(crate) fn awaited_by(place: &Arc<dyn AnyPlace>) -> Vec<ActorId> {
     waits_of(place).iter().map(|(to, _)| to.header().id()).collect()
 }
 
-/// Forgets the waits of handlers that have ended. The caller holds the actor's claim, and no handler of it is left.
+/// Forgets the waits of handlers that have ended. The caller holds the actor's claim, and no
+/// handler of it is left.
 pub(crate) fn forget(place: &Arc<dyn AnyPlace>) {
     let mut inner = place.header().mailbox.lock();
     let waits = inner.extras.as_mut().map(|extras| std::mem::take(&mut extras.waits));

@@ -1,7 +1,8 @@
-//! What names an actor in a cluster: its kind, and its key or, for an anonymous one, where it was started.
+//! What names an actor in a cluster: its kind, and its key or, for an anonymous one, where it was
+//! started.
 //!
-//! An identity outlives each life of its actor and means the same on every node, so it can be stored and sent. Which life of it runs,
-//! where, and in which epoch, is an [`Activation`].
+//! An identity outlives each life of its actor and means the same on every node, so it can be
+//! stored and sent. Which life of it runs, where, and in which epoch, is an [`Activation`].
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -23,7 +24,8 @@ pub struct Incarnation(pub u64);
 
 /// Identity of an actor in the whole cluster.
 ///
-/// Named actors are equal by kind and key, whichever life or node is meant. Anonymous ones are named by the node that started them.
+/// Named actors are equal by kind and key, whichever life or node is meant. Anonymous ones are
+/// named by the node that started them.
 ///
 /// ```
 /// use althing::{ActorId, Wire};
@@ -71,8 +73,8 @@ pub struct Activation {
 }
 
 impl Incarnation {
-    /// The first serial number that the node gives out. Random, like the incarnation, so that those of several nodes do not meet; with room
-    /// above it for all that a node will ever give out.
+    /// The first serial number that the node gives out. Random, like the incarnation, so that those
+    /// of several nodes do not meet; with room above it for all that a node will ever give out.
     pub(crate) fn first_serial(self) -> u64 {
         (self.0 >> 1) + 1
     }
@@ -195,8 +197,8 @@ impl fmt::Debug for ActorId {
     }
 }
 
-/// As it travels: `message ActorId { string kind = 1; optional string key = 2; uint64 node = 3; uint64 serial = 4; uint32 slot = 5; }`.
-/// An identity without a key is an anonymous one.
+/// As it travels: `message ActorId { string kind = 1; optional string key = 2; uint64 node = 3;
+/// uint64 serial = 4; uint32 slot = 5; }`. An identity without a key is an anonymous one.
 #[derive(althing_macros::Wire)]
 #[wire(crate = crate)]
 struct OnWire {

@@ -152,10 +152,12 @@ impl<A: Actor> ActorRef<A> {
         self.place.header().mailbox.depth()
     }
 
-    /// Stops the actor after the messages that wait now, and waits for the end of its `stopping` hook.
+    /// Stops the actor after the messages that wait now, and waits for the end of its `stopping`
+    /// hook.
     ///
-    /// Awaited in one of the actor's own handlers it is ready at once: the actor stops when that handler has ended. An idle actor's
-    /// `stopping` hook begins on the caller's stack, so hold no lock that the hook takes.
+    /// Awaited in one of the actor's own handlers it is ready at once: the actor stops when that
+    /// handler has ended. An idle actor's `stopping` hook begins on the caller's stack, so hold no
+    /// lock that the hook takes.
     ///
     /// # Cancel safety
     /// The actor stops even if the future is dropped.
@@ -171,12 +173,14 @@ impl<A: Actor> ActorRef<A> {
         Stopped::of_life(place, life)
     }
 
-    /// Stops the actor at once: no hook runs, what waits is refused, a handler that waits is dropped.
+    /// Stops the actor at once: no hook runs, what waits is refused, a handler that waits is
+    /// dropped.
     pub fn kill(&self) {
         kill(&self.place.as_any_place(), Sent::Here);
     }
 
-    /// Waits until the present life has ended; ready at once if there is none, and in the actor's own handlers.
+    /// Waits until the present life has ended; ready at once if there is none, and in the actor's
+    /// own handlers.
     pub fn stopped(&self) -> Stopped {
         Stopped::of(self.place.as_any_place())
     }
@@ -191,8 +195,9 @@ impl<A: Actor> ActorRef<A> {
         self.place.header().mailbox.lock().life()
     }
 
-    /// Queues what a future of that `life` has come to, without regard to the bound; returns whether that life goes on. It belongs to the life as a timer's tick does:
-    /// a later one does not get it.
+    /// Queues what a future of that `life` has come to, without regard to the bound; returns
+    /// whether that life goes on. It belongs to the life as a timer's tick does: a later one does
+    /// not get it.
     pub(crate) fn push_result<M: Send + 'static>(
         &self,
         life: Life,
@@ -252,7 +257,8 @@ impl<A: Actor> ActorRef<A> {
         }
         // Released before telling: the other may be us.
         drop(inner);
-        // Nobody else takes that back: this one's end is over. And if the other is being unloaded, it does not hear of it.
+        // Nobody else takes that back: this one's end is over. And if the other is being unloaded,
+        // it does not hear of it.
         forget_link(&other, self.place.header().serial());
         send_system(&other, System::Fail(StopReason::Linked(self.id())));
     }
@@ -263,8 +269,9 @@ impl<A: Actor> ActorRef<A> {
     }
 }
 
-/// Asks an actor to stop after what waits; an actor that has no later life takes no more messages. One that sleeps has nothing to
-/// stop. Returns the run that stops an idle actor: the caller decides where it runs.
+/// Asks an actor to stop after what waits; an actor that has no later life takes no more messages.
+/// One that sleeps has nothing to stop. Returns the run that stops an idle actor: the caller
+/// decides where it runs.
 #[must_use]
 pub(crate) fn request_stop(
     place: &Arc<dyn AnyPlace>,
@@ -279,8 +286,8 @@ pub(crate) fn request_stop(
     None
 }
 
-/// Has an actor that has no later life take no more messages. Returns which life it is in, and whether it was idle: then its claim
-/// is the caller's, who stops it.
+/// Has an actor that has no later life take no more messages. Returns which life it is in, and
+/// whether it was idle: then its claim is the caller's, who stops it.
 fn begin_stop(place: &Arc<dyn AnyPlace>) -> (u32, bool) {
     // What the caller has told it before comes before its end.
     outbox::hand_over();
@@ -314,8 +321,9 @@ pub(crate) fn forget_watcher(place: &Arc<dyn AnyPlace>, watcher: u64) {
     drop(gone);
 }
 
-/// Takes an actor of whose end the watcher hears off the list of those that it watches, unless it watches the next life already.
-/// The caller holds the watcher's claim, so that no handler of it begins another watch meanwhile.
+/// Takes an actor of whose end the watcher hears off the list of those that it watches, unless it
+/// watches the next life already. The caller holds the watcher's claim, so that no handler of it
+/// begins another watch meanwhile.
 pub(crate) fn end_watch(watcher: &Arc<dyn AnyPlace>, ended: u64) {
     let header = watcher.header();
     let watched = header.mailbox.lock().extras().watched.get(&ended).cloned();

@@ -1,7 +1,8 @@
 //! One message on its way to one actor: await it to ask, `tell` it, or `try_tell` it.
 //!
-//! An ask of an idle actor runs the handler in place, on the asker's task, if it is known to be quick and the asker has set no timeout of its own;
-//! otherwise the message queues with a reply slot. The timer of a deadline is made only when something has to wait.
+//! An ask of an idle actor runs the handler in place, on the asker's task, if it is known to be
+//! quick and the asker has set no timeout of its own; otherwise the message queues with a reply
+//! slot. The timer of a deadline is made only when something has to wait.
 
 use std::any::type_name;
 use std::future::Future;
@@ -32,8 +33,8 @@ use crate::remote::{Shipped, local_only, ship_ask, ship_tell};
 /// A message with its target. As a future it is an ask with a deadline.
 ///
 /// # Cancel safety
-/// Dropping an ask before its handler has started takes the message back; a handler that has started runs to its end and its
-/// reply is dropped.
+/// Dropping an ask before its handler has started takes the message back; a handler that has
+/// started runs to its end and its reply is dropped.
 ///
 /// ```
 /// use althing::{Priority, Node, actor};
@@ -102,8 +103,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         }
     }
 
-    /// Sets how long to wait, for room and for the reply together. The handler then never runs on the asker's own task, so that the deadline holds
-    /// even if it blocks its thread.
+    /// Sets how long to wait, for room and for the reply together. The handler then never runs on
+    /// the asker's own task, so that the deadline holds even if it blocks its thread.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -118,15 +119,16 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// Sends without asking for a reply; waits for room in the mailbox until the deadline.
     ///
     /// # Errors
-    /// `Timeout` and `Stopped` hand the message back. An actor that tells itself does not wait: `Full`; nor does one that has let out
-    /// as much in one held turn as it may.
+    /// `Timeout` and `Stopped` hand the message back. An actor that tells itself does not wait:
+    /// `Full`; nor does one that has let out as much in one held turn as it may.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready drops the message unsent.
     #[inline]
     pub fn tell(self) -> Tell<'a, A, M, D> {
         let Self { target, message, timeout, priority, wait, deadline, .. } = self;
-        // Nothing has been sent, so there is nothing in these two to drop: said so, because a drop would cost a tenth of the tell.
+        // Nothing has been sent, so there is nothing in these two to drop: said so, because a drop
+        // would cost a tenth of the tell.
         let _ = (ManuallyDrop::new(wait), ManuallyDrop::new(deadline));
         let dispatch = std::marker::PhantomData;
         Tell { target, message, timeout, priority, waiting: None, dispatch }

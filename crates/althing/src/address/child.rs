@@ -56,8 +56,9 @@ impl<A: Actor> Context<A> {
 
 /// A child that is still to be started, from [`Context::child`].
 ///
-/// It stops when its parent does, and at once if its parent has stopped or restarted by then. Unless its type has a factory on this node, it cannot be built
-/// anew, and so stops at its first failure that is not resumed.
+/// It stops when its parent does, and at once if its parent has stopped or restarted by then.
+/// Unless its type has a factory on this node, it cannot be built anew, and so stops at its first
+/// failure that is not resumed.
 #[must_use = "a child does nothing until it is started"]
 pub struct Child<C: Actor> {
     node: Node,
@@ -76,7 +77,8 @@ impl Parent {
         Self { place: actor.place().as_any_place(), life: actor.life() }
     }
 
-    /// Makes an actor that nobody else knows yet the parent's child; returns whether that life goes on.
+    /// Makes an actor that nobody else knows yet the parent's child; returns whether that life goes
+    /// on.
     pub(crate) fn adopt(&self, child: &Arc<dyn AnyPlace>) -> bool {
         child.header().mailbox.lock().extras().parent = Some(self.place.clone());
         let mut inner = self.place.header().mailbox.lock();

@@ -1,7 +1,7 @@
 //! Which actors live on this node: named ones by type and key, anonymous ones in slots, in shards.
 //!
-//! The directory's reference keeps an actor alive. A named actor is removed only together with a check, under the shard's
-//! lock, that nobody else holds its place: so a name never has two places.
+//! The directory's reference keeps an actor alive. A named actor is removed only together with a
+//! check, under the shard's lock, that nobody else holds its place: so a name never has two places.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -129,8 +129,9 @@ impl Directory {
         }
     }
 
-    /// Visits some of the actors under their shard's lock, and removes sleeping named ones whose address nobody holds. Goes
-    /// on where the last call ended, shard by shard, until `places_min` have been visited.
+    /// Visits some of the actors under their shard's lock, and removes sleeping named ones whose
+    /// address nobody holds. Goes on where the last call ended, shard by shard, until `places_min`
+    /// have been visited.
     pub(crate) fn pass(&self, places_min: usize, mut visit: impl FnMut(&Arc<dyn AnyPlace>)) {
         let mut visited = 0;
         for _ in 0..SHARDS {
@@ -167,8 +168,9 @@ impl Directory {
         }
     }
 
-    /// Visits places shard by shard, from the next shard each time, until at least `places_min` were visited or there are no more; returns
-    /// how many. `visit` runs under a shard's lock and must not come back here.
+    /// Visits places shard by shard, from the next shard each time, until at least `places_min`
+    /// were visited or there are no more; returns how many. `visit` runs under a shard's lock and
+    /// must not come back here.
     pub(crate) fn sample(
         &self,
         places_min: usize,
@@ -209,7 +211,8 @@ struct Name {
     key: Key,
 }
 
-// Not by the type's id, which is another one in each build: a simulation's seed would mean another order then.
+// Not by the type's id, which is another one in each build: a simulation's seed would mean another
+// order then.
 impl Hash for Name {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
@@ -221,9 +224,11 @@ fn typed<A: Actor>(place: Arc<dyn AnyPlace>) -> Arc<Place<A>> {
     place.into_any().downcast().expect("a name holds places of its own type")
 }
 
-/// Whether nobody knows the place any more. From then on a weak address that is upgraded looks the name up again.
+/// Whether nobody knows the place any more. From then on a weak address that is upgraded looks the
+/// name up again.
 fn is_unused(place: &Arc<dyn AnyPlace>) -> bool {
-    // The map's own reference is the one; new ones come from this map, whose lock we hold, or from a weak address.
+    // The map's own reference is the one; new ones come from this map, whose lock we hold, or from
+    // a weak address.
     if Arc::strong_count(place) > 1 {
         return false;
     }
@@ -231,7 +236,8 @@ fn is_unused(place: &Arc<dyn AnyPlace>) -> bool {
     if !inner.try_forget() {
         return false;
     }
-    // Who upgraded a weak address before the mark holds a reference now; who does so after it sees the mark.
+    // Who upgraded a weak address before the mark holds a reference now; who does so after it sees
+    // the mark.
     if Arc::strong_count(place) > 1 {
         inner.remember();
         return false;

@@ -1,7 +1,7 @@
 //! Actors of one type behind one name: pick one of them, or tell them all.
 //!
-//! A group is a list that its owner keeps; it starts and stops nobody. Members that have stopped are passed over and dropped from
-//! the list by the next pick that meets them.
+//! A group is a list that its owner keeps; it starts and stops nobody. Members that have stopped
+//! are passed over and dropped from the list by the next pick that meets them.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Arc;
@@ -72,7 +72,8 @@ impl<A: Actor> Group<A> {
     /// The members at this moment, without those that have stopped.
     pub fn members(&self) -> Vec<ActorRef<A>> {
         let mut members = self.shared.members.read().clone();
-        // Asked without the lock: what the caller has told is handed over first, which may drop what is foreign.
+        // Asked without the lock: what the caller has told is handed over first, which may drop
+        // what is foreign.
         members.retain(|member| !member.is_stopped());
         members
     }
@@ -93,9 +94,11 @@ impl<A: Actor> Group<A> {
         })
     }
 
-    /// The member for `key`: the same one as long as it stays, and a join or leave moves only the keys it must.
+    /// The member for `key`: the same one as long as it stays, and a join or leave moves only the
+    /// keys it must.
     ///
-    /// Source: rendezvous hashing (Thaler, Ravishankar: A Name-Based Mapping Scheme for Rendezvous, 1996).
+    /// Source: rendezvous hashing (Thaler, Ravishankar: A Name-Based Mapping Scheme for Rendezvous,
+    /// 1996).
     pub fn by_hash(&self, key: impl Hash) -> Option<ActorRef<A>> {
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
         // Once, and without the lock: how a key is hashed is its own business.
@@ -115,7 +118,8 @@ impl<A: Actor> Group<A> {
         members.iter().filter(|member| member.send(message.clone()).try_tell().is_ok()).count()
     }
 
-    /// Chooses among the living; a choice that has stopped is dropped from the list and another is made.
+    /// Chooses among the living; a choice that has stopped is dropped from the list and another is
+    /// made.
     fn pick(&self, choose: impl Fn(&[ActorRef<A>]) -> Option<usize>) -> Option<ActorRef<A>> {
         loop {
             let chosen = {

@@ -1,4 +1,5 @@
-//! An actor type as one node knows it: name, options, factory, counters. Looked up once per reference, never per message.
+//! An actor type as one node knows it: name, options, factory, counters. Looked up once per
+//! reference, never per message.
 
 use std::any::{Any, TypeId, type_name};
 use std::error::Error;
@@ -54,7 +55,8 @@ pub(crate) struct Kind {
     /// Set if another type has the name; then no actor of this one starts.
     pub(crate) twice: Option<KindTwice>,
     turns: Turns,
-    /// The node that started the anonymous actors whose addresses this kind is of, if that is another one.
+    /// The node that started the anonymous actors whose addresses this kind is of, if that is
+    /// another one.
     pub(crate) home: Option<Incarnation>,
 }
 

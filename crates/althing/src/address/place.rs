@@ -1,7 +1,8 @@
-//! One actor's place: its mailbox, its state when it has one, its name. A reference is an `Arc` of this.
+//! One actor's place: its mailbox, its state when it has one, its name. A reference is an `Arc` of
+//! this.
 //!
-//! The state (`storage`) belongs to whoever holds the mailbox's claim (`Phase::Running`), which is one `Run` at a
-//! time. A place without state costs its own memory only: no task, no buffer.
+//! The state (`storage`) belongs to whoever holds the mailbox's claim (`Phase::Running`), which is
+//! one `Run` at a time. A place without state costs its own memory only: no task, no buffer.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -27,21 +28,25 @@ use crate::mail::outbox;
 use crate::node::foreign::origin_of;
 use crate::remote::{self, Location};
 
-/// A hook's future; it borrows the place's state and a body's core, which the run keeps alive and leaves alone.
+/// A hook's future; it borrows the place's state and a body's core, which the run keeps alive and
+/// leaves alone.
 pub(crate) type Hook = Pin<Box<dyn Future<Output = Result<(), ActorError>> + Send>>;
 
 /// What does not depend on the actor's type.
 ///
-/// In this order, so that an event or an ask that finds the actor idle touches the first cache line of the place's memory and the
-/// state, and nothing between. 128 bytes: a place with a small state then fits into an allocation of 192.
+/// In this order, so that an event or an ask that finds the actor idle touches the first cache line
+/// of the place's memory and the state, and nothing else. 128 bytes: a place then fits into an
+/// allocation of 160.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) kind: Arc<Kind>,
     /// Second since the node's start in which it last ran.
     pub(crate) last_active_s: AtomicU32,
-    /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who holds the claim.
+    /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who
+    /// holds the claim.
     stops: AtomicU32,
-    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in memory.
+    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in
+    /// memory.
     debts: AtomicU32,
     /// The flags below, and beneath them where the directory keeps an anonymous actor.
     marks: AtomicU32,
@@ -50,6 +55,8 @@ pub(crate) struct Header {
     serial: u64,
 }
 
+// Loom's atomics are larger.
+#[cfg(not(althing_loom))]
 const _: () = assert!(size_of::<Header>() <= 128, "an idle actor is paid by the million");
 
 /// In `Header::marks`: the place holds a state; changed under the claim only.
@@ -64,15 +71,17 @@ const SLOTS: u32 = REBUILDABLE - 1;
 /// The place of an actor of type `A`.
 #[repr(C)]
 pub(crate) struct Place<A: Actor> {
+    // First, because whoever runs a handler needs it and the beginning of the header.
+    state: Storage<A>,
     header: Header,
     /// How to build the state of a child; other actors use their kind's factory.
     /// Boxed twice, because few actors have one and each has a place for it.
     factory: UnsafeCell<Option<Box<Box<Factory<A>>>>>,
-    state: Storage<A>,
 }
 
-// SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a mutex in between; the rest
-// is `Sync`. Shared access by overlapping reads happens on the one thread that holds the claim.
+// SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a
+// mutex in between; the rest is `Sync`. Shared access by overlapping reads happens on the one
+// thread that holds the claim.
 unsafe impl<A: Actor> Sync for Place<A> {}
 
 /// A place whose type is forgotten.
@@ -86,7 +95,8 @@ pub(crate) trait AnyPlace: Any + Send + Sync {
     /// Builds the state if there is none and runs the `started` hook.
     ///
     /// # Safety
-    /// The caller holds the claim and keeps it, the place and `core` until the future is dropped; for all hooks.
+    /// The caller holds the claim and keeps it, the place and `core` until the future is dropped;
+    /// for all hooks.
     unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook;
     /// # Safety
     /// As `start`.
@@ -104,7 +114,8 @@ pub(crate) trait AnyPlace: Any + Send + Sync {
     /// # Safety
     /// The caller holds the claim and nothing borrows the state.
     unsafe fn clear(&self);
-    /// Takes the factory of an actor that is never built again; what it captured may hold other actors.
+    /// Takes the factory of an actor that is never built again; what it captured may hold other
+    /// actors.
     ///
     /// # Safety
     /// The caller held the claim last, and nobody takes it any more.
@@ -148,7 +159,8 @@ impl Header {
         }
     }
 
-    /// Lives that ended otherwise than by passivation, wrapping: a subscription ends when this changes.
+    /// Lives that ended otherwise than by passivation, wrapping: a subscription ends when this
+    /// changes.
     #[inline]
     pub(crate) fn stops(&self) -> u32 {
         self.stops.load(Ordering::Relaxed)

@@ -1,9 +1,12 @@
-//! Where an actor's state lies: in its place if it fits into a word, else in a box that is there only while the actor is in memory.
+//! Where an actor's state lies: in its place if it fits into a word, else in a box that is there
+//! only while the actor is in memory.
 //!
-//! So an address of an actor that sleeps, or lives on another node, costs no state, however large that would be.
+//! So an address of an actor that sleeps, or lives on another node, costs no state, however large
+//! that would be.
 //!
-//! Layout: `word` holds the state itself if `IS_INLINE`, else a pointer from `Box::into_raw`, which is null while there is none. Whoever
-//! holds the actor's claim owns what is in it; this type does not know whether it is full, its user does.
+//! Layout: `word` holds the state itself if `IS_INLINE`, else a pointer from `Box::into_raw`, which
+//! is null while there is none. Whoever holds the actor's claim owns what is in it; this type does
+//! not know whether it is full, its user does.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -11,7 +14,8 @@ use std::mem::{MaybeUninit, align_of, size_of};
 
 /// The place of a state of type `A`.
 pub(crate) struct Storage<A> {
-    /// A number would lose what a pointer may point to, and may not hold a state's padding, whenever the storage is moved.
+    /// A number would lose what a pointer may point to, and may not hold a state's padding,
+    /// whenever the storage is moved.
     word: UnsafeCell<MaybeUninit<usize>>,
     state: PhantomData<A>,
 }
@@ -24,13 +28,15 @@ impl<A> Storage<A> {
         Self { word: UnsafeCell::new(MaybeUninit::new(0)), state: PhantomData }
     }
 
-    /// Where the state is; valid while there is one. No reference is made on the way: a handler that waits may hold one.
+    /// Where the state is; valid while there is one. No reference is made on the way: a handler
+    /// that waits may hold one.
     #[inline]
     pub(crate) fn get(&self) -> *mut A {
         if Self::IS_INLINE {
             self.word.get().cast()
         } else {
-            // SAFETY: the word is a pointer, and changes only under the claim, which the caller holds.
+            // SAFETY: the word is a pointer, and changes only under the claim, which the caller
+            // holds.
             unsafe { self.word.get().cast::<*mut A>().read() }
         }
     }
@@ -51,7 +57,8 @@ impl<A> Storage<A> {
     /// Drops the state.
     ///
     /// # Safety
-    /// The caller has the storage to itself, and it is full; it is empty afterwards, even if the state's drop panics.
+    /// The caller has the storage to itself, and it is full; it is empty afterwards, even if the
+    /// state's drop panics.
     pub(crate) unsafe fn clear(&self) {
         let state = self.get();
         if Self::IS_INLINE {

@@ -1,8 +1,9 @@
 //! Messages taken out of a mailbox, run in stretches, their buffer kept.
 //!
-//! Layout: the stretch points into `buffer`; what lies before its `next` has been moved out, what lies from there up to its `end` is live.
-//! The vector's own length is kept at zero so that its drop frees memory only. `vec::IntoIter` would do the same safely but gives the
-//! buffer away with each batch.
+//! Layout: the stretch points into `buffer`; what lies before its `next` has been moved out, what
+//! lies from there up to its `end` is live. The vector's own length is kept at zero so that its
+//! drop frees memory only. `vec::IntoIter` would do the same safely but gives the buffer away with
+//! each batch.
 
 use crate::mail::buffers::give_buffer;
 use crate::mail::envelope::{Envelope, Stretch};
@@ -26,7 +27,8 @@ impl Batch {
         let len = self.buffer.len();
         // SAFETY: zero is within capacity; the stretch accounts for the live elements from here on.
         unsafe { self.buffer.set_len(0) }
-        // SAFETY: the first `len` elements are live, the buffer stays where it is until they are used up, and nothing else reads them.
+        // SAFETY: the first `len` elements are live, the buffer stays where it is until they are
+        // used up, and nothing else reads them.
         self.stretch = unsafe { Stretch::new(self.buffer.as_mut_ptr(), len) };
     }
 

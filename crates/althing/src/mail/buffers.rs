@@ -1,4 +1,5 @@
-//! Empty message buffers of one thread, kept for the next mailbox that needs one: idle mailboxes hold none.
+//! Empty message buffers of one thread, kept for the next mailbox that needs one: idle mailboxes
+//! hold none.
 
 use std::cell::RefCell;
 

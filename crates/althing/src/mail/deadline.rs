@@ -1,7 +1,8 @@
 //! How long a sender waits, with looks in between.
 //!
-//! A sender in the line for room is called up when there is some; but one who has been called may be slow to use it, and the line behind it would
-//! wait for nothing. So every sender looks again by itself, after 50 ms and then ever less often: a handful of looks until a usual deadline.
+//! A sender in the line for room is called up when there is some; but one who has been called may
+//! be slow to use it, and the line behind it would wait for nothing. So every sender looks again by
+//! itself, after 50 ms and then ever less often: a handful of looks until a usual deadline.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -38,8 +39,9 @@ impl Deadline {
     }
 
     pub(crate) fn poll(&mut self, env: &Env, cx: &mut Context<'_>) -> Poll<Due> {
-        // Looking at the clock is not the sender's work: it must not spend the task's budget. Who awaits thousands of replies at
-        // once would be sent back by the 129th, with all others woken for nothing.
+        // Looking at the clock is not the sender's work: it must not spend the task's budget. Who
+        // awaits thousands of replies at once would be sent back by the 129th, with all others
+        // woken for nothing.
         if pin!(unconstrained(self.sleep.as_mut())).poll(cx).is_pending() {
             return Poll::Pending;
         }

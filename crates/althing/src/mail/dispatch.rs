@@ -1,7 +1,8 @@
 //! The ways a message reaches its handler, as types: `Write`, `Read` and `Delayed`.
 //!
-//! Unsafe here: a handler's future borrows the actor and the context for as long as it lives, which the runtime
-//! guarantees and the compiler cannot see; the functions take raw pointers and give them the lifetime the caller vouches for.
+//! Unsafe here: a handler's future borrows the actor and the context for as long as it lives, which
+//! the runtime guarantees and the compiler cannot see; the functions take raw pointers and give
+//! them the lifetime the caller vouches for.
 
 use std::future::Future;
 
@@ -41,7 +42,8 @@ pub trait Dispatch<A: Actor, M: Send + 'static>: sealed::Sealed + Send + Sync + 
     #[doc(hidden)]
     fn reply_of(output: Self::Output) -> Option<Self::Reply>;
 
-    /// Builds the handler's future: itself and nothing around it, because each layer is one more copy of the message.
+    /// Builds the handler's future: itself and nothing around it, because each layer is one more
+    /// copy of the message.
     ///
     /// # Safety
     /// The caller has `ACCESS` to both pointers until the future is dropped.

@@ -1,11 +1,13 @@
 //! A message on its way: 32 bytes, a static table of functions and 24 bytes of payload.
 //!
-//! Layout: `table` names the types; `payload` holds a `Packed<M, R>` (message and reply slot) in place if it fits and
-//! is aligned to 8, else a `Box` of it. Ownership: an envelope owns its payload until it is run; dropping an
-//! envelope rejects its message, so that no asker waits for a message that will never run.
+//! Layout: `table` names the types; `payload` holds a `Packed<M, R>` (message and reply slot) in
+//! place if it fits and is aligned to 8, else a `Box` of it. Ownership: an envelope owns its
+//! payload until it is run; dropping an envelope rejects its message, so that no asker waits for a
+//! message that will never run.
 //!
-//! Unsafe here: the payload is untyped memory. The only constructors are `Envelope::new` and, for events, `Envelope::with_table`, which
-//! pair the table with the very type they store, and every payload is taken once.
+//! Unsafe here: the payload is untyped memory. The only constructors are `Envelope::new` and, for
+//! events, `Envelope::with_table`, which pair the table with the very type they store, and every
+//! payload is taken once.
 
 use std::any::type_name;
 use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
@@ -58,11 +60,12 @@ pub(crate) struct Table {
     pub(crate) name: MessageName,
     /// Whether it is a topic's event, which ends with its actor's life.
     pub(crate) is_event: bool,
-    /// Runs the first envelope, and those of the same table after it as far as the stretch allows, until a handler waits or something else
-    /// wants the actor.
+    /// Runs the first envelope, and those of the same table after it as far as the stretch allows,
+    /// until a handler waits or something else wants the actor.
     ///
     /// # Safety
-    /// The stretch is not empty and its first envelope is of this table; `target` is as `Envelope::start` asks.
+    /// The stretch is not empty and its first envelope is of this table; `target` is as
+    /// `Envelope::start` asks.
     pub(crate) run: unsafe fn(&mut Stretch, Target<'_>, &mut task::Context<'_>) -> Started,
     /// # Safety
     /// `payload` is of this table's type and is not used again.
@@ -83,7 +86,8 @@ pub(crate) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Whether something comes before the next message: a system message, an urgent one, or the wish to stop. The body must be empty.
+    /// Whether something comes before the next message: a system message, an urgent one, or the
+    /// wish to stop. The body must be empty.
     #[inline]
     fn is_wanted(self) -> bool {
         self.header.has_attention() || self.body.stops()
@@ -128,20 +132,23 @@ impl Envelope {
     /// Runs the handler until it ends or waits.
     ///
     /// # Safety
-    /// `target.state` points to a live actor of the type this envelope was packed for, the body is empty, and the caller holds the access that `access()` names until the body is empty again.
+    /// `target.state` points to a live actor of the type this envelope was packed for, the body is
+    /// empty, and the caller holds the access that `access()` names until the body is empty again.
     pub(crate) unsafe fn start(self, target: Target<'_>, cx: &mut task::Context<'_>) -> Started {
         let mut envelope = ManuallyDrop::new(self);
         let run = envelope.table.run;
         // SAFETY: one live envelope, which nothing else uses: `ManuallyDrop` keeps our drop away.
         let mut stretch = unsafe { Stretch::new(&raw mut *envelope, 1) };
-        // SAFETY: the stretch begins with an envelope of this table; the rest is the caller's promise.
+        // SAFETY: the stretch begins with an envelope of this table; the rest is the caller's
+        // promise.
         unsafe { run(&mut stretch, target, cx) }
     }
 
     /// Runs a stretch from its first envelope on, as far as `Stretch::allow` said.
     ///
     /// # Safety
-    /// The stretch is not empty; for each of its envelopes that is allowed to run, `target` is as `start` asks.
+    /// The stretch is not empty; for each of its envelopes that is allowed to run, `target` is as
+    /// `start` asks.
     #[inline]
     pub(crate) unsafe fn run(
         stretch: &mut Stretch,
@@ -168,8 +175,8 @@ impl Drop for Envelope {
     }
 }
 
-// SAFETY: `Envelope::new` and `Envelope::with_table` accept only `Send` payloads (`M: Send`, a reply slot of `Send` replies,
-// an `Arc` of a `Send + Sync` event).
+// SAFETY: `Envelope::new` and `Envelope::with_table` accept only `Send` payloads (`M: Send`, a
+// reply slot of `Send` replies, an `Arc` of a `Send + Sync` event).
 unsafe impl Send for Envelope {}
 
 const fn fits<T>() -> bool {

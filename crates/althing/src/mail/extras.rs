@@ -1,5 +1,6 @@
-//! What few actors need at any moment, in a box of its own beside the mailbox: system messages, other priorities, senders that wait, relatives,
-//! the stash. An actor that is back to none of it gives the box back.
+//! What few actors need at any moment, in a box of its own beside the mailbox: system messages,
+//! other priorities, senders that wait, relatives, the stash. An actor that is back to none of it
+//! gives the box back.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -54,7 +55,8 @@ pub(crate) struct Extras {
     pub(crate) restarts: Restarts,
     /// Replies that handlers of the actor wait for.
     pub(crate) waits: BTreeMap<u64, Edge>,
-    /// Who waits for replies of the actor, by the numbers of their edges; kept where there is a cluster.
+    /// Who waits for replies of the actor, by the numbers of their edges; kept where there is a
+    /// cluster.
     pub(crate) callers: BTreeMap<u64, Caller>,
     /// Nodes whose actors watch this one or wait for its end.
     pub(crate) nodes_watching: BTreeSet<Incarnation>,
@@ -65,8 +67,8 @@ pub(crate) struct Extras {
     pub(crate) timers: BTreeMap<TimerId, PendingTimer>,
     /// Ticks run so far, wrapping: they are not what an actor is kept in memory for.
     pub(crate) ticks: u32,
-    /// How many messages besides ticks an actor with timers had run at the last look of passivation, and the second in which
-    /// that number had changed.
+    /// How many messages besides ticks an actor with timers had run at the last look of
+    /// passivation, and the second in which that number had changed.
     pub(crate) busy: (u32, u32),
     /// What the running handler has failed the actor with.
     pub(crate) failure: Option<ActorError>,
@@ -75,7 +77,8 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    /// Whether a sleeping actor can be forgotten: nobody watches it, it watches nobody, and nothing wakes it.
+    /// Whether a sleeping actor can be forgotten: nobody watches it, it watches nobody, and nothing
+    /// wakes it.
     pub(crate) fn is_forgettable(&self) -> bool {
         self.watchers.is_empty()
             && self.nodes_watching.is_empty()
@@ -121,9 +124,14 @@ impl System {
         }
     }
 
-    /// Whether it is for the actor wherever it lives. All else is for the state that is on this node, also while it arrives.
+    /// Whether it is for the actor wherever it lives. All else is for the state that is on this
+    /// node, also while it arrives.
     pub(crate) fn travels(&self) -> bool {
-        matches!(self, Self::Start | Self::Stop(_) | Self::Kill | Self::Fail(StopReason::Linked(_)))
+        match self {
+            Self::Start | Self::Kill | Self::Fail(StopReason::Linked(_)) => true,
+            Self::Stop(reason) => *reason != StopReason::NodeShutdown,
+            _ => false,
+        }
     }
 
     /// Whether an actor that sleeps is started for it; all else is about a life that has ended.
@@ -148,11 +156,13 @@ pub(crate) enum System {
     ChildFailed(ChildFailed),
     /// A sibling failed and the parent restarts this one with it.
     Restart,
-    /// Run nothing more until `Resume` or `Depart`; whoever seals the actor gets the seal once no handler runs.
+    /// Run nothing more until `Resume` or `Depart`; whoever seals the actor gets the seal once no
+    /// handler runs.
     Seal(oneshot::Sender<Sealed>),
     /// Take the seal of that life back.
     Resume(u32),
-    /// Run nothing more as long as the node is frozen; whoever wants to know is told once no handler runs.
+    /// Run nothing more as long as the node is frozen; whoever wants to know is told once no
+    /// handler runs.
     Freeze(oneshot::Sender<()>),
     /// See whether the node is frozen still.
     Thaw,

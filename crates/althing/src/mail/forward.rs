@@ -24,8 +24,8 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
     ///
     /// The asker also hears of everything else that can become of the message: `Overloaded` if the
     /// mailbox is full now, `Stopped`, a panic. Its own deadline goes on; a timeout set on this
-    /// call has no effect. If the asker has gone, nothing is sent. From a turn that is held the message leaves with the turn's
-    /// commit.
+    /// call has no effect. If the asker has gone, nothing is sent. From a turn that is held the
+    /// message leaves with the turn's commit.
     ///
     /// ```
     /// use althing::{ActorRef, Node, ReplyTo, actor};

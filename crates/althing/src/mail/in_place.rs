@@ -1,7 +1,9 @@
-//! Runs a handler on the caller's own task when its actor is idle: no queue, no reply slot, no task switch.
+//! Runs a handler on the caller's own task when its actor is idle: no queue, no reply slot, no task
+//! switch.
 //!
-//! The caller claims the quiet mailbox, polls the handler once, and leaves. A handler that waits moves into a task of its
-//! own, with a slot made then. Nesting is limited, because each level uses the caller's stack.
+//! The caller claims the quiet mailbox, polls the handler once, and leaves. A handler that waits
+//! moves into a task of its own, with a slot made then. Nesting is limited, because each level uses
+//! the caller's stack.
 
 use std::any::type_name;
 use std::mem::ManuallyDrop;
@@ -33,17 +35,19 @@ use crate::shield::{discard, drop_payload};
 
 /// Handlers run inside each other on one stack; beyond it messages queue.
 pub(crate) const DEPTH_MAX: u32 = 8;
-/// Futures up to this size are built inside another handler: eight of them, each with its copies in an unoptimised build, take a
-/// quarter of a usual stack of 2 MiB.
+/// Futures up to this size are built inside another handler: eight of them, each with its copies in
+/// an unoptimised build, take a quarter of a usual stack of 2 MiB.
 const NESTED_BYTES_MAX: usize = 16 * 1024;
-/// Asks in place that count as one operation of tokio's cooperative budget: looking at it costs as much as a tenth of an ask.
+/// Asks in place that count as one operation of tokio's cooperative budget: looking at it costs as
+/// much as a tenth of an ask.
 const ASKS_PER_OPERATION: u32 = 16;
 
 thread_local! {
     static ASKS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// Makes a task that does nothing but ask in place yield now and then, as tokio's own operations do.
+/// Makes a task that does nothing but ask in place yield now and then, as tokio's own operations
+/// do.
 #[inline]
 pub(crate) fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
     let asks = ASKS.get().wrapping_add(1);
@@ -112,7 +116,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         || depth >= DEPTH_MAX
         || (depth > 0 && future_bytes::<A, M, D>() > NESTED_BYTES_MAX)
         || !kind.node.env.is_in_task()
-        || !header.mailbox.try_claim()
+        || !claim(header, depth)
     {
         return InPlace::Busy(message);
     }
@@ -130,7 +134,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     header.mailbox.add_to_tally(1);
     let span = if is_seen { trace::span_in_place(header, type_name::<M>) } else { None };
     let entered = span.as_ref().map(Span::enter);
-    // Written where it is read: to copy what was just written in smaller pieces stalls the processor.
+    // Written where it is read: to copy what was just written in smaller pieces stalls the
+    // processor.
     let mut begun = None;
     let caught = catch_unwind(AssertUnwindSafe(|| {
         let target = Target { state: place.state(), body: &body, header };
@@ -144,7 +149,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     drop(guard);
     let now_s = kind.node.coarse_s();
     if now_s != began_s {
-        // It may have held its asker's thread for long: the next ask goes through the mailbox, where deadlines hold, and learns anew.
+        // It may have held its asker's thread for long: the next ask goes through the mailbox,
+        // where deadlines hold, and learns anew.
         kind.quick.forget(type_name::<M>);
     }
     if let Err(panic) = caught {
@@ -174,6 +180,8 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Begun::Waits(receiver) => {
             body.time(timed);
             body.trace(span);
+            // Turns the claim into a run, so that no asker waits for the end of this handler.
+            drop(header.mailbox.lock());
             let place = place.as_any_place();
             // Before the handler goes on: it may ask its asker.
             let waiting =
@@ -192,6 +200,14 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             InPlace::Waits(receiver, None)
         }
     }
+}
+
+/// Claims an idle actor. A task waits a little for another asker, because queueing costs more; a
+/// handler does not: the actor may be claimed further down on its own stack.
+#[inline]
+fn claim(header: &Header, depth: u32) -> bool {
+    let may_wait = depth == 0 && !header.kind.keeps_senders;
+    if may_wait { header.mailbox.claim_soon() } else { header.mailbox.try_claim() }
 }
 
 /// Tells a simulation what became of a message.
@@ -236,7 +252,8 @@ fn meet_fault<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 fn untyped<A: Actor>(place: &Arc<Place<A>>) -> ManuallyDrop<Arc<dyn AnyPlace>> {
     let place: *const Place<A> = Arc::as_ptr(place);
     let place: *const dyn AnyPlace = place;
-    // SAFETY: the pointer is an `Arc`'s, which outlives this one; `ManuallyDrop` leaves its count alone.
+    // SAFETY: the pointer is an `Arc`'s, which outlives this one; `ManuallyDrop` leaves its count
+    // alone.
     ManuallyDrop::new(unsafe { Arc::from_raw(place) })
 }
 
@@ -321,11 +338,17 @@ pub(crate) fn end_timing(header: &Header, timed: Option<Timed>) {
 }
 
 /// Gives the claim back after a handler that ended, or has a task see to what came meanwhile.
-#[inline]
+#[inline(always)]
 fn leave<A: Actor>(place: &Arc<Place<A>>, body: Body, now_s: u32) {
     let header = place.header();
     header.touch_at(now_s);
     if body.stops() || !header.mailbox.try_leave() {
-        Run::take_over(place.as_any_place(), body).spawn();
+        go_on(place.as_any_place(), body);
     }
+}
+
+/// Has a task see to what an actor has to do, whose claim is held.
+#[cold]
+fn go_on(place: Arc<dyn AnyPlace>, body: Body) {
+    Run::take_over(place, body).spawn();
 }

@@ -1,16 +1,20 @@
 //! A lane: the tells of a running handler to one actor, before they are handed over to its mailbox.
 //!
-//! A handler that tells one actor again and again would lock that mailbox for each message. Instead it attaches a lane to the
-//! mailbox, once, writes message after message into it without a lock, and detaches it later. What has been written counts as
-//! queued from that moment: whoever locks the mailbox first moves it into the queue. So nobody who has learned of a message by
-//! any means can get in front of it; only waking the actor is put off until the lane is detached.
+//! A handler that tells one actor again and again would lock that mailbox for each message. Instead
+//! it attaches a lane to the mailbox, once, writes message after message into it without a lock,
+//! and detaches it later. What has been written counts as queued from that moment: whoever locks
+//! the mailbox first moves it into the queue. So nobody who has learned of a message by any means
+//! can get in front of it; only waking the actor is put off until the lane is detached.
 //!
-//! Layout and ownership: `slots` before `written` hold messages. The thread that opened the lane alone writes slots and
-//! `written` (release); who holds the mailbox's lock alone reads slots from `taken` up to `written` (acquire), owns `taken` and
-//! `next`. `capacity` changes only while the lane is attached to nothing, by the thread that opens it.
+//! Layout and ownership: `slots` before `written` hold messages. The thread that opened the lane
+//! alone writes slots and `written` (release); who holds the mailbox's lock alone reads slots from
+//! `taken` up to `written` (acquire), owns `taken` and `next`. `capacity` changes only while the
+//! lane is attached to nothing, by the thread that opens it. What the one side writes lies in other
+//! cache lines than what the other writes.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::Arc;
 
 use crate::sync::{AtomicU32, Ordering};
@@ -21,14 +25,28 @@ pub(crate) const LANE_LEN: usize = 32;
 /// Messages on their way into one mailbox.
 pub(crate) struct Lane<T> {
     slots: [UnsafeCell<MaybeUninit<T>>; LANE_LEN],
+    writer: Apart<Writer>,
+    reader: Apart<Reader<T>>,
+}
+
+/// Two cache lines, because processors fetch them in pairs.
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// What the thread that opened the lane writes.
+struct Writer {
     written: AtomicU32,
     capacity: UnsafeCell<u32>,
+}
+
+/// What belongs to who holds the lock.
+struct Reader<T> {
     taken: UnsafeCell<u32>,
     next: UnsafeCell<Option<Arc<Lane<T>>>>,
 }
 
-// SAFETY: slots pass from the writing thread to a reading one by release and acquire of `written`, each once; the other cells
-// have one owner at a time, as the header says.
+// SAFETY: slots pass from the writing thread to a reading one by release and acquire of `written`,
+// each once; the other cells have one owner at a time, as the header says.
 unsafe impl<T: Send> Send for Lane<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Lane<T> {}
@@ -37,28 +55,34 @@ impl<T> Lane<T> {
     pub(crate) fn new() -> Self {
         Self {
             slots: [const { UnsafeCell::new(MaybeUninit::uninit()) }; LANE_LEN],
-            written: AtomicU32::new(0),
-            capacity: UnsafeCell::new(0),
-            taken: UnsafeCell::new(0),
-            next: UnsafeCell::new(None),
+            writer: Apart(Writer { written: AtomicU32::new(0), capacity: UnsafeCell::new(0) }),
+            reader: Apart(Reader { taken: UnsafeCell::new(0), next: UnsafeCell::new(None) }),
         }
     }
 
-    /// Writes a message, unless the lane is full.
+    /// Whether another message can be written.
     ///
     /// # Safety
-    /// Only the thread that opened the lane may write.
+    /// The caller is the thread that opened the lane.
     #[inline]
-    pub(crate) unsafe fn write(&self, make: impl FnOnce() -> T) -> bool {
-        let written = self.written.load(Ordering::Relaxed);
+    pub(crate) unsafe fn has_room(&self) -> bool {
         // SAFETY: the capacity is this thread's to read and write.
-        if written == unsafe { *self.capacity.get() } {
-            return false;
-        }
+        let capacity = unsafe { *self.writer.0.capacity.get() };
+        self.writer.0.written.load(Ordering::Relaxed) < capacity
+    }
+
+    /// Writes a message.
+    ///
+    /// # Safety
+    /// The caller is the thread that opened the lane, which has room.
+    #[inline]
+    pub(crate) unsafe fn write(&self, message: T) {
+        let written = self.writer.0.written.load(Ordering::Relaxed);
+        // SAFETY: a lane with room has a slot there.
+        let slot = unsafe { self.slot(written) };
         // SAFETY: the slot is free, because it lies beyond `written`, and nobody else writes.
-        unsafe { self.slot(written).write(make()) };
-        self.written.store(written + 1, Ordering::Release);
-        true
+        unsafe { slot.write(message) };
+        self.writer.0.written.store(written + 1, Ordering::Release);
     }
 }
 
@@ -86,14 +110,32 @@ impl<T> Lanes<T> {
     /// The lane is attached to nothing, and the caller is the thread that will write to it.
     pub(crate) unsafe fn attach(&mut self, lane: &Arc<Lane<T>>, capacity: u32) {
         debug_assert!(capacity as usize <= LANE_LEN, "a lane has no more slots");
-        lane.written.store(0, Ordering::Relaxed);
+        lane.writer.0.written.store(0, Ordering::Relaxed);
         // SAFETY: nobody else knows of a lane that is attached to nothing.
-        unsafe { *lane.capacity.get() = capacity };
+        unsafe { *lane.writer.0.capacity.get() = capacity };
         // SAFETY: as above.
-        unsafe { *lane.taken.get() = 0 };
+        unsafe { *lane.reader.0.taken.get() = 0 };
         // SAFETY: as above.
-        unsafe { *lane.next.get() = self.first.take() };
+        unsafe { *lane.reader.0.next.get() = self.first.take() };
         self.first = Some(lane.clone());
+    }
+
+    /// Empties a lane from which all has been absorbed, for up to `capacity` messages more; returns
+    /// how many it could still have taken.
+    ///
+    /// # Safety
+    /// The caller holds the lock of the mailbox that the lane is attached to, and is the thread
+    /// that writes to it.
+    pub(crate) unsafe fn renew(lane: &Lane<T>, capacity: u32) -> u32 {
+        debug_assert!(capacity as usize <= LANE_LEN, "a lane has no more slots");
+        // SAFETY: the caller's promise.
+        let taken = unsafe { &mut *lane.reader.0.taken.get() };
+        debug_assert_eq!(*taken, lane.writer.0.written.load(Ordering::Relaxed), "absorbed");
+        // SAFETY: the caller's promise.
+        let before = unsafe { std::mem::replace(&mut *lane.writer.0.capacity.get(), capacity) };
+        // Nobody reads this one without the lock.
+        lane.writer.0.written.store(0, Ordering::Relaxed);
+        before - std::mem::take(taken)
     }
 
     /// Moves what has been written to the end of `queue`; returns how many messages that was.
@@ -103,15 +145,16 @@ impl<T> Lanes<T> {
         while let Some(lane) = next {
             moved += lane.drain_into(queue);
             // SAFETY: `next` is ours: the caller holds the mailbox's lock.
-            next = unsafe { (*lane.next.get()).as_deref() };
+            next = unsafe { (*lane.reader.0.next.get()).as_deref() };
         }
         moved
     }
 
-    /// Takes a lane out of the list; returns how many more messages it could have taken. Absorb first.
+    /// Takes a lane out of the list; returns how many more messages it could have taken. Absorb
+    /// first.
     pub(crate) fn detach(&mut self, lane: &Arc<Lane<T>>) -> u32 {
         // SAFETY: `next` is ours, as above.
-        let rest = unsafe { (*lane.next.get()).take() };
+        let rest = unsafe { (*lane.reader.0.next.get()).take() };
         let mut place = &mut self.first;
         loop {
             let Some(found) = place else {
@@ -121,32 +164,46 @@ impl<T> Lanes<T> {
                 break;
             }
             // SAFETY: `next` is ours, and `found` keeps the lane alive while we hold on to it.
-            place = unsafe { &mut *found.next.get() };
+            place = unsafe { &mut *found.reader.0.next.get() };
         }
         *place = rest;
         // SAFETY: the thread that opened the lane detaches it.
-        let capacity = unsafe { *lane.capacity.get() };
+        let capacity = unsafe { *lane.writer.0.capacity.get() };
         // SAFETY: `taken` is ours: the caller holds the mailbox's lock.
-        capacity - unsafe { *lane.taken.get() }
+        capacity - unsafe { *lane.reader.0.taken.get() }
     }
 }
 
 impl<T> Lane<T> {
-    fn slot(&self, index: u32) -> *mut T {
-        self.slots[index as usize].get().cast()
+    /// # Safety
+    /// There is a slot of that index, or one before it.
+    #[inline]
+    unsafe fn slot(&self, index: u32) -> *mut T {
+        let first = ptr::from_ref(&self.slots).cast::<UnsafeCell<MaybeUninit<T>>>();
+        // SAFETY: the caller's promise: within the array or at its end.
+        UnsafeCell::raw_get(unsafe { first.add(index as usize) }).cast()
     }
 
-    /// Moves messages not yet taken; the caller holds the lock of the mailbox that the lane is attached to.
+    /// Moves messages not yet taken; the caller holds the lock of the mailbox that the lane is
+    /// attached to.
     fn drain_into(&self, queue: &mut Vec<T>) -> u32 {
-        let written = self.written.load(Ordering::Acquire);
+        let written = self.writer.0.written.load(Ordering::Acquire);
         // SAFETY: `taken` belongs to who holds the lock.
-        let taken = unsafe { &mut *self.taken.get() };
+        let taken = unsafe { &mut *self.reader.0.taken.get() };
         let fresh = written - *taken;
-        queue.reserve(fresh as usize);
-        for index in *taken..written {
-            // SAFETY: slots before `written` are filled, and each is read once, because `taken` moves on.
-            queue.push(unsafe { self.slot(index).read() });
+        if fresh == 0 {
+            return 0;
         }
+        queue.reserve(fresh as usize);
+        // SAFETY: no more is taken than was written, so there is such a slot.
+        let first = unsafe { self.slot(*taken) };
+        // SAFETY: there is room for so many behind the last message.
+        let end = unsafe { queue.as_mut_ptr().add(queue.len()) };
+        // SAFETY: slots before `written` are filled, and each is read once, because `taken` moves
+        // on; the queue is elsewhere.
+        unsafe { ptr::copy_nonoverlapping(first, end, fresh as usize) };
+        // SAFETY: so many have just been written behind the last one.
+        unsafe { queue.set_len(queue.len() + fresh as usize) };
         *taken = written;
         fresh
     }
@@ -155,7 +212,8 @@ impl<T> Lane<T> {
 impl<T> Drop for Lane<T> {
     fn drop(&mut self) {
         // Messages are left only if the mailbox went while the lane was attached.
-        let (written, taken) = (self.written.load(Ordering::Acquire), *self.taken.get_mut());
+        let written = self.writer.0.written.load(Ordering::Acquire);
+        let taken = *self.reader.0.taken.get_mut();
         for slot in &mut self.slots[taken as usize..written as usize] {
             // SAFETY: filled and not read, as in `drain_into`.
             unsafe { slot.get_mut().assume_init_drop() };
@@ -165,8 +223,8 @@ impl<T> Drop for Lane<T> {
 
 #[cfg(all(test, althing_loom))]
 mod model {
-    //! Every interleaving of a handler that tells by a lane, a runner that drains, and a third thread that has learned of the
-    //! first tell and sends after it: `make loom`.
+    //! Every interleaving of a handler that tells by a lane, a runner that drains, and a third
+    //! thread that has learned of the first tell and sends after it: `make loom`.
 
     use loom::sync::atomic::{AtomicU32, Ordering};
     use loom::sync::{Arc as LoomArc, Mutex};
@@ -210,11 +268,13 @@ mod model {
             });
             for n in 1..=2 {
                 // SAFETY: this thread attached the lane.
-                assert!(unsafe { lane.write(|| n) });
+                assert!(unsafe { lane.has_room() });
+                // SAFETY: as above, and there is room.
+                unsafe { lane.write(n) };
                 told.store(n, Ordering::Release);
             }
             // SAFETY: as above.
-            assert!(!unsafe { lane.write(|| 3) }, "full");
+            assert!(!unsafe { lane.has_room() }, "full");
             {
                 let mut mailbox = mailbox.lock().unwrap();
                 let Mailbox { queue, lanes, .. } = &mut *mailbox;

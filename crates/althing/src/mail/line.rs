@@ -1,8 +1,9 @@
 //! The line of senders that wait for room in a full mailbox.
 //!
-//! Who is called up goes on sending, usually until the mailbox is full again; so few are called at a time, because each parked thread
-//! costs a switch and each awake one contends for the lock. Two rather than one, because a runtime hands the second to another worker. While
-//! those called leave the mailbox empty, twice as many are called next time.
+//! Who is called up goes on sending, usually until the mailbox is full again; so few are called at
+//! a time, because each parked thread costs a switch and each awake one contends for the lock. Two
+//! rather than one, because a runtime hands the second to another worker. While those called leave
+//! the mailbox empty, twice as many are called next time.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -27,12 +28,14 @@ impl WaitingSenders {
         self.waiters.is_empty()
     }
 
-    /// Whether nobody has ever waited: a place in line, which somebody may still hold, has a number that must not come again.
+    /// Whether nobody has ever waited: a place in line, which somebody may still hold, has a number
+    /// that must not come again.
     pub(crate) fn is_unused(&self) -> bool {
         self.serial == 0 && self.waiters.is_empty()
     }
 
-    /// Takes the wakers of those who may send now that there is `room`. `is_drained`: the runner is about to leave.
+    /// Takes the wakers of those who may send now that there is `room`. `is_drained`: the runner is
+    /// about to leave.
     pub(crate) fn call_up(&mut self, room: usize, len_max: usize, is_drained: bool) -> Vec<Waker> {
         if room * 2 < len_max {
             return Vec::new();
@@ -209,7 +212,8 @@ mod model {
 
     fn check(other: fn(&Shared), handled: u32) {
         let mut model = loom::model::Builder::new();
-        // All interleavings of three threads take hours; nearly every bug needs two preemptions at most.
+        // All interleavings of three threads take hours; nearly every bug needs two preemptions at
+        // most.
         model.preemption_bound = Some(2);
         model.check(move || {
             let mailbox = full();

@@ -1,8 +1,9 @@
 //! The queue of an actor, and who runs it, under one lock.
 //!
-//! Push: lock, push, and schedule only if nobody runs the actor. Drain: swap the whole queue out. There is no lost wake-up,
-//! because the phase changes under the same lock as the queue. Idle mailboxes hold no buffer.
-//! System messages travel in a list of their own and are exempt from the bound.
+//! Push: lock, push, and schedule only if nobody runs the actor. Drain: swap the whole queue out.
+//! There is no lost wake-up, because the phase changes under the same lock as the queue. Idle
+//! mailboxes hold no buffer. System messages travel in a list of their own and are exempt from the
+//! bound.
 
 mod priority;
 
@@ -13,10 +14,16 @@ use crate::mail::buffers::{give_buffer, take_buffer};
 use crate::mail::claim::{ClaimLock, Guard, Value};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::{Extras, System};
-use crate::mail::lane::{Lane, Lanes};
+use crate::mail::lane::{LANE_LEN, Lane, Lanes};
 use crate::mail::line::Line;
 
 pub use priority::Priority;
+
+/// A lane takes at most this part of the room that is left: others must not find a mailbox full
+/// that has hardly anything in it.
+const LANE_SHARE: u32 = 2;
+/// With room for fewer messages a lane saves nothing.
+const LANE_MIN: u32 = 2;
 
 /// The queue and the claim.
 pub(crate) struct Mailbox {
@@ -26,7 +33,8 @@ pub(crate) struct Mailbox {
 /// What the lock protects.
 pub(crate) struct Inner {
     queue: Vec<Envelope>,
-    /// Lanes by which running handlers tell this actor; what they hold comes before whatever is queued next.
+    /// Lanes by which running handlers tell this actor; what they hold comes before whatever is
+    /// queued next.
     lanes: Lanes<Envelope>,
     pub(crate) extras: Option<Box<Extras>>,
     /// Messages taken out by the runner and not yet run; they still count against the bound.
@@ -123,7 +131,8 @@ impl Gate {
     }
 }
 
-/// Where something for an actor was sent. What comes from another node is for the actor that is here, or about to be.
+/// Where something for an actor was sent. What comes from another node is for the actor that is
+/// here, or about to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
     Here,
@@ -201,6 +210,12 @@ impl Mailbox {
         self.inner.try_claim()
     }
 
+    /// As `try_claim`, and waits a little for somebody who runs the actor in place.
+    #[inline]
+    pub(crate) fn claim_soon(&self) -> bool {
+        self.inner.claim_soon()
+    }
+
     /// Gives the claim back if nothing has come meanwhile.
     #[inline]
     pub(crate) fn try_leave(&self) -> bool {
@@ -235,8 +250,9 @@ impl Mailbox {
         self.inner.is_quiet()
     }
 
-    /// Queues the envelope that `make` makes if there is room below `len_max`, then has `wake` wake the actor if nobody runs it. `make` runs
-    /// under the lock: it moves and nothing else. `wake` runs after.
+    /// Queues the envelope that `make` makes if there is room below `len_max`, then has `wake` wake
+    /// the actor if nobody runs it. `make` runs under the lock: it moves and nothing else. `wake`
+    /// runs after.
     #[inline]
     pub(crate) fn push(
         &self,
@@ -256,13 +272,26 @@ impl Mailbox {
         make: impl FnOnce() -> Envelope,
         wake: impl FnOnce(Wake),
     ) -> Pushed {
-        let mut inner = match self.admit(len_max) {
-            Ok(inner) => inner,
-            Err(refused) => return refused,
-        };
+        let inner = self.lock();
         if !may_come() {
             return Pushed::Closed;
         }
+        self.push_locked(inner, len_max, make, wake)
+    }
+
+    /// As `push`, with the lock at hand; it is released before `wake` runs.
+    #[inline]
+    pub(crate) fn push_locked(
+        &self,
+        inner: Guard<'_, Inner>,
+        len_max: u32,
+        make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
+        let mut inner = match self.admit(inner, len_max) {
+            Ok(inner) => inner,
+            Err(refused) => return refused,
+        };
         inner.queue_push(make());
         if inner.phase != Phase::Running {
             let what = inner.claim_resting();
@@ -272,8 +301,8 @@ impl Mailbox {
         Pushed::Queued
     }
 
-    /// Queues a message that another node has sent, without regard to the bound: if the actor `arrives`, also while this node's own
-    /// senders still send elsewhere.
+    /// Queues a message that another node has sent, without regard to the bound: if the actor
+    /// `arrives`, also while this node's own senders still send elsewhere.
     pub(crate) fn push_arrival(
         &self,
         arrives: bool,
@@ -296,10 +325,13 @@ impl Mailbox {
         Pushed::Queued
     }
 
-    /// Locks for one more message, unless the mailbox takes none.
+    /// Keeps the lock for one more message, unless the mailbox takes none.
     #[inline]
-    fn admit(&self, len_max: u32) -> Result<Guard<'_, Inner>, Pushed> {
-        let mut inner = self.lock();
+    fn admit<'a>(
+        &self,
+        mut inner: Guard<'a, Inner>,
+        len_max: u32,
+    ) -> Result<Guard<'a, Inner>, Pushed> {
         if inner.gate != Gate::Open {
             return Err(inner.gate.refusal());
         }
@@ -320,7 +352,8 @@ impl Mailbox {
             return SystemPush::Elsewhere(message);
         }
         if inner.is_asleep() && (is_for_another_node || !message.starts_a_sleeper()) {
-            // Nobody is there whom it could reach. Released before dropping: a cause of an end may be foreign.
+            // Nobody is there whom it could reach. Released before dropping: a cause of an end may
+            // be foreign.
             drop(inner);
             return SystemPush::Queued(Wake::Nothing);
         }
@@ -430,8 +463,9 @@ impl Inner {
         self.life = Life(self.life.0.wrapping_add(1));
     }
 
-    /// Gives up what only a busy actor needs: a stale waker keeps the memory of a finished task, and the extras themselves weigh
-    /// more than an idle actor. Returns the queue's buffer, which is empty.
+    /// Gives up what only a busy actor needs: a stale waker keeps the memory of a finished task,
+    /// and the extras themselves weigh more than an idle actor. Returns the queue's buffer, which
+    /// is empty.
     pub(crate) fn shed(&mut self) -> Vec<Envelope> {
         if let Some(extras) = &mut self.extras {
             extras.parked = None;
@@ -515,7 +549,8 @@ impl Inner {
         self.extras().parked = Some(waker.clone());
     }
 
-    /// Swaps the queue into `batch`, which must be empty; the messages count as held until released.
+    /// Swaps the queue into `batch`, which must be empty; the messages count as held until
+    /// released.
     pub(crate) fn drain(&mut self, batch: &mut Vec<Envelope>, tally: u32) {
         debug_assert!(batch.is_empty(), "a batch is run whole before the next");
         self.absorb();
@@ -565,6 +600,30 @@ impl Inner {
         u32::try_from(room).unwrap_or(u32::MAX)
     }
 
+    /// Whether a handler writes into a lane.
+    pub(crate) fn has_lanes(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
+    /// For how many messages a lane may be opened or renewed; 0 if it would save nothing.
+    pub(crate) fn lane_capacity(&mut self, len_max: u32, tally: u32) -> u32 {
+        if self.gate != Gate::Open {
+            return 0;
+        }
+        let capacity = (LANE_LEN as u32).min(self.room(len_max, tally) / LANE_SHARE);
+        if capacity < LANE_MIN { 0 } else { capacity }
+    }
+
+    /// Has a lane from which all has been absorbed take `capacity` messages more.
+    ///
+    /// # Safety
+    /// As `Lanes::renew`.
+    pub(crate) unsafe fn renew(&mut self, lane: &Lane<Envelope>, capacity: u32) {
+        // SAFETY: the caller's promise.
+        self.reserved -= unsafe { Lanes::renew(lane, capacity) };
+        self.reserved += capacity;
+    }
+
     /// Opens a lane for `capacity` messages, whose room is promised.
     ///
     /// # Safety
@@ -609,7 +668,8 @@ impl Inner {
         self.forgotten
     }
 
-    /// Has the directory forget an actor that sleeps and has nothing to remember; returns whether it may.
+    /// Has the directory forget an actor that sleeps and has nothing to remember; returns whether
+    /// it may.
     pub(crate) fn try_forget(&mut self) -> bool {
         let is_blank = self.extras.as_ref().is_none_or(|extras| extras.is_forgettable());
         if self.is_asleep() && is_blank {

@@ -1,10 +1,13 @@
-//! Tells from inside handlers: from the second in a row to one actor on they go through a lane, one lock for up to 32 messages.
+//! Tells from inside handlers: from the second in a row to one actor on they go through a lane, one
+//! lock for up to 32 messages.
 //!
-//! The lane is detached, and the actor woken, when the target changes, when the lane is full, before an ask or a publish, after a
-//! few messages, and at the latest when the handler waits or its batch ends. What has been written counts as queued before that
-//! (see `lane`), so order and causality hold without it. Room is reserved when the lane is attached, so a tell never fails later.
+//! The lane is detached, and the actor woken, when the target changes, before an ask or a publish,
+//! after a few messages, and at the latest when the handler waits or its batch ends. What has been
+//! written counts as queued before that (see `lane`), so order and causality hold without it. Room
+//! is reserved when the lane is attached, so a tell never fails later.
 //!
-//! Invariant: `OPEN` is null or points to the lane that the thread's `OUTBOX` owns and that is attached to its target's mailbox.
+//! Invariant: `OPEN` is null or points to the lane that the thread's `OUTBOX` owns and that is
+//! attached to its target's mailbox.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -14,15 +17,12 @@ use crate::activation::ending::refuse;
 use crate::activation::turn;
 use crate::address::place::{AnyPlace, AsAnyPlace, wake};
 use crate::mail::envelope::Envelope;
-use crate::mail::lane::{LANE_LEN, Lane};
+use crate::mail::lane::Lane;
 use crate::mail::mailbox::{Priority, Pushed};
 
-/// Messages of the sending actor after which a lane is detached, so that slow handlers do not hold its messages back.
+/// Messages of the sending actor after which a lane is detached, so that slow handlers do not hold
+/// its messages back.
 const BOUNDARIES_MAX: u32 = 16;
-/// A lane takes at most this part of the room that is left: others must not find a mailbox full that has hardly anything in it.
-const ROOM_SHARE: u32 = 4;
-/// With room for fewer messages a lane saves nothing.
-const CAPACITY_MIN: u32 = 2;
 
 #[derive(Default)]
 struct Outbox {
@@ -47,18 +47,48 @@ pub(crate) fn tell<C: AnyPlace + AsAnyPlace>(
     place: &Arc<C>,
     make: impl FnOnce() -> Envelope,
 ) -> Pushed {
-    let mut make = Some(make);
     let open = OPEN.get();
     if !open.is_null() && LAST.get() == Arc::as_ptr(place).cast() {
-        let make = || make.take().expect("a tell is made once")();
         // SAFETY: by the invariant the lane is alive.
         let lane = unsafe { &*open };
         // SAFETY: this thread opened it.
-        if unsafe { lane.write(make) } {
+        if unsafe { lane.has_room() } {
+            // SAFETY: as above, and there is room.
+            unsafe { lane.write(make()) };
             return Pushed::Queued;
         }
+        renew(place, lane);
+        if OPEN.get() == open && LAST.get() == Arc::as_ptr(place).cast() {
+            // SAFETY: as above: the waker that was called has not had the lane closed.
+            let lane = unsafe { &*open };
+            // SAFETY: as above.
+            if unsafe { lane.has_room() } {
+                // SAFETY: as above.
+                unsafe { lane.write(make()) };
+                return Pushed::Queued;
+            }
+        }
     }
-    tell_another(place, make.expect("the lane was full or another's"))
+    tell_another(place, make)
+}
+
+/// Hands over what is in the open lane, which is full, and has it take more, if there is room for
+/// more, under one lock. Then wakes the target, which may run foreign code.
+#[inline(never)]
+fn renew<C: AnyPlace + AsAnyPlace>(place: &Arc<C>, lane: &Lane<Envelope>) {
+    let header = place.header();
+    let mut inner = header.mailbox.lock();
+    inner.absorb();
+    let capacity = inner.lane_capacity(header.kind.len_max, header.mailbox.tally());
+    if capacity == 0 {
+        return;
+    }
+    // SAFETY: this thread opened the lane, and what was in it has just been taken.
+    unsafe { inner.renew(lane, capacity) };
+    let what = inner.claim();
+    drop(inner);
+    OUTBOX.with_borrow_mut(|outbox| outbox.boundaries = 0);
+    wake(place, what);
 }
 
 #[inline(never)]
@@ -79,25 +109,26 @@ fn tell_another<C: AnyPlace + AsAnyPlace>(
         .with_borrow_mut(|outbox| outbox.lane.take())
         .unwrap_or_else(|| Arc::new(Lane::new()));
     let mut inner = header.mailbox.lock();
-    if let Some(refusal) = inner.refusal() {
-        drop(inner);
+    // What another handler writes into a lane of its own from now on may follow from what we write
+    // into ours, and the other way round, and nobody could tell. So there is one lane at a time,
+    // and who pushes queues behind what is in it.
+    let capacity = if inner.has_lanes() {
+        0
+    } else {
+        inner.lane_capacity(header.kind.len_max, header.mailbox.tally())
+    };
+    if capacity == 0 {
+        let pushed =
+            header.mailbox.push_locked(inner, header.kind.len_max, make, |what| wake(place, what));
         give_back(lane);
-        return refusal;
+        return pushed;
     }
-    let wanted = LANE_LEN as u32;
-    let room = inner.room(header.kind.len_max, header.mailbox.tally());
-    let capacity = wanted.min(room / ROOM_SHARE);
-    if capacity < CAPACITY_MIN {
-        drop(inner);
-        give_back(lane);
-        return header.mailbox.push(header.kind.len_max, make, |what| wake(place, what));
-    }
-    // SAFETY: a lane in the outbox, or a new one, is attached to nothing, and this thread writes to it.
+    // SAFETY: a lane in the outbox, or a new one, is attached to nothing, and this thread writes to
+    // it.
     unsafe { inner.attach(&lane, capacity) };
     drop(inner);
-    // SAFETY: this thread opened the lane.
-    let is_written = unsafe { lane.write(make) };
-    debug_assert!(is_written, "a new lane has room");
+    // SAFETY: this thread opened the lane, and a new one has room.
+    unsafe { lane.write(make()) };
     OPEN.set(Arc::as_ptr(&lane));
     OUTBOX.with_borrow_mut(|outbox| {
         outbox.target = Some(place.as_any_place());

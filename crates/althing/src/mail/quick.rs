@@ -1,8 +1,10 @@
-//! Which messages an actor type is known to answer promptly, so that an asker may run their handler on its own task.
+//! Which messages an actor type is known to answer promptly, so that an asker may run their handler
+//! on its own task.
 //!
-//! A handler that blocks its thread or never returns takes whoever runs it along, and no deadline helps. So the first ask with a message type goes
-//! through the mailbox, and only a prompt answer opens the way to handlers run in place. What is kept are hints: two message types may
-//! displace each other, which costs the next ask a task switch.
+//! A handler that blocks its thread or never returns takes whoever runs it along, and no deadline
+//! helps. So the first ask with a message type goes through the mailbox, and only a prompt answer
+//! opens the way to handlers run in place. What is kept are hints: two message types may displace
+//! each other, which costs the next ask a task switch.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,10 +12,12 @@ use crate::metrics::MessageName;
 
 /// Message types remembered per actor type: more than nearly all have.
 const PLACES: usize = 32;
-/// An answer up to this time is prompt; longer than a scheduler's usual delays, shorter than what an asker would notice.
+/// An answer up to this time is prompt; longer than a scheduler's usual delays, shorter than what
+/// an asker would notice.
 const PROMPT_NS_MAX: u64 = 10_000_000;
 
-/// The messages known to be answered promptly, by the address of the function that names their type.
+/// The messages known to be answered promptly, by the address of the function that names their
+/// type.
 pub(crate) struct Quick {
     known: [AtomicUsize; PLACES],
 }

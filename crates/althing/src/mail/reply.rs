@@ -1,7 +1,8 @@
 //! The way back of an ask: one slot, one asker, one replier, dropped in any order.
 //!
-//! The slot is a small mutex around a state; whoever comes second finds what the first left. A replier that goes
-//! without a word leaves `NoReply`; an asker that goes leaves `abandoned`, and a message not yet started is skipped.
+//! The slot is a small mutex around a state; whoever comes second finds what the first left. A
+//! replier that goes without a word leaves `NoReply`; an asker that goes leaves `abandoned`, and a
+//! message not yet started is skipped.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -57,7 +58,8 @@ struct Slot<R> {
 enum State<R> {
     /// The asker's waker, and what the actor owes if its handler kept the slot.
     Waiting(Option<Waker>, Option<Debt>),
-    /// Nobody waits here: the outcome is handed to a function, which sends it on. What the actor owes, as above.
+    /// Nobody waits here: the outcome is handed to a function, which sends it on. What the actor
+    /// owes, as above.
     Forwarded(Forward<R>, Option<Debt>),
     Replied(R),
     Failed(Option<AskError>),
@@ -153,7 +155,8 @@ impl<R> ReplyTo<R> {
         Self { slot: None }
     }
 
-    /// A slot whose outcome `forward` takes, once; it runs wherever the slot is settled, so it must not wait.
+    /// A slot whose outcome `forward` takes, once; it runs wherever the slot is settled, so it must
+    /// not wait.
     pub(crate) fn forwarding(
         forward: impl FnOnce(Result<R, Option<AskError>>) + Send + 'static,
     ) -> Self {
@@ -161,7 +164,8 @@ impl<R> ReplyTo<R> {
         Self { slot: Some(Arc::new(Slot { state })) }
     }
 
-    /// Sends the reply; returns whether someone still waited for it. In a turn that is held it leaves with the turn's commit.
+    /// Sends the reply; returns whether someone still waited for it. In a turn that is held it
+    /// leaves with the turn's commit.
     pub fn send(mut self, reply: R) -> bool
     where
         R: Send + 'static,
@@ -179,7 +183,8 @@ impl<R> ReplyTo<R> {
         self.slot.as_ref().is_some_and(|slot| matches!(*slot.state.lock(), State::Abandoned))
     }
 
-    /// Whether the ask has ended already, by its asker or by a failure, so that its message must not run. A tell never has.
+    /// Whether the ask has ended already, by its asker or by a failure, so that its message must
+    /// not run. A tell never has.
     pub(crate) fn is_over(&self) -> bool {
         self.slot.as_ref().is_some_and(|slot| slot.is_settled())
     }
@@ -194,7 +199,8 @@ impl<R> ReplyTo<R> {
         self.settle(State::Failed(Some(why)));
     }
 
-    /// As `fail`, for what the actor itself has decided: in a turn that is held, it leaves with the turn.
+    /// As `fail`, for what the actor itself has decided: in a turn that is held, it leaves with the
+    /// turn.
     pub(crate) fn refuse(&mut self, why: AskError)
     where
         R: Send + 'static,

@@ -1,7 +1,9 @@
-//! Looks at living actors from outside: which are busy, which are behind. Costs nothing while nobody looks.
+//! Looks at living actors from outside: which are busy, which are behind. Costs nothing while
+//! nobody looks.
 //!
-//! A quiet actor is passed by one plain load; only a mailbox with something in it is locked, for the moment of reading its length. Past
-//! `VISITS_MAX` actors a look is a sample, taken from another part of the directory each time.
+//! A quiet actor is passed by one plain load; only a mailbox with something in it is locked, for
+//! the moment of reading its length. Past `VISITS_MAX` actors a look is a sample, taken from
+//! another part of the directory each time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -135,7 +137,8 @@ pub(crate) fn measure_mailboxes(node: &Arc<NodeShared>, kinds: &mut [KindSnapsho
         if depth == 0 {
             return;
         }
-        // Sorted by name; actors of a type that was registered since then are left to the next snapshot.
+        // Sorted by name; actors of a type that was registered since then are left to the next
+        // snapshot.
         if let Ok(index) = kinds.binary_search_by(|kind| kind.name.cmp(&header.kind.id)) {
             let kind = &mut kinds[index];
             kind.depth += depth as u64;
@@ -168,7 +171,8 @@ struct Top {
     /// The lowest of those kept is on top; the serial keeps order total.
     heap: BinaryHeap<Reverse<(u32, u64)>>,
     places: HashMap<u64, Arc<dyn AnyPlace>>,
-    /// Kept until the end: dropped under the directory's lock, a last reference could come back to it.
+    /// Kept until the end: dropped under the directory's lock, a last reference could come back to
+    /// it.
     displaced: Vec<Arc<dyn AnyPlace>>,
 }
 

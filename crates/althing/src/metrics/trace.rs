@@ -1,8 +1,9 @@
 //! Spans around handled messages, on request: `NodeBuilder::trace(Tracing::On)`.
 //!
-//! Each message then runs in a span named `handle` (target `althing::message`, level info) whose parent is the span it was sent from. A
-//! queued message carries that span with it, in a box around its envelope; off, this costs a look at one flag per message. What a
-//! subscriber's filter disables costs the box only.
+//! Each message then runs in a span named `handle` (target `althing::message`, level info) whose
+//! parent is the span it was sent from. A queued message carries that span with it, in a box around
+//! its envelope; off, this costs a look at one flag per message. What a subscriber's filter
+//! disables costs the box only.
 
 use tracing::Span;
 

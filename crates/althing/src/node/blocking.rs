@@ -1,4 +1,5 @@
-//! CPU-heavy work, away from the reactor and bounded: as many jobs at once as there are cores, the rest in line.
+//! CPU-heavy work, away from the reactor and bounded: as many jobs at once as there are cores, the
+//! rest in line.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -20,8 +21,8 @@ impl Blocking {
         Self { permits: Arc::new(permits), runtime }
     }
 
-    /// Runs `work` when its turn comes; at once in a simulation, where it takes no time. A panic of `work` is passed on to
-    /// who awaits it.
+    /// Runs `work` when its turn comes; at once in a simulation, where it takes no time. A panic of
+    /// `work` is passed on to who awaits it.
     pub(crate) fn run<T, W>(&self, work: W) -> impl Future<Output = T> + Send + use<T, W>
     where
         T: Send + 'static,

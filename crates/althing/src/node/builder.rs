@@ -1,4 +1,5 @@
-//! How a node is built: which actors it knows, what surrounds it, and what is refused before it stands.
+//! How a node is built: which actors it knows, what surrounds it, and what is refused before it
+//! stands.
 
 use std::any::TypeId;
 use std::future::Future;
@@ -72,7 +73,8 @@ impl NodeBuilder {
         self
     }
 
-    /// Replaces `A::options()` on this node: deployments differ in how long an actor may idle or how many messages may wait.
+    /// Replaces `A::options()` on this node: deployments differ in how long an actor may idle or
+    /// how many messages may wait.
     #[must_use]
     pub fn options<A: Actor>(mut self, options: ActorOptions) -> Self {
         self.options.insert(TypeId::of::<A>(), options);
@@ -100,23 +102,26 @@ impl NodeBuilder {
         self
     }
 
-    /// Keeps the process's resident memory below `bytes` as far as that goes by unloading the named actors that have been
-    /// idle for longest. Read from the operating system once a second (Linux only; elsewhere there is no limit).
+    /// Keeps the process's resident memory below `bytes` as far as that goes by unloading the named
+    /// actors that have been idle for longest. Read from the operating system once a second (Linux
+    /// only; elsewhere there is no limit).
     #[must_use]
     pub fn memory_budget_bytes(mut self, bytes: u64) -> Self {
         self.memory_budget_bytes = Some(bytes);
         self
     }
 
-    /// Sets whether each handled message runs in a `tracing` span whose parent is the sender's span.
+    /// Sets whether each handled message runs in a `tracing` span whose parent is the sender's
+    /// span.
     #[must_use]
     pub fn trace(mut self, tracing: Tracing) -> Self {
         self.tracing = tracing;
         self
     }
 
-    /// Makes the node part of a cluster: named actors whose messages travel may then live on other nodes, and are reached by the same
-    /// addresses. Actors of other kinds stay on their node and are reached from there only.
+    /// Makes the node part of a cluster: named actors whose messages travel may then live on other
+    /// nodes, and are reached by the same addresses. Actors of other kinds stay on their node and
+    /// are reached from there only.
     #[must_use]
     pub fn cluster(mut self, cluster: Arc<dyn Cluster>) -> Self {
         self.cluster = Some(cluster);
@@ -126,7 +131,8 @@ impl NodeBuilder {
     /// Starts the node.
     ///
     /// # Panics
-    /// Outside a tokio runtime, unless simulated; and for a `BuildError`, which is a mistake in the program: `try_build` returns it.
+    /// Outside a tokio runtime, unless simulated; and for a `BuildError`, which is a mistake in the
+    /// program: `try_build` returns it.
     pub fn build(self) -> Node {
         self.try_build().unwrap_or_else(|mistake| panic!("a node cannot be built: {mistake}"))
     }

@@ -248,8 +248,8 @@ impl Env {
         }
     }
 
-    /// Whether the calling thread is one on which the node's handlers may run: inside the node's own runtime, in a task or in
-    /// `block_on`.
+    /// Whether the calling thread is one on which the node's handlers may run: inside the node's
+    /// own runtime, in a task or in `block_on`.
     #[inline]
     pub(crate) fn is_in_task(&self) -> bool {
         match self {
@@ -258,7 +258,8 @@ impl Env {
         }
     }
 
-    /// Resolves once `delay` has passed, by the clock of whoever waits: a node's runtime may be gone, or driven by nobody.
+    /// Resolves once `delay` has passed, by the clock of whoever waits: a node's runtime may be
+    /// gone, or driven by nobody.
     pub(crate) fn sleep_here(&self, delay: Duration) -> Task {
         match self {
             Self::Tokio(tokio) if Handle::try_current().is_ok() && !tokio.is_current() => {
@@ -279,8 +280,8 @@ thread_local! {
 }
 
 impl TokioEnv {
-    /// Whether the calling thread is in the node's runtime. A task never changes its runtime, so it is looked up once per task in
-    /// a row.
+    /// Whether the calling thread is in the node's runtime. A task never changes its runtime, so it
+    /// is looked up once per task in a row.
     #[inline]
     fn is_current(&self) -> bool {
         let Some(task) = tokio::task::try_id() else { return self.is_entered() };

@@ -1,4 +1,5 @@
-//! Addresses of anonymous actors that other nodes started: found by identity, kept as long as somebody holds them.
+//! Addresses of anonymous actors that other nodes started: found by identity, kept as long as
+//! somebody holds them.
 //!
 //! Named actors need none of this: their address is in the directory, wherever they live.
 
@@ -37,7 +38,8 @@ impl Foreign {
 }
 
 impl NodeShared {
-    /// The place of another node's anonymous actor, made if there is none; `None` where there is no cluster.
+    /// The place of another node's anonymous actor, made if there is none; `None` where there is no
+    /// cluster.
     pub(crate) fn foreign<A: Actor>(self: &Arc<Self>, id: &ActorId) -> Option<Arc<dyn AnyPlace>> {
         self.cluster.as_ref()?;
         let origin = id.place_of_birth()?;

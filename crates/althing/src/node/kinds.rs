@@ -1,6 +1,8 @@
-//! The kinds of actors that a node knows: by type, and by the name that identities and other nodes use.
+//! The kinds of actors that a node knows: by type, and by the name that identities and other nodes
+//! use.
 //!
-//! A name belongs to the type that was seen with it first. Another type of that name is refused when its actors start.
+//! A name belongs to the type that was seen with it first. Another type of that name is refused
+//! when its actors start.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -13,7 +15,8 @@ use crate::address::actor_id::KindName;
 use crate::address::kind::{Kind, TypeHasher};
 use crate::node::env::HashKeys;
 
-/// Two types of actors of one node that have the same [`Actor::kind_name`](crate::Actor::kind_name). The second one's actors do not start.
+/// Two types of actors of one node that have the same
+/// [`Actor::kind_name`](crate::Actor::kind_name). The second one's actors do not start.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{first}` and `{second}` are both called `{name}`")]
 pub struct KindTwice {

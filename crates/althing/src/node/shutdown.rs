@@ -1,8 +1,8 @@
 //! The end of a node: everybody finishes, and then nobody starts any more.
 //!
-//! Who stops may wake others for a last word, a room its store, so actors are asked in rounds until a round finds nobody. Only then, or at
-//! the deadline, are all addresses closed: before, they would take that word away; without it, a late message would start an actor that
-//! nobody stops.
+//! Who stops may wake others for a last word, a room its store, so actors are asked in rounds until
+//! a round finds nobody. Only then, or at the deadline, are all addresses closed: before, they
+//! would take that word away; without it, a late message would start an actor that nobody stops.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use crate::node::Node;
 /// How often a shutdown looks whether everybody has stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Threads that idle actors' `stopping` hooks are spread over, for each core: enough that a few that block leave others.
+/// Threads that idle actors' `stopping` hooks are spread over, for each core: enough that a few
+/// that block leave others.
 const JOBS_PER_CORE: usize = 8;
 
 /// What a shutdown came to.
@@ -34,9 +35,10 @@ pub struct ShutdownReport {
 }
 
 impl Node {
-    /// Stops every actor after the messages that wait now, also those that wake meanwhile; kills who is left at the deadline. From then
-    /// on every address refuses, those given out later too. An actor that awaits it in a handler is not waited for: it stops when that
-    /// handler has ended.
+    /// Stops every actor after the messages that wait now, also those that wake meanwhile; kills
+    /// who is left at the deadline. From then on every address refuses, those given out later too.
+    /// An actor that awaits it in a handler is not waited for: it stops when that handler has
+    /// ended.
     pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
         let until = self.elapsed().saturating_add(deadline);
         let caller = current::actor();
@@ -80,7 +82,8 @@ impl Node {
         self.shared().forget_types();
     }
 
-    /// Asks everybody to stop, again and again, until nobody is awake or the time is over; returns how many have stopped.
+    /// Asks everybody to stop, again and again, until nobody is awake or the time is over; returns
+    /// how many have stopped.
     async fn stop_in_rounds(
         &self,
         until: Duration,
@@ -133,8 +136,8 @@ impl Node {
         stopping
     }
 
-    /// Stops idle actors away from the runtime's workers: a `stopping` hook that blocks its thread must not keep the deadline from
-    /// being seen.
+    /// Stops idle actors away from the runtime's workers: a `stopping` hook that blocks its thread
+    /// must not keep the deadline from being seen.
     fn stop_idle(&self, mut idle: Vec<Run>) {
         let cores = if self.shared().env.is_simulated() {
             // A simulation must not depend on the machine.
@@ -171,7 +174,8 @@ impl Node {
     }
 }
 
-/// A life that was asked to stop. If the actor is woken meanwhile, that is another life, which the next round asks.
+/// A life that was asked to stop. If the actor is woken meanwhile, that is another life, which the
+/// next round asks.
 struct Asked {
     place: Arc<dyn AnyPlace>,
     life: u32,

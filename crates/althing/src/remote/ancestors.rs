@@ -1,10 +1,13 @@
-//! Who waits for an actor, beyond the edge of a node: the chain of asks that a message carries, and the cycle it would close.
+//! Who waits for an actor, beyond the edge of a node: the chain of asks that a message carries, and
+//! the cycle it would close.
 //!
-//! On one node a cycle of asks is found by following who waits for whom (`waits`). An ask that leaves the node carries with it who waits
-//! for the asker, and who waits for them. The node that gets it follows its own waits from the actor on: if they lead to somebody in the
-//! chain, the message would wait for itself, and is refused before it runs.
+//! On one node a cycle of asks is found by following who waits for whom (`waits`). An ask that
+//! leaves the node carries with it who waits for the asker, and who waits for them. The node that
+//! gets it follows its own waits from the actor on: if they lead to somebody in the chain, the
+//! message would wait for itself, and is refused before it runs.
 //!
-//! A cycle that three or more nodes close at the same moment, each with a message that the others have not seen, is left to deadlines.
+//! A cycle that three or more nodes close at the same moment, each with a message that the others
+//! have not seen, is left to deadlines.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

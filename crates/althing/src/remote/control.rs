@@ -1,6 +1,8 @@
-//! What concerns an actor's life and not its mailbox, between nodes: start, stop, kill, watching, and the news of an end.
+//! What concerns an actor's life and not its mailbox, between nodes: start, stop, kill, watching,
+//! and the news of an end.
 //!
-//! A node watches for all its actors at once: the actor's own node keeps a list of nodes, and each of those tells its watchers itself.
+//! A node watches for all its actors at once: the actor's own node keeps a list of nodes, and each
+//! of those tells its watchers itself.
 
 use std::sync::Arc;
 
@@ -92,7 +94,8 @@ fn ship(place: &Arc<dyn AnyPlace>, node: Option<Incarnation>, control: Control) 
     }
 }
 
-/// Does what another node wants of an actor of this one, or hears what it tells about one of its own.
+/// Does what another node wants of an actor of this one, or hears what it tells about one of its
+/// own.
 pub(super) fn obey(place: &Arc<dyn AnyPlace>, control: Control) {
     match control {
         Control::Start => _ = send_system_from(place, System::Start, Sent::Elsewhere),

@@ -1,4 +1,5 @@
-//! Addresses in messages: an address travels as its actor's identity, and is found again on the node that decodes it.
+//! Addresses in messages: an address travels as its actor's identity, and is found again on the
+//! node that decodes it.
 //!
 //! Which node that is stands in a thread-local for as long as a message is decoded.
 
@@ -27,7 +28,8 @@ pub(super) fn on<R>(node: &Arc<NodeShared>, decode: impl FnOnce() -> R) -> R {
     decode()
 }
 
-/// As the identity of the actor. It decodes within a message that a node takes, or within [`Node::decode`].
+/// As the identity of the actor. It decodes within a message that a node takes, or within
+/// [`Node::decode`].
 impl<A: Actor> Wire for ActorRef<A> {
     fn encode(&self, out: &mut Vec<u8>) {
         self.id().encode(out);

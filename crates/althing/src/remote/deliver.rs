@@ -1,6 +1,7 @@
 //! The way in: a parcel from another node becomes a message in a mailbox, or news of a life.
 //!
-//! Bytes from elsewhere are not trusted: what cannot be read is refused with its reason, and never panics.
+//! Bytes from elsewhere are not trusted: what cannot be read is refused with its reason, and never
+//! panics.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ pub enum Undelivered {
 impl Node {
     /// Takes a parcel that another node's cluster sent to an actor of this one.
     ///
-    /// A message that cannot be read, is for a kind this node does not have, or would close a cycle of asks is refused to its asker;
-    /// of a tell that is counted as refused.
+    /// A message that cannot be read, is for a kind this node does not have, or would close a cycle
+    /// of asks is refused to its asker; of a tell that is counted as refused.
     ///
     /// # Errors
     /// `Full` and `Elsewhere` hand the parcel back.
@@ -79,8 +80,9 @@ impl Node {
         .await;
     }
 
-    /// The address of an actor by its identity; `None` if it is of another kind than `A`, or an anonymous actor that has ended, or that
-    /// lives on another node and there is no cluster to reach it by.
+    /// The address of an actor by its identity; `None` if it is of another kind than `A`, or an
+    /// anonymous actor that has ended, or that lives on another node and there is no cluster to
+    /// reach it by.
     pub fn resolve<A: Actor>(&self, id: &ActorId) -> Option<ActorRef<A>> {
         if *id.kind() != A::kind_name() {
             return None;
@@ -153,7 +155,8 @@ fn deliver_message(
     let Some(envelope) = open(place, message) else { return Ok(()) };
     let mut envelope = Some(envelope);
     let make = || envelope.take().expect("an envelope is queued once");
-    // The bound was looked at: parcels that arrive at the same moment may exceed it by as many as there are.
+    // The bound was looked at: parcels that arrive at the same moment may exceed it by as many as
+    // there are.
     let pushed = header.mailbox.push_arrival(arrives, priority, make, |what| wake(place, what));
     if priority != Priority::Normal {
         header.call_attention();

@@ -1,7 +1,8 @@
-//! How an actor leaves a node: it is held at a message boundary, and then either goes on or goes away, and what waits for it goes after it.
+//! How an actor leaves a node: it is held at a message boundary, and then either goes on or goes
+//! away, and what waits for it goes after it.
 //!
-//! Order: what waited here is shipped before the first message that a sender ships itself, because the mailbox sends elsewhere only once it
-//! is empty.
+//! Order: what waited here is shipped before the first message that a sender ships itself, because
+//! the mailbox sends elsewhere only once it is empty.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::mail::envelope::Envelope;
 use crate::mail::extras::System;
 use crate::node::Node;
 
-/// An actor that is held between two messages. Nothing of it runs, and its mailbox fills, until it resumes or departs; dropping this
-/// resumes it.
+/// An actor that is held between two messages. Nothing of it runs, and its mailbox fills, until it
+/// resumes or departs; dropping this resumes it.
 #[must_use = "dropping it lets the actor go on"]
 pub struct Sealed {
     place: Arc<dyn AnyPlace>,
@@ -42,10 +43,12 @@ impl Sealed {
         self.place.header().mailbox.depth()
     }
 
-    /// Sends the actor away: its `stopping` hook runs with `StopReason::Moved`, its state is dropped, and what waits goes to where the
-    /// cluster now says that it lives, in order and before whatever is sent later. Watches and links stay.
+    /// Sends the actor away: its `stopping` hook runs with `StopReason::Moved`, its state is
+    /// dropped, and what waits goes to where the cluster now says that it lives, in order and
+    /// before whatever is sent later. Watches and links stay.
     ///
-    /// The cluster must locate the actor elsewhere by now; if it does not, the actor is unloaded and comes back here with its next message.
+    /// The cluster must locate the actor elsewhere by now; if it does not, the actor is unloaded
+    /// and comes back here with its next message.
     pub async fn depart(mut self) {
         self.is_done = true;
         let stopped = Stopped::of_life(self.place.clone(), self.life);
@@ -69,8 +72,8 @@ impl std::fmt::Debug for Sealed {
 }
 
 impl Node {
-    /// Holds an actor of this node once its running handlers have ended. `None` if it is not in memory; then its address sends elsewhere
-    /// at once if the cluster says so.
+    /// Holds an actor of this node once its running handlers have ended. `None` if it is not in
+    /// memory; then its address sends elsewhere at once if the cluster says so.
     ///
     /// # Cancel safety
     /// Dropping the future lets the actor go on.
@@ -85,8 +88,9 @@ impl Node {
         None
     }
 
-    /// Asks the cluster anew where each named actor lives, after that has changed. Addresses of actors that sleep follow at once; the
-    /// identities returned are of those that are in memory here and belong elsewhere: to be sealed, and to depart.
+    /// Asks the cluster anew where each named actor lives, after that has changed. Addresses of
+    /// actors that sleep follow at once; the identities returned are of those that are in memory
+    /// here and belong elsewhere: to be sealed, and to depart.
     pub fn relocate(&self) -> Vec<ActorId> {
         let mut misplaced = Vec::new();
         self.shared().directory.for_each(|place| {
@@ -97,8 +101,8 @@ impl Node {
         misplaced
     }
 
-    /// Holds every actor that is in memory, and those that are about to start, until `thaw`: a node that may have lost its lease runs
-    /// nothing. Resolves once no handler runs any more.
+    /// Holds every actor that is in memory, and those that are about to start, until `thaw`: a node
+    /// that may have lost its lease runs nothing. Resolves once no handler runs any more.
     pub async fn freeze(&self) {
         self.shared().set_frozen(true);
         let mut frozen = Vec::new();
@@ -121,8 +125,9 @@ impl Node {
         self.shared().directory.for_each(|place| _ = send_system(place, System::Thaw));
     }
 
-    /// Ends an actor's life at once, without a hook, if it runs in an older epoch than `epoch`: another node owns it now. A handler that
-    /// waits is dropped, and what its turn held back never leaves; what waits in the mailbox is sent after the actor.
+    /// Ends an actor's life at once, without a hook, if it runs in an older epoch than `epoch`:
+    /// another node owns it now. A handler that waits is dropped, and what its turn held back never
+    /// leaves; what waits in the mailbox is sent after the actor.
     pub fn fence(&self, id: &ActorId, epoch: crate::epoch::Epoch) {
         if let Some(place) = self.shared().known(id) {
             send_system(&place, System::Fence(epoch));
@@ -169,8 +174,8 @@ pub(crate) fn watch_on(place: &Arc<dyn AnyPlace>) {
     }
 }
 
-/// Ships what waits for an actor whose state is gone, and has its mailbox send elsewhere from then on. The caller holds the claim.
-/// Returns whether the actor lives elsewhere.
+/// Ships what waits for an actor whose state is gone, and has its mailbox send elsewhere from then
+/// on. The caller holds the claim. Returns whether the actor lives elsewhere.
 pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> bool {
     let header = place.header();
     if header.location() != Some(Location::Elsewhere) {

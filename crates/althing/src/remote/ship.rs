@@ -1,6 +1,7 @@
 //! The way out: a message for an actor that lives elsewhere becomes a parcel.
 //!
-//! Nothing is encoded before there is room on the way, so a refused message goes back to its sender as it was.
+//! Nothing is encoded before there is room on the way, so a refused message goes back to its sender
+//! as it was.
 
 use std::any::type_name;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! A timer as its actor keeps it: data beside the mailbox, not a closure in the wheel.
 //!
-//! The wheel knows only which actor to tell and the timer's number. When it is due, a tick is queued; the message is made when the
-//! tick runs, by the actor itself, so that a clone that panics is the actor's own failure and nobody else's. A life takes its
-//! timers along when it ends, and ticks without a timer do nothing.
+//! The wheel knows only which actor to tell and the timer's number. When it is due, a tick is
+//! queued; the message is made when the tick runs, by the actor itself, so that a clone that panics
+//! is the actor's own failure and nobody else's. A life takes its timers along when it ends, and
+//! ticks without a timer do nothing.
 
 use std::time::Duration;
 

@@ -1,11 +1,14 @@
-//! A hierarchical timing wheel: a pure value, one-millisecond ticks, constant-time insert and cancel.
+//! A hierarchical timing wheel: a pure value, one-millisecond ticks, constant-time insert and
+//! cancel.
 //!
-//! Source: Varghese and Lauck, Hashed and Hierarchical Timing Wheels, 1987. Level L has 64 slots of 64^L ticks; an entry lies at
-//! the level of the highest 6-bit digit in which its deadline differs from now, and falls to lower levels as that digit comes up.
+//! Source: Varghese and Lauck, Hashed and Hierarchical Timing Wheels, 1987. Level L has 64 slots of
+//! 64^L ticks; an entry lies at the level of the highest 6-bit digit in which its deadline differs
+//! from now, and falls to lower levels as that digit comes up.
 
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
-/// Six levels of six bits: 2^36 ms, over two years; longer delays are cut to that and lined up again when due.
+/// Six levels of six bits: 2^36 ms, over two years; longer delays are cut to that and lined up
+/// again when due.
 const LEVELS: usize = 6;
 /// Fewer cancelled entries than this are not worth a sweep: 16 KiB of ids.
 const DEAD_MIN: usize = 2_048;
@@ -95,7 +98,8 @@ impl<T> Wheel<T> {
             let shift = BITS * level as u32;
             let digit = (self.now >> shift) as u32 & (SLOTS as u32 - 1);
             let ahead = self.occupied[level].rotate_right(digit);
-            // Entries of a level lie strictly ahead of its digit, so bit 0 is never theirs, except a whole turn ahead.
+            // Entries of a level lie strictly ahead of its digit, so bit 0 is never theirs, except
+            // a whole turn ahead.
             (ahead != 0).then(|| {
                 let distance = match (ahead & !1).trailing_zeros() {
                     64 => SLOTS as u64,

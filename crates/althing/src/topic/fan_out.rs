@@ -303,7 +303,8 @@ impl<'a> Visitor<'a> {
             }
             let target = Target { state: place.state(), body: &body, header };
             let mut cx = Context::from_waker(Waker::noop());
-            // SAFETY: the claim of a place of type `A` is ours, the body is empty, and our caller keeps the event.
+            // SAFETY: the claim of a place of type `A` is ours, the body is empty, and our caller
+            // keeps the event.
             let poll = unsafe { run_event::<A, T>(event, target, &mut cx) };
             header.observe(if poll.is_pending() { Step::Waits } else { Step::Ran });
             Ok(poll)

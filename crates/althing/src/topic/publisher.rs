@@ -76,7 +76,8 @@ pub enum PublishError<T> {
         /// What was to be published.
         payload: T,
     },
-    /// A handler whose turn is held cannot publish by itself: `ctx.publish` publishes with the turn.
+    /// A handler whose turn is held cannot publish by itself: `ctx.publish` publishes with the
+    /// turn.
     #[error("a turn that is held publishes by `ctx.publish`")]
     InTurn {
         /// What was to be published.
@@ -120,7 +121,8 @@ impl<T: Send + Sync + 'static> Publisher<T> {
     /// Publishes with the number after the last. Delivery is as with [`Topic::publish`].
     ///
     /// # Errors
-    /// `Fenced` if a later publisher owns the topic, `NotAbove` after the last number that there is.
+    /// `Fenced` if a later publisher owns the topic, `NotAbove` after the last number that there
+    /// is.
     pub fn publish(&self, payload: T) -> Result<Sequence, PublishError<T>> {
         self.shared.publish(Author::Owner(self.epoch), payload)
     }

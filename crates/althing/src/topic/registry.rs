@@ -107,8 +107,8 @@ impl Topics {
             end += 1;
         }
         let left = topics.len() - end;
-        // Upgraded after the lock: if the last handle goes meanwhile, the topic ends here, and takes
-        // its entry out under the same lock.
+        // Upgraded after the lock: if the last handle goes meanwhile, the topic ends here, and
+        // takes its entry out under the same lock.
         let living = topics[..end].iter().filter_map(|(_, topic)| topic.upgrade());
         (living.map(view_of).collect(), left)
     }

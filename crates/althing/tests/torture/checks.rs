@@ -51,7 +51,8 @@ fn each_message_has_one_fate(world: &World, mails: &[Arc<Mail>]) {
         let plan = &world.program.actors[mail.target];
         let is_bounded = world.program.nodes[plan.node].mailbox.is_some();
         let was_stashed = mail.arrived.load(SeqCst) != 0;
-        // Neither a pipe nor a timer that comes once lets its actor be unloaded for being idle, and messages outlive that.
+        // Neither a pipe nor a timer that comes once lets its actor be unloaded for being idle, and
+        // messages outlive that.
         let keeps_awake =
             matches!(mail.purpose, Purpose::After | Purpose::Pipe) && !mail.has(LAST_WORD);
         let outlives_idleness = keeps_awake || plan.birth == Birth::Named;

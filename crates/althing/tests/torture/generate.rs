@@ -338,7 +338,8 @@ impl Generator {
     fn wait(&mut self) -> Op {
         match self.random.below(8) {
             0..=3 => Op::Yield,
-            // The longest is long enough for an idle actor to be unloaded where the clock is virtual.
+            // The longest is long enough for an idle actor to be unloaded where the clock is
+            // virtual.
             4 | 5 => Op::Sleep(self.random.pick(&[1, 2, 3, 4, 5, 6, 45])),
             6 => Op::Block,
             _ => Op::Blocking,

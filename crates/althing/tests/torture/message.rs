@@ -119,7 +119,8 @@ impl Drop for Tick {
     }
 }
 
-/// The mark of an event that has not been dropped; nothing that else lies in memory is likely to be this.
+/// The mark of an event that has not been dropped; nothing that else lies in memory is likely to be
+/// this.
 const ALIVE: u64 = 0xA11F_E0F0_0E7E_9151;
 
 /// What a topic carries.
@@ -139,8 +140,8 @@ impl Event {
         Self { world, topic, ops, known, dropped: Vec::new(), mark }
     }
 
-    /// Whether it has not been dropped. Asked of an event that is gone, it reads memory that was freed: a runtime that lets it
-    /// come to that is broken.
+    /// Whether it has not been dropped. Asked of an event that is gone, it reads memory that was
+    /// freed: a runtime that lets it come to that is broken.
     pub(crate) fn is_alive(&self) -> bool {
         self.mark.load(SeqCst) == ALIVE
     }

@@ -352,8 +352,8 @@ impl EventHandler<Event> for Puppet {
     }
 }
 
-/// An event handler's future. Unlike a variable of the handler it is still there after a panic, until the runtime drops it, and
-/// up to then it may use the event.
+/// An event handler's future. Unlike a variable of the handler it is still there after a panic,
+/// until the runtime drops it, and up to then it may use the event.
 struct Borrowing<'a, F> {
     event: &'a Event,
     world: Arc<World>,

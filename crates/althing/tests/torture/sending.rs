@@ -354,8 +354,9 @@ impl Wake for CountWakes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gone {
     AtOnce,
-    /// When all is quiet: handlers that run inside each other on their asker's task keep its waker, two for each that waits for
-    /// another, until their own tasks have polled them; and tokio keeps that of a task whose budget is spent until its next turn.
+    /// When all is quiet: handlers that run inside each other on their asker's task keep its waker,
+    /// two for each that waits for another, until their own tasks have polled them; and tokio keeps
+    /// that of a task whose budget is spent until its next turn.
     InTheEnd,
 }
 

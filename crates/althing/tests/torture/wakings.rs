@@ -1,11 +1,13 @@
-//! Who is woken and who is not: an actor that sleeps starts for what is sent to it, and for nothing else.
+//! Who is woken and who is not: an actor that sleeps starts for what is sent to it, and for nothing
+//! else.
 
 use crate::course::until;
 use crate::program::Birth;
 use crate::records::{Entry, IDLED, KILLED, PASSIVATED, STOPPED};
 use crate::world::{ANYONE, World};
 
-/// Who was activated while it slept, or was about to, starts. Looked at before anything else wakes everybody.
+/// Who was activated while it slept, or was about to, starts. Looked at before anything else wakes
+/// everybody.
 pub(crate) async fn check_activations(world: &World) {
     until(world, || asleep_though_activated(world).is_none()).await;
     if let Some(who) = asleep_though_activated(world) {

@@ -35,8 +35,8 @@ pub(crate) struct Slot {
     pub(crate) ids: Mutex<Vec<ActorId>>,
     pub(crate) is_taken: AtomicBool,
     pub(crate) known: Arc<Mutex<Known>>,
-    /// What its last life knew at its end. By then all that it had counted was sent, or never will be; a life that goes on may
-    /// have counted what still waits for room.
+    /// What its last life knew at its end. By then all that it had counted was sent, or never will
+    /// be; a life that goes on may have counted what still waits for room.
     pub(crate) known_at_end: Mutex<Option<Known>>,
     /// Handlers inside: -1 with exclusive access, else how many reads.
     pub(crate) busy: AtomicI32,

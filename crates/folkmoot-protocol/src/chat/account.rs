@@ -1,4 +1,5 @@
-//! Bodies of the HTTP interface that the socket does not know: accounts, sessions, problem documents.
+//! Bodies of the HTTP interface that the socket does not know: accounts, sessions, problem
+//! documents.
 
 use serde::{Deserialize, Serialize};
 

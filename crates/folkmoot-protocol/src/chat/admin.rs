@@ -1,5 +1,5 @@
-//! Bodies of the HTTP interface for whoever runs the server: the first administrator, lost passwords, users,
-//! rooms, storage, live counters, the log of moderation.
+//! Bodies of the HTTP interface for whoever runs the server: the first administrator, lost
+//! passwords, users, rooms, storage, live counters, the log of moderation.
 
 use serde::{Deserialize, Serialize};
 

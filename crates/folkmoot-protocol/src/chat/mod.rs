@@ -1,5 +1,6 @@
-//! Chat payloads: what the data of publications, rpc replies and HTTP bodies says. Fields are named as in
-//! `docs/protocol.md`; absent and empty optional fields are left out. Clients must skip fields they do not know.
+//! Chat payloads: what the data of publications, rpc replies and HTTP bodies says. Fields are named
+//! as in `docs/protocol.md`; absent and empty optional fields are left out. Clients must skip
+//! fields they do not know.
 
 mod account;
 mod admin;

@@ -1,5 +1,6 @@
-//! The rpc methods: for each a request type, its reply type and its rules. [`Rpc::decode`] is the only way from
-//! a method's name and bytes to a typed request, so no unchecked field can reach an actor.
+//! The rpc methods: for each a request type, its reply type and its rules. [`Rpc::decode`] is the
+//! only way from a method's name and bytes to a typed request, so no unchecked field can reach an
+//! actor.
 
 mod error;
 mod invite;

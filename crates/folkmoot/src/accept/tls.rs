@@ -1,6 +1,6 @@
-//! TLS at the front door, by a certificate and a key that the operator names. Both files are looked at
-//! again while the server runs, so that a renewed certificate needs no restart; a pair that cannot be
-//! used changes nothing but the log.
+//! TLS at the front door, by a certificate and a key that the operator names. Both files are looked
+//! at again while the server runs, so that a renewed certificate needs no restart; a pair that
+//! cannot be used changes nothing but the log.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use tokio_rustls::rustls::{Error, ServerConfig};
 
 use crate::server::Server;
 
-/// How often the files are looked at: they are small, and a certificate is renewed weeks before its end.
+/// How often the files are looked at: they are small, and a certificate is renewed weeks before its
+/// end.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Where the certificate and its key are, in PEM.

@@ -19,8 +19,8 @@ use crate::storage::{Account, Role, RoomId, UserId};
 use crate::text::folded;
 use crate::wire;
 
-/// A page comes by name from the store's index, so that a room of 100,000 does not sort its members;
-/// the room itself says who is online.
+/// A page comes by name from the store's index, so that a room of 100,000 does not sort its
+/// members; the room itself says who is online.
 pub(crate) async fn list(by: &Identity, request: RoomMembers) -> Result<MembersPage, RpcError> {
     let RoomMembers { room, after, prefix, limit } = request;
     // Also the check that the caller may see the members.

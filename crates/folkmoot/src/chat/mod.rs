@@ -1,5 +1,6 @@
-//! The application: the chat methods, one file per subject, under sessions, HTTP and the demo. Each asks the actors it needs and puts the answer
-//! together; rules live in the actors, limits of fields were checked when the request was decoded.
+//! The application: the chat methods, one file per subject, under sessions, HTTP and the demo. Each
+//! asks the actors it needs and puts the answer together; rules live in the actors, limits of
+//! fields were checked when the request was decoded.
 
 pub(crate) mod error;
 mod identity;

@@ -60,8 +60,8 @@ async fn page(
     Ok(Rooms { rooms, next })
 }
 
-/// Rooms as the caller sees them, in the order of their ids. Those in memory are asked, the others are
-/// read: a list wakes no room. One that the caller has just left is left out.
+/// Rooms as the caller sees them, in the order of their ids. Those in memory are asked, the others
+/// are read: a list wakes no room. One that the caller has just left is left out.
 async fn views(
     by: &Identity,
     memberships: Vec<(RoomId, Membership)>,

@@ -112,7 +112,8 @@ impl AccountWork {
     }
 }
 
-/// Takes the user out of a room, after its handing over if need be; a room with nobody else goes too.
+/// Takes the user out of a room, after its handing over if need be; a room with nobody else goes
+/// too.
 async fn cut(server: &Arc<Server>, user: UserId, tie: Tie) -> Result<(), DeletionError> {
     let Tie { room, is_alone, successor } = tie;
     if is_alone {
@@ -144,7 +145,8 @@ async fn messages(
     Ok(next)
 }
 
-/// Has a room do something in the name of the user. A room that is being deleted itself is passed over.
+/// Has a room do something in the name of the user. A room that is being deleted itself is passed
+/// over.
 async fn apply(
     server: &Arc<Server>,
     user: UserId,

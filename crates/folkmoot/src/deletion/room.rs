@@ -1,5 +1,5 @@
-//! A room goes: its members first, who are told; then what was said, what users have of it, its words
-//! in the index, and last the room itself.
+//! A room goes: its members first, who are told; then what was said, what users have of it, its
+//! words in the index, and last the room itself.
 
 use std::sync::Arc;
 

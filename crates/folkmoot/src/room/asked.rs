@@ -1,6 +1,6 @@
-//! A room that is asked something. Rooms keep no list of their members: one that is asked by somebody
-//! it does not know says so, and this brings what it lacks from the store and asks again. What a command
-//! needs the room fetches itself, because commands must keep their order.
+//! A room that is asked something. Rooms keep no list of their members: one that is asked by
+//! somebody it does not know says so, and this brings what it lacks from the store and asks again.
+//! What a command needs the room fetches itself, because commands must keep their order.
 
 use std::future::Future;
 use std::sync::Arc;

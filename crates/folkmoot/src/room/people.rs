@@ -1,6 +1,6 @@
 //! What a room knows of the people who act in it: their standing and the keys they have sent under.
-//! Nobody is known until they act, and who has not acted for long is forgotten, so a room costs what
-//! its active people cost and not what its members would.
+//! Nobody is known until they act, and who has not acted for long is forgotten, so a room costs
+//! what its active people cost and not what its members would.
 //!
 //! What is not known is asked of the store before a command is judged. Between the question
 //! and the answer the room may have changed its mind: so every question has a number, every change

@@ -201,8 +201,8 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
     }))
 }
 
-/// A member who may write: the room is not archived, they are not muted at `now`, nor blocked by the
-/// other one of a direct conversation.
+/// A member who may write: the room is not archived, they are not muted at `now`, nor blocked by
+/// the other one of a direct conversation.
 pub(super) fn speaker(room: &RoomState, by: UserId, now: UnixMillis) -> Result<&Standing, Refusal> {
     let member = room.member(by)?;
     if room.is_archived {

@@ -91,7 +91,8 @@ impl Room {
         self.stream.end(rpc::encode_payload(&chat::RoomEvent::RoomDeleted { room: self.id }));
     }
 
-    /// Takes the names of a user out of what clients may still recover, and of what replies will quote.
+    /// Takes the names of a user out of what clients may still recover, and of what replies will
+    /// quote.
     pub(super) fn forget_names(&mut self, gone: UserId) {
         if let Some(state) = &mut self.state {
             state.unname(gone);

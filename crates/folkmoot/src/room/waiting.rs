@@ -1,5 +1,5 @@
-//! Judges commands, one user's in the order in which they came: one about which the room has to be told
-//! something first waits for it beside the room, and so do the later ones of the same user.
+//! Judges commands, one user's in the order in which they came: one about which the room has to be
+//! told something first waits for it beside the room, and so do the later ones of the same user.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,7 +17,8 @@ use crate::storage::{ReadError, UserId};
 /// Commands appended but not durable: about a hundred group syncs of a busy room.
 const PENDING_MAX: usize = 16_384;
 
-/// Commands of one user that may wait: what many connections of a bot send before its first is judged.
+/// Commands of one user that may wait: what many connections of a bot send before its first is
+/// judged.
 const WAITING_MAX: usize = 4_096;
 /// How often a command is told something that is out of date already: more than once means that
 /// people come and go by the hundred while one looks.

@@ -118,8 +118,8 @@ impl Follower {
         self.index.mark()
     }
 
-    /// Takes a room out of the index, for good once this returns: its messages are gone from the store,
-    /// so that no later page brings them back.
+    /// Takes a room out of the index, for good once this returns: its messages are gone from the
+    /// store, so that no later page brings them back.
     pub(crate) async fn forget_room(
         &mut self,
         room: RoomId,

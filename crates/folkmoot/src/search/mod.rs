@@ -75,8 +75,8 @@ impl Search {
         Ok(self.follower.forget_room(room).timeout(FORGET_TIMEOUT).await??)
     }
 
-    /// Removes the index of a server that keeps none: it would have words that are erased everywhere
-    /// else, and is made anew when it is wanted again. Blocks.
+    /// Removes the index of a server that keeps none: it would have words that are erased
+    /// everywhere else, and is made anew when it is wanted again. Blocks.
     pub(crate) fn discard(data: &Path) -> std::io::Result<()> {
         match std::fs::remove_dir_all(data.join("search")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),

@@ -2,7 +2,7 @@
 
 const FIRST: [&str; 24] = [
     "Ada", "Amir", "Anna", "Björn", "Carlos", "Chloé", "Dilnoza", "Elif", "Femi", "Grace", "Hana",
-    "Ines", "Jonas", "Kenji", "Lena", "Mateo", "Noor", "Olga", "Priya", "Rafael", "Sofía", "Tomás",
+    "Inga", "Jonas", "Kenji", "Lena", "Mateo", "Noor", "Olga", "Priya", "Rafael", "Sofía", "Tomás",
     "Ursula", "Zoë",
 ];
 const LAST: [&str; 20] = [

@@ -27,8 +27,8 @@ pub struct SeedFlags {
     /// The password of all of them [default: folkmoot-seed]
     #[arg(long, value_name = "PASSWORD")]
     pub password: Option<String>,
-    /// TOML file that says the same: users, password, messages, and [[rooms]] with members, rooms,
-    /// messages, name
+    /// TOML file that says the same: users, password, messages, and `[[rooms]]` with members,
+    /// rooms, messages, name
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
 }

@@ -14,7 +14,7 @@ use crate::storage::{
 };
 
 /// Rows in one transaction: long enough that its sync does not count, short enough for the bar.
-const ROWS_AT_ONCE: usize = 10_000;
+const ROWS_AT_ONCE: usize = 20_000;
 /// Messages appended before they are awaited.
 const MESSAGES_AT_ONCE: u64 = 4_096;
 /// The past that messages are spread over.

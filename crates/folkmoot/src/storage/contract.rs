@@ -1,8 +1,9 @@
-//! What a store has to do, apart from how: five traits, of which [`Store`] is the first implementation.
+//! What a store has to do, apart from how: five traits, of which [`Store`] is the first
+//! implementation.
 //!
-//! An adapter is right when `tests/storage_contract` passes on it: that suite is written against these
-//! traits only. Futures are `Send`; an append is under way when its function has returned, whether or not
-//! its future is polled, so one caller's appends keep their order.
+//! An adapter is right when `tests/storage_contract` passes on it: that suite is written against
+//! these traits only. Futures are `Send`; an append is under way when its function has returned,
+//! whether or not its future is polled, so one caller's appends keep their order.
 
 use std::future::Future;
 
@@ -19,8 +20,8 @@ use super::{
 
 /// Events and messages of rooms.
 ///
-/// An append is acknowledged when it is durable. A failed one ends the epoch of its stream: everything
-/// appended behind it fails too, until the room is loaded again and brings a new epoch.
+/// An append is acknowledged when it is durable. A failed one ends the epoch of its stream:
+/// everything appended behind it fails too, until the room is loaded again and brings a new epoch.
 pub trait RoomLog: Clone + Send + Sync + 'static {
     /// Appends a room's next event.
     fn append_room(
@@ -60,7 +61,8 @@ pub trait RoomLog: Clone + Send + Sync + 'static {
         viewer: UserId,
     ) -> impl Future<Output = Result<HistoryPage, ReadError>> + Send;
 
-    /// What some users are to a room, in the order asked for, with all that was decided before the call.
+    /// What some users are to a room, in the order asked for, with all that was decided before the
+    /// call.
     fn standings(
         &self,
         room: RoomId,

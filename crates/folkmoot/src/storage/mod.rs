@@ -1,8 +1,9 @@
 //! The durable store: log segments in front of SQLite, one data directory, no actor in sight.
 //!
-//! Nothing is acknowledged before it is on disk. Two roads lead in: [`Store::append`] takes events of rooms and
-//! users into the log, from where a mover applies them to SQLite in batches; control transactions
-//! (accounts, rooms, invites) go to SQLite directly. Reads wait for the part of the log they must see.
+//! Nothing is acknowledged before it is on disk. Two roads lead in: [`Store::append`] takes events
+//! of rooms and users into the log, from where a mover applies them to SQLite in batches; control
+//! transactions (accounts, rooms, invites) go to SQLite directly. Reads wait for the part of the
+//! log they must see.
 //!
 //! ```text
 //! append ─▶ log/queue ─▶ log/writer ─▶ log/NNNNNNNN.wal ─▶ sqlite/mover ─▶ folkmoot.sqlite ─▶ load/

@@ -8,8 +8,8 @@ use super::{Place, Publication, Removed};
 use crate::storage::{RoomEvent, RoomRecord, UserRecord};
 use crate::wire;
 
-/// The publication of a durable event of a room. By which connection a message was sent is known only while
-/// the room is in memory.
+/// The publication of a durable event of a room. By which connection a message was sent is known
+/// only while the room is in memory.
 pub(crate) fn of_room(record: &RoomRecord, client: Option<&str>) -> Publication {
     let data = rpc::encode_payload(&wire::room_event(record));
     let channel = Channel::Room(record.room);

@@ -1,9 +1,10 @@
-//! One ordered stream of events, of a room or of a user, from the decision to those who listen: records
-//! are appended without waiting for the disk, what became durable is published in order, and after a
-//! failed append everything behind it is taken back.
+//! One ordered stream of events, of a room or of a user, from the decision to those who listen:
+//! records are appended without waiting for the disk, what became durable is published in order,
+//! and after a failed append everything behind it is taken back.
 //!
-//! The state of whoever owns a stream runs ahead of the disk; the stream is what others may see. Appends
-//! are fenced by (stream, epoch): a failed one ends the epoch of its stream, and of no other.
+//! The state of whoever owns a stream runs ahead of the disk; the stream is what others may see.
+//! Appends are fenced by (stream, epoch): a failed one ends the epoch of its stream, and of no
+//! other.
 
 mod event;
 mod lane;
@@ -63,7 +64,8 @@ impl<P> Stream<P> {
     }
 
     /// Whether an append would be taken now. Asked before a state is changed: then a refusal leaves
-    /// nothing to take back, and a store that has too much to do is not asked to load the state again.
+    /// nothing to take back, and a store that has too much to do is not asked to load the state
+    /// again.
     pub(crate) fn admits(&self, store: &Store) -> Result<(), AppendError> {
         match self.lane.broken() {
             Some(error) => Err(error.clone()),
@@ -99,8 +101,8 @@ impl<P> Stream<P> {
         Completed { durable, failed: settled.failed }
     }
 
-    /// All that did not become durable after a failed append. The state has to be loaded again before
-    /// anything follows.
+    /// All that did not become durable after a failed append. The state has to be loaded again
+    /// before anything follows.
     pub(crate) fn take_back(&mut self) -> VecDeque<P> {
         std::mem::take(&mut self.pending)
     }
@@ -131,8 +133,8 @@ impl<P> Stream<P> {
         self.tail = Tail::new(self.tail.last(), 0);
     }
 
-    /// Changes the events in memory that hold what must not be shown any more; `change` says whether it
-    /// has changed one.
+    /// Changes the events in memory that hold what must not be shown any more; `change` says
+    /// whether it has changed one.
     pub(crate) fn redact<E>(&mut self, change: impl FnMut(&mut E) -> bool)
     where
         E: serde::de::DeserializeOwned + serde::Serialize,

@@ -49,7 +49,8 @@ impl Missed {
     }
 }
 
-/// The events of a stream after `since` up to `last`, for a client further behind than memory reaches.
+/// The events of a stream after `since` up to `last`, for a client further behind than memory
+/// reaches.
 pub(crate) async fn missed(
     store: &Store,
     stream: Channel,
@@ -65,8 +66,8 @@ pub(crate) async fn missed(
     Ok(events.map_or(Missed::TooMuch, Missed::within_limit))
 }
 
-/// Events of a stream after an offset, as entries of a recovery or history reply; `None` if some of them
-/// are kept no more.
+/// Events of a stream after an offset, as entries of a recovery or history reply; `None` if some of
+/// them are kept no more.
 pub(crate) async fn events(
     store: &Store,
     stream: Channel,

@@ -241,7 +241,8 @@ impl User {
         }
     }
 
-    /// The account is deleted: all connections end, and nothing is written into the stream any more.
+    /// The account is deleted: all connections end, and nothing is written into the stream any
+    /// more.
     pub(crate) async fn close(&mut self) {
         for connection in self.connections.values() {
             connection.outbox.close(DisconnectCode::InvalidToken);

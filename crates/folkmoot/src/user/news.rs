@@ -1,6 +1,7 @@
-//! What rooms tell a user: memberships that begin and end, mentions. It belongs into the user's stream, and
-//! nobody waits for an answer; so what cannot be stored, or not be asked of the room, is kept and taken
-//! again a moment later. What the process forgets with its end is in the guarantees.
+//! What rooms tell a user: memberships that begin and end, mentions. It belongs into the user's
+//! stream, and nobody waits for an answer; so what cannot be stored, or not be asked of the room,
+//! is kept and taken again a moment later. What the process forgets with its end is in the
+//! guarantees.
 
 use std::time::Duration;
 

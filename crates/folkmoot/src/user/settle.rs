@@ -11,8 +11,9 @@ use super::news::News;
 use crate::storage::{ReadCursor, Record};
 use crate::stream::{Completed, Settled, of_user};
 
-/// What a crash may forget of read cursors: what was read in it then counts as unread. One record for each
-/// of these, and not for each message, is what somebody costs who reads along in a busy room.
+/// What a crash may forget of read cursors: what was read in it then counts as unread. One record
+/// for each of these, and not for each message, is what somebody costs who reads along in a busy
+/// room.
 pub(super) const SAVE_AFTER: Duration = Duration::from_secs(5);
 
 /// Time to save the cursors that have moved.

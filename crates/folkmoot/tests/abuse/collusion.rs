@@ -1,9 +1,9 @@
-//! Two accounts against a third: they make every list of theirs as long as they can, with the longest
-//! content there is. The third signs in, reads, writes, defends themselves and goes.
+//! Two accounts against a third: they make every list of theirs as long as they can, with the
+//! longest content there is. The third signs in, reads, writes, defends themselves and goes.
 
 use serde_json::{Value, json};
 
-use crate::support::{Client, Server};
+use crate::support::{Client, PATIENT, Server};
 
 /// Rooms of each attacker: together more than a page of the target's list.
 const ROOMS: usize = 55;
@@ -56,11 +56,10 @@ async fn burden(attacker: &mut Client, target: &str, name: &str) -> Vec<String> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_accounts_together_do_not_keep_a_third_from_anything() {
-    let mut server = Server::with(
-        "[limits]\naccounts_per_minute = 0\nmessages_per_second = 0\nrooms_per_minute = 0\n\
-         invites_per_minute = 0\nreactions_per_minute = 0\nsearches_per_minute = 0\n",
-    )
-    .await;
+    let limits = "[limits]\naccounts_per_minute = 0\nmessages_per_second = 0\n\
+        rooms_per_minute = 0\ninvites_per_minute = 0\nreactions_per_minute = 0\n\
+        searches_per_minute = 0\n";
+    let mut server = Server::with(&format!("{limits}{PATIENT}")).await;
     let account = server.sign_up("anna").await;
     let others = [server.sign_up("eve").await, server.sign_up("mallory").await];
     let mut anna = server.connect(&account).await;

@@ -17,8 +17,8 @@ const SILENT: usize = 10_000;
 const SPARE: u64 = 512;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Gives this process, and the server that it starts, descriptors for the crowd; says how many sockets
-/// that is enough for.
+/// Gives this process, and the server that it starts, descriptors for the crowd; says how many
+/// sockets that is enough for.
 fn descriptors() -> usize {
     let wanted = SILENT as u64 + SPARE;
     let now = getrlimit(Resource::Nofile);
@@ -84,7 +84,8 @@ async fn people_whose_line_is_dead_are_missed_after_a_ping() {
     let channel = format!("room:{room}");
     let watch = json!({"channel": channel, "join_leave": true});
     anna.command("subscribe", watch).await.expect("a member may");
-    // Nothing of theirs is read or answered any more, as when a phone has left the house: no FIN, no pong.
+    // Nothing of theirs is read or answered any more, as when a phone has left the house: no FIN,
+    // no pong.
     let mut dead = Vec::new();
     for n in 0..20 {
         let mut client = server.join(&format!("phone{n}")).await;
@@ -130,7 +131,8 @@ async fn a_crowd_of_slow_readers_holds_nobody_up() {
         assert_eq!(bob.message(&room).await["seq"], n);
     }
     for mut client in slow {
-        // The reason waits for five seconds behind what fills the socket; then the connection breaks.
+        // The reason waits for five seconds behind what fills the socket; then the connection
+        // breaks.
         let code = client.closed().await;
         assert!([3008, 1006].contains(&code), "{code}");
     }

@@ -7,10 +7,11 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::process::address_of;
-use crate::support::{Account, Client, Scratch, request};
+use crate::support::{Account, Client, PATIENT, Scratch, request};
 
-/// A segment of the log, which is preallocated, and a small database.
-const DISK: &str = "size=80m";
+/// A segment of the log, which is preallocated, the next one, and a database with what the first
+/// holds.
+const DISK: &str = "size=320m";
 /// Attempts until the server has found the room that was made: it looks four times a second.
 const ATTEMPTS_MAX: usize = 100_000;
 
@@ -52,8 +53,8 @@ fn fill(path: &Path) {
     }
 }
 
-/// Fails where this system does not let a test mount a disk of its own: who wants to pass over that says
-/// so to the test runner.
+/// Fails where this system does not let a test mount a disk of its own: who wants to pass over that
+/// says so to the test runner.
 fn must_mount(mount: &Path) {
     std::fs::create_dir_all(mount).expect("the temporary directory is writable");
     let tried = Command::new("unshare")
@@ -68,9 +69,9 @@ fn must_mount(mount: &Path) {
 async fn a_full_disk_refuses_with_its_reason_and_everything_goes_on_after_it() {
     let scratch = Scratch::new();
     must_mount(&scratch.path().join("disk"));
-    let settings = "[limits]\nmessages_per_second = 0\nchanges_per_minute = 0\n\
+    let limits = "[limits]\nmessages_per_second = 0\nchanges_per_minute = 0\n\
         rooms_per_minute = 0\nquestions_per_minute = 0\n";
-    let settings = scratch.file("folkmoot.toml", settings);
+    let settings = scratch.file("folkmoot.toml", &format!("{limits}{PATIENT}"));
     let (mounted, server) = start(&scratch.path().join("disk"), &settings);
     let mut people = Vec::new();
     for name in ["anna", "bob"] {
@@ -105,6 +106,20 @@ async fn a_full_disk_refuses_with_its_reason_and_everything_goes_on_after_it() {
     // Reading goes on, and so does who is connected.
     let page = bob.call("history.get", json!({"room": room})).await;
     assert_eq!(page["messages"][0]["body"], "before");
+    // Messages fit for a while into what is set aside for the log; then they are refused, too.
+    let body = "\u{1F469}".repeat(8_000);
+    let mut said = 1_u64;
+    let refused = loop {
+        let message = json!({"room": room, "key": format!("full {said}"), "body": body});
+        match anna.rpc("message.send", message).await {
+            Ok(sent) => {
+                said += 1;
+                assert_eq!(sent["seq"], said, "messages have no gaps in their numbers");
+            }
+            Err(failure) => break failure,
+        }
+    };
+    assert_eq!(refused.code, 503, "{refused:?}");
     let wish = json!({"room": room});
     let refused = anna.rpc("room.delete", wish.clone()).await;
     assert!(refused.is_err_and(|failure| failure.code == 503), "a deletion needs room, too");
@@ -115,7 +130,21 @@ async fn a_full_disk_refuses_with_its_reason_and_everything_goes_on_after_it() {
         attempts += 1;
         assert!(attempts < ATTEMPTS_MAX, "the server did not find the room that was made");
     }
-    anna.say(&room, "1", "after").await;
+    assert_eq!(anna.say(&room, "1", "after").await, said + 1);
+    let last = bob.call("history.get", json!({"room": room, "limit": 1})).await;
+    assert_eq!(last["messages"][0]["body"], "after");
+    // Nothing that was acknowledged is missing, and nothing that was refused is there.
+    let mut seq = said;
+    while seq > 0 {
+        let page = json!({"room": room, "before": seq + 1, "limit": 5});
+        let page = bob.call("history.get", page).await;
+        let messages = page["messages"].as_array().expect("a list");
+        assert!(!messages.is_empty(), "message {seq} was acknowledged, and is gone");
+        for message in messages.iter().rev() {
+            assert_eq!(message["seq"], seq);
+            seq -= 1;
+        }
+    }
     for id in acknowledged {
         anna.call("room.get", json!({"room": id})).await;
     }

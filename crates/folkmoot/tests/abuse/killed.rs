@@ -1,5 +1,5 @@
-//! SIGKILL while something is under way: what was acknowledged is there after the next start, and what
-//! was not is there whole or not at all, whichever way one looks.
+//! SIGKILL while something is under way: what was acknowledged is there after the next start, and
+//! what was not is there whole or not at all, whichever way one looks.
 
 use std::path::Path;
 use std::process::Child;

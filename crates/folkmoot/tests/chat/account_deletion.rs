@@ -8,7 +8,8 @@ use crate::support::{Account, Answer, Client, Server};
 const NAME: &str = "Quinceunx";
 const SECRET: &str = "xylophagous";
 
-/// Eve, whose account goes, with Bob in a room of hers and in one of his, and alone with him; Anna administers.
+/// Eve, whose account goes, with Bob in a room of hers and in one of his, and alone with him; Anna
+/// administers.
 struct House {
     server: Server,
     anna_account: Account,

@@ -93,8 +93,8 @@ fn listed(method: &str, room: &str) -> Listed {
         "search" => pages("hits", json!({"query": "tea", "limit": 1}), "next"),
         // The numbers of the room's first and last message say whether there is more.
         "history.get" => pages("messages", json!({"room": room, "limit": 1}), "last_seq"),
-        // ROOMS_PAGE_MAX; USERS_FOUND_MAX; BLOCKED_USERS_MAX; DEVICES_MAX; REACTIONS_PER_MESSAGE_MAX
-        // and REACTION_USERS_MAX.
+        // ROOMS_PAGE_MAX; USERS_FOUND_MAX; BLOCKED_USERS_MAX; DEVICES_MAX;
+        // REACTIONS_PER_MESSAGE_MAX and REACTION_USERS_MAX.
         "sync" | "users.find" | "users.blocked" | "devices.list" | "message.reactions" => {
             Listed::Ends
         }

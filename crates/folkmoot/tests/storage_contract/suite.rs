@@ -1,5 +1,5 @@
-//! What every store promises, written against the traits of `storage::contract` and nothing else. Each
-//! function takes a fresh store.
+//! What every store promises, written against the traits of `storage::contract` and nothing else.
+//! Each function takes a fresh store.
 
 use folkmoot::storage::contract::{ChangeFeed, Directory, Files, RoomLog, UserLog};
 use folkmoot::storage::{

@@ -1,4 +1,5 @@
-//! A queued message that has to go to another node after all: unpacked, and encoded as a message that travels.
+//! A queued message that has to go to another node after all: unpacked, and encoded as a message
+//! that travels.
 
 use std::any::type_name;
 use std::mem::ManuallyDrop;
@@ -14,8 +15,8 @@ use crate::remote::{Message, way_back};
 use crate::shield::discard;
 
 impl Envelope {
-    /// The message as it travels. `None` if nobody waits for it any more, if it is an event or a tick, or if its type does not travel,
-    /// which its asker hears.
+    /// The message as it travels. `None` if nobody waits for it any more, if it is an event or a
+    /// tick, or if its type does not travel, which its asker hears.
     pub(crate) fn repack(self, header: &Header) -> Option<Message> {
         let envelope = self.into_innermost();
         let repack = envelope.table.repack?;

@@ -1,7 +1,8 @@
 //! Envelopes in a row, to be run one after the other.
 //!
-//! Layout: three pointers into one buffer. Envelopes from `next` up to `end` are live and belong to the stretch; `until` lies between
-//! the two and says how far one call of a table's `run` may go. A stretch owns its envelopes like a slice being drained: each is moved out once.
+//! Layout: three pointers into one buffer. Envelopes from `next` up to `end` are live and belong to
+//! the stretch; `until` lies between the two and says how far one call of a table's `run` may go. A
+//! stretch owns its envelopes like a slice being drained: each is moved out once.
 
 use std::ptr;
 
@@ -22,7 +23,8 @@ impl Default for Stretch {
 
 impl Stretch {
     /// # Safety
-    /// The `len` envelopes from `first` on are live, stay where they are while the stretch is in use, and are the stretch's to move out.
+    /// The `len` envelopes from `first` on are live, stay where they are while the stretch is in
+    /// use, and are the stretch's to move out.
     pub(crate) unsafe fn new(first: *mut Envelope, len: usize) -> Self {
         // SAFETY: one past the last envelope of the buffer at most.
         let end = unsafe { first.add(len) };
@@ -81,7 +83,8 @@ impl Stretch {
         let place = self.next;
         // SAFETY: the caller's promise.
         self.next = unsafe { place.add(1) };
-        // SAFETY: the envelope was live and its payload is read once; its drop never runs, because `next` has moved on.
+        // SAFETY: the envelope was live and its payload is read once; its drop never runs, because
+        // `next` has moved on.
         unsafe { (*place).payload }
     }
 

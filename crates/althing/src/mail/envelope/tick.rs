@@ -1,7 +1,8 @@
 //! The envelope of a timer that is due: it names the timer, and the message is made when it runs.
 //!
-//! Layout: the payload is a `Tick` in place. The two tables below are paired with that type in `Envelope::tick` and nowhere else;
-//! as statics they have one address each, by which a tick is known.
+//! Layout: the payload is a `Tick` in place. The two tables below are paired with that type in
+//! `Envelope::tick` and nowhere else; as statics they have one address each, by which a tick is
+//! known.
 
 use std::mem::size_of;
 use std::ptr;
@@ -72,7 +73,8 @@ unsafe fn run(stretch: &mut Stretch, target: Target<'_>, cx: &mut task::Context<
     // SAFETY: these tables are paired with this type in `Envelope::tick`.
     let Tick { timer, .. } = unsafe { load::<Tick>(payload) };
     match made(target, timer) {
-        // SAFETY: our caller's promise, passed on: the message was packed for the timer's own actor.
+        // SAFETY: our caller's promise, passed on: the message was packed for the timer's own
+        // actor.
         Some(envelope) => unsafe {
             envelope.sent_from(target.header.no_sender()).start(target, cx)
         },

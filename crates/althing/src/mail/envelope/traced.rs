@@ -1,8 +1,9 @@
-//! An envelope with its sender: the envelope in a box, with the sender beside it, under a table of its own.
+//! An envelope with its sender: the envelope in a box, with the sender beside it, under a table of
+//! its own.
 //!
-//! Layout: the payload is a `Traced` as `store` keeps it, which is a box, because it is larger than a payload. The two tables below
-//! are paired with that type in `Envelope::within` and nowhere else; as statics they have one address each, by which a traced
-//! envelope is known.
+//! Layout: the payload is a `Traced` as `store` keeps it, which is a box, because it is larger than
+//! a payload. The two tables below are paired with that type in `Envelope::within` and nowhere
+//! else; as statics they have one address each, by which a traced envelope is known.
 
 use std::mem::{ManuallyDrop, size_of};
 use std::ptr;
@@ -55,7 +56,8 @@ impl Envelope {
         if !self.is_traced() {
             return self;
         }
-        // SAFETY: the table says that the payload is a box of `Traced`, kept as a pointer in its first word.
+        // SAFETY: the table says that the payload is a box of `Traced`, kept as a pointer in its
+        // first word.
         let traced = unsafe { self.payload.as_ptr().cast::<*const Traced>().read() };
         // SAFETY: the box lives as long as this envelope, which is borrowed.
         &unsafe { &*traced }.envelope

@@ -1,6 +1,7 @@
 //! The lanes beside the queue: messages that run before all others, or after them.
 //!
-//! Lanes are rare, so that their messages lie in the extras; `aside` counts them, because they take room like all others.
+//! Lanes are rare, so that their messages lie in the extras; `aside` counts them, because they take
+//! room like all others.
 
 use super::{Inner, Mailbox, Pushed, Wake};
 use crate::mail::envelope::Envelope;
@@ -29,7 +30,7 @@ impl Mailbox {
         if priority == Priority::Normal {
             return self.push(len_max, make, wake);
         }
-        let mut inner = match self.admit(len_max) {
+        let mut inner = match self.admit(self.lock(), len_max) {
             Ok(inner) => inner,
             Err(refused) => return refused,
         };

@@ -1,4 +1,5 @@
-//! Accounts and the devices signed in to them. A device has one session token; only its hash is stored.
+//! Accounts and the devices signed in to them. A device has one session token; only its hash is
+//! stored.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -212,8 +213,8 @@ impl Store {
     /// Signs a device in to an account that exists.
     ///
     /// # Errors
-    /// [`ControlError::NotFound`] if there is no such account, [`ControlError::NotAllowed`] if it is
-    /// disabled.
+    /// [`ControlError::NotFound`] if there is no such account, [`ControlError::NotAllowed`] if it
+    /// is disabled.
     pub async fn add_device(&self, device: NewDevice) -> Result<(), ControlError> {
         self.control(move |connection| {
             if account(connection, device.user)?.is_none() {
@@ -243,8 +244,8 @@ impl Store {
         .await
     }
 
-    /// Signs out the devices of an account that were unseen for longest, so that `max` stay; `keep` is
-    /// one of them. Gives those that are signed out.
+    /// Signs out the devices of an account that were unseen for longest, so that `max` stay; `keep`
+    /// is one of them. Gives those that are signed out.
     ///
     /// # Errors
     /// What every control transaction can meet.
@@ -373,7 +374,8 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Account>, ReadError> {
         self.read(move |connection| {
-            // No name sorts after the prefix and the largest character, so this is a range of the index.
+            // No name sorts after the prefix and the largest character, so this is a range of the
+            // index.
             let sql = format!(
                 "SELECT {ACCOUNT_COLUMNS} FROM users WHERE deleted_at IS NULL \
                  AND name >= ?1 AND name < ?1 || char(1114111) ORDER BY name LIMIT ?2"
@@ -433,27 +435,37 @@ impl Store {
     }
 }
 
-/// Adds an ordinary user's account.
+/// Adds an account that can be found by its names.
 pub(super) fn insert_account(
     connection: &Connection,
     new: NewAccount,
 ) -> Result<Account, ControlError> {
-    let added = connection.execute(
+    let account = insert_row(connection, new)?;
+    let Account { id, name, display_name, .. } = &account;
+    note_words(connection, to_sql(id.as_u64()), name, display_name)?;
+    Ok(account)
+}
+
+/// Adds an ordinary user's account.
+pub(super) fn insert_row(
+    connection: &Connection,
+    new: NewAccount,
+) -> Result<Account, ControlError> {
+    let mut insert = connection.prepare_cached(
         "INSERT INTO users (id, name, display_name, password_hash, is_admin, created_at) \
          VALUES (?1, ?2, ?3, ?4, FALSE, ?5) ON CONFLICT (name) DO NOTHING",
-        params![
-            to_sql(new.id.as_u64()),
-            new.name,
-            new.display_name,
-            new.password_hash,
-            to_sql(new.at.as_u64())
-        ],
     )?;
+    let added = insert.execute(params![
+        to_sql(new.id.as_u64()),
+        new.name,
+        new.display_name,
+        new.password_hash,
+        to_sql(new.at.as_u64())
+    ])?;
     if added == 0 {
         return Err(ControlError::NameTaken(new.name));
     }
     let NewAccount { id, name, display_name, at, .. } = new;
-    note_words(connection, to_sql(id.as_u64()), &name, &display_name)?;
     Ok(Account { id, name, display_name, is_admin: false, created_at: at })
 }
 

@@ -152,7 +152,8 @@ impl Store {
         self.read(move |connection| Ok(reset_of(connection, &token_hash, now)?)).await
     }
 
-    /// Sets the password that a token allows to choose; signs all other devices out and `device` in.
+    /// Sets the password that a token allows to choose; signs all other devices out and `device`
+    /// in.
     ///
     /// # Errors
     /// [`ControlError::NotFound`] if the token does not work (any more),

@@ -1,13 +1,14 @@
-//! Accounts and memberships by the ten thousand, each call one transaction: for filling a data directory,
-//! not for serving.
+//! Accounts and memberships by the ten thousand, each call one transaction: for filling a data
+//! directory, not for serving.
 
 use rusqlite::{Connection, params};
 
-use super::accounts::{NewAccount, insert_account};
+use super::accounts::{Account, NewAccount, insert_row};
 use crate::storage::error::ControlError;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::{Role, RoomEvent};
 use crate::storage::sqlite::apply::{EVENTS_KEPT, from_sql, to_sql};
+use crate::storage::sqlite::name_words::{note_all, words};
 use crate::storage::store::Store;
 
 /// Somebody to make a member.
@@ -28,16 +29,22 @@ impl Store {
     /// [`ControlError::NameTaken`]; none of them is made then.
     pub async fn create_accounts(&self, new: Vec<NewAccount>) -> Result<(), ControlError> {
         self.control(move |connection| {
+            let mut found_by = Vec::new();
             for account in new {
-                insert_account(connection, account)?;
+                let Account { id, name, display_name, .. } = insert_row(connection, account)?;
+                let id = to_sql(id.as_u64());
+                found_by.extend(words(&name, &display_name).map(|word| (word, id)));
             }
+            // In their order, so that the index grows at few places.
+            found_by.sort_unstable();
+            note_all(connection, found_by.into_iter())?;
             Ok(())
         })
         .await
     }
 
-    /// Makes users who are no members yet members of a room that nobody has in memory; its stream tells
-    /// of each.
+    /// Makes users who are no members yet members of a room that nobody has in memory; its stream
+    /// tells of each.
     ///
     /// # Errors
     /// [`ControlError::NotFound`] if there is no such room.
@@ -52,7 +59,8 @@ impl Store {
             let last = offset + new.len() as u64;
             for member in new {
                 offset += 1;
-                // Whatever older events there are would be pruned before anybody could recover them.
+                // Whatever older events there are would be pruned before anybody could recover
+                // them.
                 join(
                     connection,
                     room,

@@ -1,8 +1,8 @@
 //! Deleting rooms and accounts: what is decided at once, and what is still to be done.
 //!
-//! The first transaction makes the room or account unreachable and notes that it has to go; from then
-//! on nothing takes it back. The rest is erased in small steps (see `erasure`), each of which can be
-//! done twice; the note stays until all of it is gone, so that a crash forgets nothing.
+//! The first transaction makes the room or account unreachable and notes that it has to go; from
+//! then on nothing takes it back. The rest is erased in small steps (see `erasure`), each of which
+//! can be done twice; the note stays until all of it is gone, so that a crash forgets nothing.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -108,8 +108,8 @@ impl Store {
     /// Decides that a room is deleted: nobody gets at it any more, and no invite leads there.
     ///
     /// # Errors
-    /// [`ControlError::NotFound`] if there is no such room (any more), [`ControlError::NotAllowed`] for a direct
-    /// conversation and for who does not own it.
+    /// [`ControlError::NotFound`] if there is no such room (any more), [`ControlError::NotAllowed`]
+    /// for a direct conversation and for who does not own it.
     pub async fn begin_room_deletion(
         &self,
         room: RoomId,
@@ -145,12 +145,13 @@ impl Store {
         .await
     }
 
-    /// Decides that an account is deleted: its devices are signed out, nobody can sign in to it, its
-    /// names and password are erased, its invites end.
+    /// Decides that an account is deleted: its devices are signed out, nobody can sign in to it,
+    /// its names and password are erased, its invites end.
     ///
     /// # Errors
-    /// [`ControlError::NotFound`] if there is no such account (any more), [`ControlError::NotAllowed`] for the last
-    /// administrator and if the password was changed since it was verified.
+    /// [`ControlError::NotFound`] if there is no such account (any more),
+    /// [`ControlError::NotAllowed`] for the last administrator and if the password was changed
+    /// since it was verified.
     pub async fn begin_account_deletion(
         &self,
         new: AccountDeletion,

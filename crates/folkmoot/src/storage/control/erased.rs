@@ -1,5 +1,5 @@
-//! What a deleted room or account leaves in the streams of users: names, excerpts and names of rooms.
-//! The same function takes it out of the database and out of memory.
+//! What a deleted room or account leaves in the streams of users: names, excerpts and names of
+//! rooms. The same function takes it out of the database and out of memory.
 
 use folkmoot_protocol::chat::{UserEvent, UserView};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -23,8 +23,8 @@ pub(crate) enum Erased {
 }
 
 impl Store {
-    /// Events of users' own streams that have something that is to be erased: those of a page, and where the
-    /// next one begins.
+    /// Events of users' own streams that have something that is to be erased: those of a page, and
+    /// where the next one begins.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.

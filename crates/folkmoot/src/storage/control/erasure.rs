@@ -1,8 +1,8 @@
-//! The steps by which a deleted room or account leaves the database. Each is one transaction, takes a
-//! moment and not the length of a history, and can be done again after a crash.
+//! The steps by which a deleted room or account leaves the database. Each is one transaction, takes
+//! a moment and not the length of a history, and can be done again after a crash.
 //!
-//! What has no index by user is looked for in pages over whole tables: this happens once per deleted
-//! account, and an index would cost every message.
+//! What has no index by user is looked for in pages over whole tables: this happens once per
+//! deleted account, and an index would cost every message.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -102,7 +102,8 @@ impl Store {
         .await
     }
 
-    /// Erases the first `limit` messages of a room with all that hangs on them; says whether there were any.
+    /// Erases the first `limit` messages of a room with all that hangs on them; says whether there
+    /// were any.
     ///
     /// # Errors
     /// What every control transaction can meet.
@@ -196,7 +197,8 @@ impl Store {
         .await
     }
 
-    /// Where the names of `user` stand: a page of the messages, the events of rooms or those of users.
+    /// Where the names of `user` stand: a page of the messages, the events of rooms or those of
+    /// users.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.
@@ -241,7 +243,8 @@ impl Store {
         self.erase_in_user_events(user_events, Erased::Names(user)).await
     }
 
-    /// Messages of `user` that are not deleted, in a page of all messages, and where the next begins.
+    /// Messages of `user` that are not deleted, in a page of all messages, and where the next
+    /// begins.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.
@@ -302,8 +305,8 @@ impl Store {
         .await
     }
 
-    /// Forgets what is left of an account but the row that its id leads to, and that it was to be deleted.
-    /// Says whether it is done: not if it has become a member somewhere meanwhile.
+    /// Forgets what is left of an account but the row that its id leads to, and that it was to be
+    /// deleted. Says whether it is done: not if it has become a member somewhere meanwhile.
     ///
     /// # Errors
     /// What every control transaction can meet.

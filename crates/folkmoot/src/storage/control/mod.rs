@@ -1,4 +1,5 @@
-//! Control transactions: accounts, devices, rooms, invites, uploads. Rare, and durable before the answer.
+//! Control transactions: accounts, devices, rooms, invites, uploads. Rare, and durable before the
+//! answer.
 //!
 //! Each is one SQLite transaction on the writer's thread. What it must see of the log's tail it
 //! waits for first.

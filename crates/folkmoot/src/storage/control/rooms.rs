@@ -81,11 +81,13 @@ impl Store {
         .await
     }
 
-    /// Gives the direct room of two people, making it if needed. Its stream begins with both `Joined`.
+    /// Gives the direct room of two people, making it if needed. Its stream begins with both
+    /// `Joined`.
     ///
     /// # Errors
-    /// [`ControlError::NotFound`] if one of the accounts does not exist, [`ControlError::NotAllowed`] if there is
-    /// no room yet and the other one has blocked the opener.
+    /// [`ControlError::NotFound`] if one of the accounts does not exist,
+    /// [`ControlError::NotAllowed`] if there is no room yet and the other one has blocked the
+    /// opener.
     pub async fn open_direct_room(&self, new: NewDirectRoom) -> Result<DirectRoom, ControlError> {
         self.control(move |connection| {
             let low = to_sql(new.opener.min(new.peer).as_u64());

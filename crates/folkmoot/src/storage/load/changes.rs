@@ -95,8 +95,8 @@ impl Store {
         self.read(move |connection| rooms_of(connection, user)).await
     }
 
-    /// Those of `wanted` that exist, are not deleted and stand in rooms of which `user` is a member,
-    /// in the order of `wanted`.
+    /// Those of `wanted` that exist, are not deleted and stand in rooms of which `user` is a
+    /// member, in the order of `wanted`.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.

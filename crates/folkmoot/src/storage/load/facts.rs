@@ -1,5 +1,5 @@
-//! What a room does not keep and asks when somebody acts: who they are to it, the keys they have sent
-//! under, whom a name belongs to. Each costs a few rows, however many members the room has.
+//! What a room does not keep and asks when somebody acts: who they are to it, the keys they have
+//! sent under, whom a name belongs to. Each costs a few rows, however many members the room has.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -60,8 +60,8 @@ pub struct RecentKey {
 impl Store {
     /// What some users are to a room, in the order asked for.
     ///
-    /// Covers the memberships, roles and bans that were decided before the call, also those whose records are
-    /// still on their way to the disk.
+    /// Covers the memberships, roles and bans that were decided before the call, also those whose
+    /// records are still on their way to the disk.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.
@@ -70,7 +70,8 @@ impl Store {
         room: RoomId,
         users: Vec<UserId>,
     ) -> Result<Vec<Standing>, ReadError> {
-        // Records of memberships and roles count among their user's, so a busy room is not waited for.
+        // Records of memberships and roles count among their user's, so a busy room is not waited
+        // for.
         let streams: Vec<Stream> = users.iter().map(|user| Stream::User(*user)).collect();
         if streams.is_empty() {
             return Ok(Vec::new());
@@ -82,8 +83,8 @@ impl Store {
         .await
     }
 
-    /// The keys that a user has sent under in a room, oldest first: those of the last 24 hours and of the
-    /// last hundred messages, whichever reaches further back, at most of the last thousand.
+    /// The keys that a user has sent under in a room, oldest first: those of the last 24 hours and
+    /// of the last hundred messages, whichever reaches further back, at most of the last thousand.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.

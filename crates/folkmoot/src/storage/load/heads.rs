@@ -33,8 +33,8 @@ pub struct RoomHead {
 }
 
 impl Store {
-    /// Some rooms as one of their members sees them, each with what mentions everyone after a message.
-    /// Those the user is no member of are left out, and those that are being deleted.
+    /// Some rooms as one of their members sees them, each with what mentions everyone after a
+    /// message. Those the user is no member of are left out, and those that are being deleted.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.

@@ -30,8 +30,8 @@ pub struct Member {
 }
 
 impl Store {
-    /// A page of a room's members by name, after one of them; of those whose name, or a word of whose name
-    /// to show, begins with a folded `prefix`, if it is not empty.
+    /// A page of a room's members by name, after one of them; of those whose name, or a word of
+    /// whose name to show, begins with a folded `prefix`, if it is not empty.
     ///
     /// # Errors
     /// [`ReadError`]; an unknown room has no members.

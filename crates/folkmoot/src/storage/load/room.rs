@@ -65,10 +65,11 @@ pub struct RoomSnapshot {
 }
 
 impl Store {
-    /// Loads a room for its actor, with the last `tail_len` events; `None` if there is no such room.
+    /// Loads a room for its actor, with the last `tail_len` events; `None` if there is no such
+    /// room.
     ///
-    /// Covers appends still in flight when it is called, so an actor that starts again after a crash cannot
-    /// hand out an offset twice.
+    /// Covers appends still in flight when it is called, so an actor that starts again after a
+    /// crash cannot hand out an offset twice.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.

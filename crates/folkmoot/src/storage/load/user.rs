@@ -52,10 +52,11 @@ pub struct UserSnapshot {
 }
 
 impl Store {
-    /// Loads a user for its actor, with the last `tail_len` events; `None` if there is no such user.
+    /// Loads a user for its actor, with the last `tail_len` events; `None` if there is no such
+    /// user.
     ///
-    /// The rooms' own numbers may lag behind: only rooms off the list are waited for, because whether they
-    /// are back follows from their last message.
+    /// The rooms' own numbers may lag behind: only rooms off the list are waited for, because
+    /// whether they are back follows from their last message.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.

@@ -1,7 +1,7 @@
 //! What goes down the hot road: events of rooms, events of users' own streams, read cursors.
 //!
-//! A record carries its own offset, so applying it is idempotent. Whoever appends a room's records is
-//! the only one to do so, and numbers them without gaps. The bytes on disk are in `wire`.
+//! A record carries its own offset, so applying it is idempotent. Whoever appends a room's records
+//! is the only one to do so, and numbers them without gaps. The bytes on disk are in `wire`.
 
 mod attachment;
 mod convert;
@@ -154,7 +154,8 @@ pub struct Message {
     pub name: String,
     /// The sender's idempotency key; empty: none.
     pub key: String,
-    /// A hash of what was sent under the key; survives edits, so that a reused key is told from a retry.
+    /// A hash of what was sent under the key; survives edits, so that a reused key is told from a
+    /// retry.
     pub content_hash: u64,
     /// The text; empty after a deletion.
     pub body: String,

@@ -1,7 +1,8 @@
 //! The bytes of a record: protobuf with explicit tags, so that later fields can be added.
 //!
 //! Never reuse or renumber a tag: logs and event rows written by older programs must keep decoding.
-//! Conversions are in `convert`. An unknown kind is an error, because skipping it would silently lose an acknowledged record.
+//! Conversions are in `convert`. An unknown kind is an error, because skipping it would silently
+//! lose an acknowledged record.
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct WireRecord {

@@ -1,7 +1,7 @@
 //! The schema, as the ordered list of steps that make it.
 //!
-//! A step that has been released is never changed: databases out there have run it. `user_version` counts
-//! the steps a database has taken; each runs in one transaction with the count.
+//! A step that has been released is never changed: databases out there have run it. `user_version`
+//! counts the steps a database has taken; each runs in one transaction with the count.
 
 use std::path::Path;
 

@@ -15,10 +15,22 @@ pub(crate) fn note_words(
     name: &str,
     display_name: &str,
 ) -> rusqlite::Result<()> {
+    note_all(connection, words(name, display_name).map(|word| (word, user)))
+}
+
+/// The words of a name and a name to show.
+pub(crate) fn words(name: &str, display_name: &str) -> impl Iterator<Item = String> {
+    std::iter::once(name.to_owned()).chain(text::beginnings(display_name))
+}
+
+/// Notes words with whose they are; in the order of the words, where there are many.
+pub(crate) fn note_all(
+    connection: &Connection,
+    words: impl Iterator<Item = (String, i64)>,
+) -> rusqlite::Result<()> {
     let mut insert =
         connection.prepare_cached("INSERT OR IGNORE INTO name_words VALUES (?1, ?2)")?;
-    insert.execute(params![name, user])?;
-    for word in text::beginnings(display_name) {
+    for (word, user) in words {
         insert.execute(params![word, user])?;
     }
     Ok(())

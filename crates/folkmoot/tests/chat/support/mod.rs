@@ -8,4 +8,4 @@ mod server;
 pub(crate) use client::{Client, Failure};
 pub(crate) use http::{Answer, Bytes, exchange, request};
 pub(crate) use scratch::{Scratch, keeps};
-pub(crate) use server::{Account, Server};
+pub(crate) use server::{Account, PATIENT, Server};

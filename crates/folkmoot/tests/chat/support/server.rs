@@ -8,6 +8,9 @@ use serde_json::json;
 
 use super::{Answer, Bytes, Client, Scratch, exchange, keeps, request};
 
+/// A test reads when it asks for something; on a busy machine, a ping would wait for that too long.
+pub(crate) const PATIENT: &str = "[gateway]\nping_s = 300\n";
+
 pub(crate) struct Server {
     running: Option<Running>,
     scratch: Scratch,
@@ -41,7 +44,7 @@ impl Server {
     pub(crate) async fn start() -> Self {
         // Tests send as fast as they can, unless the limit is what they test.
         let limits = "messages_per_second = 0\naccounts_per_minute = 0\nsearches_per_minute = 0";
-        Self::with(&format!("[limits]\n{limits}\n")).await
+        Self::with(&format!("[limits]\n{limits}\n{PATIENT}")).await
     }
 
     /// A server with a settings file.
@@ -98,7 +101,8 @@ impl Server {
         self.running.as_ref().expect("the server runs").erased().await;
     }
 
-    /// Whether the files of the database, of the log or of the index have a text. The server is stopped.
+    /// Whether the files of the database, of the log or of the index have a text. The server is
+    /// stopped.
     pub(crate) fn keeps(&self, text: &str) -> bool {
         assert!(self.running.is_none(), "a running server has its files open");
         keeps(&self.data(), text)
