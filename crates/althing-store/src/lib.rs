@@ -6,6 +6,9 @@
 //! and is refused otherwise. So an actor that was moved, or that a slow node still runs, cannot
 //! overwrite what its successor wrote.
 //!
+//! Adapters: [`Embedded`], the default, for one process; `Postgres` (feature `postgres`) for nodes
+//! that share a server; [`Memory`] for tests.
+//!
 //! [`Saved`] is the usual way to use it: a field of the actor that holds its state, and commits
 //! what a turn has changed.
 //!
@@ -59,11 +62,15 @@ pub mod conformance;
 mod embedded;
 mod journaled;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod saved;
 mod store;
 
 pub use embedded::{Embedded, OpenError};
 pub use journaled::{Fold, Journaled};
 pub use memory::Memory;
+#[cfg(feature = "postgres")]
+pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use saved::{LoadError, Saved, State};
 pub use store::{Answer, Event, Kept, Snapshot, Store, StoreError, Turn};

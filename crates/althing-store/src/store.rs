@@ -113,6 +113,22 @@ pub enum StoreError {
     /// An anonymous actor has no place in a store.
     #[error("{0} has no key, so nothing of it can be kept")]
     NoKey(ActorId),
+    /// The store has no room for something so large. Nothing was written; trying again is of no
+    /// use.
+    #[error(
+        "the {what} of an actor of kind {kind} has {bytes} bytes, and the store takes {max}",
+        kind = id.kind()
+    )]
+    TooLarge {
+        /// The actor.
+        id: ActorId,
+        /// What of it.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The largest size.
+        max: usize,
+    },
     /// The store does not work now. Nothing was written; a retry may succeed.
     #[error("the store does not work: {0}")]
     Unavailable(Arc<dyn Error + Send + Sync>),
