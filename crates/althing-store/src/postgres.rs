@@ -8,9 +8,11 @@
 //! refuses. While the server cannot be reached calls wait, and are refused once they have waited
 //! too long; the connection comes back by itself.
 
+mod deliveries;
 mod queue;
 mod rows;
 mod session;
+mod statements;
 mod tables;
 mod writer;
 
@@ -18,7 +20,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorId, Epoch};
+use althing::{ActorId, Epoch, Timestamp};
 use futures_util::future::try_join_all;
 use tokio::sync::oneshot;
 use tokio_postgres::Config;
@@ -26,7 +28,8 @@ use tokio_postgres::Config;
 use self::queue::{Job, Queue, Reply, Task};
 use self::session::Session;
 use self::writer::Writer;
-use crate::store::{Answer, Event, Kept, Store, StoreError, Turn, with_key};
+use crate::delivery::{Delivery, Mark, Posting, Reply as KeptReply, Settled};
+use crate::store::{Answer, Event, Kept, Store, StoreError, Turn, check_names, with_key};
 
 /// Bytes of a kind and a key together: what an entry of PostgreSQL's index holds (2,704), less its
 /// own overhead.
@@ -168,21 +171,33 @@ impl Postgres {
         bytes: usize,
         task: impl FnOnce(Reply<T>) -> Task,
     ) -> Answer<T> {
-        let (reply, answer) = oneshot::channel();
-        let pushed = with_key(id).and_then(|key| {
+        let queue = with_key(id).and_then(|key| {
             let name = id.kind().as_str().len() + key.len();
             check_size(id, "name", name, NAME_BYTES_MAX)?;
             let mut hasher = DefaultHasher::new();
             id.hash(&mut hasher);
             let queue = &self.queues[hasher.finish() as usize % self.queues.len()];
             check_size(id, "turn", bytes, queue.bytes_max.min(TURN_BYTES_MAX))?;
-            queue.push(Job::new(task(reply), bytes + name)).map_err(unavailable)
+            Ok((queue, bytes + name))
         });
-        Box::pin(async {
-            pushed?;
-            answer.await.unwrap_or_else(|_| Err(unknown(PostgresError::Ended)))
-        })
+        match queue {
+            Ok((queue, bytes)) => push(queue, bytes, task),
+            Err(refused) => Box::pin(async { Err(refused) }),
+        }
     }
+}
+
+fn push<T: Send + 'static>(
+    queue: &Queue,
+    bytes: usize,
+    task: impl FnOnce(Reply<T>) -> Task,
+) -> Answer<T> {
+    let (reply, answer) = oneshot::channel();
+    let pushed = queue.push(Job::new(task(reply), bytes)).map_err(unavailable);
+    Box::pin(async {
+        pushed?;
+        answer.await.unwrap_or_else(|_| Err(unknown(PostgresError::Ended)))
+    })
 }
 
 fn check_size(
@@ -220,17 +235,48 @@ impl Store for Postgres {
     }
 
     fn commit(&self, turn: Turn) -> Answer<()> {
+        if let Err(refused) = check_names(&turn) {
+            return Box::pin(async { Err(refused) });
+        }
         let id = turn.id.clone();
         let state = turn.snapshot.as_ref().map_or(0, |snapshot| snapshot.bytes.len());
         let events: usize =
             turn.events.iter().map(|event| event.bytes.len() + size_of::<Event>()).sum();
-        self.ask(&id, state + events, |reply| Task::Commit(Box::new(turn), reply))
+        let replies: usize = turn.replies.iter().map(bytes_of_reply).sum();
+        let bytes = state + events + replies + postings_bytes(&turn.postings);
+        self.ask(&id, bytes, |reply| Task::Commit(Box::new(turn), reply))
     }
 
     fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>> {
         let id_ = id.clone();
         self.ask(id, 0, |reply| Task::Events(id_, after, limit, reply))
     }
+
+    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
+        if let Some(Err(refused)) = after.as_ref().map(|mark| with_key(&mark.owner).map(drop)) {
+            return Box::pin(async { Err(refused) });
+        }
+        push(&self.queues[0], 0, |reply| Task::Due(until, after, limit, reply))
+    }
+
+    fn settle(&self, mut settled: Vec<Settled>) -> Answer<()> {
+        // Nobody without a key has left anything.
+        settled.retain(|settled| settled.mark.owner.key().is_some());
+        let bytes = settled.iter().map(|it| size_of::<Settled>() + it.mark.name.len()).sum();
+        push(&self.queues[0], bytes, |reply| Task::Settle(settled, reply))
+    }
+}
+
+fn bytes_of_reply(reply: &KeptReply) -> usize {
+    size_of::<KeptReply>() + reply.request.len() + reply.bytes.len()
+}
+
+fn postings_bytes(postings: &[Posting]) -> usize {
+    let bytes = postings.iter().map(|posting| match posting {
+        Posting::Put(delivery) => delivery.bytes(),
+        Posting::Cancel(name) => name.len(),
+    });
+    bytes.sum()
 }
 
 impl Drop for Postgres {

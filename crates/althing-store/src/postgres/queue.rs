@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorId, Epoch};
+use althing::{ActorId, Epoch, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::{PostgresError, unavailable};
+use crate::delivery::{Delivery, Mark, Settled};
 use crate::store::{Event, Kept, StoreError, Turn};
 
 /// Calls in one transaction, at most: those behind wait no longer than that many take.
@@ -32,6 +33,8 @@ pub(super) enum Task {
     Open(ActorId, Epoch, Reply<Kept>),
     Commit(Box<Turn>, Reply<()>),
     Events(ActorId, u64, usize, Reply<Vec<Event>>),
+    Due(Timestamp, Option<Mark>, usize, Reply<Vec<Delivery>>),
+    Settle(Vec<Settled>, Reply<()>),
 }
 
 /// A task that waits, or is under way.
@@ -62,8 +65,9 @@ impl Job {
         Self { task, since: Instant::now(), bytes: bytes + size_of::<Self>() }
     }
 
-    pub(super) fn is_events(&self) -> bool {
-        matches!(self.task, Task::Events(..))
+    /// Whether it is done outside of transactions.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.task, Task::Events(..) | Task::Due(..))
     }
 
     pub(super) fn is_commit(&self) -> bool {
@@ -76,6 +80,8 @@ impl Job {
             Task::Open(_, _, reply) => _ = reply.send(Err(error)),
             Task::Commit(_, reply) => _ = reply.send(Err(error)),
             Task::Events(_, _, _, reply) => _ = reply.send(Err(error)),
+            Task::Due(_, _, _, reply) => _ = reply.send(Err(error)),
+            Task::Settle(_, reply) => _ = reply.send(Err(error)),
         }
     }
 }
@@ -121,11 +127,11 @@ impl Queue {
         }
     }
 
-    /// Takes what goes into one transaction, or reads of journals that follow on each other;
+    /// Takes what goes into one transaction, or reads that follow on each other;
     /// `calls_max` of them at most.
     pub(super) fn take(&self, calls_max: usize) -> Vec<Job> {
         let mut waiting = self.waiting.lock();
-        let are_events = waiting.jobs.front().is_some_and(Job::is_events);
+        let are_read = waiting.jobs.front().is_some_and(Job::is_read);
         let (mut batch, mut bytes, mut reads) = (Vec::new(), 0, 0);
         while let Some(job) = waiting.jobs.front() {
             bytes += job.bytes;
@@ -133,7 +139,7 @@ impl Queue {
             let has_room = bytes <= BATCH_BYTES_MAX
                 && reads <= BATCH_READS_MAX
                 && batch.len() < calls_max.min(BATCH_CALLS_MAX);
-            if job.is_events() != are_events || !(has_room || batch.is_empty()) {
+            if job.is_read() != are_read || !(has_room || batch.is_empty()) {
                 break;
             }
             batch.extend(waiting.jobs.pop_front());

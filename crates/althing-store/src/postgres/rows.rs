@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use althing::{ActorId, Epoch};
 
 use super::queue::Task;
+use crate::delivery::{Delivery, Posting, Reply, Settled};
 use crate::store::{Event, Kept, Snapshot, StoreError, Turn, check_version, with_key};
 
 /// Kind and key as bytes, because text of PostgreSQL cannot hold every key: it has no NUL.
@@ -29,15 +30,23 @@ pub(super) struct Row<'a> {
     pub(super) is_changed: bool,
     /// Whether it is made if it is not there.
     pub(super) is_made: bool,
-    /// Whether its snapshot is needed.
+    /// Whether its snapshot and its replies are needed.
     pub(super) is_read: bool,
+    /// Read only if they are needed.
+    pub(super) replies: Vec<Reply>,
 }
 
-/// All rows of a transaction, and the events that are added.
+/// All rows of a transaction, and what is written beside them.
 #[derive(Debug, Default)]
 pub(super) struct Rows<'a> {
     pub(super) rows: BTreeMap<Name<'a>, Row<'a>>,
     pub(super) events: Vec<(Name<'a>, &'a Event)>,
+    /// The last word on each delivery: `None` cancels it.
+    pub(super) postings: BTreeMap<(Name<'a>, &'a str), Option<&'a Delivery>>,
+    pub(super) settled: Vec<&'a Settled>,
+    pub(super) kept: Vec<(Name<'a>, &'a Reply)>,
+    /// Up to which number replies are forgotten.
+    pub(super) forgotten: BTreeMap<Name<'a>, u64>,
 }
 
 /// What a job comes to if the transaction is committed.
@@ -46,6 +55,8 @@ pub(super) enum Outcome {
     Open(Result<Kept, StoreError>),
     Commit(Result<(), StoreError>),
     Events(Vec<Event>),
+    Due(Vec<Delivery>),
+    Settled,
 }
 
 pub(super) fn name(id: &ActorId) -> Name<'_> {
@@ -67,7 +78,7 @@ impl<'a> Rows<'a> {
                 Task::Commit(turn, _) => {
                     rows.rows.entry(name(&turn.id)).or_default().is_made |= turn.version == 1;
                 }
-                Task::Events(..) => {}
+                Task::Events(..) | Task::Due(..) | Task::Settle(..) => {}
             }
         }
         rows
@@ -77,7 +88,11 @@ impl<'a> Rows<'a> {
         match task {
             Task::Open(id, epoch, _) => Outcome::Open(self.open(id, *epoch)),
             Task::Commit(turn, _) => Outcome::Commit(self.commit(turn)),
-            Task::Events(..) => unreachable!("journals are read outside of transactions"),
+            Task::Settle(settled, _) => {
+                self.settled.extend(settled);
+                Outcome::Settled
+            }
+            Task::Events(..) | Task::Due(..) => unreachable!("read outside of transactions"),
         }
     }
 
@@ -86,7 +101,8 @@ impl<'a> Rows<'a> {
         row.is_changed |= row.epoch != epoch;
         row.epoch = epoch;
         let snapshot = row.written.or(row.stored.as_ref()).cloned();
-        Ok(Kept { version: row.version, snapshot, last_event: row.last_event })
+        let replies = row.replies.clone();
+        Ok(Kept { version: row.version, snapshot, last_event: row.last_event, replies })
     }
 
     fn commit(&mut self, turn: &'a Turn) -> Result<(), StoreError> {
@@ -97,8 +113,23 @@ impl<'a> Rows<'a> {
         row.last_event = turn.events.last().map_or(row.last_event, |event| event.number);
         row.written = turn.snapshot.as_ref().or(row.written);
         row.is_changed = true;
+        if row.is_read {
+            row.replies.extend(turn.replies.iter().cloned());
+            row.replies.retain(|reply| reply.number > turn.forget_replies);
+        }
         let name = name(&turn.id);
         self.events.extend(turn.events.iter().map(|event| (name, event)));
+        self.kept.extend(turn.replies.iter().map(|reply| (name, reply)));
+        if turn.forget_replies > 0 {
+            self.forgotten.insert(name, turn.forget_replies);
+        }
+        for posting in &turn.postings {
+            let (own, delivery) = match posting {
+                Posting::Put(delivery) => (&delivery.name, Some(delivery)),
+                Posting::Cancel(name) => (name, None),
+            };
+            self.postings.insert((name, own), delivery);
+        }
         Ok(())
     }
 

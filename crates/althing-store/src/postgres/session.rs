@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use althing::Epoch;
-use futures_util::future::{join_all, join3};
+use futures_util::future::{join, join_all, join4, join5};
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Config, NoTls, Row as Found, Statement};
+use tokio_postgres::{Client, Config, NoTls, Row as Found};
 
 use super::queue::{Job, Task};
 use super::rows::{Outcome, Rows, name};
+use super::statements::Statements;
 use super::{CONNECT_WITHIN, PostgresError, tables};
 use crate::store::{Event, Snapshot};
 
@@ -33,41 +34,6 @@ const SETTINGS: &str = "
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-const MAKE: &str = "
-    INSERT INTO althing_actors (kind, key, epoch, version, last_event)
-    SELECT kind, key, 0, 0, 0 FROM unnest($1::bytea[], $2::bytea[]) AS asked (kind, key)
-    ON CONFLICT (kind, key) DO NOTHING";
-
-const LOCK: &str = "
-    SELECT asked.place, epoch, version, last_event, schema, includes,
-        CASE WHEN asked.is_read THEN state END
-    FROM unnest($1::bytea[], $2::bytea[], $3::boolean[])
-        WITH ORDINALITY AS asked (kind, key, is_read, place)
-    JOIN althing_actors AS actors ON actors.kind = asked.kind AND actors.key = asked.key
-    ORDER BY asked.place
-    FOR UPDATE OF actors";
-
-const WRITE: &str = "
-    UPDATE althing_actors AS actors SET
-        epoch = written.epoch,
-        version = written.version,
-        last_event = written.last_event,
-        schema = coalesce(written.schema, actors.schema),
-        state = coalesce(written.state, actors.state),
-        includes = coalesce(written.includes, actors.includes)
-    FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-        $7::bytea[], $8::bigint[])
-        AS written (kind, key, epoch, version, last_event, schema, state, includes)
-    WHERE actors.kind = written.kind AND actors.key = written.key";
-
-const ADD: &str = "
-    INSERT INTO althing_events (kind, key, number, schema, body)
-    SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[])";
-
-const READ: &str = "
-    SELECT number, schema, body FROM althing_events
-    WHERE kind = $1 AND key = $2 AND number > $3 ORDER BY number LIMIT $4";
-
 /// A connection and the task that moves its bytes, which ends with it: it could wait for ever on a
 /// server that has stopped.
 pub(super) struct Link {
@@ -78,11 +44,7 @@ pub(super) struct Link {
 /// A connection that is ready for batches.
 pub(super) struct Session {
     link: Link,
-    make: Statement,
-    lock: Statement,
-    write: Statement,
-    add: Statement,
-    read: Statement,
+    pub(super) statements: Statements,
 }
 
 /// Why a batch was not done.
@@ -128,13 +90,12 @@ impl Session {
         let client = &link.client;
         tables::check(client).await?;
         within(CONNECT_WITHIN, client.batch_execute(SETTINGS)).await?;
-        let statements = join_all([MAKE, LOCK, WRITE, ADD, READ].map(|sql| client.prepare(sql)));
-        let prepared = async { statements.await.into_iter().collect::<Result<Vec<_>, _>>() };
-        let prepared = within(CONNECT_WITHIN, prepared).await?;
-        let Ok([make, lock, write, add, read]) = <[Statement; 5]>::try_from(prepared) else {
-            unreachable!("as many are prepared as were asked for")
-        };
-        Ok(Self { link, make, lock, write, add, read })
+        let statements = within(CONNECT_WITHIN, Statements::prepare(client)).await?;
+        Ok(Self { link, statements })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.link.client
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -143,7 +104,7 @@ impl Session {
 
     /// Does a batch of one sort, as the queue gives it out.
     pub(super) async fn run(&self, batch: &[Job], time: Duration) -> Result<Vec<Outcome>, Failure> {
-        if batch.iter().all(Job::is_events) {
+        if batch.iter().all(Job::is_read) {
             let pages = join_all(batch.iter().map(|job| self.page(&job.task)));
             let pages = async { pages.await.into_iter().collect::<Result<Vec<_>, _>>() };
             let pages = within(time, pages).await;
@@ -165,10 +126,13 @@ impl Session {
         let are_read: Vec<_> = rows.rows.values().map(|row| row.is_read).collect();
         let made = rows.rows.iter().filter(|(_, row)| row.is_made).map(|(name, _)| *name);
         let (made_kinds, made_keys): (Vec<_>, Vec<_>) = made.unzip();
-        let (begun, made, found) = join3(
+        let opened = rows.rows.iter().filter(|(_, row)| row.is_read).map(|(name, _)| *name);
+        let (opened_kinds, opened_keys): (Vec<_>, Vec<_>) = opened.unzip();
+        let (begun, made, found, replies) = join4(
             client.batch_execute(BEGIN),
-            client.execute(&self.make, &[&made_kinds, &made_keys]),
-            client.query(&self.lock, &[&kinds, &keys, &are_read]),
+            client.execute(&self.statements.make, &[&made_kinds, &made_keys]),
+            client.query(&self.statements.lock, &[&kinds, &keys, &are_read]),
+            self.replies(&opened_kinds, &opened_keys),
         )
         .await;
         begun?;
@@ -187,17 +151,33 @@ impl Session {
                 includes: unsigned(&found, 5),
             });
         }
+        let mut opened = rows.rows.values_mut().filter(|row| row.is_read).zip(1..).peekable();
+        for (place, reply) in replies? {
+            while opened.peek().is_some_and(|(_, at)| *at < place) {
+                opened.next();
+            }
+            let (row, _) = opened.peek_mut().expect("replies come in the order of their rows");
+            row.replies.push(reply);
+        }
         Ok(())
     }
 
     /// Writes what has changed, and commits.
     async fn write(&self, rows: &Rows<'_>, time: Duration) -> Result<(), Failure> {
         let client = &self.link.client;
-        let written = join3(self.update(rows), self.add(rows), client.batch_execute("COMMIT"));
-        let Ok((updated, added, committed)) = tokio::time::timeout(time, written).await else {
+        // Sent in this order. What was taken goes first: a delivery that is put again with the same
+        // due time was put after that.
+        let taken = join(self.remove_taken(rows), self.move_taken(rows));
+        let posted = join(self.cancel(rows), self.put(rows));
+        let kept = join(self.keep(rows), self.forget(rows));
+        let state = join(self.update(rows), self.add(rows));
+        let written = join5(taken, posted, kept, state, client.batch_execute("COMMIT"));
+        let Ok((taken, posted, kept, state, committed)) = tokio::time::timeout(time, written).await
+        else {
             return Err(Failure::Unknown(Arc::new(PostgresError::NoAnswer(time))));
         };
-        if let Err(error) = updated.and(added) {
+        let steps = [taken, posted, kept, state].into_iter();
+        if let Err(error) = steps.flat_map(|(one, two)| [one, two]).collect::<Result<(), _>>() {
             // After an error of the server the commit rolled back, though it is answered as done.
             let is_refused = error.as_db_error().is_some();
             let error = Arc::new(error.into());
@@ -230,7 +210,7 @@ impl Session {
         let client = &self.link.client;
         client
             .execute(
-                &self.write,
+                &self.statements.write,
                 &[&kinds, &keys, &epochs, &versions, &last_events, &schemas, &states, &includes],
             )
             .await?;
@@ -247,18 +227,25 @@ impl Session {
         let schemas: Vec<_> = events.iter().map(|(_, event)| i64::from(event.schema)).collect();
         let bodies: Vec<_> = events.iter().map(|(_, event)| &event.bytes[..]).collect();
         let client = &self.link.client;
-        client.execute(&self.add, &[&kinds, &keys, &numbers, &schemas, &bodies]).await?;
+        client.execute(&self.statements.add, &[&kinds, &keys, &numbers, &schemas, &bodies]).await?;
         Ok(())
     }
 
     async fn page(&self, task: &Task) -> Result<Outcome, tokio_postgres::Error> {
-        let Task::Events(id, after, limit, _) = task else {
-            unreachable!("the queue does not mix journals with turns")
+        let (id, after, limit) = match task {
+            Task::Events(id, after, limit, _) => (id, after, limit),
+            Task::Due(until, after, limit, _) => {
+                return Ok(Outcome::Due(self.due(*until, after.as_ref(), *limit).await?));
+            }
+            Task::Open(..) | Task::Commit(..) | Task::Settle(..) => {
+                unreachable!("the queue does not mix reads with turns")
+            }
         };
         let (kind, key) = name(id);
         let after = i64::try_from(*after).unwrap_or(i64::MAX);
         let limit = i64::try_from(*limit).unwrap_or(i64::MAX);
-        let found = self.link.client.query(&self.read, &[&kind, &key, &after, &limit]).await?;
+        let found =
+            self.link.client.query(&self.statements.read, &[&kind, &key, &after, &limit]).await?;
         let event = |row: &Found| Event {
             number: unsigned(row, 0),
             schema: schema(row, 1),

@@ -8,7 +8,8 @@ use super::{CONNECT_WITHIN, PostgresError};
 
 /// Each step takes the tables from the format before to the next; how many there are is the format.
 /// Released steps never change.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     CREATE TABLE althing_actors (
         kind bytea NOT NULL,
         key bytea NOT NULL,
@@ -28,7 +29,32 @@ const STEPS: [&str; 1] = ["
         body bytea NOT NULL,
         PRIMARY KEY (kind, key, number)
     );
-"];
+    ",
+    "
+    CREATE TABLE althing_deliveries (
+        kind bytea NOT NULL,
+        key bytea NOT NULL,
+        name bytea NOT NULL,
+        due bigint NOT NULL,
+        cron bytea,
+        to_kind bytea NOT NULL,
+        to_key bytea NOT NULL,
+        message bytea NOT NULL,
+        body bytea NOT NULL,
+        PRIMARY KEY (kind, key, name)
+    );
+    CREATE INDEX althing_deliveries_due ON althing_deliveries (due, kind, key, name);
+    CREATE TABLE althing_replies (
+        kind bytea NOT NULL,
+        key bytea NOT NULL,
+        number bigint NOT NULL,
+        request bytea NOT NULL,
+        at bigint NOT NULL,
+        body bytea NOT NULL,
+        PRIMARY KEY (kind, key, number)
+    );
+    ",
+];
 
 /// The last format that this version knows.
 const FORMAT: i32 = STEPS.len() as i32;

@@ -119,7 +119,8 @@ impl Writer {
                 let (commits, opens): (Vec<_>, Vec<_>) =
                     batch.into_iter().partition(Job::is_commit);
                 commits.into_iter().for_each(|job| job.refuse(unknown(cause.clone())));
-                // To open once more for the same epoch changes nothing.
+                // To open once more for the same epoch changes nothing, nor does it to say once
+                // more that something was taken.
                 self.queue.put_back(opens);
             }
         }
@@ -160,6 +161,8 @@ fn answer(job: Job, outcome: Outcome) {
         (Task::Open(_, _, reply), Outcome::Open(outcome)) => _ = reply.send(outcome),
         (Task::Commit(_, reply), Outcome::Commit(outcome)) => _ = reply.send(outcome),
         (Task::Events(_, _, _, reply), Outcome::Events(events)) => _ = reply.send(Ok(events)),
+        (Task::Due(_, _, _, reply), Outcome::Due(due)) => _ = reply.send(Ok(due)),
+        (Task::Settle(_, reply), Outcome::Settled) => _ = reply.send(Ok(())),
         _ => unreachable!("a job's outcome is of its own variant"),
     }
 }
