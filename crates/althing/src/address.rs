@@ -15,3 +15,4 @@ pub(crate) mod kind;
 pub(crate) mod place;
 pub(crate) mod recipient;
 pub(crate) mod storage;
+pub(crate) mod tell;

@@ -62,13 +62,14 @@ pub use actor::{
 };
 pub use address::actor_id::{Activation, ActorId, Incarnation, Key, KindName};
 pub use address::actor_ref::{ActorRef, WeakRef};
-pub use address::call::{Call, Tell};
+pub use address::call::Call;
 pub use address::child::{Child, NamedChild};
 pub use address::flatten::{CallError, Flatten};
 pub use address::group::Group;
 pub use address::key::{ActorKey, KeyError};
 pub use address::kind::Start;
 pub use address::recipient::Recipient;
+pub use address::tell::Tell;
 pub use althing_macros::{Wire, actor};
 pub use epoch::Epoch;
 pub use error::{ActorError, AskError, ChildFailed, NameTaken, SendError};
