@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::activation::current;
 use crate::activation::waits::{self, Waiting};
-use crate::actor::Actor;
+use crate::actor::{Actor, Receives};
 use crate::address::actor_ref::ActorRef;
 use crate::address::place::{AnyPlace, AsAnyPlace, wake};
 use crate::address::tell::{Tell, call_attention, push_tell};
@@ -23,11 +23,12 @@ use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
 use crate::mail::in_place::{self, InPlace};
 use crate::mail::line::Line;
-use crate::mail::mailbox::{Priority, Pushed};
+use crate::mail::mailbox::Pushed;
 use crate::mail::outbox;
+use crate::mail::priority::Priority;
 use crate::mail::reply::{Receiver, ReplyTo, channel};
 use crate::metrics::Counter;
-use crate::remote::{Shipped, local_only, ship_ask, ship_tell};
+use crate::remote::ship::{Shipped, local_only, ship_ask, ship_tell};
 
 /// A message with its target. As a future it is an ask with a deadline.
 ///
@@ -86,6 +87,17 @@ struct Slot<R> {
     reply: ReplyTo<R>,
     receiver: Receiver<R>,
     waiting: Option<Waiting>,
+}
+
+impl<A: Actor> ActorRef<A> {
+    /// Addresses a message. Await it to ask; see `Call` for telling.
+    #[inline]
+    pub fn send<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, A::Way>
+    where
+        A: Receives<M>,
+    {
+        Call::new(self, message)
+    }
 }
 
 impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
@@ -286,7 +298,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             Shipped::LocalOnly => Poll::Ready(Err(local_only::<M>(self.target.id()))),
             Shipped::NoRoom => {
                 let reply = reply.expect("nothing was sent");
-                let line = place.header().mailbox.line();
+                let line = Line::new(&place.header().mailbox);
                 self.wait = Wait::ForRoom(line, Some(Slot { reply, receiver, waiting }));
                 self.poll_room(cx)
             }
@@ -316,7 +328,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         let before = std::mem::replace(&mut self.wait, Wait::New);
         let line = match before {
             Wait::ForRoom(line, _) => line,
-            Wait::New | Wait::ForReply(..) => header.mailbox.line(),
+            Wait::New | Wait::ForReply(..) => Line::new(&header.mailbox),
         };
         self.wait = Wait::ForRoom(line, Some(slot));
         loop {

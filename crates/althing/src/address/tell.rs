@@ -9,21 +9,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::activation::current;
-use crate::activation::turn;
+use crate::activation::{current, turn};
 use crate::actor::Actor;
 use crate::address::actor_ref::ActorRef;
-use crate::address::place::{AnyPlace, AsAnyPlace, Place, wake};
+use crate::address::place::{AnyPlace, AsAnyPlace, wake};
+use crate::address::typed::Place;
 use crate::error::SendError;
 use crate::mail::deadline::{Deadline, Due};
 use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
 use crate::mail::line::Line;
-use crate::mail::mailbox::{Priority, Pushed};
+use crate::mail::mailbox::Pushed;
 use crate::mail::outbox;
+use crate::mail::priority::Priority;
 use crate::mail::reply::ReplyTo;
 use crate::metrics::Counter;
-use crate::remote::{Shipped, ship_tell};
+use crate::remote::ship::{Shipped, ship_tell};
 
 /// A tell that waits for room.
 #[must_use = "a tell does nothing until it is awaited"]
@@ -94,9 +95,9 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'a, A, M, D> {
         }
         let timeout = self.timeout.unwrap_or_else(|| self.target.deadline());
         let env = &header.kind.node.env;
-        let (line, deadline) = &mut **self
-            .waiting
-            .get_or_insert_with(|| Box::new((header.mailbox.line(), Deadline::new(env, timeout))));
+        let (line, deadline) = &mut **self.waiting.get_or_insert_with(|| {
+            Box::new((Line::new(&header.mailbox), Deadline::new(env, timeout)))
+        });
         loop {
             // On the way to another node, the cluster has the waker.
             if !is_elsewhere && line.wait_for_room(cx.waker(), header.kind.len_max) {

@@ -5,10 +5,10 @@
 //! mailboxes hold no buffer. System messages travel in a list of their own and are exempt from the
 //! bound.
 
+mod aside;
 mod ending;
 mod gate;
 mod lanes;
-mod priority;
 mod system;
 
 use std::task::Waker;
@@ -18,12 +18,11 @@ use crate::mail::claim::{ClaimLock, Guard, Value};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::Extras;
 use crate::mail::lane::Lanes;
-use crate::mail::line::Line;
+use crate::mail::priority::Priority;
 
 pub(crate) use ending::Life;
 use gate::Gate;
 pub(crate) use gate::Sent;
-pub use priority::Priority;
 pub(crate) use system::SystemPush;
 
 /// The queue and the claim.
@@ -298,11 +297,6 @@ impl Mailbox {
             return Err(Pushed::Full);
         }
         Ok(inner)
-    }
-
-    /// A place in the line for room, not yet taken.
-    pub(crate) fn line(&self) -> Line<'_> {
-        Line::new(self)
     }
 
     /// Messages waiting.
