@@ -9,6 +9,7 @@ pub(crate) mod doing;
 pub(crate) mod inspection;
 pub(crate) mod long_running;
 pub(crate) mod observe;
+pub(crate) mod step;
 pub(crate) mod topics;
 pub(crate) mod trace;
 pub(crate) mod tree;
@@ -24,11 +25,14 @@ use std::sync::OnceLock;
 
 pub use histogram::Histogram;
 use running::{Polled, Running};
-pub(crate) use shard::{Counter, MessageName, Shard};
+pub(crate) use shard::{Counter, Shard};
 pub(crate) use snapshot::short_name;
 pub use snapshot::{KindSnapshot, MessageSnapshot, Snapshot};
 
 use snapshot::Totals;
+
+/// Yields the name of a message's type.
+pub(crate) type MessageName = fn() -> &'static str;
 
 /// Whether a node counts; off only to measure what counting costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +42,23 @@ pub enum Metrics {
     On,
     /// Nothing is counted; snapshots are zero.
     Off,
+}
+
+/// Whether a node wraps handled messages in spans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tracing {
+    /// No spans.
+    #[default]
+    Off,
+    /// A span per message, whose parent is the sender's.
+    On,
+}
+
+impl Tracing {
+    #[inline]
+    pub(crate) fn is_on(self) -> bool {
+        self == Self::On
+    }
 }
 
 /// A message whose handling time is taken.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::MessageName;
 use super::histogram::{BUCKETS, Histogram, bucket_of};
 use super::running::Running;
 
@@ -18,9 +19,6 @@ pub(crate) const SAMPLE_EVERY: u64 = 512;
 /// `SAMPLE_EVERY`, so that where a run of them stops there is one to be timed.
 const SAMPLE_EVENTS_EVERY: u64 = 2_048;
 const COUNTERS: usize = 9;
-
-/// Yields the name of a message's type.
-pub(crate) type MessageName = fn() -> &'static str;
 
 /// What is counted besides handled messages.
 #[derive(Clone, Copy, Debug)]
