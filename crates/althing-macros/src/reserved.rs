@@ -22,7 +22,8 @@ const METHODS_OF_ACTOR_REF: [&str; 16] = [
     "stopped",
 ];
 
-/// Types of the standard prelude that fields are made of: a message of that name would hide them in its module.
+/// Types of the standard prelude that fields are made of: a message of that name would hide them in
+/// its module.
 const PRELUDE_TYPES: [&str; 5] = ["Box", "Option", "Result", "String", "Vec"];
 
 /// Refuses a method whose call nobody could reach, or whose message hides a standard type.

@@ -1,7 +1,8 @@
 //! What a user implements: `Actor`, and one handler trait per way of receiving a message.
 //!
-//! `&mut self` handlers never overlap with anything. `&self` handlers (`ReadHandler`) overlap with each other while
-//! they wait, on one thread at a time. A write waits for the reads before it, and later reads wait for the write.
+//! `&mut self` handlers never overlap with anything. `&self` handlers (`ReadHandler`) overlap with
+//! each other while they wait, on one thread at a time. A write waits for the reads before it, and
+//! later reads wait for the write.
 
 use std::future::Future;
 
@@ -171,10 +172,11 @@ pub trait DelayedHandler<M: Send + 'static>: Actor {
     ) -> impl Future<Output = ()> + Send;
 }
 
-/// Says that an actor takes `M`, whichever of the three handlers it has for it; what addresses, recipients, timers, pipes and groups
-/// ask for.
+/// Says that an actor takes `M`, whichever of the three handlers it has for it; what addresses,
+/// recipients, timers, pipes and groups ask for.
 ///
-/// `#[actor]` writes it. By hand, a [`Handler`] has it already, and a [`ReadHandler`] or [`DelayedHandler`] needs one more line:
+/// `#[actor]` writes it. By hand, a [`Handler`] has it already, and a [`ReadHandler`] or
+/// [`DelayedHandler`] needs one more line:
 ///
 /// ```
 /// use althing::{Actor, Context, Node, Read, ReadHandler, Receives};

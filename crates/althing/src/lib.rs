@@ -1,7 +1,8 @@
 //! Althing: stateful actors that run at memory speed.
 //!
-//! This crate is the local runtime: typed actors with bounded mailboxes, supervision, timers, passivation and topics. It owns no
-//! socket and no disk. Everything hangs off a [`Node`]; two nodes in one process share nothing.
+//! This crate is the local runtime: typed actors with bounded mailboxes, supervision, timers,
+//! passivation and topics. It owns no socket and no disk. Everything hangs off a [`Node`]; two
+//! nodes in one process share nothing.
 //!
 //! ```
 //! use althing::{Actor, Context, Handler, Node};

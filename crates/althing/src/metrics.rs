@@ -1,8 +1,11 @@
-//! Metrics that are always on: per actor type, what was handled, what failed, and how long handlers took.
+//! Metrics that are always on: per actor type, what was handled, what failed, and how long handlers
+//! took.
 //!
-//! Each actor type has one shard per thread, found by the thread's slot: no lookup by label, no shared cache line. A message costs one
-//! addition; one of `SAMPLE_EVERY` is also timed, from its start to the end of its handler, waits included. The clock is the
-//! node's, so that times are virtual where time is. Shards belong to the type, not to the thread: a thread that ends loses nothing.
+//! Each actor type has one shard per thread, found by the thread's slot: no lookup by label, no
+//! shared cache line. A message costs one addition; one of `SAMPLE_EVERY` is also timed, from its
+//! start to the end of its handler, waits included. The clock is the node's, so that times are
+//! virtual where time is. Shards belong to the type, not to the thread: a thread that ends loses
+//! nothing.
 
 pub(crate) mod blocked;
 pub(crate) mod doing;

@@ -48,7 +48,8 @@ impl Node {
         ActorRef::from_place(place)
     }
 
-    /// Starts an anonymous actor. It lives until it is stopped; without a factory it cannot restart.
+    /// Starts an anonymous actor. It lives until it is stopped; without a factory it cannot
+    /// restart.
     pub fn spawn<A: Actor>(&self, actor: A) -> ActorRef<A> {
         let header = Header::new(self.shared().kind::<A>(), None);
         self.start(Arc::new(Place::new(header, None, Some(actor))), None)

@@ -16,8 +16,8 @@ pub enum StopReason {
     Passivated,
     /// It failed, or a sibling did, and supervision restarts it.
     Restarting,
-    /// A handler panicked, `ctx.fail` was called or a child escalated, and supervision gave up; with the cause. Of a panic
-    /// that is its text.
+    /// A handler panicked, `ctx.fail` was called or a child escalated, and supervision gave up;
+    /// with the cause. Of a panic that is its text.
     Failed(ActorError),
     /// Its factory or `started` hook failed.
     NotStarted(ActorError),

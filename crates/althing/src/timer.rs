@@ -1,7 +1,8 @@
 //! Volatile timers of actors: one wheel and one task per node.
 //!
-//! The wheel names actors, weakly, and timers by number; what a timer sends lies with its actor (`pending`). The task sleeps until
-//! the wheel's next tick and is woken early when a nearer one arrives. It runs no foreign code.
+//! The wheel names actors, weakly, and timers by number; what a timer sends lies with its actor
+//! (`pending`). The task sleeps until the wheel's next tick and is woken early when a nearer one
+//! arrives. It runs no foreign code.
 
 pub(crate) mod id;
 pub(crate) mod pending;

@@ -1,7 +1,8 @@
-//! What an actor lets out arrives in the order in which it let it out: tells, replies, events, futures that go on elsewhere.
+//! What an actor lets out arrives in the order in which it let it out: tells, replies, events,
+//! futures that go on elsewhere.
 //!
-//! Tells of one handler travel in bundles. Whatever leaves the handler by another way must not overtake a bundle, and a bundle
-//! must not reach anybody but the actor that it was made for.
+//! Tells of one handler travel in bundles. Whatever leaves the handler by another way must not
+//! overtake a bundle, and a bundle must not reach anybody but the actor that it was made for.
 
 mod support;
 
@@ -42,7 +43,8 @@ fn a_reply_comes_after_the_tells_that_its_handler_made() {
         let (release, wait) = oneshot::channel::<()>();
         teller.send(later(async { wait.await.map_or(1, |()| 0) })).try_tell().unwrap();
         drained(&teller).await;
-        // The asker is no task, as the body of `main` is none, so that its asks go through mailboxes.
+        // The asker is no task, as the body of `main` is none, so that its asks go through
+        // mailboxes.
         let handle = Handle::current();
         let asker = tokio::task::spawn_blocking({
             let (teller, told) = (teller.clone(), told.clone());
@@ -78,7 +80,8 @@ fn a_detached_future_runs_after_the_tells_made_before_it() {
             ctx.detach(async move {
                 tx.send(told.send(Count).timeout(PATIENCE).await).ok();
             });
-            // Tokio keeps the latest task for its own worker; this one sets the first free for another.
+            // Tokio keeps the latest task for its own worker; this one sets the first free for
+            // another.
             ctx.detach(async {});
             thread::sleep(Duration::from_millis(200));
         });
@@ -176,7 +179,8 @@ impl Handler<Told> for Listener {
 
 /// What the test's topic carries.
 enum Step {
-    /// Is popped from the replay ring by the event that matters, and then sees to it that another thread delivers that one.
+    /// Is popped from the replay ring by the event that matters, and then sees to it that another
+    /// thread delivers that one.
     Oldest(#[expect(dead_code, reason = "it acts when it is dropped")] AtDrop<Release>),
     /// Keeps another thread at the topic's delivery.
     Busy,
@@ -220,7 +224,8 @@ fn wait_until(flag: &AtomicBool) {
     }
 }
 
-/// Another thread is at the topic's delivery, so that it takes the next event as soon as that is in the topic.
+/// Another thread is at the topic's delivery, so that it takes the next event as soon as that is in
+/// the topic.
 fn another_thread_delivers(topic: &Topic<Step>, blocker: &Blocker) {
     let (released, topic_of_another) = (blocker.released.clone(), topic.clone());
     let oldest: Release = Box::new(move || {
@@ -282,7 +287,8 @@ impl Handler<TellsAtDrop> for Flex {
     }
 }
 
-/// A refused bundle is dropped when the next one begins. If its messages tell meanwhile, two bundles are under way on one thread.
+/// A refused bundle is dropped when the next one begins. If its messages tell meanwhile, two
+/// bundles are under way on one thread.
 #[test]
 fn tells_that_a_refused_message_makes_go_to_whom_they_name() {
     within(On::OneThread, async {

@@ -1,7 +1,8 @@
 //! Which actors this thread is polling, inside each other: the top one is the current actor.
 //!
-//! A thread-local stack is grown around each poll and shrunk after it (`polling`). A frame also says whether
-//! the frame below asked for it and waits, which is how a cycle of asks that run in place is seen.
+//! A thread-local stack is grown around each poll and shrunk after it (`polling`). A frame also
+//! says whether the frame below asked for it and waits, which is how a cycle of asks that run in
+//! place is seen.
 
 use std::cell::Cell;
 use std::ptr;

@@ -1,5 +1,5 @@
-//! Who waits for whom, as the mailboxes of both keep it: the one that waits has an edge, the one that
-//! is waited for a caller.
+//! Who waits for whom, as the mailboxes of both keep it: the one that waits has an edge, the one
+//! that is waited for a caller.
 
 use std::sync::Arc;
 

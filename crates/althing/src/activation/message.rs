@@ -1,7 +1,7 @@
 //! A message for an actor of a certain type, packed into an envelope, and how it runs.
 //!
-//! Layout: the payload is a `Packed<M, R>`, message and reply slot. The table of a message is paired
-//! with that type in `Envelope::new` and nowhere else.
+//! Layout: the payload is a `Packed<M, R>`, message and reply slot. The table of a message is
+//! paired with that type in `Envelope::new` and nowhere else.
 
 use std::any::type_name;
 use std::future::Future;

@@ -1,5 +1,5 @@
-//! A message and its reply slot, as an envelope holds them; and how they are unpacked again to go to
-//! another node after all, encoded as a message that travels.
+//! A message and its reply slot, as an envelope holds them; and how they are unpacked again to go
+//! to another node after all, encoded as a message that travels.
 
 use std::any::type_name;
 

@@ -1,5 +1,5 @@
-//! How an actor is asked to stop: it takes no more messages, and if it is idle, its claim goes to the
-//! run that stops it.
+//! How an actor is asked to stop: it takes no more messages, and if it is idle, its claim goes to
+//! the run that stops it.
 
 use std::sync::Arc;
 

@@ -75,8 +75,8 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    /// Begins or goes on with a turn of the actor polled on this thread. The outbox is empty: a lane
-    /// of the handler below would let a tell out.
+    /// Begins or goes on with a turn of the actor polled on this thread. The outbox is empty: a
+    /// lane of the handler below would let a tell out.
     pub(crate) fn resume(effects: Effects) -> Self {
         let outer_depth = HELD.replace(current::depth());
         Self { outer_depth, outer: EFFECTS.replace(effects) }

@@ -1,8 +1,8 @@
 //! One actor's place as everybody sees it who does not know its type: its header, with the mailbox,
 //! and what can be done with its state. A reference is an `Arc` of it.
 //!
-//! The header and the mailbox's extras name each other: relatives, watchers and waits of an actor lie
-//! beside its mailbox, as references to places.
+//! The header and the mailbox's extras name each other: relatives, watchers and waits of an actor
+//! lie beside its mailbox, as references to places.
 
 use std::any::Any;
 use std::future::Future;

@@ -1,4 +1,5 @@
-//! Takes actors off the lists that others keep of them: who watches, who is linked, whose child it is.
+//! Takes actors off the lists that others keep of them: who watches, who is linked, whose child it
+//! is.
 
 use std::sync::Arc;
 

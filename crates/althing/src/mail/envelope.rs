@@ -2,8 +2,8 @@
 //!
 //! Layout: `table` names the types; `payload` holds what the table's functions know (for a message
 //! its reply slot and the message) in place if it fits and is aligned to 8, else a `Box` of it.
-//! Ownership: an envelope owns its payload until it is run; dropping an envelope rejects its message,
-//! so that no asker waits for a message that will never run.
+//! Ownership: an envelope owns its payload until it is run; dropping an envelope rejects its
+//! message, so that no asker waits for a message that will never run.
 //!
 //! An envelope knows no actor: where it is to run is a pointer that it passes on to its table, to
 //! what the layers above call a `Target`.
@@ -92,8 +92,8 @@ impl Envelope {
     /// Packs a payload under a table that says how to run it.
     ///
     /// # Safety
-    /// The table's functions take payloads of type `T`, which is `Tick` or `Traced` if its sort says
-    /// so.
+    /// The table's functions take payloads of type `T`, which is `Tick` or `Traced` if its sort
+    /// says so.
     #[inline]
     pub(crate) unsafe fn with_table<T: Send>(table: &'static Table, payload: T) -> Self {
         Self { table, payload: store(payload) }

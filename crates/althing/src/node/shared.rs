@@ -1,9 +1,9 @@
-//! A node as every layer sees it: its name, its time and tasks, its serial numbers, the way to other
-//! nodes.
+//! A node as every layer sees it: its name, its time and tasks, its serial numbers, the way to
+//! other nodes.
 //!
 //! It knows no actor. What the node holds of actors, timers and topics lies in `holdings`, whose
-//! type only the layers above know (`node/holdings`): actors keep their node, so the node's own type
-//! must not name them.
+//! type only the layers above know (`node/holdings`): actors keep their node, so the node's own
+//! type must not name them.
 
 use std::any::Any;
 use std::future::Future;

@@ -1,5 +1,5 @@
-//! The way in for what concerns an actor's life and not its mailbox: start, stop, kill, watching, and
-//! the news of an end.
+//! The way in for what concerns an actor's life and not its mailbox: start, stop, kill, watching,
+//! and the news of an end.
 
 use std::sync::Arc;
 

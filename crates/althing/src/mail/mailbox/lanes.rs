@@ -1,8 +1,8 @@
 //! The lanes by which running handlers tell the actor, as its mailbox sees them: how much room they
 //! are promised, and how what is in them gets into the queue.
 //!
-//! Invariant: `reserved` is what the open lanes may still bring, so that a tell that was written into
-//! one never finds the mailbox full.
+//! Invariant: `reserved` is what the open lanes may still bring, so that a tell that was written
+//! into one never finds the mailbox full.
 
 use std::sync::Arc;
 
