@@ -54,11 +54,13 @@ pub enum LeaveReason {
     Kicked,
     /// A moderator ended it for good.
     Banned,
+    /// The account was deleted, or the room.
+    Deleted,
 }
 
 /// A user as others see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
 pub struct UserView {
     /// The user.
     pub id: UserId,
@@ -66,6 +68,10 @@ pub struct UserView {
     pub name: String,
     /// Name to show.
     pub display_name: String,
+    /// The account was deleted: both names are empty.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub deleted: bool,
 }
 
 /// A room as one of its members sees it.
@@ -107,6 +113,10 @@ pub struct RoomView {
     /// Until when the viewer may not write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub muted_until: Option<UnixMillis>,
+    /// Nobody may write in it, until an owner opens it again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub archived: bool,
 }
 
 /// A message as one member sees it.
@@ -119,7 +129,7 @@ pub struct MessageView {
     pub seq: Seq,
     /// The author.
     pub user: UserId,
-    /// The author's name to show.
+    /// The author's name to show; empty once the account is deleted.
     pub name: String,
     /// The text; empty once deleted.
     pub body: String,

@@ -1,18 +1,14 @@
-//! Accounts and the devices signed in to them. A device has one session token; only its hash is stored.
+//! Accounts: made, found, named, and opened by a password.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::administration::is_disabled;
+use super::devices::{NewDevice, insert_device};
 use super::invites::{Redeemed, redeem};
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{DeviceId, RoomId, UnixMillis, UserId};
-use crate::storage::progress::Stream;
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::sqlite::name_words::note_words;
 use crate::storage::store::Store;
-
-/// SHA-256 of a session token.
-pub type TokenHash = [u8; 32];
 
 /// The columns of [`Account`], in its order.
 pub(crate) const ACCOUNT_COLUMNS: &str =
@@ -33,6 +29,22 @@ pub struct Account {
     pub created_at: UnixMillis,
 }
 
+/// What the name of a deleted account begins with; no name that somebody can choose has it.
+pub(crate) const DELETED_MARK: char = '!';
+
+/// Whether a name is what is left of a deleted account's.
+pub(crate) fn is_deleted_name(name: &str) -> bool {
+    name.starts_with(DELETED_MARK)
+}
+
+impl Account {
+    /// Whether it was deleted: only its id is left.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        is_deleted_name(&self.name)
+    }
+}
+
 /// An account to make.
 #[derive(Clone, Debug)]
 pub struct NewAccount {
@@ -46,45 +58,6 @@ pub struct NewAccount {
     pub password_hash: String,
     /// Now.
     pub at: UnixMillis,
-}
-
-/// A device signed in to an account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Device {
-    /// Its id.
-    pub id: DeviceId,
-    /// What its owner calls it.
-    pub label: String,
-    /// When it signed in.
-    pub created_at: UnixMillis,
-    /// When it was last connected.
-    pub seen_at: UnixMillis,
-}
-
-/// A device to sign in.
-#[derive(Clone, Debug)]
-pub struct NewDevice {
-    /// A fresh id.
-    pub id: DeviceId,
-    /// Whose.
-    pub user: UserId,
-    /// What its owner calls it.
-    pub label: String,
-    /// The hash of its token.
-    pub token_hash: TokenHash,
-    /// Now.
-    pub at: UnixMillis,
-}
-
-/// Whom a session token belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedIn {
-    /// The account.
-    pub account: Account,
-    /// The device.
-    pub device: DeviceId,
-    /// When it was last seen.
-    pub seen_at: UnixMillis,
 }
 
 impl Store {
@@ -193,40 +166,6 @@ impl Store {
         .await
     }
 
-    /// Signs a device in to an account that exists.
-    ///
-    /// # Errors
-    /// [`ControlError::NotFound`] if there is no such account, [`ControlError::NotAllowed`] if it is
-    /// disabled.
-    pub async fn add_device(&self, device: NewDevice) -> Result<(), ControlError> {
-        self.control(move |connection| {
-            if account(connection, device.user)?.is_none() {
-                return Err(ControlError::NotFound("user"));
-            }
-            insert_device(connection, &device)
-        })
-        .await
-    }
-
-    /// Signs a device out; its token is worthless from now on. Says whether it was signed in.
-    ///
-    /// # Errors
-    /// What every control transaction can meet.
-    pub async fn remove_device(
-        &self,
-        user: UserId,
-        device: DeviceId,
-    ) -> Result<bool, ControlError> {
-        self.control(move |connection| {
-            let removed = connection.execute(
-                "DELETE FROM devices WHERE id = ?1 AND user = ?2",
-                [to_sql(device.as_u64()), to_sql(user.as_u64())],
-            )?;
-            Ok(removed > 0)
-        })
-        .await
-    }
-
     /// Changes the name to show.
     ///
     /// # Errors
@@ -241,32 +180,9 @@ impl Store {
                 "UPDATE users SET display_name = ?2 WHERE id = ?1",
                 params![to_sql(user.as_u64()), display_name],
             )?;
-            let account = account(connection, user)?.ok_or(ControlError::NotFound("user"))?;
+            let account = existing(connection, user)?;
             note_words(connection, to_sql(user.as_u64()), &account.name, &display_name)?;
             Ok(account)
-        })
-        .await
-    }
-
-    /// Whom a token belongs to.
-    ///
-    /// # Errors
-    /// [`ReadError`] only if the database fails; an unknown token is `None`.
-    pub async fn signed_in(&self, token_hash: TokenHash) -> Result<Option<SignedIn>, ReadError> {
-        self.read(move |connection| {
-            let sql = format!(
-                "SELECT {ACCOUNT_COLUMNS}, devices.id, devices.seen_at FROM devices \
-                 JOIN users ON users.id = devices.user WHERE devices.token_hash = ?1"
-            );
-            let found = connection
-                .prepare_cached(&sql)?
-                .query_row([&token_hash[..]], |row| {
-                    let device = DeviceId::from_u64(from_sql(row.get(5)?));
-                    let seen_at = UnixMillis::from_u64(from_sql(row.get(6)?));
-                    Ok(SignedIn { account: read_account(row)?, device, seen_at })
-                })
-                .optional()?;
-            Ok(found)
         })
         .await
     }
@@ -332,10 +248,11 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Account>, ReadError> {
         self.read(move |connection| {
-            // No name sorts after the prefix and the largest character, so this is a range of the index.
+            // No name sorts after the prefix and the largest character, so this is a range of the
+            // index.
             let sql = format!(
-                "SELECT {ACCOUNT_COLUMNS} FROM users \
-                 WHERE name >= ?1 AND name < ?1 || char(1114111) ORDER BY name LIMIT ?2"
+                "SELECT {ACCOUNT_COLUMNS} FROM users WHERE deleted_at IS NULL \
+                 AND name >= ?1 AND name < ?1 || char(1114111) ORDER BY name LIMIT ?2"
             );
             let mut statement = connection.prepare_cached(&sql)?;
             let rows = statement.query_map(params![prefix, limit], read_account)?;
@@ -357,35 +274,11 @@ impl Store {
         self.read(move |connection| {
             let sql = format!(
                 "SELECT {ACCOUNT_COLUMNS} FROM name_words w JOIN users ON users.id = w.user \
-                 WHERE w.word >= ?1 AND w.word < ?1 || char(1114111) \
+                 WHERE w.word >= ?1 AND w.word < ?1 || char(1114111) AND users.deleted_at IS NULL \
                  GROUP BY users.id ORDER BY min(w.word), users.name LIMIT ?2"
             );
             let mut statement = connection.prepare_cached(&sql)?;
             let rows = statement.query_map(params![prefix, limit], read_account)?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
-        .await
-    }
-
-    /// The devices signed in to an account, the latest first.
-    ///
-    /// # Errors
-    /// [`ReadError`] only if the database fails.
-    pub async fn devices(&self, user: UserId) -> Result<Vec<Device>, ReadError> {
-        self.barrier_for(&[Stream::User(user)]).await?;
-        self.read(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, label, created_at, seen_at FROM devices WHERE user = ?1 \
-                 ORDER BY created_at DESC, id",
-            )?;
-            let rows = statement.query_map([to_sql(user.as_u64())], |row| {
-                Ok(Device {
-                    id: DeviceId::from_u64(from_sql(row.get(0)?)),
-                    label: row.get(1)?,
-                    created_at: UnixMillis::from_u64(from_sql(row.get(2)?)),
-                    seen_at: UnixMillis::from_u64(from_sql(row.get(3)?)),
-                })
-            })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
@@ -426,32 +319,16 @@ pub(super) fn insert_row(
     Ok(Account { id, name, display_name, is_admin: false, created_at: at })
 }
 
-/// Signs a device in, unless its account is disabled.
-pub(super) fn insert_device(
-    connection: &Connection,
-    device: &NewDevice,
-) -> Result<(), ControlError> {
-    if is_disabled(connection, device.user)? {
-        return Err(ControlError::NotAllowed("this account is disabled"));
-    }
-    connection.execute(
-        "INSERT INTO devices (id, user, label, token_hash, created_at, seen_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-        params![
-            to_sql(device.id.as_u64()),
-            to_sql(device.user.as_u64()),
-            device.label,
-            &device.token_hash[..],
-            to_sql(device.at.as_u64())
-        ],
-    )?;
-    Ok(())
-}
-
 /// Reads an account inside a transaction.
 pub(crate) fn account(connection: &Connection, user: UserId) -> rusqlite::Result<Option<Account>> {
     let sql = format!("SELECT {ACCOUNT_COLUMNS} FROM users WHERE id = ?1");
     connection.prepare_cached(&sql)?.query_row([to_sql(user.as_u64())], read_account).optional()
+}
+
+/// An account that is there and not deleted.
+pub(super) fn existing(connection: &Connection, user: UserId) -> Result<Account, ControlError> {
+    let found = account(connection, user)?.filter(|account| !account.is_deleted());
+    found.ok_or(ControlError::NotFound("user"))
 }
 
 /// Reads an account from a row that begins with [`ACCOUNT_COLUMNS`].

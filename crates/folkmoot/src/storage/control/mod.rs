@@ -1,4 +1,5 @@
-//! Control transactions: accounts, devices, rooms, invites, uploads. Rare, and durable before the answer.
+//! Control transactions: accounts, devices, rooms, invites, uploads. Rare, and durable before the
+//! answer.
 //!
 //! Each is one SQLite transaction on the writer's thread. What it must see of the log's tail it
 //! waits for first.
@@ -7,18 +8,28 @@ mod accounts;
 mod administration;
 mod attachments;
 mod bulk;
+mod deletion;
+mod devices;
+mod erased;
+mod erasure;
 mod invites;
 pub(crate) mod moderation;
 mod privacy;
 mod rooms;
 mod settings;
 
-pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
-pub(crate) use accounts::{account, read_account};
+pub use accounts::{Account, NewAccount};
+pub(crate) use accounts::{account, is_deleted_name, read_account};
 pub use administration::UserChange;
 pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
 pub use bulk::NewMember;
+pub use deletion::{
+    AccountDeletion, AccountDeletionBegun, Authority, Deletion, DeletionTarget, Tie,
+};
+pub use devices::{Device, NewDevice, SignedIn, TokenHash};
+pub(crate) use erased::Erased;
+pub use erasure::{NamePlaces, ScanPlace};
 pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
 pub(crate) use privacy::{blocked_ids, blockers_in};
