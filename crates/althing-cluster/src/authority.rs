@@ -219,6 +219,7 @@ mod tests {
             name: "one".to_owned(),
             address: String::new(),
             stage: Stage::Active,
+            since: 0,
         };
         let record = Record { lease_ms: 9_000, members: vec![member], ..Record::empty() };
         Kept::open(directory.path()).and_then(|kept| kept.store(&record)).expect("there is room");

@@ -40,6 +40,12 @@ mod tests {
     use super::{BUCKETS, bucket_of_name};
 
     #[test]
+    fn buckets_of_names_are_frozen() {
+        let buckets = ["42", "", "é", "lobby"].map(|key| bucket_of_name("test.room", key));
+        assert_eq!(buckets, [3_102, 1_974, 3_414, 3_224]);
+    }
+
+    #[test]
     fn actors_spread_evenly_over_the_buckets() {
         let mut counts = vec![0_u32; usize::from(BUCKETS)];
         for n in 0..409_600 {

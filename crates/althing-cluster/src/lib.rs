@@ -10,6 +10,7 @@
 mod authority;
 mod bucket;
 mod clock;
+mod farewell;
 mod lease;
 mod link;
 mod member;

@@ -29,6 +29,7 @@ use self::keeper::Wants;
 use self::routes::Core;
 use crate::bucket::bucket_of;
 use crate::clock;
+use crate::farewell::Farewell;
 use crate::link::accept::{self, Peer};
 use crate::record::Stage;
 use crate::transport;
@@ -179,6 +180,8 @@ pub(crate) struct Shared {
     address: String,
     node: OnceLock<WeakNode>,
     me: AtomicU64,
+    /// The view with which this node became a member.
+    since: AtomicU64,
     core: Mutex<Core>,
     peers: Mutex<HashMap<u64, Arc<Peer>>>,
     parked: Mutex<HashMap<ActorId, Parked>>,
@@ -192,6 +195,7 @@ pub(crate) struct Shared {
     /// Buckets whose actors have stopped, and the epochs that ended.
     released: Mutex<HashMap<u16, u64>>,
     renewed: Notify,
+    farewell: Mutex<Farewell>,
     will_relocate: AtomicBool,
     handle: tokio::runtime::Handle,
 }
@@ -216,6 +220,7 @@ impl Member {
             address: advertised,
             node: OnceLock::new(),
             me: AtomicU64::new(0),
+            since: AtomicU64::new(0),
             core: Mutex::new(Core::new(0)),
             peers: Mutex::default(),
             parked: Mutex::default(),
@@ -226,6 +231,7 @@ impl Member {
             wants: watch::Sender::new(Wants::default()),
             released: Mutex::default(),
             renewed: Notify::new(),
+            farewell: Mutex::default(),
             will_relocate: AtomicBool::new(false),
             handle: worker.handle().clone(),
         };

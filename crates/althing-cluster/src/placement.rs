@@ -7,22 +7,27 @@
 use crate::bucket::{fnv, mix};
 use crate::record::Member;
 
-/// The member that has the highest weight for a bucket. Weights follow from names, so that a node
-/// that comes back gets the buckets it had.
-pub(crate) fn winner<'a>(bucket: u16, members: impl Iterator<Item = &'a Member>) -> Option<u64> {
-    members
-        .map(|member| (weight(bucket, &member.name), member.incarnation))
-        .max()
-        .map(|best| best.1)
-}
+/// Members that take buckets.
+pub(crate) struct Candidates(Vec<(u64, u64)>);
 
-fn weight(bucket: u16, name: &str) -> u64 {
-    mix(fnv(name.bytes()) ^ mix(u64::from(bucket) + 1))
+impl Candidates {
+    pub(crate) fn new<'a>(members: impl Iterator<Item = &'a Member>) -> Self {
+        let hashed = |member: &Member| (fnv(member.name.bytes()), member.incarnation);
+        Self(members.map(hashed).collect())
+    }
+
+    /// The member that has the highest weight for a bucket. Weights follow from names, so that a
+    /// node that comes back gets the buckets it had.
+    pub(crate) fn winner(&self, bucket: u16) -> Option<u64> {
+        let salt = mix(u64::from(bucket) + 1);
+        let weight = |(name, incarnation): &(u64, u64)| (mix(name ^ salt), *incarnation);
+        self.0.iter().map(weight).max().map(|best| best.1)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::winner;
+    use super::Candidates;
     use crate::bucket::BUCKETS;
     use crate::record::{Member, Stage};
 
@@ -32,6 +37,7 @@ mod tests {
             name: (*name).to_owned(),
             address: String::new(),
             stage: Stage::Active,
+            since: 0,
         };
         names.iter().enumerate().map(member).collect()
     }
@@ -39,9 +45,10 @@ mod tests {
     #[test]
     fn a_node_that_joins_takes_its_share_and_moves_nothing_else() {
         let (two, three) = (members(&["a", "b"]), members(&["a", "b", "c"]));
+        let (two, three) = (Candidates::new(two.iter()), Candidates::new(three.iter()));
         let mut taken = 0;
         for bucket in 0..BUCKETS {
-            let (before, after) = (winner(bucket, two.iter()), winner(bucket, three.iter()));
+            let (before, after) = (two.winner(bucket), three.winner(bucket));
             assert!(after == before || after == Some(3));
             taken += u32::from(after == Some(3));
         }
@@ -51,9 +58,10 @@ mod tests {
     #[test]
     fn owners_of_buckets_are_frozen() {
         let members = members(&["a", "b", "c"]);
-        let owners: Vec<_> = (0..12).filter_map(|bucket| winner(bucket, members.iter())).collect();
+        let candidates = Candidates::new(members.iter());
+        let owners: Vec<_> = (0..12).filter_map(|bucket| candidates.winner(bucket)).collect();
         assert_eq!(owners, FROZEN);
     }
 
-    const FROZEN: [u64; 12] = [0; 12];
+    const FROZEN: [u64; 12] = [3, 1, 1, 1, 3, 3, 2, 1, 1, 2, 2, 3];
 }

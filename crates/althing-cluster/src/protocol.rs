@@ -99,6 +99,7 @@ pub(crate) enum Refusal {
 
 /// What goes from the node that connected to the one it connected to.
 #[derive(Debug, Wire)]
+#[allow(clippy::large_enum_variant, reason = "one at a time, and hardly ever a ping")]
 pub(crate) enum Forth {
     /// One more; numbers are without gaps.
     Item { number: u64, view: u64, item: Item },
@@ -129,8 +130,11 @@ pub(crate) enum Item {
     Flushed {
         bucket: u16,
         token: u64,
-        epoch: u64,
     },
+    /// The sender owns nothing any more and is about to leave.
+    Closing,
+    /// The answer: behind it comes nothing that is to be passed on.
+    Closed,
     Reply {
         ask: u64,
         outcome: Outcome,
@@ -140,6 +144,8 @@ pub(crate) enum Item {
 /// A parcel; `control` or a message.
 #[derive(Debug, Wire)]
 pub(crate) struct Packed {
+    /// The epoch of its bucket when it set out; 0 where it is for a certain node.
+    pub(crate) epoch: u64,
     pub(crate) to: ActorId,
     pub(crate) node: Option<u64>,
     pub(crate) name: String,

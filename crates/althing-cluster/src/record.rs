@@ -28,6 +28,9 @@ pub(crate) struct Member {
     /// Where other nodes reach it.
     pub(crate) address: String,
     pub(crate) stage: Stage,
+    /// The view with which it came; the authority sets it. A request to join that was on its way
+    /// for long may bring back a member that was evicted: by this its node notices.
+    pub(crate) since: u64,
 }
 
 /// Whether a member takes buckets.
@@ -48,6 +51,8 @@ pub(crate) struct Holding {
     pub(crate) epoch: u64,
     /// To whom the owner is to hand it over.
     pub(crate) going_to: Option<u64>,
+    /// What was sent in an epoch before this one is lost, with an owner that died.
+    pub(crate) lost_before: u64,
 }
 
 /// As it travels and lies on the disk. Owners are positions in `members` plus one; 0 is nobody.
@@ -58,6 +63,7 @@ struct OnWire {
     owners: Vec<u32>,
     epochs: Vec<u64>,
     going_to: Vec<u32>,
+    lost_before: Vec<u64>,
     lease_ms: u64,
 }
 
@@ -94,16 +100,18 @@ impl Wire for Record {
             owners: self.buckets.iter().map(|holding| at(holding.owner)).collect(),
             epochs: self.buckets.iter().map(|holding| holding.epoch).collect(),
             going_to: self.buckets.iter().map(|holding| at(holding.going_to)).collect(),
+            lost_before: self.buckets.iter().map(|holding| holding.lost_before).collect(),
             lease_ms: self.lease_ms,
         }
         .encode(out);
     }
 
     fn decode_within(bytes: &[u8], depth: Depth) -> Result<Self, WireError> {
-        let OnWire { view, members, owners, epochs, going_to, lease_ms } =
+        let OnWire { view, members, owners, epochs, going_to, lost_before, lease_ms } =
             OnWire::decode_within(bytes, depth)?;
         let count = usize::from(BUCKETS);
-        if [owners.len(), epochs.len(), going_to.len()] != [count; 3] {
+        let lengths = [owners.len(), epochs.len(), going_to.len(), lost_before.len()];
+        if lengths != [count; 4] {
             return Err(WireError::new("a record without exactly 4,096 buckets"));
         }
         let who = |at: u32| match at.checked_sub(1) {
@@ -114,8 +122,13 @@ impl Wire for Record {
             },
         };
         let mut buckets = Vec::with_capacity(count);
-        for ((owner, epoch), going_to) in owners.into_iter().zip(epochs).zip(going_to) {
-            buckets.push(Holding { owner: who(owner)?, epoch, going_to: who(going_to)? });
+        for (bucket, owner) in owners.into_iter().enumerate() {
+            buckets.push(Holding {
+                owner: who(owner)?,
+                epoch: epochs[bucket],
+                going_to: who(going_to[bucket])?,
+                lost_before: lost_before[bucket],
+            });
         }
         Ok(Self { view, members, buckets, lease_ms })
     }

@@ -136,6 +136,84 @@ async fn strangers_on_the_ports_are_shown_out_and_harm_nobody() {
     assert_eq!(ear.heard().await, Ok(vec![1]));
 }
 
+/// A greeting as a node would write it.
+fn greeting(version: u64, cluster: &str, from: u64, to: u64) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (tag, mut number) in [(0x08, version), (0x18, from), (0x20, to)] {
+        body.push(tag);
+        while number >= 0x80 {
+            body.push(u8::try_from(number & 0x7f).expect("seven bits") | 0x80);
+            number >>= 7;
+        }
+        body.push(u8::try_from(number).expect("seven bits"));
+    }
+    body.extend([0x12, u8::try_from(cluster.len()).expect("it is short")]);
+    body.extend(cluster.bytes());
+    let mut frame = u32::try_from(body.len()).expect("it is short").to_be_bytes().to_vec();
+    frame.extend(body);
+    frame
+}
+
+/// Sends these bytes; returns what comes until the other side ends the connection.
+async fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    stream.write_all(bytes).await.expect("it takes a few bytes");
+    let mut heard = Vec::new();
+    let end = timeout(Duration::from_secs(10), stream.read_to_end(&mut heard)).await;
+    // A reset is an end, too.
+    _ = end.expect("the connection ends");
+    heard
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_greeting_of_another_version_cluster_or_node_is_refused_with_its_reason() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let (two, second) = scene.node(scene.config("two")).await;
+    settled(&one, 2).await;
+    let (from, to) = (first.incarnation().0, second.incarnation().0);
+    let refused = [
+        (greeting(2, "test", from, to), "another version"),
+        (greeting(1, "tset", from, to), "another cluster"),
+        (greeting(1, "test", from, to ^ 1), "another node"),
+        (greeting(1, "test", from ^ 1, to), "not known as a member"),
+    ];
+    for (bytes, why) in refused {
+        let heard = say(two.address(), &bytes).await;
+        let heard = String::from_utf8_lossy(&heard).into_owned();
+        assert!(heard.contains(why), "{why}: {heard}");
+    }
+    // The authority answers nothing at all.
+    for bytes in [greeting(2, "test", 0, 0), greeting(1, "tset", 0, 0)] {
+        assert_eq!(say(scene.authority.address(), &bytes).await, b"");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_in_the_name_of_a_member_ends_its_connection_and_loses_nothing() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let (two, second) = scene.node(scene.config("two")).await;
+    let ear = ear_on(&one, &second, &first).await;
+    let hello = greeting(1, "test", first.incarnation().0, second.incarnation().0);
+    let garbage: [&[u8]; 4] = [
+        // A frame of four gigabytes.
+        &[0xff, 0xff, 0xff, 0xff, 1, 2, 3],
+        // A field that ends nowhere.
+        &[0, 0, 0, 4, 0x80, 0x80, 0x80, 0x80],
+        // A frame of nothing that is known.
+        &[0, 0, 0, 2, 0x7a, 0],
+        // An item far ahead of the last one.
+        &[0, 0, 0, 6, 0x0a, 4, 0x08, 0x80, 0x80, 0x01],
+    ];
+    for (n, garbage) in (0..).zip(garbage) {
+        ear.hear(n).await.expect("it runs");
+        say(two.address(), &[&hello[..], garbage].concat()).await;
+    }
+    ear.hear(4).await.expect("it runs");
+    assert_eq!(ear.heard().await, Ok(vec![0, 1, 2, 3, 4]));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_is_too_long_fails_its_ask_and_no_other() {
     let scene = Scene::new();

@@ -3,8 +3,14 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
+use althing_cluster::LEASE_DEFAULT;
 use rustix::process::Signal;
-use support::{assert_one_life_at_a_time, assert_ordered, assert_whole, scene};
+use support::{assert_one_life_at_a_time, assert_ordered, assert_whole, scene, scene_of};
+
+/// From the death of a node to an answer of its actor elsewhere, with the default lease.
+const TAKE_OVER_MAX: Duration = Duration::from_secs(8);
 
 #[test]
 fn an_address_leads_to_the_one_actor_in_another_process() {
@@ -58,6 +64,23 @@ fn a_killed_nodes_actors_live_on_others_and_nobody_waits_for_them() {
     let book = scene.book(&account);
     assert_one_life_at_a_time(&book);
     assert_ordered(&book, "loader");
+}
+
+#[test]
+fn a_killed_nodes_actor_answers_elsewhere_within_eight_seconds() {
+    let scene = scene_of(LEASE_DEFAULT);
+    let (mut one, mut two) = (scene.node("one"), scene.node("two"));
+    two.ask_until("who", "", "one:2");
+    let account = scene.account_on(&mut two, 0);
+    one.ask("add", &format!("{account} 1"));
+    two.kill();
+    let killed = Instant::now();
+    let answer = one.ask_until("add", &format!("{account} 1"), " one ");
+    let took = killed.elapsed();
+    println!("the take-over took {} ms", took.as_millis());
+    assert!(took <= TAKE_OVER_MAX, "{took:?}");
+    assert!(answer.starts_with("2 "), "what was added before is there: {answer}");
+    assert_one_life_at_a_time(&scene.book(&account));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::bucket::BUCKETS;
 use crate::lease::Timing;
-use crate::placement::winner;
+use crate::placement::Candidates;
 use crate::protocol::{Answer, Refusal, Request};
 use crate::record::{Holding, Member, Record, Stage};
 
@@ -114,7 +114,10 @@ impl Ledger {
         }
         if !is_known {
             self.heard.insert(incarnation, Heard { counter: 0, at: now });
-            self.change(|record| record.members.push(member));
+            self.change(|record| {
+                let since = record.view + 1;
+                record.members.push(Member { since, ..member });
+            });
         }
         let lease_ms = u64::try_from(self.timing.lease.as_millis()).unwrap_or(u64::MAX);
         Answer::Joined { lease_ms, record: self.record.clone() }
@@ -147,7 +150,7 @@ fn release(record: &mut Record, incarnation: u64, bucket: u16, epoch: u64) {
         && holding.epoch == epoch
         && let Some(to) = holding.going_to
     {
-        *holding = Holding { owner: Some(to), epoch: epoch + 1, going_to: None };
+        *holding = Holding { owner: Some(to), epoch: epoch + 1, going_to: None, ..*holding };
     }
 }
 
@@ -157,15 +160,16 @@ fn plan(record: &mut Record) {
     let is_member = |who: u64| members.iter().any(|member| member.incarnation == who);
     let active = || members.iter().filter(|member| member.stage == Stage::Active);
     let is_active = |who: u64| active().any(|member| member.incarnation == who);
+    let candidates = Candidates::new(active());
     let mut moves = record.buckets.iter().filter(|holding| holding.going_to.is_some()).count();
     for bucket in 0..BUCKETS {
         let holding = &mut record.buckets[usize::from(bucket)];
-        let best = winner(bucket, active());
+        let best = candidates.winner(bucket);
         let Some(owner) = holding.owner.filter(|owner| is_member(*owner)) else {
             if holding.owner.is_some() || best.is_some() {
                 let epoch = holding.epoch + u64::from(best.is_some());
                 moves -= usize::from(holding.going_to.is_some());
-                *holding = Holding { owner: best, epoch, going_to: None };
+                *holding = Holding { owner: best, epoch, going_to: None, lost_before: epoch };
             }
             continue;
         };
@@ -174,7 +178,7 @@ fn plan(record: &mut Record) {
             // It may have stopped its actors for the move: only a new epoch starts them again.
             Some(_) if best.is_none_or(|best| best == owner) => {
                 moves -= 1;
-                *holding = Holding { owner: Some(owner), epoch: holding.epoch + 1, going_to: None };
+                *holding = Holding { epoch: holding.epoch + 1, going_to: None, ..*holding };
             }
             Some(_) => holding.going_to = best,
             None if best.is_some_and(|best| best != owner) && moves < MOVES_MAX => {

@@ -48,13 +48,12 @@ impl Link {
     ///
     /// # Errors
     /// Its length, if no frame is that long.
-    pub(crate) fn push(&self, view: u64, item: Item, len_max: usize) -> Result<(), (Item, usize)> {
+    pub(crate) fn push(&self, view: u64, item: Item, len_max: usize) -> Result<(), usize> {
         let mut out = self.out.lock();
         let forth = Forth::Item { number: out.number(), view, item };
         let frame = framed(&forth);
         if frame.len() > len_max {
-            let Forth::Item { item, .. } = forth else { return Ok(()) };
-            return Err((item, frame.len()));
+            return Err(frame.len());
         }
         out.push(Arc::from(frame));
         drop(out);

@@ -14,12 +14,32 @@ use althing::{ActorId, AskError};
 use super::Shared;
 use crate::bucket::bucket_of;
 use crate::link::accept::Ticket;
-use crate::router::{Effect, Load};
+use crate::router::{Effect, Waited};
 
 /// What waits for one actor.
 pub(super) type Parked = VecDeque<(Parcel, Option<Ticket>)>;
 
 impl Shared {
+    /// Gives a parcel of this node to its actor. It never waits beside the mailbox: what its sender
+    /// sends next may go straight there.
+    pub(super) fn deliver_own(self: &Arc<Self>, parcel: Parcel) {
+        let Some(node) = self.node() else { return fail(parcel) };
+        if let Err(Undelivered::Elsewhere(parcel)) = node.deliver_own(parcel) {
+            self.send_on(*parcel, Waited::Beside);
+        }
+    }
+
+    /// Sends a parcel after its actor, which has left.
+    pub(super) fn send_on(self: &Arc<Self>, parcel: Parcel, waited: Waited) {
+        let Some(bucket) = bucket_of(&parcel.to) else { return fail(parcel) };
+        let effect = self.core.lock().router.send_on(bucket, parcel, waited);
+        match effect {
+            // It came back meanwhile.
+            Some(Effect::Deliver { parcel }) => self.deliver_own(parcel),
+            effect => self.step(|_| effect.into_iter().collect()),
+        }
+    }
+
     /// Gives a parcel to its actor.
     pub(super) fn deliver(self: &Arc<Self>, parcel: Parcel, ticket: Option<Ticket>) {
         // What concerns a life does not wait behind messages.
@@ -49,10 +69,7 @@ impl Shared {
             Ok(()) => None,
             Err(Undelivered::Full(parcel)) => Some(*parcel),
             Err(Undelivered::Elsewhere(parcel)) => {
-                match bucket_of(&parcel.to) {
-                    Some(bucket) => self.receive(bucket, Load::Parcel(*parcel)),
-                    None => fail(*parcel),
-                }
+                self.send_on(*parcel, Waited::Beside);
                 None
             }
             Err(_) => None,

@@ -21,6 +21,9 @@ use crate::transport;
 /// Pause before another try.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
 
+/// How long joining waits for an answer before it tries by another connection.
+const JOIN_SILENCE_MAX: Duration = Duration::from_secs(3);
+
 /// How often the lease is looked at: a node that was stopped freezes this soon after it goes on.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -102,11 +105,14 @@ async fn join(
         name: shared.config.name.clone(),
         address: shared.address.clone(),
         stage: Stage::Active,
+        since: 0,
     };
     loop {
         write(to, &Request::Join { member: member.clone() }).await?;
-        match read::<Answer>(from, RECORD_LEN_MAX).await? {
+        match hear_one(from, JOIN_SILENCE_MAX).await? {
             Answer::Joined { lease_ms, record } => {
+                let Some(member) = record.member(shared.me()) else { continue };
+                shared.since.store(member.since, Ordering::Release);
                 let timing = Timing { lease: Duration::from_millis(lease_ms) };
                 *lease.lock() = Some(Lease::new(timing));
                 shared.wants.send_modify(|wants| wants.is_name_taken = false);
@@ -123,13 +129,25 @@ async fn join(
     }
 }
 
+/// Reads an answer; one that does not come means that the connection is broken, though nobody has
+/// said so.
+async fn hear_one(
+    from: &mut (impl AsyncRead + Unpin),
+    silence_max: Duration,
+) -> Result<Answer, Broken> {
+    let answer = timeout(silence_max, read::<Answer>(from, RECORD_LEN_MAX));
+    answer.await.map_err(|_| Broken::Silent)?
+}
+
 async fn hear(
     shared: &Arc<Shared>,
     lease: &Mutex<Option<Lease>>,
     mut from: impl AsyncRead + Unpin,
 ) -> Result<(), Broken> {
+    // Every renewal is answered, so another connection can still save the lease.
+    let renew_every = lease.lock().as_ref().map_or(JOIN_SILENCE_MAX, Lease::renew_every);
     loop {
-        match read::<Answer>(&mut from, RECORD_LEN_MAX).await? {
+        match hear_one(&mut from, renew_every * 2).await? {
             Answer::Renewed { counter, record } => {
                 let until = lease.lock().as_mut().map_or(Duration::ZERO, |lease| {
                     lease.renewed(counter);
@@ -144,10 +162,9 @@ async fn hear(
                 }
                 let until = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
                 shared.lease_until.store(until, Ordering::Release);
-                let has_joined = |state: &mut State| change(state, State::Joining, State::Serving);
-                if shared.state.send_if_modified(has_joined) {
-                    shared.renewed.notify_waiters();
-                }
+                shared.state.send_if_modified(|at| change(at, State::Joining, State::Serving));
+                // Also where nobody has noticed that there was no lease for a moment.
+                shared.renewed.notify_waiters();
             }
             Answer::News { record } => follow(shared, record),
             Answer::Refused { why: Refusal::Evicted } => end(shared),
@@ -160,7 +177,8 @@ async fn hear(
 }
 
 fn follow(shared: &Arc<Shared>, record: Record) {
-    if record.member(shared.me()).is_some() {
+    let since = shared.since.load(Ordering::Acquire);
+    if record.member(shared.me()).is_some_and(|member| member.since == since) {
         shared.follow(record);
     } else {
         end(shared);

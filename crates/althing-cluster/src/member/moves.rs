@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::keeper::Wants;
 use super::{Shared, State};
 use crate::bucket::bucket_of;
+use crate::protocol::Item;
 use crate::record::{Record, Stage};
 
 /// Actors of a move that stop at one time: their `stopping` hooks may all want the same store.
@@ -46,6 +47,7 @@ pub(super) async fn depart(shared: Arc<Shared>, buckets: Vec<(u16, u64)>) {
             }
         }
     }
+    shared.step(|core| core.router.departed(&buckets));
     shared.released.lock().extend(buckets);
     shared.wants.send_modify(|_| {});
 }
@@ -71,8 +73,10 @@ pub(super) async fn leave(shared: &Arc<Shared>, deadline: Duration) -> ShutdownR
             break;
         }
     }
+    shared.say_farewell();
     // Asks that went through this node find their answers by it.
-    while shared.owed.load(Ordering::Acquire) > 0 && Instant::now() < until {
+    let is_needed = || shared.owed.load(Ordering::Acquire) > 0 || !shared.may_go();
+    while is_needed() && Instant::now() < until {
         sleep(LOOK_EVERY).await;
     }
     let rest = until.saturating_duration_since(Instant::now());
@@ -98,6 +102,21 @@ fn has_given_all(record: &Record, me: u64) -> bool {
 }
 
 impl Shared {
+    fn say_farewell(&self) {
+        let core = self.core.lock();
+        let others = self.farewell.lock().begin(self.me(), core.router.record());
+        for other in others {
+            core.push(other, Item::Closing, self.config.frame_len_max);
+        }
+    }
+
+    /// Whether nobody has anything on the way that this node would have to pass on.
+    fn may_go(&self) -> bool {
+        let core = self.core.lock();
+        let is_over = self.farewell.lock().is_over(core.router.record());
+        is_over && core.router.is_idle()
+    }
+
     fn has_sent_all(&self) -> bool {
         self.core.lock().links.values().all(|link| link.out.lock().is_empty())
     }

@@ -9,9 +9,10 @@ use althing::{ActorId, Incarnation, Priority};
 use crate::protocol::Packed;
 
 /// A parcel without its reply, which stays here.
-pub(super) fn pack(parcel: Parcel) -> (Packed, Option<Reply>) {
+pub(super) fn pack(parcel: Parcel, epoch: u64) -> (Packed, Option<Reply>) {
     let Parcel { to, node, cargo } = parcel;
     let empty = |to: ActorId| Packed {
+        epoch,
         to,
         node: node.map(|node| node.0),
         name: String::new(),
@@ -36,7 +37,7 @@ pub(super) fn pack(parcel: Parcel) -> (Packed, Option<Reply>) {
 
 /// The parcel again; `answer` makes where the reply goes.
 pub(super) fn unpack(packed: Packed, answer: impl FnOnce(u64) -> Reply) -> Parcel {
-    let Packed { to, node, name, body, priority, chain, ask, control } = packed;
+    let Packed { epoch: _, to, node, name, body, priority, chain, ask, control } = packed;
     let priority = match priority {
         1 => Priority::High,
         2 => Priority::Low,

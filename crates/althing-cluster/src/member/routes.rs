@@ -42,6 +42,7 @@ struct Asked {
 #[derive(Default)]
 pub(super) struct Later {
     deliveries: Vec<Parcel>,
+    own_deliveries: Vec<Parcel>,
     failures: Vec<(Reply, AskError)>,
     departing: Vec<(u16, u64)>,
     settling: Vec<u16>,
@@ -68,16 +69,20 @@ impl Core {
     fn obey(&mut self, effects: Vec<Effect<Parcel>>, len_max: usize, later: &mut Later) {
         for effect in effects {
             match effect {
-                Effect::Transmit { to, load: Load::Parcel(parcel), .. } => {
-                    self.transmit(to, parcel, len_max, later);
+                Effect::Transmit { to, load: Load::Parcel(epoch, parcel), .. } => {
+                    self.transmit(to, parcel, epoch, len_max, later);
                 }
                 Effect::Transmit { to, bucket, load: Load::Marker { origin, token } } => {
                     self.push(to, Item::Marker { bucket, origin, token }, len_max);
                 }
-                Effect::Flushed { to, bucket, token, epoch } => {
-                    self.push(to, Item::Flushed { bucket, token, epoch }, len_max);
+                Effect::Flushed { to, bucket, token } => {
+                    self.push(to, Item::Flushed { bucket, token }, len_max);
                 }
                 Effect::Deliver { parcel } => later.deliveries.push(parcel),
+                Effect::Lose { parcel } => {
+                    let why = AskError::NodeLost(parcel.to.clone());
+                    later.fail(parcel, why);
+                }
                 Effect::Depart { buckets } => later.departing.extend(buckets),
                 Effect::Settle { buckets } => later.settling.extend(buckets),
                 Effect::Gone { node } => self.lose(node, later),
@@ -85,7 +90,7 @@ impl Core {
         }
     }
 
-    fn push(&self, to: u64, item: Item, len_max: usize) {
+    pub(super) fn push(&self, to: u64, item: Item, len_max: usize) {
         if let Some(link) = self.links.get(&to) {
             // These are short.
             _ = link.push(self.view(), item, len_max);
@@ -93,7 +98,7 @@ impl Core {
     }
 
     /// Sends a parcel to a node.
-    fn transmit(&mut self, to: u64, parcel: Parcel, len_max: usize, later: &mut Later) {
+    fn transmit(&mut self, to: u64, parcel: Parcel, epoch: u64, len_max: usize, later: &mut Later) {
         let id = parcel.to.clone();
         let Some(link) = self.links.get(&to).cloned() else {
             return later.fail(parcel, AskError::NodeLost(id));
@@ -103,7 +108,7 @@ impl Core {
             Cargo::Control(Control::Unwatch { .. }) => _ = self.watched.remove(&id),
             _ => {}
         }
-        let (mut packed, reply) = pack(parcel);
+        let (mut packed, reply) = pack(parcel, epoch);
         let ask = reply.is_some().then_some(self.next_ask);
         self.next_ask += 1;
         packed.ask = ask;
@@ -113,7 +118,7 @@ impl Core {
                     self.asks.insert(ask, Asked { of: to, id, reply });
                 }
             }
-            Err((_, len)) => {
+            Err(len) => {
                 let why = format!("a message of {len} bytes is longer than a frame may be");
                 tracing::warn!(actor = %id, len, "a message for another node is too long");
                 if let Some(reply) = reply {
@@ -202,10 +207,10 @@ impl Shared {
         let len_max = self.config.frame_len_max;
         match (parcel.node, bucket_of(&parcel.to)) {
             (Some(Incarnation(node)), _) => self.send_to(&mut core, node, parcel, &mut later),
-            (None, Some(bucket)) => {
-                let effect = core.router.send(bucket, parcel);
-                core.obey(effect.into_iter().collect(), len_max, &mut later);
-            }
+            (None, Some(bucket)) => match core.router.send(bucket, parcel) {
+                Some(Effect::Deliver { parcel }) => later.own_deliveries.push(parcel),
+                effect => core.obey(effect.into_iter().collect(), len_max, &mut later),
+            },
             (None, None) => {
                 let origin = parcel.to.origin().map_or(0, |(node, _)| node.0);
                 self.send_to(&mut core, origin, parcel, &mut later);
@@ -217,9 +222,9 @@ impl Shared {
 
     fn send_to(&self, core: &mut Core, node: u64, parcel: Parcel, later: &mut Later) {
         if node == self.me() {
-            later.deliveries.push(parcel);
+            later.own_deliveries.push(parcel);
         } else {
-            core.transmit(node, parcel, self.config.frame_len_max, later);
+            core.transmit(node, parcel, 0, self.config.frame_len_max, later);
         }
     }
 
@@ -233,14 +238,18 @@ impl Shared {
             Item::Marker { bucket, origin, token } => {
                 self.receive(bucket, Load::Marker { origin, token });
             }
-            Item::Flushed { bucket, token, epoch } => {
-                self.step(|core| core.router.flushed(from, bucket, token, epoch));
+            Item::Flushed { bucket, token } => {
+                self.step(|core| core.router.flushed(bucket, token));
             }
+            Item::Closing => {
+                self.core.lock().push(from, Item::Closed, self.config.frame_len_max);
+            }
+            Item::Closed => self.farewell.lock().closed(from),
         }
     }
 
     fn take(self: &Arc<Self>, from: u64, packed: Packed, ticket: Ticket) {
-        let shared = self.clone();
+        let (shared, epoch) = (self.clone(), packed.epoch);
         let parcel = unpack(packed, |ask| {
             let owed = Owed::new(&self.owed);
             Box::new(move |outcome| {
@@ -254,7 +263,7 @@ impl Shared {
         }
         match bucket_of(&parcel.to) {
             Some(bucket) if !is_for_this_node => {
-                let effects = self.core.lock().router.receive(bucket, Load::Parcel(parcel));
+                let effects = self.core.lock().router.receive(bucket, Load::Parcel(epoch, parcel));
                 let mut ticket = Some(ticket);
                 let mut rest = Vec::new();
                 for effect in effects {
@@ -289,11 +298,12 @@ impl Shared {
 
     /// Does what was put off until the lock was free.
     pub(super) fn finish(self: &Arc<Self>, later: Later) {
-        let Later { deliveries, failures, departing, settling, wakers } = later;
+        let Later { deliveries, own_deliveries, failures, departing, settling, wakers } = later;
         wakers.into_iter().for_each(Waker::wake);
         for (reply, why) in failures {
             reply(Err(why));
         }
+        own_deliveries.into_iter().for_each(|parcel| self.deliver_own(parcel));
         for parcel in deliveries {
             self.deliver(parcel, None);
         }
@@ -314,7 +324,7 @@ impl Shared {
         let core = self.core.lock();
         let Some(link) = core.links.get(&to) else { return };
         let len_max = self.config.frame_len_max;
-        if let Err((_, len)) = link.push(core.view(), Item::Reply { ask, outcome }, len_max) {
+        if let Err(len) = link.push(core.view(), Item::Reply { ask, outcome }, len_max) {
             let why = format!("a reply of {len} bytes is longer than a frame may be");
             let nobody = ActorId::named("", "");
             let outcome = Outcome::Failed(AskError::NotUnderstood(nobody, why));

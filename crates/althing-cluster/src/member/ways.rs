@@ -10,7 +10,7 @@ use althing::{ActorId, Epoch, Node};
 use super::Shared;
 use super::routes::Core;
 use crate::bucket::bucket_of;
-use crate::router::Standing;
+use crate::router::{Standing, Waited};
 
 /// Parcels held for one bucket that changes hands from which on senders wait.
 const HELD_MAX: usize = 1_024;
@@ -51,6 +51,10 @@ impl Cluster for Way {
 
     fn send(&self, parcel: Parcel) {
         self.0.dispatch(parcel);
+    }
+
+    fn send_on(&self, parcel: Parcel) {
+        self.0.send_on(parcel, Waited::Inside);
     }
 
     fn built(&self, node: &Node) {

@@ -20,11 +20,18 @@ pub(super) struct Checks {
     last: BTreeMap<(u64, u16), u64>,
     /// The latest epoch of each bucket, and who ran in it.
     owners: BTreeMap<u16, (u64, u64)>,
+    /// Sent after all faults.
+    last_words: BTreeSet<Sent>,
 }
 
 impl Checks {
     pub(super) fn sends(&mut self, sent: Sent) {
         self.sent.insert(sent);
+    }
+
+    pub(super) fn sends_last(&mut self, sent: Sent) {
+        self.sends(sent);
+        self.last_words.insert(sent);
     }
 
     pub(super) fn runs(&mut self, sent: Sent, node: u64, epoch: u64) {
@@ -51,8 +58,11 @@ impl Checks {
         assert!(lost.is_empty(), "lost: {lost:?}");
     }
 
-    pub(super) fn has_run(&self, sent: &Sent) -> bool {
-        self.ran.contains(sent)
+    /// After all faults every node reaches every bucket.
+    pub(super) fn last_words_ran(&self) {
+        assert!(!self.last_words.is_empty(), "nobody was left");
+        let stuck: Vec<_> = self.last_words.difference(&self.ran).collect();
+        assert!(stuck.is_empty(), "stuck at the end: {stuck:?}");
     }
 
     pub(super) fn count(&self) -> usize {

@@ -17,59 +17,64 @@ use rustix::process::{Pid, Signal, kill_process};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The lease of the tests.
-pub const LEASE: Duration = Duration::from_millis(1_500);
+pub(crate) const LEASE: Duration = Duration::from_millis(1_500);
 
-pub fn any_port() -> SocketAddr {
+pub(crate) fn any_port() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
 /// A directory, and the authority of a cluster, in the test's own process.
-pub struct Scene {
-    pub directory: tempfile::TempDir,
-    pub authority: Option<Authority>,
-    pub address: SocketAddr,
+pub(crate) struct Scene {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) authority: Option<Authority>,
+    pub(crate) address: SocketAddr,
 }
 
-pub fn scene() -> Scene {
+pub(crate) fn scene() -> Scene {
+    scene_of(LEASE)
+}
+
+/// A scene with leases of that length.
+pub(crate) fn scene_of(lease: Duration) -> Scene {
     let directory = tempfile::tempdir().expect("a directory");
-    let authority = serve(directory.path(), any_port());
+    let authority = serve(directory.path(), any_port(), lease);
     let address = authority.address();
     Scene { directory, authority: Some(authority), address }
 }
 
-fn serve(directory: &Path, listen: SocketAddr) -> Authority {
-    Authority::start("example", &directory.join("authority"), listen, LEASE).expect("it starts")
+fn serve(directory: &Path, listen: SocketAddr, lease: Duration) -> Authority {
+    Authority::start("example", &directory.join("authority"), listen, lease).expect("it starts")
 }
 
 impl Scene {
     /// Starts a node and waits until it is a member.
-    pub fn node(&self, name: &str) -> Process {
+    pub(crate) fn node(&self, name: &str) -> Process {
         let mut process = self.start(name);
         process.hear("-", "joined");
         process
     }
 
     /// Starts a node.
-    pub fn start(&self, name: &str) -> Process {
+    pub(crate) fn start(&self, name: &str) -> Process {
         Process::start(name, &self.address.to_string(), self.directory.path())
     }
 
-    pub fn stop_authority(&mut self) {
+    pub(crate) fn stop_authority(&mut self) {
         self.authority = None;
     }
 
-    pub fn restart_authority(&mut self) {
-        self.authority = Some(serve(self.directory.path(), self.address));
+    pub(crate) fn restart_authority(&mut self) {
+        self.authority = Some(serve(self.directory.path(), self.address, LEASE));
     }
 
     /// What the book of an account says.
-    pub fn book(&self, account: &str) -> Vec<Line> {
+    pub(crate) fn book(&self, account: &str) -> Vec<Line> {
         let text = std::fs::read_to_string(self.directory.path().join(account));
         text.unwrap_or_default().lines().map(Line::read).collect()
     }
 
     /// A name of an account that the node owns.
-    pub fn account_on(&self, process: &mut Process, skip: usize) -> String {
+    pub(crate) fn account_on(&self, process: &mut Process, skip: usize) -> String {
         let names = (0..200).map(|n| format!("account-{n}"));
         let name = process.name.clone();
         let mut on_it = names.filter(|account| {
@@ -81,13 +86,13 @@ impl Scene {
 
 /// One line of a book.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    pub is_open: bool,
-    pub epoch: u64,
-    pub node: String,
+pub(crate) struct Line {
+    pub(crate) is_open: bool,
+    pub(crate) epoch: u64,
+    pub(crate) node: String,
     /// Who sent it, and the sender's number.
-    pub sender: String,
-    pub number: u64,
+    pub(crate) sender: String,
+    pub(crate) number: u64,
 }
 
 impl Line {
@@ -105,7 +110,7 @@ impl Line {
 }
 
 /// Epochs never fall, and each belongs to one node: the account never lived twice.
-pub fn assert_one_life_at_a_time(book: &[Line]) {
+pub(crate) fn assert_one_life_at_a_time(book: &[Line]) {
     let mut owners = BTreeMap::new();
     for pair in book.windows(2) {
         assert!(pair[0].epoch <= pair[1].epoch, "{pair:?}");
@@ -117,22 +122,22 @@ pub fn assert_one_life_at_a_time(book: &[Line]) {
 }
 
 /// What a sender was told is accepted is there once and in order.
-pub fn assert_whole(book: &[Line], sender: &str, count: u64) {
+pub(crate) fn assert_whole(book: &[Line], sender: &str, count: u64) {
     let numbers = book.iter().filter(|line| !line.is_open && line.sender == sender);
     let numbers: Vec<_> = numbers.map(|line| line.number).collect();
     assert_eq!(numbers, (0..count).collect::<Vec<_>>(), "of {sender}");
 }
 
 /// What a sender sent is there at most once and in order.
-pub fn assert_ordered(book: &[Line], sender: &str) {
+pub(crate) fn assert_ordered(book: &[Line], sender: &str) {
     let numbers = book.iter().filter(|line| !line.is_open && line.sender == sender);
     let numbers: Vec<_> = numbers.map(|line| line.number).collect();
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "of {sender}: {numbers:?}");
 }
 
 /// A node in a process of its own; killed when this is dropped.
-pub struct Process {
-    pub name: String,
+pub(crate) struct Process {
+    pub(crate) name: String,
     child: Child,
     input: ChildStdin,
     lines: Receiver<String>,
@@ -148,7 +153,7 @@ fn example() -> PathBuf {
 }
 
 impl Process {
-    pub fn start(name: &str, authority: &str, data: &Path) -> Self {
+    pub(crate) fn start(name: &str, authority: &str, data: &Path) -> Self {
         let mut child = Command::new(example())
             .args(["--name", name, "--authority", authority, "--data"])
             .arg(data)
@@ -166,7 +171,7 @@ impl Process {
     }
 
     /// Gives a command; returns the word that its answer begins with.
-    pub fn begin(&mut self, command: &str, arguments: &str) -> String {
+    pub(crate) fn begin(&mut self, command: &str, arguments: &str) -> String {
         self.asked += 1;
         let word = format!("{}{}", self.name, self.asked);
         writeln!(self.input, "{word} {command} {arguments}").expect("it listens");
@@ -174,14 +179,14 @@ impl Process {
     }
 
     /// Gives a command and returns its answer.
-    pub fn ask(&mut self, command: &str, arguments: &str) -> String {
+    pub(crate) fn ask(&mut self, command: &str, arguments: &str) -> String {
         let word = self.begin(command, arguments);
         self.hear(&word, "")
     }
 
     /// Waits for a line that begins with that word and goes on with that text; returns what follows
     /// the word.
-    pub fn hear(&mut self, word: &str, text: &str) -> String {
+    pub(crate) fn hear(&mut self, word: &str, text: &str) -> String {
         let start = format!("{word} {text}");
         let until = Instant::now() + PATIENCE;
         loop {
@@ -197,7 +202,7 @@ impl Process {
     }
 
     /// Repeats a command until its answer holds that text.
-    pub fn ask_until(&mut self, command: &str, arguments: &str, text: &str) -> String {
+    pub(crate) fn ask_until(&mut self, command: &str, arguments: &str, text: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
             let answer = self.ask(command, arguments);
@@ -209,20 +214,20 @@ impl Process {
         }
     }
 
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).expect("process ids are small");
         let id = Pid::from_raw(id).expect("it is no zero");
         kill_process(id, signal).expect("it is there");
     }
 
     /// Ends it at once, as `kill -9` does.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it has ended");
     }
 
     /// Waits until it has ended by itself.
-    pub fn ended(&mut self) {
+    pub(crate) fn ended(&mut self) {
         assert!(self.child.wait().expect("it was started").success());
     }
 }

@@ -1,70 +1,28 @@
 //! One node of a cluster, told what to do line by line on its standard input.
 //!
 //! `node --host 127.0.0.1:7400 --name one` serves the authority, too; `node --authority
-//! 127.0.0.1:7400 --name two` joins it. Each line is a command with a word in front that its answer
-//! repeats: `a add apples 3`, `b later apples`, `c answer apples 7`, `d watch apples`,
-//! `e stop apples`, `f cycle apples`, `g load apples me 1000`, `h who`, `i leave`.
+//! 127.0.0.1:7400 --name two` joins it. `node --nodes 3` does both in three processes, of which
+//! this one is the first; a line that begins with `@two` is for the second. Each line is a command
+//! with a word in front that its answer repeats: `a add apples 3`, `b later apples`,
+//! `c answer apples 7`, `d watch apples`, `e stop apples`, `f cycle apples`,
+//! `g load apples me 1000`, `h who`, `i leave`.
 //!
 //! An account keeps what it is told in a file, under a fence: who was replaced writes nothing.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, Read, Seek, Write};
+mod book;
+mod family;
+
+use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{ActorRef, AskError, Context, Node, ReplyTo, Start, StopReason, Terminated, actor};
 use althing_cluster::{Authority, LEASE_DEFAULT, Member, MemberConfig, State};
 
-/// Lines that an account has taken, in a file that all nodes see, and beside it the fence: the
-/// epoch of whoever opened it last.
-struct Book {
-    file: File,
-    fence: File,
-    epoch: u64,
-}
-
-impl Book {
-    /// Opens it in the name of an epoch, so that older ones write no more; returns the sum so far.
-    fn open(path: &Path, epoch: u64, node: &str) -> io::Result<(Self, u64)> {
-        let file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
-        let fence = path.with_extension("fence");
-        let fence =
-            OpenOptions::new().create(true).truncate(false).read(true).write(true).open(fence)?;
-        let mut book = Self { file, fence, epoch };
-        book.write(&format!("open {epoch} {node}"))?;
-        let mut text = String::new();
-        book.file.rewind()?;
-        book.file.read_to_string(&mut text)?;
-        let number = |line: &str| line.split(' ').nth(3).and_then(|word| word.parse::<u64>().ok());
-        let added = text.lines().filter(|line| line.starts_with("add ")).filter_map(number);
-        Ok((book, added.sum()))
-    }
-
-    /// Adds a line unless somebody with a later epoch has opened the book.
-    fn write(&mut self, line: &str) -> io::Result<()> {
-        self.fence.lock()?;
-        let written = self.write_locked(line);
-        self.fence.unlock()?;
-        written
-    }
-
-    fn write_locked(&mut self, line: &str) -> io::Result<()> {
-        let mut latest = String::new();
-        self.fence.rewind()?;
-        self.fence.read_to_string(&mut latest)?;
-        let latest = latest.trim().parse().unwrap_or(0);
-        if latest > self.epoch {
-            return Err(io::Error::other("a later epoch has opened the book"));
-        }
-        if latest < self.epoch {
-            self.fence.rewind()?;
-            self.fence.write_all(format!("{:020}", self.epoch).as_bytes())?;
-        }
-        self.file.write_all(format!("{line}\n").as_bytes())
-    }
-}
+use self::book::Book;
+use self::family::Family;
 
 /// A sum, by name.
 struct Account {
@@ -157,6 +115,7 @@ struct Options {
     authority: String,
     host: Option<SocketAddr>,
     data: PathBuf,
+    nodes: usize,
 }
 
 fn options() -> Result<Options, String> {
@@ -165,6 +124,7 @@ fn options() -> Result<Options, String> {
         authority: String::new(),
         host: None,
         data: std::env::temp_dir().join("althing-cluster-example"),
+        nodes: 1,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -174,8 +134,13 @@ fn options() -> Result<Options, String> {
             "--authority" => options.authority = value,
             "--host" => options.host = Some(value.parse().map_err(|_| "no address")?),
             "--data" => options.data = value.into(),
+            "--nodes" => options.nodes = value.parse().map_err(|_| "no number")?,
             other => return Err(format!("{other} is not known")),
         }
+    }
+    if options.nodes > 1 {
+        options.name = "one".to_owned();
+        options.host = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     }
     Ok(options)
 }
@@ -192,6 +157,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => None,
     };
     let at = authority.as_ref().map_or(options.authority, |at| at.address().to_string());
+    let mut family = Family::start(options.nodes, &at, &options.data)?;
     let config = MemberConfig::new("example", &options.name, at);
     let member = Arc::new(Member::bind(config)?);
     let (name, data) = (options.name.clone(), options.data.clone());
@@ -206,6 +172,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let node = Node::builder(&options.name).cluster(member.way()).actor(account).build();
     member.join().await?;
     say("-", "joined");
+    family.greet();
     let mut state = member.state();
     tokio::spawn(async move {
         while state.changed().await.is_ok() {
@@ -217,6 +184,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         io::stdin().lock().lines().map_while(Result::ok).all(|line| lines.send(line).is_ok())
     });
     while let Some(line) = read.recv().await {
+        let Some(line) = family.take(line) else { continue };
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         if words.get(1).is_some_and(|command| command == "leave") {
             let report = member.leave(Duration::from_secs(20)).await;
