@@ -337,11 +337,12 @@ impl Room {
         user: UserId,
         facts: Option<Facts>,
     ) -> Result<bool, RoomError> {
-        let standing = self.meet(user, facts)?.standing(user)?;
-        match standing.is_banned {
-            true => Err(RoomError::Refused(Refusal::Banned)),
-            false => Ok(standing.rights.is_none()),
+        let state = self.meet(user, facts)?;
+        if state.standing(user)?.rights.is_some() {
+            return Ok(false);
         }
+        state.may_come(user)?;
+        Ok(true)
     }
 
     /// Whether `user` is a member; nobody is one of a room that does not exist.
