@@ -3,7 +3,8 @@
 
 use rusqlite::{Connection, params};
 
-use super::accounts::{Account, NewAccount, NewDevice, insert_device, insert_row};
+use super::accounts::{Account, NewAccount, insert_row};
+use super::devices::{NewDevice, insert_device};
 use crate::storage::error::ControlError;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::{Role, RoomEvent};

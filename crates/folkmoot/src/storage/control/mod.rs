@@ -9,6 +9,7 @@ mod administration;
 mod attachments;
 mod bulk;
 mod deletion;
+mod devices;
 mod erased;
 mod erasure;
 mod invites;
@@ -17,7 +18,7 @@ mod privacy;
 mod rooms;
 mod settings;
 
-pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
+pub use accounts::{Account, NewAccount};
 pub(crate) use accounts::{account, is_deleted_name, read_account};
 pub use administration::UserChange;
 pub(crate) use attachments::unsent;
@@ -26,6 +27,7 @@ pub use bulk::NewMember;
 pub use deletion::{
     AccountDeletion, AccountDeletionBegun, Authority, Deletion, DeletionTarget, Tie,
 };
+pub use devices::{Device, NewDevice, SignedIn, TokenHash};
 pub(crate) use erased::Erased;
 pub use erasure::{NamePlaces, ScanPlace};
 pub use invites::{Invite, NewInvite, Redeemed};
