@@ -1,6 +1,9 @@
 //! Sockets that are neither here nor there: silent in the middle of a frame, or subscribed to
 //! nothing. The first are closed, the second get nothing, and nobody else notices either.
 
+use std::future::Future;
+use std::pin::pin;
+
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::MaybeTlsStream;
@@ -19,6 +22,17 @@ async fn halt(client: &mut Client) {
     socket.write_all(&HALF_A_FRAME).await.expect("the server reads");
 }
 
+/// Waits for something while the client goes on to answer pings.
+async fn beside<T>(client: &mut Client, other: impl Future<Output = T>) -> T {
+    let mut other = pin!(other);
+    loop {
+        tokio::select! {
+            done = &mut other => return done,
+            () = client.receive() => {}
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sockets_that_halt_in_the_middle_of_a_frame_are_closed_and_hurt_nobody() {
     let server = Server::with(
@@ -30,21 +44,27 @@ async fn sockets_that_halt_in_the_middle_of_a_frame_are_closed_and_hurt_nobody()
     let room = anna.create_room("Tea").await;
     let account = server.sign_up("eve").await;
     let (mut strangers, mut members) = (Vec::new(), Vec::new());
-    for _ in 0..CROWD / 2 {
-        let mut stranger = Client::open(server.address()).await;
-        halt(&mut stranger).await;
-        strangers.push(stranger);
-        let mut member = server.connect(&account).await;
-        halt(&mut member).await;
-        members.push(member);
-    }
+    let come = async {
+        for _ in 0..CROWD / 2 {
+            let mut stranger = Client::open(server.address()).await;
+            halt(&mut stranger).await;
+            strangers.push(stranger);
+            let mut member = server.connect(&account).await;
+            halt(&mut member).await;
+            members.push(member);
+        }
+    };
+    beside(&mut anna, come).await;
     anna.say(&room, "1", "while they are there").await;
-    for mut stranger in strangers {
-        assert_eq!(stranger.closed().await, 3502, "who has not said who they are is stale");
-    }
-    for mut member in members {
-        assert_eq!(member.closed().await, 3012, "half a frame is no answer to a ping");
-    }
+    let go = async {
+        for mut stranger in strangers {
+            assert_eq!(stranger.closed().await, 3502, "who has not said who they are is stale");
+        }
+        for mut member in members {
+            assert_eq!(member.closed().await, 3012, "half a frame is no answer to a ping");
+        }
+    };
+    beside(&mut anna, go).await;
     anna.say(&room, "2", "when they are gone").await;
 }
 
@@ -73,7 +93,7 @@ async fn a_crowd_that_has_unsubscribed_gets_nothing_and_costs_nobody_anything() 
         assert_eq!(anna.say(&room, &n.to_string(), "hello").await, n);
         assert_eq!(bob.message(&room).await["seq"], n);
     }
-    for (n, mut client) in crowd.into_iter().enumerate() {
+    for (n, client) in crowd.iter_mut().enumerate() {
         if n % 2 == 1 {
             assert_eq!(client.message(&room).await["seq"], 1, "who stayed hears everything");
             continue;
