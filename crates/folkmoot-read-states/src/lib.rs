@@ -39,15 +39,18 @@ mod change;
 mod error;
 mod flush;
 mod log;
+mod server;
 mod shard;
 mod states;
 mod store;
 mod table;
+pub mod wire;
 
 pub use block::{ROOMS_MAX, ReadState};
 pub use change::Change;
 pub use error::ReadStatesError;
 pub use log::LogError;
+pub use server::serve;
 pub use shard::Sizes;
 pub use states::{Changed, Options, ReadStates};
 pub use store::{Answer, Row, RowStore, SqliteRows, StoreError};

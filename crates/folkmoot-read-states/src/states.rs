@@ -153,6 +153,13 @@ impl ReadStates {
         Ok(Changed { state, shared: self.shared.clone(), position })
     }
 
+    /// What memory has of a user in a room; `None` if the user is not in memory or the room is not
+    /// known.
+    #[inline]
+    pub fn in_memory(&self, user: u64, room: u64) -> Option<ReadState> {
+        self.shared.shard(user).lock().read_one(user, room).flatten()
+    }
+
     /// All read states of a user, by room: what a client needs when it connects. Brings the user
     /// into memory.
     ///

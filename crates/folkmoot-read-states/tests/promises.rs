@@ -1,5 +1,7 @@
 //! What a user of read states is promised.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+
 mod support;
 
 use std::collections::BTreeMap;

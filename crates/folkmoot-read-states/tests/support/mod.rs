@@ -1,5 +1,8 @@
 //! A store that fails when it is told to, and the files that a crash leaves.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
