@@ -1,24 +1,29 @@
-//! The read states of one user, packed: 20 bytes an entry and 16 bytes for all of them.
+//! The read states of one user, packed: 21 bytes an entry and 16 bytes for all of them.
 //!
-//! One allocation of words holds everything, so that an update touches two or three cache lines:
+//! One allocation of half-words holds everything, so that an update touches two cache lines: one
+//! with the header and a fingerprint of each room, which says where the entry is, and that of the
+//! entry.
 //!
 //! ```text
-//! word 0                    version: the number of the last change
-//! word 1                    entries (bits 0-15), room for so many (16-31), flags (32-)
-//! next `room_for` words     rooms, sorted
-//! next `room_for` words     last read messages
-//! last `room_for / 2` words mention counts, two a word
+//! 0, 1                       version: the number of the last change
+//! 2                          entries (bits 0-15), room for so many (16-31)
+//! 3                          flags
+//! next `room_for / 4`        fingerprints of the rooms, a byte each
+//! next `room_for * 5`        room (2), last read message (2), mentions (1)
 //! ```
 //!
-//! Owner: the table of a shard. Invariant: rooms are sorted and each is there once; unused places
-//! are zero.
+//! Owner: the table of a shard. Invariant: each room is there once.
 
 /// The rooms of one user that are kept; the next one is refused by name.
 pub const ROOMS_MAX: usize = u16::MAX as usize;
 
-const HEADER_WORDS: usize = 2;
-const VERSION: usize = 0;
-const ABOUT: usize = 1;
+const HEADER: usize = 4;
+const COUNTS: usize = 2;
+const FLAGS: usize = 3;
+const ENTRY: usize = 5;
+/// A byte of one in each byte, and the highest bit in each.
+const ONES: u32 = 0x0101_0101;
+const HIGHS: u32 = 0x8080_8080;
 
 /// How far one user has read in one room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,86 +38,85 @@ pub struct ReadState {
 
 /// What a shard keeps about a user beside the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u32)]
 pub(crate) enum Flag {
     /// Used since the clock's hand last came by.
-    Referenced = 32,
+    Referenced = 1,
     /// Changed since it was last stored.
-    Dirty = 33,
+    Dirty = 2,
     /// Being written to the store.
-    Writing = 34,
+    Writing = 4,
 }
 
 /// See the module.
 pub(crate) struct Block {
-    words: Box<[u64]>,
+    words: Box<[u32]>,
 }
 
 impl Block {
-    /// The entries, in any order; of two for one room the last counts.
+    /// The entries; of two for one room the last counts.
     pub(crate) fn new(entries: &[ReadState], version: u64) -> Self {
-        let mut sorted = entries.to_vec();
-        sorted.sort_by_key(|entry| entry.room);
-        sorted.dedup_by(|later, earlier| {
-            let same = later.room == earlier.room;
-            if same {
-                *earlier = *later;
-            }
-            same
-        });
-        sorted.truncate(ROOMS_MAX);
-        let mut block = Self::empty(sorted.len(), version);
-        for (at, entry) in sorted.iter().enumerate() {
-            block.write(at, *entry);
+        let mut block = Self::empty(entries.len().min(ROOMS_MAX), version);
+        for entry in entries {
+            _ = block.update(entry.room, |state| *state = *entry);
         }
-        block.set_len(sorted.len());
         block
     }
 
     fn empty(room_for: usize, version: u64) -> Self {
-        let words = HEADER_WORDS + 2 * room_for + room_for.div_ceil(2);
-        let mut words = vec![0; words].into_boxed_slice();
-        words[VERSION] = version;
-        words[ABOUT] = (room_for as u64) << 16;
-        Self { words }
+        let words = HEADER + room_for.div_ceil(4) + room_for * ENTRY;
+        let mut block = Self { words: vec![0; words].into_boxed_slice() };
+        block.set_version(version);
+        block.words[COUNTS] = (room_for as u32) << 16;
+        block
+    }
+
+    #[inline]
+    fn wide(&self, at: usize) -> u64 {
+        u64::from(self.words[at]) | u64::from(self.words[at + 1]) << 32
+    }
+
+    #[inline]
+    fn set_wide(&mut self, at: usize, value: u64) {
+        self.words[at] = value as u32;
+        self.words[at + 1] = (value >> 32) as u32;
     }
 
     #[inline]
     pub(crate) fn version(&self) -> u64 {
-        self.words[VERSION]
+        self.wide(0)
     }
 
     #[inline]
     pub(crate) fn set_version(&mut self, version: u64) {
-        self.words[VERSION] = version;
+        self.set_wide(0, version);
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        (self.words[ABOUT] & 0xffff) as usize
+        (self.words[COUNTS] & 0xffff) as usize
     }
 
     #[inline]
     fn room_for(&self) -> usize {
-        (self.words[ABOUT] >> 16 & 0xffff) as usize
+        (self.words[COUNTS] >> 16) as usize
     }
 
     fn set_len(&mut self, len: usize) {
-        self.words[ABOUT] = self.words[ABOUT] & !0xffff | len as u64;
+        self.words[COUNTS] = self.words[COUNTS] & !0xffff | len as u32;
     }
 
     #[inline]
     pub(crate) fn has(&self, flag: Flag) -> bool {
-        self.words[ABOUT] >> flag as u8 & 1 == 1
+        self.words[FLAGS] & flag as u32 != 0
     }
 
     #[inline]
     pub(crate) fn set(&mut self, flag: Flag, on: bool) {
-        let bit = 1 << flag as u8;
         if on {
-            self.words[ABOUT] |= bit;
+            self.words[FLAGS] |= flag as u32;
         } else {
-            self.words[ABOUT] &= !bit;
+            self.words[FLAGS] &= !(flag as u32);
         }
     }
 
@@ -122,48 +126,61 @@ impl Block {
     }
 
     #[inline]
-    fn rooms(&self) -> &[u64] {
-        &self.words[HEADER_WORDS..HEADER_WORDS + self.len()]
+    fn entry(&self, at: usize) -> usize {
+        HEADER + self.room_for().div_ceil(4) + at * ENTRY
     }
 
-    /// Where the room is, or would be.
+    /// Where a room's entry is.
     #[inline]
-    fn find(&self, room: u64) -> Result<usize, usize> {
-        self.rooms().binary_search(&room)
-    }
-
-    #[inline]
-    fn mentions_at(&self, at: usize) -> (usize, u32) {
-        (HEADER_WORDS + 2 * self.room_for() + at / 2, (at % 2) as u32 * 32)
+    fn find(&self, room: u64) -> Option<usize> {
+        let wanted = u32::from(fingerprint(room)) * ONES;
+        let (len, entries) = (self.len(), self.entry(0));
+        for (word, fingerprints) in self.words[HEADER..entries].iter().enumerate() {
+            let differs = fingerprints ^ wanted;
+            // A high bit for each byte that is zero, and perhaps for one above such a byte.
+            let mut alike = differs.wrapping_sub(ONES) & !differs & HIGHS;
+            while alike != 0 {
+                let at = word * 4 + alike.trailing_zeros() as usize / 8;
+                if at < len && self.wide(entries + at * ENTRY) == room {
+                    return Some(at);
+                }
+                alike &= alike - 1;
+            }
+        }
+        None
     }
 
     #[inline]
     fn read(&self, at: usize) -> ReadState {
-        let room_for = self.room_for();
-        let (word, shift) = self.mentions_at(at);
+        let entry = self.entry(at);
         ReadState {
-            room: self.words[HEADER_WORDS + at],
-            last_read: self.words[HEADER_WORDS + room_for + at],
-            mentions: (self.words[word] >> shift) as u32,
+            room: self.wide(entry),
+            last_read: self.wide(entry + 2),
+            mentions: self.words[entry + 4],
         }
     }
 
     #[inline]
-    fn write(&mut self, at: usize, entry: ReadState) {
-        let room_for = self.room_for();
-        let (word, shift) = self.mentions_at(at);
-        self.words[HEADER_WORDS + at] = entry.room;
-        self.words[HEADER_WORDS + room_for + at] = entry.last_read;
-        let others = self.words[word] & !(0xffff_ffff << shift);
-        self.words[word] = others | u64::from(entry.mentions) << shift;
+    fn write(&mut self, at: usize, state: ReadState) {
+        let entry = self.entry(at);
+        self.set_wide(entry, state.room);
+        self.set_wide(entry + 2, state.last_read);
+        self.words[entry + 4] = state.mentions;
+    }
+
+    fn set_fingerprint(&mut self, at: usize, room: u64) {
+        let (word, shift) = (HEADER + at / 4, at % 4 * 8);
+        let others = self.words[word] & !(0xff << shift);
+        self.words[word] = others | u32::from(fingerprint(room)) << shift;
     }
 
     /// What is known of a room.
+    #[inline]
     pub(crate) fn get(&self, room: u64) -> Option<ReadState> {
-        self.find(room).ok().map(|at| self.read(at))
+        self.find(room).map(|at| self.read(at))
     }
 
-    /// All entries, by room.
+    /// All entries, in no particular order.
     pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = ReadState> {
         (0..self.len()).map(|at| self.read(at))
     }
@@ -176,13 +193,10 @@ impl Block {
         room: u64,
         change: impl FnOnce(&mut ReadState),
     ) -> Option<(ReadState, bool)> {
-        let at = match self.find(room) {
-            Ok(at) => at,
-            Err(at) => {
-                let mut entry = ReadState { room, ..ReadState::default() };
-                change(&mut entry);
-                return self.insert(at, entry).then_some((entry, true));
-            }
+        let Some(at) = self.find(room) else {
+            let mut entry = ReadState { room, ..ReadState::default() };
+            change(&mut entry);
+            return self.push(entry).then_some((entry, true));
         };
         let before = self.read(at);
         let mut entry = before;
@@ -195,7 +209,7 @@ impl Block {
     }
 
     #[cold]
-    fn insert(&mut self, at: usize, entry: ReadState) -> bool {
+    fn push(&mut self, entry: ReadState) -> bool {
         let len = self.len();
         if len == ROOMS_MAX {
             return false;
@@ -204,33 +218,35 @@ impl Block {
             // An eighth more: joining rooms is rare, and the memory is there for all of them.
             let room_for = (len + 1 + len / 8).min(ROOMS_MAX);
             let mut grown = Self::empty(room_for, self.version());
-            grown.words[ABOUT] |= self.words[ABOUT] & !0xffff_ffff;
+            grown.words[FLAGS] = self.words[FLAGS];
             for (at, entry) in self.entries().enumerate() {
                 grown.write(at, entry);
+                grown.set_fingerprint(at, entry.room);
             }
             *self = grown;
         }
-        for from in (at..len).rev() {
-            let moved = self.read(from);
-            self.write(from + 1, moved);
-        }
-        self.write(at, entry);
+        self.write(len, entry);
+        self.set_fingerprint(len, entry.room);
         self.set_len(len + 1);
         true
     }
 
     /// Forgets a room. Returns whether it was there.
     pub(crate) fn remove(&mut self, room: u64) -> bool {
-        let Ok(at) = self.find(room) else { return false };
-        let len = self.len();
-        for to in at..len - 1 {
-            let moved = self.read(to + 1);
-            self.write(to, moved);
-        }
-        self.write(len - 1, ReadState::default());
-        self.set_len(len - 1);
+        let Some(at) = self.find(room) else { return false };
+        let last = self.len() - 1;
+        let moved = self.read(last);
+        self.write(at, moved);
+        self.set_fingerprint(at, moved.room);
+        self.set_len(last);
         true
     }
+}
+
+/// Eight bits of a room that differ between most rooms.
+#[inline]
+fn fingerprint(room: u64) -> u8 {
+    (room.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
 #[cfg(test)]
@@ -243,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_block_holds_what_a_sorted_map_would(
+        fn a_block_holds_what_a_map_would(
             changes in proptest::collection::vec((0u64..40, 0u64..9, any::<u32>(), any::<bool>()), 0..300)
         ) {
             let mut block = Block::new(&[], 0);
@@ -258,17 +274,19 @@ mod tests {
                     let (after, changed) = block.update(room, |state| *state = entry).unwrap();
                     prop_assert_eq!((after, changed), (entry, before != Some(entry)));
                 }
-                prop_assert_eq!(block.entries().collect::<Vec<_>>(), model.values().copied().collect::<Vec<_>>());
+                let mut entries: Vec<_> = block.entries().collect();
+                entries.sort_unstable_by_key(|entry| entry.room);
+                prop_assert_eq!(entries, model.values().copied().collect::<Vec<_>>());
                 prop_assert!(block.has(Flag::Dirty) && !block.has(Flag::Referenced));
             }
         }
     }
 
     #[test]
-    fn forty_entries_take_at_most_21_bytes_each() {
+    fn forty_entries_take_at_most_22_bytes_each() {
         let entries: Vec<_> =
             (0..40).map(|room| ReadState { room, ..ReadState::default() }).collect();
-        assert!(Block::new(&entries, 0).bytes() <= 40 * 21);
+        assert!(Block::new(&entries, 0).bytes() <= 40 * 22);
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
 use crate::block::Block;
 use crate::change::Change;
 use crate::error::ReadStatesError;
@@ -16,30 +19,27 @@ use crate::store::Row;
 const BATCH_ROWS: usize = 1_000;
 /// Rounds begin so often that a change waits at most twice that.
 const ROUNDS_PER_WAIT: u32 = 2;
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Before a store that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Stores what is due until the last handle is dropped.
-pub(crate) async fn run(shared: Weak<Shared>) {
-    let Some(store_after) = shared.upgrade().map(|shared| shared.store_after) else { return };
-    let mut next = tokio::time::Instant::now() + store_after / ROUNDS_PER_WAIT;
+/// Stores what is due until the last handle is dropped. Nothing here keeps one alive while it waits:
+/// who drops the last may open the same log again.
+pub(crate) async fn run(shared: Weak<Shared>, hurry: Arc<Notify>, store_after: Duration) {
+    let mut next = Instant::now() + store_after / ROUNDS_PER_WAIT;
     loop {
+        // Wakes now and then to see whether anybody still has a handle.
+        let until = next.min(Instant::now() + LOOK_EVERY);
+        let is_hurried = tokio::time::timeout_at(until, hurry.notified()).await.is_ok();
         let Some(strong) = shared.upgrade() else { return };
-        let hurried = {
-            let hurry = strong.hurry.notified();
-            // Wakes now and then to see whether anybody still has a handle.
-            let until = next.min(tokio::time::Instant::now() + RETRY_AFTER);
-            tokio::time::timeout_at(until, hurry).await.is_ok()
-        };
-        let is_time = tokio::time::Instant::now() >= next;
-        let done = if is_time {
-            next = tokio::time::Instant::now() + strong.store_after / ROUNDS_PER_WAIT;
+        let done = if Instant::now() >= next {
+            next = Instant::now() + store_after / ROUNDS_PER_WAIT;
             round(&strong).await
-        } else if hurried {
+        } else if is_hurried {
             let _storing = strong.storing.lock().await;
             store_due(&strong, 0).await
         } else {
-            Ok(())
+            continue;
         };
         drop(strong);
         if let Err(error) = done {

@@ -1,7 +1,7 @@
 //! Read states: how far each user has read in each room, and how often they were mentioned since.
 //!
 //! Chat clients ask for all of a user's read states when they connect, and change one with nearly
-//! every message that somebody reads: far more often than a store likes. So they live in memory, 21
+//! every message that somebody reads: far more often than a store likes. So they live in memory, 22
 //! bytes each, and the store has them within half a minute. The shape follows what Discord has
 //! written of its own service ("Why Discord is switching from Go to Rust", 2020).
 //!

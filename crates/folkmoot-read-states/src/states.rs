@@ -47,7 +47,7 @@ const SHARDS: usize = 64;
 const SHARD_BITS: u32 = SHARDS.trailing_zeros();
 
 /// Reads and changes read states; a clone is another handle on the same ones. The last one that is
-/// dropped ends the background work; `close` stores everything first.
+/// dropped ends the background work; `store_all` stores everything before that.
 #[derive(Clone)]
 pub struct ReadStates {
     shared: Arc<Shared>,
@@ -57,9 +57,8 @@ pub(crate) struct Shared {
     pub(crate) shards: Box<[Mutex<Shard>]>,
     pub(crate) store: Arc<dyn RowStore>,
     pub(crate) log: Option<Log>,
-    pub(crate) store_after: Duration,
     /// Somebody waits for the store: it should not wait for its time.
-    pub(crate) hurry: Notify,
+    pub(crate) hurry: Arc<Notify>,
     /// Held while rows are on their way to the store: what a round finds unstored is stored when
     /// it ends, by itself and nobody else.
     pub(crate) storing: tokio::sync::Mutex<()>,
@@ -124,13 +123,13 @@ impl ReadStates {
             shards: (0..SHARDS).map(|_| Mutex::new(Shard::new(limits, version))).collect(),
             store,
             log,
-            store_after: options.store_after,
-            hurry: Notify::new(),
+            hurry: Arc::default(),
             storing: tokio::sync::Mutex::default(),
             began: Instant::now(),
         });
         flush::replay(&shared, records).await?;
-        tokio::spawn(flush::run(Arc::downgrade(&shared)));
+        let hurry = shared.hurry.clone();
+        tokio::spawn(flush::run(Arc::downgrade(&shared), hurry, options.store_after));
         Ok(Self { shared })
     }
 
@@ -160,7 +159,7 @@ impl ReadStates {
         self.shared.shard(user).lock().read_one(user, room).flatten()
     }
 
-    /// All read states of a user, by room: what a client needs when it connects. Brings the user
+    /// All read states of a user, in no particular order: what a client needs when it connects. Brings the user
     /// into memory.
     ///
     /// # Errors

@@ -127,7 +127,7 @@ message! {
 message! {
     /// Read states of a user.
     States {
-        /// By room.
+        /// In no particular order.
         #[prost(message, repeated, tag = "1")]
         states: Vec<State>,
     }

@@ -67,6 +67,8 @@ impl Record {
 
 pub(super) struct Segments {
     directory: PathBuf,
+    /// Locked while we live: two that write one log would lose each other's changes.
+    _lock: File,
     /// Numbers of the files that are there, the one being written last.
     numbers: Vec<u64>,
 }
@@ -74,6 +76,11 @@ pub(super) struct Segments {
 impl Segments {
     pub(super) fn open(directory: &Path) -> Result<(Self, Vec<Record>), LogError> {
         fs::create_dir_all(directory).map_err(LogError::new("make its directory"))?;
+        let lock = File::create(directory.join("lock")).map_err(LogError::new("make its lock"))?;
+        lock.try_lock().map_err(|why| LogError {
+            doing: "lock its directory, which another process uses",
+            why: why.to_string(),
+        })?;
         let mut numbers = Vec::new();
         for entry in fs::read_dir(directory).map_err(LogError::new("list its directory"))? {
             let name = entry.map_err(LogError::new("list its directory"))?.file_name();
@@ -82,7 +89,7 @@ impl Segments {
             numbers.extend(number);
         }
         numbers.sort_unstable();
-        let segments = Self { directory: directory.to_owned(), numbers };
+        let segments = Self { directory: directory.to_owned(), _lock: lock, numbers };
         let mut records = Vec::new();
         for number in &segments.numbers {
             let bytes =
