@@ -56,7 +56,7 @@ pub(crate) async fn round(shared: &Arc<Shared>) -> Result<(), ReadStatesError> {
         Some(log) => Some((log, log.rotate()?)),
         None => None,
     };
-    let before_ms = shared.now_ms() + 1;
+    let before_ms = shared.clock.now_ms() + 1;
     let mut first_error = None;
     for shard in &shared.shards {
         loop {
@@ -96,7 +96,7 @@ async fn store_due(shared: &Arc<Shared>, before_ms: u64) -> Result<(), ReadState
             let taken: Vec<_> = rows.iter().map(|row| (row.user, row.version)).collect();
             let saved = shared.store.save(rows).await;
             let mut shard = shard.lock();
-            let now_ms = shared.now_ms();
+            let now_ms = shared.clock.now_ms();
             for (user, version) in taken {
                 match &saved {
                     Ok(()) => shard.stored(user, version, now_ms),

@@ -18,17 +18,19 @@
 //! let options = Options { log: Some(directory.join("log")), ..Options::default() };
 //! let states = ReadStates::open(store, options).await?;
 //! let (user, room) = (7, 42);
-//! states.change(user, room, Change::Mention { message: 1_000 })?.durable().await?;
+//! let changed = states.change(user, room, Change::Mention { message: 1_000 })?;
+//! states.durable(changed).await?;
 //! assert_eq!(states.one(user, room).await?.mentions, 1);
 //! let read = Change::Acknowledge { message: 1_000, mentions_left: 0 };
-//! states.change(user, room, read)?.durable().await?;
+//! let changed = states.change(user, room, read)?;
+//! states.durable(changed).await?;
 //! assert_eq!(states.all(user).await?[0].mentions, 0);
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # Data path
-//! A change goes into the user's block in memory and into the log; `Changed::durable` waits for the
+//! A change goes into the user's block in memory and into the log; `ReadStates::durable` waits for the
 //! log. Every fifteen seconds all changed users go to the store in batches, and the log forgets
 //! them. Users who are not in memory are not loaded for a change: it is kept beside and merged when
 //! they are. When memory is full a clock picks who goes; who goes with changes stays readable until

@@ -75,7 +75,9 @@ async fn connection(stream: TcpStream, states: ReadStates) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (reader, writer) = stream.into_split();
     let (pending, replies) = mpsc::channel(AHEAD_MAX);
-    let read = async move {
+    let read = async {
+        // Dropped with the last request, so that the replies end too.
+        let pending = pending;
         let mut reader = BufReader::with_capacity(WRITE_BYTES, reader);
         let mut buffer = Vec::new();
         loop {
@@ -96,7 +98,7 @@ async fn connection(stream: TcpStream, states: ReadStates) -> io::Result<()> {
             }
         }
     };
-    let (read, written) = tokio::join!(read, write(writer, replies));
+    let (read, written) = tokio::join!(read, write(writer, replies, &states));
     read.and(written)
 }
 
@@ -134,12 +136,16 @@ fn begin(states: &ReadStates, command: Command) -> Pending {
     }
 }
 
-async fn write(mut writer: OwnedWriteHalf, mut replies: mpsc::Receiver<Pending>) -> io::Result<()> {
+async fn write(
+    mut writer: OwnedWriteHalf,
+    mut replies: mpsc::Receiver<Pending>,
+    states: &ReadStates,
+) -> io::Result<()> {
     let mut out = Vec::new();
     while let Some(next) = replies.recv().await {
         let mut next = Some(next);
         while let Some(pending) = next {
-            put(&Reply { outcome: Some(outcome(pending).await) }, &mut out);
+            put(&Reply { outcome: Some(outcome(pending, states).await) }, &mut out);
             next = if out.len() < WRITE_BYTES { replies.try_recv().ok() } else { None };
         }
         writer.write_all(&out).await?;
@@ -148,7 +154,7 @@ async fn write(mut writer: OwnedWriteHalf, mut replies: mpsc::Receiver<Pending>)
     Ok(())
 }
 
-async fn outcome(pending: Pending) -> Outcome {
+async fn outcome(pending: Pending, states: &ReadStates) -> Outcome {
     let done = match pending {
         Pending::Malformed(text) => {
             return Outcome::Failure(Failure { code: "malformed".to_owned(), text });
@@ -157,7 +163,7 @@ async fn outcome(pending: Pending) -> Outcome {
         Pending::Changes(changes) => {
             let mut done = Ok(Outcome::Done(Done {}));
             for changed in changes {
-                if let Err(error) = changed.durable().await {
+                if let Err(error) = states.durable(changed).await {
                     done = Err(error);
                 }
             }

@@ -16,6 +16,7 @@ use tokio::sync::futures::OwnedNotified;
 use crate::block::{Block, Flag, ReadState};
 use crate::change::{Change, Deltas};
 use crate::error::ReadStatesError;
+use crate::states::Clock;
 use crate::store::Row;
 use crate::table::Table;
 
@@ -92,11 +93,11 @@ impl Shard {
         user: u64,
         room: u64,
         change: Change,
-        now_ms: u64,
+        clock: &Clock,
     ) -> Result<Applied, ReadStatesError> {
         let version = self.version + 1;
         let Some(block) = self.table.get_mut(user) else {
-            return self.change_absent(user, room, change, now_ms);
+            return self.change_absent(user, room, change, clock);
         };
         let bytes_before = block.bytes();
         let (state, changed) = if let Change::Forget = change {
@@ -113,7 +114,7 @@ impl Shard {
         self.bytes = self.bytes + block.bytes() - bytes_before;
         if !block.has(Flag::Dirty) {
             block.set(Flag::Dirty, true);
-            self.dirty.push_back((user, now_ms));
+            self.dirty.push_back((user, clock.now_ms()));
         }
         self.version = version;
         Ok(Applied { state: Some(state), version: Some(version) })
@@ -125,10 +126,10 @@ impl Shard {
         user: u64,
         room: u64,
         change: Change,
-        now_ms: u64,
+        clock: &Clock,
     ) -> Result<Applied, ReadStatesError> {
-        if self.come_back(user, now_ms) {
-            return self.change(user, room, change, now_ms);
+        if self.come_back(user, clock) {
+            return self.change(user, room, change, clock);
         }
         if self.deltas_len >= self.limits.deltas_max {
             return Err(ReadStatesError::Busy { waiting: self.deltas_len });
@@ -137,7 +138,7 @@ impl Shard {
         let deltas = self.deltas.entry(user).or_default();
         let before = deltas.len();
         if before == 0 {
-            deltas.since_ms = now_ms;
+            deltas.since_ms = clock.now_ms();
         }
         deltas.push(room, change, self.version);
         self.deltas_len += deltas.len() - before;
@@ -145,11 +146,11 @@ impl Shard {
     }
 
     /// Takes back a user who was about to leave.
-    fn come_back(&mut self, user: u64, now_ms: u64) -> bool {
+    fn come_back(&mut self, user: u64, clock: &Clock) -> bool {
         let Some(mut block) = self.leaving.remove(&user) else { return false };
         block.set(Flag::Referenced, true);
         self.bytes += block.bytes();
-        self.dirty.push_back((user, now_ms));
+        self.dirty.push_back((user, clock.now_ms()));
         self.table.insert(user, block);
         true
     }
@@ -175,8 +176,8 @@ impl Shard {
         Some(block.get(room))
     }
 
-    pub(crate) fn begin_load(&mut self, user: u64, now_ms: u64) -> Load {
-        if self.table.get(user).is_some() || self.come_back(user, now_ms) {
+    pub(crate) fn begin_load(&mut self, user: u64, clock: &Clock) -> Load {
+        if self.table.get(user).is_some() || self.come_back(user, clock) {
             return Load::There;
         }
         if let Some(others) = self.loading.get(&user) {
@@ -198,7 +199,7 @@ impl Shard {
         &mut self,
         user: u64,
         row: Option<Row>,
-        now_ms: u64,
+        clock: &Clock,
     ) -> Result<(), ReadStatesError> {
         self.not_loaded(user);
         let row = row.unwrap_or_else(|| Row { user, version: 0, entries: Vec::new() });
@@ -216,7 +217,7 @@ impl Shard {
             }
             block.set_version(deltas.version);
             block.set(Flag::Dirty, true);
-            self.dirty.push_back((user, deltas.since_ms.min(now_ms)));
+            self.dirty.push_back((user, deltas.since_ms.min(clock.now_ms())));
         }
         self.bytes += block.bytes();
         self.table.insert(user, block);

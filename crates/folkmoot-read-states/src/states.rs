@@ -62,14 +62,24 @@ pub(crate) struct Shared {
     /// Held while rows are on their way to the store: what a round finds unstored is stored when
     /// it ends, by itself and nobody else.
     pub(crate) storing: tokio::sync::Mutex<()>,
-    began: Instant,
+    pub(crate) clock: Clock,
 }
 
-/// A change that was made in memory.
+/// Milliseconds since a moment of its own.
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub(crate) fn now_ms(&self) -> u64 {
+        // An hour ahead, so that "before" can be asked of the first moment.
+        3_600_000 + self.0.elapsed().as_millis() as u64
+    }
+}
+
+/// A change that was made in memory. [`ReadStates::durable`] waits until a crash cannot undo it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "it may be lost in a crash until it is durable"]
 pub struct Changed {
     state: Option<ReadState>,
-    shared: Arc<Shared>,
     position: Option<u64>,
 }
 
@@ -77,18 +87,6 @@ impl Changed {
     /// What is known of the room now; `None` if the user is not in memory.
     pub fn state(&self) -> Option<ReadState> {
         self.state
-    }
-
-    /// Waits until a crash cannot undo it. Without a log it returns at once.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    ///
-    /// # Cancel safety
-    /// The change is made, whether this is awaited or not.
-    pub async fn durable(self) -> Result<(), ReadStatesError> {
-        let (Some(log), Some(position)) = (&self.shared.log, self.position) else { return Ok(()) };
-        Ok(log.durable(position).await?)
     }
 }
 
@@ -125,7 +123,7 @@ impl ReadStates {
             log,
             hurry: Arc::default(),
             storing: tokio::sync::Mutex::default(),
-            began: Instant::now(),
+            clock: Clock(Instant::now()),
         });
         flush::replay(&shared, records).await?;
         let hurry = shared.hurry.clone();
@@ -140,16 +138,29 @@ impl ReadStates {
     /// `TooManyRooms` and `Busy`; nothing was changed then.
     #[inline]
     pub fn change(&self, user: u64, room: u64, change: Change) -> Result<Changed, ReadStatesError> {
-        let now_ms = self.shared.now_ms();
         let mut shard = self.shared.shard(user).lock();
-        let Applied { state, version } = shard.change(user, room, change, now_ms)?;
+        let Applied { state, version } = shard.change(user, room, change, &self.shared.clock)?;
         // Under the shard's lock: a user's records are in the log in their order.
         let position = match (&self.shared.log, version) {
             (Some(log), Some(version)) => Some(log.append(&Record { user, room, version, change })),
             _ => None,
         };
         drop(shard);
-        Ok(Changed { state, shared: self.shared.clone(), position })
+        Ok(Changed { state, position })
+    }
+
+    /// Waits until a crash cannot undo a change. Without a log it returns at once.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    ///
+    /// # Cancel safety
+    /// The change is made, whether this is awaited or not.
+    pub async fn durable(&self, changed: Changed) -> Result<(), ReadStatesError> {
+        let (Some(log), Some(position)) = (&self.shared.log, changed.position) else {
+            return Ok(());
+        };
+        Ok(log.durable(position).await?)
     }
 
     /// What memory has of a user in a room; `None` if the user is not in memory or the room is not
@@ -217,11 +228,6 @@ impl ReadStates {
 }
 
 impl Shared {
-    pub(crate) fn now_ms(&self) -> u64 {
-        // An hour ahead, so that "before" can be asked of the first moment.
-        3_600_000 + self.began.elapsed().as_millis() as u64
-    }
-
     #[inline]
     pub(crate) fn shard(&self, user: u64) -> &Mutex<Shard> {
         &self.shards[(spread(user) >> (u64::BITS - SHARD_BITS)) as usize]
@@ -229,7 +235,7 @@ impl Shared {
 
     /// Brings a user into memory.
     pub(crate) async fn load(&self, user: u64) -> Result<(), ReadStatesError> {
-        let begun = self.shard(user).lock().begin_load(user, self.now_ms());
+        let begun = self.shard(user).lock().begin_load(user, &self.clock);
         match begun {
             Load::There => return Ok(()),
             Load::Others(ended) => {
@@ -242,7 +248,7 @@ impl Shared {
         let row = self.store.load(user).await?;
         std::mem::forget(loading);
         let mut shard = self.shard(user).lock();
-        let loaded = shard.loaded(user, row, self.now_ms());
+        let loaded = shard.loaded(user, row, &self.clock);
         let is_wanted = shard.is_leaving() || loaded.is_err();
         drop(shard);
         if is_wanted {

@@ -72,7 +72,8 @@ async fn a_durable_change_survives_a_crash() {
     for (user, change) in
         [(1, mention(1)), (1, mention(2)), (2, mention(1)), (1, acknowledge(1, 1))]
     {
-        states.change(user, 7, change).unwrap().durable().await.unwrap();
+        let changed = states.change(user, 7, change).unwrap();
+        states.durable(changed).await.unwrap();
     }
     support::copy(before.path(), after.path());
     // Found twice, by the crash and by the crash after it, it still counts once.
@@ -89,7 +90,8 @@ async fn a_torn_tail_of_the_log_loses_only_what_was_not_durable() {
     let directory = tempfile::tempdir().unwrap();
     let states = open(directory.path(), with_log(directory.path())).await;
     for message in 1..=100 {
-        states.change(1, 7, mention(message)).unwrap().durable().await.unwrap();
+        let changed = states.change(1, 7, mention(message)).unwrap();
+        states.durable(changed).await.unwrap();
     }
     for cut in [1, 43, 44, 45, 44 * 50 + 7] {
         let torn = tempfile::tempdir().unwrap();
@@ -235,7 +237,8 @@ async fn nothing_is_lost_or_counted_twice_under_load_and_a_store_that_fails() {
     };
     check(&states).await;
     let crashed = tempfile::tempdir().unwrap();
-    states.change(USERS, 0, mention(1)).unwrap().durable().await.unwrap();
+    let changed = states.change(USERS, 0, mention(1)).unwrap();
+    states.durable(changed).await.unwrap();
     support::copy(directory.path(), crashed.path());
     check(&open(crashed.path(), with_log(crashed.path())).await).await;
     states.store_all().await.unwrap();
