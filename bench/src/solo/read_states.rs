@@ -5,7 +5,10 @@
 //! scattered over users and rooms; four of five operations change the entry, the fifth reads it.
 //! `rate` is all threads together, `p50` and `p99.9` one operation of a closed loop (both hold the 25
 //! ns of reading the clock), `ready` all 40 entries of a user, `memory` what an entry adds to the
-//! process's resident set. Neither log nor store is at work: `read-states-paced` has them.
+//! process's resident set. Neither log nor store is at work. The peers, golang-lru in shards and a
+//! slab without pointers, do the same in processes of their own.
+
+mod peer;
 
 use althing_bench_workloads::{Budget, Sample, percentile_ns};
 use folkmoot_read_states::{Answer, Change, Options, ReadState, ReadStates, Row, RowStore};
@@ -23,6 +26,9 @@ const EXPONENT: f64 = 0.99;
 const STRETCH: u64 = 1_000;
 /// Timed operations, and users read whole.
 const TIMED: usize = 1_000_000;
+
+const LRU: [&str; 4] = ["lru", "lru-p99.9", "lru-memory", "ratio-lru"];
+const SLAB: [&str; 4] = ["slab", "slab-p99.9", "slab-memory", "ratio-slab"];
 
 /// Has a row for each user, with `ROOMS` entries, and forgets what it is given.
 struct Filled;
@@ -122,6 +128,26 @@ fn operate(states: &ReadStates, pick: &Pick, message: u64) -> Result<(), String>
 }
 
 pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
+    let program = peer::build().map_err(|error| format!("{error:#}"))?;
+    let mut samples = ours(budget)?;
+    let rate = samples[0].value;
+    for (peer, names) in [("lru", LRU), ("slab", SLAB)] {
+        let measured = peer::run(&program, peer, budget.seconds, TIMED);
+        let measured = measured.map_err(|error| format!("{error:#}"))?;
+        let value = |name: &str| {
+            let found = measured.iter().find(|(other, _)| other == name);
+            found.map(|(_, value)| *value).ok_or(format!("{peer} has not measured {name}"))
+        };
+        let [of_rate, of_tail, of_memory, ratio] = names;
+        samples.push(Sample::new(of_rate, "M/s", value("rate")?));
+        samples.push(Sample::new(of_tail, "ns", value("p99.9")?));
+        samples.push(Sample::new(of_memory, "bytes", value("memory")?));
+        samples.push(Sample::new(ratio, "", rate / value("rate")?));
+    }
+    Ok(samples)
+}
+
+fn ours(budget: Budget) -> Result<Vec<Sample>, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let before = resident_bytes()?;
