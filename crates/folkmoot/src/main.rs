@@ -1,5 +1,5 @@
 //! The `folkmoot` command: reads the settings, runs the server until it is told to stop; or fills a
-//! data directory.
+//! data directory, or puts another server under load.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -7,6 +7,8 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
 use clap::Parser;
+use folkmoot::load::{LoadFlags, LoadPlan};
+use folkmoot::read_states::ReadStatesFlags;
 use folkmoot::seed::{SeedFlags, SeedPlan};
 use folkmoot::storage::UnixMillis;
 use folkmoot::{Config, Flags};
@@ -30,6 +32,10 @@ struct Line {
 enum Task {
     /// Fills the data directory with people, rooms and messages, to try a server of some size
     Seed(SeedFlags),
+    /// Puts a running server under load, and says how long messages take and whether any is lost
+    Load(LoadFlags),
+    /// Serves read states to another chat, over a protocol of its own
+    ReadStates(ReadStatesFlags),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +58,8 @@ fn run() -> anyhow::Result<()> {
     match task {
         None => runtime.block_on(serve(config)),
         Some(Task::Seed(flags)) => runtime.block_on(seed(&config, flags)),
+        Some(Task::Load(flags)) => runtime.block_on(load(flags)),
+        Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
     }
 }
 
@@ -72,21 +80,44 @@ async fn seed(config: &Config, flags: SeedFlags) -> anyhow::Result<()> {
     Ok(())
 }
 
+async fn load(flags: LoadFlags) -> anyhow::Result<()> {
+    let plan = LoadPlan::load(flags)?;
+    let report = folkmoot::load::load(plan).await?;
+    say(&report.to_string());
+    anyhow::ensure!(report.is_clean(), "the server did not deliver everything once and in order");
+    Ok(())
+}
+
+async fn read_states(config: &Config, flags: ReadStatesFlags) -> anyhow::Result<()> {
+    let stop = told_to_stop()?;
+    let server = folkmoot::read_states::open(config.data(), flags).await?;
+    say(&format!("Read states are served on {}", server.address()?));
+    server.serve(stop).await
+}
+
 async fn serve(config: Config) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = told_to_stop()?;
     let running = folkmoot::start(config).await?;
     say(&format!("Folkmoot listens on {}://{}", running.scheme(), running.address()));
     if let Some(link) = running.setup_link() {
         say(&format!("Nobody administers this server yet. Become its administrator at {link}"));
     }
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    stop.await;
     tracing::info!("stopping");
     running.stop().await;
     Ok(())
+}
+
+/// Ready once somebody stops the process.
+fn told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 /// Tells whoever started the server. A reader who went away after the first line ends nothing.

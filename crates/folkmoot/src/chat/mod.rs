@@ -3,6 +3,8 @@
 //! fields were checked when the request was decoded.
 
 pub(crate) mod error;
+#[cfg(test)]
+mod fuzz;
 mod identity;
 pub(crate) mod invites;
 pub(crate) mod members;

@@ -14,6 +14,7 @@ mod demo;
 mod erasure;
 mod http_api;
 mod limits;
+mod load;
 mod membership;
 mod messages;
 mod moderation_log;
