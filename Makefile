@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help packages loom memcheck miri soak torture mutants bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
+.PHONY: help packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -108,6 +108,14 @@ SECONDS ?= 30
 fuzz: ## fuzz the frame decoder and the log reader for SECONDS each; needs a nightly toolchain and cargo-fuzz
 	cd fuzz && for target in decode_frame log_reader; do mkdir -p corpus/$$target && \
 		cargo +nightly fuzz run --fuzz-dir . $$target corpus/$$target seeds/$$target -- -max_total_time=$(SECONDS) || exit 1; done
+
+SEEDS ?= 1000
+# A seed that fails is printed; CLUSTER_SEED=n runs it alone and tells what happened, line by line.
+sim: ## a whole cluster in one thread under seeded faults, SEEDS of them for each test
+	CLUSTER_SEEDS=$(SEEDS) cargo test --release -p althing-cluster --lib simulation -- --nocapture
+
+sim-mutants: ## break the cluster's protocol on purpose: the simulation must notice (MUTANTS="name" for some)
+	crates/althing-cluster/tests/mutants/run $(MUTANTS)
 
 bench: ## measure Althing on the named workloads (WORKLOADS="ask-1 spawn" for some)
 	cargo run --release -p althing-bench -- $(WORKLOADS)

@@ -29,6 +29,12 @@ pub trait Cluster: Send + Sync + 'static {
     /// carries is told so.
     fn send(&self, parcel: Parcel);
 
+    /// Takes a parcel that waited in the mailbox of an actor that has left this node. It goes before
+    /// everything for that actor that was given to `send` since the actor lives elsewhere.
+    fn send_on(&self, parcel: Parcel) {
+        self.send(parcel);
+    }
+
     /// Hears that its node stands.
     fn built(&self, _node: &Node) {}
 }

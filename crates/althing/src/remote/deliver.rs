@@ -35,6 +35,13 @@ pub enum Undelivered {
     Elsewhere(Box<Parcel>),
 }
 
+/// Whether a mailbox that is full refuses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Counts,
+    IsMet,
+}
+
 impl Node {
     /// Takes a parcel that another node's cluster sent to an actor of this one.
     ///
@@ -44,6 +51,20 @@ impl Node {
     /// # Errors
     /// `Full` and `Elsewhere` hand the parcel back.
     pub fn deliver(&self, parcel: Parcel) -> Result<(), Undelivered> {
+        self.deliver_within(parcel, Bound::Counts)
+    }
+
+    /// Takes a parcel that an actor of this node sent when its cluster still had to find the way,
+    /// whatever the bound of the mailbox: its sender has waited for room already, and what it sends
+    /// next may come by the short way.
+    ///
+    /// # Errors
+    /// `Elsewhere` hands the parcel back.
+    pub fn deliver_own(&self, parcel: Parcel) -> Result<(), Undelivered> {
+        self.deliver_within(parcel, Bound::IsMet)
+    }
+
+    fn deliver_within(&self, parcel: Parcel, bound: Bound) -> Result<(), Undelivered> {
         let Parcel { to, node, cargo } = parcel;
         let place = self.place_of(&to);
         match (cargo, place) {
@@ -57,15 +78,14 @@ impl Node {
                 Ok(())
             }
             (Cargo::Control(_), Err(_)) => Ok(()),
-            (Cargo::Message(message), Ok(place)) => {
-                deliver_message(&place, message).map_err(|(why, message)| {
+            (Cargo::Message(message), Ok(place)) => deliver_message(&place, message, bound)
+                .map_err(|(why, message)| {
                     let parcel = Box::new(Parcel { to, node, cargo: Cargo::Message(message) });
                     match why {
                         Pushed::Elsewhere => Undelivered::Elsewhere(parcel),
                         Pushed::Full | Pushed::Closed | Pushed::Queued => Undelivered::Full(parcel),
                     }
-                })
-            }
+                }),
             (Cargo::Message(message), Err(why)) => {
                 refuse(message, why);
                 Ok(())
@@ -130,6 +150,7 @@ impl Node {
 fn deliver_message(
     place: &Arc<dyn AnyPlace>,
     mut message: Message,
+    bound: Bound,
 ) -> Result<(), (Pushed, Message)> {
     // Those nearest to the actor count; what more a node may send is not kept.
     let excess = message.chain.len().saturating_sub(CHAIN_LEN_MAX);
@@ -148,7 +169,7 @@ fn deliver_message(
     if lives_elsewhere(place) {
         return Err((Pushed::Elsewhere, message));
     }
-    if is_full {
+    if is_full && bound == Bound::Counts {
         return Err((Pushed::Full, message));
     }
     if message.reply.is_some()

@@ -66,6 +66,6 @@ pub(crate) fn ship_all(place: &Arc<dyn AnyPlace>, envelopes: Vec<Envelope>) {
             message.chain.clone_from(&chain);
         }
         let to = header.id();
-        cluster.send(Parcel { to, node: None, cargo: Cargo::Message(message) });
+        cluster.send_on(Parcel { to, node: None, cargo: Cargo::Message(message) });
     }
 }

@@ -1,0 +1,31 @@
+//! Althing actors on several processes: one actor for each name, reached from every node.
+//!
+//! An [`Authority`] keeps who is a member and who owns which of 4,096 buckets of names; it gives
+//! each node a lease. A [`Member`] is one node's side: it holds the lease, follows the authority's
+//! record, carries messages over ordered links, and hands buckets over when nodes come and go. A
+//! node whose lease has run out freezes; one that was evicted ends.
+//!
+//! What it promises stands in `docs/guarantees/cluster.md`.
+
+mod authority;
+mod bucket;
+mod clock;
+mod farewell;
+mod lease;
+mod link;
+mod member;
+mod placement;
+mod protocol;
+mod record;
+mod router;
+#[cfg(test)]
+mod simulation;
+mod transport;
+mod worker;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/cluster.md")]
+mod guide {}
+
+pub use authority::{Authority, LEASE_DEFAULT};
+pub use member::{JoinError, Member, MemberConfig, Neighbour, State, View};

@@ -1,0 +1,371 @@
+//! One node's side of a cluster: its lease, what it knows of the others, and the ways there.
+//!
+//! Everything here runs on a thread of its own, so a handler that blocks its runtime costs nobody
+//! the lease. What decides is in `lease`, `router` and `link`; this folder executes it.
+
+mod delivery;
+mod keeper;
+mod moves;
+mod pack;
+mod routes;
+mod ways;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use althing::remote::Cluster;
+use althing::{ActorId, Incarnation, Node, ShutdownReport, WeakNode};
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+
+use self::delivery::Parked;
+use self::keeper::Wants;
+use self::routes::Core;
+use crate::bucket::bucket_of;
+use crate::clock;
+use crate::farewell::Farewell;
+use crate::link::accept::{self, Peer};
+use crate::record::Stage;
+use crate::transport;
+use crate::worker::Worker;
+
+/// Longest frame between two nodes by default: one message with its addresses.
+const FRAME_LEN_MAX_DEFAULT: usize = 4 << 20;
+
+/// How long a joining node waits by default: longer than the default lease of a former node of the
+/// same name.
+const JOIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15);
+
+/// How a node takes part.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MemberConfig {
+    /// Name of the cluster; a node or authority of another one is refused.
+    pub cluster: String,
+    /// Name of the node; no two members have one. Its buckets follow from it.
+    pub name: String,
+    /// Where other nodes connect.
+    pub listen: SocketAddr,
+    /// The address that is told to other nodes, if it is not the one listened at.
+    pub advertised: Option<String>,
+    /// Where the authority is.
+    pub authority: String,
+    /// Longest frame between two nodes; all nodes need the same. A longer message fails its ask.
+    pub frame_len_max: usize,
+    /// How long `join` waits.
+    pub join_timeout: Duration,
+}
+
+impl MemberConfig {
+    /// A node of that name that listens on any port of 127.0.0.1.
+    pub fn new(
+        cluster: impl Into<String>,
+        name: impl Into<String>,
+        authority: impl Into<String>,
+    ) -> Self {
+        Self {
+            cluster: cluster.into(),
+            name: name.into(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            advertised: None,
+            authority: authority.into(),
+            frame_len_max: FRAME_LEN_MAX_DEFAULT,
+            join_timeout: JOIN_TIMEOUT_DEFAULT,
+        }
+    }
+
+    /// Sets where other nodes connect.
+    #[must_use]
+    pub fn listen(mut self, listen: SocketAddr) -> Self {
+        self.listen = listen;
+        self
+    }
+
+    /// Sets the address that is told to other nodes.
+    #[must_use]
+    pub fn advertised(mut self, address: impl Into<String>) -> Self {
+        self.advertised = Some(address.into());
+        self
+    }
+
+    /// Sets the length of the longest frame.
+    #[must_use]
+    pub fn frame_len_max(mut self, bytes: usize) -> Self {
+        self.frame_len_max = bytes;
+        self
+    }
+
+    /// Sets how long `join` waits.
+    #[must_use]
+    pub fn join_timeout(mut self, timeout: Duration) -> Self {
+        self.join_timeout = timeout;
+        self
+    }
+}
+
+/// What a node may do at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// It is no member yet.
+    Joining,
+    /// It has its lease.
+    Serving,
+    /// Its lease has run out, and it runs nothing until the authority renews it.
+    Frozen,
+    /// Others have its buckets; the node was killed. A new node has to be built.
+    Evicted,
+    /// It left.
+    Left,
+}
+
+/// Why a node did not become a member.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// Another member has the name, for as long as `join` waited. A node that was killed keeps its
+    /// name until its lease has run out.
+    #[error("a member is called `{0}` already")]
+    NameTaken(String),
+    /// The authority did not answer in time.
+    #[error("the authority at {0} does not answer")]
+    Unreachable(String),
+    /// No node was built with this member's `way`.
+    #[error("no node was built with this member's way")]
+    NoNode,
+}
+
+/// What a node knows of its cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Rises with each change.
+    pub number: u64,
+    /// All members, this node among them.
+    pub members: Vec<Neighbour>,
+}
+
+/// A member as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its name.
+    pub name: String,
+    /// This life of it.
+    pub incarnation: Incarnation,
+    /// Where it is reached.
+    pub address: String,
+    /// Whether it gives its buckets away.
+    pub is_leaving: bool,
+    /// How many of the 4,096 buckets it owns.
+    pub buckets: usize,
+}
+
+/// One node's membership of a cluster. When it is dropped, the node says nothing any more, and is
+/// evicted like one that crashed; [`Member::leave`] first.
+pub struct Member {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    worker: Worker,
+    listener: Mutex<Option<TcpListener>>,
+}
+
+/// What the tasks of a member share.
+pub(crate) struct Shared {
+    pub(crate) config: MemberConfig,
+    address: String,
+    node: OnceLock<WeakNode>,
+    me: AtomicU64,
+    /// The view with which this node became a member.
+    since: AtomicU64,
+    core: Mutex<Core>,
+    peers: Mutex<HashMap<u64, Arc<Peer>>>,
+    parked: Mutex<HashMap<ActorId, Parked>>,
+    /// Asks that came from other nodes and are not answered.
+    owed: Arc<AtomicUsize>,
+    /// End of the lease by `clock`, in nanoseconds; 0 without one.
+    lease_until: AtomicU64,
+    state: watch::Sender<State>,
+    view: watch::Sender<u64>,
+    wants: watch::Sender<Wants>,
+    /// Buckets whose actors have stopped, and the epochs that ended.
+    released: Mutex<HashMap<u16, u64>>,
+    renewed: Notify,
+    farewell: Mutex<Farewell>,
+    will_relocate: AtomicBool,
+    handle: tokio::runtime::Handle,
+}
+
+impl Member {
+    /// Binds the node's address. The node itself is built next, with [`Member::way`], and joins by
+    /// [`Member::join`].
+    ///
+    /// # Errors
+    /// The address is taken.
+    pub fn bind(config: MemberConfig) -> io::Result<Self> {
+        let listener = transport::bind(config.listen)?;
+        let address = listener.local_addr()?;
+        let worker = Worker::start("althing-cluster")?;
+        let listener = {
+            let _runtime = worker.handle().enter();
+            TcpListener::from_std(listener)?
+        };
+        let advertised = config.advertised.clone().unwrap_or_else(|| address.to_string());
+        let shared = Shared {
+            config,
+            address: advertised,
+            node: OnceLock::new(),
+            me: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+            core: Mutex::new(Core::new(0)),
+            peers: Mutex::default(),
+            parked: Mutex::default(),
+            owed: Arc::default(),
+            lease_until: AtomicU64::new(0),
+            state: watch::Sender::new(State::Joining),
+            view: watch::Sender::new(0),
+            wants: watch::Sender::new(Wants::default()),
+            released: Mutex::default(),
+            renewed: Notify::new(),
+            farewell: Mutex::default(),
+            will_relocate: AtomicBool::new(false),
+            handle: worker.handle().clone(),
+        };
+        let listener = Mutex::new(Some(listener));
+        Ok(Self { shared: Arc::new(shared), address, worker, listener })
+    }
+
+    /// Where other nodes connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// For `NodeBuilder::cluster`, of one node.
+    pub fn way(&self) -> Arc<dyn Cluster> {
+        Arc::new(ways::Way(self.shared.clone()))
+    }
+
+    /// Makes the node a member; resolves when it has its lease.
+    ///
+    /// # Errors
+    /// See [`JoinError`]. The member goes on trying, and `join` can be called again.
+    pub async fn join(&self) -> Result<(), JoinError> {
+        if self.shared.node.get().is_none() {
+            return Err(JoinError::NoNode);
+        }
+        if let Some(listener) = self.listener.lock().take() {
+            self.worker.spawn(accept::serve(self.shared.clone(), listener));
+            self.worker.spawn(keeper::keep(self.shared.clone()));
+            self.worker.spawn(keeper::watch_lease(self.shared.clone()));
+        }
+        let mut state = self.shared.state.subscribe();
+        let joined = state.wait_for(|state| *state != State::Joining);
+        let config = &self.shared.config;
+        if timeout(config.join_timeout, joined).await.is_ok() {
+            return Ok(());
+        }
+        Err(if self.shared.wants.borrow().is_name_taken {
+            JoinError::NameTaken(config.name.clone())
+        } else {
+            JoinError::Unreachable(config.authority.clone())
+        })
+    }
+
+    /// What the node may do at present, and each change of that.
+    pub fn state(&self) -> watch::Receiver<State> {
+        self.shared.state.subscribe()
+    }
+
+    /// What the node knows of the cluster.
+    pub fn view(&self) -> View {
+        let record = self.shared.core.lock().router.record().clone();
+        let neighbour = |member: &crate::record::Member| Neighbour {
+            name: member.name.clone(),
+            incarnation: Incarnation(member.incarnation),
+            address: member.address.clone(),
+            is_leaving: member.stage == Stage::Leaving,
+            buckets: record.owned_by(member.incarnation),
+        };
+        View { number: record.view, members: record.members.iter().map(neighbour).collect() }
+    }
+
+    /// The number of the view, and each change of it.
+    pub fn views(&self) -> watch::Receiver<u64> {
+        self.shared.view.subscribe()
+    }
+
+    /// The member that owns the actor's name, as this node knows it; for an anonymous actor the one
+    /// that started it.
+    pub fn owner_of(&self, id: &ActorId) -> Option<Incarnation> {
+        let Some(bucket) = bucket_of(id) else { return id.origin().map(|(node, _)| node) };
+        let owner = self.shared.core.lock().router.record().holding(bucket).owner;
+        owner.map(Incarnation)
+    }
+
+    /// Leaves: the node's buckets are moved to others while it goes on passing messages, then its
+    /// last actors stop, then it is no member. What takes longer than `deadline` is given up.
+    ///
+    /// Where no other node takes the buckets they wait for the next one that joins.
+    pub async fn leave(&self, deadline: Duration) -> ShutdownReport {
+        moves::leave(&self.shared, deadline).await
+    }
+}
+
+impl std::fmt::Debug for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Member")
+            .field("name", &self.shared.config.name)
+            .field("address", &self.shared.address)
+            .field("state", &*self.shared.state.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn me(&self) -> u64 {
+        self.me.load(Ordering::Acquire)
+    }
+
+    fn node(&self) -> Option<Node> {
+        self.node.get().and_then(WeakNode::upgrade)
+    }
+
+    /// Whether the node has its lease at this moment.
+    pub(crate) fn is_serving(&self) -> bool {
+        let until = Duration::from_nanos(self.lease_until.load(Ordering::Acquire));
+        clock::now() < until
+    }
+
+    pub(crate) fn is_member(&self, who: u64) -> bool {
+        self.core.lock().router.record().member(who).is_some()
+    }
+
+    /// What has come from that life of another node.
+    pub(crate) fn peer(&self, who: u64) -> Arc<Peer> {
+        self.peers.lock().entry(who).or_default().clone()
+    }
+
+    /// Whether an item of a node that knew the record `view` may be handled.
+    pub(crate) fn may_handle(&self, view: u64) -> bool {
+        *self.view.borrow() >= view && self.is_serving()
+    }
+
+    /// Resolves when it may.
+    pub(crate) async fn ready_to_handle(&self, view: u64) {
+        let mut views = self.view.subscribe();
+        while !self.may_handle(view) {
+            let renewed = self.renewed.notified();
+            if self.may_handle(view) {
+                return;
+            }
+            tokio::select! {
+                () = renewed => {}
+                changed = views.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+}

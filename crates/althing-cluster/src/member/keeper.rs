@@ -1,0 +1,254 @@
+//! The conversation with the authority: joins, renews, says what is released, hears of new records;
+//! and the watch over the lease.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{sleep, timeout};
+
+use super::{Shared, State};
+use crate::clock;
+use crate::lease::{Lease, Timing};
+use crate::protocol::{
+    Answer, Broken, Greeting, RECORD_LEN_MAX, Refusal, Request, VERSION, read, write,
+};
+use crate::record::{Member, Record, Stage};
+use crate::transport;
+
+/// Pause before another try.
+const RETRY_EVERY: Duration = Duration::from_millis(100);
+
+/// How long joining waits for an answer before it tries by another connection.
+const JOIN_SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// How often the lease is looked at: a node that was stopped freezes this soon after it goes on.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What the node wants of the authority.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wants {
+    pub(super) leaves: bool,
+    pub(super) goodbye: bool,
+    /// Why it could not join so far.
+    pub(super) is_name_taken: bool,
+}
+
+/// Keeps the node a member until it leaves or is evicted.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    let lease = Mutex::new(None);
+    while !matches!(*shared.state.borrow(), State::Evicted | State::Left) {
+        if let Err(why) = converse(&shared, &lease).await {
+            tracing::debug!(%why, "the conversation with the authority ended");
+        }
+        sleep(RETRY_EVERY).await;
+    }
+}
+
+/// Freezes the node when its lease runs out, and thaws it when it has one again.
+pub(super) async fn watch_lease(shared: Arc<Shared>) {
+    loop {
+        sleep(LOOK_EVERY).await;
+        let state = *shared.state.borrow();
+        let Some(node) = shared.node() else { return };
+        match (state, shared.is_serving()) {
+            (State::Serving, false) => {
+                tracing::warn!(node = node.name(), "the lease has run out: frozen");
+                shared.state.send_if_modified(|state| change(state, State::Serving, State::Frozen));
+                // It may be renewed while handlers still run; the flag is set at once.
+                _ = timeout(LOOK_EVERY, node.freeze()).await;
+            }
+            (State::Frozen, true) => {
+                tracing::info!(node = node.name(), "the lease is renewed");
+                node.thaw();
+                shared.state.send_if_modified(|state| change(state, State::Frozen, State::Serving));
+                shared.renewed.notify_waiters();
+            }
+            (State::Evicted | State::Left, _) => return,
+            _ => {}
+        }
+    }
+}
+
+fn change(state: &mut State, from: State, to: State) -> bool {
+    let is_from = *state == from;
+    if is_from {
+        *state = to;
+    }
+    is_from
+}
+
+async fn converse(shared: &Arc<Shared>, lease: &Mutex<Option<Lease>>) -> Result<(), Broken> {
+    let mut stream = transport::dial(&shared.config.authority).await?;
+    let cluster = shared.config.cluster.clone();
+    write(&mut stream, &Greeting { version: VERSION, cluster, from: 0, to: 0 }).await?;
+    let (mut from, mut to) = tokio::io::split(stream);
+    if lease.lock().is_none() {
+        join(shared, lease, &mut from, &mut to).await?;
+    }
+    tokio::select! {
+        ended = hear(shared, lease, from) => ended,
+        ended = tell(shared, lease, to) => ended,
+    }
+}
+
+async fn join(
+    shared: &Arc<Shared>,
+    lease: &Mutex<Option<Lease>>,
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+) -> Result<(), Broken> {
+    let member = Member {
+        incarnation: shared.me(),
+        name: shared.config.name.clone(),
+        address: shared.address.clone(),
+        stage: Stage::Active,
+        since: 0,
+    };
+    loop {
+        write(to, &Request::Join { member: member.clone() }).await?;
+        match hear_one(from, JOIN_SILENCE_MAX).await? {
+            Answer::Joined { lease_ms, record } => {
+                let Some(member) = record.member(shared.me()) else { continue };
+                shared.since.store(member.since, Ordering::Release);
+                let timing = Timing { lease: Duration::from_millis(lease_ms) };
+                *lease.lock() = Some(Lease::new(timing));
+                shared.wants.send_modify(|wants| wants.is_name_taken = false);
+                shared.follow(record);
+                return Ok(());
+            }
+            Answer::Refused { why: Refusal::NameTaken } => {
+                shared.wants.send_modify(|wants| wants.is_name_taken = true);
+                sleep(RETRY_EVERY).await;
+            }
+            // Of a record that changed meanwhile.
+            _ => {}
+        }
+    }
+}
+
+/// Reads an answer; one that does not come means that the connection is broken, though nobody has
+/// said so.
+async fn hear_one(
+    from: &mut (impl AsyncRead + Unpin),
+    silence_max: Duration,
+) -> Result<Answer, Broken> {
+    let answer = timeout(silence_max, read::<Answer>(from, RECORD_LEN_MAX));
+    answer.await.map_err(|_| Broken::Silent)?
+}
+
+async fn hear(
+    shared: &Arc<Shared>,
+    lease: &Mutex<Option<Lease>>,
+    mut from: impl AsyncRead + Unpin,
+) -> Result<(), Broken> {
+    // Every renewal is answered, so another connection can still save the lease.
+    let renew_every = lease.lock().as_ref().map_or(JOIN_SILENCE_MAX, Lease::renew_every);
+    loop {
+        match hear_one(&mut from, renew_every * 2).await? {
+            Answer::Renewed { counter, record } => {
+                let until = lease.lock().as_mut().map_or(Duration::ZERO, |lease| {
+                    lease.renewed(counter);
+                    lease.until()
+                });
+                // Before the lease: with it comes the right to serve what the record says.
+                if let Some(record) = record {
+                    follow(shared, record);
+                }
+                if matches!(*shared.state.borrow(), State::Evicted | State::Left) {
+                    return Ok(());
+                }
+                let until = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
+                shared.lease_until.store(until, Ordering::Release);
+                shared.state.send_if_modified(|at| change(at, State::Joining, State::Serving));
+                // Also where nobody has noticed that there was no lease for a moment.
+                shared.renewed.notify_waiters();
+            }
+            Answer::News { record } => follow(shared, record),
+            Answer::Refused { why: Refusal::Evicted } => end(shared),
+            Answer::Refused { .. } | Answer::Joined { .. } | Answer::Done => {}
+        }
+        if matches!(*shared.state.borrow(), State::Evicted | State::Left) {
+            return Ok(());
+        }
+    }
+}
+
+fn follow(shared: &Arc<Shared>, record: Record) {
+    let since = shared.since.load(Ordering::Acquire);
+    if record.member(shared.me()).is_some_and(|member| member.since == since) {
+        shared.follow(record);
+    } else {
+        end(shared);
+    }
+}
+
+/// The node is no member any more.
+fn end(shared: &Arc<Shared>) {
+    shared.lease_until.store(0, Ordering::Release);
+    let has_left = shared.wants.borrow().goodbye;
+    let state = if has_left { State::Left } else { State::Evicted };
+    if let Some(node) = shared.node().filter(|_| !has_left) {
+        tracing::error!(node = node.name(), "evicted: others have its buckets");
+        // Its actors live elsewhere now: no hook may run.
+        node.kill();
+    }
+    let later = shared.core.lock().lose_all();
+    shared.finish(later);
+    shared.state.send_replace(state);
+}
+
+async fn tell(
+    shared: &Arc<Shared>,
+    lease: &Mutex<Option<Lease>>,
+    mut to: impl AsyncWrite + Unpin,
+) -> Result<(), Broken> {
+    let incarnation = shared.me();
+    let mut wants = shared.wants.subscribe();
+    let (mut pause, mut has_said_it_leaves) = (RETRY_EVERY, false);
+    loop {
+        let view = *shared.view.borrow();
+        // The clock is read before the renewal leaves: the lease counts from here.
+        let counter = lease.lock().as_mut().map(|lease| {
+            pause = lease.renew_every();
+            lease.renew(clock::now())
+        });
+        let Some(counter) = counter else { return Ok(()) };
+        write(&mut to, &Request::Renew { incarnation, counter, view }).await?;
+        let next = tokio::time::Instant::now() + pause;
+        loop {
+            let now = *wants.borrow_and_update();
+            if now.leaves && !has_said_it_leaves {
+                has_said_it_leaves = true;
+                write(&mut to, &Request::Leave { incarnation }).await?;
+            }
+            let (buckets, epochs): (Vec<_>, Vec<_>) = shared.to_release().into_iter().unzip();
+            if !buckets.is_empty() {
+                write(&mut to, &Request::Released { incarnation, buckets, epochs }).await?;
+            }
+            if now.goodbye {
+                write(&mut to, &Request::Goodbye { incarnation }).await?;
+            }
+            match tokio::time::timeout_at(next, wants.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ok(()),
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Buckets that are released and still stand in the record as this node's.
+    fn to_release(&self) -> Vec<(u16, u64)> {
+        let record = self.core.lock().router.record().clone();
+        let mut released = self.released.lock();
+        released.retain(|bucket, epoch| {
+            let holding = record.holding(*bucket);
+            holding.owner == Some(self.me()) && holding.epoch == *epoch
+        });
+        released.iter().map(|(bucket, epoch)| (*bucket, *epoch)).collect()
+    }
+}

@@ -1,0 +1,360 @@
+//! What the router decides, done: items go on links, parcels to actors, news to whoever waits.
+//!
+//! The order of items on a link is decided under the lock of `Core`, and so are they queued. What
+//! runs foreign code, a reply or a delivery, is done after the lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::task::Waker;
+
+use althing::remote::{Cargo, Control, Parcel, Reply};
+use althing::{ActorId, AskError, Incarnation, StopReason};
+
+use super::pack::{Owed, pack, unpack};
+use super::{Shared, moves};
+use crate::bucket::bucket_of;
+use crate::link::accept::Ticket;
+use crate::link::dial::{self, Link};
+use crate::protocol::{Item, Outcome, Packed};
+use crate::record::Record;
+use crate::router::{Effect, Load, Router};
+
+/// The part of a member that is behind one lock.
+pub(super) struct Core {
+    pub(super) router: Router<Parcel>,
+    pub(super) links: HashMap<u64, Arc<Link>>,
+    asks: HashMap<u64, Asked>,
+    next_ask: u64,
+    /// Actors of other nodes that actors of this one watch, and where.
+    watched: HashMap<ActorId, u64>,
+    /// Senders that wait for room.
+    pub(super) waiting: Vec<Waker>,
+}
+
+/// An ask that was sent to another node.
+struct Asked {
+    of: u64,
+    id: ActorId,
+    reply: Reply,
+}
+
+/// What is to be done after the lock.
+#[derive(Default)]
+pub(super) struct Later {
+    deliveries: Vec<Parcel>,
+    own_deliveries: Vec<Parcel>,
+    failures: Vec<(Reply, AskError)>,
+    departing: Vec<(u16, u64)>,
+    settling: Vec<u16>,
+    wakers: Vec<Waker>,
+}
+
+impl Core {
+    pub(super) fn new(me: u64) -> Self {
+        Self {
+            router: Router::new(me),
+            links: HashMap::new(),
+            asks: HashMap::new(),
+            next_ask: 1,
+            watched: HashMap::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    fn view(&self) -> u64 {
+        self.router.record().view
+    }
+
+    /// Does what the router decided, as far as that must be done under the lock.
+    fn obey(&mut self, effects: Vec<Effect<Parcel>>, len_max: usize, later: &mut Later) {
+        for effect in effects {
+            match effect {
+                Effect::Transmit { to, load: Load::Parcel(epoch, parcel), .. } => {
+                    self.transmit(to, parcel, epoch, len_max, later);
+                }
+                Effect::Transmit { to, bucket, load: Load::Marker { origin, token } } => {
+                    self.push(to, Item::Marker { bucket, origin, token }, len_max);
+                }
+                Effect::Flushed { to, bucket, token } => {
+                    self.push(to, Item::Flushed { bucket, token }, len_max);
+                }
+                Effect::Deliver { parcel } => later.deliveries.push(parcel),
+                Effect::Lose { parcel } => {
+                    let why = AskError::NodeLost(parcel.to.clone());
+                    later.fail(parcel, why);
+                }
+                Effect::Depart { buckets } => later.departing.extend(buckets),
+                Effect::Settle { buckets } => later.settling.extend(buckets),
+                Effect::Gone { node } => self.lose(node, later),
+            }
+        }
+    }
+
+    pub(super) fn push(&self, to: u64, item: Item, len_max: usize) {
+        if let Some(link) = self.links.get(&to) {
+            // These are short.
+            _ = link.push(self.view(), item, len_max);
+        }
+    }
+
+    /// Sends a parcel to a node.
+    fn transmit(&mut self, to: u64, parcel: Parcel, epoch: u64, len_max: usize, later: &mut Later) {
+        let id = parcel.to.clone();
+        let Some(link) = self.links.get(&to).cloned() else {
+            return later.fail(parcel, AskError::NodeLost(id));
+        };
+        match &parcel.cargo {
+            Cargo::Control(Control::Watch { .. }) => _ = self.watched.insert(id.clone(), to),
+            Cargo::Control(Control::Unwatch { .. }) => _ = self.watched.remove(&id),
+            _ => {}
+        }
+        let (mut packed, reply) = pack(parcel, epoch);
+        let ask = reply.is_some().then_some(self.next_ask);
+        self.next_ask += 1;
+        packed.ask = ask;
+        match link.push(self.view(), Item::Parcel(packed), len_max) {
+            Ok(()) => {
+                if let (Some(ask), Some(reply)) = (ask, reply) {
+                    self.asks.insert(ask, Asked { of: to, id, reply });
+                }
+            }
+            Err(len) => {
+                let why = format!("a message of {len} bytes is longer than a frame may be");
+                tracing::warn!(actor = %id, len, "a message for another node is too long");
+                if let Some(reply) = reply {
+                    later.failures.push((reply, AskError::NotUnderstood(id, why)));
+                }
+            }
+        }
+    }
+
+    /// A node is no member any more.
+    fn lose(&mut self, node: u64, later: &mut Later) {
+        if let Some(link) = self.links.remove(&node) {
+            link.close();
+        }
+        for (_, Asked { id, reply, .. }) in self.asks.extract_if(|_, asked| asked.of == node) {
+            later.failures.push((reply, AskError::NodeLost(id)));
+        }
+        for (to, _) in self.watched.extract_if(|_, at| *at == node) {
+            let cargo = Cargo::Control(Control::Ended { reason: StopReason::NodeLost });
+            later.deliveries.push(Parcel { to, node: None, cargo });
+        }
+    }
+
+    /// Everybody is lost, because this node is.
+    pub(super) fn lose_all(&mut self) -> Later {
+        let mut later = Later::default();
+        let nodes: Vec<_> = self.links.keys().copied().collect();
+        for node in nodes {
+            self.lose(node, &mut later);
+        }
+        later.deliveries.clear();
+        later
+    }
+}
+
+impl Later {
+    fn fail(&mut self, parcel: Parcel, why: AskError) {
+        if let Cargo::Message(message) = parcel.cargo
+            && let Some(reply) = message.reply
+        {
+            self.failures.push((reply, why));
+        }
+    }
+}
+
+impl Shared {
+    /// Takes a newer record.
+    pub(super) fn follow(self: &Arc<Self>, record: Record) {
+        let mut later = Later::default();
+        let mut core = self.core.lock();
+        if record.view <= core.view() {
+            return;
+        }
+        let me = self.me();
+        for member in &record.members {
+            let who = member.incarnation;
+            if who != me && !core.links.contains_key(&who) {
+                let link = Arc::new(Link::new(who, member.address.clone()));
+                core.links.insert(who, link.clone());
+                self.handle.spawn(dial::run(self.clone(), link));
+            }
+        }
+        let old = core.router.record().clone();
+        // An actor that came here since it was watched is watched elsewhere no more.
+        core.watched.retain(|id, at| {
+            bucket_of(id).is_none_or(|bucket| old.holding(bucket).owner == Some(*at))
+        });
+        let record = Arc::new(record);
+        let effects = core.router.follow(record.clone());
+        core.obey(effects, self.config.frame_len_max, &mut later);
+        later.wakers.append(&mut core.waiting);
+        drop(core);
+        self.peers.lock().retain(|who, _| record.member(*who).is_some());
+        self.view.send_replace(record.view);
+        if let Some(node) = self.node() {
+            let misplaced = node.relocate();
+            tracing::debug!(view = record.view, misplaced = misplaced.len(), "a new record");
+        }
+        self.finish(later);
+    }
+
+    /// Sends what an actor of this node sends.
+    pub(super) fn dispatch(self: &Arc<Self>, parcel: Parcel) {
+        let mut later = Later::default();
+        let mut core = self.core.lock();
+        let len_max = self.config.frame_len_max;
+        match (parcel.node, bucket_of(&parcel.to)) {
+            (Some(Incarnation(node)), _) => self.send_to(&mut core, node, parcel, &mut later),
+            (None, Some(bucket)) => match core.router.send(bucket, parcel) {
+                Some(Effect::Deliver { parcel }) => later.own_deliveries.push(parcel),
+                effect => core.obey(effect.into_iter().collect(), len_max, &mut later),
+            },
+            (None, None) => {
+                let origin = parcel.to.origin().map_or(0, |(node, _)| node.0);
+                self.send_to(&mut core, origin, parcel, &mut later);
+            }
+        }
+        drop(core);
+        self.finish(later);
+    }
+
+    fn send_to(&self, core: &mut Core, node: u64, parcel: Parcel, later: &mut Later) {
+        if node == self.me() {
+            later.own_deliveries.push(parcel);
+        } else {
+            core.transmit(node, parcel, 0, self.config.frame_len_max, later);
+        }
+    }
+
+    /// Handles what another node sent.
+    pub(crate) fn handle(self: &Arc<Self>, from: u64, item: Item, ticket: Ticket) {
+        match item {
+            Item::Parcel(packed) => self.take(from, packed, ticket),
+            Item::Reply { ask, outcome } => self.answer(from, ask, outcome),
+            Item::Marker { bucket, .. } | Item::Flushed { bucket, .. }
+                if bucket >= crate::bucket::BUCKETS => {}
+            Item::Marker { bucket, origin, token } => {
+                self.receive(bucket, Load::Marker { origin, token });
+            }
+            Item::Flushed { bucket, token } => {
+                self.step(|core| core.router.flushed(bucket, token));
+            }
+            Item::Closing => {
+                self.core.lock().push(from, Item::Closed, self.config.frame_len_max);
+            }
+            Item::Closed => self.farewell.lock().closed(from),
+        }
+    }
+
+    fn take(self: &Arc<Self>, from: u64, packed: Packed, ticket: Ticket) {
+        let (shared, epoch) = (self.clone(), packed.epoch);
+        let parcel = unpack(packed, |ask| {
+            let owed = Owed::new(&self.owed);
+            Box::new(move |outcome| {
+                shared.reply(from, ask, outcome);
+                drop(owed);
+            })
+        });
+        let is_for_this_node = parcel.node.is_some();
+        if matches!(&parcel.cargo, Cargo::Control(Control::Ended { .. })) {
+            self.core.lock().watched.remove(&parcel.to);
+        }
+        match bucket_of(&parcel.to) {
+            Some(bucket) if !is_for_this_node => {
+                let effects = self.core.lock().router.receive(bucket, Load::Parcel(epoch, parcel));
+                let mut ticket = Some(ticket);
+                let mut rest = Vec::new();
+                for effect in effects {
+                    match effect {
+                        Effect::Deliver { parcel } => self.deliver(parcel, ticket.take()),
+                        other => rest.push(other),
+                    }
+                }
+                self.step(|_| rest);
+            }
+            _ => self.deliver(parcel, Some(ticket)),
+        }
+    }
+
+    /// Passes something on that is about a bucket, or takes it.
+    pub(super) fn receive(self: &Arc<Self>, bucket: u16, load: Load<Parcel>) {
+        self.step(|core| core.router.receive(bucket, load));
+    }
+
+    pub(super) fn step(self: &Arc<Self>, step: impl FnOnce(&mut Core) -> Vec<Effect<Parcel>>) {
+        let mut later = Later::default();
+        let mut core = self.core.lock();
+        let effects = step(&mut core);
+        if effects.is_empty() {
+            return;
+        }
+        core.obey(effects, self.config.frame_len_max, &mut later);
+        later.wakers.append(&mut core.waiting);
+        drop(core);
+        self.finish(later);
+    }
+
+    /// Does what was put off until the lock was free.
+    pub(super) fn finish(self: &Arc<Self>, later: Later) {
+        let Later { deliveries, own_deliveries, failures, departing, settling, wakers } = later;
+        wakers.into_iter().for_each(Waker::wake);
+        for (reply, why) in failures {
+            reply(Err(why));
+        }
+        own_deliveries.into_iter().for_each(|parcel| self.deliver_own(parcel));
+        for parcel in deliveries {
+            self.deliver(parcel, None);
+        }
+        if !settling.is_empty() {
+            self.settle(&settling);
+        }
+        if !departing.is_empty() {
+            self.handle.spawn(moves::depart(self.clone(), departing));
+        }
+    }
+
+    /// Sends the reply of an ask that came from another node.
+    fn reply(&self, to: u64, ask: u64, outcome: Result<Vec<u8>, AskError>) {
+        let outcome = match outcome {
+            Ok(reply) => Outcome::Replied(reply),
+            Err(why) => Outcome::Failed(why),
+        };
+        let core = self.core.lock();
+        let Some(link) = core.links.get(&to) else { return };
+        let len_max = self.config.frame_len_max;
+        if let Err(len) = link.push(core.view(), Item::Reply { ask, outcome }, len_max) {
+            let why = format!("a reply of {len} bytes is longer than a frame may be");
+            let nobody = ActorId::named("", "");
+            let outcome = Outcome::Failed(AskError::NotUnderstood(nobody, why));
+            _ = link.push(core.view(), Item::Reply { ask, outcome }, len_max);
+        }
+    }
+
+    /// Takes the reply of an ask that was sent to another node.
+    fn answer(&self, from: u64, ask: u64, outcome: Outcome) {
+        let asked = {
+            let mut core = self.core.lock();
+            // Only who was asked may answer.
+            match core.asks.get(&ask) {
+                Some(asked) if asked.of == from => core.asks.remove(&ask),
+                _ => None,
+            }
+        };
+        let Some(asked) = asked else { return };
+        (asked.reply)(match outcome {
+            Outcome::Replied(reply) => Ok(reply),
+            Outcome::Failed(AskError::NotUnderstood(id, why)) if id.kind().as_str().is_empty() => {
+                Err(AskError::NotUnderstood(asked.id, why))
+            }
+            Outcome::Failed(why) => Err(why),
+        });
+    }
+
+    /// Has senders that wait for room look again.
+    pub(crate) fn wake_senders(&self) {
+        let waiting = std::mem::take(&mut self.core.lock().waiting);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,67 @@
+//! What the node asks of its cluster. It answers from memory.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use althing::remote::{Cluster, Location, Parcel};
+use althing::{ActorId, Epoch, Node};
+
+use super::Shared;
+use super::routes::Core;
+use crate::bucket::bucket_of;
+use crate::router::{Standing, Waited};
+
+/// Parcels held for one bucket that changes hands from which on senders wait.
+const HELD_MAX: usize = 1_024;
+
+/// As a type of its own: parcels need the `Arc`.
+pub(super) struct Way(pub(super) Arc<Shared>);
+
+impl Cluster for Way {
+    fn locate(&self, id: &ActorId) -> Location {
+        let Some(bucket) = bucket_of(id) else {
+            let is_mine = id.origin().is_some_and(|(node, _)| node.0 == self.0.me());
+            return if is_mine { Location::Here(Epoch(0)) } else { Location::Elsewhere };
+        };
+        match self.0.core.lock().router.standing(bucket) {
+            Standing::Here(epoch) => Location::Here(Epoch(epoch)),
+            Standing::Arriving(epoch) => Location::Arriving(Epoch(epoch)),
+            Standing::Elsewhere => Location::Elsewhere,
+        }
+    }
+
+    fn poll_room(&self, to: &ActorId, cx: &mut Context<'_>) -> Poll<()> {
+        let mut core = self.0.core.lock();
+        let bucket = bucket_of(to);
+        let hop = match bucket {
+            Some(bucket) => core.router.next_hop(bucket),
+            None => to.origin().map(|(node, _)| node.0),
+        };
+        let is_crowded = match hop.and_then(|hop| core.links.get(&hop)) {
+            Some(link) => link.out.lock().is_crowded(),
+            None => bucket.is_some_and(|bucket| core.router.held(bucket) >= HELD_MAX),
+        };
+        if !is_crowded {
+            return Poll::Ready(());
+        }
+        core.waiting.push(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn send(&self, parcel: Parcel) {
+        self.0.dispatch(parcel);
+    }
+
+    fn send_on(&self, parcel: Parcel) {
+        self.0.send_on(parcel, Waited::Inside);
+    }
+
+    fn built(&self, node: &Node) {
+        let me = node.incarnation().0;
+        if self.0.node.set(node.downgrade()).is_ok() {
+            self.0.me.store(me, Ordering::Release);
+            *self.0.core.lock() = Core::new(me);
+        }
+    }
+}

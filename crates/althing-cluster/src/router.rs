@@ -1,0 +1,402 @@
+//! Which way each message goes while buckets change hands, so that none is lost and none of one
+//! sender overtakes another. A step function: no socket, no clock.
+//!
+//! When a bucket changes hands, what a node sent to the former owner may still be under way, so the
+//! node holds what it sends from then on and sends a **marker** after what it sent before. Whoever
+//! gets a marker treats it like a message for the bucket: the owner answers it, everybody else
+//! passes it on. Links keep their order, so the answer says that all before it has arrived. A newer
+//! owner makes older markers void.
+//!
+//! When an owner dies, what was under way to it is lost with it, wherever it is: every parcel bears
+//! the epoch in which it set out, and those of an epoch before the owner's death go no further. So
+//! nobody has to wait after a death.
+//!
+//! While a bucket leaves this node, four queues keep what was sent earlier before what was sent
+//! later: what waited in the mailboxes of its actors (`left`), what waited beside those that were
+//! full (`beside`), what others have sent here since (`transit`), and what this node's own actors
+//! have (`held`).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::bucket::BUCKETS;
+use crate::record::{Holding, Record};
+
+/// What travels about a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Load<P> {
+    /// With the epoch of the bucket in which it set out.
+    Parcel(u64, P),
+    Marker {
+        origin: u64,
+        token: u64,
+    },
+}
+
+/// Where something waited whose actor has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// In the actor's mailbox.
+    Inside,
+    /// For room in it.
+    Beside,
+}
+
+/// What a step asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect<P> {
+    /// Put it on the link to that node; before the next step.
+    Transmit { to: u64, bucket: u16, load: Load<P> },
+    /// It is for an actor of this node.
+    Deliver { parcel: P },
+    /// Tell the origin of a marker that it has arrived.
+    Flushed { to: u64, bucket: u16, token: u64 },
+    /// Stop what runs of these buckets, then call `departed` and say that they are released, each in
+    /// its epoch.
+    Depart { buckets: Vec<(u16, u64)> },
+    /// Call `settle` for these until it returns nothing, delivering what it returns.
+    Settle { buckets: Vec<u16> },
+    /// It was under way to an owner that has died.
+    Lose { parcel: P },
+    /// That node is no member any more.
+    Gone { node: u64 },
+}
+
+/// A node's knowledge of who owns what, and what it holds until it knows better.
+pub(crate) struct Router<P> {
+    me: u64,
+    record: Arc<Record>,
+    /// Buckets that are not simply somebody's.
+    unsettled: BTreeMap<u16, Unsettled<P>>,
+    /// Buckets of which this node has sent something to another one, so that it may be under way.
+    used: Vec<bool>,
+    next_token: u64,
+}
+
+struct Unsettled<P> {
+    /// The marker without an answer: to whom it went, and its token.
+    barrier: Option<(u64, u64)>,
+    /// This node stops its actors. Never together with a barrier.
+    is_leaving: bool,
+    /// They have stopped, and the record does not say yet whose it is now.
+    has_stopped: bool,
+    left: VecDeque<Load<P>>,
+    beside: VecDeque<Load<P>>,
+    transit: VecDeque<Load<P>>,
+    held: VecDeque<P>,
+}
+
+impl<P> Default for Unsettled<P> {
+    fn default() -> Self {
+        Self {
+            barrier: None,
+            is_leaving: false,
+            has_stopped: false,
+            left: VecDeque::new(),
+            beside: VecDeque::new(),
+            transit: VecDeque::new(),
+            held: VecDeque::new(),
+        }
+    }
+}
+
+impl<P> Unsettled<P> {
+    fn len(&self) -> usize {
+        self.left.len() + self.beside.len() + self.transit.len() + self.held.len()
+    }
+
+    /// What goes before `held`, in its order.
+    fn take_earlier(&mut self) -> Vec<Load<P>> {
+        let left = self.left.drain(..).chain(self.beside.drain(..));
+        left.chain(self.transit.drain(..)).collect()
+    }
+}
+
+/// Where a bucket is, as this node sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Here(u64),
+    Arriving(u64),
+    Elsewhere,
+}
+
+impl<P> Router<P> {
+    pub(crate) fn new(me: u64) -> Self {
+        let record = Arc::new(Record::empty());
+        let used = vec![false; usize::from(BUCKETS)];
+        Self { me, record, unsettled: BTreeMap::new(), used, next_token: 1 }
+    }
+
+    pub(crate) fn record(&self) -> &Arc<Record> {
+        &self.record
+    }
+
+    pub(crate) fn standing(&self, bucket: u16) -> Standing {
+        let holding = self.record.holding(bucket);
+        if holding.owner != Some(self.me) {
+            return Standing::Elsewhere;
+        }
+        match self.unsettled.get(&bucket) {
+            Some(route) if route.is_leaving => Standing::Elsewhere,
+            Some(_) => Standing::Arriving(holding.epoch),
+            None => Standing::Here(holding.epoch),
+        }
+    }
+
+    /// Whether the bucket is on its way here or away.
+    pub(crate) fn is_unsettled(&self, bucket: u16) -> bool {
+        self.unsettled.contains_key(&bucket)
+    }
+
+    /// How much is held for a bucket.
+    pub(crate) fn held(&self, bucket: u16) -> usize {
+        self.unsettled.get(&bucket).map_or(0, Unsettled::len)
+    }
+
+    /// Whether nothing waits here for its way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.unsettled.values().all(|route| route.len() == 0)
+    }
+
+    /// Where parcels for the bucket go now, if it is to another node.
+    pub(crate) fn next_hop(&self, bucket: u16) -> Option<u64> {
+        let owner = self.record.holding(bucket).owner?;
+        (owner != self.me && !self.unsettled.contains_key(&bucket)).then_some(owner)
+    }
+
+    /// Something that an actor of this node sends.
+    pub(crate) fn send(&mut self, bucket: u16, parcel: P) -> Option<Effect<P>> {
+        let Holding { owner, epoch, .. } = self.record.holding(bucket);
+        match (self.unsettled.get_mut(&bucket), owner) {
+            (Some(route), _) => {
+                route.held.push_back(parcel);
+                None
+            }
+            (None, Some(owner)) if owner == self.me => Some(Effect::Deliver { parcel }),
+            (None, Some(to)) => Some(self.transmit(to, bucket, Load::Parcel(epoch, parcel))),
+            (None, None) => {
+                self.unsettled.entry(bucket).or_default().held.push_back(parcel);
+                None
+            }
+        }
+    }
+
+    /// Something that waited for an actor that has left.
+    pub(crate) fn send_on(&mut self, bucket: u16, parcel: P, waited: Waited) -> Option<Effect<P>> {
+        let epoch = self.record.holding(bucket).epoch;
+        match self.unsettled.get_mut(&bucket) {
+            Some(route) if route.is_leaving => {
+                let load = Load::Parcel(epoch, parcel);
+                match waited {
+                    Waited::Inside => route.left.push_back(load),
+                    Waited::Beside => route.beside.push_back(load),
+                }
+                None
+            }
+            _ => self.send(bucket, parcel),
+        }
+    }
+
+    fn transmit(&mut self, to: u64, bucket: u16, load: Load<P>) -> Effect<P> {
+        self.used[usize::from(bucket)] = true;
+        Effect::Transmit { to, bucket, load }
+    }
+
+    /// Something that another node sent here.
+    pub(crate) fn receive(&mut self, bucket: u16, load: Load<P>) -> Vec<Effect<P>> {
+        if let Load::Marker { origin, token } = load
+            && origin == self.me
+        {
+            // All that went before it has come back, and is in `transit` or delivered.
+            return self.flushed(bucket, token);
+        }
+        let Holding { owner, lost_before, .. } = self.record.holding(bucket);
+        let load = match load {
+            Load::Parcel(epoch, parcel) if epoch < lost_before => {
+                return vec![Effect::Lose { parcel }];
+            }
+            load => load,
+        };
+        let is_mine = owner == Some(self.me);
+        match (self.unsettled.get_mut(&bucket), owner) {
+            (None, Some(_)) if is_mine => vec![arrive(bucket, load)],
+            (None, Some(to)) => vec![self.transmit(to, bucket, load)],
+            // A bucket that is arriving takes from others what they send; only its own senders
+            // wait.
+            (Some(route), _) if is_mine && route.barrier.is_some() && route.transit.is_empty() => {
+                vec![arrive(bucket, load)]
+            }
+            _ => {
+                self.unsettled.entry(bucket).or_default().transit.push_back(load);
+                Vec::new()
+            }
+        }
+    }
+
+    /// A marker of this node has arrived. One of an older owner's time means nothing any more.
+    pub(crate) fn flushed(&mut self, bucket: u16, token: u64) -> Vec<Effect<P>> {
+        let Some(route) = self.unsettled.get_mut(&bucket) else { return Vec::new() };
+        if route.barrier.is_none_or(|(_, expected)| expected != token) {
+            return Vec::new();
+        }
+        route.barrier = None;
+        self.release(&[bucket])
+    }
+
+    /// What ran of these buckets has stopped. Where this node is to keep one, in a new epoch, it
+    /// settles.
+    pub(crate) fn departed(&mut self, buckets: &[(u16, u64)]) -> Vec<Effect<P>> {
+        let mut kept = Vec::new();
+        for (bucket, epoch) in buckets {
+            let Some(route) = self.unsettled.get_mut(bucket) else { continue };
+            if self.record.holding(*bucket).epoch == *epoch {
+                route.has_stopped = true;
+            } else {
+                route.is_leaving = false;
+                kept.push(*bucket);
+            }
+        }
+        self.release(&kept)
+    }
+
+    /// The next part of what is to be delivered here before the bucket is settled; nothing once it
+    /// is. One that is to leave does so then.
+    pub(crate) fn settle(&mut self, bucket: u16) -> Vec<Effect<P>> {
+        let holding = self.record.holding(bucket);
+        let Some(route) = self.unsettled.get_mut(&bucket) else { return Vec::new() };
+        if holding.owner != Some(self.me) || route.is_leaving || route.barrier.is_some() {
+            return Vec::new();
+        }
+        let mut loads = route.take_earlier();
+        if loads.is_empty() {
+            let set_out = |parcel| Load::Parcel(holding.epoch, parcel);
+            loads.extend(route.held.drain(..).map(set_out));
+        }
+        if !loads.is_empty() {
+            return loads.into_iter().map(|load| arrive(bucket, load)).collect();
+        }
+        if holding.going_to.is_some() {
+            route.is_leaving = true;
+            return vec![Effect::Depart { buckets: vec![(bucket, holding.epoch)] }];
+        }
+        self.unsettled.remove(&bucket);
+        Vec::new()
+    }
+
+    /// Takes a newer record.
+    pub(crate) fn follow(&mut self, record: Arc<Record>) -> Vec<Effect<P>> {
+        if record.view <= self.record.view {
+            return Vec::new();
+        }
+        let old = std::mem::replace(&mut self.record, record);
+        let record = self.record.clone();
+        let members = old.members.iter().map(|member| member.incarnation);
+        let gone: Vec<u64> = members.filter(|who| record.member(*who).is_none()).collect();
+        let mut effects: Vec<_> = gone.iter().map(|node| Effect::Gone { node: *node }).collect();
+        let (mut departing, mut changed) = (Vec::new(), Vec::new());
+        for bucket in 0..BUCKETS {
+            let (before, after) = (old.holding(bucket), record.holding(bucket));
+            let leaves = after.owner == Some(self.me) && after.going_to.is_some();
+            if before.epoch != after.epoch || before.owner != after.owner {
+                if self.change(bucket, before, &mut effects) {
+                    changed.push(bucket);
+                }
+            } else if leaves && !self.unsettled.contains_key(&bucket) {
+                // One that is not settled yet leaves once it is.
+                self.unsettled.entry(bucket).or_default().is_leaving = true;
+                departing.push((bucket, after.epoch));
+            } else if !gone.is_empty()
+                && let Some(route) = self.unsettled.get_mut(&bucket)
+                && let Some((at, _)) = route.barrier.take()
+            {
+                // The marker may have ended with a node that is gone.
+                self.mark(bucket, Some(at), &mut effects);
+                changed.push(bucket);
+            }
+        }
+        effects.extend(self.release(&changed));
+        if !departing.is_empty() {
+            effects.push(Effect::Depart { buckets: departing });
+        }
+        effects
+    }
+
+    /// A bucket has a new owner, or its owner a new epoch. Returns whether it may be released.
+    fn change(&mut self, bucket: u16, before: Holding, effects: &mut Vec<Effect<P>>) -> bool {
+        let after = self.record.holding(bucket);
+        let route = self.unsettled.entry(bucket).or_default();
+        if route.is_leaving && !route.has_stopped && after.owner == Some(self.me) {
+            // The move came to nothing; its actors still stop.
+            return false;
+        }
+        (route.is_leaving, route.has_stopped) = (false, false);
+        let waited = route.barrier.take().map(|(at, _)| at);
+        if after.lost_before > before.epoch {
+            let is_lost = |load: &Load<P>| matches!(load, Load::Parcel(..));
+            let (lost, rest): (Vec<_>, Vec<_>) =
+                route.take_earlier().into_iter().partition(is_lost);
+            route.transit = VecDeque::from(rest);
+            effects.extend(lost.into_iter().filter_map(lose));
+        } else {
+            let former = before.owner.filter(|_| self.used[usize::from(bucket)]);
+            self.mark(bucket, waited.or(former), effects);
+        }
+        true
+    }
+
+    /// Sends a marker to a node; not to one that is gone, from which nothing comes any more.
+    fn mark(&mut self, bucket: u16, to: Option<u64>, effects: &mut Vec<Effect<P>>) {
+        let is_there = |to: &u64| *to != self.me && self.record.member(*to).is_some();
+        let Some(to) = to.filter(is_there) else { return };
+        let token = self.next_token;
+        self.next_token += 1;
+        self.unsettled.entry(bucket).or_default().barrier = Some((to, token));
+        let load = Load::Marker { origin: self.me, token };
+        effects.push(Effect::Transmit { to, bucket, load });
+    }
+
+    /// Lets go what need not be held any more.
+    fn release(&mut self, buckets: &[u16]) -> Vec<Effect<P>> {
+        let (mut effects, mut settling) = (Vec::new(), Vec::new());
+        for bucket in buckets.iter().copied() {
+            let Holding { owner: Some(owner), epoch, .. } = self.record.holding(bucket) else {
+                continue;
+            };
+            let is_free = |route: &Unsettled<P>| route.barrier.is_none() && !route.is_leaving;
+            if !self.unsettled.get(&bucket).is_some_and(is_free) {
+                continue;
+            }
+            if owner == self.me {
+                settling.push(bucket);
+                continue;
+            }
+            let Some(mut route) = self.unsettled.remove(&bucket) else { continue };
+            let set_out = |parcel| Load::Parcel(epoch, parcel);
+            let held = std::mem::take(&mut route.held).into_iter().map(set_out);
+            let loads = route.take_earlier().into_iter().chain(held);
+            effects.extend(loads.map(|load| self.transmit(owner, bucket, load)));
+        }
+        if !settling.is_empty() {
+            effects.push(Effect::Settle { buckets: settling });
+        }
+        effects
+    }
+}
+
+/// What the owner of a bucket does with what comes for it.
+fn arrive<P>(bucket: u16, load: Load<P>) -> Effect<P> {
+    match load {
+        Load::Parcel(_, parcel) => Effect::Deliver { parcel },
+        Load::Marker { origin, token } => Effect::Flushed { to: origin, bucket, token },
+    }
+}
+
+fn lose<P>(load: Load<P>) -> Option<Effect<P>> {
+    match load {
+        Load::Parcel(_, parcel) => Some(Effect::Lose { parcel }),
+        Load::Marker { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Courses of events that the router once took the wrong way.
+
+use std::sync::Arc;
+
+use super::{Effect, Load, Router, Standing, Waited};
+use crate::record::{Holding, Member, Record, Stage};
+
+const BUCKET: u16 = 0;
+
+fn record(
+    view: u64,
+    members: &[u64],
+    owner: u64,
+    epoch: u64,
+    going_to: Option<u64>,
+) -> Arc<Record> {
+    let member = |incarnation: &u64| Member {
+        incarnation: *incarnation,
+        name: incarnation.to_string(),
+        address: String::new(),
+        stage: Stage::Active,
+        since: 1,
+    };
+    let members = members.iter().map(member).collect();
+    let mut record = Record { view, members, ..Record::empty() };
+    record.buckets[usize::from(BUCKET)] =
+        Holding { owner: Some(owner), epoch, going_to, lost_before: 0 };
+    Arc::new(record)
+}
+
+/// What goes to other nodes.
+fn transmitted(effects: Vec<Effect<char>>) -> Vec<(u64, Load<char>)> {
+    let load = |effect| match effect {
+        Effect::Transmit { to, load, .. } => Some((to, load)),
+        _ => None,
+    };
+    effects.into_iter().filter_map(load).collect()
+}
+
+fn marker(to: u64, token: u64) -> (u64, Load<char>) {
+    (to, Load::Marker { origin: 1, token })
+}
+
+#[test]
+fn what_waited_for_an_actor_that_leaves_goes_before_what_came_later() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2], 1, 1, None));
+    router.settle(BUCKET);
+    assert_eq!(router.standing(BUCKET), Standing::Here(1));
+    router.follow(record(2, &[1, 2], 1, 1, Some(2)));
+    assert_eq!(router.send(BUCKET, 'd'), None);
+    assert_eq!(router.receive(BUCKET, Load::Parcel(1, 'c')), []);
+    assert_eq!(router.send_on(BUCKET, 'b', Waited::Beside), None);
+    assert_eq!(router.send_on(BUCKET, 'a', Waited::Inside), None);
+    router.departed(&[(BUCKET, 1)]);
+    let after = transmitted(router.follow(record(3, &[1, 2], 2, 2, None)));
+    let expected = [('a', 1), ('b', 1), ('c', 1), ('d', 2)];
+    assert_eq!(after, expected.map(|(parcel, epoch)| (2, Load::Parcel(epoch, parcel))));
+}
+
+#[test]
+fn a_bucket_whose_move_came_to_nothing_settles_once_its_actors_have_stopped() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2], 1, 1, None));
+    router.settle(BUCKET);
+    router.follow(record(2, &[1, 2], 1, 1, Some(2)));
+    router.follow(record(3, &[1], 1, 2, None));
+    assert_eq!(router.standing(BUCKET), Standing::Elsewhere, "they still stop");
+    assert_eq!(router.departed(&[(BUCKET, 1)]), [Effect::Settle { buckets: vec![BUCKET] }]);
+    assert_eq!(router.settle(BUCKET), []);
+    assert_eq!(router.standing(BUCKET), Standing::Here(2));
+}
+
+#[test]
+fn a_bucket_settles_whose_move_came_to_nothing_after_its_actors_had_stopped() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2], 1, 1, None));
+    router.settle(BUCKET);
+    router.follow(record(2, &[1, 2], 1, 1, Some(2)));
+    assert_eq!(router.departed(&[(BUCKET, 1)]), []);
+    let effects = router.follow(record(3, &[1], 1, 2, None));
+    assert!(effects.contains(&Effect::Settle { buckets: vec![BUCKET] }));
+    assert_eq!(router.settle(BUCKET), []);
+    assert_eq!(router.standing(BUCKET), Standing::Here(2));
+}
+
+#[test]
+fn a_newer_owner_makes_older_markers_void() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2, 3], 2, 1, None));
+    assert_eq!(router.send(BUCKET, 'a').into_iter().count(), 1);
+    let first = transmitted(router.follow(record(2, &[1, 2, 3], 3, 2, None)));
+    assert_eq!(first, [marker(2, 1)]);
+    router.send(BUCKET, 'b');
+    // In between the bucket was with a node that came and died, and the marker with it.
+    let second = transmitted(router.follow(record(9, &[1, 2, 3], 3, 4, None)));
+    assert_eq!(second, [marker(2, 2)]);
+    assert_eq!(router.flushed(BUCKET, 1), []);
+    assert_eq!(transmitted(router.flushed(BUCKET, 2)), [(3, Load::Parcel(4, 'b'))]);
+}
+
+#[test]
+fn what_was_under_way_to_an_owner_that_died_goes_no_further() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2, 3], 2, 1, None));
+    assert_eq!(router.send(BUCKET, 'a').into_iter().count(), 1);
+    let mut died = (*record(2, &[1, 3], 3, 2, None)).clone();
+    died.buckets[usize::from(BUCKET)].lost_before = 2;
+    assert_eq!(transmitted(router.follow(Arc::new(died))), [], "nobody waits");
+    assert_eq!(router.receive(BUCKET, Load::Parcel(1, 'b')), [Effect::Lose { parcel: 'b' }]);
+    let later = router.receive(BUCKET, Load::Parcel(2, 'c'));
+    assert_eq!(transmitted(later), [(3, Load::Parcel(2, 'c'))]);
+}
+
+#[test]
+fn nobody_waits_for_a_bucket_that_it_never_sent_to() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2, 3], 2, 1, None));
+    assert_eq!(transmitted(router.follow(record(2, &[1, 2, 3], 3, 2, None))), []);
+    assert_eq!(
+        transmitted(router.send(BUCKET, 'a').into_iter().collect()),
+        [(3, Load::Parcel(2, 'a'))]
+    );
+}

@@ -1,0 +1,71 @@
+//! What must hold in every run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A message of a sender to a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sent {
+    /// A life of a node.
+    pub(super) from: u64,
+    pub(super) bucket: u16,
+    pub(super) number: u64,
+}
+
+/// Takes down what is sent and what runs, and panics at the first broken promise.
+#[derive(Default)]
+pub(super) struct Checks {
+    sent: BTreeSet<Sent>,
+    ran: BTreeSet<Sent>,
+    /// The last message of each sender that ran.
+    last: BTreeMap<(u64, u16), u64>,
+    /// The latest epoch of each bucket, and who ran in it.
+    owners: BTreeMap<u16, (u64, u64)>,
+    /// Sent after all faults.
+    last_words: BTreeSet<Sent>,
+}
+
+impl Checks {
+    pub(super) fn sends(&mut self, sent: Sent) {
+        self.sent.insert(sent);
+    }
+
+    pub(super) fn sends_last(&mut self, sent: Sent) {
+        self.sends(sent);
+        self.last_words.insert(sent);
+    }
+
+    pub(super) fn runs(&mut self, sent: Sent, node: u64, epoch: u64) {
+        assert!(self.sent.contains(&sent), "{sent:?} was never sent");
+        assert!(self.ran.insert(sent), "{sent:?} ran twice");
+        let last = self.last.entry((sent.from, sent.bucket)).or_default();
+        assert!(sent.number > *last, "{sent:?} was overtaken by {last}");
+        *last = sent.number;
+        self.lives(sent.bucket, node, epoch);
+    }
+
+    fn lives(&mut self, bucket: u16, node: u64, epoch: u64) {
+        let (latest, owner) = self.owners.entry(bucket).or_insert((epoch, node));
+        assert!(epoch >= *latest, "bucket {bucket}: epoch {epoch} on {node} after {latest}");
+        if epoch > *latest {
+            (*latest, *owner) = (epoch, node);
+        }
+        assert_eq!(*owner, node, "bucket {bucket} has two owners in epoch {epoch}");
+    }
+
+    /// Where no node was lost, nothing is.
+    pub(super) fn all_ran(&self) {
+        let lost: Vec<_> = self.sent.difference(&self.ran).collect();
+        assert!(lost.is_empty(), "lost: {lost:?}");
+    }
+
+    /// After all faults every node reaches every bucket.
+    pub(super) fn last_words_ran(&self) {
+        assert!(!self.last_words.is_empty(), "nobody was left");
+        let stuck: Vec<_> = self.last_words.difference(&self.ran).collect();
+        assert!(stuck.is_empty(), "stuck at the end: {stuck:?}");
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.ran.len()
+    }
+}

@@ -1,0 +1,326 @@
+//! One node of the simulation: what the drivers and the runtime do, in few lines.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::checks::Sent;
+use crate::farewell::Farewell;
+use crate::lease::{Lease, Timing};
+use crate::link::{Incoming, Outgoing};
+use crate::record::Record;
+use crate::router::{Effect, Load, Router, Standing, Waited};
+
+/// Messages in a mailbox; few, so that it is full now and then.
+const MAILBOX_MAX: usize = 3;
+
+/// What crosses a link.
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    Load(u16, Load<Sent>),
+    Flushed { bucket: u16, token: u64 },
+    Closing,
+    Closed,
+}
+
+/// An item on its way: its number on the link, and its sender's view.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) number: u64,
+    pub(super) view: u64,
+    pub(super) item: Item,
+}
+
+/// A node's own clock: where it began and how fast it runs.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) offset_ms: u64,
+    /// Thousandths.
+    pub(super) rate: u64,
+}
+
+impl Clock {
+    pub(super) fn read(self, now_ms: u64) -> Duration {
+        Duration::from_millis(self.offset_ms + now_ms * self.rate / 1_000)
+    }
+}
+
+/// An actor's place: its mailbox, and whether senders of this node push into it.
+#[derive(Default)]
+pub(super) struct Place {
+    mailbox: VecDeque<Sent>,
+    /// What waits for room in the mailbox.
+    beside: VecDeque<Sent>,
+    is_away: bool,
+    /// The epoch of the life in memory.
+    pub(super) life: Option<u64>,
+}
+
+pub(super) struct Node {
+    pub(super) me: u64,
+    pub(super) name: String,
+    pub(super) clock: Clock,
+    pub(super) lease: Lease,
+    pub(super) router: Router<Sent>,
+    pub(super) out: BTreeMap<u64, Outgoing>,
+    pub(super) into: BTreeMap<u64, Incoming>,
+    pub(super) places: BTreeMap<u16, Place>,
+    pub(super) released: BTreeMap<u16, u64>,
+    sent: BTreeMap<u16, u64>,
+    pub(super) paused_until: u64,
+    pub(super) leaves: bool,
+    /// The view with which it became a member.
+    pub(super) since: u64,
+    farewell: Farewell,
+    pub(super) says_goodbye: bool,
+    /// Buckets whose actors are to stop.
+    pub(super) departing: Vec<Vec<(u16, u64)>>,
+    /// What was queued on any link; a link's frame is an index here.
+    frames: Vec<Frame>,
+}
+
+impl Node {
+    pub(super) fn new(me: u64, name: String, clock: Clock, timing: Timing) -> Self {
+        Self {
+            me,
+            name,
+            clock,
+            lease: Lease::new(timing),
+            router: Router::new(me),
+            out: BTreeMap::new(),
+            into: BTreeMap::new(),
+            places: BTreeMap::new(),
+            released: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            paused_until: 0,
+            leaves: false,
+            since: 0,
+            farewell: Farewell::default(),
+            says_goodbye: false,
+            departing: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_serving(&self, now_ms: u64) -> bool {
+        self.clock.read(now_ms) < self.lease.until()
+    }
+
+    pub(super) fn follow(&mut self, record: Record) {
+        if record.view <= self.router.record().view {
+            return;
+        }
+        for member in &record.members {
+            if member.incarnation != self.me {
+                self.out.entry(member.incarnation).or_default();
+            }
+        }
+        let record = Arc::new(record);
+        let effects = self.router.follow(record.clone());
+        self.obey(effects);
+        self.out.retain(|who, _| record.member(*who).is_some());
+        self.into.retain(|who, _| record.member(*who).is_some());
+        self.relocate();
+    }
+
+    /// An actor of this node sends to one of that bucket; `None` if there are none any more.
+    pub(super) fn send_next(&mut self, bucket: u16) -> Option<Sent> {
+        if self.router.record().member(self.me).is_none() || self.says_goodbye {
+            return None;
+        }
+        let number = self.sent.entry(bucket).or_default();
+        *number += 1;
+        let sent = Sent { from: self.me, bucket, number: *number };
+        self.send(sent);
+        Some(sent)
+    }
+
+    fn send(&mut self, sent: Sent) {
+        let place = self.place(sent.bucket);
+        if !place.is_away {
+            place.mailbox.push_back(sent);
+            return;
+        }
+        match self.router.send(sent.bucket, sent) {
+            Some(Effect::Deliver { parcel }) => {
+                // It has waited for room already.
+                _ = self.try_deliver(parcel, usize::MAX);
+            }
+            effect => self.obey(effect.into_iter().collect()),
+        }
+    }
+
+    fn place(&mut self, bucket: u16) -> &mut Place {
+        let is_away = !matches!(self.router.standing(bucket), Standing::Here(_));
+        self.places.entry(bucket).or_insert_with(|| Place { is_away, ..Place::default() })
+    }
+
+    pub(super) fn handle(&mut self, from: u64, item: Item) {
+        let effects = match item {
+            Item::Load(bucket, load) => self.router.receive(bucket, load),
+            Item::Flushed { bucket, token } => self.router.flushed(bucket, token),
+            Item::Closing => return self.push(from, Item::Closed),
+            Item::Closed => return self.farewell.closed(from),
+        };
+        self.obey(effects);
+    }
+
+    fn obey(&mut self, effects: Vec<Effect<Sent>>) {
+        for effect in effects {
+            match effect {
+                Effect::Transmit { to, bucket, load } => self.push(to, Item::Load(bucket, load)),
+                Effect::Flushed { to, bucket, token } => {
+                    self.push(to, Item::Flushed { bucket, token });
+                }
+                Effect::Deliver { parcel } => self.deliver(parcel),
+                Effect::Depart { buckets } => self.departing.push(buckets),
+                Effect::Settle { buckets } => {
+                    buckets.into_iter().for_each(|bucket| self.settle(bucket));
+                    self.relocate();
+                }
+                // Its sender is told so.
+                Effect::Lose { .. } => {}
+                Effect::Gone { node } => {
+                    self.out.remove(&node);
+                    self.into.remove(&node);
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, to: u64, item: Item) {
+        let Some(out) = self.out.get_mut(&to) else { return };
+        let at = self.frames.len() as u64;
+        self.frames.push(Frame { number: out.number(), view: self.router.record().view, item });
+        out.push(Arc::from(at.to_be_bytes()));
+    }
+
+    /// The next frame to write on the connection to a node.
+    pub(super) fn take(&mut self, to: u64) -> Option<Frame> {
+        let bytes = self.out.get_mut(&to)?.take()?;
+        let at = u64::from_be_bytes(bytes[..8].try_into().expect("eight bytes"));
+        self.frames.get(usize::try_from(at).ok()?).cloned()
+    }
+
+    /// From another node: into the mailbox, or beside it while that is full.
+    fn deliver(&mut self, sent: Sent) {
+        if !self.place(sent.bucket).beside.is_empty() {
+            self.place(sent.bucket).beside.push_back(sent);
+        } else if let Some(sent) = self.try_deliver(sent, MAILBOX_MAX) {
+            self.place(sent.bucket).beside.push_back(sent);
+        }
+    }
+
+    /// As the runtime does: a mailbox takes it, is full, or says that the actor lives elsewhere.
+    fn try_deliver(&mut self, sent: Sent, len_max: usize) -> Option<Sent> {
+        let standing = self.router.standing(sent.bucket);
+        let place = self.place(sent.bucket);
+        if place.is_away && standing == Standing::Elsewhere {
+            let effect = self.router.send_on(sent.bucket, sent, Waited::Beside);
+            self.obey(effect.into_iter().collect());
+            return None;
+        }
+        if place.mailbox.len() >= len_max {
+            return Some(sent);
+        }
+        place.mailbox.push_back(sent);
+        None
+    }
+
+    /// Delivers what waits beside full mailboxes.
+    fn unpark(&mut self) {
+        let buckets: Vec<u16> =
+            self.places.keys().copied().filter(|bucket| self.is_parked(*bucket)).collect();
+        for bucket in buckets {
+            while let Some(sent) = self.place(bucket).beside.pop_front() {
+                if let Some(sent) = self.try_deliver(sent, MAILBOX_MAX) {
+                    self.place(bucket).beside.push_front(sent);
+                    break;
+                }
+            }
+            self.settle(bucket);
+            self.relocate();
+        }
+    }
+
+    fn is_parked(&self, bucket: u16) -> bool {
+        self.places.get(&bucket).is_some_and(|place| !place.beside.is_empty())
+    }
+
+    fn settle(&mut self, bucket: u16) {
+        while !self.is_parked(bucket) {
+            let effects = self.router.settle(bucket);
+            if effects.is_empty() {
+                break;
+            }
+            self.obey(effects);
+        }
+    }
+
+    /// What a node that leaves does once it owns nothing.
+    pub(super) fn leave(&mut self) {
+        let record = self.router.record().clone();
+        if !self.leaves || record.member(self.me).is_none() || record.owned_by(self.me) > 0 {
+            return;
+        }
+        for other in self.farewell.begin(self.me, &record) {
+            self.push(other, Item::Closing);
+        }
+        let has_sent_all = self.out.values().all(Outgoing::is_empty);
+        self.says_goodbye = self.farewell.is_over(&record) && self.router.is_idle() && has_sent_all;
+    }
+
+    pub(super) fn life(&self, bucket: u16) -> Option<u64> {
+        self.places.get(&bucket).and_then(|place| place.life)
+    }
+
+    fn relocate(&mut self) {
+        for (bucket, place) in &mut self.places {
+            match self.router.standing(*bucket) {
+                Standing::Here(_) => place.is_away = false,
+                Standing::Arriving(_) | Standing::Elsewhere
+                    if place.life.is_none() && place.mailbox.is_empty() =>
+                {
+                    place.is_away = true;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The next message of each mailbox runs; returns what ran and in which epoch.
+    pub(super) fn run(&mut self) -> Vec<(Sent, u64)> {
+        let mut ran = Vec::new();
+        for (bucket, place) in &mut self.places {
+            let epoch = match (place.life, self.router.standing(*bucket)) {
+                (Some(epoch), _) => epoch,
+                (None, Standing::Here(epoch) | Standing::Arriving(epoch)) => epoch,
+                (None, Standing::Elsewhere) => continue,
+            };
+            if let Some(sent) = place.mailbox.pop_front() {
+                place.life = Some(epoch);
+                ran.push((sent, epoch));
+            }
+        }
+        self.unpark();
+        ran
+    }
+
+    /// The actors of these buckets have stopped: what waited goes after them.
+    pub(super) fn departed(&mut self, buckets: &[(u16, u64)]) {
+        for (bucket, epoch) in buckets {
+            if let Some(place) = self.places.get_mut(bucket) {
+                place.life = None;
+                place.is_away = true;
+                for sent in std::mem::take(&mut place.mailbox) {
+                    let effect = self.router.send_on(*bucket, sent, Waited::Inside);
+                    self.obey(effect.into_iter().collect());
+                }
+            }
+            self.released.insert(*bucket, *epoch);
+        }
+        self.unpark();
+        let effects = self.router.departed(buckets);
+        self.obey(effects);
+    }
+}

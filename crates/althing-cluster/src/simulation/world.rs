@@ -1,0 +1,289 @@
+//! Time, and what happens when.
+
+mod authority;
+mod faults;
+mod network;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use self::faults::Cut;
+pub(super) use self::faults::Faults;
+use self::network::Wire;
+use super::checks::Checks;
+use super::node::{Clock, Frame, Node};
+use crate::authority::Ledger;
+use crate::bucket::mix;
+use crate::lease::Timing;
+use crate::protocol::{Answer, Request};
+use crate::record::Record;
+
+/// How long faults go on, and senders send; when every node says its last words to everybody, and
+/// when those must have arrived.
+const FAULTS_MS: u64 = 90_000;
+const SENDERS_MS: u64 = 110_000;
+const LAST_WORDS_MS: u64 = 135_000;
+const END_MS: u64 = 150_000;
+
+/// Buckets that are sent to.
+const BUCKETS: u64 = 8;
+
+const TIMING: Timing = Timing { lease: Duration::from_secs(6) };
+
+#[derive(Debug)]
+enum Event {
+    /// Actors run, senders send, links are dialled.
+    Beat {
+        node: u64,
+    },
+    Renew {
+        node: u64,
+    },
+    /// The authority gets a request.
+    Asked {
+        request: Request,
+        from: u64,
+    },
+    /// A node gets an answer.
+    Told {
+        node: u64,
+        answer: Answer,
+    },
+    Tick,
+    Arrives {
+        from: u64,
+        to: u64,
+        connection: u64,
+        frame: Frame,
+    },
+    Acknowledged {
+        from: u64,
+        to: u64,
+        connection: u64,
+        received: u64,
+    },
+    Departed {
+        node: u64,
+        buckets: Vec<(u16, u64)>,
+    },
+    Fault,
+    LastWords,
+}
+
+pub(super) struct World {
+    random: u64,
+    faults: Faults,
+    now: u64,
+    order: u64,
+    events: BinaryHeap<Reverse<(u64, u64)>>,
+    waiting: BTreeMap<u64, Event>,
+    authority: Option<Ledger>,
+    disk: Record,
+    authority_clock: Clock,
+    authority_paused_until: u64,
+    nodes: BTreeMap<u64, Node>,
+    wires: BTreeMap<(u64, u64), Wire>,
+    /// Nodes that the authority does not reach, or that do not reach it.
+    cut_off: BTreeMap<u64, (u64, Cut)>,
+    /// Nodes that do not reach each other, until when.
+    apart: BTreeMap<(u64, u64), u64>,
+    next_incarnation: u64,
+    was_lost: bool,
+    checks: Checks,
+    buckets: Vec<u16>,
+    /// Whether what happens is told, line by line.
+    is_told: bool,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, faults: Faults) -> Self {
+        let mut world = Self {
+            random: mix(seed + 1),
+            faults,
+            now: 0,
+            order: 0,
+            events: BinaryHeap::new(),
+            waiting: BTreeMap::new(),
+            authority: None,
+            disk: Record::empty(),
+            authority_clock: Clock { offset_ms: 5_000, rate: 1_000 },
+            authority_paused_until: 0,
+            nodes: BTreeMap::new(),
+            wires: BTreeMap::new(),
+            cut_off: BTreeMap::new(),
+            apart: BTreeMap::new(),
+            next_incarnation: 1,
+            was_lost: false,
+            checks: Checks::default(),
+            buckets: (0..8).map(|n| n * 509 + 3).collect(),
+            is_told: std::env::var_os("CLUSTER_SEED").is_some(),
+        };
+        world.authority_clock.rate = 995 + world.draw(10);
+        world
+    }
+
+    fn note(&self, line: impl FnOnce() -> String) {
+        if self.is_told {
+            println!("{:>7} ms  {}", self.now, line());
+        }
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.random) % below.max(1)
+    }
+
+    fn chance(&mut self, per_thousand: u64) -> bool {
+        self.draw(1_000) < per_thousand
+    }
+
+    fn after(&mut self, delay: u64, event: Event) {
+        self.order += 1;
+        self.events.push(Reverse((self.now + delay, self.order)));
+        self.waiting.insert(self.order, event);
+    }
+
+    /// Lets it all happen; returns how many messages ran.
+    pub(super) fn run(mut self) -> usize {
+        for n in 0..3 {
+            self.start(format!("node-{n}"));
+        }
+        self.after(0, Event::Tick);
+        self.after(3_000, Event::Fault);
+        self.after(LAST_WORDS_MS, Event::LastWords);
+        while let Some(Reverse((at, order))) = self.events.pop() {
+            self.now = at;
+            if at > END_MS {
+                break;
+            }
+            let event = self.waiting.remove(&order).expect("each event happens once");
+            self.happen(event);
+        }
+        assert!(self.checks.count() > 200, "only {} messages ran", self.checks.count());
+        if !self.was_lost {
+            self.checks.all_ran();
+        }
+        self.checks.last_words_ran();
+        self.checks.count()
+    }
+
+    fn start(&mut self, name: String) {
+        let me = self.next_incarnation;
+        self.next_incarnation += 1;
+        self.note(|| format!("{me} starts as {name}"));
+        let clock = Clock { offset_ms: self.draw(1_000_000), rate: 995 + self.draw(10) };
+        self.nodes.insert(me, Node::new(me, name, clock, TIMING));
+        self.after(1, Event::Beat { node: me });
+        self.after(1, Event::Renew { node: me });
+    }
+
+    fn happen(&mut self, event: Event) {
+        // Who is paused does it when it goes on.
+        let until = match &event {
+            Event::Beat { node }
+            | Event::Renew { node }
+            | Event::Told { node, .. }
+            | Event::Departed { node, .. }
+            | Event::Arrives { to: node, .. }
+            | Event::Acknowledged { to: node, .. } => match self.nodes.get(node) {
+                Some(node) => node.paused_until,
+                None => return,
+            },
+            Event::Asked { .. } | Event::Tick => self.authority_paused_until,
+            Event::Fault | Event::LastWords => 0,
+        };
+        if until > self.now {
+            return self.after(until - self.now, event);
+        }
+        match event {
+            Event::Beat { node } => self.beat(node),
+            Event::Renew { node } => self.renew(node),
+            Event::Asked { request, from } => self.asked(request, from),
+            Event::Told { node, answer } => self.told(node, answer),
+            Event::Tick => self.tick(),
+            Event::Arrives { from, to, connection, frame } => {
+                self.arrives(from, to, connection, frame);
+            }
+            Event::Acknowledged { from, to, connection, received } => {
+                self.acknowledged(from, to, connection, received);
+            }
+            Event::Departed { node, buckets } => {
+                self.note(|| format!("{node} has stopped what ran of {}", self.known(&buckets)));
+                if let Some(node) = self.nodes.get_mut(&node) {
+                    node.departed(&buckets);
+                }
+                self.schedule(node);
+            }
+            Event::Fault => self.fault(),
+            Event::LastWords => self.last_words(),
+        }
+    }
+
+    /// A node ends, and another life of it begins.
+    fn lose(&mut self, me: u64) {
+        self.was_lost = true;
+        if let Some(node) = self.nodes.remove(&me) {
+            self.note(|| format!("{me} is lost"));
+            self.start(node.name);
+        }
+    }
+
+    /// Those of the buckets that are sent to.
+    fn known(&self, buckets: &[(u16, u64)]) -> String {
+        let known = buckets.iter().filter(|(bucket, _)| self.buckets.contains(bucket));
+        format!("{:?}", known.collect::<Vec<_>>())
+    }
+
+    /// What a step of a node has set going.
+    fn schedule(&mut self, me: u64) {
+        let Some(node) = self.nodes.get_mut(&me) else { return };
+        for buckets in std::mem::take(&mut node.departing) {
+            let delay = 1 + self.draw(300);
+            self.after(delay, Event::Departed { node: me, buckets });
+        }
+    }
+
+    fn beat(&mut self, me: u64) {
+        let now = self.now;
+        let at = usize::try_from(self.draw(BUCKETS)).expect("small");
+        let bucket = self.buckets[at];
+        let sends = now < SENDERS_MS && self.chance(500);
+        let Some(node) = self.nodes.get_mut(&me) else { return };
+        if sends && let Some(sent) = node.send_next(bucket) {
+            self.note(|| format!("{me} sends {bucket} number {}", sent.number));
+            self.checks.sends(sent);
+        }
+        let Some(node) = self.nodes.get_mut(&me) else { return };
+        if node.is_serving(now) {
+            node.leave();
+            for (sent, epoch) in node.run() {
+                self.note(|| format!("{me} runs {sent:?} in epoch {epoch}"));
+                self.checks.runs(sent, me, epoch);
+                self.assert_lives_once(sent.bucket, me);
+            }
+            self.write(me);
+        }
+        self.schedule(me);
+        let delay = 5 + self.draw(20);
+        self.after(delay, Event::Beat { node: me });
+    }
+
+    /// Nobody else runs what has just run on `me`.
+    fn assert_lives_once(&self, bucket: u16, me: u64) {
+        for node in self.nodes.values().filter(|node| node.me != me) {
+            let lives = node.life(bucket).is_some() && node.is_serving(self.now);
+            assert!(!lives, "bucket {bucket} lives on {} and on {me}", node.me);
+        }
+    }
+
+    fn last_words(&mut self) {
+        for node in self.nodes.values_mut() {
+            for bucket in &self.buckets {
+                if let Some(sent) = node.send_next(*bucket) {
+                    self.checks.sends_last(sent);
+                }
+            }
+        }
+    }
+}

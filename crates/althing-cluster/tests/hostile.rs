@@ -1,0 +1,305 @@
+//! What comes to a node's port and should not, and links that break or hang. The nodes are in one
+//! process and talk over TCP.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use althing::{ActorRef, AskError, Node, actor};
+use althing_cluster::{Authority, JoinError, Member, MemberConfig, State};
+use support::{LEASE, any_port};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Hears numbers.
+#[derive(Default)]
+struct Ear(Vec<u64>);
+
+#[actor(name = "test.ear", wire)]
+impl Ear {
+    async fn hear(&mut self, n: u64) {
+        self.0.push(n);
+    }
+
+    async fn heard(&self) -> Vec<u64> {
+        self.0.clone()
+    }
+
+    async fn weigh(&mut self, load: Vec<u8>) -> u64 {
+        load.len() as u64
+    }
+
+    async fn grow(&mut self, len: u64) -> Vec<u8> {
+        vec![7; usize::try_from(len).expect("it fits")]
+    }
+}
+
+struct Scene {
+    _directory: tempfile::TempDir,
+    authority: Authority,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let authority = Authority::start("test", directory.path(), any_port(), LEASE);
+        Self { authority: authority.expect("it starts"), _directory: directory }
+    }
+
+    fn config(&self, name: &str) -> MemberConfig {
+        MemberConfig::new("test", name, self.authority.address().to_string())
+    }
+
+    async fn node(&self, config: MemberConfig) -> (Member, Node) {
+        let (member, node) = build(config);
+        member.join().await.expect("nobody has the name");
+        (member, node)
+    }
+}
+
+fn build(config: MemberConfig) -> (Member, Node) {
+    let name = config.name.clone();
+    let member = Member::bind(config).expect("any port");
+    let node =
+        Node::builder(name).cluster(member.way()).actor(async |_| Ok(Ear::default())).build();
+    (member, node)
+}
+
+/// Waits until that many members own buckets and none moves.
+async fn settled(member: &Member, nodes: usize) {
+    let mut views = member.views();
+    loop {
+        views.mark_unchanged();
+        let view = member.view();
+        let least = view.members.iter().map(|member| member.buckets).min().unwrap_or(0);
+        if view.members.len() == nodes && least > 4_096 / (nodes + 1) {
+            return;
+        }
+        views.changed().await.expect("it lives");
+    }
+}
+
+/// An ear that lives on `there`, seen from `here`.
+async fn ear_on(member: &Member, there: &Node, here: &Node) -> ActorRef<Ear> {
+    settled(member, 2).await;
+    let ears = (0..100).map(|n| here.get::<Ear>(format!("ear-{n}")));
+    let mut on_it = ears.filter(|ear| member.owner_of(&ear.id()) == Some(there.incarnation()));
+    on_it.next().expect("one of a hundred is there")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_node_of_one_name_does_not_join_and_the_first_goes_on() {
+    let scene = Scene::new();
+    let (_member, node) = scene.node(scene.config("one")).await;
+    let ear = node.get::<Ear>("a");
+    ear.hear(1).await.expect("it runs");
+    let (second, _node) = build(scene.config("one").join_timeout(LEASE * 2));
+    assert_eq!(second.join().await, Err(JoinError::NameTaken("one".to_owned())));
+    assert_eq!(*second.state().borrow(), State::Joining);
+    assert_eq!(ear.heard().await, Ok(vec![1]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_on_the_ports_are_shown_out_and_harm_nobody() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let (two, second) = scene.node(scene.config("two")).await;
+    let ear = ear_on(&one, &second, &first).await;
+    let garbage: [&[u8]; 5] = [
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[0xff; 64],
+        &[0, 0, 0, 0],
+        // A greeting of another cluster.
+        &[0, 0, 0, 9, 0x08, 1, 0x12, 5, b'o', b't', b'h', b'e', b'r'],
+        &[0, 0, 0, 4, 0x80, 0x80, 0x80, 0x80],
+    ];
+    for address in [two.address(), scene.authority.address()] {
+        for bytes in garbage {
+            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            stream.write_all(bytes).await.expect("it takes a few bytes");
+            let mut rest = Vec::new();
+            // An end or a reset; in no case silence.
+            _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut rest))
+                .await
+                .expect("an end");
+        }
+        // One that says nothing is shown out as well.
+        let mut silent = TcpStream::connect(address).await.expect("it listens");
+        let end = timeout(Duration::from_secs(10), silent.read_u8()).await.expect("an end");
+        assert!(end.is_err());
+    }
+    ear.hear(1).await.expect("it runs");
+    assert_eq!(ear.heard().await, Ok(vec![1]));
+}
+
+/// A greeting as a node would write it.
+fn greeting(version: u64, cluster: &str, from: u64, to: u64) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (tag, mut number) in [(0x08, version), (0x18, from), (0x20, to)] {
+        body.push(tag);
+        while number >= 0x80 {
+            body.push(u8::try_from(number & 0x7f).expect("seven bits") | 0x80);
+            number >>= 7;
+        }
+        body.push(u8::try_from(number).expect("seven bits"));
+    }
+    body.extend([0x12, u8::try_from(cluster.len()).expect("it is short")]);
+    body.extend(cluster.bytes());
+    let mut frame = u32::try_from(body.len()).expect("it is short").to_be_bytes().to_vec();
+    frame.extend(body);
+    frame
+}
+
+/// Sends these bytes; returns what comes until the other side ends the connection.
+async fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    stream.write_all(bytes).await.expect("it takes a few bytes");
+    let mut heard = Vec::new();
+    let end = timeout(Duration::from_secs(10), stream.read_to_end(&mut heard)).await;
+    // A reset is an end, too.
+    _ = end.expect("the connection ends");
+    heard
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_greeting_of_another_version_cluster_or_node_is_refused_with_its_reason() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let (two, second) = scene.node(scene.config("two")).await;
+    settled(&one, 2).await;
+    let (from, to) = (first.incarnation().0, second.incarnation().0);
+    let refused = [
+        (greeting(2, "test", from, to), "another version"),
+        (greeting(1, "tset", from, to), "another cluster"),
+        (greeting(1, "test", from, to ^ 1), "another node"),
+        (greeting(1, "test", from ^ 1, to), "not known as a member"),
+    ];
+    for (bytes, why) in refused {
+        let heard = say(two.address(), &bytes).await;
+        let heard = String::from_utf8_lossy(&heard).into_owned();
+        assert!(heard.contains(why), "{why}: {heard}");
+    }
+    // The authority answers nothing at all.
+    for bytes in [greeting(2, "test", 0, 0), greeting(1, "tset", 0, 0)] {
+        assert_eq!(say(scene.authority.address(), &bytes).await, b"");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_in_the_name_of_a_member_ends_its_connection_and_loses_nothing() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let (two, second) = scene.node(scene.config("two")).await;
+    let ear = ear_on(&one, &second, &first).await;
+    let hello = greeting(1, "test", first.incarnation().0, second.incarnation().0);
+    let garbage: [&[u8]; 4] = [
+        // A frame of four gigabytes.
+        &[0xff, 0xff, 0xff, 0xff, 1, 2, 3],
+        // A field that ends nowhere.
+        &[0, 0, 0, 4, 0x80, 0x80, 0x80, 0x80],
+        // A frame of nothing that is known.
+        &[0, 0, 0, 2, 0x7a, 0],
+        // An item far ahead of the last one.
+        &[0, 0, 0, 6, 0x0a, 4, 0x08, 0x80, 0x80, 0x01],
+    ];
+    for (n, garbage) in (0..).zip(garbage) {
+        ear.hear(n).await.expect("it runs");
+        say(two.address(), &[&hello[..], garbage].concat()).await;
+    }
+    ear.hear(4).await.expect("it runs");
+    assert_eq!(ear.heard().await, Ok(vec![0, 1, 2, 3, 4]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_is_too_long_fails_its_ask_and_no_other() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one").frame_len_max(100_000)).await;
+    let (_two, second) = scene.node(scene.config("two").frame_len_max(100_000)).await;
+    let ear = ear_on(&one, &second, &first).await;
+    assert_eq!(ear.weigh(vec![1; 90_000]).await, Ok(90_000));
+    let refused = ear.weigh(vec![1; 110_000]).await;
+    assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
+    let refused = ear.grow(110_000).await;
+    assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
+    assert_eq!(ear.weigh(vec![1; 10]).await, Ok(10));
+}
+
+/// A way to a node that breaks and hangs on demand.
+struct Proxy {
+    address: SocketAddr,
+    target: Arc<OnceLock<SocketAddr>>,
+    /// Whether connections stay open and pass nothing on. Each change ends those that pass.
+    hangs: watch::Sender<bool>,
+    dials: watch::Receiver<u64>,
+}
+
+impl Proxy {
+    async fn new() -> Self {
+        let listener = TcpListener::bind(any_port()).await.expect("any port");
+        let address = listener.local_addr().expect("it is bound");
+        let target: Arc<OnceLock<SocketAddr>> = Arc::default();
+        let hangs = watch::Sender::new(false);
+        let (to, changes) = (target.clone(), hangs.subscribe());
+        let (dialled, dials) = watch::channel(0);
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                dialled.send_modify(|count| *count += 1);
+                if let Some(to) = to.get().copied() {
+                    tokio::spawn(pass(near, to, changes.clone()));
+                }
+            }
+        });
+        Self { address, target, hangs, dials }
+    }
+
+    /// Ends all connections.
+    fn cut(&self) {
+        self.hangs.send_modify(|_| {});
+    }
+
+    /// Leaves all connections half open until somebody dials again.
+    async fn hang(&mut self) {
+        self.dials.mark_unchanged();
+        self.hangs.send_replace(true);
+        self.dials.changed().await.expect("the proxy goes on");
+        self.hangs.send_replace(false);
+    }
+}
+
+async fn pass(mut near: TcpStream, to: SocketAddr, mut hangs: watch::Receiver<bool>) {
+    let Ok(mut far) = TcpStream::connect(to).await else { return };
+    if !*hangs.borrow_and_update() {
+        tokio::select! {
+            _ = copy_bidirectional(&mut near, &mut far) => return,
+            _ = hangs.changed() => {}
+        }
+    }
+    // What the copy had read is lost, so a connection that hung does not go on.
+    _ = hangs.wait_for(|hangs| !hangs).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tells_arrive_once_and_in_order_over_links_that_break_and_links_that_hang() {
+    let scene = Scene::new();
+    let mut proxy = Proxy::new().await;
+    let (one, first) = scene.node(scene.config("one")).await;
+    let config = scene.config("two").advertised(proxy.address.to_string());
+    let (two, second) = build(config);
+    proxy.target.set(two.address()).expect("once");
+    two.join().await.expect("nobody has the name");
+    let ear = ear_on(&one, &second, &first).await;
+    for n in 0..6_000 {
+        ear.hear(n).timeout(Duration::from_secs(30)).tell().await.expect("there is room");
+        match n {
+            3_000 => proxy.hang().await,
+            _ if n % 400 == 399 => proxy.cut(),
+            _ => {}
+        }
+    }
+    let heard = ear.heard().timeout(Duration::from_secs(30)).await.expect("it lives");
+    assert_eq!(heard, (0..6_000).collect::<Vec<_>>());
+}
