@@ -199,8 +199,8 @@ pub(crate) fn attachment(file: &Attachment) -> chat::Attachment {
 }
 
 pub(crate) fn user_view(account: Account) -> chat::UserView {
-    let Account { id, name, display_name, .. } = account;
-    chat::UserView { id, name, display_name }
+    let Account { id, name, display_name, picture, status, .. } = account;
+    chat::UserView { id, name, display_name, picture, status }
 }
 
 pub(crate) fn admin_user(row: UserRow) -> chat::AdminUser {
@@ -227,7 +227,7 @@ pub(crate) fn admin_room(row: RoomRow) -> chat::AdminRoom {
 pub(crate) fn moderation_entry(entry: ModerationEntry) -> chat::ModerationEntry {
     let named = |user: NamedUser| {
         let NamedUser { id, name, display_name } = user;
-        chat::UserView { id, name, display_name }
+        chat::UserView { id, name, display_name, picture: None, status: None }
     };
     chat::ModerationEntry {
         id: entry.id,

@@ -23,6 +23,11 @@ export async function hideDirect(chat: Chat, room: RoomId): Promise<void> {
   chat.drop(room, 'left');
 }
 
+/** Says what one is up to; without emoji and words, nothing any more. */
+export async function setStatus(chat: Chat, emoji: string, text: string, until?: number): Promise<void> {
+  chat.setProfile(await chat.link.call('status.set', until === undefined ? { emoji, text } : { emoji, text, until }));
+}
+
 /** Keeps somebody from writing to oneself alone, or lets them again. */
 export async function blockUser(chat: Chat, user: UserId, on: boolean): Promise<void> {
   await chat.link.call('user.block', { user, on });

@@ -120,6 +120,7 @@ export class Chat {
     this.sender.stop();
     this.reading.stop();
     this.deletions.stop();
+    this.people.stop();
     this.link.stop();
     this.uploads?.end();
     this.media.forget();
@@ -251,6 +252,8 @@ export class Chat {
 
   async #onOnline(): Promise<void> {
     this.presence.restart();
+    // What one changed on another device while this one was away.
+    this.link.call('user.get', { user: this.me.id }).then((me) => this.setProfile(me), () => undefined);
     this.sender.dispatch({ type: 'online' });
     this.uploads?.resume();
     this.reading.flush();
@@ -267,6 +270,10 @@ export class Chat {
     for (const { event, offset } of batch) {
       const before = this.rooms.get(event.room);
       this.rooms = applyRoomEvent(this.rooms, event, offset, this.me.id);
+      if (event.type === 'profile') {
+        this.people.meet([{ name: '', ...event, id: event.user }]);
+        continue;
+      }
       const view = this.rooms.get(event.room);
       if (!view || !before) continue;
       this.conversation(view).apply(event);
@@ -295,7 +302,7 @@ export class Chat {
     if (event.type === 'room_added') this.add(event.room);
     if (event.type === 'read') this.#note(event.room);
     if (event.type === 'profile' && event.user === this.me.id) {
-      this.setProfile({ id: event.user, name: event.name, display_name: event.display_name });
+      this.setProfile({ ...event, id: event.user });
     }
   }
 

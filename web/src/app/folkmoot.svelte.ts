@@ -2,7 +2,7 @@
 
 import { getContext, setContext } from 'svelte';
 
-import { changePassword, resetPassword, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
+import { changePassword, resetPassword, setPicture, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
 import { Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
@@ -104,6 +104,12 @@ export class Folkmoot {
   async changePassword(change: PasswordChange): Promise<void> {
     const session = this.keep.session();
     if (session) await changePassword(session.token, change);
+  }
+
+  /** Shows a picture of oneself, or none. */
+  async setPicture(picture: Blob | undefined): Promise<void> {
+    const session = this.keep.session();
+    if (session) this.chat?.setProfile(await setPicture(session.token, picture));
   }
 
   async signOut(): Promise<void> {

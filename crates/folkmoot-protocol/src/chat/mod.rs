@@ -18,7 +18,7 @@ pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
 pub use limits::{AttachmentLimits, ServerLimits};
 pub use view::{
     Attachment, ConnInfo, DeviceView, InviteView, LeaveReason, MemberView, MessageView, Notify,
-    Reaction, ReplyRef, Role, RoomKind, RoomView, UserView,
+    Reaction, ReplyRef, Role, RoomKind, RoomView, Status, UserView,
 };
 
 pub(crate) fn is_false(flag: &bool) -> bool {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_false;
-use crate::id::{AttachmentId, DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
+use crate::id::{AttachmentId, DeviceId, Offset, PictureId, RoomId, Seq, UnixMillis, UserId};
 
 /// What a member may do; each role may do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,9 +56,22 @@ pub enum LeaveReason {
     Banned,
 }
 
+/// What a user is up to. Emoji or text may be empty, and not both.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct Status {
+    /// An emoji that stands beside the name.
+    pub emoji: String,
+    /// A few words.
+    pub text: String,
+    /// From then on it is not shown any more; absent: until it is changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixMillis>,
+}
+
 /// A user as others see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
 pub struct UserView {
     /// The user.
     pub id: UserId,
@@ -66,6 +79,12 @@ pub struct UserView {
     pub name: String,
     /// Name to show.
     pub display_name: String,
+    /// The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<PictureId>,
+    /// What the user is up to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
 }
 
 /// A room as one of its members sees it.
@@ -221,6 +240,12 @@ pub struct MemberView {
     /// Until when the member may not write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub muted_until: Option<UnixMillis>,
+    /// The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<PictureId>,
+    /// What the user is up to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
 }
 
 /// What presence tells of a connection (`conn_info`).

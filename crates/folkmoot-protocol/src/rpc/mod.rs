@@ -24,8 +24,8 @@ pub use room::{
 };
 pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
-    DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, UserBlock, UserGet, UsersBlocked,
-    UsersFind, UsersFound,
+    DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, StatusSet, UserBlock, UserGet,
+    UsersBlocked, UsersFind, UsersFound,
 };
 
 use bytes::Bytes;
@@ -157,6 +157,7 @@ methods! {
     UserBlock = "user.block" => Empty;
     UsersBlocked = "users.blocked" => UsersFound;
     ProfileUpdate = "profile.update" => UserView;
+    StatusSet = "status.set" => UserView;
     DevicesList = "devices.list" => DevicesPage;
     DevicesRevoke = "devices.revoke" => Empty;
     Search = "search" => SearchHits;

@@ -165,10 +165,9 @@ impl RoomState {
     }
 
     /// Takes a member's new name to show, which is no event of the stream.
-    pub(crate) fn rename(&mut self, user: UserId, display_name: String) {
-        if let Some(member) = self.members.get_mut(&user) {
-            member.display_name = display_name;
-        }
+    pub(crate) fn rename(&mut self, user: UserId, display_name: String) -> bool {
+        let member = self.members.get_mut(&user);
+        member.map(|member| member.display_name = display_name).is_some()
     }
 
     /// Keeps what the rules will ask about the messages of an event; the events come in order.

@@ -28,7 +28,9 @@ pub use control::{
 };
 pub use directory::FORMAT_VERSION;
 pub use error::{AppendError, ControlError, OpenError, ReadError};
-pub use ids::{AttachmentId, DeviceId, Lsn, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
+pub use ids::{
+    AttachmentId, DeviceId, Lsn, Offset, PictureId, RoomId, Seq, UnixMillis, UserId, WriteEpoch,
+};
 pub use load::{
     ChangedMessage, HistoryPage, Member, MessageChanges, NamedRoom, PageAnchor, Reaction,
     ReadableMessage, RecentKey, RoomRow, RoomSnapshot, RoomSummary, StoredMessage, Totals,

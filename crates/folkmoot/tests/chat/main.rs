@@ -18,6 +18,7 @@ mod moderation_log;
 mod names;
 mod openapi;
 mod process;
+mod profiles;
 mod reading;
 mod recovery;
 mod refusals;

@@ -101,6 +101,11 @@ async fn every_documented_route_answers_as_documented() {
     let file = file["id"].as_str().unwrap().to_owned();
     let files = json!({"room": room, "key": "5", "body": "", "attachments": [file]});
     client.call("message.send", files).await;
+    let shown = server.exchange("PUT /api/v1/me/picture", &anna, &[], ONE_PIXEL).await;
+    assert_eq!(shown.status, 200, "{shown:?}");
+    let user_view = &document["components"]["schemas"]["UserView"];
+    conforms(&document, user_view, &shown.json(), "/api/v1/me/picture");
+    let picture = shown.json()["picture"].as_str().unwrap().to_owned();
     let messages = format!("/api/v1/rooms/{room}/messages");
     let account = json!({"name": "cara", "password": "correct horse"}).to_string();
     let user = format!("/api/v1/admin/users/{}", bob.id);
@@ -136,6 +141,8 @@ async fn every_documented_route_answers_as_documented() {
         ("get", "/api/v1/setup", "/api/v1/setup".to_owned(), ""),
         ("post", "/api/v1/password-resets", "/api/v1/password-resets".to_owned(), &reset),
         ("post", "/api/v1/me/password", "/api/v1/me/password".to_owned(), PASSWORD),
+        ("get", "/api/v1/pictures/{id}", format!("/api/v1/pictures/{picture}"), ""),
+        ("delete", "/api/v1/me/picture", "/api/v1/me/picture".to_owned(), ""),
         ("delete", "/api/v1/sessions/current", "/api/v1/sessions/current".to_owned(), ""),
     ];
     // Signing out is the last of all.
@@ -147,8 +154,8 @@ async fn every_documented_route_answers_as_documented() {
         .values()
         .map(|path| path.as_object().unwrap().len())
         .sum();
-    // Setting up was the first call of all.
-    assert_eq!(documented, calls.len() + 1, "a documented route is not called here");
+    // Setting up was the first call of all, and a picture has been sent.
+    assert_eq!(documented, calls.len() + 2, "a documented route is not called here");
     for (method, path, target, body) in calls {
         let line = format!("{} {target}", method.to_uppercase());
         let answer = server.http(&line, Some(&anna.token), body).await;

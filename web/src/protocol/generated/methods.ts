@@ -422,6 +422,16 @@ export type SearchHits = {
   behind?: number,
 };
 
+/** Says what the caller is up to; without emoji and text nothing is said any more. */
+export type StatusSet = {
+  /** An emoji that stands beside the name; may be empty. */
+  emoji: string,
+  /** A few words; may be empty. */
+  text: string,
+  /** From then on it is not shown any more; absent: until it is changed. */
+  until?: UnixMillis,
+};
+
 /** Asks which rooms have changed since the offsets the caller knows. */
 export type Sync = {
   /** The last offset known of each room. */
@@ -503,6 +513,7 @@ export interface Methods {
   'user.block': { request: UserBlock; reply: Empty };
   'users.blocked': { request: UsersBlocked; reply: UsersFound };
   'profile.update': { request: ProfileUpdate; reply: UserView };
+  'status.set': { request: StatusSet; reply: UserView };
   'devices.list': { request: DevicesList; reply: DevicesPage };
   'devices.revoke': { request: DevicesRevoke; reply: Empty };
   'search': { request: Search; reply: SearchHits };

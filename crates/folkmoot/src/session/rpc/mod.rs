@@ -5,6 +5,7 @@ pub(crate) mod error;
 pub(crate) mod invites;
 pub(crate) mod members;
 pub(crate) mod messages;
+pub(crate) mod profiles;
 pub(crate) mod rooms;
 pub(crate) mod search;
 pub(crate) mod stream;
@@ -30,6 +31,7 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::DirectOpen(_)
         | Rpc::InviteCreate(_)
         | Rpc::ProfileUpdate(_)
+        | Rpc::StatusSet(_)
         | Rpc::Search(_) => Ok(()),
         Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
         Rpc::HistoryGet(_)
@@ -95,7 +97,8 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::UserGet(request) => reply(users::get(by, request.user).await),
         Rpc::UserBlock(request) => empty(users::block(by, request).await),
         Rpc::UsersBlocked(_) => reply(users::blocked(by).await),
-        Rpc::ProfileUpdate(request) => reply(users::update_profile(by, request).await),
+        Rpc::ProfileUpdate(request) => reply(profiles::rename(by, request).await),
+        Rpc::StatusSet(request) => reply(profiles::set_status(by, request).await),
         Rpc::DevicesList(_) => reply(users::devices(by).await),
         Rpc::DevicesRevoke(request) => empty(users::revoke_device(by, request.id).await),
         Rpc::Search(request) => reply(search::find(by, request).await),

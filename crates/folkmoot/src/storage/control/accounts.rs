@@ -1,11 +1,13 @@
 //! Accounts and the devices signed in to them. A device has one session token; only its hash is stored.
 
+use folkmoot_protocol::chat::Status;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::administration::is_disabled;
 use super::invites::{Redeemed, redeem};
+use super::profiles;
 use crate::storage::error::{ControlError, ReadError};
-use crate::storage::ids::{DeviceId, RoomId, UnixMillis, UserId};
+use crate::storage::ids::{DeviceId, PictureId, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
@@ -17,8 +19,11 @@ pub type TokenHash = [u8; 32];
 const ACCOUNTS_LOOKED_AT_MAX: u32 = 20_000;
 
 /// The columns of [`Account`], in its order.
-pub(crate) const ACCOUNT_COLUMNS: &str =
-    "users.id, users.name, users.display_name, users.is_admin, users.created_at";
+pub(crate) const ACCOUNT_COLUMNS: &str = "users.id, users.name, users.display_name, \
+     users.is_admin, users.created_at, users.picture, users.status_emoji, users.status_text, \
+     users.status_until";
+/// How many those are: further columns of a row begin there.
+pub(crate) const ACCOUNT_WIDTH: usize = 9;
 
 /// A person's account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +38,10 @@ pub struct Account {
     pub is_admin: bool,
     /// When it was made.
     pub created_at: UnixMillis,
+    /// The picture it shows.
+    pub picture: Option<PictureId>,
+    /// What its user is up to.
+    pub status: Option<Status>,
 }
 
 /// An account to make.
@@ -229,25 +238,6 @@ impl Store {
         .await
     }
 
-    /// Changes the name to show.
-    ///
-    /// # Errors
-    /// [`ControlError::NotFound`] if there is no such account.
-    pub async fn set_display_name(
-        &self,
-        user: UserId,
-        display_name: String,
-    ) -> Result<Account, ControlError> {
-        self.control(move |connection| {
-            connection.execute(
-                "UPDATE users SET display_name = ?2 WHERE id = ?1",
-                params![to_sql(user.as_u64()), display_name],
-            )?;
-            account(connection, user)?.ok_or(ControlError::NotFound("user"))
-        })
-        .await
-    }
-
     /// Whom a token belongs to.
     ///
     /// # Errors
@@ -261,8 +251,8 @@ impl Store {
             let found = connection
                 .prepare_cached(&sql)?
                 .query_row([&token_hash[..]], |row| {
-                    let device = DeviceId::from_u64(from_sql(row.get(5)?));
-                    let seen_at = UnixMillis::from_u64(from_sql(row.get(6)?));
+                    let device = DeviceId::from_u64(from_sql(row.get(ACCOUNT_WIDTH)?));
+                    let seen_at = UnixMillis::from_u64(from_sql(row.get(ACCOUNT_WIDTH + 1)?));
                     Ok(SignedIn { account: read_account(row)?, device, seen_at })
                 })
                 .optional()?;
@@ -280,7 +270,7 @@ impl Store {
             let sql = format!("SELECT {ACCOUNT_COLUMNS}, password_hash FROM users WHERE name = ?1");
             let found = connection
                 .prepare_cached(&sql)?
-                .query_row([name], |row| Ok((read_account(row)?, row.get(5)?)))
+                .query_row([name], |row| Ok((read_account(row)?, row.get(ACCOUNT_WIDTH)?)))
                 .optional()?;
             Ok(found)
         })
@@ -409,7 +399,15 @@ pub(super) fn insert_account(
         return Err(ControlError::NameTaken(new.name));
     }
     let NewAccount { id, name, display_name, at, .. } = new;
-    Ok(Account { id, name, display_name, is_admin: false, created_at: at })
+    Ok(Account {
+        id,
+        name,
+        display_name,
+        is_admin: false,
+        created_at: at,
+        picture: None,
+        status: None,
+    })
 }
 
 /// Signs a device in, unless its account is disabled.
@@ -448,5 +446,7 @@ pub(crate) fn read_account(row: &Row<'_>) -> rusqlite::Result<Account> {
         display_name: row.get(2)?,
         is_admin: row.get(3)?,
         created_at: UnixMillis::from_u64(from_sql(row.get(4)?)),
+        picture: profiles::read_picture(row, 5)?,
+        status: profiles::read_status(row, 6)?,
     })
 }

@@ -9,15 +9,17 @@ mod attachments;
 mod invites;
 pub(crate) mod moderation;
 mod privacy;
+mod profiles;
 mod rooms;
 mod settings;
 
+pub(crate) use accounts::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, account, read_account};
 pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
-pub(crate) use accounts::{account, read_account};
 pub use administration::UserChange;
 pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
 pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
 pub(crate) use privacy::{blocked_ids, blockers_in};
+pub(crate) use profiles::{read_picture, read_status};
 pub use rooms::{DirectRoom, NewDirectRoom, NewRoom, RoomKind};

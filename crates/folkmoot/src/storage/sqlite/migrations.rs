@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0004_attachments.sql"),
     include_str!("migrations/0005_administration.sql"),
     include_str!("migrations/0006_safety.sql"),
+    include_str!("migrations/0008_profiles.sql"),
 ];
 
 /// The step that brings the table of quotes, which are in the details of messages until then.

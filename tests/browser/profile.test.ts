@@ -1,0 +1,108 @@
+//! What people show of themselves: a picture that they cropped, and what they are up to; others see both at once.
+
+import { beforeAll, describe, expect, it } from 'vitest';
+
+import { CHECKED, violations } from './support/axe';
+import { harbour, text } from './support/picture';
+import type { Person } from './support/person';
+import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
+
+withAstridAndBo({ astrid: CHECKED });
+beforeAll(async () => {
+  await meetIn('Harbour');
+  await astrid.say('Good morning.');
+  await bo.message('Good morning').waitFor();
+});
+
+async function openAccount(person: Person) {
+  await person.page.getByRole('button', { name: /^Account:/ }).click();
+  const dialog = person.page.getByRole('dialog', { name: 'Account' });
+  await dialog.waitFor();
+  return dialog;
+}
+
+/** The picture beside a message, once it is drawn. */
+const shownTo = (person: Person) => person.message('Good morning').locator('.avatar img');
+
+describe('a picture', () => {
+  it('is_cropped_in_the_page_by_keys_too_and_seen_by_others_at_once', async () => {
+    expect(await shownTo(bo).count()).toBe(0);
+    const dialog = await openAccount(astrid);
+    await dialog.getByLabel('Choose a picture').setInputFiles(harbour('me.png', 300, 200));
+    const crop = dialog.getByRole('img', { name: /^Part of the picture/ });
+    const before = await crop.evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+    await crop.focus();
+    await astrid.page.keyboard.press('ArrowRight');
+    await astrid.page.keyboard.press('ArrowRight');
+    await expect.poll(() => crop.evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL())).not.toBe(before);
+    await dialog.getByLabel('Zoom').fill('2');
+    expect(await violations(astrid.page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Use picture' }).click();
+    await dialog.getByRole('button', { name: 'Remove the picture' }).waitFor();
+    await astrid.page.keyboard.press('Escape');
+
+    await shownTo(bo).waitFor();
+    const { width, height } = await shownTo(bo).evaluate(async (image: HTMLImageElement) => {
+      await image.decode();
+      return { width: image.naturalWidth, height: image.naturalHeight };
+    });
+    expect([width, height]).toEqual([256, 256]);
+    // In every place where Astrid stands.
+    await bo.page.getByRole('button', { name: 'Members' }).click();
+    await bo.page.getByRole('complementary').locator('.avatar img').waitFor();
+    await bo.page.getByRole('complementary').getByRole('button', { name: 'Close' }).click();
+  });
+
+  it('stays_through_a_reload_and_gives_way_to_the_drawn_face_when_it_is_removed', async () => {
+    await bo.page.reload();
+    await shownTo(bo).waitFor();
+    const dialog = await openAccount(astrid);
+    await dialog.getByRole('button', { name: 'Remove the picture' }).click();
+    await dialog.getByRole('button', { name: 'Remove the picture' }).waitFor({ state: 'detached' });
+    await astrid.page.keyboard.press('Escape');
+    await shownTo(bo).waitFor({ state: 'detached' });
+  });
+
+  it('that_is_none_is_refused_in_words', async () => {
+    const dialog = await openAccount(astrid);
+    await dialog.getByLabel('Choose a picture').setInputFiles({ ...text('me.png', 'not a picture'), mimeType: 'image/png' });
+    await astrid.page.getByText('This file cannot be read as a picture.').waitFor();
+    await astrid.page.keyboard.press('Escape');
+  });
+});
+
+describe('a status', () => {
+  const mark = (person: Person) => person.message('Good morning').locator('[data-status]');
+
+  it('stands_beside_the_name_at_once_with_its_words_on_the_card', async () => {
+    const dialog = await openAccount(astrid);
+    await dialog.getByRole('button', { name: 'Emoji of the status' }).click();
+    await astrid.page.getByLabel('Search emoji').fill('palm tree');
+    await astrid.page.getByRole('button', { name: 'palm tree' }).first().click();
+    await dialog.getByLabel('Status', { exact: true }).fill('On the water');
+    await dialog.getByRole('button', { name: 'Set', exact: true }).click();
+    await dialog.getByRole('button', { name: 'Clear' }).waitFor();
+    await astrid.page.keyboard.press('Escape');
+    await mark(bo).getByText('🌴').waitFor();
+    await mark(bo).getByText('Status: On the water').waitFor({ state: 'attached' });
+    await bo.message('Good morning').getByRole('button', { name: 'Astrid Holm', exact: true }).click();
+    await bo.page.getByRole('dialog', { name: /^Profile of/ }).getByText('On the water').waitFor();
+    await bo.page.keyboard.press('Escape');
+  });
+
+  it('ends_by_itself_and_can_be_cleared', async () => {
+    await bo.page.clock.install();
+    await bo.page.reload();
+    await mark(bo).waitFor();
+    const dialog = await openAccount(astrid);
+    await dialog.getByLabel('Until').selectOption({ label: 'in 30 minutes' });
+    await dialog.getByRole('button', { name: 'Set', exact: true }).click();
+    await dialog.getByText(/^Ends /).waitFor();
+    await mark(bo).waitFor();
+    await bo.page.clock.fastForward('31:00');
+    await mark(bo).waitFor({ state: 'detached' });
+    await dialog.getByRole('button', { name: 'Clear' }).click();
+    await dialog.getByRole('button', { name: 'Clear' }).waitFor({ state: 'detached' });
+    expect([...astrid.errors, ...bo.errors]).toEqual([]);
+  });
+});
