@@ -167,6 +167,11 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         Better::Lower,
         "ns that 1 of 4 publishers is held up beyond its own event, 10,000 subscribers",
     ),
+    solo(
+        "durable-commit",
+        Better::Higher,
+        "changes of saved states acknowledged per second, embedded store, fsync on",
+    ),
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     application(

@@ -2,6 +2,7 @@
 
 mod chain;
 mod chat;
+mod durable;
 mod fairness;
 mod map;
 mod passivate;
@@ -16,6 +17,7 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
     match arguments.workload.as_str() {
         "fairness" => Some(fairness::run(arguments.budget)),
         "ask-chain-100k" => Some(chain::run(arguments.budget)),
+        "durable-commit" => Some(durable::run(arguments.budget)),
         "timers" => Some(timers::run(arguments.budget)),
         "passivate" => Some(passivate::run(arguments.budget)),
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),

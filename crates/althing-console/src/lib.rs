@@ -1,7 +1,9 @@
-//! A live view of an Althing node: which actor types there are, who is busy, who is behind, what is slow.
+//! A live view of an Althing node: which actor types there are, who is busy, who is behind, what is
+//! slow, who does not come back, which topics there are, and who supervises whom.
 //!
-//! [`router`] serves a page and its JSON under `/console`; the command `althing-console` shows the same JSON in a terminal. Looking happens
-//! only while somebody asks, at most once a second however many ask. There is no authentication here: mount it where only operators get.
+//! [`router`] serves a page and its JSON under `/console`; the command `althing-console` shows the
+//! same JSON in a terminal. Looking happens only while somebody asks, at most once a second however
+//! many ask. There is no authentication here: mount it where only operators get.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -11,11 +13,14 @@
 //! # });
 //! ```
 
+mod lines;
 mod observer;
 mod page;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 mod view;
+mod windows;
 
+pub use lines::{ActorLine, KindLine, LongLine, MessageLine, Times, TopicLine, TreeLine};
 pub use page::{PATH, router};
-pub use view::{ActorLine, KindLine, MessageLine, View};
+pub use view::{TopicsView, TreeView, View};

@@ -6,7 +6,8 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Cell, Row, Table};
 
-use crate::view::{ActorLine, KindLine, MessageLine, View};
+use crate::lines::{ActorLine, KindLine, LongLine, MessageLine};
+use crate::view::View;
 
 /// Draws the last view, and why there is no newer one if so.
 pub fn draw(frame: &mut Frame<'_>, view: &View, trouble: Option<&str>) {
@@ -24,7 +25,9 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, trouble: Option<&str>) {
     draw_kinds(frame, types, &view.kinds);
     draw_actors(frame, hot, "Hot actors", &view.hot);
     draw_actors(frame, deep, "Deepest mailboxes", &view.deep);
-    draw_messages(frame, bottom, &view.slow);
+    let [slow, stuck] = Layout::horizontal([Constraint::Fill(1); 2]).areas(bottom);
+    draw_messages(frame, slow, &view.slow);
+    draw_stuck(frame, stuck, &view.stuck);
     let state = match trouble {
         Some(trouble) => Line::from(trouble).red(),
         None => Line::from("q quits").dim(),
@@ -33,7 +36,9 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, trouble: Option<&str>) {
 }
 
 fn heading(view: &View) -> Line<'_> {
-    let rest = format!(", up {} s, {} actors looked at", view.uptime_s, view.visited);
+    let View { uptime_s, visited, short_s, .. } = view;
+    let rest =
+        format!(", up {uptime_s} s, {visited} actors looked at, times of the last {short_s:.0} s");
     Line::from_iter(["Althing console: ".into(), view.node.as_str().bold(), rest.into()])
 }
 
@@ -57,8 +62,8 @@ fn draw_kinds(frame: &mut Frame<'_>, area: Rect, kinds: &[KindLine]) {
             number(rate(kind.rate)),
             number(kind.depth.to_string()),
             warning(kind.oldest_s, " s"),
-            number(time(kind.p50_us)),
-            number(time(kind.p99_us)),
+            number(time(kind.short.p50_us)),
+            number(time(kind.short.p99_us)),
             warning(kind.failed, ""),
             warning(kind.restarted, ""),
             warning(kind.overloaded, ""),
@@ -89,14 +94,34 @@ fn draw_messages(frame: &mut Frame<'_>, area: Rect, messages: &[MessageLine]) {
         Row::new([
             Cell::from(line.actor.as_str()),
             Cell::from(line.message.as_str()),
-            number(time(line.mean_us)),
-            number(time(line.max_us)),
-            number(line.sampled.to_string()),
+            number(time(line.long.p50_us)),
+            number(time(line.long.p99_us)),
+            number(line.long.timed.to_string()),
         ])
     });
     let widths = [Constraint::Fill(1); 2].into_iter().chain([Constraint::Length(9); 3]);
-    let titles = ["type", "message", "mean", "longest", "timed"];
-    frame.render_widget(table("Slowest handlers", titles, 2, rows, widths), area);
+    let titles = ["type", "message", "p50", "p99", "timed"];
+    frame
+        .render_widget(table("Slowest handlers of the last minute", titles, 2, rows, widths), area);
+}
+
+fn draw_stuck(frame: &mut Frame<'_>, area: Rect, stuck: &[LongLine]) {
+    let rows = stuck.iter().map(|line| {
+        let waits = match (line.blocks_thread, line.waits_for.first()) {
+            (true, _) => "blocks its thread",
+            (false, Some(other)) => other.as_str(),
+            (false, None) => "waits",
+        };
+        Row::new([
+            Cell::from(line.id.as_str()),
+            Cell::from(line.activity.as_str()),
+            Cell::from(waits),
+            number(time(line.at_least_s * 1e6)),
+        ])
+    });
+    let widths = [Constraint::Fill(1); 3].into_iter().chain([Constraint::Length(9)]);
+    let titles = ["actor", "runs", "waits for", "since"];
+    frame.render_widget(table("Handlers that do not come back", titles, 3, rows, widths), area);
 }
 
 /// A table whose first `texts` columns are left-aligned.
@@ -148,6 +173,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
+    use crate::lines::Times;
 
     fn screen(view: &View, trouble: Option<&str>) -> String {
         let mut terminal = Terminal::new(TestBackend::new(140, 30)).unwrap();
@@ -176,8 +202,15 @@ mod tests {
             slow: vec![MessageLine {
                 actor: "room".into(),
                 message: "Load".into(),
-                mean_us: 12_500.0,
+                long: Times { p99_us: 12_500.0, ..Times::default() },
                 ..MessageLine::default()
+            }],
+            stuck: vec![LongLine {
+                id: "room/stuck".into(),
+                activity: "Backup".into(),
+                at_least_s: 34.0,
+                waits_for: vec!["disk/1".into()],
+                ..LongLine::default()
             }],
             ..View::default()
         };
@@ -192,6 +225,10 @@ mod tests {
             "9 s",
             "Load",
             "12.5 ms",
+            "room/stuck",
+            "Backup",
+            "disk/1",
+            "34.0 s",
             "no answer",
         ] {
             assert!(screen.contains(text), "{text} is missing");

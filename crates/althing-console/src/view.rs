@@ -4,8 +4,11 @@
 
 use std::time::Duration;
 
-use althing::{ActorView, Inspection, KindSnapshot, MessageSnapshot, Snapshot};
+use althing::{ActorView, Inspection, KindSnapshot, LongRunning, Snapshot};
 use serde::{Deserialize, Serialize};
+
+use crate::lines::{ActorLine, KindLine, LongLine, MessageLine, Times, TopicLine, TreeLine};
+use crate::windows::Window;
 
 /// Message types listed as the slowest.
 const SLOW_MAX: usize = 12;
@@ -19,101 +22,112 @@ pub struct View {
     pub uptime_s: u64,
     /// Actors that were looked at.
     pub visited: usize,
+    /// How long the short window of handling times is; ten seconds, unless nobody looked in
+    /// between.
+    pub short_s: f64,
+    /// How long the long window is; a minute, likewise.
+    pub long_s: f64,
+    /// Handlers that have been running or waiting for long, the longest first.
+    pub stuck: Vec<LongLine>,
     /// All actor types, by name.
     pub kinds: Vec<KindLine>,
     /// The actors that took the most messages.
     pub hot: Vec<ActorLine>,
     /// The actors with the most messages waiting.
     pub deep: Vec<ActorLine>,
-    /// The message types that take longest.
+    /// The message types that took longest within the windows.
     pub slow: Vec<MessageLine>,
 }
 
-/// One actor type.
+/// Topics, by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct KindLine {
-    /// Name of the type.
-    pub name: String,
-    /// Actors in memory.
-    pub live: u64,
-    /// Messages per second.
-    pub rate: f64,
-    /// Messages since the start.
-    pub handled: u64,
-    /// Panics and messages that a guard refused.
-    pub failed: u64,
-    /// Restarts.
-    pub restarted: u64,
-    /// Events that found a full mailbox.
-    pub missed: u64,
-    /// Asks that timed out.
-    pub timed_out: u64,
-    /// Messages that found no room in time.
-    pub overloaded: u64,
-    /// Messages waiting.
-    pub depth: u64,
-    /// Age of the oldest of them.
-    pub oldest_s: u64,
-    /// Half of the messages took at most so long.
-    pub p50_us: f64,
-    /// 99 of 100 took at most so long.
-    pub p99_us: f64,
+pub struct TopicsView {
+    /// Some of them.
+    pub topics: Vec<TopicLine>,
+    /// How many more there are behind them.
+    pub left: usize,
 }
 
-/// One actor.
+/// A part of the tree of supervision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ActorLine {
-    /// Type and key.
-    pub id: String,
-    /// Messages per second.
-    pub rate: f64,
-    /// Messages waiting.
-    pub depth: usize,
-    /// Age of the oldest of them.
-    pub oldest_s: u64,
+pub struct TreeView {
+    /// Parents before their children.
+    pub actors: Vec<TreeLine>,
+    /// How many more were found.
+    pub left: usize,
 }
 
-/// One message type of an actor type.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MessageLine {
-    /// The actor type.
-    pub actor: String,
-    /// The message type.
-    pub message: String,
-    /// Messages that were timed.
-    pub sampled: u64,
-    /// Their mean time.
-    pub mean_us: f64,
-    /// The longest of them.
-    pub max_us: f64,
+/// What a view is made of.
+pub(crate) struct Seen<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) actors: &'a Inspection,
+    pub(crate) stuck: &'a [LongRunning],
+    pub(crate) short: Window<'a>,
+    pub(crate) long: Window<'a>,
 }
 
 impl View {
-    /// What `now` and `seen` show, `since` the snapshot before.
-    pub(crate) fn new(now: &Snapshot, seen: &Inspection, since: Option<&Since>) -> Self {
+    /// What was `seen`, `since` the snapshot before.
+    pub(crate) fn new(seen: &Seen<'_>, since: Option<&Since>) -> Self {
         let rate = |count: u64| since.map_or(0.0, |since| since.rate(count));
-        let kinds = now.kinds.iter().map(|kind| {
-            let before = since.and_then(|since| since.snapshot.kind(kind.name));
-            kind_line(kind, rate(kind.handled - before.map_or(0, |before| before.handled)))
+        let kinds = seen.snapshot.kinds.iter().map(|kind| {
+            let before = since.and_then(|since| since.snapshot.kind(kind.name.as_str()));
+            let handled = kind.handled.saturating_sub(before.map_or(0, |before| before.handled));
+            seen.kind_line(kind, rate(handled))
         });
         let actors = |views: &[ActorView]| {
-            views.iter().map(|view| actor_line(view, rate(view.handled.into()))).collect()
+            views.iter().map(|view| ActorLine::new(view, rate(view.handled.into()))).collect()
         };
-        let of_kind = |kind: &KindSnapshot| {
-            let name = kind.name;
-            kind.messages.iter().map(|message| message_line(name, message)).collect::<Vec<_>>()
-        };
-        let mut slow: Vec<_> = now.kinds.iter().flat_map(of_kind).collect();
-        slow.sort_by(|a, b| b.mean_us.total_cmp(&a.mean_us));
-        slow.truncate(SLOW_MAX);
         Self {
             kinds: kinds.collect(),
-            hot: actors(&seen.hot),
-            deep: actors(&seen.deep),
-            slow,
-            visited: seen.visited,
+            hot: actors(&seen.actors.hot),
+            deep: actors(&seen.actors.deep),
+            slow: seen.slow(),
+            stuck: seen.stuck.iter().map(LongLine::from).collect(),
+            short_s: seen.short.spans.as_secs_f64(),
+            long_s: seen.long.spans.as_secs_f64(),
+            visited: seen.actors.visited,
             ..Self::default()
         }
+    }
+}
+
+impl Seen<'_> {
+    fn kind_line(&self, kind: &KindSnapshot, rate: f64) -> KindLine {
+        let name = kind.name.as_str();
+        KindLine {
+            name: name.to_owned(),
+            live: kind.live(),
+            rate,
+            handled: kind.handled,
+            failed: kind.failed(),
+            restarted: kind.restarted,
+            missed: kind.missed,
+            timed_out: kind.timed_out,
+            overloaded: kind.overloaded,
+            depth: kind.depth,
+            oldest_s: kind.oldest.as_secs(),
+            short: Times::of(&self.short.kind(name, &kind.handling)),
+            long: Times::of(&self.long.kind(name, &kind.handling)),
+        }
+    }
+
+    /// The slowest message types that were timed within the long window.
+    fn slow(&self) -> Vec<MessageLine> {
+        let of_kind = |kind: &KindSnapshot| {
+            let actor = kind.name.to_string();
+            let lines = kind.messages.iter().map(|message| MessageLine {
+                actor: actor.clone(),
+                message: message.name.clone(),
+                short: Times::of(&self.short.message(&actor, &message.name, &message.handling)),
+                long: Times::of(&self.long.message(&actor, &message.name, &message.handling)),
+            });
+            lines.filter(|line| line.long.timed > 0).collect::<Vec<_>>()
+        };
+        let mut slow: Vec<_> = self.snapshot.kinds.iter().flat_map(of_kind).collect();
+        slow.sort_by(|a, b| b.long.p99_us.total_cmp(&a.long.p99_us));
+        slow.truncate(SLOW_MAX);
+        slow
     }
 }
 
@@ -129,38 +143,6 @@ impl Since {
     }
 }
 
-fn kind_line(kind: &KindSnapshot, rate: f64) -> KindLine {
-    KindLine {
-        name: kind.name.to_owned(),
-        live: kind.live(),
-        rate,
-        handled: kind.handled,
-        failed: kind.failed(),
-        restarted: kind.restarted,
-        missed: kind.missed,
-        timed_out: kind.timed_out,
-        overloaded: kind.overloaded,
-        depth: kind.depth,
-        oldest_s: kind.oldest.as_secs(),
-        p50_us: micros(kind.handling.quantile(0.5)),
-        p99_us: micros(kind.handling.quantile(0.99)),
-    }
-}
-
-fn actor_line(view: &ActorView, rate: f64) -> ActorLine {
-    ActorLine { id: view.id.to_string(), rate, depth: view.depth, oldest_s: view.oldest.as_secs() }
-}
-
-fn message_line(actor: &str, message: &MessageSnapshot) -> MessageLine {
-    MessageLine {
-        actor: actor.to_owned(),
-        message: message.name.clone(),
-        sampled: message.sampled,
-        mean_us: micros(message.mean()),
-        max_us: micros(message.max),
-    }
-}
-
-fn micros(time: Duration) -> f64 {
+pub(crate) fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }

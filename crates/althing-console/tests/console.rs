@@ -1,7 +1,7 @@
 //! What the console promises over HTTP.
 
-use althing::{Actor, Context, Handler, Node};
-use althing_console::View;
+use althing::{Actor, Context, Handler, Node, TopicOptions};
+use althing_console::{TopicsView, TreeView, View};
 use tokio::net::TcpListener;
 
 struct Worker;
@@ -27,6 +27,28 @@ async fn serve(node: &Node) -> String {
     let app: axum::Router = althing_console::router(node);
     tokio::spawn(async move { axum::serve(listener, app).await });
     format!("http://{address}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_works_by_keyboard_and_needs_nothing_from_elsewhere() {
+    let origin = serve(&node()).await;
+    let html = get(format!("{origin}/console")).await.body_mut().read_to_string().unwrap();
+    let tables = html.matches("<table").count();
+    assert!(tables >= 7, "{tables}");
+    let regions = html.matches(r#"role="region" tabindex="0""#).count();
+    assert_eq!(regions, tables, "each table can be scrolled by keyboard");
+    let labelled = html.matches("<label>").count();
+    assert_eq!(labelled, html.matches("<input").count(), "each field has a label around it");
+    let mut sources = vec![html];
+    for file in ["console.js", "tables.js", "search.js", "console.css"] {
+        let mut answer = get(format!("{origin}/console/{file}")).await;
+        sources.push(answer.body_mut().read_to_string().unwrap());
+    }
+    for source in &sources {
+        assert!(!source.contains("http://") && !source.contains("https://"), "{source}");
+        assert!(!source.contains("innerHTML"), "what comes from the node is text");
+    }
+    assert!(sources[4].contains("color-scheme: light dark"));
 }
 
 /// Fetches away from the runtime's threads.
@@ -58,6 +80,26 @@ async fn the_view_shows_types_and_the_busiest_actor() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn topics_and_actors_are_found_by_a_part_of_their_names() {
+    let node = node();
+    let origin = serve(&node).await;
+    let topics = ["room:a & b", "room:c"];
+    let held = topics.map(|name| node.topic::<u32>(name, TopicOptions::default()));
+    held[1].publish(7).unwrap();
+    node.get::<Worker>("ada").send(Work).await.unwrap();
+    let mut all = get(format!("{origin}/console/api/topics?text=room:&after=")).await;
+    let all: TopicsView = all.body_mut().read_json().expect("topics as JSON");
+    let names: Vec<_> = all.topics.iter().map(|topic| (topic.name.as_str(), topic.last)).collect();
+    assert_eq!((names, all.left), (vec![("room:a & b", 0), ("room:c", 1)], 0));
+    let mut one = get(format!("{origin}/console/api/topics?text=a+%26+b")).await;
+    let one: TopicsView = one.body_mut().read_json().expect("topics as JSON");
+    assert_eq!(one.topics.len(), 1);
+    let mut tree = get(format!("{origin}/console/api/tree?text=ada")).await;
+    let tree: TreeView = tree.body_mut().read_json().expect("the tree as JSON");
+    assert_eq!(tree.actors[0].id, "test.worker/ada");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_brings_no_inline_script_and_a_policy_that_forbids_one() {
     let origin = serve(&node()).await;
     let mut page = get(format!("{origin}/console")).await;
@@ -68,8 +110,7 @@ async fn the_page_brings_no_inline_script_and_a_policy_that_forbids_one() {
     for tag in html.split("<script").skip(1) {
         assert!(tag.contains("src=") && tag.contains("></script>"), "inline script: {tag}");
     }
-    for file in ["console.js", "console.css"] {
-        assert!(html.contains(&format!("/console/{file}")));
+    for file in ["console.js", "tables.js", "search.js", "console.css"] {
         assert_eq!(get(format!("{origin}/console/{file}")).await.status(), 200);
     }
 }

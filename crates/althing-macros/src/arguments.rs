@@ -3,9 +3,9 @@
 use proc_macro2::{Span, TokenStream};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{LitInt, LitStr, Path, Token, Type, parenthesized};
+use syn::{Ident, LitInt, LitStr, Path, Token, Type, parenthesized};
 
-const KNOWN: &str = "`name`, `version`, `options`, `key`, `derive`, `wire` and `crate`";
+const KNOWN: &str = "`name`, `version`, `options`, `key`, `derive`, `wire`, `durable` and `crate`";
 
 /// What `#[actor(…)]` was given.
 pub(crate) struct Arguments {
@@ -21,6 +21,8 @@ pub(crate) struct Arguments {
     pub(crate) derives: Vec<Path>,
     /// Whether other nodes may send its messages.
     pub(crate) wire: bool,
+    /// The field whose `commit` is the actor's.
+    pub(crate) durable: Option<Ident>,
     /// Where the library is: `::althing`, unless re-exported or renamed.
     pub(crate) althing: Path,
 }
@@ -35,6 +37,7 @@ impl Arguments {
             key: None,
             derives: Vec::new(),
             wire: false,
+            durable: None,
             althing: syn::parse_quote!(::althing),
         }
     }
@@ -47,6 +50,7 @@ impl Arguments {
         let (mut name, mut version, mut options, mut althing) = (None, None, None, None);
         let mut key_type = None;
         let mut derives = None;
+        let mut durable = None;
         let mut wire = false;
         let parser = syn::meta::parser(|meta| {
             let Some(key) = meta.path.get_ident().map(ToString::to_string) else {
@@ -58,6 +62,7 @@ impl Arguments {
                 "options" => options.replace(meta.value()?.parse::<Path>()?).is_some(),
                 "key" => key_type.replace(meta.value()?.parse::<Type>()?).is_some(),
                 "crate" => althing.replace(meta.value()?.call(Path::parse_mod_style)?).is_some(),
+                "durable" => durable.replace(meta.value()?.parse::<Ident>()?).is_some(),
                 "wire" => std::mem::replace(&mut wire, true),
                 "derive" => {
                     let list;
@@ -88,6 +93,7 @@ impl Arguments {
             key: key_type,
             derives: derives.unwrap_or_default(),
             wire,
+            durable,
             althing: althing.unwrap_or_else(|| syn::parse_quote!(::althing)),
         })
     }

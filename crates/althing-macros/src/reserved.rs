@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn every_method_of_actor_ref_is_reserved() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../althing/src/actor_ref.rs");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../althing/src/address/actor_ref.rs");
         let file = syn::parse_file(&std::fs::read_to_string(path).expect("the library's source"));
         let is_actor_ref = |ty: &syn::Type| matches!(ty, syn::Type::Path(path) if path.path.segments[0].ident == "ActorRef");
         let items = file.expect("Rust").items.into_iter();

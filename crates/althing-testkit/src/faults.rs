@@ -6,7 +6,7 @@
 use std::any::{TypeId, type_name};
 use std::time::Duration;
 
-use althing::{Actor, Fault};
+use althing::{Actor, Fault, KindName};
 use parking_lot::Mutex;
 
 use crate::random::Random;
@@ -56,7 +56,7 @@ pub(crate) enum Often {
 
 #[derive(Debug)]
 struct Rule {
-    actor: &'static str,
+    actor: KindName,
     /// Full path of the type; `None` for any.
     message: Option<&'static str>,
     often: Often,
@@ -69,7 +69,7 @@ impl Faults {
     pub(crate) fn add<A: Actor, M: 'static>(&self, often: Often, fault: Fault) {
         let is_any = TypeId::of::<M>() == TypeId::of::<AnyMessage>();
         let message = (!is_any).then(type_name::<M>);
-        self.rules.lock().push(Rule { actor: A::NAME, message, often, fault, met: 0 });
+        self.rules.lock().push(Rule { actor: A::kind_name(), message, often, fault, met: 0 });
     }
 
     pub(crate) fn clear(&self) {
@@ -94,7 +94,7 @@ impl Faults {
 
 impl Rule {
     fn fits(&self, actor: &str, message: &str) -> bool {
-        self.actor == actor && self.message.is_none_or(|own| own == message)
+        self.actor == *actor && self.message.is_none_or(|own| own == message)
     }
 
     fn strikes(&mut self, random: &mut Random) -> bool {

@@ -44,6 +44,7 @@
 //! });
 //! ```
 
+mod bridge;
 mod client;
 mod clock;
 mod core;
@@ -58,6 +59,7 @@ mod trace;
 mod words;
 mod world;
 
+pub use bridge::Bridge;
 pub use client::Client;
 pub use faults::AnyMessage;
 pub use probe::{Answer, Heard, Probe, Unplaced};

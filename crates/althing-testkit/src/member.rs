@@ -126,8 +126,11 @@ impl Simulation for Member {
     }
 
     fn fault(&self, actor: &ActorId, message: &'static str) -> Fault {
-        let fault =
-            self.core.faults.decide(actor.name, message, &mut self.core.fault_random.lock());
+        let fault = self.core.faults.decide(
+            actor.kind().as_str(),
+            message,
+            &mut self.core.fault_random.lock(),
+        );
         if fault != Fault::None {
             self.core.recorder.lock().fault(&self.scene(Some(actor)), message, fault);
         }

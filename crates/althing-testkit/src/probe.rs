@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use althing::{
-    Actor, ActorOptions, ActorRef, Context, Handler, MailboxKind, Node, Supervision, WeakRef,
+    Actor, ActorOptions, ActorRef, Context, Handler, KindName, MailboxKind, Node, Supervision,
+    WeakRef,
 };
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -91,6 +92,11 @@ type SharedRule<M, R> = Arc<Mutex<Option<Rule<M, R>>>>;
 
 impl<M: Send + 'static, R: Send + 'static> Actor for Probe<M, R> {
     const NAME: &'static str = "testkit.probe";
+
+    fn kind_name() -> KindName {
+        let (asked, answered) = (std::any::type_name::<M>(), std::any::type_name::<R>());
+        KindName::new(format!("{}<{asked}, {answered}>", Self::NAME))
+    }
 
     fn options() -> ActorOptions {
         // A dropped answer panics its handler, and the probe must live on.

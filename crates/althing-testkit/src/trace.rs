@@ -69,7 +69,7 @@ pub(crate) struct Recorder {
 }
 
 /// An actor of a world.
-type Who = (MemberId, u64);
+type Who = (MemberId, ActorId);
 
 struct Entry {
     at: Duration,
@@ -134,7 +134,9 @@ impl Recorder {
         match *step {
             Step::Takes { message, from, way } => {
                 self.note_text(message);
-                self.note(from.map_or(0, |from| from.serial));
+                if let Some(from) = from {
+                    self.note_actor(from);
+                }
                 let from = from.cloned();
                 self.add(scene, What::Message { message, from, way, outcome: None });
                 let last = self.left_out + self.entries.len() as u64 - 1;
@@ -232,10 +234,14 @@ impl Recorder {
         self.note(u64::try_from(scene.at.as_nanos()).unwrap_or(u64::MAX));
         self.note(u64::from(scene.member.0));
         if let Some(actor) = scene.actor {
-            self.note_text(actor.name);
-            self.note_text(actor.key.as_deref().unwrap_or_default());
-            self.note(actor.serial);
+            self.note_actor(actor);
         }
+    }
+
+    fn note_actor(&mut self, actor: &ActorId) {
+        self.note_text(actor.kind().as_str());
+        self.note_text(actor.key().map_or("", |key| key));
+        self.note(actor.origin().map_or(0, |(_, serial)| serial));
     }
 
     fn note_text(&mut self, text: &str) {
@@ -253,7 +259,7 @@ impl Recorder {
 }
 
 fn who(scene: &Scene<'_>) -> Option<Who> {
-    scene.actor.map(|actor| (scene.member, actor.serial))
+    scene.actor.map(|actor| (scene.member, actor.clone()))
 }
 
 impl Outcome {

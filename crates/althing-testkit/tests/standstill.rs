@@ -117,7 +117,7 @@ fn a_probe_that_nobody_answers_for_is_named() {
             std::future::pending::<()>().await;
         });
     });
-    assert!(text.contains("inn: testkit.probe#1 is in a handler that waits"), "{text}");
+    assert!(text.contains("inn: testkit.probe<u32, u32>#1 is in a handler that waits"), "{text}");
 }
 
 #[test]

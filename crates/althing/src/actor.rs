@@ -5,14 +5,20 @@
 
 use std::future::Future;
 
-use crate::actor_id::ActorId;
-use crate::context::Context;
-use crate::dispatch::{Dispatch, Write};
+use althing_macros::Wire;
+
+use crate::activation::commits::{Commit, Turns};
+use crate::activation::context::Context;
+use crate::address::actor_id::{ActorId, KindName};
 use crate::error::ActorError;
+use crate::mail::dispatch::{Dispatch, Write};
+use crate::mail::reply::ReplyTo;
 use crate::options::ActorOptions;
 use crate::rejection::Rejection;
-use crate::reply::ReplyTo;
 use crate::topic::Published;
+use crate::wire::codecs::Codecs;
+#[cfg(doc)]
+use crate::wire::codecs::Remote;
 
 /// State plus behaviour, run by one node at a time.
 ///
@@ -52,6 +58,21 @@ pub trait Actor: Sized + Send + 'static {
     const NAME: &'static str;
     /// Version of the type's messages and state.
     const VERSION: u32 = 1;
+    /// How the messages that other nodes may send are registered: `Some(Self::codecs)` for an actor
+    /// that is [`Remote`]. `#[actor(.., wire)]` writes it. Without it the type's actors never leave
+    /// their node and are reached from there only.
+    const CODECS: Option<fn(&mut Codecs<Self>)> = None;
+
+    /// When what its handlers let out leaves. `Held` is for actors whose state is durable: see
+    /// [`commit`](Self::commit).
+    const TURNS: Turns = Turns::AtOnce;
+
+    /// Name of the type's kind of actors: `NAME`. A generic type has one kind for each of its
+    /// types, and each needs a name of its own, such as `NAME` with the parameter's name behind it;
+    /// a name belongs to one type on a node.
+    fn kind_name() -> KindName {
+        KindName::new(Self::NAME)
+    }
 
     /// Mailbox, supervision and passivation of this type.
     fn options() -> ActorOptions {
@@ -76,6 +97,18 @@ pub trait Actor: Sized + Send + 'static {
         _reason: StopReason,
     ) -> impl Future<Output = ()> + Send {
         async {}
+    }
+
+    /// Makes durable what the turn that has just ended has changed; called after each turn of an
+    /// actor whose turns are held, and after its `terminated` hook, which is one.
+    ///
+    /// It takes a copy of what has changed and returns at once; the [`Commit`] writes it beside the
+    /// turns that follow. What the turn let out (replies, refusals by guards, tells, asks that it
+    /// hands on, publishes by `ctx.publish`, tasks) leaves when its commit and those before it are
+    /// ready. If one fails, its turn and all after it let nothing out, whoever asked gets
+    /// `AskError::NotCommitted`, and the actor has failed.
+    fn commit(&mut self, _ctx: &mut Context<Self>) -> Commit {
+        Commit::unchanged()
     }
 
     /// Runs when an actor watched with `ctx.watch` has stopped.
@@ -213,7 +246,8 @@ pub enum Admission {
 }
 
 /// Why an actor stops.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[wire(crate = crate)]
 #[non_exhaustive]
 pub enum StopReason {
     /// `stop()` was called on it or by it.
@@ -233,6 +267,12 @@ pub enum StopReason {
     Linked(ActorId),
     /// The node shuts down.
     NodeShutdown,
+    /// Another node owns the actor now, in a higher epoch: no hook ran.
+    Fenced,
+    /// The actor moved to another node, where it lives on.
+    Moved,
+    /// The node on which it lived is gone.
+    NodeLost,
 }
 
 /// Tells a watcher who stopped, and why.

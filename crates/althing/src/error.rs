@@ -7,14 +7,18 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::actor_id::ActorId;
+use althing_macros::Wire;
+
+use crate::address::actor_id::ActorId;
 use crate::rejection::Rejection;
+use crate::wire::{Depth, Wire, WireError, WireField};
 
 /// Why an ask brought no reply.
 ///
 /// Whether to ask again hangs on whether the message may have run, which [`may_have_run`](Self::may_have_run) says:
 /// if not, asking again is safe; if so, only for messages that may run twice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[wire(crate = crate)]
 #[non_exhaustive]
 pub enum AskError {
     /// The mailbox was full until the deadline. The message did not run; retry later.
@@ -33,6 +37,19 @@ pub enum AskError {
     Cycle(Vec<ActorId>),
     /// A guard of the actor refused the message, which did not run. Whether a retry helps is in the reason.
     Rejected(ActorId, Rejection),
+    /// The actor lives on another node, and the message's type, given by its Rust path, does not
+    /// travel: its kind registers no codec for it. The message did not run, and never will on this
+    /// way.
+    LocalOnly(ActorId, String),
+    /// The other node could not read the message, or this one the reply; the text says which and
+    /// why. A message that could not be read did not run.
+    NotUnderstood(ActorId, String),
+    /// The node of the actor went away before it replied. The message may have run.
+    NodeLost(ActorId),
+    /// The handler ran, but what it changed could not be made durable and is gone; see
+    /// [`Actor::commit`](crate::Actor::commit). A commit whose outcome is unknown counts as this:
+    /// the message may have run.
+    NotCommitted(ActorId),
 }
 
 impl AskError {
@@ -53,11 +70,17 @@ impl AskError {
     /// ```
     pub fn may_have_run(&self) -> bool {
         match self {
-            Self::Timeout(_) | Self::HandlerPanicked(_) | Self::NoReply(_) => true,
+            Self::Timeout(_)
+            | Self::HandlerPanicked(_)
+            | Self::NoReply(_)
+            | Self::NodeLost(_)
+            | Self::NotUnderstood(..)
+            | Self::NotCommitted(_) => true,
             Self::Overloaded(_)
             | Self::Stopped(_)
             | Self::NotStarted(..)
             | Self::Cycle(_)
+            | Self::LocalOnly(..)
             | Self::Rejected(..) => false,
         }
     }
@@ -74,6 +97,12 @@ impl fmt::Display for AskError {
             Self::NoReply(id) => write!(f, "{id} dropped the reply"),
             Self::Cycle(ids) => write!(f, "cyclic ask: {}", path(ids)),
             Self::Rejected(id, why) => write!(f, "{id} refused the message: {why}"),
+            Self::LocalOnly(id, message) => {
+                write!(f, "{id} lives on another node, and `{message}` does not travel")
+            }
+            Self::NotUnderstood(id, why) => write!(f, "no understanding with {id}: {why}"),
+            Self::NodeLost(id) => write!(f, "the node of {id} went away"),
+            Self::NotCommitted(id) => write!(f, "what {id} changed was not made durable"),
         }
     }
 }
@@ -101,13 +130,19 @@ pub enum SendError<M> {
     /// The actor has stopped.
     #[error("actor has stopped")]
     Stopped(M),
+    /// The actor lives on another node, and messages of this type do not travel.
+    #[error("actor lives on another node, and the message does not travel")]
+    LocalOnly(M),
 }
 
 impl<M> SendError<M> {
     /// Takes the message back.
     pub fn into_message(self) -> M {
         match self {
-            Self::Full(message) | Self::Timeout(message) | Self::Stopped(message) => message,
+            Self::Full(message)
+            | Self::Timeout(message)
+            | Self::Stopped(message)
+            | Self::LocalOnly(message) => message,
         }
     }
 }
@@ -118,6 +153,7 @@ impl<M> fmt::Debug for SendError<M> {
             Self::Full(_) => "Full(..)",
             Self::Timeout(_) => "Timeout(..)",
             Self::Stopped(_) => "Stopped(..)",
+            Self::LocalOnly(_) => "LocalOnly(..)",
         })
     }
 }
@@ -208,6 +244,19 @@ impl<E: Error + Send + Sync + 'static> From<E> for ActorError {
         Self { inner: Arc::new(error) }
     }
 }
+
+/// As its text: a type of error means nothing on another node.
+impl Wire for ActorError {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.to_string().encode(out);
+    }
+
+    fn decode_within(bytes: &[u8], depth: Depth) -> Result<Self, WireError> {
+        String::decode_within(bytes, depth).map(Self::new)
+    }
+}
+
+impl WireField for ActorError {}
 
 /// An error without a type of its own.
 struct Text(String);

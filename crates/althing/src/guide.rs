@@ -25,7 +25,6 @@ chapters! {
     passivation
     pitfalls
     reads
-    seeds
     supervision
     testing
     timers

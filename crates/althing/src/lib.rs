@@ -29,114 +29,73 @@
 //! # });
 //! ```
 
+mod activation;
 mod actor;
-mod actor_id;
-mod actor_ref;
-mod attach;
-mod batch;
-mod blocked;
-mod blocking;
-mod body;
-mod buffers;
-mod call;
-mod cell;
-mod child;
-mod claim;
-mod codecs;
-mod context;
-mod current;
-mod deadline;
-mod directory;
-mod dispatch;
-mod ending;
-mod env;
-mod envelope;
+mod address;
 mod epoch;
 mod error;
-mod extras;
-mod fault;
-mod flatten;
-mod forward;
-mod group;
-mod guard;
 #[cfg(doctest)]
 mod guide;
-mod in_place;
-mod inspection;
-mod key;
-mod kind;
-mod lane;
-mod line;
-mod mailbox;
+mod mail;
 mod metrics;
 mod node;
-mod observe;
 mod options;
-mod outbox;
-mod passivation;
-mod pending;
-mod quick;
-mod rate;
-mod recipient;
 mod rejection;
-mod reply;
-mod run;
-mod serve;
+pub mod remote;
 mod shield;
-mod shutdown;
-mod stopped;
-mod supervise;
-mod supervision;
 mod sync;
-mod system;
 mod timer;
 mod topic;
-mod trace;
-mod waits;
-mod wheel;
 pub mod wire;
 
+pub use activation::commits::{Commit, Turns};
+pub use activation::context::Context;
+pub use activation::rate::Rate;
+pub use activation::stopped::Stopped;
+pub use activation::supervision::{
+    ChildStrategy, Failure, RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy,
+    Supervision,
+};
 pub use actor::{
     Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, Receives, StopReason,
     Terminated,
 };
-pub use actor_id::{ActorId, Key};
-pub use actor_ref::{ActorRef, WeakRef};
+pub use address::actor_id::{Activation, ActorId, Incarnation, Key, KindName};
+pub use address::actor_ref::{ActorRef, WeakRef};
+pub use address::call::{Call, Tell};
+pub use address::child::{Child, NamedChild};
+pub use address::flatten::{CallError, Flatten};
+pub use address::group::Group;
+pub use address::key::{ActorKey, KeyError};
+pub use address::kind::Start;
+pub use address::recipient::Recipient;
 pub use althing_macros::{Wire, actor};
-pub use blocked::Blocked;
-pub use call::{Call, Tell};
-pub use child::{Child, NamedChild};
-pub use codecs::{Codecs, NameTwice, Remote};
-pub use context::Context;
-pub use dispatch::{Access, Delayed, Dispatch, Read, Write};
-pub use env::{Fault, Simulation, Task, Timestamp};
 pub use epoch::Epoch;
 pub use error::{ActorError, AskError, ChildFailed, NameTaken, SendError};
-pub use flatten::{CallError, Flatten};
-pub use group::Group;
-pub use inspection::{ActorView, Inspection, Inspector};
-pub use key::{ActorKey, KeyError};
-pub use kind::Start;
-pub use mailbox::Priority;
+pub use mail::dispatch::{Access, Delayed, Dispatch, Read, Write};
+pub use mail::mailbox::Priority;
+pub use mail::reply::ReplyTo;
+pub use metrics::blocked::Blocked;
+pub use metrics::doing::Activity;
+pub use metrics::inspection::{ActorView, Inspection, Inspector};
+pub use metrics::long_running::LongRunning;
+pub use metrics::observe::{Step, Way};
+pub use metrics::trace::Tracing;
+pub use metrics::tree::{Supervised, Tree};
 pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot};
-pub use node::{Node, NodeBuilder, WeakNode};
-pub use observe::{Step, Way};
+pub use node::builder::{BuildError, NodeBuilder};
+pub use node::env::{Fault, Simulation, Task, Timestamp};
+pub use node::kinds::KindTwice;
+pub use node::shutdown::ShutdownReport;
+pub use node::{Node, WeakNode};
 pub use options::{
     ActorOptions, BATCH_BUDGET_DEFAULT, DEADLINE_DEFAULT, MAILBOX_LEN_MAX_DEFAULT, MailboxKind,
 };
-pub use rate::Rate;
-pub use recipient::Recipient;
 pub use rejection::Rejection;
-pub use reply::ReplyTo;
-pub use shutdown::ShutdownReport;
-pub use stopped::Stopped;
-pub use supervision::{
-    ChildStrategy, RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy, Supervision,
-};
 pub use timer::TimerId;
 pub use topic::{
     EventStream, Fenced, Gap, PublishError, Published, Publisher, Sequence, Subscription, Topic,
-    TopicName, TopicOptions,
+    TopicName, TopicOptions, TopicView,
 };
-pub use trace::Tracing;
+pub use wire::codecs::{Codecs, NameTwice, Remote};
 pub use wire::{Wire, WireError};

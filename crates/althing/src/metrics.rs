@@ -4,8 +4,18 @@
 //! addition; one of `SAMPLE_EVERY` is also timed, from its start to the end of its handler, waits included. The clock is the
 //! node's, so that times are virtual where time is. Shards belong to the type, not to the thread: a thread that ends loses nothing.
 
+pub(crate) mod blocked;
+pub(crate) mod doing;
+pub(crate) mod inspection;
+pub(crate) mod long_running;
+pub(crate) mod observe;
+pub(crate) mod topics;
+pub(crate) mod trace;
+pub(crate) mod tree;
+
 mod histogram;
 mod prometheus;
+mod running;
 mod shard;
 mod slot;
 mod snapshot;
@@ -13,7 +23,9 @@ mod snapshot;
 use std::sync::OnceLock;
 
 pub use histogram::Histogram;
+use running::{Polled, Running};
 pub(crate) use shard::{Counter, MessageName, Shard};
+pub(crate) use snapshot::short_name;
 pub use snapshot::{KindSnapshot, MessageSnapshot, Snapshot};
 
 use snapshot::Totals;
@@ -71,6 +83,18 @@ impl KindMetrics {
         if let Some(shard) = self.shard() {
             shard.count_many(what, times);
         }
+    }
+
+    /// Marks `actor` as what this thread polls until the guard drops.
+    #[inline]
+    pub(crate) fn polling(&self, actor: *const ()) -> Polled<'_> {
+        Running::poll(self.shard().and_then(Shard::running), actor)
+    }
+
+    /// What a thread runs for `actor`; `None` if none does, or it is not known.
+    pub(crate) fn message_of(&self, actor: *const ()) -> Option<Option<&'static str>> {
+        let shards = self.shards.iter().filter_map(OnceLock::get);
+        shards.filter_map(|shard| shard.running()).find_map(|running| running.message_of(actor))
     }
 
     /// Adds up all shards.

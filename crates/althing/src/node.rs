@@ -1,5 +1,12 @@
 //! A node: the owner of everything. Two nodes in one process share nothing.
 
+pub(crate) mod blocking;
+pub(crate) mod builder;
+pub(crate) mod env;
+pub(crate) mod foreign;
+pub(crate) mod kinds;
+pub(crate) mod shutdown;
+
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::future::Future;
@@ -7,29 +14,30 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::RwLock;
-
-use crate::actor::Actor;
-use crate::actor_id::Key;
-use crate::actor_ref::ActorRef;
-use crate::blocking::Blocking;
-use crate::cell::{AnyCell, AsAnyCell, Cell, Header, send_system};
-use crate::directory::Directory;
-use crate::env::{Env, HashKeys, Simulation, Timestamp};
+use crate::activation::ending::drop_refused;
+use crate::activation::run::Run;
+use crate::actor::{Actor, StopReason};
+use crate::address::actor_id::{ActorId, Incarnation, Key};
+use crate::address::actor_ref::ActorRef;
+use crate::address::child::Parent;
+use crate::address::directory::Directory;
+use crate::address::key::ActorKey;
+use crate::address::kind::{Factory, Kind, Start, boxed_factory};
+use crate::address::place::{AnyPlace, AsAnyPlace, Header, Place};
 use crate::error::{ActorError, NameTaken};
-use crate::extras::System;
-use crate::inspection::{self, Inspector};
-use crate::key::ActorKey;
-use crate::kind::{Factory, Kind, Start, boxed_factory};
-use crate::mailbox::Phase;
+use crate::mail::mailbox::Phase;
+use crate::metrics::inspection::{self, Inspector};
+use crate::metrics::trace::Tracing;
 use crate::metrics::{Metrics, Snapshot};
+use crate::node::blocking::Blocking;
+use crate::node::env::{Env, Timestamp};
+use crate::node::foreign::Foreign;
+use crate::node::kinds::Kinds;
 use crate::options::ActorOptions;
-use crate::passivation;
-use crate::run::Run;
+use crate::remote::Cluster;
 use crate::shield::discard;
 use crate::timer::Timers;
 use crate::topic::{Topic, TopicOptions, Topics};
-use crate::trace::Tracing;
 
 /// A node; cheap to clone. It lives until `shutdown`, whoever holds it.
 ///
@@ -68,19 +76,23 @@ pub struct WeakNode {
     shared: Weak<NodeShared>,
 }
 
-type Kinds = HashMap<TypeId, Arc<Kind>, HashKeys>;
 type Options = HashMap<TypeId, ActorOptions>;
-type Register = Box<dyn FnOnce(&Arc<NodeShared>) + Send>;
 
 pub(crate) struct NodeShared {
     name: String,
+    pub(crate) incarnation: Incarnation,
     pub(crate) env: Env,
     pub(crate) directory: Directory,
     pub(crate) timers: Arc<Timers>,
     pub(crate) blocking: Blocking,
     pub(crate) metrics: Metrics,
     pub(crate) tracing: Tracing,
-    kinds: RwLock<Kinds>,
+    pub(crate) kinds: Kinds,
+    /// The way to other nodes, if there is one.
+    pub(crate) cluster: Option<Arc<dyn Cluster>>,
+    foreign: Foreign,
+    /// Whether no handler may begin.
+    is_frozen: AtomicBool,
     /// What replaces `Actor::options` on this node.
     options: Options,
     pub(crate) topics: Topics,
@@ -90,126 +102,7 @@ pub(crate) struct NodeShared {
     is_shut: AtomicBool,
 }
 
-/// Builds a node.
-pub struct NodeBuilder {
-    name: String,
-    registrations: Vec<Register>,
-    options: Options,
-    simulation: Option<Arc<dyn Simulation>>,
-    blocking_jobs_max: usize,
-    metrics: Metrics,
-    memory_budget_bytes: Option<u64>,
-    tracing: Tracing,
-}
-
-impl NodeBuilder {
-    /// Registers how actors of type `A` are built: at activation by name and at restart.
-    #[must_use]
-    pub fn actor<A, F, B>(mut self, factory: F) -> Self
-    where
-        A: Actor,
-        F: Fn(Start<A>) -> B + Send + Sync + 'static,
-        B: Future<Output = Result<A, ActorError>> + Send + 'static,
-    {
-        self.registrations.push(Box::new(move |shared| {
-            shared.register::<A>(Some(boxed_factory(factory)));
-        }));
-        self
-    }
-
-    /// Replaces `A::options()` on this node: deployments differ in how long an actor may idle or how many messages may wait.
-    #[must_use]
-    pub fn options<A: Actor>(mut self, options: ActorOptions) -> Self {
-        self.options.insert(TypeId::of::<A>(), options);
-        self
-    }
-
-    /// Runs the node in a simulated world.
-    #[must_use]
-    pub fn simulation(mut self, simulation: Arc<dyn Simulation>) -> Self {
-        self.simulation = Some(simulation);
-        self
-    }
-
-    /// Sets how many CPU-heavy jobs run at once; the default is the number of cores.
-    #[must_use]
-    pub fn blocking_jobs_max(mut self, jobs: usize) -> Self {
-        self.blocking_jobs_max = jobs;
-        self
-    }
-
-    /// Sets whether the node counts; `Off` is for measuring what that costs.
-    #[must_use]
-    pub fn metrics(mut self, metrics: Metrics) -> Self {
-        self.metrics = metrics;
-        self
-    }
-
-    /// Keeps the process's resident memory below `bytes` as far as that goes by unloading the named actors that have been
-    /// idle for longest. Read from the operating system once a second (Linux only; elsewhere there is no limit).
-    #[must_use]
-    pub fn memory_budget_bytes(mut self, bytes: u64) -> Self {
-        self.memory_budget_bytes = Some(bytes);
-        self
-    }
-
-    /// Sets whether each handled message runs in a `tracing` span whose parent is the sender's span.
-    #[must_use]
-    pub fn trace(mut self, tracing: Tracing) -> Self {
-        self.tracing = tracing;
-        self
-    }
-
-    /// Starts the node.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime, unless simulated.
-    pub fn build(self) -> Node {
-        let simulation = self.simulation.clone();
-        let env = self.simulation.map_or_else(Env::tokio, Env::Simulated);
-        let hash_keys = env.hash_keys();
-        let shared = Arc::new_cyclic(|node: &Weak<NodeShared>| NodeShared {
-            name: self.name,
-            directory: Directory::new(hash_keys.clone()),
-            timers: Timers::new(node.clone()),
-            blocking: Blocking::new(self.blocking_jobs_max, env.handle()),
-            env,
-            metrics: self.metrics,
-            tracing: self.tracing,
-            kinds: RwLock::new(Kinds::with_hasher(hash_keys.clone())),
-            options: self.options,
-            topics: Topics::default(),
-            serial: AtomicU64::new(1),
-            coarse_s: AtomicU32::new(0),
-            is_shut: AtomicBool::new(false),
-        });
-        for register in self.registrations {
-            register(&shared);
-        }
-        passivation::start(&shared, self.memory_budget_bytes);
-        let node = Node { shared };
-        if let Some(simulation) = simulation {
-            simulation.built(&node);
-        }
-        node
-    }
-}
-
 impl Node {
-    /// Starts building a node.
-    pub fn builder(name: impl Into<String>) -> NodeBuilder {
-        NodeBuilder {
-            name: name.into(),
-            registrations: Vec::new(),
-            options: Options::new(),
-            simulation: None,
-            blocking_jobs_max: std::thread::available_parallelism().map_or(1, Into::into),
-            memory_budget_bytes: None,
-            metrics: Metrics::On,
-            tracing: Tracing::Off,
-        }
-    }
-
     pub(crate) fn from_shared(shared: Arc<NodeShared>) -> Self {
         Self { shared }
     }
@@ -228,21 +121,28 @@ impl Node {
         &self.shared.name
     }
 
+    /// This life of the node.
+    pub fn incarnation(&self) -> Incarnation {
+        self.shared.incarnation
+    }
+
     /// Address of the named actor; its first message activates it.
     pub fn get<A: Actor>(&self, key: impl ActorKey<A>) -> ActorRef<A> {
         let make = |key| {
-            let cell = Cell::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None);
-            self.shared.close_if_shut(cell.header());
-            cell
+            let place = Place::new(Header::new(self.shared.kind::<A>(), Some(key)), None, None);
+            if !self.shared.close_if_shut(place.header()) {
+                place.header().settle();
+            }
+            place
         };
-        let cell = key.with_text(|key| self.shared.directory.get_or_insert(key, make));
-        ActorRef::from_cell(cell)
+        let place = key.with_text(|key| self.shared.directory.get_or_insert(key, make));
+        ActorRef::from_place(place)
     }
 
     /// Starts an anonymous actor. It lives until it is stopped; without a factory it cannot restart.
     pub fn spawn<A: Actor>(&self, actor: A) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        self.start(Arc::new(Cell::new(header, None, Some(actor))))
+        self.start(Arc::new(Place::new(header, None, Some(actor))), None)
     }
 
     /// Starts an anonymous actor that `factory` builds, now and at each restart.
@@ -258,26 +158,15 @@ impl Node {
     pub(crate) fn spawn_child<A: Actor>(
         &self,
         factory: Box<Factory<A>>,
-        parent: Option<&Arc<dyn AnyCell>>,
+        parent: Option<&Parent>,
     ) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        let cell = Arc::new(Cell::new(header, Some(factory), None));
-        if let Some(parent) = parent {
-            // Before the child runs: it may fail at once.
-            cell.header().mailbox.lock().extras().parent = Some(parent.clone());
-            let child = (cell.header().serial(), cell.as_any_cell());
-            parent.header().mailbox.lock().extras().children.extend([child]);
-        }
-        self.start(cell)
+        self.start(Arc::new(Place::new(header, Some(factory), None)), parent)
     }
 
-    pub(crate) fn spawn_under<A: Actor>(&self, actor: A, parent: &Arc<dyn AnyCell>) -> ActorRef<A> {
+    pub(crate) fn spawn_under<A: Actor>(&self, actor: A, parent: &Parent) -> ActorRef<A> {
         let header = Header::new(self.shared.kind::<A>(), None);
-        let cell = Arc::new(Cell::new(header, None, Some(actor)));
-        cell.header().mailbox.lock().extras().parent = Some(parent.clone());
-        let child = (cell.header().serial(), cell.as_any_cell());
-        parent.header().mailbox.lock().extras().children.extend([child]);
-        self.start(cell)
+        self.start(Arc::new(Place::new(header, None, Some(actor))), Some(parent))
     }
 
     /// Starts an actor under a name of its own.
@@ -296,39 +185,63 @@ impl Node {
         &self,
         key: &Key,
         actor: A,
-        parent: Option<&Arc<dyn AnyCell>>,
+        parent: Option<&Parent>,
     ) -> Result<ActorRef<A>, NameTaken> {
         let header = Header::new(self.shared.kind::<A>(), Some(key.clone()));
-        let cell = Arc::new(Cell::new(header, None, Some(actor)));
-        if self.shared.close_if_shut(cell.header()) {
-            return Ok(ActorRef::from_cell(cell));
+        let place = Arc::new(Place::new(header, None, Some(actor)));
+        if self.shared.close_if_shut(place.header()) {
+            drop_refused(place.as_any_place());
+            return Ok(ActorRef::from_place(place));
         }
-        if let Some(parent) = parent {
-            // Before it can be found: it may run, and fail, at once.
-            cell.header().mailbox.lock().extras().parent = Some(parent.clone());
-        }
-        match self.shared.directory.insert(key, cell.clone()) {
-            Some(cell) => {
-                if let Some(parent) = parent {
-                    let child = (cell.header().serial(), cell.as_any_cell());
-                    parent.header().mailbox.lock().extras().children.extend([child]);
-                }
-                send_system(&cell.as_any_cell(), System::Start);
-                Ok(ActorRef::from_cell(cell))
+        let child = place.as_any_place();
+        // Before it can be found: it may run, and fail, at once.
+        let is_late = parent.is_some_and(|parent| !parent.adopt(&child));
+        // A new place's claim is ours: nobody else knows it. A shutdown that finds it waits for its
+        // end.
+        place.header().mailbox.lock().phase = Phase::Running;
+        if self.shared.directory.insert(key, place.clone()).is_none() {
+            if let Some(parent) = parent {
+                parent.disown(&child);
             }
-            None => Err(NameTaken(cell.header().id())),
+            return Err(NameTaken(place.header().id()));
         }
+        if let Some(parent) = parent.filter(|_| is_late) {
+            parent.end(&child);
+        }
+        if self.may_begin(&child) {
+            Run::schedule(child);
+        }
+        Ok(ActorRef::from_place(place))
     }
 
-    fn start<A: Actor>(&self, cell: Arc<Cell<A>>) -> ActorRef<A> {
-        if self.shared.close_if_shut(cell.header()) {
-            return ActorRef::from_cell(cell);
+    fn start<A: Actor>(&self, place: Arc<Place<A>>, parent: Option<&Parent>) -> ActorRef<A> {
+        if self.shared.close_if_shut(place.header()) {
+            drop_refused(place.as_any_place());
+            return ActorRef::from_place(place);
         }
-        self.shared.directory.insert_anonymous(cell.as_any_cell());
-        // A new cell's claim is ours: nobody else knows it.
-        cell.header().mailbox.lock().phase = Phase::Running;
-        Run::new(cell.as_any_cell()).run_now();
-        ActorRef::from_cell(cell)
+        let child = place.as_any_place();
+        // Before the child runs: it may fail at once.
+        let is_late = parent.is_some_and(|parent| !parent.adopt(&child));
+        // As above.
+        place.header().mailbox.lock().phase = Phase::Running;
+        self.shared.directory.insert_anonymous(child.clone());
+        if let Some(parent) = parent.filter(|_| is_late) {
+            parent.end(&child);
+        }
+        if self.may_begin(&child) {
+            Run::start_now(child);
+        }
+        ActorRef::from_place(place)
+    }
+
+    /// Whether an actor whose claim is ours may begin. If the node was shut down before the
+    /// directory had it, nobody would stop it: it ends at once.
+    fn may_begin(&self, place: &Arc<dyn AnyPlace>) -> bool {
+        let may_begin = !self.shared.is_shut.load(Ordering::Acquire);
+        if !may_begin {
+            Run::new(place.clone()).end(&StopReason::Killed);
+        }
+        may_begin
     }
 
     /// The topic of that name and type, made if nobody holds one; `options` count only then.
@@ -369,11 +282,19 @@ impl Node {
         let mut kinds: Vec<_> = self
             .shared
             .kinds
-            .read()
-            .values()
-            .map(|kind| kind.metrics.totals().into_snapshot(kind.name))
+            .all()
+            .iter()
+            .map(|kind| kind.metrics.totals().into_snapshot(kind.id.clone()))
             .collect();
-        kinds.sort_by_key(|kind| kind.name);
+        kinds.sort_by(|one, other| one.name.cmp(&other.name));
+        // Two types of one name, of which the second is refused, are one to whoever reads this.
+        kinds.dedup_by(|later, earlier| {
+            let is_same = later.name == earlier.name;
+            if is_same {
+                earlier.absorb(std::mem::take(later));
+            }
+            is_same
+        });
         let visited = inspection::measure_mailboxes(&self.shared, &mut kinds);
         Snapshot { kinds, visited }
     }
@@ -385,6 +306,8 @@ impl Node {
 }
 
 impl NodeShared {
+    /// A number that no other node of this process gives out either: actors of several nodes meet
+    /// in lists of watchers and in chains of asks. Later ones are higher.
     pub(crate) fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
@@ -404,7 +327,7 @@ impl NodeShared {
     pub(crate) fn forget_types(&self) {
         self.topics.close();
         // Dropped after the lock: factories keep what they captured, which is foreign.
-        let kinds: Vec<_> = self.kinds.write().drain().collect();
+        let kinds = (self.foreign.take(), self.kinds.take());
         discard("dropping actor types", kinds);
     }
 
@@ -418,7 +341,7 @@ impl NodeShared {
         let is_shut = self.is_shut.load(Ordering::Acquire);
         if is_shut {
             let mut inner = header.mailbox.lock();
-            inner.closed = true;
+            inner.shut();
             inner.count_end();
         }
         is_shut
@@ -436,22 +359,43 @@ impl NodeShared {
         self.options.get(&TypeId::of::<A>()).cloned().unwrap_or_else(A::options)
     }
 
-    fn register<A: Actor>(self: &Arc<Self>, factory: Option<Box<Factory<A>>>) -> Arc<Kind> {
-        let kind = Arc::new(Kind::new::<A>(self.clone(), factory));
-        self.kinds.write().insert(TypeId::of::<A>(), kind.clone());
-        kind
+    fn register<A: Actor>(self: &Arc<Self>, factory: Option<Box<Factory<A>>>) {
+        // Only this one counts: an actor type that is registered twice is built by the later
+        // factory.
+        self.kinds.replace(Kind::new::<A>(self.clone(), factory));
     }
 
     fn kind<A: Actor>(self: &Arc<Self>) -> Arc<Kind> {
-        let known = self.kinds.read().get(&TypeId::of::<A>()).cloned();
-        known.unwrap_or_else(|| {
-            let kind = Arc::new(Kind::new::<A>(self.clone(), None));
+        self.kinds.of_type(TypeId::of::<A>()).unwrap_or_else(|| {
+            let kind = Kind::new::<A>(self.clone(), None);
             if self.is_shut.load(Ordering::Acquire) {
                 // Kept by nobody: kinds keep their node.
-                return kind;
+                return Arc::new(kind);
             }
-            self.kinds.write().entry(TypeId::of::<A>()).or_insert(kind).clone()
+            self.kinds.add(kind)
         })
+    }
+
+    /// The place of a named actor, if somebody knows it.
+    pub(crate) fn known(&self, id: &ActorId) -> Option<Arc<dyn AnyPlace>> {
+        match id.place_of_birth() {
+            Some(origin) if origin.node == self.incarnation => self.directory.anonymous(origin),
+            Some(_) => self.known_foreign(id),
+            None => {
+                let kind = self.kinds.of_name(id.kind().as_str())?;
+                self.directory.find(&kind, id.key()?)
+            }
+        }
+    }
+
+    /// Whether no handler may begin.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.is_frozen.load(Ordering::Acquire)
+    }
+
+    /// Returns whether that was a change.
+    pub(crate) fn set_frozen(&self, is_frozen: bool) -> bool {
+        self.is_frozen.swap(is_frozen, Ordering::AcqRel) != is_frozen
     }
 }
 
@@ -480,11 +424,5 @@ impl std::fmt::Debug for WeakNode {
 impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Node").field(&self.shared.name).finish()
-    }
-}
-
-impl std::fmt::Debug for NodeBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("NodeBuilder").field(&self.name).finish()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::supervision::{ChildStrategy, Supervision};
+use crate::activation::supervision::{ChildStrategy, Supervision};
 
 /// Messages that may wait in a mailbox by default.
 pub const MAILBOX_LEN_MAX_DEFAULT: u32 = 1_024;

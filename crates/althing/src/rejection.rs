@@ -3,8 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use althing_macros::Wire;
+
 /// Why a guard refused a message, which did not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[wire(crate = crate)]
 #[non_exhaustive]
 pub enum Rejection {
     /// Too many messages of its type came. The actor takes the next one after this time: over HTTP,

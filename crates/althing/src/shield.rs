@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
 
 /// Runs `work`; a panic ends it and is logged. Returns what it yields.
 pub(crate) fn shielded<T>(what: &str, work: impl FnOnce() -> T) -> Option<T> {
@@ -23,6 +24,13 @@ pub(crate) fn shielded<T>(what: &str, work: impl FnOnce() -> T) -> Option<T> {
 pub(crate) fn discard<T>(what: &str, value: T) {
     if std::mem::needs_drop::<T>() {
         shielded(what, || drop(value));
+    }
+}
+
+/// Wakes them all; a waker that panics keeps nobody else from being woken.
+pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
+    for waker in wakers {
+        shielded("a waker", || waker.wake());
     }
 }
 

@@ -3,6 +3,9 @@
 //! The wheel names actors, weakly, and timers by number; what a timer sends lies with its actor (`pending`). The task sleeps until
 //! the wheel's next tick and is woken early when a nearer one arrives. It runs no foreign code.
 
+pub(crate) mod pending;
+pub(crate) mod wheel;
+
 use std::any::type_name;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,17 +15,17 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::actor::Actor;
-use crate::cell::{AnyCell, Header, wake};
-use crate::dispatch::Dispatch;
-use crate::env::{Nap, first_of};
-use crate::envelope::Envelope;
-use crate::mailbox::Wake;
+use crate::address::place::{AnyPlace, Header, wake};
+use crate::mail::dispatch::Dispatch;
+use crate::mail::envelope::Envelope;
+use crate::mail::mailbox::Wake;
+use crate::mail::reply::{ReplyTo, channel};
+use crate::metrics::observe::Step;
 use crate::node::NodeShared;
-use crate::observe::Step;
-use crate::pending::{Made, Make, PendingTimer, Wakes};
-use crate::reply::{ReplyTo, channel};
+use crate::node::env::{Nap, first_of};
 use crate::shield::shielded;
-use crate::wheel::{EntryId, Wheel};
+use crate::timer::pending::{Made, Make, PendingTimer, Wakes};
+use crate::timer::wheel::{EntryId, Wheel};
 
 /// Names a timer of an actor.
 ///
@@ -61,7 +64,7 @@ pub struct TimerId(u64);
 
 /// What the wheel keeps of a timer.
 struct Due {
-    actor: Weak<dyn AnyCell>,
+    actor: Weak<dyn AnyPlace>,
     timer: TimerId,
 }
 
@@ -99,7 +102,7 @@ impl Timers {
     /// Starts a timer of the actor whose handler runs now.
     pub(crate) fn start<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         &self,
-        actor: &Arc<dyn AnyCell>,
+        actor: &Arc<dyn AnyPlace>,
         schedule: Schedule,
         mut message: impl FnMut() -> Option<M> + Send + 'static,
     ) -> TimerId {
@@ -181,7 +184,7 @@ impl Timers {
 
     fn line_up(
         &self,
-        actor: &Arc<dyn AnyCell>,
+        actor: &Arc<dyn AnyPlace>,
         timer: TimerId,
         delay: Duration,
     ) -> Option<EntryId> {
@@ -204,7 +207,7 @@ impl Timers {
     fn fire(&self, due: &Due) {
         let Some(actor) = due.actor.upgrade() else { return };
         let mut inner = actor.header().mailbox.lock();
-        if inner.closed && inner.has_ended() {
+        if inner.is_closed() && inner.has_ended() {
             return;
         }
         let Some(timer) =

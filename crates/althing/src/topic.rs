@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::actor::EventHandler;
-use crate::actor_ref::ActorRef;
+use crate::address::actor_ref::ActorRef;
 use crate::epoch::Epoch;
 use crate::node::Node;
 
@@ -26,6 +26,7 @@ mod share;
 mod shared;
 mod stream;
 mod subscription;
+mod view;
 mod worker;
 
 pub use published::{Gap, Published, Sequence, TopicName};
@@ -33,6 +34,7 @@ pub use publisher::{Fenced, PublishError, Publisher};
 pub(crate) use registry::Topics;
 pub use stream::EventStream;
 pub use subscription::Subscription;
+pub use view::TopicView;
 
 use shared::{Author, Shared};
 use subscription::Subscriber;
@@ -155,7 +157,8 @@ impl<T: Send + Sync + 'static> Topic<T> {
     /// [`Publisher`].
     ///
     /// # Errors
-    /// [`PublishError::Owned`] while it has one; hands the payload back.
+    /// `Owned` while it has one, `NotAbove` after the last number that there is, [`u64::MAX`]; both
+    /// hand the payload back.
     pub fn publish(&self, payload: T) -> Result<Sequence, PublishError<T>> {
         self.shared.publish(Author::Anybody, payload)
     }
@@ -172,9 +175,9 @@ impl<T: Send + Sync + 'static> Topic<T> {
     /// Subscribes an actor to every event after the subscription's position, which
     /// `Subscription::since` tells.
     pub fn subscribe<A: EventHandler<T>>(&self, actor: &ActorRef<A>) -> Subscription {
-        let cell = actor.cell();
-        let place = self.shared.subscribe(|id, since| Subscriber::actor::<A>(id, since, cell));
-        Subscription::new(place.since, move || place.leave())
+        let place = actor.place();
+        let seat = self.shared.subscribe(|id, since| Subscriber::actor::<A>(id, since, place));
+        Subscription::new(seat.since, move || seat.leave())
     }
 
     /// Reads the topic without an actor: the events after `after` that are still kept, then those

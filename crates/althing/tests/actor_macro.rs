@@ -113,7 +113,7 @@ pub mod gate {
         passed: Vec<u32>,
         waiting: Option<ReplyTo<u32>>,
         heard: u64,
-        mourning: Option<ReplyTo<&'static str>>,
+        mourning: Option<ReplyTo<String>>,
     }
 
     /// What a topic tells the gate.
@@ -165,7 +165,7 @@ pub mod gate {
         pub async fn end_of(
             &mut self,
             other: althing::ActorRef<Self>,
-            reply: ReplyTo<&'static str>,
+            reply: ReplyTo<String>,
             ctx: &mut Context<Self>,
         ) {
             ctx.watch(&other);
@@ -185,7 +185,7 @@ pub mod gate {
 
         async fn terminated(&mut self, other: Terminated) {
             if let Some(reply) = self.mourning.take() {
-                reply.send(other.id.name);
+                reply.send(other.id.kind().to_string());
             }
         }
 
@@ -362,7 +362,7 @@ async fn the_end_of_a_watched_actor_reaches_the_hook() {
     let node = node();
     let (gate, other) = (node.spawn(Gate::default()), node.spawn(Gate::default()));
     let (ended, ()) = tokio::join!(gate.end_of(other.clone()), other.stop());
-    assert_eq!(ended, Ok("gate"));
+    assert_eq!(ended, Ok("gate".to_owned()));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -108,6 +108,48 @@ fn a_channel_of_somebody_elses_is_seen_after_the_tells_made_before_it() {
             })
         });
         assert_eq!(soon("the count", seen).await.unwrap(), Ok(2));
+    });
+}
+
+#[test]
+fn a_handler_tells_after_what_it_saw_another_running_one_tell() {
+    within(On::Workers(3), async {
+        let node = node();
+        let ((told, log), first, second) = (logging(&node), flex(&node), flex(&node));
+        let step = Arc::new(AtomicU32::new(0));
+        let wait_for = |step: &AtomicU32, wanted| {
+            let until = Instant::now() + PATIENCE;
+            while step.load(SeqCst) < wanted && Instant::now() < until {
+                thread::yield_now();
+            }
+        };
+        let (to, at) = (told.clone(), step.clone());
+        let one = act(move |_, _| {
+            tell_twice(&to);
+            at.store(1, SeqCst);
+            wait_for(&at, 2);
+            to.send(Note(3)).try_tell().expect("there is room");
+            at.store(3, SeqCst);
+            wait_for(&at, 4);
+        });
+        let (to, at) = (told.clone(), step.clone());
+        let other = act(move |_, _| {
+            wait_for(&at, 1);
+            tell_twice(&to);
+            at.store(2, SeqCst);
+            wait_for(&at, 3);
+            to.send(Note(4)).try_tell().expect("there is room");
+            at.store(4, SeqCst);
+        });
+        first.send(one).try_tell().unwrap();
+        second.send(other).try_tell().unwrap();
+        soon("the end of both", async {
+            while lines(&log).len() < 6 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert_eq!(lines(&log), ["1", "2", "1", "2", "3", "4"]);
     });
 }
 

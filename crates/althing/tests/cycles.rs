@@ -2,14 +2,15 @@
 
 mod support;
 
-use std::future::{IntoFuture, pending};
+use std::future::{Future, IntoFuture, pending};
 use std::sync::Arc;
+use std::task;
 use std::time::{Duration, Instant};
 
 use althing::{Actor, ActorOptions, ActorRef, AskError, Context, Handler, MailboxKind, Node};
 use futures_util::poll;
 use parking_lot::Mutex;
-use support::{Do, Flex, On, flex, later, node, nothing, settle, soon, within};
+use support::{Do, Flex, On, act, flex, later, node, nothing, settle, soon, within};
 use tokio::sync::oneshot;
 
 /// `Cycle` says that the message did not run. Run in place, the other's handler is at work already when it asks back: then it is
@@ -153,4 +154,142 @@ fn a_cycle_through_a_full_mailbox_fails_at_once_too() {
         let asked = ask.await.unwrap();
         assert!(matches!(asked, Err(AskError::Cycle(_))), "{asked:?}");
     });
+}
+
+mod two_nodes {
+    use althing::{ActorRef, AskError, Node, actor};
+
+    struct Echo;
+
+    #[actor(name = "test.echo")]
+    impl Echo {
+        async fn echo(&mut self, n: u32) -> u32 {
+            n
+        }
+
+        async fn pass(&mut self, other: ActorRef<Echo>, n: u32) -> Result<u32, AskError> {
+            other.echo(n).await
+        }
+    }
+
+    #[tokio::test]
+    async fn actors_of_two_nodes_are_never_taken_for_each_other() {
+        // The first actor of each node, the second, and so on.
+        let (one, two) = (Node::builder("one").build(), Node::builder("two").build());
+        for n in 0..10 {
+            let (here, there) = (one.spawn(Echo), two.spawn(Echo));
+            assert_eq!(here.pass(there.clone(), n).await, Ok(Ok(n)));
+            assert_ne!(here.id(), there.id());
+        }
+    }
+}
+
+/// The handler has run on its asker's task, and the actor's own task has not come to it yet.
+#[test]
+fn an_actor_whose_handler_has_ended_in_place_waits_for_nobody() {
+    within(On::OneThread, async {
+        let node = node();
+        let (left, right) = (flex(&node), flex(&node));
+        // From now on handlers run on the task of their asker.
+        left.send(nothing()).await.unwrap();
+        let (release, released) = oneshot::channel::<()>();
+        let (tell, told) = oneshot::channel();
+        let back = left.clone();
+        let asks_back = later(async move {
+            released.await.ok();
+            tell.send(back.send(nothing()).await).ok();
+            0
+        });
+        let leaves_its_ask_to_a_task = act(move |_, ctx| {
+            let mut ask = Box::pin(async move { right.send(asks_back).await });
+            let mut cx = task::Context::from_waker(task::Waker::noop());
+            assert!(ask.as_mut().poll(&mut cx).is_pending());
+            ctx.detach(async move { drop(ask.await) });
+            release.send(()).expect("the other handler waits");
+        });
+        left.send(leaves_its_ask_to_a_task).await.unwrap();
+        assert_eq!(soon("the ask back", told).await.expect("it is told"), Ok(0));
+    });
+}
+
+mod a_failed_handler {
+    use std::time::Duration;
+
+    use althing::{
+        Actor, ActorOptions, ActorRef, AskError, Context, Handler, Node, RestartPolicy, Supervision,
+    };
+    use futures_util::poll;
+    use tokio::sync::oneshot;
+
+    struct Clumsy;
+
+    struct Panic;
+    struct Begin(ActorRef<Helpful>, oneshot::Sender<Result<(), AskError>>);
+    struct Look;
+
+    impl Actor for Clumsy {
+        const NAME: &'static str = "test.clumsy";
+
+        fn options() -> ActorOptions {
+            // Its second restart comes late.
+            let backoff = Duration::from_secs(1);
+            let policy = RestartPolicy { backoff, ..RestartPolicy::default() };
+            ActorOptions::default().supervision(Supervision::Restart(policy))
+        }
+    }
+
+    impl Handler<Panic> for Clumsy {
+        type Reply = ();
+        async fn handle(&mut self, _: Panic, _: &mut Context<Self>) {
+            panic!("on purpose");
+        }
+    }
+
+    impl Handler<Begin> for Clumsy {
+        type Reply = ();
+        async fn handle(&mut self, Begin(other, tx): Begin, ctx: &mut Context<Self>) {
+            let me = ctx.address();
+            let mut ask = Box::pin(async move { other.send(AskBack(me, tx)).await });
+            assert!(poll!(&mut ask).is_pending());
+            ctx.detach(async move {
+                ask.await.ok();
+            });
+            panic!("on purpose");
+        }
+    }
+
+    impl Handler<Look> for Clumsy {
+        type Reply = ();
+        async fn handle(&mut self, _: Look, _: &mut Context<Self>) {}
+    }
+
+    struct Helpful;
+
+    struct AskBack(ActorRef<Clumsy>, oneshot::Sender<Result<(), AskError>>);
+
+    impl Actor for Helpful {
+        const NAME: &'static str = "test.helpful";
+    }
+
+    impl Handler<AskBack> for Helpful {
+        type Reply = ();
+        async fn handle(&mut self, AskBack(clumsy, tx): AskBack, ctx: &mut Context<Self>) {
+            // Between the failure and the restart.
+            ctx.node().sleep(Duration::from_millis(100)).await;
+            tx.send(clumsy.send(Look).await).ok();
+        }
+    }
+
+    /// The ask that it had begun goes on elsewhere; the actor itself waits for its restart only.
+    #[tokio::test(start_paused = true)]
+    async fn waits_for_nobody_while_its_actor_pauses_before_a_restart() {
+        let node = Node::builder("clumsy").build();
+        let clumsy = node.spawn_with(async |_| Ok(Clumsy));
+        let helpful = node.spawn(Helpful);
+        let panicked = Err(AskError::HandlerPanicked(clumsy.id()));
+        assert_eq!(clumsy.send(Panic).await, panicked);
+        let (tx, answer) = oneshot::channel();
+        assert_eq!(clumsy.send(Begin(helpful, tx)).await, panicked);
+        assert_eq!(answer.await.unwrap(), Ok(()));
+    }
 }

@@ -246,6 +246,23 @@ async fn stashed_messages_outlive_a_panic_and_keep_their_order() {
     }
 }
 
+/// The runner has taken those that wait out of the mailbox by the time that the door opens.
+#[tokio::test]
+async fn messages_put_aside_run_before_those_that_came_after_them() {
+    let door = door();
+    for _ in 0..2 {
+        door.send(Pass).try_tell().unwrap();
+    }
+    door.send(Open).try_tell().unwrap();
+    let mut late: Vec<_> = (0..2).map(|_| Box::pin(door.send(Pass))).collect();
+    for ask in &mut late {
+        assert!(poll!(ask).is_pending());
+    }
+    for (ask, turn) in late.into_iter().zip(3..) {
+        assert_eq!(soon(ask).await, Ok(turn));
+    }
+}
+
 #[tokio::test]
 async fn a_stash_holds_no_more_than_the_mailbox() {
     let door = door();

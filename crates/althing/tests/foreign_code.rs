@@ -5,7 +5,7 @@
 
 mod support;
 
-use std::future::{Future, pending};
+use std::future::{Future, IntoFuture, pending};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{self, Wake, Waker};
@@ -17,7 +17,8 @@ use althing::{
 };
 use parking_lot::Mutex;
 use support::{
-    AtDrop, Charge, Flex, Log, On, act, flex, later, lines, node, nothing, settle, soon, within,
+    AtDrop, Charge, Flex, Log, Note, On, act, alone, flex, later, lines, node, nothing, settle,
+    soon, within,
 };
 
 /// Starts an actor with a timer when it is dropped.
@@ -196,6 +197,27 @@ fn a_waiters_old_waker_may_use_the_actor_when_it_is_dropped() {
     });
 }
 
+/// A hundred thousand factories, each with the last reference of the next one's actor.
+#[test]
+fn a_long_chain_of_stopped_actors_is_freed_without_using_up_the_stack() {
+    const NAME: &str = "a_long_chain_of_stopped_actors_is_freed_without_using_up_the_stack";
+    alone(NAME, || {
+        within(On::Workers(1), async {
+            let node = node();
+            let mut next: Option<ActorRef<Flex>> = None;
+            for _ in 0..100_000 {
+                let held = next.take();
+                let actor = node.spawn_with(move |_| {
+                    let _ = &held;
+                    async { Ok(Flex::default()) }
+                });
+                actor.stop().await;
+                next = Some(actor);
+            }
+        });
+    });
+}
+
 fn rebuilt(node: &Node) -> ActorRef<Flex> {
     node.spawn_with(async |_| Ok(Flex::default()))
 }
@@ -273,5 +295,101 @@ fn a_watcher_hears_of_a_kill_as_one_though_the_handler_that_it_drops_panics() {
         soon("the end", actor.stopped()).await;
         settle().await;
         assert_eq!(lines(&log), [format!("{:?}", StopReason::Killed)]);
+    });
+}
+
+/// Wakes nobody: it panics.
+struct Charged;
+
+impl Wake for Charged {
+    fn wake(self: Arc<Self>) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_waiter_whose_waker_panics_keeps_the_end_from_nobody() {
+    within(On::PausedTime, async {
+        let node = node();
+        let (actor, log) = (flex(&node), Log::default());
+        let news = node.spawn(Watcher(log.clone()));
+        news.send(Watch(actor.clone())).await.unwrap();
+        let mut waiter = Box::pin(actor.stopped());
+        let waker = Waker::from(Arc::new(Charged));
+        assert!(waiter.as_mut().poll(&mut task::Context::from_waker(&waker)).is_pending());
+        let after = tokio::spawn(actor.stopped());
+        settle().await;
+        actor.send(act(|_, ctx| ctx.stop())).try_tell().unwrap();
+        soon("the end", after).await.expect("it waits for it");
+        settle().await;
+        assert_eq!(lines(&log), ["Requested"]);
+        let weak = actor.downgrade();
+        drop((actor, waiter));
+        assert!(weak.upgrade().is_none(), "the directory has let it go");
+    });
+}
+
+#[test]
+fn an_actor_survives_an_asker_whose_waker_panics() {
+    within(On::OneThread, async {
+        let actor = flex(&node());
+        let waiting = later(async {
+            tokio::task::yield_now().await;
+            7
+        });
+        let mut ask = Box::pin(actor.send(waiting).into_future());
+        let waker = Waker::from(Arc::new(Charged));
+        assert!(ask.as_mut().poll(&mut task::Context::from_waker(&waker)).is_pending());
+        settle().await;
+        assert_eq!(ask.await, Ok(7));
+        assert_eq!(actor.send(nothing()).await, Ok(0), "it has not failed");
+    });
+}
+
+/// Joins a group when it is dropped.
+struct JoinsAtDrop(Group<Flex>, ActorRef<Flex>);
+
+impl Drop for JoinsAtDrop {
+    fn drop(&mut self) {
+        self.0.join(&self.1);
+    }
+}
+
+impl Handler<JoinsAtDrop> for Flex {
+    type Reply = ();
+
+    async fn handle(&mut self, _: JoinsAtDrop, _: &mut Context<Self>) {}
+}
+
+/// What a handler has told is handed over before it looks at a group, and what a stopped actor
+/// refuses is dropped then.
+#[test]
+fn a_refused_message_may_use_the_group_that_its_sender_looks_at() {
+    within(On::Workers(2), async {
+        let node = node();
+        let (teller, target, member) = (flex(&node), flex(&node), flex(&node));
+        let group = Group::from_iter([member.clone()]);
+        let (killed, looked_at) = (target.clone(), group.clone());
+        let telling = act(move |_, _| {
+            for _ in 0..3 {
+                target.send(Note(1)).try_tell().expect("it lives");
+            }
+            // On another worker.
+            let runtime = tokio::runtime::Handle::current();
+            tokio::task::block_in_place(|| {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        killed.kill();
+                        runtime.block_on(killed.stopped());
+                    });
+                });
+            });
+            // Into the lane that is open still: it is refused when the lane is handed over.
+            let joins = JoinsAtDrop(looked_at.clone(), member.clone());
+            target.send(joins).try_tell().expect("its end is not known here yet");
+            assert_eq!(looked_at.members().len(), 1);
+        });
+        soon("the handler's end", teller.send(telling)).await.expect("it runs");
+        assert_eq!(group.members().len(), 1, "it is a member once");
     });
 }

@@ -6,7 +6,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::task::{self, Wake, Waker};
 
-use althing::{Actor, ActorError, ActorRef, Context, Handler, WeakRef};
+use althing::{
+    Actor, ActorError, ActorOptions, ActorRef, Context, Handler, Node, StopReason, Supervision,
+    WeakRef,
+};
 use parking_lot::Mutex;
 use support::{Flex, On, act, flex, node, settle, within};
 
@@ -95,5 +98,93 @@ fn a_parent_does_not_keep_children_that_never_started() {
         parent.send(spawning).await.unwrap();
         settle().await;
         assert_eq!(alive(&children.lock()), 0);
+    });
+}
+
+/// Fails whenever it is asked to, and leaves it to its parent.
+struct Fragile;
+
+struct Break;
+
+impl Actor for Fragile {
+    const NAME: &'static str = "test.fragile";
+
+    fn options() -> ActorOptions {
+        ActorOptions::default().supervision(Supervision::Escalate)
+    }
+}
+
+impl Handler<Break> for Fragile {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Break, _: &mut Context<Self>) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_parent_does_not_keep_children_whose_failure_it_survived() {
+    within(On::OneThread, async {
+        let options = ActorOptions::default().supervision(Supervision::Resume);
+        let node = Node::builder("test").options::<Flex>(options).build();
+        let parent = flex(&node);
+        let mut children = Vec::new();
+        for _ in 0..100 {
+            let child = Arc::new(Mutex::new(None));
+            let spawned = child.clone();
+            let spawning = act(move |_, ctx| {
+                *spawned.lock() = Some(ctx.spawn(async |_| Ok(Fragile)));
+            });
+            parent.send(spawning).await.unwrap();
+            let child = child.lock().take().expect("it was spawned");
+            child.send(Break).await.unwrap_err();
+            child.stopped().await;
+            children.push(child.downgrade());
+        }
+        parent.send(act(|_, _| {})).await.expect("the parent goes on");
+        settle().await;
+        assert_eq!(alive(&children), 0);
+    });
+}
+
+/// Links with somebody when it is unloaded.
+struct Leaver(Arc<Mutex<Option<ActorRef<Flex>>>>);
+
+struct Leave;
+
+impl Actor for Leaver {
+    const NAME: &'static str = "test.leaver";
+
+    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+        if let Some(other) = self.0.lock().take() {
+            ctx.link(&other);
+        }
+    }
+}
+
+impl Handler<Leave> for Leaver {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Leave, ctx: &mut Context<Self>) {
+        ctx.passivate();
+    }
+}
+
+#[test]
+fn an_actor_that_sleeps_keeps_nothing_of_an_ended_one_that_it_linked_with() {
+    within(On::OneThread, async {
+        let other = flex(&node());
+        let weak = other.downgrade();
+        other.stop().await;
+        let place = Arc::new(Mutex::new(Some(other)));
+        let node = Node::builder("test")
+            .actor(move |_| std::future::ready(Ok(Leaver(place.clone()))))
+            .build();
+        let leaver = node.get::<Leaver>("a");
+        leaver.send(Leave).await.unwrap();
+        leaver.stopped().await;
+        settle().await;
+        assert!(weak.upgrade().is_none());
+        assert!(!leaver.is_active());
     });
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use althing::{Actor, ActorOptions, ActorRef, Context, Handler, MailboxKind, Node};
-use support::{Note, On, act, alone, flex, node, settle, within};
+use support::{Flex, Note, On, act, alone, flex, node, nothing, settle, soon, within};
 
 #[test]
 fn a_timer_and_a_shutdown_take_any_duration() {
@@ -19,6 +19,26 @@ fn a_timer_and_a_shutdown_take_any_duration() {
         });
         assert_eq!(flex(&node).send(arming).await, Ok(0));
         assert!(node.shutdown(Duration::MAX).await.killed.is_empty());
+    });
+}
+
+#[test]
+fn a_budget_of_no_messages_is_one() {
+    within(On::OneThread, async {
+        let mut options = ActorOptions::default();
+        options.batch_budget = 0;
+        let actor = flex(&Node::builder("test").options::<Flex>(options).build());
+        assert_eq!(soon("an answer", actor.send(nothing())).await, Ok(0));
+    });
+}
+
+#[test]
+fn a_node_allows_any_number_of_jobs_at_once() {
+    within(On::OneThread, async {
+        for jobs in [0, usize::MAX] {
+            let node = Node::builder("test").blocking_jobs_max(jobs).build();
+            assert_eq!(soon("the job", node.blocking(|| 7)).await, 7);
+        }
     });
 }
 

@@ -210,3 +210,29 @@ fn an_actor_that_pauses_before_a_restart_stops_at_once() {
         assert_eq!(builds.load(SeqCst), before, "it was built to be stopped");
     });
 }
+
+/// Asked before the failure that the pause follows: by then the request lies behind the handler
+/// that fails.
+#[test]
+fn an_actor_that_was_asked_to_stop_before_it_failed_does_not_wait_out_its_pause() {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    within(On::PausedTime, async {
+        let policy = RestartPolicy { backoff: HOUR, backoff_max: HOUR, ..RestartPolicy::default() };
+        let options = ActorOptions::default().supervision(Supervision::Restart(policy));
+        let node = Node::builder("test").options::<Flex>(options).build();
+        let actor = node.spawn_with(async |_| Ok(Flex::default()));
+        // The first restart is at once, the second after an hour.
+        actor.send(act(|_, _| panic!("on purpose"))).await.unwrap_err();
+        let (fail, failing) = tokio::sync::oneshot::channel::<()>();
+        let failing = support::later(async move {
+            failing.await.ok();
+            panic!("on purpose");
+        });
+        actor.send(failing).try_tell().unwrap();
+        support::settle().await;
+        let stopped = actor.stop();
+        support::settle().await;
+        fail.send(()).unwrap();
+        soon("the stop", stopped).await;
+    });
+}

@@ -264,7 +264,7 @@ async fn an_inspector_tells_the_busiest_since_its_last_look() {
     let inspection = inspector.look(2);
     assert_eq!(inspection.hot.len(), 1, "only one was busy since");
     assert_eq!((inspection.hot[0].handled, inspection.visited), (1, 3));
-    assert_eq!(inspection.hot[0].id.key.as_deref(), Some("a"));
+    assert_eq!(inspection.hot[0].id.key().map(|key| &**key), Some("a"));
 }
 
 #[tokio::test]

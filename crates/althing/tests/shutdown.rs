@@ -2,9 +2,12 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-use support::{Flex, On, flex, later, node, nothing, within};
+use althing::{Actor, Node};
+use support::{Flex, On, flex, later, node, nothing, settle, within};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -18,6 +21,42 @@ fn who_is_spawned_after_a_shutdown_refuses() {
         if let Ok(named) = named {
             assert!(named.send(nothing()).await.is_err());
         }
+    });
+}
+
+/// Starts another of its kind when it is dropped.
+struct Phoenix {
+    node: Node,
+    drops: Arc<AtomicU32>,
+}
+
+/// More than a stack holds inside each other, and not without end.
+const DROPS_MAX: u32 = 20_000;
+
+impl Actor for Phoenix {
+    const NAME: &'static str = "test.phoenix";
+}
+
+impl Drop for Phoenix {
+    fn drop(&mut self) {
+        if self.drops.fetch_add(1, SeqCst) < DROPS_MAX {
+            self.node.spawn(Self { node: self.node.clone(), drops: self.drops.clone() });
+        }
+    }
+}
+
+#[test]
+fn an_actor_that_starts_another_when_it_is_dropped_does_not_outlive_a_shutdown() {
+    within(On::OneThread, async {
+        let (node, drops) = (node(), Arc::new(AtomicU32::new(0)));
+        node.spawn(Phoenix { node: node.clone(), drops: drops.clone() });
+        node.shutdown(Duration::from_millis(100)).await;
+        // What the last one started drops on goes on meanwhile, on the thread that stopped it.
+        while drops.load(SeqCst) <= DROPS_MAX {
+            settle().await;
+        }
+        let alive = |kind: &althing::KindSnapshot| kind.started != kind.stopped;
+        assert!(!node.metrics().kinds.iter().any(alive));
     });
 }
 

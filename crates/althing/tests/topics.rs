@@ -229,6 +229,36 @@ fn an_event_may_use_its_topic_when_it_is_dropped() {
     });
 }
 
+/// Panics when it is dropped.
+struct Explosive;
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        panic!("on purpose");
+    }
+}
+
+impl EventHandler<Explosive> for Idle {
+    async fn event(&mut self, _: &Published<Explosive>, _: &mut Context<Self>) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Its last reference is the one of the subscriber whose handler waited.
+#[test]
+fn an_event_whose_drop_panics_fails_no_subscriber() {
+    within(On::OneThread, async {
+        let node = node();
+        let topic = node.topic::<Explosive>("events", TopicOptions { replay: 0 });
+        let idle = node.spawn(Idle);
+        let subscription = topic.subscribe(&idle);
+        assert!(topic.publish(Explosive).is_ok(), "anybody may publish");
+        settle().await;
+        assert!(idle.is_active() && !idle.is_stopped());
+        drop(subscription);
+    });
+}
+
 struct Idle;
 
 impl Actor for Idle {

@@ -1,5 +1,5 @@
-//! What topics promise beyond order: who may publish, streams, how long a topic lives, nesting, and
-//! how long a publisher is kept.
+//! What topics promise beyond order: how long they live, what happens inside an event, and how long
+//! a publisher is kept.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use althing::{
-    Actor, ActorRef, Context, Epoch, EventHandler, Fenced, Handler, Node, PublishError, Published,
-    Sequence, Subscription, Topic, TopicOptions,
+    Actor, ActorRef, Context, Epoch, EventHandler, Handler, Node, Published, Sequence,
+    Subscription, Topic, TopicOptions,
 };
 use tokio::sync::oneshot;
 
@@ -86,70 +86,6 @@ async fn until(mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-}
-
-// Who may publish.
-
-#[tokio::test]
-async fn a_higher_epoch_fences_the_earlier_publisher_which_gets_its_payload_back() {
-    let topic = node().topic::<String>("t", TopicOptions::default());
-    let first = topic.publisher(Epoch(3)).unwrap();
-    first.publish("a".into()).unwrap();
-    let second = topic.publisher(Epoch(5)).unwrap();
-    let expected = Fenced { topic: "t".into(), epoch: Epoch(3), current: Epoch(5) };
-    for refused in [
-        first.publish("late".into()).unwrap_err(),
-        first.publish_at(Sequence(9), "late".into()).unwrap_err(),
-    ] {
-        assert_eq!(refused.to_string(), "epoch 3 of topic t is fenced off by epoch 5");
-        let PublishError::Fenced { fenced, payload } = refused else { panic!("{refused}") };
-        assert_eq!((fenced, payload.as_str()), (expected.clone(), "late"));
-    }
-    // The end of a fenced publisher takes nothing from its successor.
-    drop(first);
-    assert!(matches!(topic.publish("x".into()), Err(PublishError::Owned { .. })));
-    assert_eq!(second.publish("b".into()).unwrap(), Sequence(2));
-    let epochs: Vec<_> = topic.kept().iter().map(|event| event.epoch).collect();
-    assert_eq!(epochs, [Epoch(3), Epoch(5)]);
-}
-
-#[tokio::test]
-async fn an_equal_or_lower_epoch_is_refused_also_after_its_owner_has_gone() {
-    let node = node();
-    let topic = topic(&node, 0);
-    drop(topic.publisher(Epoch(2)).unwrap());
-    for epoch in [Epoch(0), Epoch(1), Epoch(2)] {
-        let refused = topic.publisher(epoch).unwrap_err();
-        assert_eq!((refused.epoch, refused.current), (epoch, Epoch(2)));
-    }
-    topic.publisher(Epoch(2).next()).unwrap();
-}
-
-#[tokio::test]
-async fn an_owned_topic_is_published_to_by_its_owner_only_and_freed_with_it() {
-    let node = node();
-    let topic = topic(&node, 4);
-    assert_eq!(topic.publish(1).unwrap(), Sequence(1));
-    let owner = topic.publisher(Epoch(1)).unwrap();
-    owner.publish_at(Sequence(100), 2).unwrap();
-    let refused = topic.publish(3).unwrap_err();
-    assert!(matches!(refused, PublishError::Owned { epoch: Epoch(1), .. }), "{refused}");
-    assert_eq!(refused.into_payload(), 3);
-    drop(owner);
-    assert_eq!(topic.publish(3).unwrap(), Sequence(101));
-}
-
-#[tokio::test]
-async fn an_owners_number_must_be_above_the_last() {
-    let node = node();
-    let owner = topic(&node, 0).publisher(Epoch(1)).unwrap();
-    owner.publish_at(Sequence(7), 0).unwrap();
-    for number in [6, 7] {
-        let refused = owner.publish_at(Sequence(number), number).unwrap_err();
-        assert!(matches!(refused, PublishError::NotAbove { last: Sequence(7), .. }), "{refused}");
-        assert_eq!(refused.into_payload(), number);
-    }
-    assert_eq!(owner.last(), Sequence(7));
 }
 
 // How long a topic lives.
@@ -342,139 +278,6 @@ async fn a_panic_in_an_events_drop_reaches_neither_publisher_nor_subscriber() {
         release.send(()).unwrap();
         until(|| heard.load(Ordering::Relaxed) == 6).await;
         assert!(idle.is_active() && busy.is_active());
-    })
-    .await;
-}
-
-// The end of a subscription.
-
-struct Named {
-    starts: Arc<AtomicU32>,
-    heard: Arc<AtomicU32>,
-}
-
-struct Touch;
-struct Sleep;
-
-impl Actor for Named {
-    const NAME: &'static str = "test.named";
-
-    async fn started(&mut self, _: &mut Context<Self>) -> Result<(), althing::ActorError> {
-        self.starts.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-impl EventHandler<u64> for Named {
-    async fn event(&mut self, _: &Published<u64>, _: &mut Context<Self>) {
-        self.heard.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Handler<Touch> for Named {
-    type Reply = ();
-
-    async fn handle(&mut self, _: Touch, _: &mut Context<Self>) {}
-}
-
-impl Handler<Sleep> for Named {
-    type Reply = ();
-
-    async fn handle(&mut self, _: Sleep, ctx: &mut Context<Self>) {
-        ctx.passivate();
-    }
-}
-
-/// Stops the actor once it resolves.
-struct Quit(oneshot::Receiver<()>);
-
-impl Handler<Quit> for Named {
-    type Reply = ();
-
-    async fn handle(&mut self, Quit(wait): Quit, ctx: &mut Context<Self>) {
-        wait.await.ok();
-        ctx.stop();
-    }
-}
-
-struct World {
-    actor: ActorRef<Named>,
-    topic: Topic<u64>,
-    starts: Arc<AtomicU32>,
-    heard: Arc<AtomicU32>,
-}
-
-fn world() -> World {
-    let (starts, heard) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    let (to_starts, to_heard) = (starts.clone(), heard.clone());
-    let node = Node::builder("topics")
-        .actor(move |_| {
-            let (starts, heard) = (to_starts.clone(), to_heard.clone());
-            async move { Ok(Named { starts, heard }) }
-        })
-        .build();
-    World { actor: node.get("a"), topic: topic(&node, 0), starts, heard }
-}
-
-impl World {
-    fn counts(&self) -> (u32, u32) {
-        (self.starts.load(Ordering::Relaxed), self.heard.load(Ordering::Relaxed))
-    }
-}
-
-#[tokio::test]
-async fn an_event_wakes_a_passivated_subscriber() {
-    let world = world();
-    let _subscription = world.topic.subscribe(&world.actor);
-    world.actor.send(Sleep).await.unwrap();
-    until(|| !world.actor.is_active()).await;
-    world.topic.publish(1).unwrap();
-    until(|| world.counts() == (2, 1)).await;
-}
-
-#[tokio::test]
-async fn an_event_starts_a_named_subscriber_that_has_not_lived_yet() {
-    let world = world();
-    let _subscription = world.topic.subscribe(&world.actor);
-    world.topic.publish(1).unwrap();
-    until(|| world.counts() == (1, 1)).await;
-}
-
-#[tokio::test]
-async fn a_subscription_ends_with_a_stop_also_for_later_lives() {
-    in_task(async {
-        let world = world();
-        let _subscription = world.topic.subscribe(&world.actor);
-        world.actor.send(Touch).await.unwrap();
-        world.actor.stop().await;
-        // Started by a message, idle: an event would run in place.
-        world.actor.send(Touch).await.unwrap();
-        world.topic.publish(1).unwrap();
-        world.actor.send(Touch).await.unwrap();
-        assert_eq!((world.counts(), world.topic.subscribers()), ((2, 0), 0));
-        // Who subscribes anew hears the next.
-        let _subscription = world.topic.subscribe(&world.actor);
-        world.topic.publish(2).unwrap();
-        until(|| world.counts() == (2, 1)).await;
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_event_that_waits_when_its_subscriber_stops_starts_no_new_life() {
-    in_task(async {
-        let world = world();
-        let _subscription = world.topic.subscribe(&world.actor);
-        let (release, wait) = oneshot::channel();
-        world.actor.send(Quit(wait)).try_tell().unwrap();
-        until(|| world.counts().0 == 1).await;
-        world.topic.publish(1).unwrap();
-        release.send(()).unwrap();
-        world.actor.stopped().await;
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!((world.counts(), world.actor.is_active()), ((1, 0), false));
     })
     .await;
 }

@@ -107,3 +107,51 @@ fn a_weak_address_never_leads_to_a_second_actor_of_a_name() {
         }
     });
 }
+
+mod same_names {
+    use althing::{AskError, BuildError, Node, actor};
+
+    pub(super) struct First;
+    pub(super) struct Second;
+
+    #[actor(name = "test.same")]
+    impl First {
+        async fn whoami(&self) -> u32 {
+            1
+        }
+    }
+
+    #[actor(name = "test.same")]
+    impl Second {
+        async fn whoami(&self) -> u32 {
+            2
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_belongs_to_one_type_and_the_second_does_not_start() {
+        let node = Node::builder("twins").build();
+        assert_eq!(node.spawn(First).whoami().await, Ok(1));
+        let second = node.spawn(Second);
+        match second.whoami().await {
+            Err(AskError::NotStarted(_, why)) => {
+                let text = why.to_string();
+                assert!(text.contains("First` and `"), "{text}");
+                assert!(text.contains("Second` are both called `test.same`"), "{text}");
+            }
+            // It has ended by the time the message comes.
+            Err(AskError::Stopped(_)) => {}
+            other => panic!("{other:?}"),
+        }
+        let by_name = node.get::<Second>("a").whoami().await;
+        assert!(matches!(by_name, Err(AskError::NotStarted(..))), "{by_name:?}");
+        assert_eq!(node.spawn(First).whoami().await, Ok(1), "the first goes on");
+    }
+
+    #[tokio::test]
+    async fn a_node_with_two_types_of_one_name_is_not_built() {
+        let builder = Node::builder("twins").actor(async |_| Ok(First)).actor(async |_| Ok(Second));
+        let refused = builder.try_build().expect_err("one name");
+        assert!(matches!(&refused, BuildError::Kind(twice) if twice.name == "test.same"));
+    }
+}

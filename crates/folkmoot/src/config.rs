@@ -330,6 +330,12 @@ impl Config {
         Ok(Self::merge(flags, file))
     }
 
+    /// The data directory.
+    #[must_use]
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
     fn merge(flags: Flags, file: File) -> Self {
         let File { listen, data, console, log, gateway, idle, search, attachments, .. } = file;
         let mut allow_origin = file.allow_origin;

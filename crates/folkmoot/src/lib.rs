@@ -6,26 +6,30 @@
 mod accept;
 mod account;
 mod attachment;
+#[cfg(test)]
+mod bytes_kept;
+mod chat;
 mod config;
 mod demo;
 mod gateway;
 mod http;
-mod lane;
 mod limits;
 mod metrics;
-mod publication;
+mod open_rooms;
+mod ports;
 mod pulse;
 mod rate_limit;
-mod recovery;
 mod registration;
 mod room;
 mod search;
+pub mod seed;
 mod server;
 mod service;
 mod session;
 mod setup;
 pub mod storage;
-mod tail;
+mod stream;
+mod text;
 mod user;
 mod wire;
 

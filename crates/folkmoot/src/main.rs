@@ -1,16 +1,36 @@
-//! The `folkmoot` command: reads the settings, runs the server until it is told to stop.
+//! The `folkmoot` command: reads the settings, runs the server until it is told to stop; or fills a
+//! data directory.
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
 use clap::Parser;
+use folkmoot::seed::{SeedFlags, SeedPlan};
+use folkmoot::storage::UnixMillis;
 use folkmoot::{Config, Flags};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What was typed: a server runs, unless something else is asked for.
+#[derive(Debug, Parser)]
+#[command(name = "folkmoot", version, about)]
+struct Line {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    task: Option<Task>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Task {
+    /// Fills the data directory with people, rooms and messages, to try a server of some size
+    Seed(SeedFlags),
+}
 
 fn main() -> ExitCode {
     match run() {
@@ -23,12 +43,33 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<()> {
-    let config = Config::load(Flags::parse())?;
+    let Line { flags, task } = Line::parse();
+    let config = Config::load(flags)?;
     let filter = EnvFilter::try_new(&config.log)
         .with_context(|| format!("`{}` is not a log filter", config.log))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(config))
+    match task {
+        None => runtime.block_on(serve(config)),
+        Some(Task::Seed(flags)) => runtime.block_on(seed(&config, flags)),
+    }
+}
+
+async fn seed(config: &Config, flags: SeedFlags) -> anyhow::Result<()> {
+    let plan = SeedPlan::load(flags)?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let now = UnixMillis::from_u64(u64::try_from(now.as_millis())?);
+    let began = Instant::now();
+    let made = folkmoot::seed::seed(config.data(), &plan, now).await?;
+    let folkmoot::seed::Seeded { users, rooms, memberships, messages } = made;
+    let took = began.elapsed().as_secs_f64();
+    say(&format!(
+        "{users} users, {rooms} rooms, {memberships} memberships and {messages} messages in {} \
+         after {took:.1} s; sign in as user000001 with the password {}",
+        config.data().display(),
+        plan.password,
+    ));
+    Ok(())
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {

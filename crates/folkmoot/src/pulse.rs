@@ -2,27 +2,25 @@
 //! administrators; kept whether or not anybody looks, because it costs one reading a second.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use folkmoot_protocol::chat::LiveSecond;
 use parking_lot::Mutex;
 
-use crate::server::Server;
 use crate::storage::{AppendTimes, UnixMillis};
 use crate::wire;
 
 /// How far back it goes.
 const SECONDS: usize = 60;
-const BEAT: Duration = Duration::from_secs(1);
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
 
 /// Counters as they stand at one moment; all but `connections` only rise.
 #[derive(Debug, Clone)]
-struct Reading {
-    at: UnixMillis,
-    connections: usize,
-    messages: u64,
-    appends: AppendTimes,
+pub(crate) struct Reading {
+    pub(crate) at: UnixMillis,
+    pub(crate) connections: usize,
+    pub(crate) messages: u64,
+    pub(crate) appends: AppendTimes,
 }
 
 #[derive(Debug, Default)]
@@ -31,31 +29,8 @@ pub(crate) struct Pulse {
     readings: Mutex<VecDeque<Reading>>,
 }
 
-/// Reads the counters every second until the server stops.
-pub(crate) fn keep(server: &Arc<Server>) {
-    let (server, mut stopping) = (server.clone(), server.stopping());
-    tokio::spawn(async move {
-        loop {
-            server.pulse.push(read(&server));
-            tokio::select! {
-                () = server.node().sleep(BEAT) => {}
-                _ = stopping.changed() => return,
-            }
-        }
-    });
-}
-
-fn read(server: &Server) -> Reading {
-    Reading {
-        at: server.now(),
-        connections: *server.connections().borrow(),
-        messages: server.metrics.messages_total(),
-        appends: server.store.append_times(),
-    }
-}
-
 impl Pulse {
-    fn push(&self, reading: Reading) {
+    pub(crate) fn push(&self, reading: Reading) {
         let mut readings = self.readings.lock();
         readings.push_back(reading);
         if readings.len() > SECONDS + 1 {

@@ -2,36 +2,30 @@
 //! `Server`, so two of them fit into one process, and so into one test.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use althing::{ActorError, ActorRef, Node, Start, Topic, TopicOptions};
+use althing::{ActorRef, Node, Start, Topic};
 use folkmoot_protocol::Channel;
-use folkmoot_protocol::chat::{RoomView, UserView};
 use tokio::sync::watch;
 
 use crate::accept::client_address::Network;
-use crate::accept::{self, Doorman};
+use crate::accept::{Doorman, Room as Doorway, raise_descriptors};
 use crate::account::pool::PasswordPool;
 use crate::account::token::Token;
 use crate::attachment::Attachments;
 use crate::config::Config;
-use crate::demo::OpenRooms;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::publication::{Coming, Publication};
+use crate::open_rooms::OpenRooms;
+use crate::ports::{self, Ports};
 use crate::pulse::Pulse;
 use crate::registration::Registrations;
-use crate::room::Room;
-use crate::room::view::Summary;
+use crate::room::{AskedRoom, Room};
 use crate::search::{Index, Search};
 use crate::setup::Setup;
 use crate::storage::{ReadError, Record, RoomId, SignedIn, Store, UnixMillis, UserId};
+use crate::stream::{Coming, Publication};
 use crate::user::User;
-use crate::user::state::Membership;
-use crate::wire;
-
-/// Why publishing to a topic of a room or a user cannot be refused.
-pub(crate) const NO_OTHER_PUBLISHER: &str = "nobody claims the topics of rooms and users";
 
 /// How long actors may take to finish on shutdown before they are abandoned.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,7 +38,7 @@ pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) store: Store,
     pub(crate) attachments: Attachments,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: Limits,
     pub(crate) pulse: Pulse,
     /// How the first administrator is made.
@@ -55,8 +49,7 @@ pub(crate) struct Server {
     pub(crate) started_at: UnixMillis,
     /// `None`: switched off, or its directory cannot be written.
     pub(crate) search: Option<Search>,
-    node: Node,
-    epoch: String,
+    ports: Ports,
     stopping: watch::Sender<bool>,
     connections: watch::Sender<usize>,
     /// Rooms that every new account is let into; only a demo has some.
@@ -77,73 +70,83 @@ impl Server {
         setup: Setup,
         registrations: Registrations,
     ) -> Arc<Self> {
-        Arc::new_cyclic(|server| {
-            let (for_rooms, for_users) = (server.clone(), server.clone());
-            // Weak, because the node would otherwise keep itself alive through its factories.
-            let node = Node::builder("folkmoot")
-                .actor(move |start: Start<Room>| {
-                    let server = for_rooms.upgrade();
-                    let id = key::<folkmoot_protocol::RoomId, _>(&start);
-                    async move { Room::load(id?, server.ok_or_else(gone)?).await }
-                })
-                .actor(move |start: Start<User>| {
-                    let server = for_users.upgrade();
-                    let id = key::<folkmoot_protocol::UserId, _>(&start);
-                    async move { User::load(id?, server.ok_or_else(gone)?).await }
-                })
-                .build();
-            Self {
-                metrics: Metrics::default(),
-                limits: Limits::new(&config.limits),
-                pulse: Pulse::default(),
-                setup,
-                registrations,
-                passwords: PasswordPool::default(),
-                doorman: Doorman::new(room_at_the_door(&config)),
-                started_at: now(),
-                search: index.map(|index| Search::start(&node, &store, index)),
-                epoch: store.stream_epoch().to_owned(),
-                stopping: watch::Sender::new(false),
-                connections: watch::Sender::new(0),
-                open_rooms: OnceLock::new(),
-                config,
-                store,
-                attachments,
+        let metrics = Arc::new(Metrics::default());
+        let ports = {
+            let (store, metrics) = (store.clone(), metrics.clone());
+            let (room_idle, user_idle) = (config.room_idle, config.user_idle);
+            move |node: Node| Ports {
+                store: store.clone(),
                 node,
+                metrics: metrics.clone(),
+                room_idle,
+                user_idle,
             }
+        };
+        let (for_rooms, for_users) = (ports.clone(), ports.clone());
+        let node = Node::builder("folkmoot")
+            .actor(move |start: Start<Room>| {
+                let (id, ports) = (start.key_as::<RoomId>(), for_rooms(start.node()));
+                async move { Room::load(id?, ports).await }
+            })
+            .actor(move |start: Start<User>| {
+                let (id, ports) = (start.key_as::<UserId>(), for_users(start.node()));
+                async move { User::load(id?, ports).await }
+            })
+            .build();
+        Arc::new(Self {
+            metrics,
+            limits: Limits::new(&config.limits),
+            pulse: Pulse::default(),
+            setup,
+            registrations,
+            passwords: PasswordPool::default(),
+            doorman: Doorman::new(room_at_the_door(&config)),
+            started_at: ports::now(),
+            search: index.map(|index| Search::start(&node, &store, index)),
+            stopping: watch::Sender::new(false),
+            connections: watch::Sender::new(0),
+            open_rooms: OnceLock::new(),
+            ports: ports(node),
+            config,
+            store,
+            attachments,
         })
     }
 
     pub(crate) fn node(&self) -> &Node {
-        &self.node
+        &self.ports.node
     }
 
     pub(crate) fn room(&self, room: RoomId) -> ActorRef<Room> {
-        self.node.get::<Room>(room)
+        self.ports.node.get::<Room>(room)
+    }
+
+    /// A room to be asked something that depends on who asks.
+    pub(crate) fn asked(&self, room: RoomId) -> AskedRoom<'_> {
+        AskedRoom::new(&self.ports, room)
     }
 
     pub(crate) fn user(&self, user: UserId) -> ActorRef<User> {
-        self.node.get::<User>(user)
+        self.ports.node.get::<User>(user)
     }
 
     /// The live events of a channel.
     pub(crate) fn topic(&self, channel: Channel) -> Topic<Arc<Publication>> {
-        // Recovery is the business of rooms and users; a ring here would keep every event twice.
-        self.node.topic(channel.to_string(), TopicOptions { replay: 0 })
+        self.ports.topic(channel)
     }
 
     /// The connections that come to a room and go.
     pub(crate) fn comings(&self, channel: Channel) -> Topic<Arc<Coming>> {
-        self.node.topic(format!("{channel}/online"), TopicOptions { replay: 0 })
+        self.ports.comings(channel)
     }
 
     /// In which offsets count: that of the data directory.
     pub(crate) fn epoch(&self) -> &str {
-        &self.epoch
+        self.ports.epoch()
     }
 
     pub(crate) fn now(&self) -> UnixMillis {
-        now()
+        ports::now()
     }
 
     /// Whom a token belongs to; nobody, if its device was not seen for too long.
@@ -161,20 +164,6 @@ impl Server {
             drop(self.store.append(self.store.write_epoch(), &seen));
         }
         Ok(Some(found))
-    }
-
-    /// A room as the user of whom both are sees it.
-    pub(crate) async fn room_view(&self, summary: &Summary, membership: &Membership) -> RoomView {
-        let peer = match summary.peer {
-            Some(peer) => self.peer(peer).await,
-            None => None,
-        };
-        crate::user::room_view(summary, membership, &self.epoch, peer)
-    }
-
-    async fn peer(&self, peer: UserId) -> Option<UserView> {
-        // A view without its peer is still a view; the next one has it again.
-        self.store.account(peer).await.ok().flatten().map(wire::user_view)
     }
 
     /// Lets every account made from now on into these rooms.
@@ -209,7 +198,7 @@ impl Server {
 
     /// Ends the actors, then the store: what was appended is on disk afterwards.
     pub(crate) async fn close(&self) {
-        let report = self.node.shutdown(SHUTDOWN_TIMEOUT).await;
+        let report = self.ports.node.shutdown(SHUTDOWN_TIMEOUT).await;
         tracing::debug!(?report, "the actors have stopped");
         self.store.close().await;
     }
@@ -222,28 +211,13 @@ impl Drop for Connected {
 }
 
 /// As many connections as the settings allow, and never more than there are descriptors for.
-fn room_at_the_door(config: &Config) -> accept::Room {
-    let possible = accept::raise_descriptors();
+fn room_at_the_door(config: &Config) -> Doorway {
+    let possible = raise_descriptors();
     let connections_max = config.gateway.connections_max.unwrap_or(possible).min(possible);
     let mut unlimited = config.trusted_proxies.clone();
     // This machine itself: a proxy beside the server, or a test of its load.
     let own: [Network; 2] = ["127.0.0.0/8", "::1"].map(|own| own.parse().expect("a network"));
     unlimited.extend(own);
     let per_address_max = config.gateway.connections_per_address_max;
-    accept::Room { connections_max, per_address_max, unlimited }
-}
-
-fn now() -> UnixMillis {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    UnixMillis::from_u64(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
-fn gone() -> ActorError {
-    ActorError::new("the server is gone")
-}
-
-fn key<I: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>, A: althing::Actor>(
-    start: &Start<A>,
-) -> Result<I, ActorError> {
-    Ok(start.key_as()?)
+    Doorway { connections_max, per_address_max, unlimited }
 }

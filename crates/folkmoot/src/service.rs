@@ -11,12 +11,13 @@ use tokio::task::JoinHandle;
 use crate::accept::accept_until_stopped;
 use crate::attachment::{Attachments, sweep_until_stopped};
 use crate::config::Config;
+use crate::pulse::{self, Reading};
 use crate::registration::Registrations;
 use crate::search::{Index, Search};
 use crate::server::Server;
 use crate::setup::Setup;
 use crate::storage::{OpenError, ReadError, Restored, Store, StoreOptions};
-use crate::{demo, http, pulse};
+use crate::{demo, http};
 
 /// How long clients may take to read their close frame.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -107,7 +108,7 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
         tracing::warn!(%error, "unfinished uploads are kept until they expire");
     }
     tokio::spawn(sweep_until_stopped(server.clone()));
-    pulse::keep(&server);
+    keep_pulse(&server);
     // Before anybody can sign up, so that everybody is let into its rooms.
     if server.config.demo {
         demo::start(&server).await;
@@ -115,6 +116,25 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
     let routes = http::router(server.clone());
     let accepting = tokio::spawn(accept_until_stopped(server.clone(), listener, routes));
     Running { address, server, accepting }
+}
+
+/// Reads the counters every second until the server stops.
+fn keep_pulse(server: &Arc<Server>) {
+    let (server, mut stopping) = (server.clone(), server.stopping());
+    tokio::spawn(async move {
+        loop {
+            server.pulse.push(Reading {
+                at: server.now(),
+                connections: *server.connections().borrow(),
+                messages: server.metrics.messages_total(),
+                appends: server.store.append_times(),
+            });
+            tokio::select! {
+                () = server.node().sleep(pulse::BEAT) => {}
+                _ = stopping.changed() => return,
+            }
+        }
+    });
 }
 
 impl Running {

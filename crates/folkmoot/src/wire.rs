@@ -145,11 +145,19 @@ pub(crate) fn newest_message(
     message: &Message,
     viewer: UserId,
 ) -> chat::MessageView {
+    // Each part by itself: to copy the whole text for its beginning would make a list of rooms cost
+    // what people write.
     let excerpt = Message {
+        seq: message.seq,
+        user: message.user,
+        name: message.name.clone(),
+        key: message.key.clone(),
+        content_hash: message.content_hash,
         body: excerpt(&message.body).to_owned(),
         reply_to: None,
         mentions: Vec::new(),
-        ..message.clone()
+        mention_all: message.mention_all,
+        attachments: message.attachments.clone(),
     };
     fresh_message(room, at, &excerpt, viewer)
 }

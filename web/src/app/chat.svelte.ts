@@ -52,7 +52,7 @@ export class Chat {
   readonly sender: Sender;
   readonly media: Media;
   readonly reading = new Reading(this);
-  readonly people = new People();
+  readonly people = new People((user) => this.link.call('user.get', { user }));
   readonly presence = new Presence();
   readonly search: Search;
   readonly arrangement: Arrangement;
@@ -252,6 +252,8 @@ export class Chat {
 
   async #onOnline(): Promise<void> {
     this.presence.restart();
+    this.people.restart();
+    for (const conversation of this.#conversations.values()) conversation.membersStale = true;
     // What one changed on another device while this one was away.
     this.link.call('user.get', { user: this.me.id }).then((me) => this.setProfile(me), () => undefined);
     this.sender.dispatch({ type: 'online' });

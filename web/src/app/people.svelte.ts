@@ -8,6 +8,8 @@ interface Shown {
   status: Status | undefined;
 }
 
+/** Faces that come into view together are asked for together, after the lists that tell of most of them anyway. */
+const ASK_AFTER_MS = 600;
 /** Timers of browsers go no further. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
@@ -17,6 +19,17 @@ export class People {
   /** Moves when a status ends, so that whatever shows it looks again. */
   #now = $state(Date.now());
   #ending: ReturnType<typeof setTimeout> | undefined;
+  /** Told of since the connection began: live events keep these up to date. */
+  readonly #told = new Set<UserId>();
+  readonly #wanted = new Set<UserId>();
+  #asking: ReturnType<typeof setTimeout> | undefined;
+  /** Counts connections, so that whoever is on screen is wanted again after each. */
+  #connection = $state(0);
+  readonly #ask: (user: UserId) => Promise<UserView>;
+
+  constructor(ask: (user: UserId) => Promise<UserView>) {
+    this.#ask = ask;
+  }
 
   nameOf(user: UserId, fallback: string): string {
     return this.#names.get(user) ?? fallback;
@@ -33,7 +46,22 @@ export class People {
     return status?.until !== undefined && status.until <= this.#now ? undefined : status;
   }
 
+  /** Somebody's face is on screen: whoever is not known yet is asked for. */
+  want(user: UserId): void {
+    void this.#connection;
+    if (this.#told.has(user)) return;
+    this.#wanted.add(user);
+    this.#asking ??= setTimeout(() => this.#askWanted(), ASK_AFTER_MS);
+  }
+
+  /** A new connection: what people have changed meanwhile was told to others. */
+  restart(): void {
+    this.#told.clear();
+    this.#connection += 1;
+  }
+
   meet(people: readonly (UserView | MemberView)[]): void {
+    for (const person of people) this.#told.add(idOf(person));
     this.#learn(people.map((person) => [idOf(person), person.display_name]));
     const news = people.filter((person) => !isSame(this.#shown.get(idOf(person)), person));
     if (news.length === 0) return;
@@ -48,6 +76,18 @@ export class People {
 
   stop(): void {
     clearTimeout(this.#ending);
+    clearTimeout(this.#asking);
+  }
+
+  #askWanted(): void {
+    this.#asking = undefined;
+    const unknown = [...this.#wanted].filter((user) => !this.#told.has(user));
+    this.#wanted.clear();
+    for (const user of unknown) {
+      // Until the answer comes nobody asks again; without one, the next connection does.
+      this.#told.add(user);
+      this.#ask(user).then((view) => this.meet([view]), () => undefined);
+    }
   }
 
   #learn(names: readonly (readonly [UserId, string])[]): void {

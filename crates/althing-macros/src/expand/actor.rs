@@ -2,8 +2,8 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
-use syn::Type;
 use syn::spanned::Spanned;
+use syn::{Ident, Type};
 
 use super::{Expansion, parameter, span_of, takes_context, takes_subject};
 use crate::model::{Argument, Hook};
@@ -20,6 +20,8 @@ impl Expansion<'_> {
         let options = arguments.options.as_ref().map(|options| {
             quote! { fn options() -> #althing::ActorOptions { #options() } }
         });
+        let codecs = self.codecs();
+        let durable = arguments.durable.as_ref().map(|field| self.durable(field));
         let key = arguments.key.as_ref().map(|key| self.key(key));
         let hooks = model.hooks.iter().map(|hook| self.hook(hook));
         quote! {
@@ -27,9 +29,23 @@ impl Expansion<'_> {
                 const NAME: &'static str = #name;
                 #version
                 #options
+                #codecs
+                #durable
                 #(#hooks)*
             }
             #key
+        }
+    }
+
+    /// At the field, which may not be there, or have nothing to commit.
+    fn durable(&self, field: &Ident) -> TokenStream {
+        let althing = self.althing;
+        quote_spanned! {field.span()=>
+            const TURNS: #althing::Turns = #althing::Turns::Held;
+
+            fn commit(&mut self, _: &mut #althing::Context<Self>) -> #althing::Commit {
+                self.#field.commit()
+            }
         }
     }
 

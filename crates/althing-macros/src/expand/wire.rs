@@ -61,6 +61,22 @@ impl Expansion<'_> {
         })
     }
 
+    /// Tells nodes of the codecs. For a generic actor only its user knows whether its messages
+    /// travel, so such an actor does not.
+    pub(super) fn codecs(&self) -> Option<TokenStream> {
+        let althing = self.althing;
+        let is_generic = self
+            .messages()
+            .filter(|(message, _)| message.wire.travels && message.cfgs.is_empty())
+            .any(|(message, _)| !self.bounds(message, true).is_empty());
+        (self.arguments.wire && !is_generic).then(|| {
+            quote! {
+                const CODECS: ::core::option::Option<fn(&mut #althing::Codecs<Self>)> =
+                    ::core::option::Option::Some(<Self as #althing::Remote>::codecs);
+            }
+        })
+    }
+
     fn encoding(&self, message: &Message, carried: &Generics) -> TokenStream {
         let althing = self.althing;
         let fields = self.wire_fields(message);

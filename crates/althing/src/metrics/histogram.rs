@@ -47,6 +47,28 @@ impl Histogram {
         last.map_or(Duration::ZERO, |(at_most, _)| at_most)
     }
 
+    /// What was taken after `earlier`, an older state of the same histogram.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let pairs = self.buckets.iter().zip(&earlier.buckets);
+        let mut buckets = [0; BUCKETS];
+        for (bucket, (now, then)) in buckets.iter_mut().zip(pairs) {
+            *bucket = now.saturating_sub(*then);
+        }
+        Self { buckets, sum_ns: self.sum_ns.saturating_sub(earlier.sum_ns) }
+    }
+
+    pub(super) fn record(&mut self, elapsed_ns: u64) {
+        self.buckets[bucket_of(elapsed_ns)] += 1;
+        self.sum_ns = self.sum_ns.wrapping_add(elapsed_ns);
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (sum, n) in self.buckets.iter_mut().zip(&other.buckets) {
+            *sum += n;
+        }
+        self.sum_ns = self.sum_ns.wrapping_add(other.sum_ns);
+    }
+
     /// Upper bounds with the number of times at or below them, rising. The last bucket's bound is nominal.
     pub fn cumulative(&self) -> impl Iterator<Item = (Duration, u64)> {
         let mut below = 0;
@@ -70,12 +92,23 @@ mod tests {
     }
 
     #[test]
+    fn what_came_since_an_earlier_state_is_told_alone() {
+        let mut histogram = Histogram::default();
+        histogram.record(1_000_000);
+        let earlier = histogram.clone();
+        histogram.record(100);
+        let since = histogram.since(&earlier);
+        assert_eq!((since.count(), since.sum()), (1, Duration::from_nanos(100)));
+        assert_eq!(since.quantile(1.0), Duration::from_nanos(128));
+        assert_eq!(earlier.since(&histogram), Histogram::default(), "the order does not matter");
+    }
+
+    #[test]
     fn a_quantile_is_never_below_the_true_one() {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.quantile(0.5), Duration::ZERO);
         for ns in [100, 100, 100, 5_000] {
-            histogram.buckets[bucket_of(ns)] += 1;
-            histogram.sum_ns += ns;
+            histogram.record(ns);
         }
         assert_eq!(histogram.quantile(0.5), Duration::from_nanos(128));
         assert_eq!(histogram.quantile(1.0), Duration::from_nanos(8_192));

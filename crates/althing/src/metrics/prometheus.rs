@@ -57,7 +57,7 @@ impl Snapshot {
             let name = format!("althing_{}{suffix}", family.name);
             page.head(&name, family.kind, family.help);
             for kind in &self.kinds {
-                page.line(&name, &[("actor", kind.name)], (family.value)(kind));
+                page.line(&name, &[("actor", kind.name.as_str())], (family.value)(kind));
             }
         }
         self.write_oldest(&mut page);
@@ -70,7 +70,7 @@ impl Snapshot {
         let name = "althing_mailbox_oldest_seconds";
         page.head(name, "gauge", "Age of the oldest message that waits, as far as known.");
         for kind in &self.kinds {
-            page.line(name, &[("actor", kind.name)], kind.oldest.as_secs());
+            page.line(name, &[("actor", kind.name.as_str())], kind.oldest.as_secs());
         }
     }
 
@@ -79,7 +79,7 @@ impl Snapshot {
         page.head(name, "histogram", "Handling times of one in 512 messages, waits included.");
         let bucket = format!("{name}_bucket");
         for kind in &self.kinds {
-            let actor = ("actor", kind.name);
+            let actor = ("actor", kind.name.as_str());
             for (at_most, below) in kind.handling.cumulative() {
                 if WRITTEN_BUCKETS.contains(&at_most.as_nanos().ilog2()) {
                     let bound = at_most.as_secs_f64().to_string();
@@ -98,7 +98,7 @@ impl Snapshot {
         page.head(name, "summary", "Handling times of one in 512 messages by message type.");
         for kind in &self.kinds {
             for message in &kind.messages {
-                let labels = [("actor", kind.name), ("message", message.name.as_str())];
+                let labels = [("actor", kind.name.as_str()), ("message", message.name.as_str())];
                 page.line(&format!("{name}_sum"), &labels, message.sum.as_secs_f64());
                 page.line(&format!("{name}_count"), &labels, message.sampled);
             }

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::histogram::{BUCKETS, bucket_of};
+use super::histogram::{BUCKETS, Histogram, bucket_of};
+use super::running::Running;
 
 /// One of this many messages of a type on a thread is timed, the first included. Two readings of the clock and taking the time down
 /// cost 80 to 200 ns together. One in 128 cost 4 % of tells in batches and of events (`metrics-cost`); without timing nothing could be
@@ -43,16 +44,16 @@ pub(crate) struct Shard {
     counters: [AtomicU64; COUNTERS],
     buckets: [AtomicU64; BUCKETS],
     sum_ns: AtomicU64,
+    pub(super) running: Running,
     /// A handful of entries; touched for timed messages only.
     messages: Mutex<Vec<MessageTimes>>,
 }
 
 /// Times of one message type.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MessageTimes {
     pub(super) name: &'static str,
-    pub(super) sampled: u64,
-    pub(super) sum_ns: u64,
+    pub(super) handling: Histogram,
     pub(super) max_ns: u64,
 }
 
@@ -64,6 +65,7 @@ impl Shard {
             counters: [const { AtomicU64::new(0) }; COUNTERS],
             buckets: [const { AtomicU64::new(0) }; BUCKETS],
             sum_ns: AtomicU64::new(0),
+            running: Running::default(),
             messages: Mutex::default(),
         }
     }
@@ -104,6 +106,12 @@ impl Shard {
         self.add(&self.handled, 0_u64.wrapping_sub(messages.into()));
     }
 
+    /// What this thread runs; `None` if other threads write here too.
+    #[inline]
+    pub(crate) fn running(&self) -> Option<&Running> {
+        (!self.is_shared).then_some(&self.running)
+    }
+
     pub(crate) fn count(&self, what: Counter) {
         self.count_many(what, 1);
     }
@@ -117,8 +125,9 @@ impl Shard {
     pub(crate) fn record(&self, message: MessageName, elapsed_ns: u64) {
         self.add(&self.buckets[bucket_of(elapsed_ns)], 1);
         self.add(&self.sum_ns, elapsed_ns);
-        let one =
-            MessageTimes { name: message(), sampled: 1, sum_ns: elapsed_ns, max_ns: elapsed_ns };
+        let mut handling = Histogram::default();
+        handling.record(elapsed_ns);
+        let one = MessageTimes { name: message(), handling, max_ns: elapsed_ns };
         merge(&mut self.messages.lock(), &one);
     }
 
@@ -163,10 +172,9 @@ fn merge(list: &mut Vec<MessageTimes>, one: &MessageTimes) {
         |known: &MessageTimes| std::ptr::eq(known.name, one.name) || known.name == one.name;
     match list.iter_mut().find(|known| is_same(known)) {
         Some(known) => {
-            known.sampled += one.sampled;
-            known.sum_ns = known.sum_ns.saturating_add(one.sum_ns);
+            known.handling.merge(&one.handling);
             known.max_ns = known.max_ns.max(one.max_ns);
         }
-        None => list.push(*one),
+        None => list.push(one.clone()),
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! A snapshot is not a cut through time: counters go on while they are read. Each one is exact by itself and never goes back.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::histogram::Histogram;
 use super::shard::{Counter, MessageTimes, Shard};
+use crate::address::actor_id::KindName;
 
 /// The metrics of a node at one moment.
 ///
@@ -48,7 +50,7 @@ pub struct Snapshot {
 #[non_exhaustive]
 pub struct KindSnapshot {
     /// `Actor::NAME`.
-    pub name: &'static str,
+    pub name: KindName,
     /// Messages and events that reached an actor, whatever came of them.
     pub handled: u64,
     /// Messages that a guard refused.
@@ -82,10 +84,11 @@ pub struct KindSnapshot {
 }
 
 /// Handling times of one message type.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageSnapshot {
-    /// The Rust name of its type, without the path.
+    /// The Rust name of its type, without the path unless another message of the actor has the
+    /// same name.
     pub name: String,
     /// Messages that were timed.
     pub sampled: u64,
@@ -93,16 +96,38 @@ pub struct MessageSnapshot {
     pub sum: Duration,
     /// The longest of them.
     pub max: Duration,
+    /// All of them.
+    pub handling: Histogram,
 }
 
 impl Snapshot {
     /// The metrics of the actor type of that name.
     pub fn kind(&self, name: &str) -> Option<&KindSnapshot> {
-        self.kinds.iter().find(|kind| kind.name == name)
+        self.kinds.iter().find(|kind| kind.name == *name)
     }
 }
 
 impl KindSnapshot {
+    /// Adds what was counted under the same name for another type.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.handled += other.handled;
+        self.rejected += other.rejected;
+        self.panicked += other.panicked;
+        self.missed += other.missed;
+        self.restarted += other.restarted;
+        self.started += other.started;
+        self.stopped += other.stopped;
+        self.timed_out += other.timed_out;
+        self.overloaded += other.overloaded;
+        self.refused += other.refused;
+        self.handling.merge(&other.handling);
+        for message in other.messages {
+            if self.messages.iter().all(|known| known.name != message.name) {
+                self.messages.push(message);
+            }
+        }
+    }
+
     /// Actors that have their state in memory now.
     pub fn live(&self) -> u64 {
         self.started.saturating_sub(self.stopped)
@@ -149,8 +174,9 @@ impl Totals {
         shard.merge_messages(&mut self.messages);
     }
 
-    pub(crate) fn into_snapshot(self, name: &'static str) -> KindSnapshot {
+    pub(crate) fn into_snapshot(self, name: KindName) -> KindSnapshot {
         let mut messages: Vec<_> = self.messages.iter().map(message_snapshot).collect();
+        name_apart(&mut messages, &self.messages);
         messages.sort_by_key(|message| std::cmp::Reverse(message.mean()));
         KindSnapshot { name, messages, ..self.kind }
     }
@@ -159,14 +185,29 @@ impl Totals {
 fn message_snapshot(times: &MessageTimes) -> MessageSnapshot {
     MessageSnapshot {
         name: short_name(times.name),
-        sampled: times.sampled,
-        sum: Duration::from_nanos(times.sum_ns),
+        sampled: times.handling.count(),
+        sum: times.handling.sum(),
         max: Duration::from_nanos(times.max_ns),
+        handling: times.handling.clone(),
+    }
+}
+
+/// Gives messages that are told apart by their paths alone their whole names: Prometheus refuses a
+/// page in which two series have the same name and labels.
+fn name_apart(messages: &mut [MessageSnapshot], times: &[MessageTimes]) {
+    let mut seen = HashMap::new();
+    for message in messages.iter() {
+        *seen.entry(message.name.clone()).or_insert(0) += 1;
+    }
+    for (message, times) in messages.iter_mut().zip(times) {
+        if seen.get(&message.name).is_some_and(|times| *times > 1) {
+            times.name.clone_into(&mut message.name);
+        }
     }
 }
 
 /// A type's name without the paths in it: `Add`, `Published<Event>`.
-fn short_name(name: &str) -> String {
+pub(crate) fn short_name(name: &str) -> String {
     let mut short = String::with_capacity(name.len());
     for part in name.split_inclusive("::") {
         match part.strip_suffix("::") {

@@ -2,6 +2,7 @@
 
 use super::shard::SAMPLE_EVERY;
 use super::*;
+use crate::address::actor_id::KindName;
 
 fn name() -> &'static str {
     "Message"
@@ -26,7 +27,7 @@ fn no_count_is_lost_when_threads_end() {
                 scope.spawn(|| handle(&metrics, 1_000));
             }
         });
-        let kind = metrics.totals().into_snapshot("test");
+        let kind = metrics.totals().into_snapshot(KindName::new("test"));
         assert_eq!(kind.handled, round * 8_000);
     }
 }
@@ -46,7 +47,7 @@ fn threads_beyond_the_slots_share_a_shard_and_lose_nothing() {
             });
         }
     });
-    assert_eq!(metrics.totals().into_snapshot("test").handled, threads * 1_000);
+    assert_eq!(metrics.totals().into_snapshot(KindName::new("test")).handled, threads * 1_000);
     assert!(metrics.shards[slot::SHARED].get().is_some(), "nobody had to share");
 }
 
@@ -61,7 +62,7 @@ fn one_message_in_each_interval_is_timed_on_each_thread() {
             scope.spawn(move || handle(counted, messages)).join().expect("counts without panic");
         }
     });
-    let kind = metrics.totals().into_snapshot("test");
+    let kind = metrics.totals().into_snapshot(KindName::new("test"));
     let shards = metrics.shards.iter().filter_map(OnceLock::get);
     let timed: u64 = shards.map(|shard| shard.handled().div_ceil(SAMPLE_EVERY)).sum();
     assert_eq!(kind.handled, per_thread.iter().sum::<u64>());
@@ -87,7 +88,7 @@ fn nothing_is_counted_when_off() {
     metrics.count(Counter::Panicked);
     assert!(metrics.shard().is_none());
     assert_eq!(
-        metrics.totals().into_snapshot("test"),
-        KindSnapshot { name: "test", ..KindSnapshot::default() }
+        metrics.totals().into_snapshot(KindName::new("test")),
+        KindSnapshot { name: KindName::new("test"), ..KindSnapshot::default() }
     );
 }

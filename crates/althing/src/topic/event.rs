@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 
 use super::published::Published;
+use crate::activation::body::{Body, Event};
+use crate::activation::context::Context;
 use crate::actor::EventHandler;
-use crate::body::{Body, Event};
-use crate::context::Context;
-use crate::dispatch::Access;
-use crate::envelope::{Envelope, Payload, Started, Stretch, Table, Target, load};
 use crate::error::AskError;
+use crate::mail::dispatch::Access;
+use crate::mail::envelope::{Envelope, Payload, Started, Stretch, Table, Target, load};
 use crate::shield::discard;
 
 impl Envelope {
@@ -36,6 +36,7 @@ impl<A: EventHandler<T>, T: Send + Sync + 'static> EventTables<A, T> {
         is_event: true,
         run: run_queued_event::<A, T>,
         reject: reject_event::<T>,
+        repack: None,
     };
 }
 

@@ -22,21 +22,22 @@ use super::event::run_event;
 use super::published::Published;
 use super::share::Share;
 use super::subscription::{Listener, Subscriber};
+use crate::activation::body::Body;
+use crate::activation::commits::Turns;
+use crate::activation::current::{self, Frame};
+use crate::activation::fault::{Met, meet_as_event, put_off};
+use crate::activation::run::Run;
 use crate::actor::EventHandler;
-use crate::body::Body;
-use crate::cell::{AnyCell, Cell, wake};
-use crate::current::{self, Frame};
-use crate::envelope::{Envelope, Target};
-use crate::fault::{Met, meet_as_event, put_off};
-use crate::in_place::{DEPTH_MAX, end_timing};
-use crate::kind::Kind;
-use crate::mailbox::Pushed;
+use crate::address::kind::Kind;
+use crate::address::place::{AnyPlace, Place, wake};
+use crate::mail::envelope::{Envelope, Target};
+use crate::mail::in_place::{DEPTH_MAX, end_timing};
+use crate::mail::mailbox::Pushed;
+use crate::mail::outbox;
+use crate::metrics::observe::Step;
+use crate::metrics::trace;
 use crate::metrics::{Counter, Shard};
-use crate::observe::Step;
-use crate::outbox;
-use crate::run::Run;
 use crate::shield::{discard, shielded};
-use crate::trace;
 
 /// Delivers to as many subscribers from the first on as have this same function, which is made for
 /// their type, and as the visitor's share allows, at least one; returns how many that were. Those
@@ -52,6 +53,8 @@ pub(super) struct Visitor<'a> {
     body: Option<Body>,
     may_run: bool,
     share: Share<'a>,
+    /// Events that subscribers did not get.
+    missed: u64,
 }
 
 /// Why a loop over idle subscribers ended.
@@ -100,21 +103,21 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
         next: &Subscriber<T>,
         cx: &mut Context<'_>,
     ) -> ControlFlow<Ended> {
-        let Listener::Actor(cell) = &next.listener else {
+        let Listener::Actor(place) = &next.listener else {
             return ControlFlow::Break(Ended::Between);
         };
         if !ptr::fn_addr_eq(next.deliver, self.own) {
             return ControlFlow::Break(Ended::Between);
         }
-        let place: *const Cell<A> = Arc::as_ptr(cell).cast();
-        // SAFETY: the function tells the type; the subscriber keeps the cell alive.
-        let header = unsafe { &*place }.header();
+        let pointer: *const Place<A> = Arc::as_ptr(place).cast();
+        // SAFETY: the function tells the type; the subscriber keeps the place alive.
+        let header = unsafe { &*pointer }.header();
         if !Arc::ptr_eq(&header.kind, self.kind) || !header.mailbox.try_claim() {
             return ControlFlow::Break(Ended::Between);
         }
         self.seen += 1;
-        current::turn_to(cell);
-        self.body.retarget(place);
+        current::turn_to(place);
+        self.body.retarget(pointer);
         if header.stops() != next.stops {
             return ControlFlow::Break(Ended::Stopped);
         }
@@ -122,8 +125,8 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
         header.mailbox.add_to_tally(1);
         header.touch_at(self.now_s);
         // SAFETY: the pointer is valid.
-        let target = Target { state: unsafe { &*place }.state(), body: self.body, header };
-        // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps
+        let target = Target { state: unsafe { &*pointer }.state(), body: self.body, header };
+        // SAFETY: the claim of a place of type `A` is ours, the body is empty, and our caller keeps
         // the event.
         let poll = unsafe { run_event::<A, T>(self.event, target, cx) };
         if poll.is_pending() || self.body.stops() {
@@ -145,7 +148,13 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
 impl<'a> Visitor<'a> {
     /// A visitor on the calling thread; `is_in_task` tells whether handlers may run in place here.
     pub(super) fn new(is_in_task: bool, share: Share<'a>) -> Self {
-        Self { body: None, may_run: is_in_task && current::depth() < DEPTH_MAX, share }
+        let may_run = is_in_task && current::depth() < DEPTH_MAX;
+        Self { body: None, may_run, share, missed: 0 }
+    }
+
+    /// Events that subscribers did not get since the last call.
+    pub(super) fn take_missed(&mut self) -> u64 {
+        std::mem::take(&mut self.missed)
     }
 
     pub(super) fn has_time(&self) -> bool {
@@ -159,6 +168,7 @@ impl<'a> Visitor<'a> {
     ) -> (Delivered, Time) {
         if delivery.skipped > 0 {
             count_skipped(delivery);
+            self.missed += delivery.skipped * delivery.subscribers.len() as u64;
         }
         let all = delivery.subscribers;
         // Who came later has a later position: those who get the event stand in front.
@@ -189,7 +199,7 @@ impl<'a> Visitor<'a> {
     /// and nothing else comes up; returns how many have been seen to.
     ///
     /// # Safety
-    /// The first cell is of type `A`, and so are those of the same function.
+    /// The first place is of type `A`, and so are those of the same function.
     unsafe fn run_idle<A: EventHandler<T>, T: Send + Sync + 'static>(
         &mut self,
         subscribers: &[Subscriber<T>],
@@ -244,8 +254,13 @@ impl<'a> Visitor<'a> {
                 if matches!(outcome, Ok(Ended::Stopped)) {
                     gone.push(last.id);
                 }
-                let Listener::Actor(cell) = &last.listener else { return seen };
-                resume(cell.clone(), body, outcome.err(), has_ended);
+                let Listener::Actor(place) = &last.listener else { return seen };
+                let message = type_name::<Published<T>>;
+                resume(
+                    Run::take_over_waiting(place.clone(), body, message),
+                    outcome.err(),
+                    has_ended,
+                );
             }
         }
         seen
@@ -255,25 +270,25 @@ impl<'a> Visitor<'a> {
     /// mailbox. Returns whether it is still subscribed.
     ///
     /// # Safety
-    /// `cell` is a `Cell<A>`.
+    /// `place` is a `Place<A>`.
     unsafe fn deliver_one<A: EventHandler<T>, T: Send + Sync + 'static>(
         &mut self,
-        cell: &Arc<dyn AnyCell>,
+        place: &Arc<dyn AnyPlace>,
         stops: u32,
         event: &Arc<Published<T>>,
     ) -> bool {
-        let header = cell.header();
-        if !self.may_run || !header.mailbox.try_claim() {
-            return enqueue::<A, T>(cell, stops, event);
+        let header = place.header();
+        if !self.may_run || A::TURNS == Turns::Held || !header.mailbox.try_claim() {
+            return enqueue::<A, T>(place, stops, event, &mut self.missed);
         }
-        let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(cell)));
-        body.retarget(Arc::as_ptr(cell));
+        let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(place)));
+        body.retarget(Arc::as_ptr(place));
         if header.stops() != stops {
-            Run::take_over(cell.clone(), body).spawn();
+            Run::take_over(place.clone(), body).spawn();
             return false;
         }
         let from = header.sender_if_simulated();
-        let guard = current::polling(cell, Frame::Alone);
+        let guard = current::polling(place, Frame::Alone);
         let timed = header.kind.begin_message(type_name::<Published<T>>);
         header.mailbox.add_to_tally(1);
         let span = trace::span_in_place(header, type_name::<Published<T>>);
@@ -286,9 +301,10 @@ impl<'a> Visitor<'a> {
                     Err(Met::Refusal) => return Ok(Poll::Ready(())),
                 }
             }
-            let target = Target { state: cell.state(), body: &body, header };
+            let target = Target { state: place.state(), body: &body, header };
             let mut cx = Context::from_waker(Waker::noop());
-            // SAFETY: the claim of a cell of type `A` is ours, the body is empty, and our caller keeps the event.
+            // SAFETY: the claim of a place of type `A` is ours, the body is empty, and our caller
+            // keeps the event.
             let poll = unsafe { run_event::<A, T>(event, target, &mut cx) };
             header.observe(if poll.is_pending() { Step::Waits } else { Step::Ran });
             Ok(poll)
@@ -298,22 +314,23 @@ impl<'a> Visitor<'a> {
         header.touch();
         match outcome {
             Ok(Err(delay)) => {
-                put_off(cell.clone(), body, Envelope::event::<A, T>(event.clone()), delay);
+                put_off(place.clone(), body, Envelope::event::<A, T>(event.clone()), delay);
             }
             Ok(Ok(Poll::Ready(()))) => {
                 end_timing(header, timed);
                 if !body.stops() && header.mailbox.try_leave() {
                     self.body = Some(body);
                 } else {
-                    Run::take_over(cell.clone(), body).spawn();
+                    Run::take_over(place.clone(), body).spawn();
                 }
             }
             Ok(Ok(Poll::Pending)) => {
                 body.time(timed);
                 body.trace(span);
-                Run::take_over(cell.clone(), body).spawn();
+                let message = type_name::<Published<T>>;
+                Run::take_over_waiting(place.clone(), body, message).spawn();
             }
-            Err(panic) => resume(cell.clone(), body, Some(panic), false),
+            Err(panic) => resume(Run::take_over(place.clone(), body), Some(panic), false),
         }
         true
     }
@@ -322,13 +339,7 @@ impl<'a> Visitor<'a> {
 /// Goes on with an actor whose claim is still held, in a task: with its handler that waits, with
 /// what has come meanwhile, or with what supervision says about a panic.
 #[cold]
-fn resume(
-    cell: Arc<dyn AnyCell>,
-    body: Body,
-    panic: Option<Box<dyn std::any::Any + Send>>,
-    has_ended: bool,
-) {
-    let run = Run::take_over(cell, body);
+fn resume(run: Run, panic: Option<Box<dyn std::any::Any + Send>>, has_ended: bool) {
     match panic {
         // A handler that waits is polled again at once, with a waker that works.
         None => run.spawn(),
@@ -358,7 +369,7 @@ pub(super) unsafe fn deliver_to_actors<A: EventHandler<T>, T: Send + Sync + 'sta
         |seen: usize| subscribers.get(seen).is_some_and(|next| ptr::fn_addr_eq(next.deliver, own));
     let mut seen = 0;
     while is_own(seen) && visitor.has_time() {
-        // SAFETY: subscribers with the first one's function have cells of type `A`, as it has.
+        // SAFETY: subscribers with the first one's function have places of type `A`, as it has.
         seen += unsafe { visitor.run_idle::<A, T>(&subscribers[seen..], event, gone) };
         if !visitor.has_time() || !is_own(seen) {
             break;
@@ -366,9 +377,9 @@ pub(super) unsafe fn deliver_to_actors<A: EventHandler<T>, T: Send + Sync + 'sta
         let next = &subscribers[seen];
         seen += 1;
         visitor.share.count_visits(1);
-        let Listener::Actor(cell) = &next.listener else { continue };
+        let Listener::Actor(place) = &next.listener else { continue };
         // SAFETY: as above.
-        if !unsafe { visitor.deliver_one::<A, T>(cell, next.stops, event) } {
+        if !unsafe { visitor.deliver_one::<A, T>(place, next.stops, event) } {
             gone.push(next.id);
         }
     }
@@ -388,7 +399,7 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
         && let Listener::Stream(buffer) = &next.listener
         && visitor.has_time()
     {
-        buffer.push(event.clone());
+        visitor.missed += u64::from(buffer.push(event.clone()));
         seen += 1;
         visitor.share.count_visits(1);
     }
@@ -396,24 +407,29 @@ pub(super) unsafe fn deliver_to_streams<T: Send + Sync + 'static>(
 }
 
 /// Queues the event; returns whether the actor is still subscribed. One whose mailbox is full
-/// misses it.
+/// misses it, which is counted.
 fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
-    cell: &Arc<dyn AnyCell>,
+    place: &Arc<dyn AnyPlace>,
     stops: u32,
     event: &Arc<Published<T>>,
+    missed: &mut u64,
 ) -> bool {
-    let header = cell.header();
+    let header = place.header();
     let sender = header.sender();
     let event = event.clone();
     let is_subscribed = || header.stops() == stops;
     let envelope = || Envelope::event::<A, T>(event).sent_from(sender);
     let wake = |what| {
-        shielded("the waker of a subscriber", || wake(cell, what));
+        shielded("the waker of a subscriber", || wake(place, what));
     };
     match header.mailbox.push_if(is_subscribed, header.kind.len_max, envelope, wake) {
         Pushed::Queued => {}
-        Pushed::Full => header.kind.metrics.count(Counter::Missed),
-        Pushed::Closed => return false,
+        Pushed::Full => {
+            *missed += 1;
+            header.kind.metrics.count(Counter::Missed);
+        }
+        // An event is not sent on: a topic is subscribed to on the subscriber's own node.
+        Pushed::Closed | Pushed::Elsewhere => return false,
     }
     true
 }
@@ -422,8 +438,8 @@ fn enqueue<A: EventHandler<T>, T: Send + Sync + 'static>(
 #[cold]
 fn count_skipped<T>(delivery: &Delivery<'_, Subscriber<T>, Arc<Published<T>>>) {
     for subscriber in delivery.subscribers {
-        if let Listener::Actor(cell) = &subscriber.listener {
-            cell.header().kind.metrics.count_many(Counter::Missed, delivery.skipped);
+        if let Listener::Actor(place) = &subscriber.listener {
+            place.header().kind.metrics.count_many(Counter::Missed, delivery.skipped);
         }
     }
 }

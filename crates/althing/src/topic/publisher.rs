@@ -76,7 +76,14 @@ pub enum PublishError<T> {
         /// What was to be published.
         payload: T,
     },
-    /// The number is not above the last one.
+    /// A handler whose turn is held cannot publish by itself: `ctx.publish` publishes with the
+    /// turn.
+    #[error("a turn that is held publishes by `ctx.publish`")]
+    InTurn {
+        /// What was to be published.
+        payload: T,
+    },
+    /// The number is not above the last one, or there is none above it.
     #[error("number {} of topic {topic} is not above {}, the last one", sequence.0, last.0)]
     NotAbove {
         /// The topic.
@@ -114,7 +121,8 @@ impl<T: Send + Sync + 'static> Publisher<T> {
     /// Publishes with the number after the last. Delivery is as with [`Topic::publish`].
     ///
     /// # Errors
-    /// `Fenced` if a later publisher owns the topic.
+    /// `Fenced` if a later publisher owns the topic, `NotAbove` after the last number that there
+    /// is.
     pub fn publish(&self, payload: T) -> Result<Sequence, PublishError<T>> {
         self.shared.publish(Author::Owner(self.epoch), payload)
     }
@@ -142,6 +150,7 @@ impl<T> PublishError<T> {
         match self {
             Self::Fenced { payload, .. }
             | Self::Owned { payload, .. }
+            | Self::InTurn { payload }
             | Self::NotAbove { payload, .. } => payload,
         }
     }

@@ -9,11 +9,15 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::shared::Shared;
+use super::view::TopicView;
 use super::{Topic, TopicName, TopicOptions};
 use crate::node::NodeShared;
+use crate::shield::discard;
 
 /// A topic whose type is forgotten.
 pub(crate) trait AnyTopic: Any + Send + Sync {
+    /// What an onlooker sees of it.
+    fn view(&self) -> TopicView;
     /// Ends its streams, because the node ends.
     fn close(&self);
 }
@@ -87,6 +91,28 @@ impl Topics {
         }
     }
 
+    /// The topics whose names hold `text` and come after `after`, by name: the first `limit` of
+    /// them, and how many more there are.
+    pub(crate) fn views(&self, text: &str, after: &str, limit: usize) -> (Vec<TopicView>, usize) {
+        let inner = self.inner.lock();
+        let is_wanted = |name: &str| name > after && name.contains(text);
+        let wanted = inner.by_name.iter().filter(|((_, name), _)| is_wanted(name));
+        let mut topics: Vec<_> =
+            wanted.map(|((_, name), topic)| (name.clone(), topic.clone())).collect();
+        drop(inner);
+        topics.sort_by(|one, other| one.0.cmp(&other.0));
+        // Two types may share a name: a page ends between names, or the next would leave one out.
+        let mut end = limit.min(topics.len());
+        while end > 0 && end < topics.len() && topics[end].0 == topics[end - 1].0 {
+            end += 1;
+        }
+        let left = topics.len() - end;
+        // Upgraded after the lock: if the last handle goes meanwhile, the topic ends here, and
+        // takes its entry out under the same lock.
+        let living = topics[..end].iter().filter_map(|(_, topic)| topic.upgrade());
+        (living.map(view_of).collect(), left)
+    }
+
     /// Ends all streams, and those that are still to come.
     pub(crate) fn close(&self) {
         let mut inner = self.inner.lock();
@@ -103,6 +129,12 @@ impl Topics {
     fn len(&self) -> usize {
         self.inner.lock().by_name.len()
     }
+}
+
+fn view_of(topic: Arc<dyn AnyTopic>) -> TopicView {
+    let view = topic.view();
+    discard("the drop of a topic", topic);
+    view
 }
 
 /// Places that an almost empty table keeps.

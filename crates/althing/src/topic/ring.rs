@@ -30,6 +30,11 @@ impl<T> Ring<T> {
         oldest
     }
 
+    /// How many it keeps now.
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
+    }
+
     /// Takes everything out.
     pub(super) fn take(&mut self) -> VecDeque<Arc<Published<T>>> {
         std::mem::take(&mut self.events)

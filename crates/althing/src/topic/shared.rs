@@ -5,7 +5,9 @@
 //! dropped (refused payloads, the ring's oldest event, removed subscribers) is taken out first,
 //! because a drop may use the topic.
 
+use std::any::type_name;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -19,11 +21,13 @@ use super::ring::Ring;
 use super::share::Share;
 use super::stream::Buffer;
 use super::subscription::{Listener, Subscriber};
+use super::view::TopicView;
 use super::worker::Worker;
+use crate::activation::turn;
 use crate::epoch::Epoch;
+use crate::mail::outbox;
+use crate::metrics::observe::Step;
 use crate::node::NodeShared;
-use crate::observe::Step;
-use crate::outbox;
 use crate::shield::{discard, shielded};
 
 pub(super) type TopicChunk<T> = Chunk<Subscriber<T>, Arc<Published<T>>>;
@@ -34,6 +38,8 @@ pub(super) struct Shared<T: Send + Sync + 'static> {
     pub(super) name: TopicName,
     pub(super) node: Arc<NodeShared>,
     state: Mutex<State<T>>,
+    /// Events that subscribers did not get, added up over them.
+    missed: AtomicU64,
 }
 
 struct State<T> {
@@ -60,8 +66,8 @@ pub(super) enum Author {
     OwnerAt(Epoch, Sequence),
 }
 
-/// Where a new subscriber found its place.
-pub(super) struct Place<T: Send + Sync + 'static> {
+/// Where a new subscriber found its seat.
+pub(super) struct Seat<T: Send + Sync + 'static> {
     pub(super) shared: Arc<Shared<T>>,
     chunk: Arc<TopicChunk<T>>,
     id: u64,
@@ -91,7 +97,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
             next_id: 0,
             is_closed,
         };
-        Self { name, node, state: Mutex::new(state) }
+        Self { name, node, state: Mutex::new(state), missed: AtomicU64::new(0) }
     }
 
     pub(super) fn last(&self) -> Sequence {
@@ -140,6 +146,9 @@ impl<T: Send + Sync + 'static> Shared<T> {
         author: Author,
         payload: T,
     ) -> Result<Sequence, PublishError<T>> {
+        if turn::is_held() {
+            return Err(PublishError::InTurn { payload });
+        }
         // What the publisher told before must arrive before, whoever delivers the event.
         shielded("handing over what a publisher told", outbox::hand_over);
         let mut state = self.state.lock();
@@ -199,6 +208,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
     fn deliver_chunk(self: &Arc<Self>, chunk: &Arc<TopicChunk<T>>, visitor: &mut Visitor<'_>) {
         shielded("the delivery of events", || {
             let ended = chunk.deliver(Role::Publisher, |delivery| visitor.bring(&delivery));
+            self.count_missed(visitor.take_missed());
             if ended.wants_worker {
                 self.start_worker(chunk);
             }
@@ -206,6 +216,13 @@ impl<T: Send + Sync + 'static> Shared<T> {
                 self.forget_if_empty(chunk);
             }
         });
+    }
+
+    /// Counts events that subscribers did not get.
+    pub(super) fn count_missed(&self, events: u64) {
+        if events > 0 {
+            self.missed.fetch_add(events, Ordering::Relaxed);
+        }
     }
 
     fn start_worker(self: &Arc<Self>, chunk: &Arc<TopicChunk<T>>) {
@@ -221,7 +238,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
     pub(super) fn subscribe(
         self: &Arc<Self>,
         make: impl FnOnce(u64, Sequence) -> Subscriber<T>,
-    ) -> Place<T> {
+    ) -> Seat<T> {
         self.subscribe_locked(&mut self.state.lock(), make)
     }
 
@@ -230,29 +247,29 @@ impl<T: Send + Sync + 'static> Shared<T> {
         self: &Arc<Self>,
         after: Sequence,
         buffer: Arc<Buffer<T>>,
-    ) -> (Place<T>, Beginning<T>) {
+    ) -> (Seat<T>, Beginning<T>) {
         let mut state = self.state.lock();
         let (gap, kept) = state.ring.after(after, state.last);
         let is_closed = state.is_closed;
         let make = |id, since| Subscriber::stream(id, since, buffer);
-        let place = self.subscribe_locked(&mut state, make);
-        (place, Beginning { gap, kept, is_closed })
+        let seat = self.subscribe_locked(&mut state, make);
+        (seat, Beginning { gap, kept, is_closed })
     }
 
     fn subscribe_locked(
         self: &Arc<Self>,
         state: &mut State<T>,
         make: impl FnOnce(u64, Sequence) -> Subscriber<T>,
-    ) -> Place<T> {
+    ) -> Seat<T> {
         state.next_id += 1;
         let (id, since) = (state.next_id, state.last);
         let chunk = state.chunk_with_room();
         chunk.add(make(id, since));
-        Place { shared: self.clone(), chunk, id, since }
+        Seat { shared: self.clone(), chunk, id, since }
     }
 }
 
-impl<T: Send + Sync + 'static> Place<T> {
+impl<T: Send + Sync + 'static> Seat<T> {
     /// Ends the subscription.
     pub(super) fn leave(self) {
         let mut state = self.shared.state.lock();
@@ -285,7 +302,12 @@ impl Refusal {
 
 impl<T> State<T> {
     fn next_sequence(&self, author: Author, topic: &TopicName) -> Result<Sequence, Refusal> {
-        let next = Sequence(self.last.0 + 1);
+        // After the last number that there is comes none.
+        let next = Sequence(self.last.0.saturating_add(1));
+        let sequence = match author {
+            Author::OwnerAt(_, sequence) => sequence,
+            Author::Anybody | Author::Owner(_) => next,
+        };
         match (author, self.epoch) {
             (Author::Anybody, Some(epoch)) if self.is_owned => {
                 Err(Refusal::Owned { topic: topic.clone(), epoch })
@@ -295,11 +317,10 @@ impl<T> State<T> {
             {
                 Err(Refusal::Fenced(Fenced { topic: topic.clone(), epoch, current }))
             }
-            (Author::OwnerAt(_, sequence), _) if sequence <= self.last => {
+            _ if sequence <= self.last => {
                 Err(Refusal::NotAbove { topic: topic.clone(), sequence, last: self.last })
             }
-            (Author::OwnerAt(_, sequence), _) => Ok(sequence),
-            (Author::Anybody | Author::Owner(_), _) => Ok(next),
+            _ => Ok(sequence),
         }
     }
 }
@@ -323,6 +344,27 @@ impl<T: Send + Sync + 'static> State<T> {
 }
 
 impl<T: Send + Sync + 'static> AnyTopic for Shared<T> {
+    fn view(&self) -> TopicView {
+        let state = self.state.lock();
+        let (last, epoch, kept) = (state.last, state.epoch, state.ring.len());
+        let (is_owned, chunks) = (state.is_owned, state.chunks.clone());
+        drop(state);
+        let subscribers = chunks.iter().map(|chunk| chunk.len()).sum();
+        let pending = chunks.iter().map(|chunk| chunk.pending()).sum();
+        discard("the drop of a chunk", chunks);
+        TopicView {
+            name: self.name.clone(),
+            event: type_name::<T>(),
+            subscribers,
+            last,
+            kept,
+            pending,
+            missed: self.missed.load(Ordering::Relaxed),
+            epoch,
+            is_owned,
+        }
+    }
+
     fn close(&self) {
         let mut state = self.state.lock();
         state.is_closed = true;
@@ -346,7 +388,7 @@ impl<T: Send + Sync + 'static> Drop for Shared<T> {
         let state = self.state.get_mut();
         let left = (state.ring.take(), std::mem::take(&mut state.chunks));
         discard("the drop of what a topic kept", left);
-        let place: *const Self = self;
-        self.node.topics.forget::<T>(&self.name, place.cast());
+        let seat: *const Self = self;
+        self.node.topics.forget::<T>(&self.name, seat.cast());
     }
 }

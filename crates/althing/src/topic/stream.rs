@@ -14,7 +14,7 @@ use futures_core::Stream;
 use parking_lot::Mutex;
 
 use super::published::{Gap, Published, Sequence};
-use super::shared::{Place, Shared};
+use super::shared::{Seat, Shared};
 use crate::shield::{discard, shielded};
 
 /// Events that wait for a reader at most; as many as messages for an actor by default. Then the
@@ -26,7 +26,7 @@ const BUFFER_LEN_MAX: usize = 1_024;
 pub struct EventStream<T: Send + Sync + 'static> {
     buffer: Arc<Buffer<T>>,
     /// Until it is dropped.
-    place: Option<Place<T>>,
+    place: Option<Seat<T>>,
     /// Taken out of the buffer or the ring and not yet read.
     ready: VecDeque<Arc<Published<T>>>,
     gap: Option<Gap>,
@@ -46,8 +46,8 @@ struct Inner<T> {
 }
 
 impl<T> Buffer<T> {
-    /// Adds an event; the oldest goes if there are too many.
-    pub(super) fn push(&self, event: Arc<Published<T>>) {
+    /// Adds an event; the oldest goes if there are too many. Returns whether it had to.
+    pub(super) fn push(&self, event: Arc<Published<T>>) -> bool {
         let mut inner = self.inner.lock();
         let is_full = inner.events.len() >= BUFFER_LEN_MAX;
         let oldest = if is_full { inner.events.pop_front() } else { None };
@@ -56,6 +56,7 @@ impl<T> Buffer<T> {
         drop(inner);
         discard("the drop of an event", oldest);
         wake(waker);
+        is_full
     }
 
     /// Nothing comes any more.

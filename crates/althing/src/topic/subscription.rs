@@ -8,7 +8,7 @@ use super::fan_out::{Deliver, deliver_to_actors, deliver_to_streams};
 use super::published::{Published, Sequence};
 use super::stream::Buffer;
 use crate::actor::EventHandler;
-use crate::cell::{AnyCell, AsAnyCell, Cell};
+use crate::address::place::{AnyPlace, AsAnyPlace, Place};
 use crate::shield::shielded;
 
 /// Keeps an actor subscribed until dropped.
@@ -33,15 +33,19 @@ pub(super) struct Subscriber<T> {
 
 /// Where events go.
 pub(super) enum Listener<T> {
-    Actor(Arc<dyn AnyCell>),
+    Actor(Arc<dyn AnyPlace>),
     Stream(Arc<Buffer<T>>),
 }
 
 impl<T: Send + Sync + 'static> Subscriber<T> {
     /// An actor that gets every event after `since`.
-    pub(super) fn actor<A: EventHandler<T>>(id: u64, since: Sequence, cell: &Arc<Cell<A>>) -> Self {
-        let stops = cell.header().stops();
-        let listener = Listener::Actor(cell.as_any_cell());
+    pub(super) fn actor<A: EventHandler<T>>(
+        id: u64,
+        since: Sequence,
+        place: &Arc<Place<A>>,
+    ) -> Self {
+        let stops = place.header().stops();
+        let listener = Listener::Actor(place.as_any_place());
         Self { id, since, stops, listener, deliver: deliver_to_actors::<A, T> }
     }
 
@@ -69,7 +73,7 @@ impl<T> Listed for Subscriber<T> {
 impl<T> Clone for Subscriber<T> {
     fn clone(&self) -> Self {
         let listener = match &self.listener {
-            Listener::Actor(cell) => Listener::Actor(cell.clone()),
+            Listener::Actor(place) => Listener::Actor(place.clone()),
             Listener::Stream(buffer) => Listener::Stream(buffer.clone()),
         };
         Self { listener, ..*self }

@@ -35,6 +35,7 @@ impl<T: Send + Sync + 'static> Future for Worker<T> {
         shielded("the delivery of events", || {
             ended = self.chunk.deliver(Role::Worker, |delivery| visitor.bring(&delivery));
         });
+        self.shared.count_missed(visitor.take_missed());
         if ended.is_empty {
             self.shared.forget_if_empty(&self.chunk);
         }

@@ -23,6 +23,7 @@ use crate::puppet::{Check, Puppet};
 use crate::records::{Known, SHUT_DOWN};
 use crate::runtimes::DEADLINE_TICKS;
 use crate::scope::Scope;
+use crate::wakings;
 use crate::world::World;
 
 /// How long clients and actors may take before they are given nothing more to do.
@@ -34,6 +35,9 @@ pub(crate) async fn course(world: Arc<World>, handles: Vec<Handle>) {
     build(&world, &handles);
     world.enter_stage("clients");
     run_clients(&world, &handles).await;
+    world.enter_stage("activations");
+    wakings::check_activations(&world).await;
+    wakings::check_sleepers(&world);
     world.enter_stage("settling");
     world.settles.store(true, SeqCst);
     settle(&world).await;

@@ -42,6 +42,15 @@ pub(crate) fn subscribe(world: &Arc<World>, who: usize, index: usize, begins: bo
     place.is_busy.store(false, SeqCst);
 }
 
+/// Takes note that the subscriptions of an actor end with the life that is just going.
+pub(crate) fn end_with_life(world: &World, who: usize) {
+    for index in 0..world.program.topics.len() {
+        if let Some(topic) = world.topic(index) {
+            world.log(Entry::Ended { who, topic: index, last: topic.last() });
+        }
+    }
+}
+
 fn publish(scope: &Scope<'_>, index: usize, ops: &[Op], dropped: &[DropOp]) {
     let world = &scope.world;
     let Some(topic) = world.topic(index) else { return };

@@ -324,7 +324,8 @@ impl Generator {
             let timeout = self.random.once_in(3).then(|| self.random.pick(&[1, 5, 40, 150]));
             return Op::Ask(send, timeout);
         }
-        match self.random.below(3) {
+        match self.random.below(4) {
+            3 => Op::AskInLoop(to),
             0 => {
                 let other = self.higher(by).unwrap_or(to);
                 Op::AskBoth(send, self.send(other, depth))
@@ -337,7 +338,9 @@ impl Generator {
     fn wait(&mut self) -> Op {
         match self.random.below(8) {
             0..=3 => Op::Yield,
-            4 | 5 => Op::Sleep(u16::try_from(self.random.within(1, 6)).expect("a small number")),
+            // The longest is long enough for an idle actor to be unloaded where the clock is
+            // virtual.
+            4 | 5 => Op::Sleep(self.random.pick(&[1, 2, 3, 4, 5, 6, 45])),
             6 => Op::Block,
             _ => Op::Blocking,
         }
@@ -348,14 +351,14 @@ impl Generator {
         if self.random.once_in(2) {
             return Op::Detach(self.inner(depth, None));
         }
-        let ticks = u16::try_from(self.random.below(4)).expect("a small number");
+        let ticks = self.random.pick(&[0, 1, 2, 3, 45]);
         Op::Pipe(ticks, self.inner(depth, by))
     }
 
     fn timer(&mut self, depth: usize, by: Option<usize>) -> Op {
         match self.random.below(8) {
             0..=2 => {
-                let ticks = u16::try_from(self.random.below(8)).expect("a small number");
+                let ticks = self.random.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 45]);
                 let by = by.map(|_| self.actors - 1);
                 Op::After(ticks, self.inner(depth, by))
             }

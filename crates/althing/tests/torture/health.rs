@@ -27,6 +27,8 @@ pub(crate) async fn check(world: &Arc<World>) {
             well.push(slot);
         }
     }
+    world.enter_stage("health: wakers");
+    check_wakers(world).await;
     world.enter_stage("health: timers");
     check_timers(world, &well).await;
     world.enter_stage("health: topics");
@@ -77,6 +79,15 @@ async fn answers(world: &World, slot: usize) -> bool {
     false
 }
 
+/// Nobody keeps a waker of an ask that is over.
+async fn check_wakers(world: &World) {
+    let kept =
+        || world.wakers.lock().iter().map(|wakes| Arc::strong_count(wakes) - 1).sum::<usize>();
+    if !until(world, || kept() == 0).await {
+        world.broken("no waker stays behind", format!("{} of asks", kept()));
+    }
+}
+
 async fn check_timers(world: &World, well: &[usize]) {
     let rung = Arc::new(AtomicI64::new(0));
     let mut expected = 0;
@@ -117,10 +128,14 @@ async fn check_topics(world: &Arc<World>) {
         if shut.contains(&plan.node) {
             continue;
         }
+        // What still waits would take the room of the event in a mailbox of one or two.
+        let has_room = |slot| world.actor(slot).is_none_or(|actor| actor.mailbox_depth() == 0);
+        until(world, || (0..world.slots.len()).all(has_room)).await;
         let heard = Arc::new(AtomicI64::new(0));
         let witness = node.spawn(Witness(heard.clone()));
         let subscription = topic.subscribe(&witness);
-        calling(world, "publish", || publish_plainly(world, index));
+        let published = calling(world, "publish", || publish_plainly(world, index)).flatten();
+        world.quiet_events.lock().extend(published.map(|sequence| (index, sequence)));
         if !until(world, || heard.load(SeqCst) == 1).await {
             let pending = topic.pending();
             let details = format!("topic {index}: {} times, pending {pending}", heard.load(SeqCst));

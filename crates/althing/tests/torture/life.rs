@@ -11,7 +11,7 @@ use crate::program::{Birth, Flavour, Op};
 use crate::puppet::Puppet;
 use crate::records::{Entry, KILLED, SHUT_DOWN, STOPPED, TIED};
 use crate::scope::{Place, Scope};
-use crate::sending::poll_and_drop;
+use crate::sending::{Gone, poll_and_drop};
 use crate::world::World;
 
 /// What a factory makes for a slot; it does not keep the world.
@@ -84,7 +84,7 @@ pub(crate) async fn perform(scope: &mut Scope<'_>, op: &Op) {
         Op::PollStopped(on, polls) => {
             if let Some(actor) = world.actor(on) {
                 let stopped = Box::pin(actor.stopped());
-                poll_and_drop(&world, "stopped", stopped, polls, (Own::IsTame, 0));
+                poll_and_drop(&world, "stopped", stopped, polls, (Own::IsTame, Gone::AtOnce));
             }
         }
         Op::Kill(on) => {
@@ -94,6 +94,7 @@ pub(crate) async fn perform(scope: &mut Scope<'_>, op: &Op) {
         }
         Op::Activate(on) if world.birth(on) == Birth::Named => {
             if let Some(actor) = world.actor(on) {
+                world.log(Entry::Activated { who: on });
                 calling(&world, "activate", || actor.activate());
             }
         }
@@ -152,8 +153,8 @@ async fn stop(scope: &Scope<'_>, on: usize, waits: bool) {
     match awaiting(world, "stopped", ended).await {
         Some(Ok(())) => {
             // Of one's own knowledge too, whose lock must not be held twice.
-            let known = world.slots[on].known.lock().clone();
-            scope.learn(&known);
+            let known = world.slots[on].known_at_end.lock().clone();
+            known.inspect(|known| scope.learn(known));
             if world.is_anonymous(on) && actor.is_active() && scope.by() != Some(on) {
                 world.broken("stop waits for the end", format!("actor {on} is active"));
             }

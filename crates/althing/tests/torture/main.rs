@@ -23,6 +23,7 @@ mod runtimes;
 mod scope;
 mod sending;
 mod shrink;
+mod wakings;
 mod world;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ use crate::runtimes::{LOOKS_MANY, Run, Runtimes};
 
 /// How long a run takes unless told otherwise.
 const SECONDS_DEFAULT: u64 = 6;
+/// The first seed of a run of that length.
+const BASE_DEFAULT: u64 = 1_000_000;
 /// Programs that are at work at once.
 const BUSY_MAX: usize = 24;
 /// Programs at once, with those that wait for their memory to go: nodes look for it once a second.
@@ -82,11 +85,17 @@ impl Session {
     }
 
     fn explore(&mut self) {
-        let base = number("TORTURE_BASE").unwrap_or_else(|| {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            now.as_secs() * 1_000_000
+        let asked_for = number("TORTURE_SECONDS");
+        let base = number("TORTURE_BASE").unwrap_or_else(|| match asked_for {
+            // Whoever asks for a long run looks for what nobody has seen yet.
+            Some(_) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                u64::try_from(now.as_millis()).unwrap_or_default() * 1_000
+            }
+            // The short run judges a change, and not the luck of the day.
+            None => BASE_DEFAULT,
         });
-        let seconds = number("TORTURE_SECONDS").unwrap_or(SECONDS_DEFAULT);
+        let seconds = asked_for.unwrap_or(SECONDS_DEFAULT);
         println!("torture: first seed {base}, {seconds} s");
         let until = Instant::now() + Duration::from_secs(seconds);
         self.run((base..).take_while(|_| Instant::now() < until));

@@ -2,7 +2,7 @@
 //! drop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use althing::Sequence;
 
@@ -119,6 +119,10 @@ impl Drop for Tick {
     }
 }
 
+/// The mark of an event that has not been dropped; nothing that else lies in memory is likely to be
+/// this.
+const ALIVE: u64 = 0xA11F_E0F0_0E7E_9151;
+
 /// What a topic carries.
 pub(crate) struct Event {
     pub(crate) world: Arc<World>,
@@ -126,17 +130,26 @@ pub(crate) struct Event {
     pub(crate) ops: Arc<[Op]>,
     pub(crate) known: Arc<Known>,
     pub(crate) dropped: Vec<DropOp>,
+    mark: AtomicU64,
 }
 
 impl Event {
     pub(crate) fn new(world: &Arc<World>, topic: usize, known: Arc<Known>, ops: Arc<[Op]>) -> Self {
         world.alive.events.fetch_add(1, SeqCst);
-        Self { world: world.clone(), topic, ops, known, dropped: Vec::new() }
+        let (world, mark) = (world.clone(), AtomicU64::new(ALIVE));
+        Self { world, topic, ops, known, dropped: Vec::new(), mark }
+    }
+
+    /// Whether it has not been dropped. Asked of an event that is gone, it reads memory that was
+    /// freed: a runtime that lets it come to that is broken.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.mark.load(SeqCst) == ALIVE
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
+        self.mark.store(0, SeqCst);
         self.world.alive.events.fetch_sub(1, SeqCst);
         run_drops(&self.world, &self.dropped, None);
     }
@@ -179,7 +192,7 @@ pub(crate) fn run_drops(world: &Arc<World>, ops: &[DropOp], blamed: Option<usize
                     world.settle_tell(&mail, actor.send(message).try_tell());
                 }
             }
-            DropOp::Publish(topic) => publish_plainly(world, topic),
+            DropOp::Publish(topic) => drop(publish_plainly(world, topic)),
             DropOp::AskTopic(topic) => {
                 if let Some(topic) = world.topic(topic) {
                     topic.last();
@@ -198,11 +211,11 @@ pub(crate) fn run_drops(world: &Arc<World>, ops: &[DropOp], blamed: Option<usize
     }
 }
 
-/// Publishes an event that tells its subscribers nothing.
-pub(crate) fn publish_plainly(world: &Arc<World>, index: usize) {
-    let Some(topic) = world.topic(index) else { return };
+/// Publishes an event that tells its subscribers nothing; returns its number.
+pub(crate) fn publish_plainly(world: &Arc<World>, index: usize) -> Option<Sequence> {
+    let topic = world.topic(index)?;
     let known = Arc::new(Known::nothing(world.slots.len()));
-    if let Ok(sequence) = topic.publish(Event::new(world, index, known, Arc::new([]))) {
-        world.log(Entry::Published { topic: index, sequence });
-    }
+    let sequence = topic.publish(Event::new(world, index, known, Arc::new([]))).ok()?;
+    world.log(Entry::Published { topic: index, sequence });
+    Some(sequence)
 }

@@ -16,7 +16,7 @@ use crate::alarm::{is_on_purpose, panic_on_purpose};
 use crate::message::{Message, Tick};
 use crate::program::{DropOp, Op};
 use crate::puppet::{Alarm, answer, blame_panic};
-use crate::records::{CANCELLED, HANDLED, PASSIVATED, Purpose, STOPPED_ITSELF};
+use crate::records::{CANCELLED, HANDLED, LAST_WORD, PASSIVATED, Purpose, STOPPED_ITSELF};
 use crate::scope::{Place, Scope};
 use crate::world::{Draft, World};
 use crate::{events, life, sending};
@@ -103,6 +103,7 @@ async fn perform_one(scope: &mut Scope<'_>, op: &Op) {
         | Op::AskBoth(..)
         | Op::PollAsk(..)
         | Op::MoveAsk(..)
+        | Op::AskInLoop(_)
         | Op::Broadcast { .. } => sending::perform(scope, op).await,
         Op::Subscribe { .. } | Op::Unsubscribe { .. } | Op::Publish { .. } | Op::Replay { .. } => {
             events::perform(scope, op)
@@ -228,7 +229,7 @@ fn pipe(scope: &mut Scope<'_>, ticks: u16, ops: &[Op]) {
     let pause = scope.world.tick * u32::from(ticks);
     let ops: Arc<[Op]> = ops.into();
     let Place::Exclusive(puppet, ctx) = &mut scope.place else { return };
-    let (slot, life) = (puppet.slot, puppet.life);
+    let (slot, life, is_last) = (puppet.slot, puppet.life, puppet.stops);
     let node = ctx.node();
     let under_way = world.task();
     ctx.pipe(
@@ -245,6 +246,9 @@ fn pipe(scope: &mut Scope<'_>, ticks: u16, ops: &[Op]) {
                 before: Some(before),
                 due: Some((Instant::now(), life)),
             });
+            if is_last {
+                mail.set(LAST_WORD);
+            }
             let message = Message::new(&world, mail, Arc::new(task.known()), ops);
             // From here on the message is followed by itself.
             drop(under_way);
@@ -265,6 +269,9 @@ fn after(scope: &mut Scope<'_>, ticks: u16, ops: &[Op]) {
         before: Some(known.sent_to(puppet.slot)),
         due: Some((Instant::now() + delay, puppet.life)),
     });
+    if puppet.stops {
+        mail.set(LAST_WORD);
+    }
     let message = Message::new(&world, mail.clone(), known, ops.into());
     let id = ctx.after(delay, message);
     puppet.alarms.push(Alarm::Once(id, mail));

@@ -164,6 +164,8 @@ pub(crate) enum Op {
     PollAsk(Send, u8),
     /// Polls an ask once, then leaves it to a detached task.
     MoveAsk(Send),
+    /// Asks until another task of the thread has run.
+    AskInLoop(usize),
     Broadcast {
         node: usize,
     },

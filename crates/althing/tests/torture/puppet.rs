@@ -1,7 +1,10 @@
 //! The actor that does what it is told, and notices when it is run as no actor should be.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::task::{self, Poll};
 
 use althing::{
     Actor, ActorError, Admission, Context, Delayed, DelayedHandler, EventHandler, Handler,
@@ -9,11 +12,12 @@ use althing::{
 };
 use tokio::time::Instant;
 
+use crate::events;
 use crate::message::{Deferring, Event, Message, Reading, Reply, Tick, run_drops};
 use crate::perform::perform;
-use crate::program::{DropOp, ReplyPlan};
+use crate::program::{Birth, DropOp, ReplyPlan};
 use crate::records::{
-    Entry, HANDLED, Known, Mail, PANICKED, Purpose, REPLIED, REPLY_WITHHELD, TIED,
+    Entry, HANDLED, IDLED, Known, Mail, PANICKED, Purpose, REPLIED, REPLY_WITHHELD, TIED,
 };
 use crate::scope::{Access, Scope};
 use crate::world::{ANYONE, World};
@@ -31,7 +35,9 @@ pub(crate) struct Puppet {
     has_started: bool,
     /// Whether it has got beyond its `started` hook.
     pub(crate) serves: bool,
-    stops: bool,
+    pub(crate) stops: bool,
+    /// Whether the life that ends takes its subscriptions along.
+    ends_subscriptions: bool,
     pub(crate) gate_is_shut: bool,
     pub(crate) replies: Vec<(Arc<Mail>, ReplyTo<Reply>)>,
     pub(crate) alarms: Vec<Alarm>,
@@ -52,6 +58,7 @@ impl Puppet {
             has_started: false,
             serves: false,
             stops: false,
+            ends_subscriptions: false,
             gate_is_shut: false,
             replies: Vec::new(),
             alarms: Vec::new(),
@@ -88,6 +95,24 @@ impl Puppet {
         if life != self.life {
             let details = format!("{mail:?} of life {life} in life {}", self.life);
             world.broken("what belongs to one life does not reach another", details);
+        }
+    }
+
+    /// An actor that keeps replies is not unloaded for being idle.
+    fn check_debts(&self) {
+        let world = &self.world;
+        let is_named = world.birth(self.slot) == Birth::Named;
+        // Of a tell, or of an ask that is over, nobody waits for it.
+        let is_owed = |(mail, reply): &(Arc<Mail>, ReplyTo<Reply>)| {
+            mail.purpose == Purpose::Ask && !reply.is_abandoned()
+        };
+        if is_named
+            && self.replies.iter().any(is_owed)
+            && !world.settles.load(SeqCst)
+            && world.causes(self.slot) == IDLED
+            && !world.drop_panicked.load(SeqCst)
+        {
+            world.broken("who owes a reply is not unloaded", format!("actor {}", self.slot));
         }
     }
 
@@ -162,6 +187,11 @@ impl Drop for Puppet {
             }
         }
         self.world.alive.states.fetch_sub(1, SeqCst);
+        *slot.known_at_end.lock() = Some(slot.known.lock().clone());
+        if self.ends_subscriptions {
+            events::end_with_life(&self.world, self.slot);
+        }
+        self.check_debts();
         run_drops(&self.world, &self.dropped, Some(self.slot));
     }
 }
@@ -176,6 +206,9 @@ impl Actor for Puppet {
             world.broken("a life starts once", format!("actor {}", self.slot));
         }
         self.has_started = true;
+        if !world.is_over.load(SeqCst) {
+            world.log(Entry::Started { who: self.slot });
+        }
         let others = slot.active.fetch_add(1, SeqCst);
         if others != 0 {
             let details = format!("actor {}: {others} other states", self.slot);
@@ -187,11 +220,12 @@ impl Actor for Puppet {
         Ok(())
     }
 
-    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+    async fn stopping(&mut self, ctx: &mut Context<Self>, reason: StopReason) {
         self.check_stage("stopping");
         self.stops = true;
         let world = self.world.clone();
         if !world.is_over.load(SeqCst) {
+            self.ends_subscriptions = reason == StopReason::Requested;
             world.log(Entry::Stopping { who: self.slot });
         }
         let ops = world.program.actors[self.slot].stopping.clone();
@@ -203,8 +237,8 @@ impl Actor for Puppet {
         let world = self.world.clone();
         let mut scope = Scope::exclusive(self, ctx);
         if let Some(on) = world.slot_of(&other.id) {
-            let known = world.slots[on].known.lock().clone();
-            scope.learn(&known);
+            let known = world.slots[on].known_at_end.lock().clone();
+            known.inspect(|known| scope.learn(known));
             world.log(Entry::Terminated { by: scope.by().expect("an actor's"), on });
         }
         let ops = world.program.actors[scope.by().expect("an actor's")].terminated.clone();
@@ -307,7 +341,43 @@ impl Handler<Tick> for Puppet {
 }
 
 impl EventHandler<Event> for Puppet {
-    async fn event(&mut self, event: &Published<Event>, ctx: &mut Context<Self>) {
+    fn event(
+        &mut self,
+        event: &Published<Event>,
+        ctx: &mut Context<Self>,
+    ) -> impl Future<Output = ()> + Send {
+        let world = event.payload.world.clone();
+        let future = Box::pin(self.hear(event, ctx));
+        Borrowing { event: &event.payload, world, future }
+    }
+}
+
+/// An event handler's future. Unlike a variable of the handler it is still there after a panic,
+/// until the runtime drops it, and up to then it may use the event.
+struct Borrowing<'a, F> {
+    event: &'a Event,
+    world: Arc<World>,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future<Output = ()>> Future for Borrowing<'_, F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<()> {
+        self.get_mut().future.as_mut().poll(cx)
+    }
+}
+
+impl<F> Drop for Borrowing<'_, F> {
+    fn drop(&mut self) {
+        if !self.event.is_alive() {
+            self.world.broken("an event outlives the handler that borrows it", "");
+        }
+    }
+}
+
+impl Puppet {
+    async fn hear(&mut self, event: &Published<Event>, ctx: &mut Context<Self>) {
         self.check_stage("an event");
         let mut scope = Scope::exclusive(self, ctx);
         let payload = &event.payload;
@@ -342,6 +412,17 @@ impl Handler<Check> for Puppet {
             }
         }
         self.life
+    }
+}
+
+/// Asked again and again: does nothing.
+pub(crate) struct Poke;
+
+impl Handler<Poke> for Puppet {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Poke, _: &mut Context<Self>) {
+        self.check_stage("a poke");
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) const REPLIED: u32 = 64;
 pub(crate) const ASK_OVER: u32 = 128;
 /// Its handler keeps or drops the reply, so that its ask may go without one.
 pub(crate) const REPLY_WITHHELD: u32 = 256;
+/// It was made in a `stopping` hook, and ends with that life.
+pub(crate) const LAST_WORD: u32 = 512;
 
 /// Why a message was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +89,7 @@ pub(crate) struct Mail {
 
 impl std::fmt::Debug for Mail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [&str; 9] = [
+        const NAMES: [&str; 10] = [
             "handled",
             "dropped",
             "returned",
@@ -97,6 +99,7 @@ impl std::fmt::Debug for Mail {
             "replied",
             "ask over",
             "reply withheld",
+            "last word",
         ];
         write!(f, "{:?} {} to {}", self.purpose, self.id, self.target)?;
         if let Some((sender, number)) = self.number {
@@ -193,7 +196,24 @@ pub(crate) enum Entry {
         on: usize,
         before: Box<[u16]>,
     },
+    Started {
+        who: usize,
+    },
     Stopping {
+        who: usize,
+    },
+    /// A state went after its `stopping` hook: events after `last` are not for it.
+    Ended {
+        who: usize,
+        topic: usize,
+        last: Sequence,
+    },
+    /// About to be activated.
+    Activated {
+        who: usize,
+    },
+    /// About to be asked by a message that is not followed.
+    Poked {
         who: usize,
     },
 }

@@ -108,6 +108,11 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Whether this is in a handler of that very actor.
+    pub(crate) fn is_in(&self, id: &ActorId) -> bool {
+        self.id.as_ref() == Some(id)
+    }
+
     pub(crate) fn life(&self) -> u32 {
         match &self.place {
             Place::Outside => 0,

@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use crate::message::{Deferring, Message, Reading, Reply};
 use crate::perform::{Own, awaiting, awaiting_with, calling, calling_with};
 use crate::program::{Lane, Op, Patience, Send, Way};
-use crate::puppet::Puppet;
+use crate::puppet::{Poke, Puppet};
 use crate::records::{
-    ACCEPTED, ASK_OVER, DID_NOT_RUN, DROPPED, HANDLED, Mail, NOT_STARTED, PANICKED, Purpose,
+    ACCEPTED, ASK_OVER, DID_NOT_RUN, DROPPED, Entry, HANDLED, Mail, NOT_STARTED, PANICKED, Purpose,
     REPLIED, REPLY_WITHHELD, RETURNED, Wait,
 };
 use crate::runtimes::DEADLINE_TICKS;
@@ -25,8 +25,9 @@ use crate::world::{ANYONE, Draft, World};
 
 /// How much later than its deadline an ask may end on a busy machine.
 const SLACK: Duration = Duration::from_secs(6);
-/// Wakers that an ask which was polled often may have left behind: a handler run in place may keep its asker's for a while.
-const WAKERS_MAX: usize = 4;
+
+/// More asks than a task makes before tokio has it yield.
+const ASKS_IN_LOOP_MAX: usize = 10_000;
 
 type Asked = Result<Reply, AskError>;
 type Ask = Pin<Box<dyn Future<Output = Asked> + std::marker::Send>>;
@@ -42,6 +43,7 @@ pub(crate) async fn perform(scope: &mut Scope<'_>, op: &Op) {
         Op::AskBoth(left, right) => ask_both(scope, left, right).await,
         Op::PollAsk(send, polls) => poll_ask(scope, send, *polls),
         Op::MoveAsk(send) => move_ask(scope, send).await,
+        Op::AskInLoop(to) => ask_in_loop(scope, *to).await,
         Op::Broadcast { node } => broadcast(scope, *node),
         _ => {}
     }
@@ -214,6 +216,10 @@ async fn ask(scope: &Scope<'_>, send: &Send, timeout: Option<u16>) {
         asking(&actor, message, send, timeout),
     )
     .await;
+    let waits = matches!(outcome, Some(Err(AskError::Timeout(_) | AskError::Overloaded(_))));
+    if waits && scope.is_in(&actor.id()) {
+        world.broken("an ask of oneself does not wait", format!("{:?}", asked.mail));
+    }
     asked.judge(scope, outcome);
     if let Some(wait) = wait {
         world.end_wait(wait);
@@ -337,19 +343,30 @@ async fn ask_both(scope: &Scope<'_>, left: &Send, right: &Send) {
     }
 }
 
-struct CountWakes;
+/// A waker that does nothing and is counted.
+pub(crate) struct CountWakes;
 
 impl Wake for CountWakes {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Polls a future a number of times, drops it, and sees that no more than a few of its wakers stay.
+/// When the wakers of a future that was polled and dropped must be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    AtOnce,
+    /// When all is quiet: handlers that run inside each other on their asker's task keep its waker,
+    /// two for each that waits for another, until their own tasks have polled them; and tokio keeps
+    /// that of a task whose budget is spent until its next turn.
+    InTheEnd,
+}
+
+/// Polls a future a number of times and drops it; none of its wakers stays.
 pub(crate) fn poll_and_drop<T>(
     world: &World,
     what: &'static str,
     mut future: Pin<Box<dyn Future<Output = T> + std::marker::Send>>,
     polls: u8,
-    (own, wakers_max): (Own, usize),
+    (own, gone): (Own, Gone),
 ) -> Option<T> {
     let wakes = Arc::new(CountWakes);
     let waker = Waker::from(wakes.clone());
@@ -368,9 +385,12 @@ pub(crate) fn poll_and_drop<T>(
     calling_with(world, what, own, || drop(future));
     drop(waker);
     let kept = Arc::strong_count(&wakes) - 1;
-    // A task whose budget is spent leaves wakers with its runtime until its next turn.
-    if kept > wakers_max + usize::from(polls) / 4 {
-        world.broken("no waker stays behind", format!("{what}: {kept} of {polls} polls"));
+    match gone {
+        Gone::AtOnce if kept > 0 => {
+            world.broken("no waker stays behind", format!("{what}: {kept} of {polls} polls"));
+        }
+        Gone::AtOnce => {}
+        Gone::InTheEnd => world.wakers.lock().push(wakes),
     }
     outcome
 }
@@ -382,7 +402,8 @@ fn poll_ask(scope: &Scope<'_>, send: &Send, polls: u8) {
     let wait = scope.by().map(|by| world.begin_wait(by, send.to));
     let began = Begin::now(&world);
     let ask = asking(&actor, message, send, None);
-    let outcome = poll_and_drop(&world, "ask", ask, polls, (Own::of(&send.dropped), WAKERS_MAX));
+    let outcome =
+        poll_and_drop(&world, "ask", ask, polls, (Own::of(&send.dropped), Gone::InTheEnd));
     match outcome {
         Some(outcome) => {
             Asking { mail, limit: deadline(&world), began }.judge(scope, Some(outcome))
@@ -427,6 +448,39 @@ async fn move_ask(scope: &mut Scope<'_>, send: &Send) {
             }
         }
     }
+}
+
+/// Asks until another task of the same thread has got its turn.
+async fn ask_in_loop(scope: &Scope<'_>, to: usize) {
+    let world = scope.world.clone();
+    let Some(actor) = world.actor(to) else { return };
+    let thread = std::thread::current();
+    if !["torture-current", "torture-paused"].contains(&thread.name().unwrap_or_default()) {
+        return;
+    }
+    world.log(Entry::Poked { who: to });
+    let had_its_turn = Arc::new(AtomicBool::new(false));
+    let turn = had_its_turn.clone();
+    drop(tokio::spawn(async move { turn.store(true, SeqCst) }));
+    let wait = scope.by().map(|by| world.begin_wait(by, to));
+    let lets_others_run = asks_until(&world, &actor, &had_its_turn).await;
+    if let Some(wait) = wait {
+        world.end_wait(wait);
+    }
+    if !lets_others_run {
+        let details = format!("{ASKS_IN_LOOP_MAX} asks of {to}");
+        world.broken("who asks in a loop lets others run", details);
+    }
+}
+
+async fn asks_until(world: &World, actor: &ActorRef<Puppet>, had_its_turn: &AtomicBool) -> bool {
+    for _ in 0..ASKS_IN_LOOP_MAX {
+        let asked = awaiting(world, "ask", actor.send(Poke)).await;
+        if !matches!(asked, Some(Ok(()))) || had_its_turn.load(SeqCst) {
+            return true;
+        }
+    }
+    false
 }
 
 fn broadcast(scope: &Scope<'_>, node: usize) {

@@ -3,13 +3,14 @@
 //! The only strong addresses of actors are in the slots here, so that an actor's memory can be seen to go once its slot is
 //! emptied. Causes are written down before they act: whoever sees the effect finds the cause.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst,
 };
 use std::time::Duration;
 
-use althing::{ActorError, ActorId, ActorRef, Group, Node, Subscription, Topic, WeakRef};
+use althing::{ActorError, ActorId, ActorRef, Group, Node, Sequence, Subscription, Topic, WeakRef};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -20,6 +21,7 @@ use crate::records::{
     DROPPED, Entry, IDLED, Known, Mail, NOT_STARTED, Purpose, RETURNED, SENDERS_MAX, Violation,
     Wait,
 };
+use crate::sending::CountWakes;
 
 /// The target of a message that a group hands to whom it likes.
 pub(crate) const ANYONE: usize = usize::MAX;
@@ -33,6 +35,9 @@ pub(crate) struct Slot {
     pub(crate) ids: Mutex<Vec<ActorId>>,
     pub(crate) is_taken: AtomicBool,
     pub(crate) known: Arc<Mutex<Known>>,
+    /// What its last life knew at its end. By then all that it had counted was sent, or never will
+    /// be; a life that goes on may have counted what still waits for room.
+    pub(crate) known_at_end: Mutex<Option<Known>>,
     /// Handlers inside: -1 with exclusive access, else how many reads.
     pub(crate) busy: AtomicI32,
     pub(crate) causes: AtomicU32,
@@ -73,6 +78,10 @@ pub(crate) struct World {
     pub(crate) waits: Mutex<Vec<Wait>>,
     pub(crate) log: Mutex<Vec<Entry>>,
     pub(crate) violations: Mutex<Vec<Violation>>,
+    /// The wakers that asks were polled with and that nobody must keep in the end.
+    pub(crate) wakers: Mutex<Vec<Arc<CountWakes>>>,
+    /// By topic, the event that was published when all was quiet and every mailbox had room.
+    pub(crate) quiet_events: Mutex<HashMap<usize, Sequence>>,
     /// Whether some drop has panicked on purpose; who suffers from it is not followed.
     pub(crate) drop_panicked: AtomicBool,
     pub(crate) stage: Mutex<&'static str>,
@@ -103,6 +112,7 @@ impl World {
                 ids: Mutex::default(),
                 is_taken: AtomicBool::new(false),
                 known: Arc::new(Mutex::new(Known::nothing(targets))),
+                known_at_end: Mutex::new(None),
                 busy: AtomicI32::new(0),
                 causes: AtomicU32::new(if passivates { IDLED } else { 0 }),
                 lives: AtomicU32::new(0),
@@ -122,6 +132,8 @@ impl World {
             waits: Mutex::default(),
             log: Mutex::default(),
             violations: Mutex::default(),
+            wakers: Mutex::default(),
+            quiet_events: Mutex::default(),
             drop_panicked: AtomicBool::new(false),
             stage: Mutex::new("building"),
             shut: Mutex::default(),

@@ -1,5 +1,6 @@
-//! Events: what the publications of a room's and a user's stream say. The stream's offset is the publication's,
-//! so that only `message` repeats it. All are recoverable except `typing` and a room's `profile`, which have no offset.
+//! Events: what the publications of a room's and a user's stream say. The stream's offset is the
+//! publication's, so that only `message` repeats it. All are recoverable except `typing` and a
+//! room's `profile`, which have no offset.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,8 @@ pub enum RoomEvent {
     Reaction { room: RoomId, seq: Seq, user: UserId, emoji: String, on: bool },
     /// A member started or stopped writing.
     Typing { room: RoomId, user: UserId, name: String, on: bool },
-    /// A member shows another name, picture or status. Never recovered: lists of members have it too.
+    /// A member shows another name, picture or status. Never recovered: lists of members have it
+    /// too.
     Profile {
         room: RoomId,
         user: UserId,

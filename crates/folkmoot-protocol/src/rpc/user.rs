@@ -44,7 +44,8 @@ pub struct UserGet {
 
 impl Checked for UserGet {}
 
-/// Keeps another user from writing to the caller alone and from mentioning them, or allows it again.
+/// Keeps another user from writing to the caller alone and from mentioning them, or allows it
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct UserBlock {

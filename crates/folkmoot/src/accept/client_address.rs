@@ -4,13 +4,8 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
-use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::HeaderMap;
-use axum::http::request::Parts;
-
-use crate::server::Server;
 
 /// Each proxy appends whom it got the request from.
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -21,16 +16,10 @@ const CUSTOMER_BITS: u32 = 64;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
-impl FromRequestParts<Arc<Server>> for ClientAddress {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        server: &Arc<Server>,
-    ) -> Result<Self, Self::Rejection> {
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
-        Ok(Self(owner(client(peer, &parts.headers, &server.config.trusted_proxies))))
+impl ClientAddress {
+    /// Of a request from `peer`, behind the proxies that are believed.
+    pub(crate) fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
+        Self(owner(client(peer, headers, trusted)))
     }
 }
 

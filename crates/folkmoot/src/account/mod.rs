@@ -1,5 +1,5 @@
 //! Who somebody is: passwords and session tokens. Knows nothing of rooms.
 
-mod password;
+pub(crate) mod password;
 pub(crate) mod pool;
 pub(crate) mod token;

@@ -7,9 +7,9 @@ use futures_util::Stream;
 
 use super::media_type;
 use super::objects::Object;
-use crate::room::RoomCalls;
-use crate::session::Identity;
-use crate::session::rpc::{failure, read_failure};
+use crate::chat::Identity;
+use crate::chat::{read_failure, room_answer};
+use crate::room::RoomError;
 use crate::storage::{Attachment, AttachmentId};
 
 /// A file that `by` may read: a member of the room whose message names it, or its uploader before that.
@@ -19,8 +19,13 @@ pub(crate) async fn readable(by: &Identity, id: AttachmentId) -> Result<Attachme
     let found = server.store.attachment(id, server.now()).await;
     let found = found.map_err(|error| read_failure(&error))?.ok_or_else(missing)?;
     // Also for one's own files: who has left a room has left its files too.
-    let is_member = server.room(found.room).is_member(by.user).await;
-    let is_member = is_member.map_err(|error| failure(&error))?;
+    let is_member = match server.asked(found.room).readable(by.user).await {
+        Ok(Err(RoomError::NoSuchRoom | RoomError::Refused(_))) => false,
+        answer => {
+            room_answer(answer)?;
+            true
+        }
+    };
     match is_member && (found.is_sent || found.by == by.user) {
         true => Ok(found.file),
         false => Err(missing()),

@@ -25,9 +25,9 @@ use tokio::sync::{Notify, Semaphore};
 pub(crate) use file_name::disposition;
 pub(crate) use sweep::sweep_until_stopped;
 
+use crate::chat::Identity;
+use crate::chat::read_failure;
 use crate::config::AttachmentConfig;
-use crate::session::Identity;
-use crate::session::rpc::read_failure;
 use crate::wire;
 use objects::Objects;
 use places::Places;

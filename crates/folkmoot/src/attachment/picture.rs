@@ -1,7 +1,8 @@
-//! Decodes an image within limits and makes its thumbnail. Takes a processor's whole attention: run it on the node's
-//! pool for such work, never on the reactor.
+//! Decodes an image within limits and makes its thumbnail. Takes a processor's whole attention: run
+//! it on the node's pool for such work, never on the reactor.
 //!
-//! An image announces its size before its pixels, so one that would fill the memory is refused unseen.
+//! An image announces its size before its pixels, so one that would fill the memory is refused
+//! unseen.
 
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +46,8 @@ pub(crate) fn decode(
     format: ImageFormat,
     pixels_max: u64,
 ) -> Result<Decoded, NoPicture> {
-    // A stranger wrote these bytes: whatever a decoder makes of them must not end more than this call.
+    // A stranger wrote these bytes: whatever a decoder makes of them must not end more than this
+    // call.
     catch_unwind(AssertUnwindSafe(|| decode_trusting(bytes, format, pixels_max)))
         .unwrap_or(Err(NoPicture::Undecodable))
 }

@@ -1,8 +1,10 @@
-//! Pictures that users show beside their names: judged by their content, cut square, made small and encoded anew, so
-//! that nothing of what was sent is handed out, neither where it was taken nor a second meaning of its bytes.
+//! Pictures that users show beside their names: judged by their content, cut square, made small and
+//! encoded anew, so that nothing of what was sent is handed out, neither where it was taken nor a
+//! second meaning of its bytes.
 //!
-//! A picture never changes: another one has another id, which is why it may be kept for ever by whoever got it. Its
-//! id is the permission to see it, so that browsers can fetch it like any image: only who sees the user learns it.
+//! A picture never changes: another one has another id, which is why it may be kept for ever by
+//! whoever got it. Its id is the permission to see it, so that browsers can fetch it like any
+//! image: only who sees the user learns it.
 
 use std::sync::Arc;
 

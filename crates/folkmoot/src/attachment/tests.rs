@@ -11,11 +11,11 @@ use folkmoot_protocol::{DeviceId, ErrorCode, RoomId, Seq, UserId};
 use futures_util::stream;
 
 use super::{Attachments, sweep, upload};
+use crate::chat::Identity;
+use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
 use crate::registration::Registrations;
 use crate::server::Server;
-use crate::session::Identity;
-use crate::session::rpc::{messages, rooms};
 use crate::setup::Setup;
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
 

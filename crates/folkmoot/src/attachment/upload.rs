@@ -16,11 +16,11 @@ use super::objects::Object;
 use super::picture::{self, Decoded, NoPicture};
 use super::{Attachments, file_name, media_type, object_failure};
 use crate::account::token::random_id;
+use crate::chat::Identity;
+use crate::chat::{control_failure, room_answer};
 use crate::config::AttachmentConfig;
 use crate::room::RoomCalls;
 use crate::server::Server;
-use crate::session::Identity;
-use crate::session::rpc::{control_failure, room_answer};
 use crate::storage::{
     Attachment, AttachmentId, Begun, NewUpload, Picture, RoomId, UnixMillis, Upload,
 };
@@ -85,7 +85,7 @@ where
     let config = &server.config.attachments;
     let name = file_name::clean(&announced.name)?;
     by.count(|limits| &limits.uploads)?;
-    room_answer(server.room(announced.room).may_write(by.user).await)?;
+    room_answer(server.asked(announced.room).may_write(by.user).await)?;
     let size_max = announced.size.unwrap_or(config.file_bytes_max);
     if size_max > config.file_bytes_max {
         return Err(too_large(config));

@@ -9,9 +9,9 @@ use folkmoot_protocol::{ErrorCode, RoomId, UserId};
 use super::history;
 use super::script::{BOTS, Scene};
 use crate::account::token::{Token, random_id};
+use crate::chat::Identity;
+use crate::chat::{control_failure, members, read_failure};
 use crate::server::Server;
-use crate::session::Identity;
-use crate::session::rpc::{control_failure, members, read_failure};
 use crate::storage::{DeviceId, NewAccount, NewDevice, UnixMillis};
 
 /// No password has this hash, so nobody can sign in as a bot; and a bot is told from a person by it.

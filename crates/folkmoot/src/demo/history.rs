@@ -11,12 +11,15 @@ use futures_util::future::try_join_all;
 use super::cast::Cast;
 use super::script::{Conversation, Line, Scene, When};
 use crate::account::token::random_id;
+use crate::chat::{append_failure, control_failure, read_failure};
 use crate::room::command::Decision;
+use crate::room::people::Facts;
 use crate::room::state::RoomState;
-use crate::room::{Command, Request, load};
+use crate::room::{Command, Request, load, mentions};
 use crate::server::Server;
-use crate::session::rpc::{append_failure, control_failure, read_failure};
-use crate::storage::{Append, NewRoom, Record, Role, RoomId, Seq, Store, UnixMillis, WriteEpoch};
+use crate::storage::{
+    Append, NewRoom, ReadError, Record, Role, RoomId, Seq, Store, UnixMillis, WriteEpoch,
+};
 
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
@@ -47,6 +50,9 @@ pub(super) async fn make_room(
     let loaded = loaded.ok_or(ErrorCode::Internal)?;
     let (room, epoch) = (loaded.state, loaded.epoch);
     let mut writer = Writer { store, epoch, room, cast, pending: Vec::new() };
+    let bots: Vec<UserId> =
+        super::script::BOTS.iter().map(|(name, _)| cast.bot(name)).collect::<Result<_, _>>()?;
+    writer.introduce(bots).await.map_err(|error| read_failure(&error))?;
     for (name, display_name) in super::script::BOTS {
         let (name, display_name) = ((*name).to_owned(), (*display_name).to_owned());
         let admit = Command::Admit { name: name.clone(), display_name, role: Role::Member };
@@ -85,6 +91,16 @@ fn pause_ms(line: &Line, place: usize) -> u64 {
 }
 
 impl Writer<'_> {
+    /// Tells the room all it could ask: nobody has said anything here yet.
+    async fn introduce(&mut self, bots: Vec<UserId>) -> Result<(), ReadError> {
+        let standings = self.store.standings(self.room.id, bots).await?;
+        for standing in standings {
+            let (as_of, keys) = (self.room.people.as_of(), Some((standing.user, Vec::new())));
+            self.room.people.take_in(Facts { as_of, people: vec![standing], keys });
+        }
+        Ok(())
+    }
+
     fn hold(
         &mut self,
         conversation: &Conversation,
@@ -110,9 +126,19 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Whom the names in a text belong to, if they are the demo's.
+    fn named(&self, command: &Command) -> Option<Vec<(String, UserId)>> {
+        let names = command.body().map(mentions::names).unwrap_or_default().into_iter();
+        let known = names.filter_map(|name| {
+            let user = self.cast.bot(&name).ok()?;
+            Some((name, user))
+        });
+        Some(known.collect())
+    }
+
     /// Has the room judge a command at a time of its past, and appends what it decides.
     fn apply(&mut self, by: UserId, command: Command, at: UnixMillis) -> Result<(), RpcError> {
-        let request = Request { by, client: None, command, original: None };
+        let request = Request { named: self.named(&command), ..Request::new(by, None, command) };
         let decision = self.room.decide(&request, at).map_err(|refusal| {
             RpcError::new(ErrorCode::Internal, format!("the script breaks a rule: {refusal}"))
         })?;

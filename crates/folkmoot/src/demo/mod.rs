@@ -13,10 +13,11 @@ use folkmoot_protocol::RoomId;
 use folkmoot_protocol::rpc::{DirectOpen, MessageReact, MessageSend, RpcError, TypingSet};
 
 use crate::account::token::random_id;
+use crate::chat::Identity;
+use crate::chat::{members, messages, rooms};
+use crate::open_rooms::OpenRooms;
 use crate::server::Server;
-use crate::session::Identity;
-use crate::session::rpc::{members, messages, rooms};
-use crate::storage::{DeviceId, Seq, UserId};
+use crate::storage::{DeviceId, Seq};
 use cast::Cast;
 use script::{Line, Scene, When, scenes};
 
@@ -53,13 +54,6 @@ pub(crate) async fn start(server: &Arc<Server>) {
             _ = stopping.changed() => {}
         }
     });
-}
-
-/// Where every new account is let in, and who greets it there.
-#[derive(Debug)]
-pub(crate) struct OpenRooms {
-    rooms: Vec<RoomId>,
-    host: UserId,
 }
 
 /// Lets a new account into the demo's rooms, if there is a demo.

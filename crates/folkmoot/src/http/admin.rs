@@ -20,9 +20,9 @@ use super::Refused;
 use super::auth::Administrator;
 use super::body::Valid;
 use crate::account::token::Token;
+use crate::chat::{control_failure, failure, read_failure};
 use crate::pulse::quantile_us;
 use crate::server::Server;
-use crate::session::rpc::{control_failure, failure, read_failure};
 use crate::storage::{UnixMillis, UserChange, UserId};
 use crate::user::UserCalls;
 use crate::wire;
@@ -192,11 +192,10 @@ pub(crate) async fn storage(
 /// `GET /api/v1/admin/live`.
 pub(crate) async fn live(State(server): State<Arc<Server>>, _: Administrator) -> Json<LiveView> {
     let appends = server.pulse.appends();
-    // Types may be registered more than once; their names are what people read.
-    let mut kinds: BTreeMap<&str, ActorCount> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, ActorCount> = BTreeMap::new();
     for kind in server.node().metrics().kinds {
-        let count = kinds.entry(kind.name).or_insert_with(|| ActorCount {
-            name: kind.name.to_owned(),
+        let count = kinds.entry(kind.name.to_string()).or_insert_with(|| ActorCount {
+            name: kind.name.to_string(),
             live: 0,
             waiting: 0,
             handled: 0,

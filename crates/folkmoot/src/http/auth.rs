@@ -9,9 +9,9 @@ use folkmoot_protocol::ErrorCode;
 
 use super::Refused;
 use crate::account::token::Token;
+use crate::chat::Identity;
+use crate::chat::read_failure;
 use crate::server::Server;
-use crate::session::Identity;
-use crate::session::rpc::read_failure;
 use crate::storage::{Account, UserId};
 
 /// The caller of a route that needs one.

@@ -7,7 +7,9 @@ mod assets;
 mod attachments;
 mod auth;
 mod body;
+mod client_address;
 mod inner;
+mod metrics_page;
 mod openapi;
 mod pictures;
 mod problem;
@@ -30,8 +32,8 @@ use folkmoot_protocol::limits::{FRAME_BYTES_MAX, PICTURE_BYTES_MAX};
 pub(crate) use problem::Refused;
 
 use crate::accept::Guest;
+use crate::gateway;
 use crate::server::Server;
-use crate::{gateway, metrics};
 
 /// Where clients open their sockets.
 const SOCKET: &str = "/connection/websocket";
@@ -106,5 +108,5 @@ async fn healthz() -> &'static str {
 }
 
 async fn metrics_page(State(server): State<Arc<Server>>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], metrics::page(&server))
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], metrics_page::page(&server))
 }

@@ -1,5 +1,6 @@
-//! Routes of the pictures that users show. Sending one needs a session; fetching one needs its id, which only those
-//! learn who see its user. What is handed out was made by this server, never the file that was sent.
+//! Routes of the pictures that users show. Sending one needs a session; fetching one needs its id,
+//! which only those learn who see its user. What is handed out was made by this server, never the
+//! file that was sent.
 
 use std::sync::Arc;
 
@@ -19,8 +20,8 @@ use super::Refused;
 use super::attachments::POLICY;
 use super::auth::Signed;
 use crate::attachment::portrait;
+use crate::chat::profiles;
 use crate::server::Server;
-use crate::session::rpc::profiles;
 
 /// Another picture has another id.
 const FOREVER: &str = "public, max-age=31536000, immutable";

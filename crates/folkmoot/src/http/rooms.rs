@@ -17,8 +17,8 @@ use serde::Deserialize;
 use super::Refused;
 use super::auth::Signed;
 use super::body::{self, Valid};
+use crate::chat;
 use crate::server::Server;
-use crate::session::rpc;
 
 /// Header by which a client may give the key of a send.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -30,7 +30,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Rooms>, Refused> {
     request.check()?;
     signed.identity.count(|limits| &limits.questions)?;
-    Ok(Json(rpc::rooms::list(&signed.identity, request).await?))
+    Ok(Json(chat::rooms::list(&signed.identity, request).await?))
 }
 
 /// `POST /api/v1/rooms`.
@@ -38,7 +38,7 @@ pub(crate) async fn create(
     signed: Signed,
     Valid(request): Valid<RoomCreate>,
 ) -> Result<(StatusCode, Json<RoomView>), Refused> {
-    let room = rpc::rooms::create(&signed.identity, request).await?;
+    let room = chat::rooms::create(&signed.identity, request).await?;
     Ok((StatusCode::CREATED, Json(room)))
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn get(
     Path(room): Path<String>,
 ) -> Result<Json<RoomView>, Refused> {
     signed.identity.count(|limits| &limits.questions)?;
-    Ok(Json(rpc::rooms::get(&signed.identity, room_id(&room)?).await?))
+    Ok(Json(chat::rooms::get(&signed.identity, room_id(&room)?).await?))
 }
 
 #[derive(Debug, Deserialize)]
@@ -69,7 +69,7 @@ pub(crate) async fn history(
     let request = HistoryGet { room: room_id(&room)?, before, after, around, limit };
     request.check()?;
     signed.identity.count(|limits| &limits.questions)?;
-    Ok(Json(rpc::messages::history(&signed.identity, request).await?))
+    Ok(Json(chat::messages::history(&signed.identity, request).await?))
 }
 
 /// `POST /api/v1/rooms/{id}/messages`.
@@ -88,7 +88,7 @@ pub(crate) async fn send(
     let key = key.ok_or_else(|| RpcError::invalid("key", "is missing"))?;
     let message = MessageSend { room, key, body, reply_to, attachments };
     message.check()?;
-    Ok(Json(rpc::messages::send(&signed.identity, message).await?))
+    Ok(Json(chat::messages::send(&signed.identity, message).await?))
 }
 
 /// `GET /api/v1/invites/{code}`, without a token.
@@ -98,7 +98,7 @@ pub(crate) async fn invite(
 ) -> Result<Json<InvitePreview>, Refused> {
     let request = InviteGet { code };
     request.check()?;
-    Ok(Json(rpc::invites::get(&server, request.code).await?))
+    Ok(Json(chat::invites::get(&server, request.code).await?))
 }
 
 pub(super) fn room_id(text: &str) -> Result<RoomId, Refused> {

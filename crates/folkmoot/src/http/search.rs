@@ -7,7 +7,7 @@ use folkmoot_protocol::rpc::{Search, SearchHits};
 
 use super::Refused;
 use super::auth::Signed;
-use crate::session::rpc;
+use crate::chat;
 
 /// `GET /api/v1/search`.
 pub(crate) async fn find(
@@ -15,5 +15,5 @@ pub(crate) async fn find(
     Query(request): Query<Search>,
 ) -> Result<Json<SearchHits>, Refused> {
     request.check()?;
-    Ok(Json(rpc::search::find(&signed.identity, request).await?))
+    Ok(Json(chat::search::find(&signed.identity, request).await?))
 }

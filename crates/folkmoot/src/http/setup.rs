@@ -13,10 +13,10 @@ use super::Refused;
 use super::accounts::{new_account, new_device, signed_in};
 use super::body::Valid;
 use crate::account::token::Token;
+use crate::chat::Identity;
+use crate::chat::{control_failure, failure, read_failure};
 use crate::demo;
 use crate::server::Server;
-use crate::session::Identity;
-use crate::session::rpc::{control_failure, failure, read_failure};
 use crate::user::UserCalls;
 use folkmoot_protocol::DisconnectCode;
 

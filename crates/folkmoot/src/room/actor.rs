@@ -5,51 +5,48 @@
 //! order. What the state says ahead of the disk nobody gets to see before; if an append fails,
 //! all after it fail too and the state is loaded again.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use althing::{ActorError, Context, ReplyTo, Topic, actor};
+use althing::{ActorError, ActorRef, Context, ReplyTo, Topic, actor};
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
 use folkmoot_protocol::{Channel, chat, rpc};
 
-use super::command::{Decision, Refusal, Request};
+use super::command::{Refusal, Request};
 use super::online::{Online, OnlineClient};
-use super::state::{Kind, RoomState};
+use super::people::Facts;
+use super::recent::Recent;
+use super::state::RoomState;
 use super::view::{Done, Preview, Summary};
+use super::waiting::Waiting;
 use super::{RoomError, load};
-use crate::lane::Lane;
-use crate::publication::{Coming, Place, Publication};
-use crate::recovery::{Attached, Missed, Since};
-use crate::server::{NO_OTHER_PUBLISHER, Server};
+use crate::ports::Ports;
 use crate::storage::ReadError;
-use crate::storage::record::{Message, Record, RoomEvent, RoomRecord};
-use crate::storage::{Offset, RoomId, Seq, UnixMillis, Upload, UserId, WriteEpoch};
-use crate::tail::Tail;
+use crate::storage::record::{Record, RoomEvent, RoomRecord};
+use crate::storage::{HistoryPage, Offset, PageAnchor, RoomId, Seq, UnixMillis, Upload, UserId};
+use crate::stream::{Attached, Coming, NO_OTHER_PUBLISHER, Since, Stream, missed};
+use crate::user::User;
 use crate::wire;
-
-/// Commands appended but not durable: about a hundred group syncs of a busy room.
-const PENDING_MAX: usize = 16_384;
 
 /// One room, while somebody needs it.
 #[derive(Debug)]
 pub(crate) struct Room {
-    pub(super) server: Arc<Server>,
+    pub(super) ports: Ports,
     pub(super) id: RoomId,
     /// `None`: there is no such room.
     pub(super) state: Option<RoomState>,
-    pub(super) epoch: WriteEpoch,
-    pub(super) lane: Lane,
-    pub(super) pending: VecDeque<Pending>,
-    pub(super) tail: Tail,
+    pub(super) stream: Stream<Pending>,
     /// The newest message that is durable.
     pub(super) last_seq: Seq,
-    pub(super) last: Option<(UnixMillis, Message)>,
-    pub(super) topic: Topic<Arc<Publication>>,
+    /// The newest messages, as far as they are durable.
+    pub(super) recent: Recent,
     pub(super) online: Online,
     pub(super) comings: Topic<Arc<Coming>>,
     idle_ticks: u32,
     /// Users whose ban, or its end, is on its way to the store: they cannot join meanwhile.
     pub(super) pending_bans: HashSet<UserId>,
+    /// Commands that wait for what the room has to be told first.
+    pub(super) waiting: Waiting,
 }
 
 /// A record under way to the disk.
@@ -67,24 +64,21 @@ pub(super) struct Pending {
 
 impl Room {
     /// What the node makes rooms with.
-    pub(crate) async fn load(id: RoomId, server: Arc<Server>) -> Result<Self, ActorError> {
+    pub(crate) async fn load(id: RoomId, ports: Ports) -> Result<Self, ActorError> {
         let channel = Channel::Room(id);
-        let (topic, comings) = (server.topic(channel), server.comings(channel));
+        let (topic, comings) = (ports.topic(channel), ports.comings(channel));
         let mut room = Self {
-            server,
+            ports,
             id,
             state: None,
-            epoch: WriteEpoch::default(),
-            lane: Lane::default(),
-            pending: VecDeque::new(),
-            tail: Tail::new(Offset::from_u64(0), super::TAIL_LEN),
+            stream: Stream::new(channel, topic),
             last_seq: Seq::from_u64(0),
-            last: None,
-            topic,
+            recent: Recent::default(),
             online: Online::default(),
             comings,
             idle_ticks: 0,
             pending_bans: HashSet::new(),
+            waiting: Waiting::default(),
         };
         room.reload().await?;
         Ok(room)
@@ -92,15 +86,37 @@ impl Room {
 
     /// Takes the state from the store: what is durable, and nothing else.
     pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
-        let Some(loaded) = load::load(&self.server.store, self.id, self.server.now()).await? else {
+        let Some(loaded) = load::load(&self.ports.store, self.id, self.ports.now()).await? else {
             return Ok(());
         };
         self.last_seq = loaded.state.last_seq;
         self.state = Some(loaded.state);
-        self.tail = loaded.tail;
-        self.last = loaded.last;
-        self.epoch = loaded.epoch;
+        self.note_online();
+        self.stream.begin(loaded.epoch, loaded.tail);
+        self.recent = loaded.recent;
         Ok(())
+    }
+
+    /// Takes in what was asked for, and notes that `by` acts here.
+    pub(super) fn meet(
+        &mut self,
+        by: UserId,
+        facts: Option<Facts>,
+    ) -> Result<&RoomState, RoomError> {
+        let state = self.state.as_mut().ok_or(RoomError::NoSuchRoom)?;
+        if let Some(facts) = facts {
+            state.people.take_in(facts);
+        }
+        state.people.touch(by);
+        Ok(state)
+    }
+
+    /// Whoever is online is remembered beside the others.
+    pub(super) fn note_online(&mut self) {
+        let (_, users) = self.online.counts();
+        if let Some(state) = &mut self.state {
+            state.people.set_online(users);
+        }
     }
 
     pub(super) fn state(&self) -> Result<&RoomState, RoomError> {
@@ -108,7 +124,7 @@ impl Room {
     }
 
     /// Appends a change; its reply waits for the disk.
-    fn append(
+    pub(super) fn append(
         &mut self,
         event: RoomEvent,
         unmentioned: Vec<UserId>,
@@ -116,17 +132,16 @@ impl Room {
         reply: ReplyTo<Result<Done, RoomError>>,
         ctx: &mut Context<Self>,
     ) {
-        // Before the state is changed: with nothing to take back, a store that has too much to do
-        // is not asked to load the room again as well.
-        if let Err(error) = self.server.store.admits(self.epoch, Channel::Room(self.id)) {
+        if let Err(error) = self.stream.admits(&self.ports.store) {
             reply.send(Err(RoomError::Append(error)));
             return;
         }
         let now = now(ctx);
         let Some(state) = &mut self.state else { return };
         let record = state.commit(event, now);
-        self.lane.push(self.server.store.append(self.epoch, &Record::Room(record.clone())));
-        self.pending.push_back(Pending { record, client, unmentioned, reply, repeats: Vec::new() });
+        let logged = Record::Room(record.clone());
+        let pending = Pending { record, client, unmentioned, reply, repeats: Vec::new() };
+        self.stream.append(&self.ports.store, &logged, pending);
         self.wait(ctx);
     }
 
@@ -138,8 +153,12 @@ impl Room {
         }
     }
 
+    pub(super) fn user(&self, user: UserId) -> ActorRef<User> {
+        self.ports.node.get::<User>(user)
+    }
+
     pub(super) fn wait(&mut self, ctx: &mut Context<Self>) {
-        if let Some(wait) = self.lane.wait() {
+        if let Some(wait) = self.stream.wait() {
             ctx.pipe(wait, |settled| settled);
         }
     }
@@ -148,7 +167,7 @@ impl Room {
 #[actor(name = "folkmoot.room", key = RoomId)]
 impl Room {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
-        ctx.every(self.server.config.room_idle / 2, super::CheckIdle);
+        ctx.every(self.ports.room_idle / 2, super::CheckIdle);
         Ok(())
     }
 
@@ -161,54 +180,17 @@ impl Room {
         ctx: &mut Context<Self>,
     ) {
         self.idle_ticks = 0;
-        if let Some(error) = self.lane.broken() {
-            reply.send(Err(RoomError::Append(error.clone())));
-            return;
-        }
-        if self.pending.len() >= PENDING_MAX {
-            reply.send(Err(RoomError::Busy));
-            return;
-        }
-        let decision = match self.state() {
-            Ok(state) => state.decide(&request, now(ctx)).map_err(RoomError::Refused),
-            Err(error) => Err(error),
-        };
-        match decision {
-            // Whoever comes in while a ban is stored would be a banned member.
-            Ok(Decision::Append(RoomEvent::Joined { user, .. }))
-                if self.pending_bans.contains(&user) =>
-            {
-                reply.send(Err(RoomError::Refused(Refusal::Banned)));
-            }
-            Ok(Decision::Append(event)) => {
-                self.append(event, Vec::new(), request.client, reply, ctx);
-            }
-            Ok(Decision::Change { event, unmentioned }) => {
-                self.append(event, unmentioned, request.client, reply, ctx);
-            }
-            Ok(Decision::Repeat(first)) => self.repeat(first, reply),
-            // One after the other, or the store might take them in another order.
-            Ok(Decision::Ban { user, .. }) if self.pending_bans.contains(&user) => {
-                reply.send(Err(RoomError::Busy));
-            }
-            Ok(Decision::Ban { user, on }) => self.store_ban(request.by, user, on, reply, ctx),
-            Ok(Decision::Nothing) => {
-                let (at, offset) = (now(ctx), self.tail.last());
-                reply.send(Ok(Done { at, offset, seq: None, is_repeat: true }));
-            }
-            Err(error) => {
-                reply.send(Err(error));
-            }
-        }
+        self.take(request, reply, ctx);
     }
 
     /// Whether `by` may write here now, as somebody has to who uploads a file.
     pub(crate) async fn may_write(
         &mut self,
         by: UserId,
+        facts: Option<Facts>,
         ctx: &mut Context<Self>,
     ) -> Result<(), RoomError> {
-        Ok(self.state()?.speaker(by, now(ctx)).map(drop)?)
+        Ok(self.meet(by, facts)?.speaker(by, now(ctx)).map(drop)?)
     }
 
     /// Takes in a file that has arrived; a message of its uploader may name it from now on.
@@ -228,14 +210,13 @@ impl Room {
         &mut self,
         by: UserId,
         on: bool,
+        facts: Option<Facts>,
         ctx: &mut Context<Self>,
     ) -> Result<(), RoomError> {
-        let member = self.state()?.speaker(by, now(ctx))?;
-        let (room, user, name) = (self.id, by, member.display_name.clone());
+        let name = self.meet(by, facts)?.speaker(by, now(ctx))?.display_name.clone();
+        let (room, user) = (self.id, by);
         let data = rpc::encode_payload(&chat::RoomEvent::Typing { room, user, name, on });
-        let channel = Channel::Room(self.id);
-        let typing = Publication::new(channel, Place::Fleeting, data);
-        self.topic.publish(Arc::new(typing)).expect(NO_OTHER_PUBLISHER);
+        self.stream.tell(data);
         Ok(())
     }
 
@@ -244,14 +225,10 @@ impl Room {
     pub(crate) async fn renamed(&mut self, view: chat::UserView) {
         let chat::UserView { id: user, name: _, display_name, picture, status } = view;
         let Some(state) = &mut self.state else { return };
-        if !state.rename(user, display_name.clone()) {
-            return;
-        }
+        state.rename(user, display_name.clone());
         let room = self.id;
         let event = chat::RoomEvent::Profile { room, user, display_name, picture, status };
-        let data = rpc::encode_payload(&event);
-        let told = Publication::new(Channel::Room(self.id), Place::Fleeting, data);
-        self.topic.publish(Arc::new(told)).expect(NO_OTHER_PUBLISHER);
+        self.stream.tell(rpc::encode_payload(&event));
     }
 
     /// Accepts a subscriber, which has joined the topic already: what is published after the
@@ -261,37 +238,35 @@ impl Room {
         &mut self,
         client: OnlineClient,
         since: Option<Since>,
+        facts: Option<Facts>,
         reply: ReplyTo<Result<Attached, RoomError>>,
         ctx: &mut Context<Self>,
     ) {
         self.idle_ticks = 0;
-        if let Err(refused) = self.state().and_then(|state| Ok(state.member(client.user)?)) {
+        let member = self.meet(client.user, facts);
+        if let Err(refused) = member.and_then(|state| Ok(state.member(client.user)?)) {
             reply.send(Err(refused));
             return;
         }
         let info = client.info();
         if self.online.add(client) {
+            self.note_online();
             let coming = Coming::join(Channel::Room(self.id), info);
             self.comings.publish(Arc::new(coming)).expect(NO_OTHER_PUBLISHER);
         }
-        let offset = self.tail.last();
-        let missed = match since {
-            None => Missed::NotAsked,
-            Some(since) if since.is_elsewhere(self.server.epoch()) => Missed::TooMuch,
-            Some(since) => match self.tail.after(since.offset) {
-                Some(publications) => Missed::from_memory(&publications),
-                None => {
-                    let (server, room) = (self.server.clone(), self.id);
-                    ctx.detach(async move {
-                        let missed = load::missed(&server.store, room, since.offset, offset);
-                        let attached = missed.await.map(|missed| Attached { offset, missed });
-                        reply.send(attached);
-                    });
-                    return;
-                }
-            },
+        let since = match self.stream.accept(since, self.ports.epoch()) {
+            Ok(attached) => {
+                reply.send(Ok(attached));
+                return;
+            }
+            Err(since) => since,
         };
-        reply.send(Ok(Attached { offset, missed }));
+        let (store, channel, offset) =
+            (self.ports.store.clone(), Channel::Room(self.id), self.stream.last());
+        ctx.detach(async move {
+            let missed = missed(&store, channel, since, offset).await;
+            reply.send(missed.map(|missed| Attached { offset, missed }).map_err(RoomError::Read));
+        });
     }
 
     /// One of the two in a direct conversation blocks the other, or lifts the block.
@@ -306,33 +281,37 @@ impl Room {
 
     pub(crate) async fn detach(&mut self, client: Arc<str>) {
         let gone = self.online.remove(&client);
+        self.note_online();
         self.tell_leaving(gone);
     }
 
     /// The room as the member `by` sees it.
-    pub(crate) async fn summary(&self, by: UserId) -> Result<Summary, RoomError> {
+    pub(crate) async fn summary(
+        &mut self,
+        by: UserId,
+        facts: Option<Facts>,
+    ) -> Result<Summary, RoomError> {
+        self.meet(by, facts)?;
         let state = self.state()?;
         let member = state.member(by)?;
-        let peer = match state.kind {
-            Kind::Direct => state.members.keys().find(|user| **user != by).copied(),
-            Kind::Room => None,
-        };
+        let rights = member.rights.ok_or(Refusal::NotMember)?;
+        let peer = state.pair.map(|(one, other)| if one == by { other } else { one });
         Ok(Summary {
             id: self.id,
             kind: state.kind,
             name: state.name.clone(),
             topic: state.topic.clone(),
-            members: state.members.len(),
+            members: state.members,
             last_seq: self.last_seq,
-            offset: self.tail.last(),
-            role: member.role,
-            muted_until: member.muted_until,
+            offset: self.stream.last(),
+            role: rights.role,
+            muted_until: rights.muted_until,
             peer,
             everyone: state.everyone.clone(),
             last: self
-                .last
-                .as_ref()
-                .map(|(at, message)| wire::newest_message(self.id, *at, message, by)),
+                .recent
+                .newest()
+                .map(|(at, message)| wire::newest_message(self.id, at, message, by)),
         })
     }
 
@@ -340,42 +319,62 @@ impl Room {
     pub(crate) async fn preview(&self) -> Result<Preview, RoomError> {
         let state = self.state()?;
         let (name, topic) = (state.name.clone(), state.topic.clone());
-        Ok(Preview { name, topic, members: state.members.len() })
+        Ok(Preview { name, topic, members: state.members })
     }
 
     /// Whether `user` may become a member; false if it is one already.
-    pub(crate) async fn may_join(&self, user: UserId) -> Result<bool, RoomError> {
-        let state = self.state()?;
-        if state.banned.contains(&user) {
-            return Err(RoomError::Refused(Refusal::Banned));
+    pub(crate) async fn may_join(
+        &mut self,
+        user: UserId,
+        facts: Option<Facts>,
+    ) -> Result<bool, RoomError> {
+        let standing = self.meet(user, facts)?.standing(user)?;
+        match standing.is_banned {
+            true => Err(RoomError::Refused(Refusal::Banned)),
+            false => Ok(standing.rights.is_none()),
         }
-        Ok(!state.members.contains_key(&user))
-    }
-
-    /// Whether `user` is a member; nobody is one of a room that does not exist.
-    pub(crate) async fn is_member(&self, user: UserId) -> bool {
-        self.state.as_ref().is_some_and(|state| state.members.contains_key(&user))
     }
 
     /// Refuses who may not read the room; the last event of its stream for who may.
-    pub(crate) async fn readable(&self, by: UserId) -> Result<Offset, RoomError> {
-        self.state()?.member(by)?;
-        Ok(self.tail.last())
+    pub(crate) async fn readable(
+        &mut self,
+        by: UserId,
+        facts: Option<Facts>,
+    ) -> Result<Offset, RoomError> {
+        self.meet(by, facts)?.member(by)?;
+        Ok(self.stream.last())
+    }
+
+    /// A page of the room's messages, if all of it is in memory; refuses who may not read them.
+    pub(crate) async fn page(
+        &mut self,
+        by: UserId,
+        anchor: PageAnchor,
+        limit: u32,
+        facts: Option<Facts>,
+    ) -> Result<Option<HistoryPage>, RoomError> {
+        self.meet(by, facts)?.member(by)?;
+        Ok(self.recent.page(anchor, limit, by))
     }
 
     /// Those of `users` that look at the room now.
     pub(crate) async fn online_among(
-        &self,
+        &mut self,
         by: UserId,
         users: Vec<UserId>,
+        facts: Option<Facts>,
     ) -> Result<Vec<UserId>, RoomError> {
-        self.state()?.member(by)?;
+        self.meet(by, facts)?.member(by)?;
         Ok(users.into_iter().filter(|user| self.online.has(*user)).collect())
     }
 
     /// The connections that look at the room.
-    pub(crate) async fn presence(&self, by: UserId) -> Result<Vec<OnlineClient>, RoomError> {
-        self.state()?.member(by)?;
+    pub(crate) async fn presence(
+        &mut self,
+        by: UserId,
+        facts: Option<Facts>,
+    ) -> Result<Vec<OnlineClient>, RoomError> {
+        self.meet(by, facts)?.member(by)?;
         if self.online.counts().0 > PRESENCE_CLIENTS_MAX {
             return Err(RoomError::Crowded);
         }
@@ -383,8 +382,12 @@ impl Room {
     }
 
     /// How many connections and users look at the room.
-    pub(crate) async fn presence_stats(&self, by: UserId) -> Result<(usize, usize), RoomError> {
-        self.state()?.member(by)?;
+    pub(crate) async fn presence_stats(
+        &mut self,
+        by: UserId,
+        facts: Option<Facts>,
+    ) -> Result<(usize, usize), RoomError> {
+        self.meet(by, facts)?.member(by)?;
         Ok(self.online.counts())
     }
 }
@@ -395,8 +398,10 @@ impl althing::Handler<super::CheckIdle> for Room {
     /// Leaves memory after two quiet checks; presence is kept here only, so not while anyone looks.
     async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
         self.idle_ticks += 1;
-        let is_idle =
-            self.online.is_empty() && self.pending.is_empty() && self.pending_bans.is_empty();
+        let is_idle = self.online.is_empty()
+            && self.stream.is_settled()
+            && self.pending_bans.is_empty()
+            && self.waiting.is_empty();
         if is_idle && self.idle_ticks > 2 || self.state.is_none() {
             ctx.passivate();
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use folkmoot_protocol::limits::REACTIONS_PER_MESSAGE_MAX;
 
 use super::idempotency::FirstSend;
+use super::people::Missing;
 use super::state::Original;
 use crate::storage::record::{Role, RoomEvent};
 use crate::storage::{AttachmentId, Seq, UnixMillis, UserId};
@@ -70,6 +71,25 @@ impl Command {
             _ => None,
         }
     }
+
+    /// Whom it is about, beside who gave it.
+    pub(crate) fn target(&self) -> Option<UserId> {
+        match self {
+            Self::Kick { user }
+            | Self::Ban { user, .. }
+            | Self::Mute { user, .. }
+            | Self::SetRole { user, .. } => Some(*user),
+            _ => None,
+        }
+    }
+
+    /// The text it brings, in which people may be named.
+    pub(crate) fn body(&self) -> Option<&str> {
+        match self {
+            Self::Send { body, .. } | Self::Edit { body, .. } => Some(body),
+            _ => None,
+        }
+    }
 }
 
 /// A command with who gave it.
@@ -79,8 +99,18 @@ pub(crate) struct Request {
     /// By which connection; none over HTTP.
     pub(crate) client: Option<Arc<str>>,
     pub(crate) command: Command,
+    /// Whose the names in [`Command::body`] are, once that was looked up. A name belongs to one
+    /// account for good.
+    pub(crate) named: Option<Vec<(String, UserId)>>,
     /// The message [`Command::about`] names, for one too old to be in memory.
     pub(crate) original: Option<Original>,
+}
+
+impl Request {
+    /// A command given for the first time.
+    pub(crate) fn new(by: UserId, client: Option<Arc<str>>, command: Command) -> Self {
+        Self { by, client, command, named: None, original: None }
+    }
 }
 
 /// What a permitted command leads to.
@@ -123,7 +153,7 @@ pub(crate) enum Refusal {
     /// Never uploaded here by this user, sent already, or expired.
     #[error("attachments: no file {0} of yours waits to be sent in this room")]
     NoUpload(AttachmentId),
-    /// The message is not in memory: ask again with [`Request::original`].
-    #[error("message {0} has to be loaded")]
-    Unloaded(Seq),
+    /// The room does not keep what it needs to judge this; it has to be told first.
+    #[error("facts have to be loaded")]
+    Unloaded(Box<Missing>),
 }

@@ -11,12 +11,12 @@ use folkmoot_protocol::{DeviceId, ErrorCode, RoomId, UserId};
 use futures_util::future::join_all;
 
 use crate::attachment::Attachments;
+use crate::chat::Identity;
+use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
 use crate::registration::Registrations;
 use crate::room::view::Mention;
 use crate::server::Server;
-use crate::session::Identity;
-use crate::session::rpc::{messages, rooms};
 use crate::setup::Setup;
 use crate::storage::log::disk::faulty::{Fault, FaultyDisk};
 use crate::storage::{NewAccount, NewDevice, Seq, Store, StoreOptions};

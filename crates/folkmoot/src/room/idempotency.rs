@@ -1,23 +1,19 @@
-//! Remembers the keys of a room's sends, so that a retry is answered with the first number.
+//! Remembers the keys of one sender in one room, so that a retry is answered with the first number.
 //!
-//! A key is kept until it is both older than 24 hours and not among the last 10,000 messages, or
-//! until 100,000 newer ones came: memory stays bounded however fast a room talks.
+//! A key is kept until it is both older than 24 hours and not among the sender's last hundred, or
+//! until a thousand newer ones came: memory stays bounded however fast somebody talks.
 
 use std::collections::{HashMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::storage::{AttachmentId, Offset, Seq, UnixMillis, UserId};
-
-/// A phone that was offline for a night still retries within this time.
-pub(crate) const KEEP_MS: u64 = 24 * 60 * 60 * 1000;
-/// Kept regardless of age: a quiet room's keys cost nothing.
-pub(crate) const KEEP_LEN: usize = 10_000;
-/// About 10 MiB in the busiest room.
-pub(crate) const KEEP_LEN_MAX: usize = 100_000;
+use crate::storage::{
+    AttachmentId, KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS, Offset, RecentKey, Seq, UnixMillis,
+};
 
 /// What the first send with a key led to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FirstSend {
     pub(crate) content: ContentHash,
     pub(crate) seq: Seq,
@@ -27,7 +23,7 @@ pub(crate) struct FirstSend {
 
 /// Fingerprint of everything a sender chose about a message; stored beside it, because an edit
 /// changes the body but not what the key stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContentHash(pub(crate) u64);
 
 impl ContentHash {
@@ -47,51 +43,42 @@ impl ContentHash {
     }
 }
 
-/// The keys of one room, oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct SeenKeys {
-    first: HashMap<(UserId, Box<str>), FirstSend>,
-    order: VecDeque<(UserId, Box<str>)>,
+/// The keys of one sender, oldest first.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct SentKeys {
+    first: HashMap<Box<str>, FirstSend>,
+    order: VecDeque<Box<str>>,
 }
 
-impl SeenKeys {
+impl SentKeys {
     /// Nothing is known of an empty key: it says that the sender will not repeat the send.
-    pub(crate) fn get(&self, user: UserId, key: &str) -> Option<FirstSend> {
-        if key.is_empty() {
-            return None;
-        }
-        // The tuple key needs an owned string; a send allocates one anyway when it is recorded.
-        self.first.get(&(user, Box::from(key))).copied()
+    pub(crate) fn get(&self, key: &str) -> Option<FirstSend> {
+        self.first.get(key).copied()
     }
 
     /// Records a send. The first one with a key wins; a second is ignored, and so is a send
     /// without a key.
-    pub(crate) fn record(&mut self, user: UserId, key: &str, send: FirstSend) {
-        if key.is_empty() {
+    pub(crate) fn record(&mut self, key: &str, send: FirstSend) {
+        if key.is_empty() || self.first.contains_key(key) {
             return;
         }
-        let owned = (user, Box::<str>::from(key));
-        if self.first.contains_key(&owned) {
-            return;
-        }
-        self.first.insert(owned.clone(), send);
-        self.order.push_back(owned);
+        self.first.insert(Box::from(key), send);
+        self.order.push_back(Box::from(key));
         self.forget_old(send.at);
     }
 
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
     fn forget_old(&mut self, now: UnixMillis) {
-        while self.order.len() > KEEP_LEN {
+        while self.order.len() > KEYS_KEPT {
             let Some(oldest) = self.order.front() else { return };
             let is_young = self
                 .first
                 .get(oldest)
-                .is_some_and(|send| now.as_u64().saturating_sub(send.at.as_u64()) < KEEP_MS);
-            if is_young && self.order.len() <= KEEP_LEN_MAX {
+                .is_some_and(|send| now.as_u64().saturating_sub(send.at.as_u64()) < KEYS_KEPT_MS);
+            if is_young && self.order.len() <= KEYS_KEPT_MAX {
                 return;
             }
             self.first.remove(oldest);
@@ -100,11 +87,19 @@ impl SeenKeys {
     }
 }
 
+impl From<Vec<RecentKey>> for SentKeys {
+    fn from(recent: Vec<RecentKey>) -> Self {
+        let mut keys = Self::default();
+        for RecentKey { key, seq, offset, at, content_hash } in recent {
+            keys.record(&key, FirstSend { content: ContentHash(content_hash), seq, offset, at });
+        }
+        keys
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ANNA: UserId = UserId::from_u64(1);
 
     fn send(seq: u64, at: u64) -> FirstSend {
         FirstSend {
@@ -116,22 +111,20 @@ mod tests {
     }
 
     #[test]
-    fn the_first_send_of_a_key_is_remembered_per_user() {
-        let mut seen = SeenKeys::default();
-        seen.record(ANNA, "k", send(1, 0));
-        seen.record(ANNA, "k", send(2, 0));
-        seen.record(UserId::from_u64(2), "k", send(3, 0));
-        assert_eq!(seen.get(ANNA, "k").map(|first| first.seq.as_u64()), Some(1));
-        assert_eq!(seen.get(UserId::from_u64(2), "k").map(|first| first.seq.as_u64()), Some(3));
-        assert_eq!(seen.get(UserId::from_u64(3), "k"), None);
+    fn the_first_send_of_a_key_is_remembered() {
+        let mut sent = SentKeys::default();
+        sent.record("k", send(1, 0));
+        sent.record("k", send(2, 0));
+        assert_eq!(sent.get("k").map(|first| first.seq.as_u64()), Some(1));
+        assert_eq!(sent.get("l"), None);
     }
 
     #[test]
     fn sends_without_a_key_are_never_taken_for_repeats() {
-        let mut seen = SeenKeys::default();
-        seen.record(ANNA, "", send(1, 0));
-        assert_eq!(seen.get(ANNA, ""), None);
-        assert_eq!(seen.len(), 0);
+        let mut sent = SentKeys::default();
+        sent.record("", send(1, 0));
+        assert_eq!(sent.get(""), None);
+        assert_eq!(sent.len(), 0);
     }
 
     #[test]
@@ -145,25 +138,25 @@ mod tests {
     }
 
     #[test]
-    fn old_keys_go_only_beyond_ten_thousand_messages() {
-        let mut seen = SeenKeys::default();
-        for n in 0..KEEP_LEN as u64 {
-            seen.record(ANNA, &n.to_string(), send(n + 1, 0));
+    fn old_keys_go_only_beyond_a_hundred_messages() {
+        let mut sent = SentKeys::default();
+        for n in 0..KEYS_KEPT as u64 {
+            sent.record(&n.to_string(), send(n + 1, 0));
         }
-        seen.record(ANNA, "young", send(0, KEEP_MS - 1));
-        assert_eq!(seen.len(), KEEP_LEN + 1);
-        seen.record(ANNA, "a day later", send(0, KEEP_MS));
-        assert_eq!(seen.len(), KEEP_LEN);
-        assert_eq!(seen.get(ANNA, "0"), None);
-        assert!(seen.get(ANNA, "young").is_some());
+        sent.record("young", send(0, KEYS_KEPT_MS - 1));
+        assert_eq!(sent.len(), KEYS_KEPT + 1);
+        sent.record("a day later", send(0, KEYS_KEPT_MS));
+        assert_eq!(sent.len(), KEYS_KEPT);
+        assert_eq!(sent.get("0"), None);
+        assert!(sent.get("young").is_some());
     }
 
     #[test]
-    fn memory_is_bounded_in_a_room_that_never_stops() {
-        let mut seen = SeenKeys::default();
-        for n in 0..(KEEP_LEN_MAX as u64 + 10) {
-            seen.record(ANNA, &n.to_string(), send(n + 1, 0));
+    fn memory_is_bounded_for_a_sender_that_never_stops() {
+        let mut sent = SentKeys::default();
+        for n in 0..(KEYS_KEPT_MAX as u64 + 10) {
+            sent.record(&n.to_string(), send(n + 1, 0));
         }
-        assert_eq!(seen.len(), KEEP_LEN_MAX);
+        assert_eq!(sent.len(), KEYS_KEPT_MAX);
     }
 }

@@ -1,23 +1,13 @@
 //! Brings a room into memory, and reads what memory does not hold.
 
-use std::sync::Arc;
-
-use folkmoot_protocol::frame::{ClientInfo, Publication as Frame};
-use folkmoot_protocol::limits::RECOVERED_EVENTS_MAX;
-use folkmoot_protocol::{Channel, rpc};
-
-use super::idempotency::{ContentHash, FirstSend};
-use super::state::{Kind, Member, RoomState};
-use super::{RoomError, TAIL_LEN};
-use crate::publication::{Place, Publication};
-use crate::recovery::Missed;
-use crate::storage;
-use crate::storage::ReadError;
-use crate::storage::RoomKind;
-use crate::storage::RoomSnapshot;
-use crate::storage::record::{Message, RoomEvent, RoomRecord};
-use crate::storage::{Offset, RoomId, Store, UnixMillis, WriteEpoch};
-use crate::tail::Tail;
+use super::people::{Facts, Missing};
+use super::recent::Recent;
+use super::state::{Original, RoomState};
+use super::{TAIL_LEN, TAIL_LOADED};
+use crate::account::token::random_id;
+use crate::storage::record::{Message, Quote, RoomEvent};
+use crate::storage::{ReadError, RoomId, RoomSnapshot, Seq, Store, UnixMillis, UserId, WriteEpoch};
+use crate::stream::{Tail, of_room};
 use crate::wire;
 
 /// A room as the store has it.
@@ -25,8 +15,8 @@ use crate::wire;
 pub(crate) struct Loaded {
     pub(crate) state: RoomState,
     pub(super) tail: Tail,
-    /// The newest message, if it is among the newest events.
-    pub(super) last: Option<(UnixMillis, Message)>,
+    /// Begins with the newest message, if it is among the newest events.
+    pub(super) recent: Recent,
     pub(crate) epoch: WriteEpoch,
 }
 
@@ -36,31 +26,18 @@ pub(crate) async fn load(
     id: RoomId,
     now: UnixMillis,
 ) -> Result<Option<Loaded>, ReadError> {
-    let tail_len = u32::try_from(TAIL_LEN).expect("a small constant");
+    let tail_len = u32::try_from(TAIL_LOADED).expect("a small constant");
     let snapshot = store.load_room(id, tail_len, now).await?;
     Ok(snapshot.map(Loaded::from))
 }
 
 impl From<RoomSnapshot> for Loaded {
     fn from(snapshot: RoomSnapshot) -> Self {
-        let RoomSnapshot { summary, members, bans, blockers, keys, uploads, tail, epoch, .. } =
-            snapshot;
-        let kind = match summary.kind {
-            RoomKind::Room => Kind::Room,
-            RoomKind::Direct => Kind::Direct,
-        };
-        let mut state = RoomState::new(summary.id, kind, summary.name, summary.topic);
-        for member in members {
-            let storage::Member { user, name, display_name, role, muted_until, .. } = member;
-            state.insert_member(user, Member { name, display_name, role, muted_until });
-        }
-        bans.into_iter().for_each(|user| state.set_banned(user, true));
+        let RoomSnapshot { summary, owners, pair, blockers, uploads, tail, epoch, .. } = snapshot;
+        let kind = summary.kind.into();
+        let mut state = RoomState::new(summary.id, kind, summary.name, summary.topic, random_id());
+        (state.members, state.owners, state.pair) = (summary.member_count, owners, pair);
         state.blockers = blockers.into_iter().collect();
-        for key in keys {
-            let content = ContentHash(key.content_hash);
-            let first = FirstSend { content, seq: key.seq, offset: key.offset, at: key.at };
-            state.keys.record(key.user, &key.key, first);
-        }
         for upload in uploads {
             // Only those that have not expired are loaded.
             state.uploads.add(upload, UnixMillis::from_u64(0));
@@ -68,56 +45,63 @@ impl From<RoomSnapshot> for Loaded {
         snapshot.everyone_mentions.into_iter().rev().for_each(|seq| state.remember_everyone(seq));
         state.offset = summary.last_offset;
         state.last_seq = summary.last_seq;
-        let first = Offset::from_u64(summary.last_offset.as_u64() - tail.len() as u64);
-        let mut publications = Tail::new(first, TAIL_LEN);
-        for record in &tail {
-            state.remember_event(&record.event);
-            publications.push(Arc::new(publication(record, None)));
-        }
-        let last = tail.into_iter().rev().find_map(|record| match record.event {
-            RoomEvent::Message(message) => Some((record.at, message)),
-            _ => None,
-        });
-        Self { state, tail: publications, last, epoch }
+        tail.iter().for_each(|record| state.remember_event(&record.event));
+        let publications = tail.iter().map(|record| of_room(record, None));
+        let publications = Tail::ending(summary.last_offset, TAIL_LEN, publications);
+        let newest = tail.iter().rev().find(|record| matches!(record.event, RoomEvent::Message(_)));
+        let recent = newest.map(Recent::after).unwrap_or_default();
+        Self { state, tail: publications, recent, epoch }
     }
 }
 
-/// The publication of a durable event. By which connection a message was sent is known only while
-/// the room is in memory.
-pub(super) fn publication(record: &RoomRecord, client: Option<&str>) -> Publication {
-    let data = rpc::encode_payload(&wire::room_event(record));
-    let channel = Channel::Room(record.room);
-    let mut publication = Publication::new(channel, Place::At(record.offset), data);
-    if let RoomEvent::Left { user, .. } = &record.event {
-        publication.removes = Some(*user);
-    }
-    if let RoomEvent::Message(message) = &record.event {
-        let (user, client) = (message.user.to_string(), client.unwrap_or_default().to_owned());
-        publication.by = Some(ClientInfo { user, client, ..ClientInfo::default() });
-    }
-    publication
+/// What a room asked for before it judges a request of `by`.
+#[derive(Debug)]
+pub(super) struct Brought {
+    pub(super) facts: Facts,
+    pub(super) named: Vec<(String, UserId)>,
+    pub(super) original: Option<Original>,
+    /// The message asked for, if there is none of this number.
+    pub(super) gone: Option<Seq>,
 }
 
-/// The events after `since` up to `last`, for a client further behind than memory reaches.
-pub(super) async fn missed(
+/// Reads what a room asked for.
+pub(super) async fn bring(
     store: &Store,
     room: RoomId,
-    since: Offset,
-    last: Offset,
-) -> Result<Missed, RoomError> {
-    let missing = last.as_u64().checked_sub(since.as_u64());
-    let Some(limit) = missing.filter(|missing| *missing <= RECOVERED_EVENTS_MAX as u64) else {
-        return Ok(Missed::TooMuch);
+    by: UserId,
+    missing: Missing,
+    now: UnixMillis,
+) -> Result<Brought, ReadError> {
+    let Missing { as_of, mut people, keys_of, names, original: wanted } = missing;
+    let named = match names.is_empty() {
+        true => Vec::new(),
+        false => store.users_named(names).await?,
     };
-    let limit = u32::try_from(limit).expect("bounded above");
-    let events = store.room_events(room, since, limit).await.map_err(RoomError::Read)?;
-    Ok(match events {
-        Some(events) => Missed::within_limit(frames(&events)),
-        None => Missed::TooMuch,
-    })
+    people.extend(named.iter().map(|(_, user)| *user));
+    let people = store.standings(room, people).await?;
+    let keys = match keys_of {
+        Some(sender) => Some((sender, store.keys_of(room, sender, now).await?)),
+        None => None,
+    };
+    let original = match wanted {
+        Some(seq) => original(store, room, seq, by).await?,
+        None => None,
+    };
+    let gone = wanted.filter(|_| original.is_none());
+    Ok(Brought { facts: Facts { as_of, people, keys }, named, original, gone })
 }
 
-/// Events as entries of a recovery or history reply.
-pub(crate) fn frames(events: &[RoomRecord]) -> Vec<Frame> {
-    events.iter().map(|record| publication(record, None).frame()).collect()
+/// Reads an earlier message as the rules look at it; `None` if there is no such message.
+async fn original(
+    store: &Store,
+    room: RoomId,
+    seq: Seq,
+    viewer: UserId,
+) -> Result<Option<Original>, ReadError> {
+    let Some(stored) = store.message(room, seq, viewer).await? else { return Ok(None) };
+    let deleted = stored.deleted.is_some();
+    let reactions = stored.reactions.into_iter().map(|reaction| reaction.emoji).collect();
+    let Message { seq, user, name, body, mentions, .. } = stored.message;
+    let body = wire::excerpt(&body).to_owned();
+    Ok(Some(Original { quote: Quote { seq, user, name, body }, deleted, reactions, mentions }))
 }

@@ -6,6 +6,9 @@
 /// Distinct people one message can mention; each costs an append to that person's stream.
 pub(crate) const MENTIONS_MAX: usize = 50;
 
+/// Spellings of one message that are looked up; what comes after them mentions nobody.
+const SPELLINGS_MAX: usize = 200;
+
 const EVERYONE: &str = "everyone";
 
 /// Who a body addresses.
@@ -36,6 +39,18 @@ pub(crate) fn extract<U: PartialEq>(
         rest = &tail[candidate_len..];
     }
     found
+}
+
+/// All spellings in `body` that may be somebody's name, each once.
+pub(crate) fn names(body: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    extract::<()>(body, |name| {
+        if names.len() < SPELLINGS_MAX && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+        None
+    });
+    names
 }
 
 fn resolve<U: PartialEq>(
@@ -91,6 +106,13 @@ mod tests {
         assert_eq!(of("ask @anna.k.").users, [3]);
         assert_eq!(of("ask @anna...").users, [1]);
         assert_eq!(of("@annabel").users, Vec::<u8>::new());
+    }
+
+    #[test]
+    fn every_spelling_that_could_be_a_name_is_looked_up_once() {
+        assert_eq!(names("@Anna.k. and @anna, mail@x"), ["anna.k.", "anna.k", "anna"]);
+        let body: String = (0..1_000).map(|n| format!("@u{n} ")).collect();
+        assert_eq!(names(&body).len(), SPELLINGS_MAX);
     }
 
     #[test]

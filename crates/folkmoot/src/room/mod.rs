@@ -2,23 +2,30 @@
 //! completes them once they are durable.
 
 mod actor;
+mod asked;
 pub(crate) mod command;
+#[cfg(test)]
+mod cost_tests;
 #[cfg(test)]
 mod disk_tests;
 pub(crate) mod idempotency;
 pub(crate) mod load;
-mod mentions;
+pub(crate) mod mentions;
 mod online;
+pub(crate) mod people;
+mod recent;
 mod rules;
 mod settle;
 pub(crate) mod state;
 mod uploads;
 pub(crate) mod view;
+mod waiting;
 
 pub(crate) use actor::{Room, RoomCalls};
+pub(crate) use asked::AskedRoom;
 pub(crate) use command::{Command, Refusal, Request};
 pub(crate) use online::OnlineClient;
-pub(crate) use state::{Kind, Original};
+pub(crate) use state::Kind;
 
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
 
@@ -26,6 +33,8 @@ use crate::storage::{AppendError, ControlError, ReadError};
 
 /// Publications kept in memory for clients that reconnect; a minute of a busy room.
 const TAIL_LEN: usize = 256;
+/// Publications that are loaded with a room, so that loading costs little; a screen full.
+const TAIL_LOADED: usize = 32;
 
 /// Looks whether the room is still needed.
 #[derive(Debug, Clone, Copy)]

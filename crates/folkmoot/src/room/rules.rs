@@ -5,9 +5,10 @@ use folkmoot_protocol::limits::REACTIONS_PER_MESSAGE_MAX;
 use super::command::{Command, Decision, Refusal, Request};
 use super::idempotency::ContentHash;
 use super::mentions::{self, Mentions};
-use super::state::{Kind, Member, Original, RoomState};
+use super::people::{Missing, Stands};
+use super::state::{Kind, Original, RoomState};
 use crate::storage::record::{LeaveReason, Message, Role, RoomEvent};
-use crate::storage::{Offset, Seq, UnixMillis, UserId};
+use crate::storage::{Offset, Seq, Standing, UnixMillis, UserId};
 
 const DIRECT_IS_FOR_TWO: &str = "a direct conversation has no roles and no moderation";
 
@@ -17,13 +18,17 @@ pub(super) fn decide(
     now: UnixMillis,
 ) -> Result<Decision, Refusal> {
     let by = request.by;
+    let missing = missing(room, request);
+    if !missing.is_empty() {
+        return Err(Refusal::Unloaded(Box::new(missing)));
+    }
     match &request.command {
         Command::Send { .. } => send(room, request, now),
         Command::Edit { seq, body } => edit(room, request, *seq, body, now),
         Command::Delete { seq } => {
             let member = room.member(by)?;
             let original = original(room, request, *seq)?;
-            if original.quote.user != by && member.role < Role::Moderator {
+            if original.quote.user != by && member.role() < Some(Role::Moderator) {
                 return Err(Refusal::NotAllowed(
                     "only its author or a moderator may delete a message",
                 ));
@@ -41,7 +46,7 @@ pub(super) fn decide(
             append(RoomEvent::Reaction { seq: *seq, user: by, emoji: emoji.clone(), on: *on })
         }
         Command::Admit { name, display_name, role } => {
-            if room.members.contains_key(&by) {
+            if room.standing(by)?.rights.is_some() {
                 return Ok(Decision::Nothing);
             }
             may_come(room, by)?;
@@ -55,16 +60,16 @@ pub(super) fn decide(
         }
         Command::Ban { user, on } => ban(room, by, *user, *on),
         Command::Mute { user, until } => {
-            let member = above(room, by, *user, "mute")?;
-            if member.muted_until == *until {
+            let (role, muted_until) = above(room, by, *user, "mute")?;
+            if muted_until == *until {
                 return Ok(Decision::Nothing);
             }
-            append(RoomEvent::RoleSet { user: *user, role: member.role, muted_until: *until, by })
+            append(RoomEvent::RoleSet { user: *user, role, muted_until: *until, by })
         }
         Command::SetRole { user, role } => set_role(room, by, *user, *role),
         Command::Update { name, topic } => {
             not_direct(room)?;
-            if room.member(by)?.role < Role::Moderator {
+            if room.member(by)?.role() < Some(Role::Moderator) {
                 return Err(Refusal::NotAllowed("only moderators may change the room"));
             }
             let name = name.clone().unwrap_or_else(|| room.name.clone());
@@ -90,7 +95,7 @@ fn edit(
     if original.quote.user != by {
         return Err(Refusal::NotAllowed("only its author may edit a message"));
     }
-    let mentions = mentions_of(room, by, body).users;
+    let mentions = mentions_of(room, request, body).users;
     let before = original.mentions.iter().copied();
     let unmentioned = before.filter(|user| !mentions.contains(user)).collect();
     let event = RoomEvent::Edited { seq, body: body.to_owned(), mentions };
@@ -99,13 +104,13 @@ fn edit(
 
 /// Whether somebody who is no member may become one.
 fn may_come(room: &RoomState, user: UserId) -> Result<(), Refusal> {
-    if room.banned.contains(&user) {
+    if room.standing(user)?.is_banned {
         return Err(Refusal::Banned);
     }
     // Nobody is left who could have wanted it: an invite of long ago must not make a stranger the
     // owner of what others said.
     let is_fresh = room.offset == Offset::from_u64(0);
-    if room.kind == Kind::Room && room.members.is_empty() && !is_fresh {
+    if room.kind == Kind::Room && room.members == 0 && !is_fresh {
         return Err(Refusal::NotAllowed("everybody has left this room"));
     }
     Ok(())
@@ -123,7 +128,7 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
     let member = room.member(by)?;
     let content = ContentHash::of(body, *reply_to, attachments);
     // Before the mute: a retry asks what became of the first try, it does not speak again.
-    if let Some(first) = room.keys.get(by, key) {
+    if let Some(first) = room.people.keys(by).and_then(|keys| keys.get(key)) {
         return match first.content == content {
             true => Ok(Decision::Repeat(first)),
             false => Err(Refusal::KeyReused { first: first.seq }),
@@ -135,7 +140,7 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
         None => None,
     };
     let attachments = room.uploads.named(by, attachments, now)?;
-    let Mentions { users, everyone } = mentions_of(room, by, body);
+    let Mentions { users, everyone } = mentions_of(room, request, body);
     append(RoomEvent::Message(Message {
         seq: room.last_seq.next(),
         user: by,
@@ -145,25 +150,56 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
         body: body.clone(),
         reply_to,
         mentions: users,
-        mention_all: everyone && member.role >= Role::Moderator,
+        mention_all: everyone && member.role() >= Some(Role::Moderator),
         attachments,
     }))
 }
 
 /// A member who is not muted at `now`, nor blocked by the other one of a direct conversation.
-pub(super) fn speaker(room: &RoomState, by: UserId, now: UnixMillis) -> Result<&Member, Refusal> {
+pub(super) fn speaker(room: &RoomState, by: UserId, now: UnixMillis) -> Result<&Standing, Refusal> {
     let member = room.member(by)?;
     if room.blockers.iter().any(|blocker| *blocker != by) {
         return Err(Refusal::Blocked);
     }
-    match member.muted_until {
+    match member.muted_until() {
         Some(until) if until > now => Err(Refusal::Muted { until }),
         _ => Ok(member),
     }
 }
 
-fn mentions_of(room: &RoomState, by: UserId, body: &str) -> Mentions<UserId> {
-    mentions::extract(body, |name| room.user_named(name).filter(|user| *user != by))
+fn mentions_of(room: &RoomState, request: &Request, body: &str) -> Mentions<UserId> {
+    let by = request.by;
+    mentions::extract(body, |name| {
+        let (_, user) = request.named.iter().flatten().find(|(known, _)| known == name)?;
+        (room.role(*user).is_some() && *user != by).then_some(*user)
+    })
+}
+
+/// What the room has to be told before it can judge a request; all of it at once.
+fn missing(room: &RoomState, request: &Request) -> Missing {
+    let (by, command) = (request.by, &request.command);
+    let named = request.named.iter().flatten().map(|(_, user)| *user);
+    let wanted = [Some(by), command.target()].into_iter().flatten().chain(named);
+    let mut people: Vec<UserId> = Vec::new();
+    for user in wanted {
+        if room.people.standing(user).is_none() && !people.contains(&user) {
+            people.push(user);
+        }
+    }
+    let has_key = matches!(command, Command::Send { key, .. } if !key.is_empty());
+    let keys_of = (has_key && room.people.keys(by).is_none()).then_some(by);
+    let is_here = |seq: &Seq| *seq != Seq::from_u64(0) && *seq <= room.last_seq;
+    let is_brought = |seq: &Seq| {
+        let brought = request.original.as_ref();
+        brought.is_some_and(|original| original.quote.seq == *seq)
+    };
+    let original = command.about().filter(is_here);
+    let original = original.filter(|seq| room.recent(*seq).is_none() && !is_brought(seq));
+    let names = match (&request.named, command.body()) {
+        (None, Some(body)) => mentions::names(body),
+        _ => Vec::new(),
+    };
+    Missing { as_of: room.people.as_of(), people, keys_of, names, original }
 }
 
 /// The message a request is about, from memory or as the request brings it.
@@ -178,14 +214,14 @@ fn original<'a>(
     let original = room
         .recent(seq)
         .or(request.original.as_ref().filter(|original| original.quote.seq == seq))
-        .ok_or(Refusal::Unloaded(seq))?;
+        .ok_or(Refusal::NoMessage(seq))?;
     if original.deleted { Err(Refusal::NoMessage(seq)) } else { Ok(original) }
 }
 
 fn leave(room: &RoomState, by: UserId) -> Result<Decision, Refusal> {
     not_direct(room)?;
     let member = room.member(by)?;
-    if member.role == Role::Owner && room.owners() == 1 && room.members.len() > 1 {
+    if member.role() == Some(Role::Owner) && room.owners == 1 && room.members > 1 {
         return Err(Refusal::NotAllowed("the last owner names another one before leaving"));
     }
     append(RoomEvent::Left { user: by, by: None, reason: LeaveReason::Left })
@@ -193,10 +229,11 @@ fn leave(room: &RoomState, by: UserId) -> Result<Decision, Refusal> {
 
 fn ban(room: &RoomState, by: UserId, user: UserId, on: bool) -> Result<Decision, Refusal> {
     moderator(room, by, "ban")?;
-    if room.banned.contains(&user) == on {
+    let standing = room.standing(user)?;
+    if standing.is_banned == on {
         return Ok(Decision::Nothing);
     }
-    if room.members.contains_key(&user) {
+    if standing.rights.is_some() {
         above(room, by, user, "ban")?;
         return append(RoomEvent::Left { user, by: Some(by), reason: LeaveReason::Banned });
     }
@@ -205,22 +242,22 @@ fn ban(room: &RoomState, by: UserId, user: UserId, on: bool) -> Result<Decision,
 
 fn set_role(room: &RoomState, by: UserId, user: UserId, role: Role) -> Result<Decision, Refusal> {
     not_direct(room)?;
-    if room.member(by)?.role != Role::Owner {
+    if room.member(by)?.role() != Some(Role::Owner) {
         return Err(Refusal::NotAllowed("only owners may set roles"));
     }
-    let member = room.members.get(&user).ok_or(Refusal::NoSuchMember)?;
-    if member.role == role {
+    let rights = room.standing(user)?.rights.ok_or(Refusal::NoSuchMember)?;
+    if rights.role == role {
         return Ok(Decision::Nothing);
     }
-    if member.role == Role::Owner && room.owners() == 1 {
+    if rights.role == Role::Owner && room.owners == 1 {
         return Err(Refusal::NotAllowed("a room keeps at least one owner"));
     }
-    append(RoomEvent::RoleSet { user, role, muted_until: member.muted_until, by })
+    append(RoomEvent::RoleSet { user, role, muted_until: rights.muted_until, by })
 }
 
 fn moderator(room: &RoomState, by: UserId, verb: &'static str) -> Result<Role, Refusal> {
     not_direct(room)?;
-    let role = room.member(by)?.role;
+    let role = room.member(by)?.role().ok_or(Refusal::NotMember)?;
     match (role, verb) {
         (Role::Member, "kick") => Err(Refusal::NotAllowed("only moderators may kick")),
         (Role::Member, "mute") => Err(Refusal::NotAllowed("only moderators may mute")),
@@ -229,17 +266,18 @@ fn moderator(room: &RoomState, by: UserId, verb: &'static str) -> Result<Role, R
     }
 }
 
-/// The member `user`, if `by` stands above: a moderator over members, an owner over both.
-fn above<'a>(
-    room: &'a RoomState,
+/// Role and mute of the member `user`, if `by` stands above: a moderator over members, an owner
+/// over both.
+fn above(
+    room: &RoomState,
     by: UserId,
     user: UserId,
     verb: &'static str,
-) -> Result<&'a Member, Refusal> {
+) -> Result<(Role, Option<UnixMillis>), Refusal> {
     let role = moderator(room, by, verb)?;
-    let member = room.members.get(&user).ok_or(Refusal::NoSuchMember)?;
-    match member.role < role {
-        true => Ok(member),
+    let rights = room.standing(user)?.rights.ok_or(Refusal::NoSuchMember)?;
+    match rights.role < role {
+        true => Ok((rights.role, rights.muted_until)),
         false => Err(Refusal::NotAllowed("they have the same or a higher role")),
     }
 }

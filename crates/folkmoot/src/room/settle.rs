@@ -1,18 +1,14 @@
 //! Completes what became durable, in order: publish to the room, tell the users concerned,
 //! acknowledge. Takes back everything after a failed append.
 
-use std::sync::Arc;
-
+use super::RoomError;
 use super::actor::{Pending, Room, now};
 use super::idempotency::FirstSend;
-use super::state::Kind;
 use super::view::{Done, Mention};
-use super::{RoomError, load};
-use crate::lane::Settled;
-use crate::server::NO_OTHER_PUBLISHER;
 use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
 use crate::storage::{Seq, UnixMillis, UserId};
+use crate::stream::{Completed, Settled, of_room};
 use crate::user::User;
 use crate::user::user_messages::{Joined, Left, Mentioned, Sent, Stirred, Unmentioned};
 use althing::{ActorRef, Context, Handler, ReplyTo};
@@ -31,9 +27,8 @@ pub(super) struct BanStored {
 impl Handler<Settled> for Room {
     type Reply = ();
 
-    async fn handle(&mut self, mut settled: Settled, ctx: &mut Context<Self>) {
-        self.lane.resume(&mut settled);
-        let durable: Vec<Pending> = self.pending.drain(..settled.durable).collect();
+    async fn handle(&mut self, settled: Settled, ctx: &mut Context<Self>) {
+        let Completed { durable, failed } = self.stream.settle(settled);
         for Pending { record, client, unmentioned, reply, repeats } in durable {
             self.publish(&record, client.as_deref());
             self.tell_users(&record, ctx);
@@ -48,7 +43,7 @@ impl Handler<Settled> for Room {
                 reply.send(Ok(done));
             }
         }
-        match settled.failed {
+        match failed {
             None => self.wait(ctx),
             Some(error) => self.take_back(&error, ctx).await,
         }
@@ -60,9 +55,7 @@ impl Room {
     pub(super) fn repeat(&mut self, first: FirstSend, reply: ReplyTo<Result<Done, RoomError>>) {
         let done =
             Done { at: first.at, offset: first.offset, seq: Some(first.seq), is_repeat: true };
-        // Offsets have no gaps, so the distance to the last durable one is the place in line.
-        let place = first.offset.as_u64().checked_sub(self.tail.last().as_u64() + 1);
-        match place.and_then(|place| self.pending.get_mut(usize::try_from(place).ok()?)) {
+        match self.stream.pending_at(first.offset) {
             None => {
                 reply.send(Ok(done));
             }
@@ -73,31 +66,25 @@ impl Room {
     fn publish(&mut self, record: &RoomRecord, client: Option<&str>) {
         match &record.event {
             RoomEvent::Message(message) => {
-                self.server.metrics.message();
+                self.ports.metrics.message();
                 self.last_seq = message.seq;
-                self.last = Some((record.at, message.clone()));
             }
-            RoomEvent::Edited { seq, body, .. } => self.change_last(*seq, body),
-            RoomEvent::Deleted { seq, .. } => {
-                self.change_last(*seq, "");
-                self.forget_last_files(*seq);
-                self.redact(*seq);
-            }
+            RoomEvent::Deleted { seq, .. } => self.redact(*seq),
             RoomEvent::Left { user, .. } => {
                 let gone = self.online.remove_user(*user);
+                self.note_online();
                 self.tell_leaving(gone);
             }
             _ => {}
         }
-        let publication = Arc::new(load::publication(record, client));
-        self.tail.push(publication.clone());
-        self.topic.publish(publication).expect(NO_OTHER_PUBLISHER);
+        self.recent.apply(record);
+        self.stream.publish(of_room(record, client));
     }
 
     /// Takes the text of a deleted message out of the events that clients may still recover: its
     /// own, those of its edits, and quotes of it.
     fn redact(&mut self, deleted: Seq) {
-        self.tail.redact(|event: &mut chat::RoomEvent| match event {
+        self.stream.redact(|event: &mut chat::RoomEvent| match event {
             chat::RoomEvent::Message(message) if message.seq == deleted => {
                 message.body.clear();
                 message.attachments.clear();
@@ -121,38 +108,26 @@ impl Room {
         });
     }
 
-    fn change_last(&mut self, seq: Seq, body: &str) {
-        if let Some((_, last)) = self.last.as_mut().filter(|(_, last)| last.seq == seq) {
-            body.clone_into(&mut last.body);
-        }
-    }
-
-    fn forget_last_files(&mut self, seq: Seq) {
-        if let Some((_, last)) = self.last.as_mut().filter(|(_, last)| last.seq == seq) {
-            last.attachments.clear();
-        }
-    }
-
     /// Before the acknowledgement, so that who asks next finds the user's actor informed.
     fn tell_users(&self, record: &RoomRecord, ctx: &mut Context<Self>) {
         match &record.event {
             RoomEvent::Message(message) => {
                 let sent = Sent { room: self.id, seq: message.seq };
-                tell(&self.server.user(message.user), sent, ctx);
+                tell(&self.user(message.user), sent, ctx);
                 self.tell_direct(message.seq, ctx);
                 for user in &message.mentions {
                     let mention = Mention::of(self.id, record.at, message);
-                    tell(&self.server.user(*user), Mentioned { mention }, ctx);
+                    tell(&self.user(*user), Mentioned { mention }, ctx);
                 }
             }
             RoomEvent::Joined { user, .. } => {
                 // Who joins has not to catch up with what was said before.
                 let joined = Joined { room: self.id, read_seq: self.last_seq };
-                tell(&self.server.user(*user), joined, ctx);
+                tell(&self.user(*user), joined, ctx);
             }
             RoomEvent::Left { user, reason, .. } => {
                 let left = Left { room: self.id, reason: *reason };
-                tell(&self.server.user(*user), left, ctx);
+                tell(&self.user(*user), left, ctx);
             }
             _ => {}
         }
@@ -162,7 +137,7 @@ impl Room {
     fn tell_unmentioned(&self, record: &RoomRecord, users: Vec<UserId>, ctx: &mut Context<Self>) {
         let Some(seq) = record.event.seq() else { return };
         for user in users {
-            let user = self.server.user(user);
+            let user = self.user(user);
             // Who is not in memory finds it gone in the store.
             if user.is_active() {
                 tell(&user, Unmentioned { room: self.id, seq }, ctx);
@@ -172,11 +147,9 @@ impl Room {
 
     /// A direct conversation that somebody took off their list comes back with its next message.
     fn tell_direct(&self, seq: Seq, ctx: &mut Context<Self>) {
-        let Some(state) = self.state.as_ref().filter(|state| state.kind == Kind::Direct) else {
-            return;
-        };
-        for user in state.members.keys() {
-            let user = self.server.user(*user);
+        let Some((low, high)) = self.state.as_ref().and_then(|state| state.pair) else { return };
+        for user in [low, high] {
+            let user = self.user(user);
             // Who is not in memory learns it from the store when they are.
             if user.is_active() {
                 tell(&user, Stirred { room: self.id, seq }, ctx);
@@ -194,11 +167,11 @@ impl Room {
         ctx: &mut Context<Self>,
     ) {
         self.pending_bans.insert(user);
-        let (server, room, at) = (self.server.clone(), self.id, now(ctx));
+        let (store, room, at) = (self.ports.store.clone(), self.id, now(ctx));
         let stored = async move {
             match on {
-                true => server.store.ban(room, user, by, at).await,
-                false => server.store.unban(room, user, by, at).await.map(drop),
+                true => store.ban(room, user, by, at).await,
+                false => store.unban(room, user, by, at).await.map(drop),
             }
         };
         ctx.pipe(stored, move |outcome| BanStored { user, on, at, outcome, reply });
@@ -207,8 +180,9 @@ impl Room {
     /// Nothing after a failed append became durable: those who wait learn it, and the state, which
     /// is ahead of the disk, is loaded again.
     async fn take_back(&mut self, error: &AppendError, ctx: &mut Context<Self>) {
-        tracing::warn!(room = %self.id, %error, pending = self.pending.len(), "appends failed");
-        for pending in self.pending.drain(..) {
+        let failed = self.stream.take_back();
+        tracing::warn!(room = %self.id, %error, pending = failed.len(), "appends failed");
+        for pending in failed {
             let repeats = pending.repeats.into_iter().map(|(_, reply)| reply);
             for reply in std::iter::once(pending.reply).chain(repeats) {
                 reply.send(Err(RoomError::Append(error.clone())));
@@ -229,9 +203,10 @@ impl Handler<BanStored> for Room {
         self.pending_bans.remove(&user);
         let done = outcome.map_err(RoomError::Control).map(|()| {
             if let Some(state) = &mut self.state {
+                // The question may have been asked before, and answered from before.
                 state.set_banned(user, on);
             }
-            Done { at, offset: self.tail.last(), seq: None, is_repeat: false }
+            Done { at, offset: self.stream.last(), seq: None, is_repeat: false }
         });
         reply.send(done);
     }

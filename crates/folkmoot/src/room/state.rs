@@ -1,17 +1,20 @@
-//! One room as a value: its numbers, members and rules. `decide` judges a request without changing
+//! One room as a value: its numbers and rules. `decide` judges a request without changing
 //! anything, `commit` gives the change its numbers, `apply` folds an event in.
 //!
-//! No clock, no store, no socket. `apply` is the only way state changes, live and on activation,
-//! so a room that was reloaded is the room that was.
+//! No clock, no store, no socket, and no list of members: `people` knows who acts here, everything
+//! else about members is two counts. Whoever is judged is known, and so is whoever goes.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::command::{Decision, Refusal, Request};
-use super::idempotency::{ContentHash, FirstSend, SeenKeys};
+use super::idempotency::{ContentHash, FirstSend};
+use super::people::{Missing, People, Stands, member};
 use super::uploads::Uploads;
 use crate::storage::record::{LeaveReason, Message, Quote, Role, RoomEvent, RoomRecord};
-use crate::storage::{Offset, RoomId, Seq, UnixMillis, UserId};
+use crate::storage::{Offset, Rights, RoomId, RoomKind, Seq, Standing, UnixMillis, UserId};
 use crate::wire::excerpt;
 
 /// Messages whose author is kept in memory, so that edits, replies and reactions to what is on
@@ -20,24 +23,23 @@ pub(crate) const RECENT_LEN: usize = 512;
 /// Numbers of `@everyone` messages kept for counting; who is further behind sees this many.
 pub(crate) const EVERYONE_LEN: usize = 1_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Room,
     Direct,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Member {
-    /// Of the account; by it one is mentioned.
-    pub(crate) name: String,
-    /// Goes with everything one says.
-    pub(crate) display_name: String,
-    pub(crate) role: Role,
-    pub(crate) muted_until: Option<UnixMillis>,
+impl From<RoomKind> for Kind {
+    fn from(kind: RoomKind) -> Self {
+        match kind {
+            RoomKind::Room => Self::Room,
+            RoomKind::Direct => Self::Direct,
+        }
+    }
 }
 
 /// What the rules need to know of an earlier message to edit, delete, react or reply to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Original {
     /// As a reply would quote it: its author and the beginning of its text.
     pub(crate) quote: Quote,
@@ -59,7 +61,7 @@ impl Original {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RoomState {
     pub(crate) id: RoomId,
     pub(crate) kind: Kind,
@@ -67,23 +69,26 @@ pub(crate) struct RoomState {
     pub(crate) topic: String,
     pub(crate) offset: Offset,
     pub(crate) last_seq: Seq,
-    pub(crate) members: HashMap<UserId, Member>,
-    pub(crate) banned: HashSet<UserId>,
+    /// How many members there are, and how many of them own the room.
+    pub(crate) members: u64,
+    pub(crate) owners: u64,
+    /// The two of a direct conversation.
+    pub(crate) pair: Option<(UserId, UserId)>,
+    pub(crate) people: People,
     /// Who of the two in a direct conversation has blocked the other.
     pub(crate) blockers: HashSet<UserId>,
-    pub(crate) keys: SeenKeys,
     /// Numbers of the `@everyone` messages, rising. Shared with every view of the room, and copied
     /// only when one changes while another is out.
+    #[serde(with = "shared")]
     pub(crate) everyone: Arc<VecDeque<Seq>>,
     /// Files that wait for a message of this room.
     pub(crate) uploads: Uploads,
-    names: HashMap<String, UserId>,
-    owners: usize,
     recent: VecDeque<Original>,
 }
 
 impl RoomState {
-    pub(crate) fn new(id: RoomId, kind: Kind, name: String, topic: String) -> Self {
+    /// A room without members. `life` is another number each time it comes into memory.
+    pub(crate) fn new(id: RoomId, kind: Kind, name: String, topic: String, life: u64) -> Self {
         Self {
             id,
             kind,
@@ -91,14 +96,13 @@ impl RoomState {
             topic,
             offset: Offset::from_u64(0),
             last_seq: Seq::from_u64(0),
-            members: HashMap::new(),
-            banned: HashSet::new(),
+            members: 0,
+            owners: 0,
+            pair: None,
+            people: People::new(life),
             blockers: HashSet::new(),
-            keys: SeenKeys::default(),
             everyone: Arc::default(),
             uploads: Uploads::default(),
-            names: HashMap::new(),
-            owners: 0,
             recent: VecDeque::new(),
         }
     }
@@ -128,26 +132,27 @@ impl RoomState {
             RoomEvent::Deleted { .. } => {}
             RoomEvent::Edited { .. } | RoomEvent::Reaction { .. } => {}
             RoomEvent::Joined { user, name, display_name, role } => {
-                let member = Member {
-                    name: name.clone(),
-                    display_name: display_name.clone(),
-                    role: *role,
-                    muted_until: None,
-                };
-                self.insert_member(*user, member);
-                self.banned.remove(user);
+                self.members += 1;
+                self.owners += u64::from(*role == Role::Owner);
+                let rights = Rights { role: *role, muted_until: None };
+                let (name, display_name) = (name.clone(), display_name.clone());
+                self.people.set(member(*user, name, display_name, rights));
             }
             RoomEvent::Left { user, reason, .. } => {
-                self.remove_member(*user);
-                if *reason == LeaveReason::Banned {
-                    self.banned.insert(*user);
-                }
+                let was_owner = self.role(*user) == Some(Role::Owner);
+                self.members = self.members.saturating_sub(1);
+                self.owners = self.owners.saturating_sub(u64::from(was_owner));
+                let is_banned = *reason == LeaveReason::Banned;
+                self.people.change(*user, |standing| {
+                    (standing.rights, standing.is_banned) = (None, is_banned);
+                });
             }
             RoomEvent::RoleSet { user, role, muted_until, .. } => {
-                if let Some(member) = self.members.get(user) {
-                    let (role, muted_until) = (*role, *muted_until);
-                    self.insert_member(*user, Member { role, muted_until, ..member.clone() });
-                }
+                let was_owner = self.role(*user) == Some(Role::Owner);
+                let is_owner = *role == Role::Owner;
+                self.owners = (self.owners + u64::from(is_owner)) - u64::from(was_owner);
+                let rights = Rights { role: *role, muted_until: *muted_until };
+                self.people.change(*user, |standing| standing.rights = Some(rights));
             }
             RoomEvent::Described { name, topic, .. } => {
                 self.name = name.clone();
@@ -156,18 +161,9 @@ impl RoomState {
         }
     }
 
-    /// Adds or replaces a member; on activation also how the member list gets in.
-    pub(crate) fn insert_member(&mut self, user: UserId, member: Member) {
-        self.remove_member(user);
-        self.owners += usize::from(member.role == Role::Owner);
-        self.names.insert(member.name.clone(), user);
-        self.members.insert(user, member);
-    }
-
     /// Takes a member's new name to show, which is no event of the stream.
-    pub(crate) fn rename(&mut self, user: UserId, display_name: String) -> bool {
-        let member = self.members.get_mut(&user);
-        member.map(|member| member.display_name = display_name).is_some()
+    pub(crate) fn rename(&mut self, user: UserId, display_name: String) {
+        self.people.change(user, |standing| standing.display_name = display_name);
     }
 
     /// Keeps what the rules will ask about the messages of an event; the events come in order.
@@ -205,10 +201,7 @@ impl RoomState {
 
     /// Bans somebody who is no member, or lifts a ban: neither is an event of the stream.
     pub(crate) fn set_banned(&mut self, user: UserId, on: bool) {
-        match on {
-            true => self.banned.insert(user),
-            false => self.banned.remove(&user),
-        };
+        self.people.change(user, |standing| standing.is_banned = on);
     }
 
     /// Counts an `@everyone` message, oldest first.
@@ -225,21 +218,27 @@ impl RoomState {
         self.recent_index(seq).and_then(|index| self.recent.get(index))
     }
 
-    pub(crate) fn member(&self, user: UserId) -> Result<&Member, Refusal> {
-        self.members.get(&user).ok_or(Refusal::NotMember)
+    /// The member `user`; refuses who is none, and asks for facts about who is not known.
+    pub(crate) fn member(&self, user: UserId) -> Result<&Standing, Refusal> {
+        let standing = self.standing(user)?;
+        standing.rights.map(|_| standing).ok_or(Refusal::NotMember)
+    }
+
+    /// What is known of a user; asks for it if it is nothing.
+    pub(crate) fn standing(&self, user: UserId) -> Result<&Standing, Refusal> {
+        self.people.standing(user).ok_or_else(|| {
+            Refusal::Unloaded(Box::new(Missing::people(self.people.as_of(), vec![user])))
+        })
+    }
+
+    /// The role of a member who is known.
+    pub(crate) fn role(&self, user: UserId) -> Option<Role> {
+        self.people.standing(user).and_then(Stands::role)
     }
 
     /// The member `user`, unless muted at `now`.
-    pub(crate) fn speaker(&self, user: UserId, now: UnixMillis) -> Result<&Member, Refusal> {
+    pub(crate) fn speaker(&self, user: UserId, now: UnixMillis) -> Result<&Standing, Refusal> {
         super::rules::speaker(self, user, now)
-    }
-
-    pub(crate) fn user_named(&self, name: &str) -> Option<UserId> {
-        self.names.get(name).copied()
-    }
-
-    pub(crate) fn owners(&self) -> usize {
-        self.owners
     }
 
     fn apply_message(&mut self, message: &Message, record: &RoomRecord) {
@@ -247,17 +246,10 @@ impl RoomState {
         self.last_seq = message.seq;
         let content = ContentHash(message.content_hash);
         let first = FirstSend { content, seq: message.seq, offset: record.offset, at: record.at };
-        self.keys.record(message.user, &message.key, first);
+        self.people.sent(message.user, &message.key, first);
         self.uploads.remove(&message.attachments);
         if message.mention_all {
             self.remember_everyone(message.seq);
-        }
-    }
-
-    fn remove_member(&mut self, user: UserId) {
-        if let Some(member) = self.members.remove(&user) {
-            self.owners -= usize::from(member.role == Role::Owner);
-            self.names.remove(&member.name);
         }
     }
 
@@ -269,6 +261,29 @@ impl RoomState {
     fn recent_index(&self, seq: Seq) -> Option<usize> {
         let first = self.recent.front()?.quote.seq.as_u64();
         usize::try_from(seq.as_u64().checked_sub(first)?).ok()
+    }
+}
+
+/// What is shared is written down as what it is.
+mod shared {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::storage::Seq;
+
+    pub(super) fn serialize<S: Serializer>(
+        seqs: &Arc<VecDeque<Seq>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        seqs.as_ref().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<VecDeque<Seq>>, D::Error> {
+        VecDeque::deserialize(deserializer).map(Arc::new)
     }
 }
 

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::room::command::Command;
+use crate::room::mentions;
+use crate::room::people::Facts;
 use folkmoot_protocol::limits::EXCERPT_CHARS_MAX;
 
 const ANNA: UserId = UserId::from_u64(1);
@@ -20,7 +22,32 @@ fn seq(n: u64) -> Seq {
 }
 
 fn request(by: UserId, command: Command) -> Request {
-    Request { by, client: None, command, original: None }
+    let people = [("anna", ANNA), ("bob", BOB), ("cara", CARA), ("dora", DORA)];
+    let names = command.body().map(mentions::names).unwrap_or_default();
+    let named = people.iter().filter(|(name, _)| names.iter().any(|known| known == name));
+    let named = named.map(|(name, user)| ((*name).to_owned(), *user)).collect();
+    Request { named: Some(named), ..Request::new(by, None, command) }
+}
+
+/// Judges a request; answers what the room asks for as a store would in which nobody but those
+/// whom the room remembers has ever done anything.
+fn judge(room: &mut RoomState, request: &Request, now: UnixMillis) -> Result<Decision, Refusal> {
+    match room.decide(request, now) {
+        Err(Refusal::Unloaded(missing)) if missing.original.is_none() => {
+            let people = missing.people.iter().map(|user| Standing {
+                user: *user,
+                name: format!("u{user}"),
+                display_name: String::new(),
+                rights: None,
+                is_banned: false,
+            });
+            let keys = missing.keys_of.map(|sender| (sender, Vec::new()));
+            let people = people.collect();
+            room.people.take_in(Facts { as_of: missing.as_of, people, keys });
+            room.decide(request, now)
+        }
+        judged => judged,
+    }
 }
 
 fn send(key: &str, body: &str) -> Command {
@@ -33,7 +60,7 @@ fn admit(name: &str, role: Role) -> Command {
 
 /// Anna owns, Bob moderates, Cara is a member; Dora is outside.
 fn room() -> RoomState {
-    let mut room = RoomState::new(RoomId::from_u64(9), Kind::Room, "hall".into(), "".into());
+    let mut room = RoomState::new(RoomId::from_u64(9), Kind::Room, "hall".into(), "".into(), 1);
     for (user, name, role) in
         [(ANNA, "anna", Role::Owner), (BOB, "bob", Role::Moderator), (CARA, "cara", Role::Member)]
     {
@@ -53,7 +80,7 @@ fn run_at(
     command: Command,
     now: u64,
 ) -> Result<Option<RoomRecord>, Refusal> {
-    match room.decide(&request(by, command), at(now))? {
+    match judge(room, &request(by, command), at(now))? {
         Decision::Append(event) | Decision::Change { event, .. } => {
             Ok(Some(room.commit(event, at(now))))
         }
@@ -85,9 +112,9 @@ fn messages_and_events_are_numbered_from_one_without_gaps() {
 fn a_retry_is_answered_with_the_first_number_and_other_content_is_refused() {
     let mut room = room();
     let first = post(&mut room, CARA, "k", "hi");
-    let again = room.decide(&request(CARA, send("k", "hi")), at(1)).unwrap();
+    let again = judge(&mut room, &request(CARA, send("k", "hi")), at(1)).unwrap();
     assert!(matches!(again, Decision::Repeat(send) if send.seq == first.seq));
-    let other = room.decide(&request(CARA, send("k", "ho")), at(1));
+    let other = judge(&mut room, &request(CARA, send("k", "ho")), at(1));
     assert_eq!(other, Err(Refusal::KeyReused { first: seq(1) }));
 }
 
@@ -96,9 +123,9 @@ fn a_muted_member_still_learns_that_the_first_try_arrived() {
     let mut room = room();
     post(&mut room, CARA, "k", "hi");
     run(&mut room, BOB, Command::Mute { user: CARA, until: Some(at(10)) }).unwrap();
-    let retry = room.decide(&request(CARA, send("k", "hi")), at(1)).unwrap();
+    let retry = judge(&mut room, &request(CARA, send("k", "hi")), at(1)).unwrap();
     assert!(matches!(retry, Decision::Repeat(_)));
-    let fresh = room.decide(&request(CARA, send("l", "hi")), at(1));
+    let fresh = judge(&mut room, &request(CARA, send("l", "hi")), at(1));
     assert_eq!(fresh, Err(Refusal::Muted { until: at(10) }));
     assert!(run_at(&mut room, CARA, send("l", "hi"), 10).is_ok());
 }
@@ -143,14 +170,17 @@ fn an_old_message_must_be_brought_along() {
         post(&mut room, CARA, &n.to_string(), "hi");
     }
     let mut edit = request(CARA, Command::Edit { seq: seq(1), body: "ho".into() });
-    assert_eq!(room.decide(&edit, at(0)), Err(Refusal::Unloaded(seq(1))));
+    let asked = judge(&mut room, &edit, at(0));
+    let is_asked =
+        matches!(asked, Err(Refusal::Unloaded(missing)) if missing.original == Some(seq(1)));
+    assert!(is_asked, "the message is brought along");
     let quote = Quote { seq: seq(1), user: CARA, name: "cara".into(), body: "hi".into() };
     edit.original =
         Some(Original { quote, deleted: false, reactions: Vec::new(), mentions: Vec::new() });
-    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Change { .. })));
+    assert!(matches!(judge(&mut room, &edit, at(0)), Ok(Decision::Change { .. })));
     // Memory knows better than what was brought.
     edit.command = Command::Edit { seq: seq(2), body: "ho".into() };
-    assert!(matches!(room.decide(&edit, at(0)), Ok(Decision::Change { .. })));
+    assert!(matches!(judge(&mut room, &edit, at(0)), Ok(Decision::Change { .. })));
 }
 
 #[test]
@@ -183,7 +213,7 @@ fn moderation_works_downwards_only() {
     assert_eq!(run(&mut room, BOB, kick(DORA)), Err(Refusal::NoSuchMember));
     assert!(run(&mut room, BOB, kick(CARA)).unwrap().is_some());
     assert!(run(&mut room, ANNA, kick(BOB)).unwrap().is_some());
-    assert_eq!(room.members.len(), 1);
+    assert_eq!(room.members, 1);
 }
 
 #[test]
@@ -208,7 +238,7 @@ fn a_room_keeps_an_owner() {
     assert!(matches!(run(&mut room, BOB, promote.clone()), Err(Refusal::NotAllowed(_))));
     assert!(run(&mut room, ANNA, promote).unwrap().is_some());
     assert!(run(&mut room, ANNA, demote).unwrap().is_some());
-    assert_eq!(room.owners(), 1);
+    assert_eq!(room.owners, 1);
     assert!(run(&mut room, ANNA, Command::Leave).unwrap().is_some());
 }
 
@@ -241,7 +271,7 @@ fn mentions_name_members_but_never_oneself() {
 
 #[test]
 fn a_direct_conversation_has_no_moderation() {
-    let mut room = RoomState::new(RoomId::from_u64(9), Kind::Direct, "".into(), "".into());
+    let mut room = RoomState::new(RoomId::from_u64(9), Kind::Direct, "".into(), "".into(), 1);
     for (user, name) in [(ANNA, "anna"), (BOB, "bob")] {
         run(&mut room, user, admit(name, Role::Member)).unwrap();
     }
@@ -290,6 +320,11 @@ proptest! {
         for (now, (by, command)) in commands.into_iter().enumerate() {
             let before = room.offset.as_u64();
             let by = UserId::from_u64(by);
+            // A room that moves elsewhere in between goes on as the room that it was.
+            if now % 16 == 0 {
+                let written = serde_json::to_vec(&room).unwrap();
+                room = serde_json::from_slice(&written).unwrap();
+            }
             if let Ok(Some(event)) = run_at(&mut room, by, command, now as u64 / 10) {
                 prop_assert_eq!(event.offset.as_u64(), before + 1);
                 if let RoomEvent::Message(post) = &event.event {
@@ -299,12 +334,14 @@ proptest! {
                 events.push(event);
             }
             prop_assert_eq!(room.offset.as_u64(), 3 + events.len() as u64);
-            prop_assert!(room.owners() >= 1 || room.members.is_empty());
+            prop_assert!(room.owners >= 1 || room.members == 0);
         }
         let mut replayed = self::room();
         events.iter().for_each(|event| replayed.apply(event));
-        prop_assert_eq!(&replayed.members, &room.members);
+        prop_assert_eq!((replayed.members, replayed.owners), (room.members, room.owners));
         prop_assert_eq!(replayed.last_seq, room.last_seq);
-        prop_assert_eq!(replayed.keys.len(), room.keys.len());
+        for user in [ANNA, BOB, CARA] {
+            prop_assert_eq!(replayed.role(user), room.role(user));
+        }
     }
 }

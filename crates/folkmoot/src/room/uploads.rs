@@ -4,10 +4,12 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::command::Refusal;
 use crate::storage::{Attachment, AttachmentId, UnixMillis, Upload, UserId};
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Uploads(HashMap<AttachmentId, Upload>);
 
 impl Uploads {

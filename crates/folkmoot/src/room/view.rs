@@ -7,7 +7,7 @@ use std::sync::Arc;
 use folkmoot_protocol::chat::MessageView;
 
 use crate::storage::record::{Message, Role};
-use crate::storage::{Offset, RoomId, Seq, UnixMillis, UserId};
+use crate::storage::{Account, Offset, RoomHead, RoomId, Seq, UnixMillis, UserId};
 
 use super::state::Kind;
 
@@ -18,7 +18,7 @@ pub(crate) struct Summary {
     pub(crate) kind: Kind,
     pub(crate) name: String,
     pub(crate) topic: String,
-    pub(crate) members: usize,
+    pub(crate) members: u64,
     /// Numbers of what is durable.
     pub(crate) last_seq: Seq,
     pub(crate) offset: Offset,
@@ -33,6 +33,28 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// A room that is not in memory as `by` sees it, and the other one of a direct conversation.
+    pub(crate) fn of(head: RoomHead, by: UserId) -> (Self, Option<Account>) {
+        let RoomHead { summary: room, rights, peer, everyone, newest } = head;
+        let newest = newest
+            .map(|stored| crate::wire::newest_message(room.id, stored.at, &stored.message, by));
+        let summary = Self {
+            id: room.id,
+            kind: room.kind.into(),
+            name: room.name,
+            topic: room.topic,
+            members: room.member_count,
+            last_seq: room.last_seq,
+            offset: room.last_offset,
+            role: rights.role,
+            muted_until: rights.muted_until,
+            peer: peer.as_ref().map(|peer| peer.id),
+            everyone: Arc::new(everyone.into()),
+            last: newest,
+        };
+        (summary, peer)
+    }
+
     /// How many `@everyone` messages came after `seq`.
     pub(crate) fn everyone_after(&self, seq: Seq) -> usize {
         self.everyone.len() - self.everyone.partition_point(|mention| *mention <= seq)
@@ -44,7 +66,7 @@ impl Summary {
 pub(crate) struct Preview {
     pub(crate) name: String,
     pub(crate) topic: String,
-    pub(crate) members: usize,
+    pub(crate) members: u64,
 }
 
 /// What became of a command.

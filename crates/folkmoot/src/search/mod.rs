@@ -13,7 +13,6 @@ pub(crate) mod index;
 mod newest;
 mod place;
 pub(crate) mod query;
-pub(crate) mod text;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +24,8 @@ pub(crate) use follower::{Follower, FollowerCalls};
 pub(crate) use index::{Index, IndexError, Lookup};
 pub(crate) use newest::Bounds;
 pub(crate) use place::Place;
+
+pub(crate) use crate::text;
 
 use crate::storage::{Lsn, Store};
 

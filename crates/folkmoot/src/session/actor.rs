@@ -12,10 +12,10 @@ use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, Format};
 
 use super::cursor::{Cursor, Gap};
 use crate::gateway::Outbox;
-use crate::publication::{Coming, Publication};
 use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::storage::{Offset, UserId};
+use crate::stream::{Coming, Publication};
 use crate::user::UserCalls;
 
 /// The SDKs do not subscribe again by themselves after a code below 2500.

@@ -8,12 +8,12 @@ use folkmoot_protocol::frame::{
 use folkmoot_protocol::rpc::{self as methods, MessageSend, RoomPublish, Rpc, RpcError};
 use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, RoomId};
 
-use super::rpc::{self, failure};
 use super::{Caller, Comings, SessionCalls, encode};
 use crate::account::token::Token;
-use crate::recovery::Since;
-use crate::room::{OnlineClient, RoomCalls};
+use crate::chat::{self, failure};
+use crate::room::OnlineClient;
 use crate::storage::Offset;
+use crate::stream::Since;
 use crate::user::UserCalls;
 use crate::wire;
 
@@ -102,7 +102,7 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
         name: caller.display_name.clone(),
     };
     let server = &caller.identity.server;
-    let attached = match rpc::room_answer(server.room(room).attach(client, since).await) {
+    let attached = match chat::room_answer(server.asked(room).attach(client, since).await) {
         Ok(attached) => attached,
         Err(error) => {
             let _ = caller.session.leave(channel).await;
@@ -136,7 +136,7 @@ async fn refresh(
     let token = Token::parse(&request.token).ok_or(DisconnectCode::InvalidToken)?;
     let found = match caller.identity.server.signed_in(&token).await {
         Ok(found) => found,
-        Err(error) => return Ok(Err(rpc::read_failure(&error))),
+        Err(error) => return Ok(Err(chat::read_failure(&error))),
     };
     if found.is_none_or(|signed_in| signed_in.account.id != caller.identity.user) {
         return Err(DisconnectCode::InvalidToken);
@@ -161,22 +161,22 @@ async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, Rp
     // Without a key it is a message of its own, however often the same words come.
     let key = key.unwrap_or_default();
     let message = MessageSend { room, key, body, reply_to, attachments };
-    rpc::messages::send(&caller.identity, message).await?;
+    chat::messages::send(&caller.identity, message).await?;
     Ok(Outcome::Publish(PublishResult {}))
 }
 
 async fn presence(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
     caller.identity.count(|limits| &limits.questions)?;
-    let room = caller.identity.server.room(parse_room(channel)?);
-    let online = rpc::room_answer(room.presence(caller.identity.user).await)?;
+    let room = caller.identity.server.asked(parse_room(channel)?);
+    let online = chat::room_answer(room.presence(caller.identity.user).await)?;
     let presence = online.iter().map(|online| (online.client.to_string(), online.info())).collect();
     Ok(Outcome::Presence(PresenceResult { presence }))
 }
 
 async fn presence_stats(caller: &Caller, channel: &str) -> Result<Outcome, RpcError> {
     caller.identity.count(|limits| &limits.questions)?;
-    let room = caller.identity.server.room(parse_room(channel)?);
-    let (clients, users) = rpc::room_answer(room.presence_stats(caller.identity.user).await)?;
+    let room = caller.identity.server.asked(parse_room(channel)?);
+    let (clients, users) = chat::room_answer(room.presence_stats(caller.identity.user).await)?;
     let (num_clients, num_users) = (wire::count(clients), wire::count(users));
     Ok(Outcome::PresenceStats(PresenceStatsResult { num_clients, num_users }))
 }
@@ -186,8 +186,8 @@ async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, Rp
     let server = &caller.identity.server;
     let (offset, stream) = match parse(&request.channel)? {
         Channel::Room(room) => {
-            let offset = server.room(room).readable(caller.identity.user).await;
-            (rpc::room_answer(offset)?, Channel::Room(room))
+            let offset = server.asked(room).readable(caller.identity.user).await;
+            (chat::room_answer(offset)?, Channel::Room(room))
         }
         Channel::User(user) if user == caller.identity.user => {
             let position = server.user(user).position().await;
@@ -197,7 +197,7 @@ async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, Rp
     };
     let publications = match request.limit {
         0 => Vec::new(),
-        _ => rpc::stream::page(server, stream, &request, offset, HISTORY_EVENTS_MAX).await?,
+        _ => chat::stream::page(server, stream, &request, offset, HISTORY_EVENTS_MAX).await?,
     };
     let epoch = server.epoch().to_owned();
     Ok(Outcome::History(HistoryResult { publications, epoch, offset: offset.as_u64() }))
@@ -205,6 +205,6 @@ async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, Rp
 
 async fn call(caller: &Caller, request: &RpcRequest) -> Result<Outcome, RpcError> {
     let method = Rpc::decode(&request.method, &request.data)?;
-    let data = rpc::call(&caller.identity, method).await?;
+    let data = chat::call(&caller.identity, method).await?;
     Ok(Outcome::Rpc(RpcResult { data }))
 }

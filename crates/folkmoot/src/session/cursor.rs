@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::publication::{Place, Publication};
 use crate::storage::Offset;
+use crate::stream::{Place, Publication};
 
 /// Publications held back while a subscription is being made; who exceeds it starts over.
 const HELD_LEN_MAX: usize = 4_096;

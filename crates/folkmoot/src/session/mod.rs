@@ -1,54 +1,26 @@
 //! Sessions: who is connected, what they subscribe to, and what their commands lead to.
 //!
 //! `opening` admits a connection, `command` answers its commands beside each other, `actor` owns
-//! its subscriptions, `rpc` holds the chat methods.
+//! its subscriptions; the chat methods are in `chat`.
 
 mod actor;
 pub(crate) mod command;
 mod cursor;
 mod opening;
-pub(crate) mod rpc;
 
 use std::sync::Arc;
 
 use althing::ActorRef;
 use bytes::Bytes;
 use folkmoot_protocol::frame::Reply;
-use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, Format};
 
 pub(crate) use actor::{Comings, Session, SessionCalls};
 pub(crate) use opening::Opening;
 
+use crate::chat::Identity;
 use crate::gateway::Outbox;
-use crate::limits::{Limit, Limits};
-use crate::server::Server;
-use crate::storage::{DeviceId, Offset, UserId};
-
-/// Who gives a command: a user through one of their devices, by socket or by HTTP.
-#[derive(Debug, Clone)]
-pub(crate) struct Identity {
-    pub(crate) server: Arc<Server>,
-    pub(crate) user: UserId,
-    pub(crate) device: DeviceId,
-    /// The connection's id, if it is a socket.
-    pub(crate) client: Option<Arc<str>>,
-}
-
-impl Identity {
-    /// A user who does not come by a socket.
-    pub(crate) fn new(server: Arc<Server>, user: UserId, device: DeviceId) -> Self {
-        Self { server, user, device, client: None }
-    }
-
-    /// Counts one more of what the user does, or refuses it.
-    pub(crate) fn count(
-        &self,
-        limit: impl FnOnce(&Limits) -> &Limit<UserId>,
-    ) -> Result<(), RpcError> {
-        limit(&self.server.limits).take(self.user)
-    }
-}
+use crate::storage::Offset;
 
 /// An open connection.
 #[derive(Debug)]

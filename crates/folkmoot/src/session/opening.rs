@@ -9,14 +9,15 @@ use folkmoot_protocol::frame::{ConnectRequest, ConnectResult, Outcome, Reply, Su
 use folkmoot_protocol::rpc::encode_payload;
 use folkmoot_protocol::{Channel, DisconnectCode, Format};
 
-use super::{Caller, Comings, Identity, Session, SessionCalls};
+use super::{Caller, Comings, Session, SessionCalls};
 use crate::account::token::{Token, random_id};
+use crate::chat::Identity;
 use crate::gateway::Outbox;
-use crate::recovery::Since;
 use crate::server::Server;
 use crate::storage::SignedIn;
 use crate::storage::record::Record;
 use crate::storage::{DeviceId, Offset, UserId};
+use crate::stream::Since;
 use crate::user::{Attachment, UserCalls};
 
 /// A connect command with the connection it came from.

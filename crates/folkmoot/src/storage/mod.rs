@@ -9,6 +9,7 @@
 //! control/ ────────────────────────────────────────────▶ sqlite/writer ─┘
 //! ```
 
+pub mod contract;
 mod control;
 mod directory;
 mod error;
@@ -23,19 +24,22 @@ mod usage;
 
 pub use control::{
     Account, Begun, Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamedUser,
-    NewAccount, NewDevice, NewDirectRoom, NewInvite, NewRoom, NewUpload, Redeemed, RoomKind,
-    SignedIn, StoredAttachment, TokenHash, Upload, UserChange,
+    NewAccount, NewDevice, NewDirectRoom, NewInvite, NewMember, NewRoom, NewUpload, Redeemed,
+    RoomKind, SignedIn, StoredAttachment, TokenHash, Upload, UserChange,
 };
 pub use directory::FORMAT_VERSION;
 pub use error::{AppendError, ControlError, OpenError, ReadError};
 pub use ids::{
     AttachmentId, DeviceId, Lsn, Offset, PictureId, RoomId, Seq, UnixMillis, UserId, WriteEpoch,
 };
+#[cfg(test)]
+pub(crate) use load::snapshot_of;
 pub use load::{
     ChangedMessage, HistoryPage, Member, MessageChanges, NamedRoom, PageAnchor, Reaction,
-    ReadableMessage, RecentKey, RoomRow, RoomSnapshot, RoomSummary, StoredMessage, Totals,
-    UserRoom, UserRow, UserSnapshot,
+    ReadableMessage, RecentKey, Rights, RoomHead, RoomRow, RoomSnapshot, RoomSummary, Standing,
+    StoredMessage, Totals, UserRoom, UserRow, UserSnapshot,
 };
+pub(crate) use load::{KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS};
 pub use log::append_times::AppendTimes;
 pub use log::queue::{Append, Appended};
 pub use record::{

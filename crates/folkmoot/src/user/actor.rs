@@ -7,46 +7,48 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use althing::{ActorError, Context, ReplyTo, StopReason, Topic, actor};
+use althing::{ActorError, Context, ReplyTo, StopReason, actor};
 use folkmoot_protocol::chat::{self, UserEvent, UserView};
-use folkmoot_protocol::rpc::ReadState;
+use folkmoot_protocol::rpc::{ReadState, encode_payload};
 use folkmoot_protocol::{Channel, DisconnectCode};
 
 use super::news::News;
 use super::state::{Membership, UserChange, UserState};
+use super::view::room_view_of;
 use super::{UserError, load};
 use crate::gateway::Outbox;
-use crate::lane::Lane;
-use crate::publication::Publication;
-use crate::recovery::{Attached, Missed, Since};
-use crate::room::RoomCalls;
+use crate::ports::Ports;
 use crate::room::view::{Mention, Summary};
-use crate::server::Server;
+use crate::room::{AskedRoom, Room, RoomCalls};
 use crate::storage::Account;
 use crate::storage::ReadError;
 use crate::storage::record::{LeaveReason, Notify, Record, UserRecord};
-use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
-use crate::tail::Tail;
+use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
+use crate::stream::{Attached, Since, Stream, missed};
 use crate::wire;
 
 /// One user, while a device is connected or a room has something to tell.
 #[derive(Debug)]
 pub(crate) struct User {
-    pub(super) server: Arc<Server>,
+    pub(super) ports: Ports,
     pub(super) id: UserId,
     /// `None`: there is no such user.
     pub(super) known: Option<(Account, UserState)>,
-    pub(super) epoch: WriteEpoch,
-    pub(super) lane: Lane,
-    pub(super) pending: VecDeque<Pending>,
-    pub(super) tail: Tail,
-    pub(super) topic: Topic<Arc<Publication>>,
+    pub(super) stream: Stream<Pending>,
     pub(super) connections: HashMap<Arc<str>, Attachment>,
     pub(super) idle_ticks: u32,
     /// News that could not be stored when it came.
     pub(super) owed: VecDeque<News>,
-    /// Cursors that moved by sending and are not on their way to the disk yet.
-    pub(super) unsaved: BTreeMap<RoomId, Seq>,
+    /// Cursors that have moved and are not on their way to the disk yet.
+    pub(super) unsaved: BTreeMap<RoomId, Unsaved>,
+}
+
+/// A cursor that has moved in memory only.
+#[derive(Debug, Clone)]
+pub(super) struct Unsaved {
+    pub(super) seq: Seq,
+    /// What the devices see of it; absent: it moved by sending, which they see by the message.
+    pub(super) shown: Option<ReadState>,
 }
 
 /// A connection of one of the user's devices.
@@ -70,22 +72,17 @@ pub(super) enum Acknowledge {
     /// Nobody waits, but it must not be lost: it is taken again if it could not be stored.
     News(News),
     Done(ReplyTo<Result<(), UserError>>),
-    Read(ReadState, ReplyTo<Result<ReadState, UserError>>),
 }
 
 impl User {
     /// What the node makes users with.
-    pub(crate) async fn load(id: UserId, server: Arc<Server>) -> Result<Self, ActorError> {
-        let topic = server.topic(Channel::User(id));
+    pub(crate) async fn load(id: UserId, ports: Ports) -> Result<Self, ActorError> {
+        let topic = ports.topic(Channel::User(id));
         let mut user = Self {
-            server,
+            ports,
             id,
             known: None,
-            epoch: WriteEpoch::default(),
-            lane: Lane::default(),
-            pending: VecDeque::new(),
-            tail: Tail::new(Offset::from_u64(0), super::TAIL_LEN),
-            topic,
+            stream: Stream::new(Channel::User(id), topic),
             connections: HashMap::new(),
             idle_ticks: 0,
             owed: VecDeque::new(),
@@ -97,10 +94,14 @@ impl User {
 
     /// Takes the state from the store: what is durable, and nothing else.
     pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
-        let Some(loaded) = load::load(&self.server.store, self.id).await? else { return Ok(()) };
-        self.known = Some((loaded.account, loaded.state));
-        self.tail = loaded.tail;
-        self.epoch = loaded.epoch;
+        let Some(loaded) = load::load(&self.ports.store, self.id).await? else { return Ok(()) };
+        let (account, mut state) = (loaded.account, loaded.state);
+        // These were acknowledged from memory.
+        for (room, unsaved) in &self.unsaved {
+            state.advance(*room, unsaved.seq);
+        }
+        self.known = Some((account, state));
+        self.stream.begin(loaded.epoch, loaded.tail);
         Ok(())
     }
 
@@ -115,9 +116,9 @@ impl User {
     async fn list_again(&mut self, room: RoomId, ctx: &mut Context<Self>) -> Result<(), UserError> {
         let Some(change) = self.state()?.listed(room, true) else { return Ok(()) };
         let membership = self.membership_of(room)?.clone();
-        let summary = self.server.room(room).summary(self.id).await;
+        let summary = AskedRoom::new(&self.ports, room).summary(self.id).await;
         let Ok(Ok(summary)) = summary else { return Err(UserError::NotMember) };
-        let view = self.server.room_view(&summary, &membership).await;
+        let view = room_view_of(&self.ports.store, &summary, &membership).await;
         let event = UserEvent::RoomAdded { room: Box::new(view) };
         self.append(change, &event, Acknowledge::Nobody, ctx);
         Ok(())
@@ -130,12 +131,7 @@ impl User {
         acknowledge: Acknowledge,
         ctx: &mut Context<Self>,
     ) {
-        let stream = Channel::User(self.id);
-        let refused = self.lane.broken().cloned();
-        // Before the state is changed: then there is nothing to take back.
-        let refused =
-            refused.map_or_else(|| self.server.store.admits(self.epoch, stream), Err).err();
-        if let Some(error) = refused {
+        if let Err(error) = self.stream.admits(&self.ports.store) {
             let news = acknowledge.failed(|| UserError::Append(error.clone()));
             return self.owe(news, ctx);
         }
@@ -147,15 +143,44 @@ impl User {
             data: serde_json::to_string(event).expect("an event has no failing parts"),
             effect: change.effect(),
         };
-        self.lane.push(self.server.store.append(self.epoch, &Record::User(record.clone())));
-        self.pending.push_back(Pending { record, acknowledge });
+        let logged = Record::User(record.clone());
+        self.stream.append(&self.ports.store, &logged, Pending { record, acknowledge });
         self.wait(ctx);
     }
 
-    /// Those in memory go on with the name they loaded; the others load the new one.
+    /// Moves a cursor in memory, and sees to it that it gets to the disk.
+    fn advance(
+        &mut self,
+        room: RoomId,
+        seq: Seq,
+        shown: Option<ReadState>,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some((_, state)) = &mut self.known else { return };
+        if !state.advance(room, seq) {
+            return;
+        }
+        if self.unsaved.is_empty() {
+            ctx.after(super::settle::SAVE_AFTER, super::settle::SaveCursors);
+        }
+        self.unsaved.insert(room, Unsaved { seq, shown });
+    }
+
+    /// Tells the user's devices of a cursor at once; the event that lasts follows with the disk.
+    fn show_others(&self, room: RoomId, state: &ReadState) {
+        if self.connections.len() < 2 {
+            return;
+        }
+        self.stream.tell(encode_payload(&read_event(room, state)));
+    }
+
+    /// Those in memory may know the old profile; the others ask for it when it is needed.
     fn tell_rooms(&self, view: &UserView) {
         for room in self.state().into_iter().flat_map(|state| state.rooms.keys()) {
-            let room = self.server.room(*room);
+            let room = self.ports.node.get::<Room>(*room);
+            if !room.is_active() {
+                continue;
+            }
             let told = room.renamed(view.clone()).try_tell();
             if let Err(error) = told {
                 tracing::debug!(room = %room.id(), %error, "a room goes on with an old profile");
@@ -164,7 +189,7 @@ impl User {
     }
 
     pub(super) fn wait(&mut self, ctx: &mut Context<Self>) {
-        if let Some(wait) = self.lane.wait() {
+        if let Some(wait) = self.stream.wait() {
             ctx.pipe(wait, |settled| settled);
         }
     }
@@ -173,7 +198,7 @@ impl User {
 #[actor(name = "folkmoot.user", key = UserId)]
 impl User {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
-        ctx.every(self.server.config.user_idle / 2, super::CheckIdle);
+        ctx.every(self.ports.user_idle / 2, super::CheckIdle);
         Ok(())
     }
 
@@ -230,7 +255,7 @@ impl User {
         let event = UserEvent::RoomRemoved { room, reason };
         self.append(change, &event, Acknowledge::Nobody, ctx);
         // What was said meanwhile was told before, when there was nothing to put back.
-        let summary = self.server.room(room).summary(self.id).await;
+        let summary = AskedRoom::new(&self.ports, room).summary(self.id).await;
         match summary {
             Ok(Ok(summary)) if summary.last_seq > seq => self.list_again(room, ctx).await,
             _ => Ok(()),
@@ -250,55 +275,32 @@ impl User {
     /// A room tells that the user has sent a message: whoever writes has read what stands above.
     /// Saved a moment later, because it happens with every message.
     pub(crate) async fn sent(&mut self, room: RoomId, seq: Seq, ctx: &mut Context<Self>) {
-        let Some((_, state)) = &mut self.known else { return };
-        if !state.sent(room, seq) {
-            return;
-        }
-        if self.unsaved.is_empty() {
-            ctx.after(super::settle::SAVE_AFTER, super::settle::SaveCursors);
-        }
-        self.unsaved.insert(room, seq);
+        self.advance(room, seq, None, ctx);
     }
 
-    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
-        self.save_cursors();
+    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+        self.save_cursors(ctx);
     }
 
-    /// Moves the read cursor of a room forward; tells the user's other devices.
-    #[delayed]
+    /// Moves the read cursor of a room forward; the user's other devices hear of it. Answered from
+    /// memory: the disk follows a moment later.
     pub(crate) async fn read_up_to(
         &mut self,
         seq: Seq,
         summary: Summary,
-        reply: ReplyTo<Result<ReadState, UserError>>,
         ctx: &mut Context<Self>,
-    ) {
+    ) -> Result<ReadState, UserError> {
         let room = summary.id;
-        let change = match self.membership_of(room) {
-            Ok(_) => self.state().map(|state| state.read(room, seq, summary.last_seq)),
-            Err(error) => Err(error),
+        let mut known = self.membership_of(room)?.clone();
+        let moved = self.state()?.read(room, seq, summary.last_seq);
+        let Some(UserChange::Read { seq, .. }) = moved else {
+            return Ok(read_state(&known, &summary));
         };
-        match change {
-            Err(error) => {
-                reply.send(Err(error));
-            }
-            Ok(None) => {
-                let state = self.membership_of(room).map(|known| read_state(known, &summary));
-                reply.send(state);
-            }
-            Ok(Some(change)) => {
-                let mut known = self.membership_of(room).cloned().unwrap_or_default();
-                known.read_to(seq.min(summary.last_seq));
-                let state = read_state(&known, &summary);
-                let event = UserEvent::Read {
-                    room,
-                    read_seq: state.read_seq,
-                    unread: state.unread,
-                    mentions: state.mentions,
-                };
-                self.append(change, &event, Acknowledge::Read(state, reply), ctx);
-            }
-        }
+        known.read_to(seq);
+        let state = read_state(&known, &summary);
+        self.advance(room, seq, Some(state.clone()), ctx);
+        self.show_others(room, &state);
+        Ok(state)
     }
 
     /// Sets what the user wants to hear of a room.
@@ -348,23 +350,19 @@ impl User {
     ) {
         self.idle_ticks = 0;
         self.connections.insert(connection.client.clone(), connection);
-        let offset = self.tail.last();
-        let missed = match since {
-            None => Missed::NotAsked,
-            Some(since) if since.is_elsewhere(self.server.epoch()) => Missed::TooMuch,
-            Some(since) => match self.tail.after(since.offset) {
-                Some(publications) => Missed::from_memory(&publications),
-                None => {
-                    let (server, user) = (self.server.clone(), self.id);
-                    ctx.detach(async move {
-                        let missed = load::missed(&server.store, user, since.offset, offset).await;
-                        reply.send(missed.map(|missed| Attached { offset, missed }));
-                    });
-                    return;
-                }
-            },
+        let since = match self.stream.accept(since, self.ports.epoch()) {
+            Ok(attached) => {
+                reply.send(Ok(attached));
+                return;
+            }
+            Err(since) => since,
         };
-        reply.send(Ok(Attached { offset, missed }));
+        let (store, channel, offset) =
+            (self.ports.store.clone(), Channel::User(self.id), self.stream.last());
+        ctx.detach(async move {
+            let missed = missed(&store, channel, since, offset).await;
+            reply.send(missed.map(|missed| Attached { offset, missed }).map_err(UserError::Read));
+        });
     }
 
     pub(crate) async fn detach(&mut self, client: Arc<str>) {
@@ -406,12 +404,17 @@ impl User {
 
     /// The last event of the user's stream.
     pub(crate) async fn position(&self) -> Offset {
-        self.tail.last()
+        self.stream.last()
     }
 
     pub(crate) async fn membership(&self, room: RoomId) -> Result<Membership, UserError> {
         self.membership_of(room).cloned()
     }
+}
+
+pub(super) fn read_event(room: RoomId, state: &ReadState) -> UserEvent {
+    let ReadState { read_seq, unread, mentions } = *state;
+    UserEvent::Read { room, read_seq, unread, mentions }
 }
 
 pub(super) fn read_state(membership: &Membership, summary: &Summary) -> ReadState {

@@ -8,7 +8,7 @@ pub(crate) mod state;
 mod view;
 
 pub(crate) use actor::{Attachment, User, UserCalls, user_messages};
-pub(crate) use view::room_view;
+pub(crate) use view::{room_view, room_view_of};
 
 use crate::storage::{AppendError, ReadError};
 

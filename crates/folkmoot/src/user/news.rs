@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use althing::{Context, Handler};
 use folkmoot_protocol::chat::{Excerpt, UserEvent, UserView};
+use folkmoot_protocol::rpc::ReadState;
 
-use super::actor::{Acknowledge, User, read_state};
+use super::actor::{Acknowledge, User, read_event, read_state};
 use super::state::{Membership, UserChange};
+use super::view::room_view_of;
 use crate::room::view::Mention;
-use crate::room::{RoomCalls, RoomError};
+use crate::room::{AskedRoom, RoomError};
 use crate::storage::record::LeaveReason;
 use crate::storage::{RoomId, Seq};
 
@@ -22,11 +24,25 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Something a room told.
 #[derive(Debug, Clone)]
 pub(super) enum News {
-    Joined { room: RoomId, read_seq: Seq },
-    Left { room: RoomId, reason: LeaveReason },
+    Joined {
+        room: RoomId,
+        read_seq: Seq,
+    },
+    Left {
+        room: RoomId,
+        reason: LeaveReason,
+    },
     Mentioned(Mention),
-    Unmentioned { room: RoomId, seq: Seq },
+    Unmentioned {
+        room: RoomId,
+        seq: Seq,
+    },
     Renamed(UserView),
+    /// The user's own: a cursor that was acknowledged from memory.
+    Read {
+        room: RoomId,
+        state: ReadState,
+    },
 }
 
 /// Time to take news again.
@@ -45,6 +61,7 @@ impl Handler<TakeAgain> for User {
                 News::Mentioned(mention) => self.take_mentioned(mention, ctx),
                 News::Unmentioned { room, seq } => self.take_unmentioned(room, seq, ctx).await,
                 News::Renamed(view) => self.take_renamed(view, ctx),
+                News::Read { room, state } => self.take_read(room, state, ctx),
             }
         }
     }
@@ -78,14 +95,14 @@ impl User {
             Err(_) => return,
         };
         let membership = Membership { read_seq, ..Membership::default() };
-        let summary = match self.server.room(room).summary(self.id).await {
+        let summary = match AskedRoom::new(&self.ports, room).summary(self.id).await {
             Ok(Ok(summary)) => summary,
             // Sent away again meanwhile, which is the next news.
             Ok(Err(RoomError::NoSuchRoom | RoomError::Refused(_))) => return,
             Ok(Err(error)) => return self.not_now(news, &error, ctx),
             Err(error) => return self.not_now(news, &error, ctx),
         };
-        let mut view = self.server.room_view(&summary, &membership).await;
+        let mut view = room_view_of(&self.ports.store, &summary, &membership).await;
         // What people said is kept in one place, where it can be erased.
         view.last = None;
         let event = UserEvent::RoomAdded { room: Box::new(view) };
@@ -124,7 +141,7 @@ impl User {
         seq: Seq,
         ctx: &mut Context<Self>,
     ) {
-        self.tail.redact(|event: &mut UserEvent| match event {
+        self.stream.redact(|event: &mut UserEvent| match event {
             UserEvent::Mention(known) if known.room == room && known.seq == seq => {
                 known.excerpt.clear();
                 true
@@ -135,7 +152,7 @@ impl User {
             return;
         };
         let news = News::Unmentioned { room, seq };
-        let summary = match self.server.room(room).summary(self.id).await {
+        let summary = match AskedRoom::new(&self.ports, room).summary(self.id).await {
             Ok(Ok(summary)) => summary,
             Ok(Err(RoomError::NoSuchRoom | RoomError::Refused(_))) => return,
             Ok(Err(error)) => return self.not_now(news, &error, ctx),
@@ -145,12 +162,7 @@ impl User {
         let Some(known) = &mut known else { return };
         known.mentions.remove(&seq);
         let state = read_state(known, &summary);
-        let event = UserEvent::Read {
-            room,
-            read_seq: state.read_seq,
-            unread: state.unread,
-            mentions: state.mentions,
-        };
+        let event = read_event(room, &state);
         self.append(change, &event, Acknowledge::News(news), ctx);
     }
 
@@ -159,6 +171,17 @@ impl User {
         let UserView { id, name, display_name, picture, status } = view;
         let event = UserEvent::Profile { user: id, name, display_name, picture, status };
         self.append(UserChange::Profile, &event, Acknowledge::News(news), ctx);
+    }
+
+    pub(super) fn take_read(&mut self, room: RoomId, state: ReadState, ctx: &mut Context<Self>) {
+        let event = read_event(room, &state);
+        // It may have moved on meanwhile, or the user may have left the room.
+        let is_behind = |membership: &Membership| membership.read_seq <= state.read_seq;
+        if self.state().is_ok_and(|known| known.rooms.get(&room).is_some_and(is_behind)) {
+            let change = UserChange::Read { room, seq: state.read_seq };
+            let news = News::Read { room, state };
+            self.append(change, &event, Acknowledge::News(news), ctx);
+        }
     }
 
     fn not_now(&mut self, news: News, error: &dyn std::fmt::Display, ctx: &mut Context<Self>) {

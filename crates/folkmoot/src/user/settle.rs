@@ -1,39 +1,37 @@
 //! Completes what became durable, in order: publish to the devices, acknowledge. Takes back
-//! everything after a failed append. Saves cursors that moved by sending, a moment later.
+//! everything after a failed append. Saves cursors a moment after they moved.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{Context, Handler};
 
-use super::actor::{Acknowledge, User};
+use super::UserError;
+use super::actor::{Acknowledge, Unsaved, User};
 use super::news::News;
-use super::{UserError, load};
-use crate::lane::Settled;
-use crate::server::NO_OTHER_PUBLISHER;
 use crate::storage::{ReadCursor, Record};
+use crate::stream::{Completed, Settled, of_user};
 
-/// What a crash may forget of cursors that moved by sending: own messages then count as unread.
-pub(super) const SAVE_AFTER: Duration = Duration::from_secs(1);
+/// What a crash may forget of read cursors: what was read in it then counts as unread. One record
+/// for each of these, and not for each message, is what somebody costs who reads along in a busy
+/// room.
+pub(super) const SAVE_AFTER: Duration = Duration::from_secs(5);
 
-/// Time to save the cursors that moved by sending.
+/// Time to save the cursors that have moved.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SaveCursors;
 
 impl Handler<Settled> for User {
     type Reply = ();
 
-    async fn handle(&mut self, mut settled: Settled, ctx: &mut Context<Self>) {
-        self.lane.resume(&mut settled);
-        for pending in self.pending.drain(..settled.durable) {
-            let publication = Arc::new(load::publication(&pending.record));
-            self.tail.push(publication.clone());
-            self.topic.publish(publication).expect(NO_OTHER_PUBLISHER);
+    async fn handle(&mut self, settled: Settled, ctx: &mut Context<Self>) {
+        let Completed { durable, failed } = self.stream.settle(settled);
+        for pending in durable {
+            self.stream.publish(of_user(&pending.record));
             pending.acknowledge.done();
         }
-        let Some(error) = settled.failed else { return self.wait(ctx) };
+        let Some(error) = failed else { return self.wait(ctx) };
         tracing::warn!(user = %self.id, %error, "appends failed");
-        let failed = std::mem::take(&mut self.pending);
+        let failed = self.stream.take_back();
         // The state is ahead of the disk.
         let reloaded = self.reload().await;
         for pending in failed {
@@ -53,7 +51,7 @@ impl Handler<super::CheckIdle> for User {
     async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
         self.idle_ticks += 1;
         let is_idle =
-            self.connections.is_empty() && self.pending.is_empty() && self.owed.is_empty();
+            self.connections.is_empty() && self.stream.is_settled() && self.owed.is_empty();
         if is_idle && self.idle_ticks > 2 || self.known.is_none() {
             ctx.passivate();
         }
@@ -63,17 +61,22 @@ impl Handler<super::CheckIdle> for User {
 impl Handler<SaveCursors> for User {
     type Reply = ();
 
-    async fn handle(&mut self, _: SaveCursors, _: &mut Context<Self>) {
-        self.save_cursors();
+    async fn handle(&mut self, _: SaveCursors, ctx: &mut Context<Self>) {
+        self.save_cursors(ctx);
     }
 }
 
 impl User {
     /// Nobody waits for these: they merge by maximum, whatever becomes of one of them.
-    pub(super) fn save_cursors(&mut self) {
-        for (room, seq) in std::mem::take(&mut self.unsaved) {
-            let cursor = Record::Cursor(ReadCursor { user: self.id, room, seq });
-            drop(self.server.store.append(self.epoch, &cursor));
+    pub(super) fn save_cursors(&mut self, ctx: &mut Context<Self>) {
+        for (room, Unsaved { seq, shown }) in std::mem::take(&mut self.unsaved) {
+            match shown {
+                Some(state) => self.take_read(room, state, ctx),
+                None => {
+                    let cursor = Record::Cursor(ReadCursor { user: self.id, room, seq });
+                    self.stream.log(&self.ports.store, &cursor);
+                }
+            }
         }
     }
 }
@@ -85,9 +88,6 @@ impl Acknowledge {
             Self::Done(reply) => {
                 reply.send(Ok(()));
             }
-            Self::Read(state, reply) => {
-                reply.send(Ok(state));
-            }
         }
     }
 
@@ -97,9 +97,6 @@ impl Acknowledge {
             Self::Nobody => {}
             Self::News(news) => return Some(news),
             Self::Done(reply) => {
-                reply.send(Err(error()));
-            }
-            Self::Read(_, reply) => {
                 reply.send(Err(error()));
             }
         }

@@ -120,8 +120,8 @@ impl UserState {
         moves.then_some(UserChange::Read { room, seq })
     }
 
-    /// Moves the cursor to the user's own message; says whether it moved.
-    pub(crate) fn sent(&mut self, room: RoomId, seq: Seq) -> bool {
+    /// Moves the cursor in memory, ahead of the disk; says whether it moved.
+    pub(crate) fn advance(&mut self, room: RoomId, seq: Seq) -> bool {
         let Some(membership) = self.rooms.get_mut(&room) else { return false };
         let moves = seq > membership.read_seq;
         if moves {

@@ -5,6 +5,7 @@ use folkmoot_protocol::chat::{RoomKind, RoomView, UserView};
 use super::state::Membership;
 use crate::room::Kind;
 use crate::room::view::Summary;
+use crate::storage::Store;
 use crate::wire;
 
 /// The room as one user sees it.
@@ -36,4 +37,18 @@ pub(crate) fn room_view(
         last: summary.last.clone().map(Box::new),
         muted_until: summary.muted_until,
     }
+}
+
+/// The same, with the other one of a direct conversation read from the store.
+pub(crate) async fn room_view_of(
+    store: &Store,
+    summary: &Summary,
+    membership: &Membership,
+) -> RoomView {
+    let peer = match summary.peer {
+        // A view without its peer is still a view; the next one has it again.
+        Some(peer) => store.account(peer).await.ok().flatten().map(wire::user_view),
+        None => None,
+    };
+    room_view(summary, membership, store.stream_epoch(), peer)
 }

@@ -24,5 +24,6 @@ mod recovery;
 mod refusals;
 mod registration;
 mod search;
+mod seed;
 mod setup;
 mod support;

@@ -63,6 +63,15 @@ async fn new_password(server: &Server, by: &Account, user: &str) -> String {
     json!({"token": link.json()["token"], "password": "battery staple"}).to_string()
 }
 
+/// The id of a picture that somebody shows now; its body is no JSON, so it is sent apart.
+async fn shown_picture(server: &Server, document: &Value, by: &Account) -> String {
+    let shown = server.exchange("PUT /api/v1/me/picture", by, &[], ONE_PIXEL).await;
+    assert_eq!(shown.status, 200, "{shown:?}");
+    let user_view = &document["components"]["schemas"]["UserView"];
+    conforms(document, user_view, &shown.json(), "/api/v1/me/picture");
+    shown.json()["picture"].as_str().expect("a picture").to_owned()
+}
+
 /// The routes of the administration.
 fn administration(user: &str) -> Vec<(&'static str, &'static str, String, &'static str)> {
     let user = user.to_owned();
@@ -101,11 +110,7 @@ async fn every_documented_route_answers_as_documented() {
     let file = file["id"].as_str().unwrap().to_owned();
     let files = json!({"room": room, "key": "5", "body": "", "attachments": [file]});
     client.call("message.send", files).await;
-    let shown = server.exchange("PUT /api/v1/me/picture", &anna, &[], ONE_PIXEL).await;
-    assert_eq!(shown.status, 200, "{shown:?}");
-    let user_view = &document["components"]["schemas"]["UserView"];
-    conforms(&document, user_view, &shown.json(), "/api/v1/me/picture");
-    let picture = shown.json()["picture"].as_str().unwrap().to_owned();
+    let picture = shown_picture(&server, &document, &anna).await;
     let messages = format!("/api/v1/rooms/{room}/messages");
     let account = json!({"name": "cara", "password": "correct horse"}).to_string();
     let user = format!("/api/v1/admin/users/{}", bob.id);

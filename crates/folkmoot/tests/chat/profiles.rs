@@ -1,4 +1,5 @@
-//! What people show of themselves: pictures that the server made anew, what they are up to, and who hears of it when.
+//! What people show of themselves: pictures that the server made anew, what they are up to, and who
+//! hears of it when.
 
 use std::io::Cursor;
 

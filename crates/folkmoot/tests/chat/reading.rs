@@ -1,5 +1,7 @@
 //! What is unread: cursors, mentions, several devices.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::support::{Client, Server};
@@ -165,4 +167,64 @@ async fn rooms_and_invites_come_in_pages_that_miss_and_double_none() {
         codes
     };
     assert_eq!(sorted(seen), sorted(codes));
+}
+
+/// Rooms in memory.
+async fn rooms_awake(server: &Server) -> u64 {
+    let page = server.http("GET /metrics", None, "").await.body;
+    let line = page
+        .lines()
+        .find_map(|line| line.strip_prefix("althing_actors_live{actor=\"folkmoot.room\"} "));
+    line.map_or(0, |count| count.parse().expect("a count"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_rooms_wakes_none_of_them() {
+    let mut server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let bob_account = server.sign_up("bob").await;
+    let mut bob = server.connect(&bob_account).await;
+    for name in ["Tea", "Cake", "Milk"] {
+        let room = anna.create_room(name).await;
+        anna.invite(&room, &mut bob).await;
+        bob.say(&room, "1", "@everyone hello @anna").await;
+        anna.say(&room, "2", &format!("@everyone {name}")).await;
+    }
+    let direct = bob.call("direct.open", json!({"user": account.id})).await;
+    bob.say(direct["id"].as_str().unwrap(), "1", "just you").await;
+    let awake = bob.call("rooms.list", json!({})).await;
+    assert_eq!(awake["rooms"].as_array().unwrap().len(), 4);
+    assert_eq!(rooms_awake(&server).await, 4, "the count counts");
+    server.restart().await;
+    let mut bob = server.connect(&bob_account).await;
+    let asleep = bob.call("rooms.list", json!({})).await;
+    assert_eq!(asleep, awake);
+    assert_eq!(rooms_awake(&server).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_outlives_a_restart_and_is_one_record_for_many_messages() {
+    let mut server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let mut bob = server.join("bob").await;
+    let room = bob.create_room("Tea").await;
+    bob.invite(&room, &mut anna).await;
+    let channel = format!("user:{}", account.id);
+    anna.event(&channel, "room_added").await;
+    let own = json!({"channel": channel});
+    let began = Instant::now();
+    let before = anna.command("history", own.clone()).await.unwrap()["offset"].as_u64().unwrap();
+    for n in 1..=20 {
+        bob.say(&room, &n.to_string(), "x").await;
+        anna.call("read.set", json!({"room": room, "seq": n})).await;
+    }
+    server.restart().await;
+    let mut anna = server.connect(&account).await;
+    assert_eq!(view(&mut anna, &room).await["read_seq"], 20);
+    let after = anna.command("history", own).await.unwrap()["offset"].as_u64().unwrap();
+    // One for each five seconds, and one at the stop.
+    let records_max = began.elapsed().as_secs() / 5 + 1;
+    assert!((1..=records_max).contains(&(after - before)), "{before} to {after}");
 }

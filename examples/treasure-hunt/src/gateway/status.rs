@@ -28,7 +28,7 @@ pub struct Status {
 /// Actors of one type.
 #[derive(Debug, Serialize)]
 struct Actors {
-    name: &'static str,
+    name: String,
     alive: u64,
     started: u64,
 }
@@ -78,8 +78,8 @@ pub(super) async fn status(State(world): State<Arc<World>>) -> Json<Status> {
     let counters = &world.counters;
     let (usage, arena) = (world.journal.usage(), world.arena.usage());
     let actors = world.node().metrics().kinds.into_iter().map(|kind| Actors {
-        name: kind.name,
         alive: kind.live(),
+        name: kind.name.to_string(),
         started: kind.started,
     });
     Json(Status {

@@ -10,13 +10,11 @@ use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{DeviceId, PictureId, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::sqlite::apply::{from_sql, to_sql};
+use crate::storage::sqlite::name_words::note_words;
 use crate::storage::store::Store;
 
 /// SHA-256 of a session token.
 pub type TokenHash = [u8; 32];
-
-/// Accounts looked at for one answer: some ten milliseconds of a reader.
-const ACCOUNTS_LOOKED_AT_MAX: u32 = 20_000;
 
 /// The columns of [`Account`], in its order.
 pub(crate) const ACCOUNT_COLUMNS: &str = "users.id, users.name, users.display_name, \
@@ -334,22 +332,25 @@ impl Store {
         .await
     }
 
-    /// The first accounts that are `wanted`, by name; only so many are looked at, so that asking for
-    /// nobody costs no more than a moment on the largest server.
+    /// Accounts whose name, or a word of whose name to show, begins with a folded `prefix`, at most
+    /// `limit`, in the order of those words.
     ///
     /// # Errors
     /// [`ReadError`] only if the database fails.
-    pub async fn accounts_where(
+    pub async fn accounts_called(
         &self,
-        wanted: impl Fn(&Account) -> bool + Send + 'static,
+        prefix: String,
         limit: u32,
     ) -> Result<Vec<Account>, ReadError> {
         self.read(move |connection| {
-            let sql = format!("SELECT {ACCOUNT_COLUMNS} FROM users ORDER BY name LIMIT ?1");
+            let sql = format!(
+                "SELECT {ACCOUNT_COLUMNS} FROM name_words w JOIN users ON users.id = w.user \
+                 WHERE w.word >= ?1 AND w.word < ?1 || char(1114111) \
+                 GROUP BY users.id ORDER BY min(w.word), users.name LIMIT ?2"
+            );
             let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map([ACCOUNTS_LOOKED_AT_MAX], read_account)?;
-            let wanted = rows.filter(|row| row.as_ref().map_or(true, &wanted));
-            Ok(wanted.take(limit as usize).collect::<Result<_, _>>()?)
+            let rows = statement.query_map(params![prefix, limit], read_account)?;
+            Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
     }
@@ -379,22 +380,33 @@ impl Store {
     }
 }
 
-/// Adds an ordinary user's account.
+/// Adds an account that can be found by its names.
 pub(super) fn insert_account(
     connection: &Connection,
     new: NewAccount,
 ) -> Result<Account, ControlError> {
-    let added = connection.execute(
+    let account = insert_row(connection, new)?;
+    let Account { id, name, display_name, .. } = &account;
+    note_words(connection, to_sql(id.as_u64()), name, display_name)?;
+    Ok(account)
+}
+
+/// Adds an ordinary user's account.
+pub(super) fn insert_row(
+    connection: &Connection,
+    new: NewAccount,
+) -> Result<Account, ControlError> {
+    let mut insert = connection.prepare_cached(
         "INSERT INTO users (id, name, display_name, password_hash, is_admin, created_at) \
          VALUES (?1, ?2, ?3, ?4, FALSE, ?5) ON CONFLICT (name) DO NOTHING",
-        params![
-            to_sql(new.id.as_u64()),
-            new.name,
-            new.display_name,
-            new.password_hash,
-            to_sql(new.at.as_u64())
-        ],
     )?;
+    let added = insert.execute(params![
+        to_sql(new.id.as_u64()),
+        new.name,
+        new.display_name,
+        new.password_hash,
+        to_sql(new.at.as_u64())
+    ])?;
     if added == 0 {
         return Err(ControlError::NameTaken(new.name));
     }

@@ -5,6 +5,7 @@
 //! future, one to be removed has a moment in the past.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
 
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{AttachmentId, RoomId, UnixMillis, UserId};
@@ -49,7 +50,7 @@ pub enum Begun {
 }
 
 /// A complete file that waits for a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
     /// The room whose message will name it.
     pub room: RoomId,

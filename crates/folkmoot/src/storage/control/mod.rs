@@ -6,6 +6,7 @@
 mod accounts;
 mod administration;
 mod attachments;
+mod bulk;
 mod invites;
 pub(crate) mod moderation;
 mod privacy;
@@ -18,6 +19,7 @@ pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
 pub use administration::UserChange;
 pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
+pub use bulk::NewMember;
 pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
 pub(crate) use privacy::{blocked_ids, blockers_in};

@@ -8,6 +8,7 @@ use super::accounts::{Account, account};
 use crate::storage::error::ControlError;
 use crate::storage::ids::{PictureId, UnixMillis, UserId};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
+use crate::storage::sqlite::name_words::note_words;
 use crate::storage::store::Store;
 
 impl Store {
@@ -25,7 +26,9 @@ impl Store {
                 "UPDATE users SET display_name = ?2 WHERE id = ?1",
                 params![to_sql(user.as_u64()), display_name],
             )?;
-            account(connection, user)?.ok_or(ControlError::NotFound("user"))
+            let account = account(connection, user)?.ok_or(ControlError::NotFound("user"))?;
+            note_words(connection, to_sql(user.as_u64()), &account.name, &display_name)?;
+            Ok(account)
         })
         .await
     }

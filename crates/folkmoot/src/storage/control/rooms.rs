@@ -218,8 +218,14 @@ fn join(
         |row| row.get(0),
     )?;
     connection.execute(
-        "INSERT INTO members VALUES (?1, ?2, ?3, NULL, ?4)",
-        params![to_sql(room.as_u64()), to_sql(user.as_u64()), role.number(), to_sql(at.as_u64())],
+        "INSERT INTO members (room, user, role, joined_at, name) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
+            to_sql(room.as_u64()),
+            to_sql(user.as_u64()),
+            role.number(),
+            to_sql(at.as_u64()),
+            account.name
+        ],
     )?;
     let event =
         RoomEvent::Joined { user, name: account.name, display_name: account.display_name, role };

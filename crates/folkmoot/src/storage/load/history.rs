@@ -154,6 +154,15 @@ fn page(
     Ok(HistoryPage { messages, first_seq, last_seq })
 }
 
+/// The newest message, whose number is `last`.
+pub(super) fn newest(
+    connection: &Connection,
+    room: RoomId,
+    last: Seq,
+) -> Result<Option<StoredMessage>, ReadError> {
+    Ok(before(connection, room, last.next(), 1)?.pop())
+}
+
 fn before(
     connection: &Connection,
     room: RoomId,

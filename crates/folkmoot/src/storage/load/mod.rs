@@ -5,6 +5,8 @@
 mod administration;
 mod changes;
 mod events;
+mod facts;
+mod heads;
 mod history;
 mod members;
 mod room;
@@ -12,7 +14,12 @@ mod user;
 
 pub use administration::{RoomRow, Totals, UserRow};
 pub use changes::{ChangedMessage, MessageChanges, NamedRoom, ReadableMessage};
+pub(crate) use facts::{KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS};
+pub use facts::{RecentKey, Rights, Standing};
+pub use heads::RoomHead;
 pub use history::{HistoryPage, PageAnchor, Reaction, StoredMessage};
 pub use members::Member;
-pub use room::{RecentKey, RoomSnapshot, RoomSummary};
+#[cfg(test)]
+pub(crate) use room::snapshot_of;
+pub use room::{RoomSnapshot, RoomSummary};
 pub use user::{UserRoom, UserSnapshot};

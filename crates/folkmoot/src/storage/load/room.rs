@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{Member, events, members};
+use super::events;
 use crate::storage::control::{RoomKind, Upload, blockers_in, unsent};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
@@ -11,11 +11,6 @@ use crate::storage::record::RoomRecord;
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
-/// Keys are kept for this long and for this many messages, whichever reaches further back.
-const KEYS_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
-const KEYS_KEPT: u64 = 10_000;
-/// Whatever the bounds say: a day of a room that never stops would take seconds to load.
-const KEYS_KEPT_MAX: i64 = 100_000;
 /// The latest `@everyone` mentions that are loaded; a badge says no more than this.
 const EVERYONE_MENTIONS_MAX: u32 = 1_000;
 
@@ -46,36 +41,17 @@ pub struct RoomSummary {
     pub member_count: u64,
 }
 
-/// An idempotency key that must still be recognised.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecentKey {
-    /// Who used it.
-    pub user: UserId,
-    /// The key.
-    pub key: String,
-    /// For which message.
-    pub seq: Seq,
-    /// That message's event.
-    pub offset: Offset,
-    /// When.
-    pub at: UnixMillis,
-    /// The hash of what was sent under it.
-    pub content_hash: u64,
-}
-
-/// Everything that a room's actor keeps in memory.
+/// What a room's actor begins with: nothing of it grows with the members.
 #[derive(Clone, Debug)]
 pub struct RoomSnapshot {
     /// The room.
     pub summary: RoomSummary,
-    /// Its members, by id.
-    pub members: Vec<Member>,
-    /// Who may not come back.
-    pub bans: Vec<UserId>,
+    /// How many of its members own it.
+    pub owners: u64,
+    /// The two of a direct room.
+    pub pair: Option<(UserId, UserId)>,
     /// Who of the two in a direct room has blocked the other.
     pub blockers: Vec<UserId>,
-    /// Keys of the last 24 hours and of the last 10,000 messages, oldest first.
-    pub keys: Vec<RecentKey>,
     /// Messages that mention everyone, latest first, at most 1,000.
     pub everyone_mentions: Vec<Seq>,
     /// Files that wait to be sent by a message of this room.
@@ -103,7 +79,9 @@ impl Store {
         // Before the barrier: if an append fails after this, the epoch is stale and says so.
         let epoch = self.write_epoch();
         self.barrier_for(&[Stream::Room(room)]).await?;
-        self.read(move |connection| load(connection, room, tail_len, now, epoch)).await
+        let found =
+            self.read(move |connection| snapshot_of(connection, room, tail_len, now)).await?;
+        Ok(found.map(|snapshot| RoomSnapshot { epoch, ..snapshot }))
     }
 
     /// Reads a room without its people and messages.
@@ -116,25 +94,24 @@ impl Store {
     }
 }
 
-fn load(
+/// Reads a room inside a snapshot; under which epoch to append is not for the database to say.
+pub(crate) fn snapshot_of(
     connection: &Connection,
     room: RoomId,
     tail_len: u32,
     now: UnixMillis,
-    epoch: WriteEpoch,
 ) -> Result<Option<RoomSnapshot>, ReadError> {
     let Some(summary) = summary(connection, room)? else { return Ok(None) };
     let since = Offset::from_u64(summary.last_offset.as_u64().saturating_sub(u64::from(tail_len)));
     Ok(Some(RoomSnapshot {
-        members: members::page(connection, room, None, u32::MAX, |_| true)?,
-        bans: bans(connection, room)?,
+        owners: owners(connection, room)?,
+        pair: pair(connection, room)?,
         blockers: blockers_in(connection, room)?,
-        keys: recent_keys(connection, &summary, now)?,
         everyone_mentions: everyone_mentions(connection, room)?,
         uploads: unsent(connection, room, now)?,
         tail: events::room_events(connection, room, since, tail_len)?,
         summary,
-        epoch,
+        epoch: WriteEpoch::default(),
     }))
 }
 
@@ -161,11 +138,20 @@ pub(super) fn read_summary(row: &Row<'_>) -> Result<RoomSummary, ReadError> {
     })
 }
 
-fn bans(connection: &Connection, room: RoomId) -> Result<Vec<UserId>, ReadError> {
-    let mut statement = connection.prepare_cached("SELECT user FROM bans WHERE room = ?1")?;
-    let rows = statement
-        .query_map([to_sql(room.as_u64())], |row| Ok(UserId::from_u64(from_sql(row.get(0)?))))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+fn owners(connection: &Connection, room: RoomId) -> Result<u64, ReadError> {
+    // A partial index holds the owners only.
+    let mut statement =
+        connection.prepare_cached("SELECT count(*) FROM members WHERE room = ?1 AND role = 3")?;
+    Ok(from_sql(statement.query_row([to_sql(room.as_u64())], |row| row.get(0))?))
+}
+
+fn pair(connection: &Connection, room: RoomId) -> Result<Option<(UserId, UserId)>, ReadError> {
+    let mut statement =
+        connection.prepare_cached("SELECT low, high FROM directs WHERE room = ?1")?;
+    let user = |id: i64| UserId::from_u64(from_sql(id));
+    let pair = statement
+        .query_row([to_sql(room.as_u64())], |row| Ok((user(row.get(0)?), user(row.get(1)?))));
+    Ok(pair.optional()?)
 }
 
 fn everyone_mentions(connection: &Connection, room: RoomId) -> Result<Vec<Seq>, ReadError> {
@@ -177,38 +163,4 @@ fn everyone_mentions(connection: &Connection, room: RoomId) -> Result<Vec<Seq>, 
             Ok(Seq::from_u64(from_sql(row.get(0)?)))
         })?;
     Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// Walks back from the last message until both bounds are passed.
-fn recent_keys(
-    connection: &Connection,
-    room: &RoomSummary,
-    now: UnixMillis,
-) -> Result<Vec<RecentKey>, ReadError> {
-    let first_seq_kept = room.last_seq.as_u64().saturating_sub(KEYS_KEPT);
-    let first_time_kept = now.as_u64().saturating_sub(KEYS_KEPT_MS);
-    let mut statement = connection.prepare_cached(
-        "SELECT user, key, seq, offset, at, content_hash FROM messages \
-         WHERE room = ?1 ORDER BY seq DESC LIMIT ?2",
-    )?;
-    let mut rows = statement.query([to_sql(room.id.as_u64()), KEYS_KEPT_MAX])?;
-    let mut keys = Vec::new();
-    while let Some(row) = rows.next()? {
-        let key = RecentKey {
-            user: UserId::from_u64(from_sql(row.get(0)?)),
-            key: row.get(1)?,
-            seq: Seq::from_u64(from_sql(row.get(2)?)),
-            offset: Offset::from_u64(from_sql(row.get(3)?)),
-            at: UnixMillis::from_u64(from_sql(row.get(4)?)),
-            content_hash: from_sql(row.get(5)?),
-        };
-        if key.seq.as_u64() <= first_seq_kept && key.at.as_u64() < first_time_kept {
-            break;
-        }
-        if !key.key.is_empty() {
-            keys.push(key);
-        }
-    }
-    keys.reverse();
-    Ok(keys)
 }

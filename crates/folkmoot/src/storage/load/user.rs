@@ -1,6 +1,8 @@
 //! What a user's actor needs to come alive.
 
-use rusqlite::{Connection, params};
+use std::collections::HashMap;
+
+use rusqlite::Connection;
 
 use super::{RoomSummary, events, room};
 use crate::storage::control::{Account, account, blocked_ids};
@@ -26,8 +28,6 @@ pub struct UserRoom {
     pub notify: Notify,
     /// Unread messages that mention the user by name, oldest first, at most 1,000.
     pub mentions: Vec<Seq>,
-    /// Unread messages that mention everyone, at most 1,000.
-    pub everyone_mentions: Vec<Seq>,
     /// The other one of a direct room.
     pub peer: Option<UserId>,
     /// Off the user's list: nothing was said since it was hidden.
@@ -54,7 +54,8 @@ pub struct UserSnapshot {
 impl Store {
     /// Loads a user for its actor, with the last `tail_len` events; `None` if there is no such user.
     ///
-    /// The rooms' sequence numbers are as of now: it waits for the tails of those rooms too.
+    /// The rooms' own numbers may lag behind: only rooms off the list are waited for, because
+    /// whether they are back follows from their last message.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.
@@ -69,7 +70,7 @@ impl Store {
         let mut streams = self
             .read(move |connection| {
                 let mut statement =
-                    connection.prepare_cached("SELECT room FROM members WHERE user = ?1")?;
+                    connection.prepare_cached("SELECT room FROM hidden_rooms WHERE user = ?1")?;
                 let rows = statement.query_map([to_sql(user.as_u64())], |row| {
                     Ok(Stream::Room(RoomId::from_u64(from_sql(row.get(0)?))))
                 })?;
@@ -115,22 +116,13 @@ fn rooms(connection: &Connection, user: UserId) -> Result<Vec<UserRoom>, ReadErr
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([to_sql(user.as_u64())])?;
+    let mut mentions = mentions(connection, user)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let summary = room::read_summary(row)?;
         let read_seq = Seq::from_u64(from_sql(row.get(11)?));
-        let place = [to_sql(user.as_u64()), to_sql(summary.id.as_u64()), to_sql(read_seq.as_u64())];
-        let mentions = seqs(
-            connection,
-            "SELECT seq FROM mentions WHERE user = ?1 AND room = ?2 AND seq > ?3 ORDER BY seq",
-            place,
-        )?;
-        let everyone_mentions = seqs(
-            connection,
-            "SELECT seq FROM everyone_mentions WHERE ?1 IS NOT NULL AND room = ?2 AND seq > ?3 \
-             ORDER BY seq DESC LIMIT 1000",
-            place,
-        )?;
+        let mentions = mentions.remove(&summary.id).unwrap_or_default();
+        let mentions = mentions.into_iter().filter(|seq| *seq > read_seq).collect();
         found.push(UserRoom {
             summary,
             role: Role::from_number(row.get(9)?)?,
@@ -140,7 +132,6 @@ fn rooms(connection: &Connection, user: UserId) -> Result<Vec<UserRoom>, ReadErr
             read_seq,
             notify: Notify::from_number(row.get(12)?)?,
             mentions,
-            everyone_mentions,
             peer: row.get::<_, Option<i64>>(13)?.map(|peer| UserId::from_u64(from_sql(peer))),
             is_hidden: row.get(14)?,
         });
@@ -148,10 +139,15 @@ fn rooms(connection: &Connection, user: UserId) -> Result<Vec<UserRoom>, ReadErr
     Ok(found)
 }
 
-fn seqs(connection: &Connection, sql: &str, place: [i64; 3]) -> Result<Vec<Seq>, ReadError> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![place[0], place[1], place[2]], |row| {
-        Ok(Seq::from_u64(from_sql(row.get(0)?)))
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+/// The mentions of a user by room, oldest first.
+fn mentions(connection: &Connection, user: UserId) -> Result<HashMap<RoomId, Vec<Seq>>, ReadError> {
+    let mut statement = connection
+        .prepare_cached("SELECT room, seq FROM mentions WHERE user = ?1 ORDER BY room, seq")?;
+    let mut rows = statement.query([to_sql(user.as_u64())])?;
+    let mut mentions: HashMap<RoomId, Vec<Seq>> = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let room = RoomId::from_u64(from_sql(row.get(0)?));
+        mentions.entry(room).or_default().push(Seq::from_u64(from_sql(row.get(1)?)));
+    }
+    Ok(mentions)
 }

@@ -1,10 +1,12 @@
 //! A file of a message as its record holds it: all that its viewers need, so that showing a message reads nothing else.
 
 use super::wire::WireAttachment;
+use serde::{Deserialize, Serialize};
+
 use crate::storage::ids::AttachmentId;
 
 /// A file sent with a message. Its bytes are in the attachment store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     /// Its id; also the name of its bytes.
     pub id: AttachmentId,
@@ -19,7 +21,7 @@ pub struct Attachment {
 }
 
 /// Pixels of an image as it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Picture {
     /// Across.
     pub width: u32,

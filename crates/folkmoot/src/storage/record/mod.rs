@@ -9,6 +9,8 @@ mod wire;
 
 pub use attachment::{Attachment, Picture};
 
+use serde::{Deserialize, Serialize};
+
 use super::ids::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
 
 /// One entry of the log.
@@ -159,7 +161,7 @@ pub struct Message {
 }
 
 /// The message that another one answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quote {
     /// Its number in the same room.
     pub seq: Seq,
@@ -233,7 +235,7 @@ pub struct ReadCursor {
 }
 
 /// What a member may do. Stored by number; never renumber.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// Talks.
     Member = 1,

@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::apply::{from_sql, to_sql};
-use crate::storage::control::moderation::{ModerationAction, NewModeration, note};
+use super::moderation::{ModerationAction, NewModeration, note};
 use crate::storage::ids::{RoomId, Seq, UserId};
 use crate::storage::record::{LeaveReason, RoomEvent, RoomRecord};
 

@@ -147,10 +147,13 @@ fn apply_event(
             transaction.prepare_cached(change)?.execute(params![room, seq, emoji, user, at])?;
             Ok(())
         }
-        RoomEvent::Joined { user, role, .. } => {
+        RoomEvent::Joined { user, name, role, .. } => {
             let added = transaction
-                .prepare_cached("INSERT OR IGNORE INTO members VALUES (?1, ?2, ?3, NULL, ?4)")?
-                .execute(params![room, to_sql(user.as_u64()), role.number(), at])?;
+                .prepare_cached(
+                    "INSERT OR IGNORE INTO members (room, user, role, joined_at, name) \
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?
+                .execute(params![room, to_sql(user.as_u64()), role.number(), at, name])?;
             row.member_count += i64::from(added > 0);
             // Who joins has not to catch up with what was said before. With the membership, because
             // the user's own record of it may be lost with the process.

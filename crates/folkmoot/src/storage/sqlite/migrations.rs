@@ -10,6 +10,7 @@ use rusqlite::{Connection, Transaction};
 use super::apply::to_sql;
 use crate::storage::error::OpenError;
 use crate::storage::record::MessageDetails;
+use crate::storage::sqlite::name_words::note_words;
 
 /// All steps, oldest first.
 const STEPS: &[&str] = &[
@@ -19,7 +20,8 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0004_attachments.sql"),
     include_str!("migrations/0005_administration.sql"),
     include_str!("migrations/0006_safety.sql"),
-    include_str!("migrations/0008_profiles.sql"),
+    include_str!("migrations/0008_by_person.sql"),
+    include_str!("migrations/0009_profiles.sql"),
 ];
 
 /// The step that brings the table of quotes, which are in the details of messages until then.
@@ -43,6 +45,19 @@ fn note_quotes(transaction: &Transaction<'_>) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// The step that brings the words of names, which SQLite cannot fold.
+const NAME_WORDS: u32 = 7;
+
+fn note_name_words(transaction: &Transaction<'_>) -> Result<(), OpenError> {
+    let mut users = transaction.prepare("SELECT id, name, display_name FROM users")?;
+    let mut rows = users.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, display_name): (String, String) = (row.get(1)?, row.get(2)?);
+        note_words(transaction, row.get(0)?, &name, &display_name)?;
+    }
+    Ok(())
+}
+
 /// Takes the steps that a database lacks.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let taken: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -55,6 +70,9 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Op
         transaction.execute_batch(step)?;
         if version == QUOTES {
             note_quotes(&transaction)?;
+        }
+        if version == NAME_WORDS {
+            note_name_words(&transaction)?;
         }
         transaction.pragma_update(None, "user_version", version)?;
         transaction.commit()?;

@@ -1,0 +1,138 @@
+//! `durable-commit`: 1,024 actors whose state is saved on the embedded store, each asked by a task
+//! of its own.
+//!
+//! Every ask changes 100 bytes of state, and is answered once that is on the disk: the store syncs
+//! whatever has gathered. `commits` are answers per second of the whole, `p50` and `p99` the time
+//! of one ask. `wake` is the time of an ask that finds its actor asleep, so that its state is
+//! loaded first. At the end every actor must have counted what it was asked.
+
+use crate::althing::Althing;
+use althing::{Actor, ActorError, Commit, Context, Handler, Node, Start, Turns, Wire};
+use althing_bench_workloads::{Budget, Sample, System, on_worker, percentile_ns};
+use althing_store::{Embedded, Saved, State, Store};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const ACTORS: usize = 1_024;
+/// Asks of each actor in one batch.
+const ASKS: u64 = 20;
+
+#[derive(Default, Wire)]
+struct Counted {
+    asks: u64,
+    rest: Vec<u8>,
+}
+
+impl State for Counted {}
+
+struct Counter {
+    saved: Saved<Counted>,
+}
+
+impl Actor for Counter {
+    const NAME: &'static str = "bench.durable";
+    const TURNS: Turns = Turns::Held;
+
+    fn commit(&mut self, _: &mut Context<Self>) -> Commit {
+        self.saved.commit()
+    }
+}
+
+struct Count;
+
+impl Handler<Count> for Counter {
+    type Reply = u64;
+
+    async fn handle(&mut self, _: Count, _: &mut Context<Self>) -> u64 {
+        self.saved.asks += 1;
+        self.saved.rest.resize(100, 7);
+        self.saved.asks
+    }
+}
+
+pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let store: Arc<dyn Store> =
+        Arc::new(Embedded::open(directory.path()).map_err(|error| error.to_string())?);
+    let system = Althing::start();
+    let node = system.enter_with(|| {
+        let open = move |start: Start<Counter>| {
+            let store = store.clone();
+            async move { Ok::<_, ActorError>(Counter { saved: Saved::load(store, &start).await? }) }
+        };
+        Node::builder("durable").actor(open).build()
+    });
+    let mut latencies = Vec::new();
+    let mut batches = 0;
+    let durations = budget.run(|| {
+        let (took, asks) = ask_all(&system, &node)?;
+        batches += 1;
+        latencies.extend(asks);
+        Ok::<_, String>(took)
+    })?;
+    let total: Duration = durations.iter().sum();
+    let commits = durations.len() as f64 * ACTORS as f64 * ASKS as f64 / total.as_secs_f64();
+    latencies.sort_unstable();
+    let mut wakes = wake_all(&system, &node, batches * ASKS)?;
+    wakes.sort_unstable();
+    // The last reference to the store goes with the node's factories.
+    node.kill();
+    Ok(vec![
+        Sample::new("commits", "1/s", commits),
+        Sample::new("p50", "ns", percentile_ns(&latencies, 0.50)),
+        Sample::new("p99", "ns", percentile_ns(&latencies, 0.99)),
+        Sample::new("wake-p50", "ns", percentile_ns(&wakes, 0.50)),
+        Sample::new("wake-p99", "ns", percentile_ns(&wakes, 0.99)),
+    ])
+}
+
+/// Asks each actor some times, all at once; returns how long that took, and each ask.
+fn ask_all(system: &Althing, node: &Node) -> Result<(Duration, Vec<u32>), String> {
+    let node = node.clone();
+    on_worker(system, async move {
+        let begun = Instant::now();
+        let asking: Vec<_> = (0..ACTORS)
+            .map(|index| {
+                let counter = node.get::<Counter>(index.to_string());
+                tokio::spawn(async move {
+                    let mut took = Vec::with_capacity(ASKS as usize);
+                    for _ in 0..ASKS {
+                        let begun = Instant::now();
+                        counter.send(Count).await.map_err(|error| error.to_string())?;
+                        took.push(nanos(begun));
+                    }
+                    Ok::<_, String>(took)
+                })
+            })
+            .collect();
+        let mut all = Vec::with_capacity(ACTORS * ASKS as usize);
+        for asked in asking {
+            all.extend(asked.await.map_err(|error| error.to_string())??);
+        }
+        Ok((begun.elapsed(), all))
+    })
+}
+
+/// Stops and asks each actor, one after the other; fails unless each has counted `asked`.
+fn wake_all(system: &Althing, node: &Node, asked: u64) -> Result<Vec<u32>, String> {
+    let node = node.clone();
+    on_worker(system, async move {
+        let mut wakes = Vec::with_capacity(ACTORS);
+        for index in 0..ACTORS {
+            let counter = node.get::<Counter>(index.to_string());
+            counter.stop().await;
+            let begun = Instant::now();
+            let counted = counter.send(Count).await.map_err(|error| error.to_string())?;
+            wakes.push(nanos(begun));
+            // The warm-up counts, too.
+            if counted <= asked {
+                return Err(format!("{} has counted {counted} of {asked}", counter.id()));
+            }
+        }
+        Ok(wakes)
+    })
+}
+
+fn nanos(begun: Instant) -> u32 {
+    u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,69 @@
+//! State that survives its actor: what a turn has changed is committed as one, fenced by epoch and
+//! version.
+//!
+//! A [`Store`] keeps a row per named actor. Whoever activates the actor opens the row for its
+//! epoch, which fences every older activation; each commit names that epoch and the next version,
+//! and is refused otherwise. So an actor that was moved, or that a slow node still runs, cannot
+//! overwrite what its successor wrote.
+//!
+//! [`Saved`] is the usual way to use it: a field of the actor that holds its state, and commits
+//! what a turn has changed.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use althing::{ActorError, Node, Start, Wire, actor};
+//! use althing_store::{Memory, Saved, State, Store};
+//!
+//! #[derive(Default, Wire)]
+//! struct Balance {
+//!     cents: u64,
+//! }
+//!
+//! impl State for Balance {}
+//!
+//! struct Account {
+//!     saved: Saved<Balance>,
+//! }
+//!
+//! #[actor(name = "example.account", durable = saved)] // replies wait for the commit
+//! impl Account {
+//!     async fn deposit(&mut self, cents: u64) -> u64 {
+//!         self.saved.cents += cents;
+//!         self.saved.cents
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store: Arc<dyn Store> = Arc::new(Memory::new());
+//! let bank = || {
+//!     let store = store.clone();
+//!     let open = move |start: Start<Account>| {
+//!         let store = store.clone();
+//!         async move { Ok::<_, ActorError>(Account { saved: Saved::load(store, &start).await? }) }
+//!     };
+//!     Node::builder("bank").actor(open).build()
+//! };
+//! assert_eq!(bank().get::<Account>("alice").deposit(5).await?, 5);
+//! assert_eq!(bank().get::<Account>("alice").deposit(2).await?, 7, "another node, the same store");
+//! # Ok(())
+//! # }
+//! ```
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/durable.md")]
+mod guide {}
+
+pub mod conformance;
+mod embedded;
+mod journaled;
+mod memory;
+mod saved;
+mod store;
+
+pub use embedded::{Embedded, OpenError};
+pub use journaled::{Fold, Journaled};
+pub use memory::Memory;
+pub use saved::{LoadError, Saved, State};
+pub use store::{Answer, Event, Kept, Snapshot, Store, StoreError, Turn};

@@ -1,0 +1,147 @@
+//! What every store promises, and the values that cross it.
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use althing::{ActorId, Epoch};
+
+/// What a store answers, when it does.
+pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+
+/// Keeps the state of named actors. Every adapter passes [`conformance`](crate::conformance).
+///
+/// # Ordering
+/// Each function takes its place in the order by its call, not by the first poll of its answer:
+/// commits of one actor that are called one after the other take effect in that order, and an
+/// `open` or `events` sees all commits called before it.
+///
+/// # Cancel safety
+/// Dropping an answer takes nothing back.
+pub trait Store: Send + Sync + 'static {
+    /// Takes the actor over: from now on commits of older epochs are refused. Returns what is kept
+    /// of it.
+    ///
+    /// # Errors
+    /// `Fenced` if a later epoch has it.
+    fn open(&self, id: &ActorId, epoch: Epoch) -> Answer<Kept>;
+
+    /// Makes one turn durable: all of it, or nothing. Ready only once it would survive the end of
+    /// the process and of the machine.
+    ///
+    /// # Errors
+    /// `Fenced` or `Conflict`: nothing was written. `Unknown`: it may have been.
+    fn commit(&self, turn: Turn) -> Answer<()>;
+
+    /// Events of an actor's journal after that number, the oldest first, at most `limit`.
+    fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>>;
+}
+
+/// What is kept of an actor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Turns committed so far; the next one is this plus one.
+    pub version: u64,
+    /// The last snapshot; `None` if there has been none.
+    pub snapshot: Option<Snapshot>,
+    /// Number of the last event in the journal; 0 if there is none.
+    pub last_event: u64,
+}
+
+/// A state as bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Which version of the state's type wrote it.
+    pub schema: u32,
+    /// The state.
+    pub bytes: Vec<u8>,
+    /// The event up to which it includes the journal; 0 without one.
+    pub includes: u64,
+}
+
+/// One event of an actor's journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its place in the journal: 1, 2, 3 …
+    pub number: u64,
+    /// Which version of the event's type wrote it.
+    pub schema: u32,
+    /// The event.
+    pub bytes: Vec<u8>,
+}
+
+/// What one turn has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The actor, which has a key.
+    pub id: ActorId,
+    /// The epoch for which it was opened.
+    pub epoch: Epoch,
+    /// The version before plus one.
+    pub version: u64,
+    /// The state, if it has changed and is kept as a whole.
+    pub snapshot: Option<Snapshot>,
+    /// What is added to the journal: numbers that go on from its last one.
+    pub events: Vec<Event>,
+}
+
+/// Why a store did not do what was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A later epoch owns the actor. Nothing was written; trying again is of no use.
+    #[error("{id} was opened for {held}, after {yours}")]
+    Fenced {
+        /// The actor.
+        id: ActorId,
+        /// The epoch that owns it.
+        held: Epoch,
+        /// The epoch that was refused.
+        yours: Epoch,
+    },
+    /// The commit does not follow on the last one. Nothing was written.
+    #[error("{id} is at version {held}, which {yours} does not follow")]
+    Conflict {
+        /// The actor.
+        id: ActorId,
+        /// Its version in the store.
+        held: u64,
+        /// The version that was refused.
+        yours: u64,
+    },
+    /// An anonymous actor has no place in a store.
+    #[error("{0} has no key, so nothing of it can be kept")]
+    NoKey(ActorId),
+    /// The store does not work now. Nothing was written; a retry may succeed.
+    #[error("the store does not work: {0}")]
+    Unavailable(Arc<dyn Error + Send + Sync>),
+    /// The store failed on the way, and nobody knows what was written. Opening the actor anew
+    /// tells.
+    #[error("nobody knows what the store has written: {0}")]
+    Unknown(Arc<dyn Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// Whether something may have been written.
+    pub fn may_have_written(&self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+}
+
+/// The key by which an actor is kept.
+///
+/// # Errors
+/// It has none.
+pub(crate) fn with_key(id: &ActorId) -> Result<&str, StoreError> {
+    id.key().map(|key| &**key).ok_or_else(|| StoreError::NoKey(id.clone()))
+}
+
+/// # Errors
+/// The turn does not follow on that version.
+pub(crate) fn check_version(turn: &Turn, held: u64) -> Result<(), StoreError> {
+    if turn.version == held + 1 {
+        return Ok(());
+    }
+    Err(StoreError::Conflict { id: turn.id.clone(), held, yours: turn.version })
+}

@@ -1,0 +1,126 @@
+//! Which actors this thread is polling, inside each other: the top one is the current actor.
+//!
+//! A thread-local stack is grown around each poll and shrunk after it. A frame also says whether
+//! the frame below asked for it and waits, which is how a cycle of asks that run in place is seen.
+
+use std::cell::Cell;
+use std::ptr;
+use std::sync::Arc;
+
+use crate::activation::turn;
+use crate::address::place::AnyPlace;
+use crate::mail::outbox;
+
+/// Deeper than handlers run inside each other (`in_place::DEPTH_MAX` and a task's own frame).
+const FRAMES_MAX: usize = 16;
+
+/// A reference to an actor, with the frame's kind in the lowest bit, which is free in it.
+type Tagged = *const Arc<dyn AnyPlace>;
+
+/// The tag of a frame that the frame below waits for.
+const ASKED: usize = 1;
+const _: () = assert!(align_of::<Arc<dyn AnyPlace>>() > ASKED, "the lowest bit is free");
+
+struct Stack {
+    actors: [Cell<Tagged>; FRAMES_MAX],
+    depth: Cell<u32>,
+}
+
+thread_local! {
+    static STACK: Stack = const {
+        Stack { actors: [const { Cell::new(ptr::null()) }; FRAMES_MAX], depth: Cell::new(0) }
+    };
+}
+
+/// Why an actor is polled here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// The handler below asks it and waits for the reply.
+    Asked,
+    /// Anything else: nobody below waits.
+    Alone,
+}
+
+/// Shrinks the stack again.
+pub(crate) struct Guard(());
+
+impl Drop for Guard {
+    #[inline]
+    fn drop(&mut self) {
+        let depth = STACK.with(|stack| {
+            let depth = stack.depth.get() - 1;
+            stack.depth.set(depth);
+            depth
+        });
+        // A lane left open would let a tell of the held handler below out.
+        if depth == 0 || turn::is_held() {
+            outbox::hand_over();
+        }
+    }
+}
+
+/// Marks `actor` as the one being polled until the guard drops. The guard must not outlive `actor`.
+#[inline]
+pub(crate) fn polling(actor: &Arc<dyn AnyPlace>, frame: Frame) -> Guard {
+    let tagged = ptr::from_ref(actor).map_addr(|address| match frame {
+        Frame::Asked => address | ASKED,
+        Frame::Alone => address,
+    });
+    STACK.with(|stack| {
+        let depth = stack.depth.get();
+        stack.actors[depth as usize].set(tagged);
+        stack.depth.set(depth + 1);
+    });
+    Guard(())
+}
+
+/// Marks another actor as the one being polled, under the same guard, for whom nobody below waits.
+#[inline]
+pub(crate) fn turn_to(actor: &Arc<dyn AnyPlace>) {
+    STACK.with(|stack| stack.actors[stack.depth.get() as usize - 1].set(actor));
+}
+
+/// How many activations are being polled inside each other on this thread.
+#[inline]
+pub(crate) fn depth() -> u32 {
+    STACK.with(|stack| stack.depth.get())
+}
+
+/// The actor being polled on this thread.
+pub(crate) fn actor() -> Option<Arc<dyn AnyPlace>> {
+    frame(depth().checked_sub(1)?).cloned()
+}
+
+/// Whether this thread is polling the actor with that serial right now.
+pub(crate) fn is(serial: u64) -> bool {
+    depth().checked_sub(1).and_then(frame).is_some_and(|actor| actor.header().serial() == serial)
+}
+
+/// Whom an actor on this thread's stack waits for, because it asked the one above it.
+pub(crate) fn asked_by(serial: u64) -> Option<Arc<dyn AnyPlace>> {
+    let above = (1..depth()).find(|above| {
+        is_asked(*above) && frame(above - 1).is_some_and(|below| below.header().serial() == serial)
+    })?;
+    frame(above).cloned()
+}
+
+/// Which actor on this thread's stack asked the one with that serial, and waits.
+pub(crate) fn asker_of(serial: u64) -> Option<Arc<dyn AnyPlace>> {
+    let at = (1..depth()).find(|at| {
+        is_asked(*at) && frame(*at).is_some_and(|actor| actor.header().serial() == serial)
+    })?;
+    frame(at - 1).cloned()
+}
+
+/// Whether the frame below asked for that one and waits.
+fn is_asked(index: u32) -> bool {
+    STACK.with(|stack| stack.actors[index as usize].get().addr() & ASKED != 0)
+}
+
+fn frame<'a>(index: u32) -> Option<&'a Arc<dyn AnyPlace>> {
+    let tagged = STACK.with(|stack| stack.actors[index as usize].get());
+    let actor = tagged.map_addr(|address| address & !ASKED);
+    // SAFETY: frames below the depth belong to guards that have not dropped yet, which `actor`
+    // outlives.
+    unsafe { actor.as_ref() }
+}

@@ -1,0 +1,354 @@
+//! What happens when a life ends: who hears of it, what becomes of waiting messages, and whether
+//! the place lives on.
+//!
+//! A named actor with a factory survives its lives: messages that came meanwhile, and those its
+//! guards had put aside, start the next. Any other place closes. Everybody who waits for the end
+//! hears of it before a refused message is dropped: its drop is foreign code, which may panic or
+//! send.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use crate::activation::waits::Edge;
+use crate::actor::{StopReason, Terminated};
+use crate::address::actor_id::Incarnation;
+use crate::address::actor_ref::{forget_link, forget_watcher};
+use crate::address::place::{AnyPlace, send_system, send_system_from};
+use crate::error::AskError;
+use crate::mail::envelope::Envelope;
+use crate::mail::extras::{Extras, System};
+use crate::mail::mailbox::{Inner, Phase, Sent};
+use crate::mail::outbox;
+use crate::metrics::Counter;
+use crate::metrics::observe::Step;
+use crate::remote;
+use crate::shield::{discard, shielded, wake_all};
+use crate::timer::TimerId;
+use crate::timer::pending::PendingTimer;
+
+/// What a named actor's next life gets of the messages that wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// All of them, if this life ended in peace.
+    Waiting,
+    /// None.
+    Nothing,
+}
+
+/// Whether messages that wait start the next life of a named actor.
+fn leaves_a_next_life(reason: &StopReason) -> bool {
+    matches!(
+        reason,
+        StopReason::Passivated | StopReason::Requested | StopReason::Moved | StopReason::Fenced
+    )
+}
+
+/// Ends a life whose state is gone already. `Continue`: the next life has something to do, and the
+/// claim is kept for it.
+pub(crate) fn end_life(
+    place: &Arc<dyn AnyPlace>,
+    waiting: Vec<Envelope>,
+    reason: &StopReason,
+    keeps: Keeps,
+) -> ControlFlow<()> {
+    let header = place.header();
+    let mut inner = header.mailbox.lock();
+    inner.absorb();
+    let was_active = std::mem::replace(&mut inner.active, false);
+    let (mut refused, wakers) = share_out(place, &mut inner, waiting, reason, keeps);
+    inner.count_end();
+    if *reason != StopReason::Passivated {
+        header.count_stop();
+    }
+    if *reason != StopReason::Requested {
+        inner.extras();
+    }
+    let is_last = inner.is_closed();
+    let farewell =
+        inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active, is_last));
+    // A tick belongs to the life whose timer it is.
+    refused.extend(inner.take_stale_ticks());
+    let closed = inner.is_closed();
+    let parent = inner.extras.as_mut().and_then(|extras| extras.parent.take());
+    let next = if !closed && (!inner.is_empty() || inner.has_system()) {
+        ControlFlow::Continue(())
+    } else {
+        inner.phase = Phase::Idle;
+        ControlFlow::Break(())
+    };
+    drop(inner);
+    if let Some(parent) = parent {
+        leave_parent(&parent, place);
+    }
+    if was_active || matches!(reason, StopReason::NotStarted(_)) {
+        header.observe(Step::Stopped(reason));
+    }
+    if was_active {
+        header.kind.metrics.count(Counter::Stopped);
+    }
+
+    wake_all(wakers);
+    if let Some(farewell) = farewell {
+        refused.extend(farewell.say(place, reason));
+    }
+    if closed {
+        header.kind.node.directory.forget(place);
+        // SAFETY: the claim was ours, and nobody starts an actor that has ended for good.
+        let factory = unsafe { place.take_factory() };
+        discard("dropping a factory", factory);
+    }
+    for envelope in refused {
+        refuse_one(place, envelope, rejection(place, reason));
+    }
+    next
+}
+
+/// Leaves the messages that wait to the next life or takes them out. Returns those that nobody runs
+/// any more, and the senders that may go on.
+fn share_out(
+    place: &Arc<dyn AnyPlace>,
+    inner: &mut Inner,
+    waiting: Vec<Envelope>,
+    reason: &StopReason,
+    keeps: Keeps,
+) -> (Vec<Envelope>, Vec<Waker>) {
+    let header = place.header();
+    let is_virtual = header.key().is_some() && place.is_rebuildable();
+    if !is_virtual || inner.is_closed() {
+        let mut refused = waiting;
+        let (queue, wakers) = inner.close();
+        refused.extend(queue);
+        return (refused, wakers);
+    }
+    if keeps == Keeps::Nothing || !leaves_a_next_life(reason) {
+        let mut refused = waiting;
+        refused.append(&mut inner.take_queue());
+        inner.hold(0, header.mailbox.tally());
+        return (refused, inner.call_up(header.kind.len_max));
+    }
+    // What a guard put aside came first.
+    let mut kept = inner.take_put_aside();
+    kept.extend(waiting);
+    inner.put_back(kept);
+    match reason {
+        // The subscriptions end here: no event of theirs starts another life.
+        StopReason::Requested => (inner.take_events(), Vec::new()),
+        _ => (Vec::new(), Vec::new()),
+    }
+}
+
+/// Drops messages that a stopped actor does not take any more; whoever asked hears of it, tells are
+/// counted.
+pub(crate) fn refuse(place: &Arc<dyn AnyPlace>, refused: Vec<Envelope>) {
+    for envelope in refused {
+        refuse_one(place, envelope, AskError::Stopped(place.header().id()));
+    }
+}
+
+fn refuse_one(place: &Arc<dyn AnyPlace>, envelope: Envelope, why: AskError) {
+    if !envelope.is_tick() {
+        place.header().kind.metrics.count(Counter::Refused);
+    }
+    // Those behind must hear of their end too.
+    shielded("dropping a refused message", || envelope.reject(why));
+}
+
+thread_local! {
+    /// What is left to do about actors that ended while the end of another one is being told;
+    /// `None` outside of that.
+    static ABANDONED: RefCell<Option<VecDeque<Abandoned>>> = const { RefCell::new(None) };
+}
+
+enum Abandoned {
+    /// A life, and the messages that its run had taken out of the mailbox.
+    Life(Arc<dyn AnyPlace>, Vec<Envelope>),
+    /// A state that came after its node's shutdown.
+    State(Arc<dyn AnyPlace>),
+}
+
+/// Ends the life of an actor whose task was dropped, because its runtime shuts down.
+pub(crate) fn abandon(place: Arc<dyn AnyPlace>, waiting: Vec<Envelope>) {
+    one_after_the_other(Abandoned::Life(place, waiting));
+}
+
+/// Drops the state of an actor that is not started any more, of whom nobody else knows.
+pub(crate) fn drop_refused(place: Arc<dyn AnyPlace>) {
+    one_after_the_other(Abandoned::State(place));
+}
+
+/// Telling those who wait may drop their tasks in turn, and the drop of a state may start the next
+/// actor; so this happens one after the other and never inside each other: a chain of a hundred
+/// thousand must not use up the stack.
+fn one_after_the_other(first: Abandoned) {
+    let mut next = Some(first);
+    // A thread whose locals are gone does it inside each other after all.
+    let _ = ABANDONED.try_with(|abandoned| match &mut *abandoned.borrow_mut() {
+        Some(queue) => queue.extend(next.take()),
+        none => *none = Some(VecDeque::new()),
+    });
+    while let Some(abandoned) = next {
+        shielded("ending an abandoned actor", || match abandoned {
+            Abandoned::Life(place, waiting) => {
+                let _ = end_life(&place, waiting, &StopReason::Killed, Keeps::Nothing);
+            }
+            // SAFETY: the place was never started, so nobody has its claim or borrows its state.
+            Abandoned::State(place) => unsafe { place.clear() },
+        });
+        next = ABANDONED
+            .try_with(|abandoned| {
+                let mut abandoned = abandoned.borrow_mut();
+                let next = abandoned.as_mut().and_then(VecDeque::pop_front);
+                if next.is_none() {
+                    *abandoned = None;
+                }
+                next
+            })
+            .unwrap_or_default();
+    }
+}
+
+/// Takes an actor off the list of its parent's children.
+pub(crate) fn leave_parent(parent: &Arc<dyn AnyPlace>, child: &Arc<dyn AnyPlace>) {
+    let mut inner = parent.header().mailbox.lock();
+    let Some(extras) = &mut inner.extras else { return };
+    let gone = extras.children.remove(&child.header().serial());
+    // Released before dropping: the last reference to an actor may go.
+    drop(inner);
+    drop(gone);
+}
+
+/// Those who must hear of an end, and what must be dropped after the lock.
+struct Farewell {
+    wakers: BTreeMap<u64, Waker>,
+    watchers: BTreeMap<u64, Arc<dyn AnyPlace>>,
+    watched: BTreeMap<u64, Weak<dyn AnyPlace>>,
+    fellows: Vec<Arc<dyn AnyPlace>>,
+    stash: Vec<Envelope>,
+    timers: BTreeMap<TimerId, PendingTimer>,
+    nodes: Vec<Incarnation>,
+    waits: BTreeMap<u64, Edge>,
+    system: Vec<System>,
+}
+
+fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last: bool) -> Farewell {
+    extras.stopped = Some(reason.clone());
+    extras.suspended = None;
+    // News for the next life: who passivates goes on watching.
+    let lives_on = match reason {
+        StopReason::Passivated => was_active,
+        // Elsewhere, whether or not it had begun here.
+        StopReason::Moved | StopReason::Fenced => true,
+        _ => false,
+    };
+    let passivated = lives_on && !is_last;
+    let came: Vec<_> = extras.deferred.drain(..).chain(extras.system.drain(..)).collect();
+    let (kept, system) = came.into_iter().partition(|message| match message {
+        System::Start => !is_last && leaves_a_next_life(reason),
+        System::Terminated(..) => passivated && was_active,
+        _ => false,
+    });
+    extras.system = VecDeque::from(kept);
+    let mut fellows: Vec<_> = std::mem::take(&mut extras.children).into_values().collect();
+    let (mut watchers, mut watched) = (BTreeMap::new(), BTreeMap::new());
+    let mut timers = std::mem::take(&mut extras.timers);
+    if passivated {
+        if *reason == StopReason::Passivated {
+            let (wakes, ends) =
+                timers.into_iter().partition(|(_, timer)| timer.survives_passivation());
+            extras.timers = wakes;
+            timers = ends;
+        }
+    } else {
+        fellows.extend(std::mem::take(&mut extras.linked).into_values());
+        watchers = std::mem::take(&mut extras.watchers);
+        watched = std::mem::take(&mut extras.watched);
+    }
+    // Where an actor went, nodes that watch it ask anew; one that is merely unloaded is watched on.
+    let nodes = match reason {
+        StopReason::Passivated => BTreeSet::new(),
+        _ => std::mem::take(&mut extras.nodes_watching),
+    };
+    extras.doing = None;
+    let nodes = if passivated { Vec::new() } else { nodes.into_iter().collect() };
+    Farewell {
+        wakers: std::mem::take(&mut extras.stop_waiters),
+        watchers,
+        watched,
+        fellows,
+        stash: extras.unstashed.drain(..).chain(extras.stash.drain(..)).collect(),
+        timers,
+        nodes,
+        waits: std::mem::take(&mut extras.waits),
+        system,
+    }
+}
+
+impl Farewell {
+    /// Tells them; returns the messages that nobody will run any more.
+    fn say(self, place: &Arc<dyn AnyPlace>, reason: &StopReason) -> Vec<Envelope> {
+        let id = place.header().id();
+        for watched in self.watched.values().filter_map(Weak::upgrade) {
+            forget_watcher(&watched, place.header().serial());
+        }
+        for watcher in self.watchers.into_values() {
+            let news = Terminated { id: id.clone(), reason: reason.clone() };
+            send_system(&watcher, System::Terminated(news, place.header().serial()));
+        }
+        for fellow in self.fellows {
+            forget_link(&fellow, place.header().serial());
+            send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
+        }
+        wake_all(self.wakers.into_values());
+        remote::ship_end(place, self.nodes, reason);
+        for timer in self.timers.into_values() {
+            place.header().kind.node.timers.withdraw(&timer);
+            shielded("dropping a timer's message", || drop(timer));
+        }
+        shielded("dropping what an ended actor waited for", || drop((self.waits, self.system)));
+        self.stash
+    }
+}
+
+/// Stops an actor at once: no hook runs, what waits is refused, a handler that waits is dropped.
+pub(crate) fn kill(place: &Arc<dyn AnyPlace>, from: Sent) {
+    // What the caller has told it before comes before its end.
+    outbox::hand_over();
+    close_for_good(place, &mut place.header().mailbox.lock());
+    send_system_from(place, System::Kill, from);
+}
+
+/// Has an actor that has no later life take no more messages. One that lives elsewhere is not ours
+/// to close.
+pub(crate) fn close_for_good(place: &Arc<dyn AnyPlace>, inner: &mut Inner) {
+    let has_later_life = place.header().key().is_some() && place.is_rebuildable();
+    if !has_later_life && !inner.is_elsewhere() {
+        inner.shut();
+    }
+}
+
+/// Tells those who watch an actor of another node, or wait for its end, that its life there has
+/// ended.
+pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason) {
+    let mut inner = place.header().mailbox.lock();
+    if !inner.is_elsewhere() {
+        return;
+    }
+    inner.count_end();
+    let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, true, false));
+    drop(inner);
+    if let Some(farewell) = farewell {
+        // Nothing was stashed here.
+        _ = farewell.say(place, reason);
+    }
+}
+
+fn rejection(place: &Arc<dyn AnyPlace>, reason: &StopReason) -> AskError {
+    let id = place.header().id();
+    match reason {
+        StopReason::NotStarted(error) => AskError::NotStarted(id, error.clone()),
+        _ => AskError::Stopped(id),
+    }
+}

@@ -1,0 +1,160 @@
+//! Carries out supervision: after a panic, after a child's escalation, and for siblings that
+//! restart together.
+
+use std::any::Any;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::activation::run::{Run, Stage};
+use crate::activation::supervision::{ChildStrategy, Failure, Supervision, Verdict};
+use crate::actor::StopReason;
+use crate::address::place::{AnyPlace, send_system};
+use crate::error::{ActorError, AskError, ChildFailed};
+use crate::mail::extras::System;
+use crate::metrics::Counter;
+use crate::metrics::observe::Step;
+use crate::shield::{panic_text, shielded};
+
+impl Run {
+    /// Has supervision decide after a handler panicked in place.
+    pub(crate) fn recover(mut self, panic: &(dyn Any + Send)) {
+        if self.panicked(panic).is_continue() {
+            self.spawn();
+        }
+    }
+
+    /// A handler or hook panicked: its asker hears of it, supervision decides.
+    pub(crate) fn panicked(&mut self, panic: &(dyn Any + Send)) -> ControlFlow<()> {
+        let place = self.place.clone();
+        let header = place.header();
+        let id = header.id();
+        let error = ActorError::new(panic_text(panic));
+        tracing::error!(actor = %id, panic = %error, "handler panicked");
+        header.kind.metrics.count(Counter::Panicked);
+        header.observe(Step::Panicked(panic_text(panic)));
+        let shard = header.kind.metrics.shard();
+        // The panic is the failure; what the handler had failed with before is not a second one.
+        let earlier = header.mailbox.lock().extras.as_mut().and_then(|it| it.failure.take());
+        drop(earlier);
+        self.take_back(shard);
+        self.fail_handlers();
+        match &self.stage {
+            Stage::Starting(_) | Stage::Begin if !self.place.is_rebuildable() => {
+                self.finish(&StopReason::NotStarted(error))
+            }
+            Stage::Stopping(_, reason) => {
+                let reason = reason.clone();
+                self.finish(&reason)
+            }
+            _ => self.supervise(error),
+        }
+    }
+
+    fn fail_handlers(&mut self) {
+        let id = self.place.header().id();
+        shielded("dropping a handler", || self.body.fail(AskError::HandlerPanicked(id.clone())));
+        while let Some(read) = self.reads.pop() {
+            shielded("dropping a handler", || read.fail(AskError::HandlerPanicked(id.clone())));
+        }
+    }
+
+    /// Applies the type's policy to a failure. `Break`: the run is over.
+    pub(crate) fn supervise(&mut self, error: ActorError) -> ControlFlow<()> {
+        let place = self.place.clone();
+        let header = place.header();
+        let policy = match header.kind.options.supervision {
+            // A state that is ahead of what is durable must not be built on.
+            Supervision::Resume if header.kind.holds_turns() => Supervision::default(),
+            policy => policy,
+        };
+        let now = header.kind.node.env.elapsed();
+        // Before the lock: the error may be foreign.
+        let failure = Failure::new(&error, now);
+        let mut inner = header.mailbox.lock();
+        let restarts = &mut inner.extras().restarts;
+        restarts.fail(failure);
+        let verdict = restarts.decide(policy, now);
+        drop(inner);
+        match verdict {
+            Verdict::Resume if header.mailbox.lock().active => {
+                self.drop_futures();
+                self.stage = Stage::Serving;
+                ControlFlow::Continue(())
+            }
+            Verdict::RestartAfter(pause) if place.is_rebuildable() => {
+                restart_siblings(&place);
+                self.fail_handlers();
+                self.rebuild(pause);
+                ControlFlow::Continue(())
+            }
+            Verdict::Escalate => {
+                escalate(&place, &error);
+                self.finish(&StopReason::Failed(error))
+            }
+            Verdict::Resume | Verdict::RestartAfter(_) | Verdict::Stop => {
+                self.finish(&StopReason::Failed(error))
+            }
+        }
+    }
+
+    /// Drops the state and has the next life begin after `pause`; children end with the old one.
+    /// Waiting messages stay.
+    pub(crate) fn rebuild(&mut self, pause: Duration) {
+        let place = self.place.clone();
+        let header = place.header();
+        header.kind.metrics.count(Counter::Restarted);
+        header.observe(Step::Restarts);
+        let mut inner = header.mailbox.lock();
+        inner.extras().restarts.count();
+        if std::mem::replace(&mut inner.active, false) {
+            header.kind.metrics.count(Counter::Stopped);
+        }
+        inner.begin_life();
+        let left = inner.extras.as_mut().map(|extras| {
+            (std::mem::take(&mut extras.children), std::mem::take(&mut extras.timers))
+        });
+        drop(inner);
+        self.drop_futures();
+        self.stage = Stage::Pausing(header.kind.node.env.sleep(pause));
+        self.backs_off = !pause.is_zero();
+        // SAFETY: the claim is ours and no future is left that could use the state.
+        shielded("dropping a state", || unsafe { place.clear() });
+        let Some((children, timers)) = left else { return };
+        for timer in timers.into_values() {
+            place.header().kind.node.timers.withdraw(&timer);
+            shielded("dropping a timer's message", || drop(timer));
+        }
+        for child in children.into_values() {
+            send_system(&child, System::Fail(StopReason::Linked(place.header().id())));
+        }
+    }
+}
+
+/// Fails the parent as if it had panicked itself.
+fn escalate(place: &Arc<dyn AnyPlace>, error: &ActorError) {
+    // It stays the parent's child until its end.
+    let parent = place.header().mailbox.lock().extras().parent.clone();
+    if let Some(parent) = parent {
+        let failed = ChildFailed { child: place.header().id(), error: error.clone() };
+        send_system(&parent, System::ChildFailed(failed));
+    }
+}
+
+/// Restarts those siblings that the parent's strategy ties to `place`.
+fn restart_siblings(place: &Arc<dyn AnyPlace>) {
+    let parent = place.header().mailbox.lock().extras().parent.clone();
+    let Some(parent) = parent else { return };
+    let strategy = parent.header().kind.options.children;
+    if strategy == ChildStrategy::OneForOne {
+        return;
+    }
+    let siblings = parent.header().mailbox.lock().extras().children.clone();
+    let own = place.header().serial();
+    for (serial, sibling) in &siblings {
+        let is_tied = strategy == ChildStrategy::AllForOne || *serial > own;
+        if *serial != own && is_tied {
+            send_system(sibling, System::Restart);
+        }
+    }
+}

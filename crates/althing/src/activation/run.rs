@@ -1,0 +1,465 @@
+//! Runs one actor while it has something to do: start it, run its messages in batches, stop it.
+//!
+//! A `Run` holds the mailbox's claim from `schedule` (or a run in place) until it finds the queue
+//! empty under the lock. It is a future of its own task; a run that suspends keeps the claim, so
+//! that nothing overlaps with the handler that waits. Invariant: state and core are touched only
+//! while no body holds a future, except by that future.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::mem::ManuallyDrop;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::ptr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::activation::body::Body;
+use crate::activation::commits::Commits;
+use crate::activation::current::{self, Frame};
+use crate::activation::ending::{Keeps, abandon, end_life};
+use crate::activation::waits;
+use crate::actor::StopReason;
+use crate::address::place::{AnyPlace, Header, Hook};
+use crate::error::ActorError;
+use crate::mail::batch::Batch;
+use crate::mail::envelope::Envelope;
+use crate::mail::in_place;
+use crate::metrics::observe::Step;
+use crate::metrics::{Counter, MessageName};
+use crate::remote::{self, Location};
+use crate::shield::{drop_payload, shielded};
+
+/// A scheduled actor.
+pub(crate) struct Run {
+    // In this order: a hook in `stage` borrows from `body`, and all of them borrow from `place`.
+    pub(crate) stage: Stage,
+    pub(crate) body: Body,
+    pub(crate) reads: Vec<Body>,
+    pub(crate) batch: Batch,
+    /// Messages run that the mailbox has not been told of.
+    pub(crate) untallied: u32,
+    /// Messages run since waiting senders were last called up.
+    pub(crate) uncalled: u32,
+    /// Messages run since the mailbox was last looked into.
+    pub(crate) ran_in_batch: u32,
+    /// A write that waits for the reads before it.
+    pub(crate) held_back: Option<Envelope>,
+    /// Messages of high priority that came while a batch was at hand.
+    pub(crate) urgent: VecDeque<Envelope>,
+    /// Whether the message that is held back has met its fault, if there is one in store for it.
+    pub(crate) has_met_fault: bool,
+    /// The message of the last handler that waited.
+    pub(crate) waited_with: Option<MessageName>,
+    /// Whether the life stopped itself before it served.
+    refuses_waiting: bool,
+    /// Turns that are not durable yet, where they are held.
+    pub(crate) commits: Option<Box<Commits>>,
+    /// How many hold the actor.
+    pub(crate) holds: u32,
+    /// Whether the present pause is one between a failure and the restart after it.
+    pub(crate) backs_off: bool,
+    /// After how many more messages to stop, and why.
+    pub(crate) stop_after: Option<(usize, StopReason)>,
+    /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped
+    /// it unfinished.
+    has_claim: bool,
+    pub(crate) place: Arc<dyn AnyPlace>,
+}
+
+pub(crate) enum Stage {
+    Begin,
+    Starting(Hook),
+    Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Serving,
+    /// Nothing runs until everybody who held the actor lets it go on.
+    Held,
+    Hooking(Hook),
+    Stopping(Hook, StopReason),
+}
+
+/// How serving ended.
+pub(crate) enum Served {
+    Suspended,
+    Yielded,
+    Idle,
+    /// Run the hook, then end.
+    Stop(StopReason),
+    /// End without a hook.
+    End(StopReason),
+    /// A handler failed the actor, or a child did, whose failure counts as the actor's own.
+    Failed(ActorError),
+    /// The stage changed.
+    Changed,
+}
+
+impl Run {
+    /// Starts a task for an actor whose claim was just taken.
+    pub(crate) fn schedule(place: Arc<dyn AnyPlace>) {
+        let node = place.header().kind.node.clone();
+        node.env.spawn(Scheduled::Due(Some(place)));
+    }
+
+    /// A run of an actor whose claim was just taken.
+    pub(crate) fn new(place: Arc<dyn AnyPlace>) -> Self {
+        let body = Body::take(Arc::as_ptr(&place));
+        Self::with_body(place, body, Stage::Begin)
+    }
+
+    /// Takes over a claim under which `body` was used in place.
+    pub(crate) fn take_over(place: Arc<dyn AnyPlace>, body: Body) -> Self {
+        if body.is_empty() {
+            // Before anybody else runs: what a handler that has ended left to a task is no wait of
+            // the actor any more.
+            waits::forget(&place);
+        }
+        Self::with_body(place, body, Stage::Serving)
+    }
+
+    /// As `take_over`, with a handler of that message in the body, which waits.
+    pub(crate) fn take_over_waiting(
+        place: Arc<dyn AnyPlace>,
+        body: Body,
+        message: MessageName,
+    ) -> Self {
+        let mut run = Self::take_over(place, body);
+        run.waited_with = Some(message);
+        run
+    }
+
+    #[inline]
+    fn with_body(place: Arc<dyn AnyPlace>, body: Body, stage: Stage) -> Self {
+        Self {
+            stage,
+            body,
+            reads: Vec::new(),
+            batch: Batch::default(),
+            untallied: 0,
+            uncalled: 0,
+            ran_in_batch: 0,
+            held_back: None,
+            has_met_fault: false,
+            waited_with: None,
+            refuses_waiting: false,
+            backs_off: false,
+            urgent: VecDeque::new(),
+            commits: None,
+            holds: 0,
+            stop_after: None,
+            has_claim: true,
+            place,
+        }
+    }
+
+    /// Stops an idle actor whose claim was just taken.
+    pub(crate) fn stopping(place: Arc<dyn AnyPlace>, reason: StopReason) -> Self {
+        let mut run = Self::new(place);
+        run.stop_after = Some((0, reason));
+        run
+    }
+
+    /// Ends the actor's life without hooks.
+    pub(crate) fn end(mut self, reason: &StopReason) {
+        // Messages keep nobody alive who is not merely asked to stop.
+        let _ = self.finish(reason);
+    }
+
+    /// Starts an actor whose claim was just taken, as `run_now` does.
+    pub(crate) fn start_now(place: Arc<dyn AnyPlace>) {
+        Self::new(place).run_now();
+    }
+
+    /// Stops an idle actor whose claim was just taken, as `run_now` does.
+    pub(crate) fn stop_now(place: Arc<dyn AnyPlace>, reason: StopReason) {
+        Self::stopping(place, reason).run_now();
+    }
+
+    /// Runs on the calling thread as far as that goes without waiting, then in a task.
+    #[inline]
+    pub(crate) fn run_now(mut self) {
+        if current::depth() >= in_place::DEPTH_MAX {
+            return self.spawn();
+        }
+        let is_away = !self.place.header().kind.node.env.is_entered();
+        let place = is_away.then(|| self.place.clone());
+        let entered = place.as_ref().and_then(|place| place.header().kind.node.env.enter());
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        // Whatever waits is polled again at once in the task, with a waker that works.
+        if Pin::new(&mut self).poll(&mut cx).is_pending() {
+            self.spawn();
+        }
+        drop(entered);
+    }
+
+    /// Goes on in a task.
+    pub(crate) fn spawn(self) {
+        let node = self.place.header().kind.node.clone();
+        node.env.spawn(self);
+    }
+
+    fn advance(&mut self, header: &Header, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let served = match &mut self.stage {
+                Stage::Serving => self.serve(header, cx),
+                _ => self.advance_hook(cx),
+            };
+            let end = match served {
+                Served::Suspended | Served::Yielded => return Poll::Pending,
+                Served::Idle => return Poll::Ready(()),
+                Served::Changed => continue,
+                Served::Stop(reason) => {
+                    self.stop(reason);
+                    continue;
+                }
+                Served::Failed(error) => {
+                    tracing::error!(actor = %header.id(), %error, "actor failed");
+                    if self.supervise(error).is_break() {
+                        return Poll::Ready(());
+                    }
+                    continue;
+                }
+                Served::End(reason) => reason,
+            };
+            if self.finish(&end).is_break() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// Polls what is neither a message nor an event: start, pause, hooks, stop.
+    fn advance_hook(&mut self, cx: &mut Context<'_>) -> Served {
+        let is_turn = matches!(self.stage, Stage::Hooking(_));
+        if is_turn && let Some(served) = self.settle_turns(cx) {
+            return served;
+        }
+        let holding = if is_turn { self.hold_turn() } else { None };
+        let outcome = match &mut self.stage {
+            Stage::Begin | Stage::Serving => return self.begin(),
+            Stage::Held => return self.suspend(cx),
+            Stage::Starting(hook) | Stage::Hooking(hook) | Stage::Stopping(hook, _) => {
+                hook.as_mut().poll(cx)
+            }
+            Stage::Pausing(pause) => pause.as_mut().poll(cx).map(Ok),
+        };
+        let Poll::Ready(outcome) = outcome else {
+            self.pause_turn(holding, false);
+            return self.suspend(cx);
+        };
+        let stage = std::mem::replace(&mut self.stage, Stage::Begin);
+        if is_turn {
+            // The hook borrows the state, of which `commit` takes a copy.
+            drop(stage);
+            self.stage = Stage::Serving;
+            self.pause_turn(holding, true);
+            return Served::Changed;
+        }
+        match stage {
+            Stage::Starting(_) => match outcome {
+                // It has never served: what waits is not its to keep, or it would start again for
+                // it.
+                Ok(()) if self.body.stops() => return self.stopped_in_start(),
+                Ok(()) => self.started(),
+                Err(error) => return Served::End(StopReason::NotStarted(error)),
+            },
+            Stage::Stopping(_, StopReason::Restarting) => self.rebuild(Duration::ZERO),
+            Stage::Stopping(_, reason) => return Served::End(reason),
+            Stage::Hooking(_) | Stage::Pausing(_) | Stage::Begin | Stage::Serving | Stage::Held => {
+            }
+        }
+        Served::Changed
+    }
+
+    /// Begins to serve, or to start first; a kill that came before is an end without a life.
+    fn begin(&mut self) -> Served {
+        self.backs_off = false;
+        let inner = self.place.header().mailbox.lock();
+        let is_killed = inner.is_killed();
+        let is_active = inner.active;
+        drop(inner);
+        let header = self.place.header();
+        if header.kind.node.is_frozen() && !is_killed {
+            self.stage = Stage::Held;
+            return Served::Changed;
+        }
+        if is_active {
+            self.stage = Stage::Serving;
+            return Served::Changed;
+        }
+        if is_killed {
+            return Served::End(StopReason::Killed);
+        }
+        match header.location() {
+            None => {}
+            Some(Location::Here(epoch) | Location::Arriving(epoch)) => {
+                header.mailbox.lock().extras().epoch = epoch
+            }
+            Some(Location::Elsewhere) => return Served::End(StopReason::Moved),
+        }
+        // SAFETY: the claim is ours; `stage` is dropped before `body` and `place` lose what the
+        // hook borrows.
+        let hook = unsafe { self.place.clone().start(self.body.core()) };
+        self.stage = Stage::Starting(hook);
+        Served::Changed
+    }
+
+    fn started(&mut self) {
+        self.stage = Stage::Serving;
+        let header = self.place.header();
+        header.mailbox.lock().active = true;
+        header.kind.metrics.count(Counter::Started);
+        header.observe(Step::Started);
+    }
+
+    fn stopped_in_start(&mut self) -> Served {
+        self.started();
+        self.refuses_waiting = true;
+        Served::Changed
+    }
+
+    fn stop(&mut self, reason: StopReason) {
+        if reason != StopReason::Restarting && self.has_turns() {
+            // What they let out must not be lost with the state: nothing more runs until they are
+            // durable.
+            self.stop_after = Some((0, reason));
+            self.stage = Stage::Serving;
+            return;
+        }
+        // SAFETY: the claim is ours; no handler is left (reads have ended, the body is empty).
+        let hook = unsafe { self.place.stopping(self.body.core(), reason.clone()) };
+        self.stage = Stage::Stopping(hook, reason);
+    }
+
+    /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
+    pub(crate) fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
+        let mut waiting = self.clear_out();
+        self.holds = 0;
+        let leaves = matches!(reason, StopReason::Moved | StopReason::Fenced)
+            && remote::follow(&self.place, &mut waiting);
+        let keeps =
+            if std::mem::take(&mut self.refuses_waiting) { Keeps::Nothing } else { Keeps::Waiting };
+        let next = end_life(&self.place, waiting, reason, keeps);
+        if leaves {
+            remote::watch_on(&self.place);
+        }
+        self.has_claim = next.is_continue();
+        next
+    }
+
+    /// Drops what is left of a life, whatever panics on the way; returns the messages that had been
+    /// taken out of the mailbox.
+    fn clear_out(&mut self) -> Vec<Envelope> {
+        self.drop_futures();
+        // SAFETY: no future is left that could use the state.
+        shielded("dropping a state", || unsafe { self.place.clear() });
+        self.stop_after = None;
+        self.backs_off = false;
+        let mut waiting = Vec::new();
+        if self.held() > 0 {
+            waiting.extend(self.held_back.take());
+            waiting.extend(self.urgent.drain(..));
+            waiting.append(&mut self.batch.rest());
+        }
+        self.batch.recycle();
+        waiting
+    }
+
+    /// Drops hooks and handlers, which borrow the state.
+    pub(crate) fn drop_futures(&mut self) {
+        self.abort_turns();
+        let stage = std::mem::replace(&mut self.stage, Stage::Begin);
+        if !matches!(stage, Stage::Begin | Stage::Serving) {
+            shielded("dropping a hook", || drop(stage));
+        }
+        if !self.body.is_empty() {
+            shielded("dropping a handler", || self.body.clear());
+        }
+        while let Some(read) = self.reads.pop() {
+            shielded("dropping a handler", || read.clear());
+        }
+        if self.place.header().has_attention() {
+            // No handler is left that could wait, whoever has the ask that it began.
+            waits::forget(&self.place);
+        }
+        // SAFETY: the body is empty.
+        let unheard = unsafe { &*self.body.core() }.take_stop();
+        drop(unheard);
+        self.has_met_fault = false;
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.has_claim {
+            return;
+        }
+        // Its task was dropped: the runtime shuts down, or a simulated node has crashed. Nobody
+        // else will ever run this actor.
+        let waiting = self.clear_out();
+        abandon(self.place.clone(), waiting);
+    }
+}
+
+/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which
+/// may be many, have none yet.
+enum Scheduled {
+    /// `None` once the run was made.
+    Due(Option<Arc<dyn AnyPlace>>),
+    Begun(Box<Run>),
+}
+
+impl Future for Scheduled {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            match this {
+                Self::Due(place) => {
+                    let place = place.take().expect("replaced at once");
+                    *this = Self::Begun(Box::new(Run::new(place)));
+                }
+                Self::Begun(run) => return Pin::new(run).poll(cx),
+            }
+        }
+    }
+}
+
+impl Drop for Scheduled {
+    fn drop(&mut self) {
+        if let Self::Due(Some(place)) = self {
+            abandon(place.clone(), Vec::new());
+        }
+    }
+}
+
+impl Future for Run {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        // SAFETY: an `Arc` that is read and never dropped: it counts nothing, and `this` keeps its
+        // own, which nobody replaces.
+        let place = ManuallyDrop::new(unsafe { ptr::read(&raw const this.place) });
+        let _current = current::polling(&place, Frame::Alone);
+        let _polled = place.header().kind.metrics.polling(place.header().place());
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| this.advance(place.header(), cx))) {
+                Ok(poll) => {
+                    if poll.is_ready() {
+                        this.has_claim = false;
+                    }
+                    return poll;
+                }
+                Err(panic) => {
+                    let next = this.panicked(&*panic);
+                    drop_payload(panic);
+                    if next.is_break() {
+                        return Poll::Ready(());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Waits for the end of an actor's life.
+//!
+//! Each waiter has one number in the actor's list, under a number of its own; it renews its waker
+//! there and leaves when it drops.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::activation::current;
+use crate::address::place::AnyPlace;
+use crate::remote;
+
+/// Resolves when the life that an actor was in has ended; see
+/// [`ActorRef::stop`](crate::ActorRef::stop) and [`ActorRef::stopped`](crate::ActorRef::stopped).
+///
+/// # Cancel safety
+/// Dropping it ends the waiting and nothing else.
+#[must_use = "to wait for the end, await it; to stop without waiting, drop it"]
+pub struct Stopped {
+    place: Arc<dyn AnyPlace>,
+    life: u32,
+    /// Our number in the list, once we have waited.
+    number: Option<u64>,
+}
+
+impl Stopped {
+    pub(crate) fn of(place: Arc<dyn AnyPlace>) -> Self {
+        let life = place.header().mailbox.lock().lives();
+        Self::of_life(place, life)
+    }
+
+    pub(crate) fn of_life(place: Arc<dyn AnyPlace>, life: u32) -> Self {
+        Self { place, life, number: None }
+    }
+}
+
+impl Future for Stopped {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let header = this.place.header();
+        // Its own handler would wait for itself.
+        if current::is(header.serial()) {
+            return Poll::Ready(());
+        }
+        // Wakers are foreign: cloned and dropped outside the lock.
+        let waker = cx.waker().clone();
+        let mut inner = header.mailbox.lock();
+        let is_elsewhere = inner.is_elsewhere();
+        let is_asleep = inner.is_asleep() && !is_elsewhere;
+        if inner.lives() != this.life || inner.has_ended() || is_asleep {
+            return Poll::Ready(());
+        }
+        let is_first = this.number.is_none();
+        let number = *this.number.get_or_insert_with(|| header.kind.node.next_serial());
+        let waiters = &mut inner.extras().stop_waiters;
+        let old = waiters.insert(number, waker);
+        drop(inner);
+        drop(old);
+        if is_elsewhere && is_first {
+            remote::ship_watch(&this.place, true);
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let Some(number) = self.number else { return };
+        let mut inner = self.place.header().mailbox.lock();
+        let gone = inner.extras.as_mut().and_then(|extras| extras.stop_waiters.remove(&number));
+        // Released before dropping: a waker may be anybody's.
+        drop(inner);
+        drop(gone);
+    }
+}
+
+impl std::fmt::Debug for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Stopped").field(&self.place.header().id()).finish()
+    }
+}

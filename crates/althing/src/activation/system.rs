@@ -1,0 +1,242 @@
+//! What reaches an actor besides its messages: system messages, urgent ones, and what may interrupt
+//! a handler that waits.
+
+use std::collections::VecDeque;
+use std::task::Context;
+
+use tokio::sync::oneshot;
+
+use crate::activation::run::{Run, Served, Stage};
+use crate::activation::waits;
+use crate::actor::StopReason;
+use crate::address::actor_ref::end_watch;
+use crate::epoch::Epoch;
+use crate::mail::extras::System;
+use crate::metrics::doing::{Activity, Doing};
+use crate::remote::Sealed;
+use crate::shield::wake_all;
+
+impl Run {
+    /// What the run is at while it is suspended.
+    fn doing(&self) -> Option<Doing> {
+        Some(Doing::Other(match &self.stage {
+            Stage::Serving => return self.waited_with.map(Doing::Message),
+            Stage::Begin | Stage::Starting(_) => Activity::Starting,
+            Stage::Pausing(_) => Activity::Pausing,
+            Stage::Held => Activity::Held,
+            Stage::Hooking(_) => Activity::Hearing,
+            Stage::Stopping(..) => Activity::Stopping,
+        }))
+    }
+
+    fn epoch(&self) -> Epoch {
+        let inner = self.place.header().mailbox.lock();
+        inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch)
+    }
+
+    /// Waits for a handler; a system message that is there already is looked at first.
+    pub(crate) fn suspend(&mut self, cx: &Context<'_>) -> Served {
+        self.flush_tally();
+        loop {
+            let header = self.place.header();
+            let mut inner = header.mailbox.lock();
+            let ends_now = self.backs_off && (self.stop_after.is_some() || inner.is_told_to_end());
+            if !inner.has_new_system() && !ends_now {
+                let extras = inner.extras();
+                extras.suspended = Some(cx.waker().clone());
+                extras.doing = self.doing();
+                inner.hold(self.held(), header.mailbox.tally());
+                let wakers = inner.call_up(header.kind.len_max);
+                drop(inner);
+                wake_all(wakers);
+                return Served::Suspended;
+            }
+            drop(inner);
+            if let Some(served) = self.system_while_suspended() {
+                return served;
+            }
+        }
+    }
+
+    /// Only a kill interrupts a handler; the rest waits for it, at the front.
+    fn system_while_suspended(&mut self) -> Option<Served> {
+        let header = self.place.header();
+        let mut inner = header.mailbox.lock();
+        let extras = inner.extras();
+        let epoch_of = Some(extras.epoch);
+        let system = &mut extras.system;
+        if system.iter().any(|message| matches!(message, System::Kill)) {
+            let unread = std::mem::take(system);
+            // Released before dropping: the cause of an end may be foreign.
+            drop(inner);
+            drop(unread);
+            return Some(Served::End(StopReason::Killed));
+        }
+        let fences = system.iter().any(|message| match message {
+            System::Fence(epoch) => epoch_of.is_some_and(|own| own < *epoch),
+            _ => false,
+        });
+        if fences {
+            let unread = std::mem::take(system);
+            drop(inner);
+            drop(unread);
+            return Some(Served::End(StopReason::Fenced));
+        }
+        if matches!(self.stage, Stage::Held) {
+            let pending = std::mem::take(system);
+            let is_active = inner.active;
+            drop(inner);
+            return self.system_while_held(pending, is_active);
+        }
+        if matches!(self.stage, Stage::Pausing(_)) && !inner.active {
+            // Between two lives: there is no handler to wait for, and no state to stop.
+            let extras = inner.extras();
+            let mut ends = extras.system.iter().find_map(System::end);
+            if self.backs_off {
+                // Who asked before the failure waits as those do who ask now.
+                let earlier = self.stop_after.take().map(|(_, reason)| reason);
+                ends = earlier.or_else(|| extras.deferred.iter().find_map(System::end)).or(ends);
+            }
+            if let Some(reason) = ends {
+                let unread =
+                    (std::mem::take(&mut extras.deferred), std::mem::take(&mut extras.system));
+                drop(inner);
+                drop(unread);
+                return Some(Served::End(reason));
+            }
+        }
+        let extras = inner.extras();
+        extras.deferred.append(&mut extras.system);
+        // Looked at again as soon as the handler has ended.
+        header.call_attention();
+        None
+    }
+
+    fn may_go_on(&self) -> bool {
+        self.holds == 0 && !self.place.header().kind.node.is_frozen()
+    }
+
+    /// Gives a seal to who wants it. If they have gone, the seal is dropped, which takes it back.
+    fn seal(&mut self, sealed: oneshot::Sender<Sealed>) {
+        self.holds += 1;
+        _ = sealed.send(Sealed::of(self.place.clone()));
+    }
+
+    /// Lets go on, or away, whoever is held; the rest waits.
+    fn system_while_held(&mut self, pending: VecDeque<System>, is_active: bool) -> Option<Served> {
+        let mut pending = pending.into_iter();
+        let mut deferred = Vec::new();
+        let served = pending.by_ref().find_map(|message| match message {
+            System::Seal(sealed) => {
+                self.seal(sealed);
+                None
+            }
+            System::Freeze(frozen) => {
+                // Whoever wanted to know may have gone.
+                _ = frozen.send(());
+                None
+            }
+            System::Resume(life) => {
+                if life == self.place.header().mailbox.lock().lives() {
+                    self.holds = self.holds.saturating_sub(1);
+                }
+                self.may_go_on().then_some(Served::Changed)
+            }
+            System::Thaw => self.may_go_on().then_some(Served::Changed),
+            System::Depart if is_active => Some(Served::Stop(StopReason::Moved)),
+            System::Depart => Some(Served::End(StopReason::Moved)),
+            other => {
+                deferred.push(other);
+                None
+            }
+        });
+        deferred.extend(pending);
+        if served.is_some() {
+            self.stage = Stage::Begin;
+        }
+        let header = self.place.header();
+        header.mailbox.lock().extras().deferred.extend(deferred);
+        // Looked at before the next message.
+        header.call_attention();
+        served
+    }
+
+    /// Looks for system and urgent messages. Reads that wait are waited for first, because hooks
+    /// need the state.
+    pub(crate) fn look(&mut self, cx: &Context<'_>) -> Option<Served> {
+        if self.reads.is_empty() {
+            return self.system();
+        }
+        let killed = self.system_while_suspended();
+        Some(killed.unwrap_or_else(|| self.suspend(cx)))
+    }
+
+    /// Handles system messages, first in first out.
+    fn system(&mut self) -> Option<Served> {
+        loop {
+            self.flush_tally();
+            let header = self.place.header();
+            let mut inner = header.mailbox.lock();
+            inner.absorb();
+            let extras = inner.extras();
+            if !extras.waits.is_empty() {
+                // No handler is left that could wait.
+                drop(inner);
+                waits::forget(&self.place);
+                continue;
+            }
+            let Some(message) = extras.deferred.pop_front().or_else(|| extras.system.pop_front())
+            else {
+                self.urgent.extend(std::mem::take(&mut extras.unstashed));
+                self.urgent.extend(std::iter::from_fn(|| inner.take_high()));
+                inner.hold(self.held(), header.mailbox.tally());
+                return None;
+            };
+            if !extras.deferred.is_empty() || !extras.system.is_empty() {
+                header.call_attention();
+            }
+            let waiting = inner.queued();
+            drop(inner);
+            match message {
+                System::Start => {}
+                System::Kill => return Some(Served::End(StopReason::Killed)),
+                System::Stop(reason) => {
+                    let before = self.held() + waiting;
+                    self.stop_after.get_or_insert((before, reason));
+                }
+                System::Fail(reason) => return Some(Served::Stop(reason)),
+                System::ChildFailed(child) => return Some(Served::Failed(child.into())),
+                System::Restart if self.place.is_rebuildable() => {
+                    return Some(Served::Stop(StopReason::Restarting));
+                }
+                System::Restart | System::Resume(_) | System::Thaw => {}
+                System::Depart => return Some(Served::Stop(StopReason::Moved)),
+                System::Seal(sealed) => {
+                    self.stage = Stage::Held;
+                    self.seal(sealed);
+                    return Some(Served::Changed);
+                }
+                System::Freeze(frozen) => {
+                    _ = frozen.send(());
+                    // It may have thawed since.
+                    if header.kind.node.is_frozen() {
+                        self.stage = Stage::Held;
+                        return Some(Served::Changed);
+                    }
+                }
+                System::Fence(epoch) => {
+                    if self.epoch() < epoch {
+                        return Some(Served::End(StopReason::Fenced));
+                    }
+                }
+                System::Terminated(other, serial) => {
+                    end_watch(&self.place, serial);
+                    // SAFETY: the claim is ours; the body is empty.
+                    let hook = unsafe { self.place.terminated(self.body.core(), other) };
+                    self.stage = Stage::Hooking(hook);
+                    return Some(Served::Changed);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! How an actor is found and sent to: identity, addresses, the directory of a node, and calls on
+//! their way.
+//!
+//! An address is an `Arc` of the actor's place. Nothing here runs a handler.
+
+pub(crate) mod actor_id;
+pub(crate) mod actor_ref;
+pub(crate) mod call;
+pub(crate) mod child;
+pub(crate) mod directory;
+pub(crate) mod flatten;
+pub(crate) mod group;
+pub(crate) mod key;
+pub(crate) mod kind;
+pub(crate) mod place;
+pub(crate) mod recipient;
+pub(crate) mod storage;

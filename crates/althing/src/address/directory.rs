@@ -1,0 +1,246 @@
+//! Which actors live on this node: named ones by type and key, anonymous ones in slots, in shards.
+//!
+//! The directory's reference keeps an actor alive. A named actor is removed only together with a
+//! check, under the shard's lock, that nobody else holds its place: so a name never has two places.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::actor::Actor;
+use crate::address::actor_id::{Key, Origin};
+use crate::address::kind::Kind;
+use crate::address::place::{AnyPlace, Place};
+use crate::node::env::HashKeys;
+
+/// Enough that threads seldom meet.
+const SHARDS: usize = 64;
+
+type Named = HashMap<Name, Arc<dyn AnyPlace>, HashKeys>;
+
+/// Anonymous actors by slot; a place knows its own.
+#[derive(Default)]
+struct Anonymous {
+    places: Vec<Option<Arc<dyn AnyPlace>>>,
+    free: Vec<u32>,
+}
+
+pub(crate) struct Directory {
+    named: Vec<Mutex<Named>>,
+    anonymous: Vec<Mutex<Anonymous>>,
+    hash_keys: HashKeys,
+    next_sample: AtomicUsize,
+    next_pass: AtomicUsize,
+}
+
+impl Directory {
+    pub(crate) fn new(hash_keys: HashKeys) -> Self {
+        let shard = |_| Mutex::new(Named::with_hasher(hash_keys.clone()));
+        Self {
+            named: (0..SHARDS).map(shard).collect(),
+            anonymous: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hash_keys,
+            next_sample: AtomicUsize::new(0),
+            next_pass: AtomicUsize::new(0),
+        }
+    }
+
+    /// The place of a name, made by `make` if there is none.
+    pub(crate) fn get_or_insert<A: Actor>(
+        &self,
+        key: &str,
+        make: impl FnOnce(Key) -> Place<A>,
+    ) -> Arc<Place<A>> {
+        let name = Name { name: A::NAME, type_id: TypeId::of::<A>(), key: Key::from(key) };
+        let mut shard = self.shard_of(&name).lock();
+        let place = shard.entry(name).or_insert_with_key(|name| Arc::new(make(name.key.clone())));
+        typed(place.clone())
+    }
+
+    /// The place of a name, if there is one.
+    pub(crate) fn find(&self, kind: &Kind, key: &Key) -> Option<Arc<dyn AnyPlace>> {
+        let name = Name { name: kind.name, type_id: kind.type_id, key: key.clone() };
+        self.shard_of(&name).lock().get(&name).cloned()
+    }
+
+    /// The place of an anonymous actor of this node, if it is there.
+    pub(crate) fn anonymous(&self, origin: Origin) -> Option<Arc<dyn AnyPlace>> {
+        let serial = origin.absolute();
+        let shard = self.anonymous_shard(serial).lock();
+        let place = shard.places.get(origin.slot as usize)?.as_ref()?;
+        (place.header().serial() == serial).then(|| place.clone())
+    }
+
+    /// Registers a name; `None` if it is taken by an actor that has not stopped.
+    pub(crate) fn insert<A: Actor>(
+        &self,
+        key: &Key,
+        place: Arc<Place<A>>,
+    ) -> Option<Arc<Place<A>>> {
+        let name = Name { name: A::NAME, type_id: TypeId::of::<A>(), key: key.clone() };
+        let mut shard = self.shard_of(&name).lock();
+        if let Some(old) = shard.get(&name)
+            && !old.header().mailbox.lock().has_ended()
+        {
+            return None;
+        }
+        let replaced = shard.insert(name, place.clone());
+        // Dropped after the lock: the old actor's drop may come back here.
+        drop(shard);
+        drop(replaced);
+        Some(place)
+    }
+
+    pub(crate) fn insert_anonymous(&self, place: Arc<dyn AnyPlace>) {
+        let mut shard = self.anonymous_shard(place.header().serial()).lock();
+        let slot = shard.free.pop().unwrap_or_else(|| {
+            shard.places.push(None);
+            u32::try_from(shard.places.len() - 1).expect("fewer than 2^29 actors a shard")
+        });
+        place.header().set_slot(slot);
+        shard.places[slot as usize] = Some(place);
+    }
+
+    /// Removes a place that has stopped for good, and only that place.
+    pub(crate) fn forget(&self, place: &Arc<dyn AnyPlace>) {
+        let header = place.header();
+        let Some(key) = header.key() else {
+            let mut shard = self.anonymous_shard(header.serial()).lock();
+            let slot = header.slot();
+            // Dropped after the lock: the actor's drop may start others.
+            let forgotten = shard.places[slot as usize].take();
+            shard.free.push(slot);
+            drop(shard);
+            drop(forgotten);
+            return;
+        };
+        let kind = &header.kind;
+        let name = Name { name: kind.name, type_id: kind.type_id, key: key.clone() };
+        let mut shard = self.shard_of(&name).lock();
+        if shard.get(&name).is_some_and(|other| Arc::ptr_eq(other, place)) {
+            let forgotten = shard.remove(&name);
+            // Dropped after the lock, as above.
+            drop(shard);
+            drop(forgotten);
+        }
+    }
+
+    /// Visits some of the actors under their shard's lock, and removes sleeping named ones whose
+    /// address nobody holds. Goes on where the last call ended, shard by shard, until `places_min`
+    /// have been visited.
+    pub(crate) fn pass(&self, places_min: usize, mut visit: impl FnMut(&Arc<dyn AnyPlace>)) {
+        let mut visited = 0;
+        for _ in 0..SHARDS {
+            let shard = self.next_pass.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            let mut named = self.named[shard].lock();
+            visited += named.len();
+            let unused: Vec<_> = named
+                .extract_if(|_, place| {
+                    visit(place);
+                    is_unused(place)
+                })
+                .collect();
+            drop(named);
+            // After the lock: what an actor keeps beside its state may be foreign.
+            drop(unused);
+            let anonymous = self.anonymous[shard].lock();
+            anonymous.places.iter().flatten().for_each(&mut visit);
+            visited += anonymous.places.len();
+            if visited >= places_min {
+                return;
+            }
+        }
+    }
+
+    /// All places, cloned shard by shard.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&Arc<dyn AnyPlace>)) {
+        for shard in &self.named {
+            let places: Vec<_> = shard.lock().values().cloned().collect();
+            places.iter().for_each(&mut visit);
+        }
+        for shard in &self.anonymous {
+            let places: Vec<_> = shard.lock().places.iter().flatten().cloned().collect();
+            places.iter().for_each(&mut visit);
+        }
+    }
+
+    /// Visits places shard by shard, from the next shard each time, until at least `places_min`
+    /// were visited or there are no more; returns how many. `visit` runs under a shard's lock and
+    /// must not come back here.
+    pub(crate) fn sample(
+        &self,
+        places_min: usize,
+        mut visit: impl FnMut(&Arc<dyn AnyPlace>),
+    ) -> usize {
+        let first = self.next_sample.fetch_add(1, Ordering::Relaxed);
+        let mut visited = 0;
+        for i in 0..SHARDS {
+            let shard = first.wrapping_add(i) % SHARDS;
+            let named = self.named[shard].lock();
+            named.values().for_each(&mut visit);
+            visited += named.len();
+            drop(named);
+            let anonymous = self.anonymous[shard].lock();
+            anonymous.places.iter().flatten().for_each(&mut visit);
+            visited += anonymous.places.len();
+            if visited >= places_min {
+                break;
+            }
+        }
+        visited
+    }
+
+    fn shard_of(&self, name: &Name) -> &Mutex<Named> {
+        &self.named[self.hash_keys.hash_one(name) as usize % SHARDS]
+    }
+
+    fn anonymous_shard(&self, serial: u64) -> &Mutex<Anonymous> {
+        &self.anonymous[serial as usize % SHARDS]
+    }
+}
+
+/// What an actor is found by.
+#[derive(PartialEq, Eq)]
+struct Name {
+    name: &'static str,
+    type_id: TypeId,
+    key: Key,
+}
+
+// Not by the type's id, which is another one in each build: a simulation's seed would mean another
+// order then.
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        self.key.hash(state);
+    }
+}
+
+fn typed<A: Actor>(place: Arc<dyn AnyPlace>) -> Arc<Place<A>> {
+    place.into_any().downcast().expect("a name holds places of its own type")
+}
+
+/// Whether nobody knows the place any more. From then on a weak address that is upgraded looks the
+/// name up again.
+fn is_unused(place: &Arc<dyn AnyPlace>) -> bool {
+    // The map's own reference is the one; new ones come from this map, whose lock we hold, or from
+    // a weak address.
+    if Arc::strong_count(place) > 1 {
+        return false;
+    }
+    let mut inner = place.header().mailbox.lock();
+    if !inner.try_forget() {
+        return false;
+    }
+    // Who upgraded a weak address before the mark holds a reference now; who does so after it sees
+    // the mark.
+    if Arc::strong_count(place) > 1 {
+        inner.remember();
+        return false;
+    }
+    true
+}

@@ -1,0 +1,478 @@
+//! One actor's place: its mailbox, its state when it has one, its name. A reference is an `Arc` of
+//! this.
+//!
+//! The state (`storage`) belongs to whoever holds the mailbox's claim (`Phase::Running`), which is
+//! one `Run` at a time. A place without state costs its own memory only: no task, no buffer.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::activation::commits::Commit;
+use crate::activation::context::{Context, RunCore};
+use crate::activation::run::Run;
+use crate::actor::{Actor, StopReason, Terminated};
+use crate::address::actor_id::{Activation, ActorId, Key, Origin};
+use crate::address::actor_ref::ActorRef;
+use crate::address::kind::{Factory, Kind, Start};
+use crate::address::storage::Storage;
+use crate::epoch::Epoch;
+use crate::error::ActorError;
+use crate::mail::extras::System;
+use crate::mail::mailbox::{Mailbox, Sent, SystemPush, Wake};
+use crate::mail::outbox;
+use crate::node::foreign::origin_of;
+use crate::remote::{self, Location};
+
+/// A hook's future; it borrows the place's state and a body's core, which the run keeps alive and
+/// leaves alone.
+pub(crate) type Hook = Pin<Box<dyn Future<Output = Result<(), ActorError>> + Send>>;
+
+/// What does not depend on the actor's type.
+///
+/// In this order, so that an event or an ask that finds the actor idle touches the first cache line
+/// of the place's memory and the state, and nothing else. 128 bytes: a place then fits into an
+/// allocation of 160.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) kind: Arc<Kind>,
+    /// Second since the node's start in which it last ran.
+    pub(crate) last_active_s: AtomicU32,
+    /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who
+    /// holds the claim.
+    stops: AtomicU32,
+    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in
+    /// memory.
+    debts: AtomicU32,
+    /// The flags below, and beneath them where the directory keeps an anonymous actor.
+    marks: AtomicU32,
+    pub(crate) mailbox: Mailbox,
+    key: Option<Key>,
+    serial: u64,
+}
+
+// Loom's atomics are larger.
+#[cfg(not(althing_loom))]
+const _: () = assert!(size_of::<Header>() <= 128, "an idle actor is paid by the million");
+
+/// In `Header::marks`: the place holds a state; changed under the claim only.
+const HAS_STATE: u32 = 1 << 31;
+/// A system message waits, so that a runner looks between two messages.
+const ATTENTION: u32 = 1 << 30;
+/// The actor can be built anew.
+const REBUILDABLE: u32 = 1 << 29;
+/// Slots of the directory are below.
+const SLOTS: u32 = REBUILDABLE - 1;
+
+/// The place of an actor of type `A`.
+#[repr(C)]
+pub(crate) struct Place<A: Actor> {
+    // First, because whoever runs a handler needs it and the beginning of the header.
+    state: Storage<A>,
+    header: Header,
+    /// How to build the state of a child; other actors use their kind's factory.
+    /// Boxed twice, because few actors have one and each has a place for it.
+    factory: UnsafeCell<Option<Box<Box<Factory<A>>>>>,
+}
+
+// SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a
+// mutex in between; the rest is `Sync`. Shared access by overlapping reads happens on the one
+// thread that holds the claim.
+unsafe impl<A: Actor> Sync for Place<A> {}
+
+/// A place whose type is forgotten.
+pub(crate) trait AnyPlace: Any + Send + Sync {
+    fn header(&self) -> &Header;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    /// Whether the actor can be built anew.
+    fn is_rebuildable(&self) -> bool;
+    /// Where the state is; valid while it is there, to who holds the claim.
+    fn state(&self) -> *mut ();
+    /// Builds the state if there is none and runs the `started` hook.
+    ///
+    /// # Safety
+    /// The caller holds the claim and keeps it, the place and `core` until the future is dropped;
+    /// for all hooks.
+    unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook;
+    /// # Safety
+    /// As `start`.
+    unsafe fn stopping(&self, core: *mut RunCore, reason: StopReason) -> Hook;
+    /// # Safety
+    /// As `start`.
+    unsafe fn terminated(&self, core: *mut RunCore, other: Terminated) -> Hook;
+    /// Takes the changes of the turns since the last time, to make them durable.
+    ///
+    /// # Safety
+    /// As `start`, and nothing else borrows the state.
+    unsafe fn commit(&self, core: *mut RunCore) -> Commit;
+    /// Drops the state.
+    ///
+    /// # Safety
+    /// The caller holds the claim and nothing borrows the state.
+    unsafe fn clear(&self);
+    /// Takes the factory of an actor that is never built again; what it captured may hold other
+    /// actors.
+    ///
+    /// # Safety
+    /// The caller held the claim last, and nobody takes it any more.
+    unsafe fn take_factory(&self) -> Option<Box<dyn Any>>;
+}
+
+/// Pointers that travel inside a hook's future.
+struct Grant<A: Actor> {
+    storage: *const Storage<A>,
+    context: *mut Context<A>,
+}
+
+// SAFETY: the claim that the pointers stand for moves with the run from thread to thread.
+unsafe impl<A: Actor> Send for Grant<A> {}
+
+impl<A: Actor> Grant<A> {
+    /// # Safety
+    /// The claim is held, the state is there, and nothing else borrows either.
+    unsafe fn open<'a>(self) -> (&'a mut A, &'a mut Context<A>) {
+        // SAFETY: the place outlives its hooks.
+        let storage = unsafe { &*self.storage };
+        // SAFETY: the caller's promise.
+        let state = unsafe { &mut *storage.get() };
+        // SAFETY: the caller's promise.
+        (state, unsafe { &mut *self.context })
+    }
+}
+
+impl Header {
+    pub(crate) fn new(kind: Arc<Kind>, key: Option<Key>) -> Self {
+        let serial = kind.node.next_serial();
+        Self {
+            kind,
+            last_active_s: AtomicU32::new(0),
+            stops: AtomicU32::new(0),
+            debts: AtomicU32::new(0),
+            marks: AtomicU32::new(0),
+            mailbox: Mailbox::new(),
+            key,
+            serial,
+        }
+    }
+
+    /// Lives that ended otherwise than by passivation, wrapping: a subscription ends when this
+    /// changes.
+    #[inline]
+    pub(crate) fn stops(&self) -> u32 {
+        self.stops.load(Ordering::Relaxed)
+    }
+
+    /// Counts the end of a life that was no passivation; the mailbox is locked.
+    pub(crate) fn count_stop(&self) {
+        self.stops.store(self.stops().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Where it is, to be compared and not followed.
+    #[inline]
+    pub(crate) fn place(&self) -> *const () {
+        ptr::from_ref(self).cast()
+    }
+
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
+    /// Where the directory keeps the actor, if it is anonymous.
+    pub(crate) fn slot(&self) -> u32 {
+        self.marks.load(Ordering::Relaxed) & SLOTS
+    }
+
+    /// Set once, under the directory's lock.
+    pub(crate) fn set_slot(&self, slot: u32) {
+        assert!(slot <= SLOTS, "fewer than 2^29 actors a shard");
+        self.marks.fetch_or(slot, Ordering::Relaxed);
+    }
+
+    fn has_state(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & HAS_STATE != 0
+    }
+
+    /// Where an anonymous actor was started, once the directory knows it.
+    fn origin(&self) -> Origin {
+        let node = self.kind.node.incarnation;
+        // As people read it: the node's first actor is number one.
+        let serial = self.serial.wrapping_sub(node.first_serial()).wrapping_add(1);
+        Origin { node, serial, slot: self.slot() }
+    }
+
+    pub(crate) fn id(&self) -> ActorId {
+        let kind = self.kind.id.clone();
+        match (&self.key, self.kind.home) {
+            (Some(key), None) => ActorId::of_key(kind, key.clone()),
+            (Some(key), Some(home)) => ActorId::anonymous(kind, origin_of(key, home)),
+            (None, _) => ActorId::anonymous(kind, self.origin()),
+        }
+    }
+
+    /// The life that runs, or is about to start.
+    pub(crate) fn activation(&self) -> Activation {
+        let inner = self.mailbox.lock();
+        let epoch = inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch);
+        drop(inner);
+        Activation { id: self.id(), node: self.kind.node.incarnation, epoch }
+    }
+
+    /// Where the cluster says that the actor lives; `None` if it stays on its node.
+    pub(crate) fn location(&self) -> Option<Location> {
+        let cluster = self.kind.node.cluster.as_ref()?;
+        self.kind.any_codecs()?;
+        if self.key.is_none() || self.kind.home.is_some() {
+            return None;
+        }
+        Some(cluster.locate(&self.id()))
+    }
+
+    /// Has a new address send elsewhere, if its actor lives there.
+    pub(crate) fn settle(&self) {
+        if matches!(self.location(), Some(Location::Elsewhere | Location::Arriving(_))) {
+            self.mailbox.lock().send_elsewhere();
+        }
+    }
+
+    /// Makes the runner look for system messages before the next message.
+    pub(crate) fn call_attention(&self) {
+        self.marks.fetch_or(ATTENTION, Ordering::Release);
+    }
+
+    /// Whether somebody waits for something that would be lost with the actor's state.
+    pub(crate) fn has_debts(&self) -> bool {
+        self.debts.load(Ordering::Relaxed) > 0
+    }
+
+    /// Remembers that the actor has just run.
+    pub(crate) fn touch(&self) {
+        self.touch_at(self.kind.node.coarse_s());
+    }
+
+    /// As `touch`, with the second at hand.
+    #[inline]
+    pub(crate) fn touch_at(&self, now_s: u32) {
+        self.last_active_s.store(now_s, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn has_attention(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & ATTENTION != 0
+    }
+
+    pub(crate) fn take_attention(&self) -> bool {
+        // A plain load first: the flag is almost never set and this runs for every message.
+        self.has_attention() && self.marks.fetch_and(!ATTENTION, Ordering::Acquire) & ATTENTION != 0
+    }
+}
+
+/// Something that an actor owes; it is settled when this drops.
+pub(crate) struct Debt {
+    actor: Arc<dyn AnyPlace>,
+}
+
+impl Debt {
+    pub(crate) fn of(actor: Arc<dyn AnyPlace>) -> Self {
+        actor.header().debts.fetch_add(1, Ordering::Relaxed);
+        Self { actor }
+    }
+}
+
+impl Drop for Debt {
+    fn drop(&mut self) {
+        self.actor.header().debts.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Does what a push asked for.
+#[cold]
+pub(crate) fn wake(place: &Arc<impl AnyPlace + ?Sized + AsAnyPlace>, wake: Wake) {
+    match wake {
+        Wake::Nothing => {}
+        Wake::Schedule => {
+            // From here on its first message waits.
+            place.header().touch();
+            Run::schedule(place.as_any_place());
+        }
+        Wake::Waker(waker) => waker.wake(),
+    }
+}
+
+/// Gives up the type; for `Arc<Place<A>>` and `Arc<dyn AnyPlace>` alike.
+pub(crate) trait AsAnyPlace {
+    fn as_any_place(self: &Arc<Self>) -> Arc<dyn AnyPlace>;
+}
+
+impl<A: Actor> AsAnyPlace for Place<A> {
+    fn as_any_place(self: &Arc<Self>) -> Arc<dyn AnyPlace> {
+        self.clone()
+    }
+}
+
+impl AsAnyPlace for dyn AnyPlace {
+    fn as_any_place(self: &Arc<Self>) -> Arc<dyn AnyPlace> {
+        self.clone()
+    }
+}
+
+/// Sends a system message; returns whether the actor still exists.
+pub(crate) fn send_system(place: &Arc<dyn AnyPlace>, message: System) -> bool {
+    send_system_from(place, message, Sent::Here)
+}
+
+/// As `send_system`; what comes from another node is not sent on.
+pub(crate) fn send_system_from(place: &Arc<dyn AnyPlace>, message: System, from: Sent) -> bool {
+    let header = place.header();
+    let what = match header.mailbox.push_system(message, from) {
+        SystemPush::Queued(what) => what,
+        SystemPush::Ended => return false,
+        SystemPush::Elsewhere(message) => {
+            remote::ship_system(place, message);
+            return true;
+        }
+    };
+    header.call_attention();
+    wake(place, what);
+    true
+}
+
+impl<A: Actor> Place<A> {
+    pub(crate) fn new(
+        mut header: Header,
+        factory: Option<Box<Factory<A>>>,
+        state: Option<A>,
+    ) -> Self {
+        let is_rebuildable = factory.is_some() || header.kind.factory::<A>().is_some();
+        let marks = header.marks.get_mut();
+        *marks |= if is_rebuildable { REBUILDABLE } else { 0 };
+        *marks |= if state.is_some() { HAS_STATE } else { 0 };
+        let storage = Storage::empty();
+        if let Some(state) = state {
+            // SAFETY: it is new.
+            unsafe { storage.put(state) };
+        }
+        let factory = UnsafeCell::new(factory.map(Box::new));
+        Self { header, factory, state: storage }
+    }
+
+    fn grant(&self, core: *mut RunCore) -> Grant<A> {
+        Grant { storage: &raw const self.state, context: Context::of(core) }
+    }
+
+    /// # Safety
+    /// The caller holds the claim and there is no state.
+    unsafe fn put(&self, state: A) {
+        // SAFETY: the caller's promise.
+        unsafe { self.state.put(state) };
+        self.header.marks.fetch_or(HAS_STATE, Ordering::Relaxed);
+    }
+
+    /// # Safety
+    /// The caller holds the claim.
+    unsafe fn factory(&self) -> Option<&Factory<A>> {
+        // SAFETY: the caller's promise; it is changed under the claim only.
+        let own = unsafe { &*self.factory.get() };
+        own.as_ref().map(|factory| &***factory).or_else(|| self.header.kind.factory::<A>())
+    }
+}
+
+impl<A: Actor> Drop for Place<A> {
+    fn drop(&mut self) {
+        outbox::forget(ptr::from_ref(self).cast());
+        // SAFETY: nobody else is left who could hold the claim.
+        unsafe { AnyPlace::clear(self) }
+    }
+}
+
+impl<A: Actor> AnyPlace for Place<A> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+
+    fn is_rebuildable(&self) -> bool {
+        self.header.marks.load(Ordering::Relaxed) & REBUILDABLE != 0
+    }
+
+    fn state(&self) -> *mut () {
+        self.state.get().cast()
+    }
+
+    unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook {
+        if let Some(twice) = &self.header.kind.twice {
+            let twice = twice.clone();
+            return Box::pin(async { Err(twice.into()) });
+        }
+        let grant = self.grant(core);
+        let is_missing = !self.header.has_state();
+        let building = is_missing.then(|| {
+            // SAFETY: our caller holds the claim.
+            let factory = unsafe { self.factory() };
+            factory.map(|factory| factory(Start::new(ActorRef::from_place(self.clone()))))
+        });
+        Box::pin(async move {
+            if let Some(building) = building {
+                let Some(building) = building else {
+                    return Err(ActorError::new("no factory is registered for its type"));
+                };
+                let state = building.await?;
+                // SAFETY: the claim is held while this future lives.
+                unsafe { self.put(state) };
+            }
+            // SAFETY: the claim is held while this future lives.
+            let (state, context) = unsafe { grant.open() };
+            state.started(context).await
+        })
+    }
+
+    unsafe fn stopping(&self, core: *mut RunCore, reason: StopReason) -> Hook {
+        let grant = self.grant(core);
+        Box::pin(async move {
+            // SAFETY: the claim is held while this future lives.
+            let (state, context) = unsafe { grant.open() };
+            state.stopping(context, reason).await;
+            Ok(())
+        })
+    }
+
+    unsafe fn terminated(&self, core: *mut RunCore, other: Terminated) -> Hook {
+        let grant = self.grant(core);
+        Box::pin(async move {
+            // SAFETY: the claim is held while this future lives.
+            let (state, context) = unsafe { grant.open() };
+            state.terminated(context, other).await;
+            Ok(())
+        })
+    }
+
+    unsafe fn commit(&self, core: *mut RunCore) -> Commit {
+        // SAFETY: our caller holds the claim, and the state is there.
+        let (state, context) = unsafe { self.grant(core).open() };
+        state.commit(context)
+    }
+
+    unsafe fn clear(&self) {
+        if self.header.has_state() {
+            self.header.marks.fetch_and(!HAS_STATE, Ordering::Relaxed);
+            // SAFETY: it was there, and nothing borrows it.
+            unsafe { self.state.clear() };
+        }
+    }
+
+    unsafe fn take_factory(&self) -> Option<Box<dyn Any>> {
+        // SAFETY: the caller's promise.
+        let own = unsafe { &mut *self.factory.get() };
+        own.take().map(|factory| factory as Box<dyn Any>)
+    }
+}

@@ -1,0 +1,770 @@
+//! The queue of an actor, and who runs it, under one lock.
+//!
+//! Push: lock, push, and schedule only if nobody runs the actor. Drain: swap the whole queue out.
+//! There is no lost wake-up, because the phase changes under the same lock as the queue. Idle
+//! mailboxes hold no buffer. System messages travel in a list of their own and are exempt from the
+//! bound.
+
+mod priority;
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::mail::buffers::{give_buffer, take_buffer};
+use crate::mail::claim::{ClaimLock, Guard, Value};
+use crate::mail::envelope::Envelope;
+use crate::mail::extras::{Extras, System};
+use crate::mail::lane::{LANE_LEN, Lane, Lanes};
+use crate::mail::line::Line;
+
+pub use priority::Priority;
+
+/// A lane takes at most this part of the room that is left: others must not find a mailbox full
+/// that has hardly anything in it.
+const LANE_SHARE: u32 = 2;
+/// With room for fewer messages a lane saves nothing.
+const LANE_MIN: u32 = 2;
+
+/// The queue and the claim.
+pub(crate) struct Mailbox {
+    inner: ClaimLock<Inner>,
+}
+
+/// What the lock protects.
+pub(crate) struct Inner {
+    queue: Vec<Envelope>,
+    /// Lanes by which running handlers tell this actor; what they hold comes before whatever is
+    /// queued next.
+    lanes: Lanes<Envelope>,
+    pub(crate) extras: Option<Box<Extras>>,
+    /// Messages taken out by the runner and not yet run; they still count against the bound.
+    held: u32,
+    /// The tally when `held` was set.
+    held_at: u32,
+    /// Whether senders wait for room.
+    pub(crate) awaited: bool,
+    /// Room promised to lanes and not yet used.
+    reserved: u32,
+    /// Lives that have ended.
+    lives: u32,
+    /// Which life this is: counts ends and restarts.
+    life: Life,
+    /// Messages in the lanes of other than normal priority.
+    aside: u32,
+    gate: Gate,
+    /// Whether the actor's state is there and started.
+    pub(crate) active: bool,
+    /// Whether the last life has ended.
+    ended: bool,
+    /// Whether the directory has let the place go.
+    forgotten: bool,
+    pub(crate) phase: Phase,
+}
+
+/// Who runs the actor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nobody: the next message schedules it.
+    Idle,
+    /// A task that waits for messages: the next one wakes it, by the waker in `Extras::parked`.
+    Parked,
+    /// Someone; they look into the queue before they leave.
+    Running,
+}
+
+/// What the pusher must do after releasing the lock.
+#[must_use]
+pub(crate) enum Wake {
+    Nothing,
+    Schedule,
+    Waker(Waker),
+}
+
+impl Value for Inner {
+    fn claimed(&mut self) {
+        self.phase = Phase::Running;
+    }
+
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.phase == Phase::Idle
+            && self.active
+            && self.gate == Gate::Open
+            && self.queue.is_empty()
+            && self.lanes.is_empty()
+            && self.aside == 0
+            && !self.has_system()
+    }
+
+    #[inline]
+    fn is_filled(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    #[inline]
+    fn is_awaited(&self) -> bool {
+        self.awaited
+    }
+}
+
+/// One life of an actor, from a start to the end or restart after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life(u32);
+
+/// Whether messages come in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    /// The actor takes no more messages.
+    Closed,
+    /// The actor lives on another node, where its messages have to go.
+    Elsewhere,
+}
+
+impl Gate {
+    #[cold]
+    fn refusal(self) -> Pushed {
+        match self {
+            Self::Open | Self::Closed => Pushed::Closed,
+            Self::Elsewhere => Pushed::Elsewhere,
+        }
+    }
+}
+
+/// Where something for an actor was sent. What comes from another node is for the actor that is
+/// here, or about to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Here,
+    Elsewhere,
+}
+
+/// What became of a system message.
+#[must_use]
+pub(crate) enum SystemPush {
+    Queued(Wake),
+    /// The actor is gone for good.
+    Ended,
+    /// The actor lives on another node; here is the message again.
+    Elsewhere(System),
+}
+
+/// What became of a push.
+#[must_use]
+#[derive(Clone, Copy)]
+pub(crate) enum Pushed {
+    Queued,
+    Full,
+    Closed,
+    /// The actor lives on another node.
+    Elsewhere,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> Self {
+        Self {
+            inner: ClaimLock::new(Inner {
+                queue: Vec::new(),
+                lanes: Lanes::default(),
+                extras: None,
+                held: 0,
+                held_at: 0,
+                awaited: false,
+                reserved: 0,
+                lives: 0,
+                life: Life(0),
+                aside: 0,
+                gate: Gate::Open,
+                active: false,
+                ended: false,
+                forgotten: false,
+                phase: Phase::Idle,
+            }),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// As `lock`, for the runner.
+    #[inline]
+    pub(crate) fn lock_soon(&self) -> Guard<'_, Inner> {
+        self.inner.lock_soon()
+    }
+
+    /// Whether the bound is reached, with regard to what the runner has run meanwhile.
+    #[inline]
+    pub(crate) fn is_full(&self, inner: &mut Inner, len_max: u32) -> bool {
+        if inner.len() < len_max as usize {
+            return false;
+        }
+        inner.catch_up(self.tally());
+        inner.len() >= len_max as usize
+    }
+
+    /// Claims an idle, started actor with nothing to do.
+    #[inline]
+    pub(crate) fn try_claim(&self) -> bool {
+        self.inner.try_claim()
+    }
+
+    /// As `try_claim`, and waits a little for somebody who runs the actor in place.
+    #[inline]
+    pub(crate) fn claim_soon(&self) -> bool {
+        self.inner.claim_soon()
+    }
+
+    /// Gives the claim back if nothing has come meanwhile.
+    #[inline]
+    pub(crate) fn try_leave(&self) -> bool {
+        self.inner.try_leave()
+    }
+
+    /// Counts messages that the holder of the claim runs.
+    #[inline]
+    pub(crate) fn add_to_tally(&self, messages: u32) {
+        self.inner.add_to_tally(messages);
+    }
+
+    /// Messages run so far, wrapping.
+    pub(crate) fn tally(&self) -> u32 {
+        self.inner.tally()
+    }
+
+    /// Whether senders wait for room, at this moment; looked at without the lock.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.inner.is_awaited()
+    }
+
+    /// Whether messages wait in the queue, at this moment; looked at without the lock.
+    #[inline]
+    pub(crate) fn is_filled(&self) -> bool {
+        self.inner.is_filled()
+    }
+
+    /// Whether the actor is started and has nothing to do; looked at without the lock.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.inner.is_quiet()
+    }
+
+    /// Queues the envelope that `make` makes if there is room below `len_max`, then has `wake` wake
+    /// the actor if nobody runs it. `make` runs under the lock: it moves and nothing else. `wake`
+    /// runs after.
+    #[inline]
+    pub(crate) fn push(
+        &self,
+        len_max: u32,
+        make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
+        self.push_if(|| true, len_max, make, wake)
+    }
+
+    /// As `push`, closed to messages that `may_come`, asked under the lock, refuses.
+    #[inline]
+    pub(crate) fn push_if(
+        &self,
+        may_come: impl FnOnce() -> bool,
+        len_max: u32,
+        make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
+        let inner = self.lock();
+        if !may_come() {
+            return Pushed::Closed;
+        }
+        self.push_locked(inner, len_max, make, wake)
+    }
+
+    /// As `push`, with the lock at hand; it is released before `wake` runs.
+    #[inline]
+    pub(crate) fn push_locked(
+        &self,
+        inner: Guard<'_, Inner>,
+        len_max: u32,
+        make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
+        let mut inner = match self.admit(inner, len_max) {
+            Ok(inner) => inner,
+            Err(refused) => return refused,
+        };
+        inner.queue_push(make());
+        if inner.phase != Phase::Running {
+            let what = inner.claim_resting();
+            drop(inner);
+            wake(what);
+        }
+        Pushed::Queued
+    }
+
+    /// Queues a message that another node has sent, without regard to the bound: if the actor
+    /// `arrives`, also while this node's own senders still send elsewhere.
+    pub(crate) fn push_arrival(
+        &self,
+        arrives: bool,
+        priority: Priority,
+        make: impl FnOnce() -> Envelope,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
+        let mut inner = self.lock();
+        if inner.is_closed() {
+            return Pushed::Closed;
+        }
+        if inner.is_elsewhere() && !arrives {
+            // What it left behind has been sent after it already.
+            return Pushed::Elsewhere;
+        }
+        inner.queue_by(priority, make());
+        let what = inner.claim();
+        drop(inner);
+        wake(what);
+        Pushed::Queued
+    }
+
+    /// Keeps the lock for one more message, unless the mailbox takes none.
+    #[inline]
+    fn admit<'a>(
+        &self,
+        mut inner: Guard<'a, Inner>,
+        len_max: u32,
+    ) -> Result<Guard<'a, Inner>, Pushed> {
+        if inner.gate != Gate::Open {
+            return Err(inner.gate.refusal());
+        }
+        if self.is_full(&mut inner, len_max) {
+            return Err(Pushed::Full);
+        }
+        Ok(inner)
+    }
+
+    /// Queues a system message.
+    pub(crate) fn push_system(&self, message: System, from: Sent) -> SystemPush {
+        let mut inner = self.lock();
+        if inner.has_ended() {
+            return SystemPush::Ended;
+        }
+        let is_for_another_node = inner.is_elsewhere() && from == Sent::Here;
+        if is_for_another_node && message.travels() {
+            return SystemPush::Elsewhere(message);
+        }
+        if inner.is_asleep() && (is_for_another_node || !message.starts_a_sleeper()) {
+            // Nobody is there whom it could reach. Released before dropping: a cause of an end may
+            // be foreign.
+            drop(inner);
+            return SystemPush::Queued(Wake::Nothing);
+        }
+        if matches!(message, System::Start) && inner.is_told_to_start() {
+            return SystemPush::Queued(Wake::Nothing);
+        }
+        inner.absorb();
+        let extras = inner.extras();
+        extras.system.push_back(message);
+        let suspended = extras.suspended.take();
+        SystemPush::Queued(match (&inner.phase, suspended) {
+            (Phase::Running, Some(waker)) => Wake::Waker(waker),
+            _ => inner.claim(),
+        })
+    }
+
+    /// A place in the line for room, not yet taken.
+    pub(crate) fn line(&self) -> Line<'_> {
+        Line::new(self)
+    }
+
+    /// Messages waiting.
+    pub(crate) fn depth(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+impl Inner {
+    pub(crate) fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len() + (self.held + self.reserved + self.aside) as usize
+    }
+
+    /// Whether nothing waits. What is in lanes counts once it has been absorbed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.held == 0 && self.aside == 0
+    }
+
+    /// Moves what handlers have written into lanes to the end of the queue.
+    #[inline]
+    pub(crate) fn absorb(&mut self) {
+        if !self.lanes.is_empty() {
+            self.absorb_lanes();
+        }
+    }
+
+    #[cold]
+    fn absorb_lanes(&mut self) {
+        if self.queue.capacity() == 0 {
+            self.queue = take_buffer();
+        }
+        self.reserved -= self.lanes.absorb(&mut self.queue);
+    }
+
+    /// Why no message can be queued, if so.
+    pub(crate) fn refusal(&self) -> Option<Pushed> {
+        (self.gate != Gate::Open).then(|| self.gate.refusal())
+    }
+
+    /// Whether the actor takes no more messages.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.gate == Gate::Closed
+    }
+
+    /// Takes no more messages from now on.
+    pub(crate) fn shut(&mut self) {
+        self.gate = Gate::Closed;
+    }
+
+    /// Whether the actor lives on another node.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.gate == Gate::Elsewhere
+    }
+
+    /// Has messages go to another node from now on. Nothing may wait here.
+    pub(crate) fn send_elsewhere(&mut self) {
+        debug_assert!(
+            self.queue.is_empty() && self.lanes.is_empty(),
+            "what waits is shipped first"
+        );
+        self.gate = Gate::Elsewhere;
+    }
+
+    /// Takes messages here again, after `send_elsewhere`.
+    pub(crate) fn come_here(&mut self) {
+        if self.gate == Gate::Elsewhere {
+            self.gate = Gate::Open;
+        }
+    }
+
+    /// Messages in the queue, without those a runner holds.
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len() + self.aside as usize
+    }
+
+    /// The life the actor is in.
+    pub(crate) fn life(&self) -> Life {
+        self.life
+    }
+
+    /// Counts a restart.
+    pub(crate) fn begin_life(&mut self) {
+        self.life = Life(self.life.0.wrapping_add(1));
+    }
+
+    /// Gives up what only a busy actor needs: a stale waker keeps the memory of a finished task,
+    /// and the extras themselves weigh more than an idle actor. Returns the queue's buffer, which
+    /// is empty.
+    pub(crate) fn shed(&mut self) -> Vec<Envelope> {
+        if let Some(extras) = &mut self.extras {
+            extras.parked = None;
+            extras.suspended = None;
+            extras.doing = None;
+            if extras.is_blank() {
+                self.extras = None;
+            }
+        }
+        std::mem::take(&mut self.queue)
+    }
+
+    fn is_told_to_start(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| {
+            extras.system.iter().any(|message| matches!(message, System::Start))
+        })
+    }
+
+    pub(crate) fn has_system(&self) -> bool {
+        self.extras
+            .as_ref()
+            .is_some_and(|extras| !extras.system.is_empty() || !extras.deferred.is_empty())
+    }
+
+    /// Whether a message that ends the life waits for the end of a handler.
+    pub(crate) fn is_told_to_end(&self) -> bool {
+        self.extras
+            .as_ref()
+            .is_some_and(|extras| extras.deferred.iter().any(|message| message.end().is_some()))
+    }
+
+    pub(crate) fn has_new_system(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| !extras.system.is_empty())
+    }
+
+    #[inline]
+    fn queue_push(&mut self, envelope: Envelope) {
+        self.absorb();
+        if self.queue.len() == self.queue.capacity() {
+            self.grow();
+        }
+        self.queue.push(envelope);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        if self.queue.capacity() == 0 {
+            self.queue = take_buffer();
+        }
+        self.queue.reserve(1);
+    }
+
+    /// Queues without regard to the bound or to closing: timers, stash, the actor's own results.
+    pub(crate) fn push_exempt(&mut self, envelope: Envelope) -> Wake {
+        self.queue_push(envelope);
+        self.claim()
+    }
+
+    /// Takes the claim if nobody has it.
+    #[inline]
+    pub(crate) fn claim(&mut self) -> Wake {
+        if self.phase == Phase::Running {
+            return Wake::Nothing;
+        }
+        self.claim_resting()
+    }
+
+    #[cold]
+    fn claim_resting(&mut self) -> Wake {
+        let parked = self.extras.as_mut().and_then(|extras| extras.parked.take());
+        match (std::mem::replace(&mut self.phase, Phase::Running), parked) {
+            (Phase::Idle, _) => Wake::Schedule,
+            (Phase::Parked, Some(waker)) => Wake::Waker(waker),
+            (Phase::Parked, None) | (Phase::Running, _) => Wake::Nothing,
+        }
+    }
+
+    /// Has the next message wake the runner.
+    pub(crate) fn park(&mut self, waker: &Waker) {
+        self.phase = Phase::Parked;
+        self.extras().parked = Some(waker.clone());
+    }
+
+    /// Swaps the queue into `batch`, which must be empty; the messages count as held until
+    /// released.
+    pub(crate) fn drain(&mut self, batch: &mut Vec<Envelope>, tally: u32) {
+        debug_assert!(batch.is_empty(), "a batch is run whole before the next");
+        self.absorb();
+        if batch.capacity() == 0 && !self.queue.is_empty() {
+            *batch = take_buffer();
+        }
+        std::mem::swap(&mut self.queue, batch);
+        if batch.is_empty() {
+            batch.extend(self.take_high().or_else(|| self.take_low()));
+        }
+        self.hold(batch.len(), tally);
+        if batch.is_empty() {
+            give_buffer(std::mem::take(batch));
+        }
+    }
+
+    /// Says how many messages the runner holds at that tally.
+    pub(crate) fn hold(&mut self, held: usize, tally: u32) {
+        self.held = u32::try_from(held).unwrap_or(u32::MAX);
+        self.held_at = tally;
+    }
+
+    /// Takes note of what the runner has run up to that tally.
+    fn catch_up(&mut self, tally: u32) {
+        self.held = self.held.saturating_sub(tally.wrapping_sub(self.held_at));
+        self.held_at = tally;
+    }
+
+    /// Takes the wakers of those who may send now.
+    #[inline]
+    pub(crate) fn call_up(&mut self, len_max: u32) -> Vec<Waker> {
+        if !self.awaited {
+            return Vec::new();
+        }
+        let room = (len_max as usize).saturating_sub(self.len());
+        let is_drained = self.queue.is_empty() && self.held == 0;
+        let room_line = &mut self.extras().room;
+        let called = room_line.call_up(room, len_max as usize, is_drained);
+        self.awaited = !room_line.is_empty();
+        called
+    }
+
+    /// How many more messages may come.
+    pub(crate) fn room(&mut self, len_max: u32, tally: u32) -> u32 {
+        self.catch_up(tally);
+        let room = (len_max as usize).saturating_sub(self.len());
+        u32::try_from(room).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a handler writes into a lane.
+    pub(crate) fn has_lanes(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
+    /// For how many messages a lane may be opened or renewed; 0 if it would save nothing.
+    pub(crate) fn lane_capacity(&mut self, len_max: u32, tally: u32) -> u32 {
+        if self.gate != Gate::Open {
+            return 0;
+        }
+        let capacity = (LANE_LEN as u32).min(self.room(len_max, tally) / LANE_SHARE);
+        if capacity < LANE_MIN { 0 } else { capacity }
+    }
+
+    /// Has a lane from which all has been absorbed take `capacity` messages more.
+    ///
+    /// # Safety
+    /// As `Lanes::renew`.
+    pub(crate) unsafe fn renew(&mut self, lane: &Lane<Envelope>, capacity: u32) {
+        // SAFETY: the caller's promise.
+        self.reserved -= unsafe { Lanes::renew(lane, capacity) };
+        self.reserved += capacity;
+    }
+
+    /// Opens a lane for `capacity` messages, whose room is promised.
+    ///
+    /// # Safety
+    /// As `Lanes::attach`.
+    pub(crate) unsafe fn attach(&mut self, lane: &Arc<Lane<Envelope>>, capacity: u32) {
+        // SAFETY: the caller's promise.
+        unsafe { self.lanes.attach(lane, capacity) };
+        self.reserved += capacity;
+    }
+
+    /// Closes a lane. Returns whom to wake, and what an actor that has stopped for good refuses.
+    pub(crate) fn detach(&mut self, lane: &Arc<Lane<Envelope>>) -> (Wake, Vec<Envelope>) {
+        self.absorb_lanes();
+        self.reserved -= self.lanes.detach(lane);
+        if self.ended {
+            return (Wake::Nothing, self.take_queue());
+        }
+        if self.queue.is_empty() {
+            return (Wake::Nothing, Vec::new());
+        }
+        (self.claim(), Vec::new())
+    }
+
+    /// Takes the ticks of timers that the actor no longer has.
+    pub(crate) fn take_stale_ticks(&mut self) -> Vec<Envelope> {
+        let timers = self.extras.as_ref().map(|extras| &extras.timers);
+        let is_stale = |envelope: &Envelope| {
+            envelope
+                .timer()
+                .is_some_and(|timer| timers.is_none_or(|timers| !timers.contains_key(&timer)))
+        };
+        if self.queue.iter().any(is_stale) {
+            let (stale, kept) = self.queue.drain(..).partition(is_stale);
+            self.queue = kept;
+            return stale;
+        }
+        Vec::new()
+    }
+
+    /// Whether the directory has forgotten the place, so that its name leads to another one.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.forgotten
+    }
+
+    /// Has the directory forget an actor that sleeps and has nothing to remember; returns whether
+    /// it may.
+    pub(crate) fn try_forget(&mut self) -> bool {
+        let is_blank = self.extras.as_ref().is_none_or(|extras| extras.is_forgettable());
+        if self.is_asleep() && is_blank {
+            self.forgotten = true;
+        }
+        self.forgotten
+    }
+
+    /// Takes `try_forget` back.
+    pub(crate) fn remember(&mut self) {
+        self.forgotten = false;
+    }
+
+    /// Lives of the actor that have ended.
+    pub(crate) fn lives(&self) -> u32 {
+        self.lives
+    }
+
+    /// Counts the end of a life.
+    pub(crate) fn count_end(&mut self) {
+        self.lives = self.lives.wrapping_add(1);
+        self.begin_life();
+        self.ended = self.is_closed();
+    }
+
+    /// Whether the actor has no state and nothing to start for.
+    pub(crate) fn is_asleep(&self) -> bool {
+        !self.active
+            && self.phase == Phase::Idle
+            && self.is_empty()
+            && self.lanes.is_empty()
+            && !self.has_system()
+    }
+
+    /// Whether a kill waits to be looked at.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| {
+            extras.system.iter().any(|message| matches!(message, System::Kill))
+        })
+    }
+
+    /// Whether the actor has stopped for good.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Puts messages that were held back in front of the queue.
+    pub(crate) fn put_back(&mut self, mut first: Vec<Envelope>) {
+        first.append(&mut self.queue);
+        self.queue = first;
+        self.held = 0;
+    }
+
+    /// Takes the system messages that follow an actor to where it lives.
+    pub(crate) fn take_travelling(&mut self) -> Vec<System> {
+        let Some(extras) = &mut self.extras else { return Vec::new() };
+        let came = extras.deferred.drain(..).chain(extras.system.drain(..));
+        let (follow, stay): (Vec<_>, Vec<_>) = came.partition(System::travels);
+        extras.system.extend(stay);
+        follow
+    }
+
+    /// Takes what guards have put aside.
+    pub(crate) fn take_put_aside(&mut self) -> Vec<Envelope> {
+        let Some(extras) = &mut self.extras else { return Vec::new() };
+        let mut first = std::mem::take(&mut extras.unstashed);
+        first.append(&mut extras.stash);
+        first
+    }
+
+    /// Takes the events of topics out of the queue.
+    pub(crate) fn take_events(&mut self) -> Vec<Envelope> {
+        self.queue.extract_if(.., |envelope| envelope.is_event()).collect()
+    }
+
+    /// Empties the queue, also of those who wait for room.
+    pub(crate) fn close(&mut self) -> (Vec<Envelope>, Vec<Waker>) {
+        self.shut();
+        self.awaited = false;
+        let wakers = match self.extras.as_mut() {
+            Some(extras) => extras.room.call_all(),
+            None => Vec::new(),
+        };
+        (self.take_queue(), wakers)
+    }
+
+    /// Takes everything that waits, in whatever lane.
+    pub(crate) fn take_queue(&mut self) -> Vec<Envelope> {
+        self.absorb();
+        self.held = 0;
+        self.aside = 0;
+        let mut all = std::mem::take(&mut self.queue);
+        if let Some(extras) = self.extras.as_mut() {
+            all.extend(extras.high.drain(..).chain(extras.low.drain(..)));
+        }
+        all
+    }
+}

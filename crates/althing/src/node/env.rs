@@ -1,0 +1,348 @@
+//! The one source of tasks, time and randomness of a node.
+//!
+//! On tokio, time is tokio's, so that its paused clock works in tests. A simulation brings its own
+//! `Simulation`.
+
+use std::cell::Cell;
+use std::collections::hash_map::{DefaultHasher, RandomState};
+use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher, Hasher};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use crate::address::actor_id::ActorId;
+use crate::metrics::observe::Step;
+use crate::node::Node;
+use crate::shield::shielded;
+
+/// A boxed task.
+pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Wall-clock time: milliseconds since 1970 in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(pub u64);
+
+/// A world of its own for deterministic tests: tasks, time and randomness of one node.
+///
+/// What is done "in the background" is the runtime's own housekeeping (the sweep for idle actors, a
+/// timer task without timers). It goes on for as long as anything else does, and must not keep a
+/// simulation alive by itself.
+pub trait Simulation: Send + Sync + 'static {
+    /// Runs a task.
+    fn spawn(&self, task: Task);
+    /// Runs a task of the runtime's own housekeeping.
+    fn spawn_in_background(&self, task: Task) {
+        self.spawn(task);
+    }
+    /// Time since the simulation began.
+    fn elapsed(&self) -> Duration;
+    /// Wall-clock time, milliseconds since 1970.
+    fn now(&self) -> Timestamp;
+    /// Resolves once `delay` has passed.
+    fn sleep(&self, delay: Duration) -> Task;
+    /// As `sleep`, for one who has nothing to do but to look again.
+    fn sleep_in_background(&self, delay: Duration) -> Task {
+        self.sleep(delay)
+    }
+    /// The next random number.
+    fn random_u64(&self) -> u64;
+    /// Decides the order in which hash tables are walked.
+    fn hash_seed(&self) -> u64 {
+        0
+    }
+    /// Memory that the process would use; decides what a memory budget unloads.
+    fn resident_bytes(&self) -> Option<u64> {
+        None
+    }
+    /// Whether the calling thread is running one of its tasks, so that idle actors may run in
+    /// place.
+    fn is_running(&self) -> bool;
+    /// What shall happen to a message of that type (its full path) that is about to run; asked once
+    /// for each message.
+    fn fault(&self, _actor: &ActorId, _message: &'static str) -> Fault {
+        Fault::None
+    }
+    /// Hears of each step that the node's actors take; `None` where no actor takes it.
+    fn observe(&self, _actor: Option<&ActorId>, _step: &Step<'_>) {}
+    /// Hears that its node stands.
+    fn built(&self, _node: &Node) {}
+}
+
+/// What a simulation does to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// The handler panics before its first line.
+    Panic,
+    /// The handler begins later.
+    Delay(Duration),
+    /// The handler does not run: an ask gets `AskError::Rejected`, a tell is lost.
+    Refuse,
+}
+
+/// How long the runtime's housekeeping sleeps, and whether anything is waiting for it to wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nap {
+    /// Something will happen at its end.
+    Due(Duration),
+    /// It will only look again.
+    Background(Duration),
+    /// It will look again after `look`, and something will happen after `due`.
+    Lookout { look: Duration, due: Duration },
+}
+
+pub(crate) enum Env {
+    Tokio(TokioEnv),
+    Simulated(Arc<dyn Simulation>),
+}
+
+pub(crate) struct TokioEnv {
+    handle: Handle,
+    runtime: tokio::runtime::Id,
+    started: Instant,
+    started_ms: u64,
+    random: AtomicU64,
+}
+
+impl Env {
+    /// The environment of the current tokio runtime.
+    pub(crate) fn tokio() -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::Tokio(TokioEnv {
+            handle: Handle::current(),
+            runtime: Handle::current().id(),
+            started: Instant::now(),
+            started_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
+            random: AtomicU64::new(random_seed()),
+        })
+    }
+
+    /// The node's runtime; none in a simulation.
+    pub(crate) fn handle(&self) -> Option<Handle> {
+        match self {
+            Self::Tokio(tokio) => Some(tokio.handle.clone()),
+            Self::Simulated(_) => None,
+        }
+    }
+
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self {
+            Self::Tokio(tokio) => drop(tokio.handle.spawn(task)),
+            Self::Simulated(simulation) => simulation.spawn(Box::pin(task)),
+        }
+    }
+
+    /// Runs work that may block its thread; at once in a simulation, which has one thread.
+    pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        match self {
+            Self::Tokio(tokio) => drop(tokio.handle.spawn_blocking(work)),
+            Self::Simulated(_) => work(),
+        }
+    }
+
+    /// Spawns the runtime's own housekeeping.
+    pub(crate) fn spawn_in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self {
+            Self::Tokio(tokio) => drop(tokio.handle.spawn(task)),
+            Self::Simulated(simulation) => simulation.spawn_in_background(Box::pin(task)),
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        match self {
+            Self::Tokio(tokio) => tokio.started.elapsed(),
+            Self::Simulated(simulation) => simulation.elapsed(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        match self {
+            Self::Tokio(tokio) => {
+                let elapsed = u64::try_from(tokio.started.elapsed().as_millis());
+                Timestamp(tokio.started_ms.saturating_add(elapsed.unwrap_or(u64::MAX)))
+            }
+            Self::Simulated(simulation) => simulation.now(),
+        }
+    }
+
+    pub(crate) fn sleep(&self, delay: Duration) -> Task {
+        match self {
+            Self::Tokio(tokio) => {
+                // A sleep belongs to a runtime, and the caller may be a thread that is in none.
+                let _entered = tokio.handle.enter();
+                Box::pin(tokio::time::sleep(delay))
+            }
+            Self::Simulated(simulation) => simulation.sleep(delay),
+        }
+    }
+
+    /// Sleeps as the runtime's housekeeping does.
+    pub(crate) fn nap(&self, nap: Nap) -> Task {
+        match (self, nap) {
+            (Self::Simulated(simulation), Nap::Background(pause)) => {
+                simulation.sleep_in_background(pause)
+            }
+            (Self::Simulated(simulation), Nap::Lookout { look, due }) => {
+                let look = simulation.sleep_in_background(look);
+                Box::pin(first_of(look, simulation.sleep(due)))
+            }
+            (_, Nap::Due(pause) | Nap::Background(pause) | Nap::Lookout { look: pause, .. }) => {
+                self.sleep(pause)
+            }
+        }
+    }
+
+    /// Keys for hash tables: random, so that nobody can make keys collide; in a simulation by its
+    /// seed, so that their order is too.
+    pub(crate) fn hash_keys(&self) -> HashKeys {
+        match self {
+            Self::Tokio(_) => HashKeys::Random(RandomState::new()),
+            Self::Simulated(simulation) => HashKeys::Fixed(simulation.hash_seed()),
+        }
+    }
+
+    pub(crate) fn random_u64(&self) -> u64 {
+        match self {
+            Self::Tokio(tokio) => {
+                split_mix(tokio.random.fetch_add(GOLDEN_GAMMA, Ordering::Relaxed))
+            }
+            Self::Simulated(simulation) => simulation.random_u64(),
+        }
+    }
+
+    /// Whether time is virtual.
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self, Self::Simulated(_))
+    }
+
+    /// The world this node lives in, if it is simulated.
+    pub(crate) fn simulation(&self) -> Option<&dyn Simulation> {
+        match self {
+            Self::Tokio(_) => None,
+            Self::Simulated(simulation) => Some(&**simulation),
+        }
+    }
+
+    /// Whether the calling thread is in the node's runtime.
+    #[inline]
+    pub(crate) fn is_entered(&self) -> bool {
+        match self {
+            Self::Tokio(tokio) => tokio.is_current(),
+            Self::Simulated(_) => true,
+        }
+    }
+
+    /// Makes the node's runtime the current one on a thread that is in none or in another.
+    pub(crate) fn enter(&self) -> Option<tokio::runtime::EnterGuard<'_>> {
+        match self {
+            Self::Tokio(tokio) if !tokio.is_current() => Some(tokio.handle.enter()),
+            _ => None,
+        }
+    }
+
+    /// Whether the calling thread is one on which the node's handlers may run: inside the node's
+    /// own runtime, in a task or in `block_on`.
+    #[inline]
+    pub(crate) fn is_in_task(&self) -> bool {
+        match self {
+            Self::Tokio(tokio) => tokio.is_current(),
+            Self::Simulated(simulation) => simulation.is_running(),
+        }
+    }
+
+    /// Resolves once `delay` has passed, by the clock of whoever waits: a node's runtime may be
+    /// gone, or driven by nobody.
+    pub(crate) fn sleep_here(&self, delay: Duration) -> Task {
+        match self {
+            Self::Tokio(tokio) if Handle::try_current().is_ok() && !tokio.is_current() => {
+                shielded("a sleep outside the node's runtime", || -> Task {
+                    Box::pin(tokio::time::sleep(delay))
+                })
+                // That runtime has no timers.
+                .unwrap_or_else(|| self.sleep(delay))
+            }
+            _ => self.sleep(delay),
+        }
+    }
+}
+
+thread_local! {
+    /// The task and the node's runtime that were last found to belong together on this thread.
+    static AT_HOME: Cell<Option<(tokio::task::Id, tokio::runtime::Id)>> = const { Cell::new(None) };
+}
+
+impl TokioEnv {
+    /// Whether the calling thread is in the node's runtime. A task never changes its runtime, so it
+    /// is looked up once per task in a row.
+    #[inline]
+    fn is_current(&self) -> bool {
+        let Some(task) = tokio::task::try_id() else { return self.is_entered() };
+        if AT_HOME.get() == Some((task, self.runtime)) {
+            return true;
+        }
+        let is_entered = self.is_entered();
+        if is_entered {
+            AT_HOME.set(Some((task, self.runtime)));
+        }
+        is_entered
+    }
+
+    fn is_entered(&self) -> bool {
+        Handle::try_current().is_ok_and(|current| current.id() == self.runtime)
+    }
+}
+
+/// Resolves with the first of the two.
+pub(crate) async fn first_of(one: Task, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (one, pin!(other));
+    poll_fn(|cx| match (one.as_mut().poll(cx), other.as_mut().poll(cx)) {
+        (Poll::Pending, Poll::Pending) => Poll::Pending,
+        _ => Poll::Ready(()),
+    })
+    .await;
+}
+
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+/// Generators, 2014).
+fn split_mix(state: u64) -> u64 {
+    let z = state.wrapping_add(GOLDEN_GAMMA);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Builds the hashers of a node's tables.
+#[derive(Clone, Debug)]
+pub(crate) enum HashKeys {
+    Random(RandomState),
+    Fixed(u64),
+}
+
+impl BuildHasher for HashKeys {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        match self {
+            Self::Random(keys) => keys.build_hasher(),
+            Self::Fixed(seed) => {
+                let mut hasher = DefaultHasher::new();
+                hasher.write_u64(*seed);
+                hasher
+            }
+        }
+    }
+}

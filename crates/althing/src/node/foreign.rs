@@ -1,0 +1,131 @@
+//! Addresses of anonymous actors that other nodes started: found by identity, kept as long as
+//! somebody holds them.
+//!
+//! Named actors need none of this: their address is in the directory, wherever they live.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::NodeShared;
+use crate::actor::Actor;
+use crate::address::actor_id::{ActorId, Incarnation, Key, Origin};
+use crate::address::kind::Kind;
+use crate::address::place::{AnyPlace, Header, Place};
+
+/// Addresses after which those that nobody holds any more are looked for.
+const SWEEP_FROM: usize = 1_024;
+
+#[derive(Default)]
+pub(crate) struct Foreign {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    places: HashMap<ActorId, Weak<dyn AnyPlace>>,
+    kinds: HashMap<(TypeId, Incarnation), Arc<Kind>>,
+    sweep_at: usize,
+}
+
+impl Foreign {
+    /// Takes all kinds out: they keep their node in memory.
+    pub(crate) fn take(&self) -> Vec<Arc<Kind>> {
+        self.known.lock().kinds.drain().map(|(_, kind)| kind).collect()
+    }
+}
+
+impl NodeShared {
+    /// The place of another node's anonymous actor, made if there is none; `None` where there is no
+    /// cluster.
+    pub(crate) fn foreign<A: Actor>(self: &Arc<Self>, id: &ActorId) -> Option<Arc<dyn AnyPlace>> {
+        self.cluster.as_ref()?;
+        let origin = id.place_of_birth()?;
+        let mut known = self.foreign.known.lock();
+        if let Some(place) = known.places.get(id).and_then(Weak::upgrade) {
+            return Some(place);
+        }
+        let kind = known
+            .kinds
+            .entry((TypeId::of::<A>(), origin.node))
+            .or_insert_with(|| Arc::new(Kind::of_foreigners::<A>(self.clone(), origin.node)));
+        let place = Place::<A>::new(Header::new(kind.clone(), Some(key_of(origin))), None, None);
+        place.header().mailbox.lock().send_elsewhere();
+        let place: Arc<dyn AnyPlace> = Arc::new(place);
+        known.places.insert(id.clone(), Arc::downgrade(&place));
+        if known.places.len() > known.sweep_at.max(SWEEP_FROM) {
+            known.places.retain(|_, place| place.strong_count() > 0);
+            // A node that has gone leaves no kinds behind, and neither does one that never was.
+            known.kinds.retain(|_, kind| Arc::strong_count(kind) > 1);
+            known.sweep_at = known.places.len() * 2;
+        }
+        Some(place)
+    }
+
+    /// The place of another node's anonymous actor, if somebody holds its address.
+    pub(crate) fn known_foreign(&self, id: &ActorId) -> Option<Arc<dyn AnyPlace>> {
+        self.foreign.known.lock().places.get(id).and_then(Weak::upgrade)
+    }
+}
+
+/// What stands in for a key in such a place.
+fn key_of(origin: Origin) -> Key {
+    format!("{}.{}", origin.serial, origin.slot).into()
+}
+
+/// Reads it back.
+pub(crate) fn origin_of(key: &str, node: Incarnation) -> Origin {
+    let (serial, slot) = key.split_once('.').unwrap_or((key, "0"));
+    Origin { node, serial: serial.parse().unwrap_or(0), slot: slot.parse().unwrap_or(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::task::{Context, Poll};
+
+    use super::SWEEP_FROM;
+    use crate::actor::Actor;
+    use crate::address::actor_id::{ActorId, Incarnation, KindName, Origin};
+    use crate::node::Node;
+    use crate::remote::{Cluster, Location, Parcel};
+
+    struct Away;
+
+    impl Cluster for Away {
+        fn locate(&self, _: &ActorId) -> Location {
+            Location::Elsewhere
+        }
+
+        fn poll_room(&self, _: &ActorId, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Ready(())
+        }
+
+        fn send(&self, _: Parcel) {}
+    }
+
+    struct Stranger;
+
+    impl Actor for Stranger {
+        const NAME: &'static str = "test.stranger";
+    }
+
+    #[tokio::test]
+    async fn nodes_that_nobody_knows_any_more_leave_no_kinds_behind() {
+        let node = Node::builder("home").cluster(Arc::new(Away)).build();
+        let stranger = |n| {
+            let origin = Origin { node: Incarnation(n), serial: u64::MAX, slot: u32::MAX };
+            ActorId::anonymous(KindName::new(Stranger::NAME), origin)
+        };
+        let kept = node.resolve::<Stranger>(&stranger(u64::MAX)).expect("there is a cluster");
+        for n in 0..10 * SWEEP_FROM as u64 {
+            drop(node.resolve::<Stranger>(&stranger(n)).expect("there is a cluster"));
+        }
+        let known = node.shared().foreign.known.lock();
+        assert!(known.places.len() <= 2 * SWEEP_FROM && known.kinds.len() <= 2 * SWEEP_FROM);
+        drop(known);
+        assert!(node.resolve(&stranger(u64::MAX)).is_some_and(|again| kept == again));
+    }
+}

@@ -1,0 +1,218 @@
+//! How an actor leaves a node: it is held at a message boundary, and then either goes on or goes
+//! away, and what waits for it goes after it.
+//!
+//! Order: what waited here is shipped before the first message that a sender ships itself, because
+//! the mailbox sends elsewhere only once it is empty.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{Cargo, Location, Parcel, ancestors, control};
+use crate::activation::stopped::Stopped;
+use crate::address::actor_id::ActorId;
+use crate::address::place::{AnyPlace, send_system};
+use crate::mail::envelope::Envelope;
+use crate::mail::extras::System;
+use crate::node::Node;
+
+/// An actor that is held between two messages. Nothing of it runs, and its mailbox fills, until it
+/// resumes or departs; dropping this resumes it.
+#[must_use = "dropping it lets the actor go on"]
+pub struct Sealed {
+    place: Arc<dyn AnyPlace>,
+    /// The life that is held, by the number of those that had ended before.
+    life: u32,
+    is_done: bool,
+}
+
+impl Sealed {
+    /// A seal on the life that an actor is in.
+    pub(crate) fn of(place: Arc<dyn AnyPlace>) -> Self {
+        let life = place.header().mailbox.lock().lives();
+        Self { place, life, is_done: false }
+    }
+
+    /// The actor.
+    pub fn id(&self) -> ActorId {
+        self.place.header().id()
+    }
+
+    /// Messages that wait.
+    pub fn mailbox_depth(&self) -> usize {
+        self.place.header().mailbox.depth()
+    }
+
+    /// Sends the actor away: its `stopping` hook runs with `StopReason::Moved`, its state is
+    /// dropped, and what waits goes to where the cluster now says that it lives, in order and
+    /// before whatever is sent later. Watches and links stay.
+    ///
+    /// The cluster must locate the actor elsewhere by now; if it does not, the actor is unloaded
+    /// and comes back here with its next message.
+    pub async fn depart(mut self) {
+        self.is_done = true;
+        let stopped = Stopped::of_life(self.place.clone(), self.life);
+        send_system(&self.place, System::Depart);
+        stopped.await;
+    }
+}
+
+impl Drop for Sealed {
+    fn drop(&mut self) {
+        if !self.is_done {
+            send_system(&self.place, System::Resume(self.life));
+        }
+    }
+}
+
+impl std::fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Sealed").field(&self.id()).finish()
+    }
+}
+
+impl Node {
+    /// Holds an actor of this node once its running handlers have ended. `None` if it is not in
+    /// memory; then its address sends elsewhere at once if the cluster says so.
+    ///
+    /// # Cancel safety
+    /// Dropping the future lets the actor go on.
+    pub async fn seal(&self, id: &ActorId) -> Option<Sealed> {
+        let place = self.shared().known(id)?;
+        let (sender, sealed) = oneshot::channel();
+        send_system(&place, System::Seal(sender));
+        if let Ok(sealed) = sealed.await {
+            return Some(sealed);
+        }
+        relocate(&place);
+        None
+    }
+
+    /// Asks the cluster anew where each named actor lives, after that has changed. Addresses of
+    /// actors that sleep follow at once; the identities returned are of those that are in memory
+    /// here and belong elsewhere: to be sealed, and to depart.
+    pub fn relocate(&self) -> Vec<ActorId> {
+        let mut misplaced = Vec::new();
+        self.shared().directory.for_each(|place| {
+            if place.header().key().is_some() && relocate(place) == Relocated::MustLeave {
+                misplaced.push(place.header().id());
+            }
+        });
+        misplaced
+    }
+
+    /// Holds every actor that is in memory, and those that are about to start, until `thaw`: a node
+    /// that may have lost its lease runs nothing. Resolves once no handler runs any more.
+    pub async fn freeze(&self) {
+        self.shared().set_frozen(true);
+        let mut frozen = Vec::new();
+        self.shared().directory.for_each(|place| {
+            let (sender, receiver) = oneshot::channel();
+            send_system(place, System::Freeze(sender));
+            frozen.push(receiver);
+        });
+        for frozen in frozen {
+            // An error means that it was not in memory.
+            _ = frozen.await;
+        }
+    }
+
+    /// Lets actors go on after `freeze`.
+    pub fn thaw(&self) {
+        if !self.shared().set_frozen(false) {
+            return;
+        }
+        self.shared().directory.for_each(|place| _ = send_system(place, System::Thaw));
+    }
+
+    /// Ends an actor's life at once, without a hook, if it runs in an older epoch than `epoch`:
+    /// another node owns it now. A handler that waits is dropped, and what its turn held back never
+    /// leaves; what waits in the mailbox is sent after the actor.
+    pub fn fence(&self, id: &ActorId, epoch: crate::epoch::Epoch) {
+        if let Some(place) = self.shared().known(id) {
+            send_system(&place, System::Fence(epoch));
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Relocated {
+    Settled,
+    MustLeave,
+}
+
+fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
+    let header = place.header();
+    let Some(location) = header.location() else { return Relocated::Settled };
+    let mut inner = header.mailbox.lock();
+    match location {
+        Location::Here(_) => inner.come_here(),
+        Location::Arriving(_) if inner.is_elsewhere() || inner.has_ended() => {}
+        // Nobody has sent anything here yet that something could overtake.
+        Location::Arriving(_) if inner.is_asleep() => inner.send_elsewhere(),
+        Location::Arriving(_) => {}
+        Location::Elsewhere if inner.has_ended() => {}
+        Location::Elsewhere if inner.is_asleep() => inner.send_elsewhere(),
+        Location::Elsewhere => return Relocated::MustLeave,
+    }
+    drop(inner);
+    watch_on(place);
+    Relocated::Settled
+}
+
+/// Has the node where an actor lives now know that it is watched from here.
+pub(crate) fn watch_on(place: &Arc<dyn AnyPlace>) {
+    let inner = place.header().mailbox.lock();
+    let is_watched = inner.is_elsewhere()
+        && inner
+            .extras
+            .as_ref()
+            .is_some_and(|extras| !extras.watchers.is_empty() || !extras.linked.is_empty());
+    drop(inner);
+    if is_watched {
+        super::ship_watch(place, false);
+    }
+}
+
+/// Ships what waits for an actor whose state is gone, and has its mailbox send elsewhere from then
+/// on. The caller holds the claim. Returns whether the actor lives elsewhere.
+pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> bool {
+    let header = place.header();
+    if header.location() != Some(Location::Elsewhere) {
+        return false;
+    }
+    // What a guard put aside came first.
+    let mut first = header.mailbox.lock().take_put_aside();
+    first.append(waiting);
+    ship_all(place, first);
+    loop {
+        let mut inner = header.mailbox.lock();
+        let rest = inner.take_queue();
+        let wakers = inner.call_up(header.kind.len_max);
+        if rest.is_empty() {
+            inner.send_elsewhere();
+            let system = inner.take_travelling();
+            drop(inner);
+            system.into_iter().for_each(|message| control::ship_system(place, message));
+            wakers.into_iter().for_each(std::task::Waker::wake);
+            return true;
+        }
+        drop(inner);
+        ship_all(place, rest);
+    }
+}
+
+pub(crate) fn ship_all(place: &Arc<dyn AnyPlace>, envelopes: Vec<Envelope>) {
+    let header = place.header();
+    let Some(cluster) = &header.kind.node.cluster else { return };
+    let mut chain = ancestors::of(place);
+    chain.pop();
+    for envelope in envelopes {
+        let Some(mut message) = envelope.repack(header) else { continue };
+        if message.reply.is_some() {
+            message.chain.clone_from(&chain);
+        }
+        let to = header.id();
+        cluster.send(Parcel { to, node: None, cargo: Cargo::Message(message) });
+    }
+}

@@ -1,0 +1,118 @@
+//! The way out: a message for an actor that lives elsewhere becomes a parcel.
+//!
+//! Nothing is encoded before there is room on the way, so a refused message goes back to its sender
+//! as it was.
+
+use std::any::type_name;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use super::{Cargo, Message, Parcel, Reply};
+use crate::activation::turn::{self, Effect};
+use crate::actor::Actor;
+use crate::address::actor_id::ActorId;
+use crate::address::place::{AnyPlace, AsAnyPlace, Place};
+use crate::error::AskError;
+use crate::mail::dispatch::Dispatch;
+use crate::mail::mailbox::Priority;
+use crate::mail::reply::ReplyTo;
+use crate::wire::WireError;
+
+/// What became of a message for another node.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shipped {
+    /// It is on its way.
+    Sent,
+    /// The way is crowded. If there is a waker, it is called when it is worth another look.
+    NoRoom,
+    /// Messages of its type do not travel.
+    LocalOnly,
+}
+
+/// Tells an actor that lives elsewhere; unless it is sent, the message stays where it is.
+pub(crate) fn ship_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    place: &Arc<Place<A>>,
+    message: &mut Option<M>,
+    priority: Priority,
+    waker: &Waker,
+) -> Shipped {
+    if turn::is_held() && turn::is_full() {
+        return Shipped::NoRoom;
+    }
+    ship::<A, M, D>(place, message, priority, waker, |_| (None, Vec::new()))
+}
+
+/// Asks an actor that lives elsewhere; unless it is sent, message and reply stay where they are.
+pub(crate) fn ship_ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    place: &Arc<Place<A>>,
+    message: &mut Option<M>,
+    reply: &mut Option<ReplyTo<D::Reply>>,
+    priority: Priority,
+    waker: &Waker,
+) -> Shipped {
+    ship::<A, M, D>(place, message, priority, waker, |decode| {
+        let reply = reply.take().expect("an ask is shipped once");
+        (Some(way_back(place.header().id(), reply, decode)), super::ancestors::of_current())
+    })
+}
+
+type DecodeReply<R> = fn(&[u8]) -> Result<R, WireError>;
+
+fn ship<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    place: &Arc<Place<A>>,
+    message: &mut Option<M>,
+    priority: Priority,
+    waker: &Waker,
+    answer: impl FnOnce(DecodeReply<D::Reply>) -> (Option<Reply>, Vec<ActorId>),
+) -> Shipped {
+    let header = place.header();
+    let kind = &header.kind;
+    let Some(codec) = kind.codecs::<A>().and_then(|codecs| codecs.of::<M, D::Reply>()) else {
+        return Shipped::LocalOnly;
+    };
+    let Some(cluster) = &kind.node.cluster else { return Shipped::LocalOnly };
+    let to = header.id();
+    if cluster.poll_room(&to, &mut Context::from_waker(waker)).is_pending() {
+        return Shipped::NoRoom;
+    }
+    let message = message.take().expect("a message is shipped once");
+    let mut body = Vec::new();
+    (codec.encode)(&message, &mut body);
+    drop(message);
+    let (reply, chain) = answer(codec.decode_reply);
+    let message = Message { name: codec.name.to_owned(), body, priority, chain, reply };
+    let is_tell = message.reply.is_none();
+    let parcel = Parcel { to, node: None, cargo: Cargo::Message(message) };
+    if is_tell && turn::is_held() {
+        turn::keep(Effect::Ship(place.as_any_place(), parcel));
+    } else {
+        cluster.send(parcel);
+    }
+    Shipped::Sent
+}
+
+/// Takes the encoded reply back to the asker's slot.
+pub(crate) fn way_back<R: Send + 'static>(
+    from: ActorId,
+    mut reply: ReplyTo<R>,
+    decode: DecodeReply<R>,
+) -> Reply {
+    Box::new(move |outcome| match outcome.map(|bytes| decode(&bytes)) {
+        Ok(Ok(value)) => reply.complete(value),
+        Ok(Err(error)) => reply.fail(AskError::NotUnderstood(from, format!("the reply: {error}"))),
+        Err(why) => reply.fail(why),
+    })
+}
+
+/// Sends a parcel that was made before.
+pub(crate) fn send(place: &Arc<dyn AnyPlace>, parcel: Parcel) {
+    if let Some(cluster) = &place.header().kind.node.cluster {
+        cluster.send(parcel);
+    }
+}
+
+/// The error of an ask whose message does not travel.
+pub(crate) fn local_only<M>(id: ActorId) -> AskError {
+    AskError::LocalOnly(id, type_name::<M>().to_owned())
+}

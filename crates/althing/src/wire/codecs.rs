@@ -1,0 +1,218 @@
+//! What a kind of actor takes from other nodes: its messages by name, and how they and their
+//! replies become bytes.
+//!
+//! Made once per kind, and only where a cluster is built: actors that stay on their node register
+//! nothing. Two messages of one name are a mistake of the program, found here when the kind is
+//! registered and not when a message arrives.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::marker::PhantomData;
+
+use crate::actor::Actor;
+use crate::error::AskError;
+use crate::mail::dispatch::Dispatch;
+use crate::mail::envelope::Envelope;
+use crate::mail::reply::ReplyTo;
+use crate::wire::{Wire, WireError};
+
+/// An actor that messages from other nodes can reach.
+///
+/// `#[actor(name = "shop.cart", wire)]` implements it; by hand:
+///
+/// ```
+/// use althing::{Actor, Codecs, Context, Handler, Remote, Wire, Write};
+///
+/// struct Counter(u64);
+///
+/// impl Actor for Counter {
+///     const NAME: &'static str = "example.counter";
+///     const CODECS: Option<fn(&mut Codecs<Self>)> = Some(Self::codecs);
+/// }
+///
+/// #[derive(Wire)]
+/// struct Add(u64);
+///
+/// impl Handler<Add> for Counter {
+///     type Reply = u64;
+///     async fn handle(&mut self, Add(n): Add, _: &mut Context<Self>) -> u64 {
+///         self.0 += n;
+///         self.0
+///     }
+/// }
+///
+/// impl Remote for Counter {
+///     fn codecs(codecs: &mut Codecs<Self>) {
+///         codecs.message::<Add, Write>("add");
+///     }
+/// }
+///
+/// let codecs = Codecs::<Counter>::new()?;
+/// assert_eq!(codecs.names().collect::<Vec<_>>(), ["add"]);
+/// # Ok::<(), althing::NameTwice>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "messages from other nodes cannot reach `{Self}`",
+    label = "this actor has no `Remote`",
+    note = "add `wire` to its attribute: `#[actor(name = \"…\", wire)]`"
+)]
+pub trait Remote: Actor {
+    /// Registers the messages that other nodes may send.
+    fn codecs(codecs: &mut Codecs<Self>);
+}
+
+/// The messages of a kind that travel between nodes.
+pub struct Codecs<A: Actor> {
+    by_name: HashMap<&'static str, Incoming>,
+    actor: PhantomData<fn() -> A>,
+    /// A `Codec<M, R>` for each message type `M`.
+    by_type: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+    twice: Option<NameTwice>,
+}
+
+/// Two messages of one kind that have the same name, or one message that has two.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{actor} registers `{message}` twice")]
+pub struct NameTwice {
+    /// The actor's name.
+    pub actor: &'static str,
+    /// The message's name.
+    pub message: &'static str,
+}
+
+/// Makes an envelope of the bytes of one message.
+type Incoming = fn(&[u8], &mut Option<WireReply>) -> Result<Envelope, WireError>;
+
+/// Takes the encoded reply of a message from elsewhere, or why there is none; `None` if the handler
+/// dropped its slot.
+pub(crate) type WireReply = Box<dyn FnOnce(Result<Vec<u8>, Option<AskError>>) + Send>;
+
+/// How messages of type `M` and their replies become bytes.
+pub(crate) struct Codec<M, R> {
+    pub(crate) name: &'static str,
+    pub(crate) encode: fn(&M, &mut Vec<u8>),
+    pub(crate) decode_reply: fn(&[u8]) -> Result<R, WireError>,
+}
+
+impl<A: Actor> Codecs<A> {
+    /// What `A` registers.
+    ///
+    /// # Errors
+    /// It registers a name or a message twice.
+    pub fn new() -> Result<Self, NameTwice>
+    where
+        A: Remote,
+    {
+        Self::registered(A::codecs)
+    }
+
+    /// What `register` registers.
+    pub(crate) fn registered(register: fn(&mut Self)) -> Result<Self, NameTwice> {
+        let mut codecs = Self {
+            by_name: HashMap::new(),
+            by_type: HashMap::new(),
+            actor: PhantomData,
+            twice: None,
+        };
+        register(&mut codecs);
+        codecs.twice.take().map_or(Ok(codecs), Err)
+    }
+
+    /// Lets messages of type `M`, which reach their handler by `D`, come from other nodes under
+    /// this name.
+    pub fn message<M, D>(&mut self, name: &'static str) -> &mut Self
+    where
+        M: Wire + Send + 'static,
+        D: Dispatch<A, M>,
+        D::Reply: Wire,
+    {
+        let by_name = self.by_name.entry(name);
+        let by_type = self.by_type.entry(TypeId::of::<M>());
+        match (by_name, by_type) {
+            (Entry::Vacant(by_name), Entry::Vacant(by_type)) => {
+                by_name.insert(incoming::<A, M, D>);
+                by_type.insert(Box::new(Codec::<M, D::Reply> {
+                    name,
+                    encode: M::encode,
+                    decode_reply: D::Reply::decode,
+                }));
+            }
+            _ => self.twice = Some(NameTwice { actor: A::NAME, message: name }),
+        }
+        self
+    }
+
+    /// The names of the messages, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.by_name.keys().copied()
+    }
+
+    /// Makes an envelope of a message that came as bytes; `None` if no message has this name.
+    /// Without `reply` it is a tell. `reply` is taken only if the bytes are such a message, so that
+    /// their sender can be told otherwise.
+    pub(crate) fn decode(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        reply: &mut Option<WireReply>,
+    ) -> Option<Result<Envelope, WireError>> {
+        self.by_name.get(name).map(|incoming| incoming(bytes, reply))
+    }
+
+    /// How messages of type `M` travel; `None` if they do not.
+    pub(crate) fn of<M: 'static, R: 'static>(&self) -> Option<&Codec<M, R>> {
+        self.by_type.get(&TypeId::of::<M>())?.downcast_ref()
+    }
+}
+
+/// Codecs whose actor's type is forgotten.
+pub(crate) trait AnyCodecs: Any + Send + Sync {
+    /// As `Codecs::decode`.
+    fn decode(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        reply: &mut Option<WireReply>,
+    ) -> Option<Result<Envelope, WireError>>;
+}
+
+impl<A: Actor> AnyCodecs for Codecs<A> {
+    fn decode(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        reply: &mut Option<WireReply>,
+    ) -> Option<Result<Envelope, WireError>> {
+        Codecs::decode(self, name, bytes, reply)
+    }
+}
+
+impl<A: Actor> std::fmt::Debug for Codecs<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+fn incoming<A, M, D>(bytes: &[u8], reply: &mut Option<WireReply>) -> Result<Envelope, WireError>
+where
+    A: Actor,
+    M: Wire + Send + 'static,
+    D: Dispatch<A, M>,
+    D::Reply: Wire,
+{
+    let message = M::decode(bytes)?;
+    let reply = reply.take().map_or_else(ReplyTo::nowhere, |reply| {
+        ReplyTo::forwarding(move |outcome: Result<D::Reply, _>| {
+            reply(outcome.map(|outcome| {
+                let mut bytes = Vec::new();
+                outcome.encode(&mut bytes);
+                bytes
+            }));
+        })
+    });
+    Ok(Envelope::new::<A, M, D>(message, reply))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! The application: the chat methods, one file per subject, under sessions, HTTP and the demo. Each
+//! asks the actors it needs and puts the answer together; rules live in the actors, limits of
+//! fields were checked when the request was decoded.
+
+pub(crate) mod error;
+mod identity;
+pub(crate) mod invites;
+pub(crate) mod members;
+pub(crate) mod messages;
+pub(crate) mod profiles;
+pub(crate) mod rooms;
+pub(crate) mod search;
+pub(crate) mod stream;
+pub(crate) mod users;
+
+use bytes::Bytes;
+use folkmoot_protocol::rpc::{Empty, Rpc, RpcError, encode_payload};
+
+pub(crate) use error::{append_failure, control_failure, failure, read_failure, room_answer};
+pub(crate) use identity::Identity;
+
+/// Counts a method that has no limit of its own, so that there is none without one.
+fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
+    match method {
+        // Counted where HTTP comes by too.
+        Rpc::MessageSend(_)
+        | Rpc::MessageEdit(_)
+        | Rpc::MessageDelete(_)
+        | Rpc::MessageReact(_)
+        | Rpc::TypingSet(_)
+        | Rpc::RoomAdd(_)
+        | Rpc::RoomCreate(_)
+        | Rpc::DirectOpen(_)
+        | Rpc::InviteCreate(_)
+        | Rpc::ProfileUpdate(_)
+        | Rpc::StatusSet(_)
+        | Rpc::Search(_) => Ok(()),
+        Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
+        Rpc::HistoryGet(_)
+        | Rpc::MessageReactions(_)
+        | Rpc::RoomsList(_)
+        | Rpc::RoomGet(_)
+        | Rpc::RoomMembers(_)
+        | Rpc::Sync(_)
+        | Rpc::InviteList(_)
+        | Rpc::InviteGet(_)
+        | Rpc::UsersFind(_)
+        | Rpc::UserGet(_)
+        | Rpc::UsersBlocked(_)
+        | Rpc::DevicesList(_) => by.count(|limits| &limits.questions),
+        Rpc::RoomUpdate(_)
+        | Rpc::RoomNotify(_)
+        | Rpc::RoomLeave(_)
+        | Rpc::RoomSetRole(_)
+        | Rpc::RoomKick(_)
+        | Rpc::RoomBan(_)
+        | Rpc::RoomMute(_)
+        | Rpc::DirectHide(_)
+        | Rpc::InviteRevoke(_)
+        | Rpc::InviteAccept(_)
+        | Rpc::UserBlock(_)
+        | Rpc::DevicesRevoke(_) => by.count(|limits| &limits.changes),
+    }
+}
+
+/// Calls a method; the reply is JSON.
+pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> {
+    count(by, &method)?;
+    match method {
+        Rpc::MessageSend(request) => reply(messages::send(by, request).await),
+        Rpc::MessageEdit(request) => reply(messages::edit(by, request).await),
+        Rpc::MessageDelete(request) => empty(messages::delete(by, request).await),
+        Rpc::MessageReact(request) => empty(messages::react(by, request).await),
+        Rpc::MessageReactions(request) => reply(messages::reactions(by, request).await),
+        Rpc::HistoryGet(request) => reply(messages::history(by, request).await),
+        Rpc::ReadSet(request) => reply(messages::read(by, request).await),
+        Rpc::TypingSet(request) => empty(messages::typing(by, request).await),
+        Rpc::RoomsList(request) => reply(rooms::list(by, request).await),
+        Rpc::RoomCreate(request) => reply(rooms::create(by, request).await),
+        Rpc::RoomGet(request) => reply(rooms::get(by, request.room).await),
+        Rpc::RoomUpdate(request) => reply(rooms::update(by, request).await),
+        Rpc::RoomNotify(request) => empty(rooms::notify(by, request).await),
+        Rpc::DirectOpen(request) => reply(rooms::open_direct(by, request).await),
+        Rpc::DirectHide(request) => empty(rooms::hide(by, request).await),
+        Rpc::Sync(request) => reply(rooms::sync(by, &request).await),
+        Rpc::RoomLeave(request) => empty(members::leave(by, request).await),
+        Rpc::RoomMembers(request) => reply(members::list(by, request).await),
+        Rpc::RoomAdd(request) => empty(members::add(by, request).await),
+        Rpc::RoomSetRole(request) => empty(members::set_role(by, request).await),
+        Rpc::RoomKick(request) => empty(members::kick(by, request).await),
+        Rpc::RoomBan(request) => empty(members::ban(by, request).await),
+        Rpc::RoomMute(request) => empty(members::mute(by, request).await),
+        Rpc::InviteCreate(request) => reply(invites::create(by, request).await),
+        Rpc::InviteList(request) => reply(invites::list(by, request).await),
+        Rpc::InviteRevoke(request) => empty(invites::revoke(by, request.code).await),
+        Rpc::InviteGet(request) => reply(invites::get(&by.server, request.code).await),
+        Rpc::InviteAccept(request) => reply(invites::accept(by, request.code).await),
+        Rpc::UsersFind(request) => reply(users::find(by, request).await),
+        Rpc::UserGet(request) => reply(users::get(by, request.user).await),
+        Rpc::UserBlock(request) => empty(users::block(by, request).await),
+        Rpc::UsersBlocked(_) => reply(users::blocked(by).await),
+        Rpc::ProfileUpdate(request) => reply(profiles::rename(by, request).await),
+        Rpc::StatusSet(request) => reply(profiles::set_status(by, request).await),
+        Rpc::DevicesList(_) => reply(users::devices(by).await),
+        Rpc::DevicesRevoke(request) => empty(users::revoke_device(by, request.id).await),
+        Rpc::Search(request) => reply(search::find(by, request).await),
+    }
+}
+
+fn reply<T: serde::Serialize>(result: Result<T, RpcError>) -> Result<Bytes, RpcError> {
+    result.map(|value| encode_payload(&value))
+}
+
+fn empty(result: Result<(), RpcError>) -> Result<Bytes, RpcError> {
+    reply(result.map(|()| Empty {}))
+}

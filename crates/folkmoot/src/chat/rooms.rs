@@ -1,0 +1,155 @@
+//! Methods on rooms: listing, making, changing.
+
+use std::collections::HashMap;
+
+use folkmoot_protocol::chat::RoomView;
+use folkmoot_protocol::limits::{REPLY_BYTES_MAX, ROOMS_PAGE_MAX};
+use folkmoot_protocol::rpc::{
+    DirectHide, DirectOpen, RoomCreate, RoomNotify, RoomUpdate, Rooms, RoomsList, RpcError, Sync,
+    encode_payload,
+};
+use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
+use futures_util::future::join_all;
+
+use super::error::{control_failure, failure, read_failure, room_answer, user_answer};
+use super::messages::apply;
+use super::stream::len_within;
+use crate::account::token::random_id;
+use crate::chat::Identity;
+use crate::room::view::Summary;
+use crate::room::{Command, Kind};
+use crate::storage::{NewDirectRoom, NewRoom, RoomId, Seq};
+use crate::user::state::Membership;
+use crate::user::{UserCalls, room_view, room_view_of};
+use crate::wire;
+
+/// A page of the caller's rooms.
+pub(crate) async fn list(by: &Identity, request: RoomsList) -> Result<Rooms, RpcError> {
+    let RoomsList { after, limit } = request;
+    page(by, after, limit.unwrap_or(ROOMS_PAGE_MAX), |_| true).await
+}
+
+/// The rooms that are not as the caller last saw them.
+pub(crate) async fn sync(by: &Identity, request: &Sync) -> Result<Rooms, RpcError> {
+    let is_news = |room: &RoomView| request.rooms.get(&room.id) != Some(&room.offset);
+    page(by, request.after, ROOMS_PAGE_MAX, is_news).await
+}
+
+/// A page of at most `limit` rooms, of which those that are not wanted are left out.
+async fn page(
+    by: &Identity,
+    after: Option<RoomId>,
+    limit: u32,
+    is_wanted: impl Fn(&RoomView) -> bool,
+) -> Result<Rooms, RpcError> {
+    let limit = limit as usize;
+    // One more than the page tells whether there is another page.
+    let memberships = by.server.user(by.user).memberships(after, limit + 1).await;
+    let mut memberships = user_answer(memberships)?;
+    let is_more = memberships.len() > limit;
+    memberships.truncate(limit);
+    let last = memberships.last().filter(|_| is_more).map(|(room, _)| *room);
+    let mut rooms = views(by, memberships).await?;
+    rooms.retain(is_wanted);
+    let len = len_within(REPLY_BYTES_MAX, rooms.iter().map(|room| encode_payload(room).len()));
+    let is_cut = len < rooms.len();
+    rooms.truncate(len);
+    let next = if is_cut { rooms.last().map(|room| room.id) } else { last };
+    Ok(Rooms { rooms, next })
+}
+
+/// Rooms as the caller sees them, in the order of their ids. Those in memory are asked, the others
+/// are read: a list wakes no room. One that the caller has just left is left out.
+async fn views(
+    by: &Identity,
+    memberships: Vec<(RoomId, Membership)>,
+) -> Result<Vec<RoomView>, RpcError> {
+    let server = &by.server;
+    let (awake, asleep): (Vec<_>, Vec<_>) =
+        memberships.into_iter().partition(|(room, _)| server.room(*room).is_active());
+    let asked = awake.into_iter().map(|(room, membership)| view(by, room, membership));
+    let mut views: Vec<RoomView> =
+        join_all(asked).await.into_iter().filter_map(Result::ok).collect();
+    let wanted = asleep.iter().map(|(room, membership)| (*room, membership.read_seq)).collect();
+    let heads = server.store.room_heads(by.user, wanted).await;
+    let memberships: HashMap<RoomId, Membership> = asleep.into_iter().collect();
+    for head in heads.map_err(|error| read_failure(&error))? {
+        let membership = memberships.get(&head.summary.id).cloned().unwrap_or_default();
+        let (summary, peer) = Summary::of(head, by.user);
+        let peer = peer.map(wire::user_view);
+        views.push(room_view(&summary, &membership, server.epoch(), peer));
+    }
+    views.sort_by_key(|view| view.id);
+    Ok(views)
+}
+
+pub(crate) async fn get(by: &Identity, room: WireRoom) -> Result<RoomView, RpcError> {
+    let membership = user_answer(by.server.user(by.user).membership(room).await);
+    view(by, room, membership.unwrap_or_default()).await
+}
+
+async fn view(by: &Identity, room: RoomId, known: Membership) -> Result<RoomView, RpcError> {
+    let summary = room_answer(by.server.asked(room).summary(by.user).await)?;
+    Ok(room_view_of(&by.server.store, &summary, &known).await)
+}
+
+pub(crate) async fn create(by: &Identity, request: RoomCreate) -> Result<RoomView, RpcError> {
+    by.count(|limits| &limits.rooms)?;
+    let id = RoomId::from_u64(random_id());
+    let topic = request.topic.unwrap_or_default();
+    let new = NewRoom { id, name: request.name, topic, owner: by.user, at: by.server.now() };
+    by.server.store.create_room(new).await.map_err(|error| control_failure(&error))?;
+    let told = by.server.user(by.user).joined(id, Seq::from_u64(0)).await;
+    told.map_err(|error| failure(&error))?;
+    get(by, id).await
+}
+
+pub(crate) async fn update(by: &Identity, request: RoomUpdate) -> Result<RoomView, RpcError> {
+    let RoomUpdate { room, name, topic } = request;
+    apply(by, room, Command::Update { name, topic }).await?;
+    get(by, room).await
+}
+
+pub(crate) async fn notify(by: &Identity, request: RoomNotify) -> Result<(), RpcError> {
+    let RoomNotify { room, notify } = request;
+    user_answer(by.server.user(by.user).set_notify(room, notify.into()).await)
+}
+
+/// The conversation with another user, made by whoever opens it first.
+pub(crate) async fn open_direct(by: &Identity, request: DirectOpen) -> Result<RoomView, RpcError> {
+    let peer = request.user;
+    if peer == by.user {
+        return Err(RpcError::invalid("user", "must be somebody else"));
+    }
+    by.count(|limits| &limits.rooms)?;
+    let id = RoomId::from_u64(random_id());
+    let new = NewDirectRoom { id, opener: by.user, peer, at: by.server.now() };
+    let direct = by.server.store.open_direct_room(new).await;
+    let direct = direct.map_err(|error| control_failure(&error))?;
+    by.server
+        .store
+        .show_room(by.user, direct.room)
+        .await
+        .map_err(|error| control_failure(&error))?;
+    if direct.is_new {
+        for user in [by.user, peer] {
+            let told = by.server.user(user).joined(direct.room, Seq::from_u64(0)).await;
+            told.map_err(|error| failure(&error))?;
+        }
+    }
+    user_answer(by.server.user(by.user).show(direct.room).await)?;
+    get(by, direct.room).await
+}
+
+/// Takes a direct conversation off the caller's list.
+pub(crate) async fn hide(by: &Identity, request: DirectHide) -> Result<(), RpcError> {
+    let room = request.room;
+    let summary = room_answer(by.server.asked(room).summary(by.user).await)?;
+    if summary.kind != Kind::Direct {
+        let text = "only direct conversations can be hidden; a room can be left";
+        return Err(RpcError::new(ErrorCode::PermissionDenied, text));
+    }
+    let hidden = by.server.store.hide_room(by.user, room, summary.last_seq).await;
+    hidden.map_err(|error| control_failure(&error))?;
+    user_answer(by.server.user(by.user).hide(room, summary.last_seq).await)
+}

@@ -1,0 +1,49 @@
+//! What rooms and users need of the world: the store, the node they live on, counters, how long
+//! they stay without being needed. Knows neither of them, so that they can be built without a
+//! server.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use althing::{Node, Topic, TopicOptions};
+use folkmoot_protocol::Channel;
+
+use crate::metrics::Metrics;
+use crate::storage::{Store, UnixMillis};
+use crate::stream::{Coming, Publication};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Ports {
+    pub(crate) store: Store,
+    pub(crate) node: Node,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) room_idle: Duration,
+    pub(crate) user_idle: Duration,
+}
+
+impl Ports {
+    /// The live events of a channel.
+    pub(crate) fn topic(&self, channel: Channel) -> Topic<Arc<Publication>> {
+        // Recovery is the business of rooms and users; a ring here would keep every event twice.
+        self.node.topic(channel.to_string(), TopicOptions { replay: 0 })
+    }
+
+    /// The connections that come to a room and go.
+    pub(crate) fn comings(&self, channel: Channel) -> Topic<Arc<Coming>> {
+        self.node.topic(format!("{channel}/online"), TopicOptions { replay: 0 })
+    }
+
+    /// In which offsets count: that of the data directory.
+    pub(crate) fn epoch(&self) -> &str {
+        self.store.stream_epoch()
+    }
+
+    pub(crate) fn now(&self) -> UnixMillis {
+        now()
+    }
+}
+
+pub(crate) fn now() -> UnixMillis {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    UnixMillis::from_u64(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

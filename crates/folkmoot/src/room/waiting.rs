@@ -1,0 +1,177 @@
+//! Judges commands, one user's in the order in which they came: one about which the room has to be
+//! told something first waits for it beside the room, and so do the later ones of the same user.
+
+use std::collections::{HashMap, VecDeque};
+
+use althing::{Context, Handler, ReplyTo};
+
+use super::RoomError;
+use super::actor::{Room, now};
+use super::command::{Decision, Refusal, Request};
+use super::load::{self, Brought};
+use super::people::Missing;
+use super::view::Done;
+use crate::storage::record::RoomEvent;
+use crate::storage::{ReadError, UserId};
+
+/// Commands appended but not durable: about a hundred group syncs of a busy room.
+const PENDING_MAX: usize = 16_384;
+
+/// Commands of one user that may wait: what many connections of a bot send before its first is
+/// judged.
+const WAITING_MAX: usize = 4_096;
+/// How often a command is told something that is out of date already: more than once means that
+/// people come and go by the hundred while one looks.
+const ATTEMPTS_MAX: u32 = 8;
+
+type Reply = ReplyTo<Result<Done, RoomError>>;
+
+#[derive(Debug)]
+struct Waiter {
+    request: Request,
+    reply: Reply,
+    attempts: u32,
+}
+
+/// The commands that wait, by user. Whoever is in here has a question under way about the first.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(HashMap<UserId, VecDeque<Waiter>>);
+
+impl Waiting {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What the first command of `by` waited for.
+#[derive(Debug)]
+pub(super) struct Told {
+    by: UserId,
+    brought: Result<Brought, ReadError>,
+}
+
+impl Handler<Told> for Room {
+    type Reply = ();
+
+    async fn handle(&mut self, told: Told, ctx: &mut Context<Self>) {
+        let Told { by, brought } = told;
+        let Some(mut line) = self.waiting.0.remove(&by) else { return };
+        let Some(mut first) = line.pop_front() else { return };
+        match brought {
+            Ok(Brought { gone: Some(seq), .. }) => {
+                first.reply.send(Err(RoomError::Refused(Refusal::NoMessage(seq))));
+            }
+            Ok(Brought { facts, named, original, .. }) => {
+                if let Some(state) = &mut self.state {
+                    state.people.take_in(facts);
+                }
+                first.request.named.get_or_insert(named);
+                first.request.original = first.request.original.or(original);
+                line.push_front(first);
+            }
+            Err(error) => {
+                first.reply.send(Err(RoomError::Read(error)));
+            }
+        }
+        while let Some(next) = line.pop_front() {
+            if let Some(back) = self.judge(next, ctx) {
+                let (waiter, missing) = *back;
+                line.push_front(waiter);
+                self.waiting.0.insert(by, line);
+                self.find_out(by, missing, ctx);
+                return;
+            }
+        }
+    }
+}
+
+impl Room {
+    /// Judges a command when those of the same user before it are judged.
+    pub(super) fn take(&mut self, request: Request, reply: Reply, ctx: &mut Context<Self>) {
+        let by = request.by;
+        let waiter = Waiter { request, reply, attempts: 0 };
+        if let Some(line) = self.waiting.0.get_mut(&by) {
+            match line.len() < WAITING_MAX {
+                true => line.push_back(waiter),
+                false => drop(waiter.reply.send(Err(RoomError::Busy))),
+            }
+            return;
+        }
+        if let Some(back) = self.judge(waiter, ctx) {
+            let (waiter, missing) = *back;
+            self.waiting.0.insert(by, VecDeque::from([waiter]));
+            self.find_out(by, missing, ctx);
+        }
+    }
+
+    /// Asks the store beside the room.
+    fn find_out(&self, by: UserId, missing: Missing, ctx: &mut Context<Self>) {
+        let (store, room, now) = (self.ports.store.clone(), self.id, now(ctx));
+        let brought = async move { load::bring(&store, room, by, missing, now).await };
+        ctx.pipe(brought, move |brought| Told { by, brought });
+    }
+
+    /// Judges a command; gives it back if the room has to be told something first.
+    fn judge(&mut self, waiter: Waiter, ctx: &mut Context<Self>) -> Option<Box<(Waiter, Missing)>> {
+        let Waiter { request, reply, attempts } = waiter;
+        if let Some(error) = self.stream.broken() {
+            reply.send(Err(RoomError::Append(error.clone())));
+            return None;
+        }
+        if self.stream.pending_len() >= PENDING_MAX {
+            reply.send(Err(RoomError::Busy));
+            return None;
+        }
+        let decision = match self.meet(request.by, None) {
+            Ok(state) => state.decide(&request, now(ctx)).map_err(RoomError::Refused),
+            Err(error) => Err(error),
+        };
+        match decision {
+            Err(RoomError::Refused(Refusal::Unloaded(missing))) if attempts < ATTEMPTS_MAX => {
+                let waiter = Waiter { request, reply, attempts: attempts + 1 };
+                return Some(Box::new((waiter, *missing)));
+            }
+            Err(RoomError::Refused(Refusal::Unloaded(_))) => {
+                reply.send(Err(RoomError::Busy));
+            }
+            Ok(decision) => self.carry_out(decision, request, reply, ctx),
+            Err(error) => {
+                reply.send(Err(error));
+            }
+        }
+        None
+    }
+
+    fn carry_out(
+        &mut self,
+        decision: Decision,
+        request: Request,
+        reply: Reply,
+        ctx: &mut Context<Self>,
+    ) {
+        match decision {
+            // Whoever comes in while a ban is stored would be a banned member.
+            Decision::Append(RoomEvent::Joined { user, .. })
+                if self.pending_bans.contains(&user) =>
+            {
+                reply.send(Err(RoomError::Refused(Refusal::Banned)));
+            }
+            Decision::Append(event) => {
+                self.append(event, Vec::new(), request.client, reply, ctx);
+            }
+            Decision::Change { event, unmentioned } => {
+                self.append(event, unmentioned, request.client, reply, ctx);
+            }
+            Decision::Repeat(first) => self.repeat(first, reply),
+            // One after the other, or the store might take them in another order.
+            Decision::Ban { user, .. } if self.pending_bans.contains(&user) => {
+                reply.send(Err(RoomError::Busy));
+            }
+            Decision::Ban { user, on } => self.store_ban(request.by, user, on, reply, ctx),
+            Decision::Nothing => {
+                let (at, offset) = (now(ctx), self.stream.last());
+                reply.send(Ok(Done { at, offset, seq: None, is_repeat: true }));
+            }
+        }
+    }
+}
