@@ -1,11 +1,12 @@
 //! What people show of themselves: a picture that they cropped, and what they are up to; others see both at once.
 
+import type { Locator } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { CHECKED, violations } from './support/axe';
-import { harbour, text } from './support/picture';
-import type { Person } from './support/person';
-import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
+import { announcing, harbour, text, type NamedFile } from './support/picture';
+import { Person } from './support/person';
+import { astrid, bo, browser, meetIn, withAstridAndBo } from './support/scene';
 
 withAstridAndBo({ astrid: CHECKED });
 beforeAll(async () => {
@@ -14,11 +15,21 @@ beforeAll(async () => {
   await bo.message('Good morning').waitFor();
 });
 
+const SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>boom()</script><circle r="9"/></svg>';
+
+const cut = (file: NamedFile): NamedFile => ({ ...file, buffer: file.buffer.subarray(0, 60) });
+
 async function openAccount(person: Person) {
   await person.page.getByRole('button', { name: /^Account:/ }).click();
   const dialog = person.page.getByRole('dialog', { name: 'Account' });
   await dialog.waitFor();
   return dialog;
+}
+
+async function choose(person: Person, dialog: Locator, file: NamedFile): Promise<void> {
+  const chooser = person.page.waitForEvent('filechooser');
+  await dialog.getByRole('button', { name: 'Choose a picture' }).click();
+  await (await chooser).setFiles(file);
 }
 
 /** The picture beside a message, once it is drawn. */
@@ -28,7 +39,7 @@ describe('a picture', () => {
   it('is_cropped_in_the_page_by_keys_too_and_seen_by_others_at_once', async () => {
     expect(await shownTo(bo).count()).toBe(0);
     const dialog = await openAccount(astrid);
-    await dialog.getByLabel('Choose a picture').setInputFiles(harbour('me.png', 300, 200));
+    await choose(astrid, dialog, harbour('me.png', 300, 200));
     const crop = dialog.getByRole('img', { name: /^Part of the picture/ });
     const before = await crop.evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
     await crop.focus();
@@ -63,11 +74,54 @@ describe('a picture', () => {
     await shownTo(bo).waitFor({ state: 'detached' });
   });
 
-  it('that_is_none_is_refused_in_words', async () => {
+  it.each([
+    ['text', { ...text('me.png', 'not a picture'), mimeType: 'image/png' }, 'This file cannot be read as a picture.'],
+    ['a drawing that could hold scripts', { ...text('me.svg', SVG), mimeType: 'image/svg+xml' }, 'Only PNG, JPEG, GIF and WebP are taken.'],
+    ['a drawing under another name', { ...text('me.png', SVG), mimeType: 'image/png' }, 'This file cannot be read as a picture.'],
+    ['the beginning of a picture', cut(harbour('me.png', 300, 200)), 'This file cannot be read as a picture.'],
+    ['more pixels than a page can hold', announcing('me.png', 60_000, 60_000), 'Too many pixels: a picture may have 64,000,000.'],
+  ])('that_is_%s_is_refused_with_the_rule_in_the_dialog_itself', async (_what, file, rule) => {
     const dialog = await openAccount(astrid);
-    await dialog.getByLabel('Choose a picture').setInputFiles({ ...text('me.png', 'not a picture'), mimeType: 'image/png' });
-    await astrid.page.getByText('This file cannot be read as a picture.').waitFor();
+    await choose(astrid, dialog, file);
+    // Beside the dialog it could be neither read aloud nor dismissed.
+    await dialog.getByRole('alert').getByText(rule).waitFor();
+    expect(await dialog.getByRole('img', { name: /^Part of the picture/ }).count()).toBe(0);
+    await dialog.getByRole('alert').getByRole('button', { name: 'Dismiss' }).click();
+    await dialog.getByText(rule).waitFor({ state: 'detached' });
     await astrid.page.keyboard.press('Escape');
+    expect(astrid.errors).toEqual([]);
+  });
+
+  it('is_learnt_by_who_was_away_when_it_changed', async () => {
+    await bo.context.setOffline(true);
+    await bo.page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
+    const dialog = await openAccount(astrid);
+    await choose(astrid, dialog, harbour('again.png', 80, 80));
+    await dialog.getByRole('button', { name: 'Use picture' }).click();
+    await dialog.getByRole('button', { name: 'Remove the picture' }).waitFor();
+    await astrid.page.keyboard.press('Escape');
+    expect(await shownTo(bo).count()).toBe(0);
+    await bo.context.setOffline(false);
+    await shownTo(bo).waitFor();
+  });
+
+  it('stands_beside_the_messages_of_who_has_left_and_is_in_no_list', async () => {
+    const chidi = await Person.arrive(browser, 'chidi');
+    await chidi.joinBy(await astrid.invite(), 'Chidi Obi');
+    const dialog = await openAccount(chidi);
+    await choose(chidi, dialog, harbour('chidi.png', 90, 60));
+    await dialog.getByRole('button', { name: 'Use picture' }).click();
+    await dialog.getByRole('button', { name: 'Remove the picture' }).waitFor();
+    await chidi.page.keyboard.press('Escape');
+    await chidi.say('I was here');
+    await chidi.allSent();
+    await chidi.page.getByRole('button', { name: 'Room settings' }).click();
+    await chidi.page.getByRole('button', { name: 'Leave room' }).click();
+    await chidi.page.getByRole('button', { name: 'Leave room' }).click();
+    await bo.page.getByText('Chidi Obi left').waitFor();
+    await bo.page.reload();
+    await bo.message('I was here').locator('.avatar img').waitFor();
+    await chidi.context.close();
   });
 });
 

@@ -25,6 +25,11 @@ export function harbour(name: string, width: number, height: number): NamedFile 
   return { name, mimeType: 'image/png', buffer: png(width, height, Buffer.concat(rows)) };
 }
 
+/** A picture whose header promises so many pixels, and which has none of them. */
+export function announcing(name: string, width: number, height: number): NamedFile {
+  return { name, mimeType: 'image/png', buffer: png(width, height, Buffer.alloc(0)) };
+}
+
 export function text(name: string, content: string): NamedFile {
   return { name, mimeType: 'text/plain', buffer: Buffer.from(content) };
 }

@@ -63,6 +63,8 @@ export class Folkmoot {
   announcement = $state('');
   /** What went wrong with the last thing the person asked for. */
   notice = $state('');
+  /** How many dialogs lie over the page. */
+  dialogs = $state(0);
   toast = $state.raw<Toast>();
   /** The invitation on whose page somebody is signing in. */
   accepting: string | undefined;

@@ -19,6 +19,21 @@ fn png(width: u32, height: u32) -> Vec<u8> {
     bytes
 }
 
+/// A PNG whose header promises so many pixels, and which has one.
+fn announcing(width: u32, height: u32) -> Vec<u8> {
+    let mut bytes = png(1, 1);
+    bytes[16..20].copy_from_slice(&width.to_be_bytes());
+    bytes[20..24].copy_from_slice(&height.to_be_bytes());
+    let check = bytes[12..29].iter().fold(!0, |check: u32, byte| {
+        (0..8).fold(check ^ u32::from(*byte), |check, _| match check & 1 {
+            1 => (check >> 1) ^ 0xedb8_8320,
+            _ => check >> 1,
+        })
+    });
+    bytes[29..33].copy_from_slice(&(!check).to_be_bytes());
+    bytes
+}
+
 async fn show(server: &Server, account: &Account, picture: &[u8]) -> Bytes {
     server.exchange("PUT /api/v1/me/picture", account, &[], picture).await
 }
@@ -67,6 +82,34 @@ async fn what_is_no_picture_or_too_large_is_refused_by_name() {
     assert_eq!(missing.status, 404);
     let strange = server.http("GET /api/v1/pictures/..%2Ffiles%2Fx", None, "").await;
     assert_eq!(strange.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_file_makes_more_of_itself_than_a_small_picture() {
+    let server = Server::with(LIMITS).await;
+    let anna = server.sign_up("anna").await;
+    let bomb = show(&server, &anna, &announcing(60_000, 60_000)).await;
+    assert_eq!(bomb.status, 413, "{bomb:?}");
+    assert_eq!(bomb.json()["limit"], 40_000_000, "{bomb:?}");
+    assert!(bomb.detail().contains("pixels"), "{bomb:?}");
+    for (what, strange) in [
+        ("application/pdf", &b"%PDF-1.7 /OpenAction"[..]),
+        ("text/html", b"<html><script>boom()</script></html>"),
+        ("application/zip", b"PK\x03\x04 an archive that says it is a picture"),
+    ] {
+        let refused = show(&server, &anna, strange).await;
+        assert_eq!(refused.status, 400, "{what}: {refused:?}");
+        assert!(refused.detail().contains(what), "{what}: {refused:?}");
+    }
+    assert_eq!(show(&server, &anna, b"").await.status, 400);
+    // A picture with a page behind its last pixel, as are files with two meanings.
+    let two_faced = [&png(40, 40)[..], b"<html><script>boom()</script></html>"].concat();
+    let id = picture_of(&show(&server, &anna, &two_faced).await.json());
+    let shown = server.exchange(&format!("GET /api/v1/pictures/{id}"), &anna, &[], b"").await;
+    assert!(!shown.body.windows(4).any(|bytes| bytes == b"boom"));
+    // Nothing of what was refused is left on the disk.
+    let kept = std::fs::read_dir(server.data().join("attachments/portraits")).expect("a directory");
+    assert_eq!(kept.count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
