@@ -1,5 +1,6 @@
-//! Writes `web/src/protocol/generated/*.ts` from the types of this crate. With `--check` it writes nothing and fails when
-//! a file differs from what it would write. Nothing in those files is edited by hand.
+//! Writes `web/src/protocol/generated/*.ts` from the types of this crate. With `--check` it writes
+//! nothing and fails when a file differs from what it would write. Nothing in those files is edited
+//! by hand.
 
 use std::any::type_name;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,10 +10,10 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use folkmoot_protocol::chat::{
-    AccountCreate, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUserUpdate, AdminUsers,
-    ConnInfo, ConnectData, LiveView, ModerationPage, PasswordChange, PasswordReset, Problem,
-    ResetLink, RoomEvent, ServerLimits, SessionCreate, SetupCreate, SetupState, SignedIn,
-    StorageView, UserEvent,
+    AccountCreate, AccountDelete, AdminRoomUpdate, AdminRooms, AdminSettings, AdminSettingsUpdate,
+    AdminUserDelete, AdminUserUpdate, AdminUsers, ConnInfo, ConnectData, LiveView, ModerationPage,
+    PasswordChange, PasswordReset, Problem, ResetLink, RoomEvent, ServerLimits, SessionCreate,
+    SetupCreate, SetupState, SignedIn, StorageView, UserEvent,
 };
 use folkmoot_protocol::rpc::{Method, MethodVisitor, RoomPublish, visit_methods};
 use folkmoot_protocol::{DisconnectCode, ErrorCode, limits};
@@ -88,6 +89,9 @@ const HTTP_BODIES: &[fn(&mut Declarations)] = &[
     TypeVisitor::visit::<SessionCreate>,
     TypeVisitor::visit::<SignedIn>,
     TypeVisitor::visit::<PasswordChange>,
+    TypeVisitor::visit::<AccountDelete>,
+    TypeVisitor::visit::<AdminUserDelete>,
+    TypeVisitor::visit::<AdminRoomUpdate>,
     TypeVisitor::visit::<AdminSettings>,
     TypeVisitor::visit::<AdminSettingsUpdate>,
     TypeVisitor::visit::<Problem>,

@@ -1,5 +1,5 @@
-//! Every limit a client can meet, with its reason. Errors quote these numbers, the web client reads them
-//! from the generated TypeScript, and nothing else in the project may repeat them as literals.
+//! Every limit a client can meet, with its reason. Errors quote these numbers, the web client reads
+//! them from the generated TypeScript, and nothing else in the project may repeat them as literals.
 
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $name:ident: $number:ty = $value:expr;)*) => {
@@ -12,13 +12,16 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Largest WebSocket message accepted from a client: twice the largest body, so that escaping fits.
+    /// Largest WebSocket message accepted from a client: twice the largest body, so that escaping
+    /// fits.
     FRAME_BYTES_MAX: usize = 64 * 1024;
 
-    /// Characters of a message body: long enough for a stack trace, short enough for one screen of scrolling.
+    /// Characters of a message body: long enough for a stack trace, short enough for one screen of
+    /// scrolling.
     BODY_CHARS_MAX: usize = 8_000;
 
-    /// Bytes of a message body in UTF-8: four for each character allowed, rounded up to a power of two.
+    /// Bytes of a message body in UTF-8: four for each character allowed, rounded up to a power of
+    /// two.
     BODY_BYTES_MAX: usize = 32 * 1024;
 
     /// Shortest account name: one letter cannot be mentioned without surprise.
@@ -69,7 +72,8 @@ limits! {
     /// Attachments of one message; a server may allow fewer.
     ATTACHMENTS_MAX: usize = 10;
 
-    /// Longest name of a file: what other systems accept is 255 bytes, which these fit in most scripts.
+    /// Longest name of a file: what other systems accept is 255 bytes, which these fit in most
+    /// scripts.
     FILE_NAME_CHARS_MAX: usize = 128;
 
     /// Uploaded files of one user that no message names yet: a few messages being written at once.
@@ -90,17 +94,21 @@ limits! {
     /// Invites in one page.
     INVITES_PAGE_MAX: u32 = 100;
 
-    /// Connections in one answer of `presence`, which has no pages; `room.members` has, and says who is online.
+    /// Connections in one answer of `presence`, which has no pages; `room.members` has, and says
+    /// who is online.
     PRESENCE_CLIENTS_MAX: usize = 2_000;
 
-    /// Characters of a room's newest message in a `RoomView`, and of a message that another one quotes.
+    /// Characters of a room's newest message in a `RoomView`, and of a message that another one
+    /// quotes.
     EXCERPT_CHARS_MAX: usize = 140;
 
-    /// Different reactions to one message: more would not be read, and each makes a page of history longer.
+    /// Different reactions to one message: more would not be read, and each makes a page of history
+    /// longer.
     REACTIONS_PER_MESSAGE_MAX: usize = 20;
 
-    /// Users named for one emoji in an answer of `message.reactions`.
-    REACTION_USERS_MAX: u32 = 100;
+    /// Users named for one emoji in an answer of `message.reactions`: all of them fit into one
+    /// reply.
+    REACTION_USERS_MAX: u32 = 50;
 
     /// Users in one answer of `users.find`.
     USERS_FOUND_MAX: u32 = 50;
@@ -108,10 +116,14 @@ limits! {
     /// Users whom one user may have blocked: their views fit into one reply.
     BLOCKED_USERS_MAX: u32 = 1_000;
 
+    /// Devices signed in to one account; a further one signs out that which was unseen for longest.
+    DEVICES_MAX: u32 = 200;
+
     /// Users, rooms or entries in one page of the administration.
     ADMIN_PAGE_MAX: u32 = 100;
 
-    /// Life of a link by which a user chooses a new password: one day, to be handed over by whatever means.
+    /// Life of a link by which a user chooses a new password: one day, to be handed over by
+    /// whatever means.
     PASSWORD_RESET_EXPIRES_IN_S: u32 = 24 * 60 * 60;
 
     /// Channels of one connection.
@@ -120,14 +132,16 @@ limits! {
     /// Rooms named in one `sync`: as many as a connection may subscribe to.
     SYNC_ROOMS_MAX: usize = CHANNELS_PER_CONNECTION_MAX;
 
-    /// Bytes waiting for one connection's socket; a consumer further behind is disconnected as slow.
+    /// Bytes waiting for one connection's socket; a consumer further behind is disconnected as
+    /// slow.
     OUTGOING_QUEUE_BYTES_MAX: usize = 1024 * 1024;
 
     /// Events recovered by one subscribe; a client further behind fetches history.
     RECOVERED_EVENTS_MAX: usize = 1_000;
 
-    /// Bytes of publications or messages in one reply. A page or recovery that would exceed it ends early or is
-    /// refused: half the outgoing queue, and below the 1 MiB at which the Python SDK's WebSocket library gives up.
+    /// Bytes of publications or messages in one reply. A page or recovery that would exceed it ends
+    /// early or is refused: half the outgoing queue, and below the 1 MiB at which the Python SDK's
+    /// WebSocket library gives up.
     REPLY_BYTES_MAX: usize = OUTGOING_QUEUE_BYTES_MAX / 2;
 
     /// Longest life of an invite: one year.

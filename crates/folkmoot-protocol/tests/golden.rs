@@ -1,15 +1,16 @@
-//! The committed frames and payloads, read and written. The protobuf bytes were made by another implementation
-//! (Google's runtime with the client.proto of the Python SDK), so agreement here is agreement with the SDKs.
-//! A change that breaks a line breaks clients in the field; lines are added, not changed.
+//! The committed frames and payloads, read and written. The protobuf bytes were made by another
+//! implementation (Google's runtime with the client.proto of the Python SDK), so agreement here is
+//! agreement with the SDKs. A change that breaks a line breaks clients in the field; lines are
+//! added, not changed.
 
 use std::fs;
 use std::path::Path;
 
 use folkmoot_protocol::chat::{
-    AccountCreate, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUserUpdate, AdminUsers,
-    Attachment, ConnectData, LiveView, ModerationPage, PasswordChange, PasswordReset, Problem,
-    ResetLink, RoomEvent, ServerLimits, SessionCreate, SetupCreate, SetupState, SignedIn,
-    StorageView, UserEvent,
+    AccountCreate, AccountDelete, AdminRoomUpdate, AdminRooms, AdminSettings, AdminSettingsUpdate,
+    AdminUserDelete, AdminUserUpdate, AdminUsers, Attachment, ConnectData, LiveView,
+    ModerationPage, PasswordChange, PasswordReset, Problem, ResetLink, RoomEvent, ServerLimits,
+    SessionCreate, SetupCreate, SetupState, SignedIn, StorageView, UserEvent,
 };
 use folkmoot_protocol::frame::{Command, Reply};
 use folkmoot_protocol::rpc::*;
@@ -121,6 +122,9 @@ fn http_bodies_read_and_write_as_committed() {
             "ServerLimits" => round_trip::<ServerLimits>(&line.data),
             "Problem" => round_trip::<Problem>(&line.data),
             "ConnectData" => round_trip::<ConnectData>(&line.data),
+            "AccountDelete" => round_trip::<AccountDelete>(&line.data),
+            "AdminUserDelete" => round_trip::<AdminUserDelete>(&line.data),
+            "AdminRoomUpdate" => round_trip::<AdminRoomUpdate>(&line.data),
             "PasswordChange" => round_trip::<PasswordChange>(&line.data),
             "AdminSettings" => round_trip::<AdminSettings>(&line.data),
             "AdminSettingsUpdate" => round_trip::<AdminSettingsUpdate>(&line.data),
@@ -161,6 +165,8 @@ fn methods_read_and_write_as_committed() {
         RoomCreate,
         RoomGet,
         RoomUpdate,
+        RoomArchive,
+        RoomDelete,
         RoomLeave,
         RoomMembers,
         RoomAdd,

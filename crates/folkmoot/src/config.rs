@@ -11,6 +11,7 @@ use folkmoot_protocol::chat::Registration;
 use serde::Deserialize;
 
 use crate::accept::client_address::Network;
+use crate::accept::tls::TlsFiles;
 use crate::rate_limit::Rate;
 use attachments::AttachmentsSection;
 
@@ -45,8 +46,8 @@ pub struct Flags {
     /// have chosen]
     #[arg(long, env = "FOLKMOOT_REGISTRATION", value_enum)]
     pub registration: Option<RegistrationFlag>,
-    /// The data was brought back from an earlier time, by a snapshot of the whole disk: clients fetch
-    /// history again. A copy of the directory is noticed without it
+    /// The data was brought back from an earlier time, by a snapshot of the whole disk: clients
+    /// fetch history again. A copy of the directory is noticed without it
     #[arg(long)]
     pub restored: bool,
     /// Fills the server with a few rooms and talking bots
@@ -55,12 +56,20 @@ pub struct Flags {
     /// Shows the state of the actors at /console, to this machine and to administrators
     #[arg(long, env = "FOLKMOOT_CONSOLE")]
     pub console: bool,
-    /// Where people find the server, such as `https://chat.example.org`; printed links begin with it
+    /// Where people find the server, such as `https://chat.example.org`; printed links begin with
+    /// it
     #[arg(long, env = "FOLKMOOT_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
     /// Token that opens /metrics and /console from other machines, as `Authorization: Bearer`
     #[arg(long, env = "FOLKMOOT_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub metrics_token: Option<String>,
+    /// File with the server's certificate in PEM, and those that vouch for it: connections are
+    /// encrypted
+    #[arg(long, env = "FOLKMOOT_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// File with the certificate's private key in PEM. Both are read again when they change
+    #[arg(long, env = "FOLKMOOT_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
     /// What to log: error, warn, info, debug, or filters such as folkmoot=debug [default: info]
     #[arg(long, env = "FOLKMOOT_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -104,6 +113,8 @@ struct File {
     console: bool,
     public_url: Option<String>,
     metrics_token: Option<String>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
     session_days: Option<u64>,
     log: Option<String>,
     limits: LimitsSection,
@@ -130,6 +141,7 @@ pub(crate) struct LimitsSection {
     pub(crate) questions_per_minute: u32,
     pub(crate) changes_per_minute: u32,
     pub(crate) cursors_per_minute: u32,
+    pub(crate) subscriptions_per_minute: u32,
     pub(crate) log_ins_per_minute: u32,
     pub(crate) accounts_per_minute: u32,
 }
@@ -165,6 +177,8 @@ impl Default for LimitsSection {
             changes_per_minute: 240,
             // A client tells once a second at most how far one has read, on each device.
             cursors_per_minute: 600,
+            // Every channel that a connection may have, on a line that breaks every ten seconds.
+            subscriptions_per_minute: 12_000,
             // One name or address may try a password ten times a minute: guessing stays hopeless,
             // a person with a new keyboard is not locked out.
             log_ins_per_minute: 10,
@@ -182,6 +196,7 @@ struct GatewaySection {
     header_timeout_s: u64,
     connections_max: Option<usize>,
     connections_per_address_max: usize,
+    connections_per_user_max: usize,
     outgoing_queue_bytes_max: usize,
 }
 
@@ -196,6 +211,8 @@ impl Default for GatewaySection {
             connections_max: None,
             // An office or a school behind one address.
             connections_per_address_max: 1_000,
+            // Some devices with many windows each.
+            connections_per_user_max: 100,
             outgoing_queue_bytes_max: 1024 * 1024,
         }
     }
@@ -266,6 +283,8 @@ pub struct Config {
     /// Where people find the server, without a slash at its end.
     pub public_url: Option<String>,
     pub(crate) metrics_token: Option<String>,
+    /// `None`: connections are in the clear.
+    pub(crate) tls: Option<TlsFiles>,
     /// A device that was not seen for so long is signed out; `None`: never.
     pub(crate) session_max: Option<Duration>,
     /// The log filter.
@@ -293,6 +312,7 @@ pub(crate) struct GatewayConfig {
     /// `None`: as many as the system has descriptors for.
     pub(crate) connections_max: Option<usize>,
     pub(crate) connections_per_address_max: usize,
+    pub(crate) connections_per_user_max: usize,
     pub(crate) outgoing_queue_bytes_max: usize,
 }
 
@@ -366,6 +386,7 @@ impl Config {
                 0 => None,
                 days => Some(Duration::from_secs(days.saturating_mul(24 * 60 * 60))),
             },
+            tls: tls_files(flags.tls_cert.or(file.tls_cert), flags.tls_key.or(file.tls_key)),
             metrics_token: flags.metrics_token.or(file.metrics_token),
             log: flags.log.or(log).unwrap_or_else(|| "info".to_owned()),
             limits,
@@ -376,6 +397,7 @@ impl Config {
                 header_timeout: Duration::from_secs(gateway.header_timeout_s),
                 connections_max: gateway.connections_max,
                 connections_per_address_max: gateway.connections_per_address_max,
+                connections_per_user_max: gateway.connections_per_user_max,
                 outgoing_queue_bytes_max: gateway.outgoing_queue_bytes_max,
             },
             room_idle: Duration::from_secs(idle.room_s),
@@ -385,12 +407,20 @@ impl Config {
     }
 }
 
+/// Both or neither: flags and the file are checked for that.
+fn tls_files(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Option<TlsFiles> {
+    certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key })
+}
+
 fn read(path: &Path) -> Result<File, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
     let invalid = |message| ConfigError::Invalid { path: path.to_owned(), message };
     let file: File = toml::from_str(&text)
         .map_err(|error| invalid(error.to_string().trim_end().replace('\n', " ")))?;
+    if file.tls_cert.is_some() != file.tls_key.is_some() {
+        return Err(invalid("`tls_cert` and `tls_key` need each other".to_owned()));
+    }
     match file.attachments.problem() {
         Some(problem) => Err(invalid(problem)),
         None => Ok(file),

@@ -10,6 +10,7 @@ mod attachment;
 mod bytes_kept;
 mod chat;
 mod config;
+mod deletion;
 mod demo;
 mod gateway;
 mod http;
@@ -34,5 +35,6 @@ mod user;
 mod wire;
 
 pub use accept::client_address::Network;
+pub use accept::tls::TlsError;
 pub use config::{Config, ConfigError, Flags, RegistrationFlag};
 pub use service::{Running, StartError, start};

@@ -45,6 +45,8 @@ pub(crate) struct Limits {
     pub(crate) changes: Limit<UserId>,
     /// Read cursors moved.
     pub(crate) cursors: Limit<UserId>,
+    /// Channels subscribed to: each may be answered with all that was missed there.
+    pub(crate) subscriptions: Limit<UserId>,
     /// Wrong passwords, by name and by address.
     pub(crate) log_ins: Limit<String>,
     /// New accounts, by address.
@@ -100,6 +102,7 @@ impl Limits {
             questions: Limit::per_minute("questions", numbers.questions_per_minute),
             changes: Limit::per_minute("changes", numbers.changes_per_minute),
             cursors: Limit::per_minute("moves of read cursors", numbers.cursors_per_minute),
+            subscriptions: Limit::per_minute("subscriptions", numbers.subscriptions_per_minute),
             log_ins: Limit::per_minute("attempts to sign in", numbers.log_ins_per_minute),
             accounts: Limit::per_minute(
                 "new accounts from this address",

@@ -76,7 +76,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let running = folkmoot::start(config).await?;
-    say(&format!("Folkmoot listens on http://{}", running.address()));
+    say(&format!("Folkmoot listens on {}://{}", running.scheme(), running.address()));
     if let Some(link) = running.setup_link() {
         say(&format!("Nobody administers this server yet. Become its administrator at {link}"));
     }

@@ -19,6 +19,8 @@ pub(crate) struct Ports {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) room_idle: Duration,
     pub(crate) user_idle: Duration,
+    /// More connections of one user are refused.
+    pub(crate) connections_per_user_max: usize,
 }
 
 impl Ports {

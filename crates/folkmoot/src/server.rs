@@ -9,11 +9,13 @@ use folkmoot_protocol::Channel;
 use tokio::sync::watch;
 
 use crate::accept::client_address::Network;
+use crate::accept::tls::Tls;
 use crate::accept::{Doorman, Room as Doorway, raise_descriptors};
 use crate::account::pool::PasswordPool;
 use crate::account::token::Token;
 use crate::attachment::Attachments;
 use crate::config::Config;
+use crate::deletion::Deletions;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::open_rooms::OpenRooms;
@@ -38,6 +40,8 @@ pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) store: Store,
     pub(crate) attachments: Attachments,
+    /// Rooms and accounts that are to be erased.
+    pub(crate) deletions: Deletions,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: Limits,
     pub(crate) pulse: Pulse,
@@ -45,6 +49,8 @@ pub(crate) struct Server {
     pub(crate) setup: Setup,
     pub(crate) registrations: Registrations,
     pub(crate) doorman: Arc<Doorman>,
+    /// Unset: connections are in the clear.
+    tls: OnceLock<Arc<Tls>>,
     pub(crate) passwords: PasswordPool,
     pub(crate) started_at: UnixMillis,
     /// `None`: switched off, or its directory cannot be written.
@@ -74,12 +80,14 @@ impl Server {
         let ports = {
             let (store, metrics) = (store.clone(), metrics.clone());
             let (room_idle, user_idle) = (config.room_idle, config.user_idle);
+            let connections_per_user_max = config.gateway.connections_per_user_max;
             move |node: Node| Ports {
                 store: store.clone(),
                 node,
                 metrics: metrics.clone(),
                 room_idle,
                 user_idle,
+                connections_per_user_max,
             }
         };
         let (for_rooms, for_users) = (ports.clone(), ports.clone());
@@ -94,12 +102,14 @@ impl Server {
             })
             .build();
         Arc::new(Self {
+            deletions: Deletions::default(),
             metrics,
             limits: Limits::new(&config.limits),
             pulse: Pulse::default(),
             setup,
             registrations,
             passwords: PasswordPool::default(),
+            tls: OnceLock::new(),
             doorman: Doorman::new(room_at_the_door(&config)),
             started_at: ports::now(),
             search: index.map(|index| Search::start(&node, &store, index)),
@@ -174,6 +184,17 @@ impl Server {
 
     pub(crate) fn open_rooms(&self) -> Option<&OpenRooms> {
         self.open_rooms.get()
+    }
+
+    /// Encrypts connections from now on.
+    pub(crate) fn encrypt(&self, tls: Tls) {
+        let is_first = self.tls.set(Arc::new(tls)).is_ok();
+        debug_assert!(is_first, "a server has one certificate");
+    }
+
+    /// What connections are encrypted by; `None`: by nothing.
+    pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
+        self.tls.get()
     }
 
     /// Turns true when the server begins to stop.

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::accept::accept_until_stopped;
+use crate::accept::tls::{Tls, TlsError, look_until_stopped};
 use crate::attachment::{Attachments, sweep_until_stopped};
 use crate::config::Config;
 use crate::pulse::{self, Reading};
@@ -17,7 +18,7 @@ use crate::search::{Index, Search};
 use crate::server::Server;
 use crate::setup::Setup;
 use crate::storage::{OpenError, ReadError, Restored, Store, StoreOptions};
-use crate::{demo, http};
+use crate::{deletion, demo, http};
 
 /// How long clients may take to read their close frame.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,6 +40,9 @@ pub enum StartError {
     /// The database cannot be read.
     #[error("{0}")]
     Read(#[source] ReadError),
+    /// The certificate or its key cannot be used.
+    #[error("{0}")]
+    Tls(#[from] TlsError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -69,6 +73,13 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let address = listener
         .local_addr()
         .map_err(|source| StartError::Listen { address: config.listen, source })?;
+    let tls = match config.tls.clone() {
+        Some(files) => {
+            let opened = tokio::task::spawn_blocking(move || Tls::open(files)).await;
+            Some(opened.expect("reading two files does not panic")?)
+        }
+        None => None,
+    };
     let restored = if config.restored { Restored::Yes } else { Restored::Unknown };
     let options = StoreOptions { restored, ..StoreOptions::new(&config.data) };
     let heap_bytes = config.search_heap_bytes;
@@ -84,6 +95,9 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let registrations = Registrations::load(&store, config.registration).await;
     let registrations = registrations.map_err(StartError::Read)?;
     let server = Server::new(config, store, index, attachments, setup, registrations);
+    if let Some(tls) = tls {
+        server.encrypt(tls);
+    }
     Ok(serve(server, listener, address).await)
 }
 
@@ -108,6 +122,10 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
         tracing::warn!(%error, "unfinished uploads are kept until they expire");
     }
     tokio::spawn(sweep_until_stopped(server.clone()));
+    tokio::spawn(deletion::work_until_stopped(server.clone()));
+    if let Some(tls) = server.tls() {
+        tokio::spawn(look_until_stopped(server.clone(), tls.clone()));
+    }
     keep_pulse(&server);
     // Before anybody can sign up, so that everybody is let into its rooms.
     if server.config.demo {
@@ -143,16 +161,28 @@ impl Running {
         self.address
     }
 
+    /// `https` or `http`.
+    pub fn scheme(&self) -> &'static str {
+        if self.server.tls().is_some() { "https" } else { "http" }
+    }
+
     /// Where the first administrator is made, as long as there is none; a secret.
     pub fn setup_link(&self) -> Option<String> {
-        self.server.setup.link(self.address, self.server.config.public_url.as_deref())
+        let public_url = self.server.config.public_url.as_deref();
+        self.server.setup.link(self.scheme(), self.address, public_url)
+    }
+
+    /// Waits until nothing is left of the rooms and accounts that were deleted before the call.
+    pub async fn erased(&self) {
+        self.server.deletions.done().await;
     }
 
     /// Says goodbye to every client, finishes what was begun, closes the store.
     pub async fn stop(self) {
         let Self { server, mut accepting, .. } = self;
         server.begin_stop();
-        // Ends when the last connection has: sockets with their goodbye, requests with their answer.
+        // Ends when the last connection has: sockets with their goodbye, requests with their
+        // answer.
         if tokio::time::timeout(GOODBYE_TIMEOUT, &mut accepting).await.is_err() {
             let connections = *server.connections().borrow();
             tracing::warn!(connections, "some clients did not read on");

@@ -1,5 +1,6 @@
 //! The token by which the first administrator is made. It exists while nobody administers the
-//! server, is printed on the server's own terminal and kept in memory only: a new start, a new token.
+//! server, is printed on the server's own terminal and kept in memory only: a new start, a new
+//! token.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -33,7 +34,12 @@ impl Setup {
     }
 
     /// The link to print, if one is needed.
-    pub(crate) fn link(&self, address: SocketAddr, public_url: Option<&str>) -> Option<String> {
+    pub(crate) fn link(
+        &self,
+        scheme: &str,
+        address: SocketAddr,
+        public_url: Option<&str>,
+    ) -> Option<String> {
         let (token, _) = self.token.as_ref()?;
         if let Some(url) = public_url {
             return Some(format!("{url}{PATH}{}", token.reveal()));
@@ -44,7 +50,7 @@ impl Setup {
             IpAddr::V6(ip) if ip.is_unspecified() => format!("localhost:{}", address.port()),
             _ => address.to_string(),
         };
-        Some(format!("http://{host}{PATH}{}", token.reveal()))
+        Some(format!("{scheme}://{host}{PATH}{}", token.reveal()))
     }
 }
 
@@ -68,11 +74,11 @@ mod tests {
         let token = Token::random();
         let hash = token.hash();
         let setup = Setup { token: Some((token.clone(), hash)) };
-        let link = setup.link(SocketAddr::from(([0, 0, 0, 0], 80)), None).unwrap();
+        let link = setup.link("http", SocketAddr::from(([0, 0, 0, 0], 80)), None).unwrap();
         assert_eq!(link, format!("http://localhost:80/setup#{}", token.reveal()));
         let address = SocketAddr::from(([127, 0, 0, 1], 80));
-        let link = setup.link(address, Some("https://chat.example.org")).unwrap();
+        let link = setup.link("http", address, Some("https://chat.example.org")).unwrap();
         assert_eq!(link, format!("https://chat.example.org/setup#{}", token.reveal()));
-        assert_eq!(Setup::default().link(address, None), None);
+        assert_eq!(Setup::default().link("http", address, None), None);
     }
 }

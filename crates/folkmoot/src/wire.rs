@@ -7,7 +7,7 @@ use folkmoot_protocol::limits::{EXCERPT_CHARS_MAX, REACTIONS_PER_MESSAGE_MAX};
 use crate::storage::{
     Account, Attachment, LeaveReason, Message, ModerationAction, ModerationEntry, NamedUser,
     Notify, Quote, Role, RoomEvent, RoomId, RoomRecord, RoomRow, StoredMessage, UnixMillis, UserId,
-    UserRow,
+    UserRow, is_deleted_name,
 };
 
 macro_rules! same_variants {
@@ -28,12 +28,12 @@ macro_rules! same_variants {
 
 same_variants! {
     Role { Member, Moderator, Owner }
-    LeaveReason { Left, Kicked, Banned }
+    LeaveReason { Left, Kicked, Banned, Deleted }
     Notify { All, Mentions, None }
     ModerationAction {
         Kicked, Banned, Unbanned, Muted, Unmuted, RoleSet, MessageDeleted, InviteMade,
-        InviteRevoked, SetUp, AdministratorMade, AdministratorUnmade, UserDisabled, UserEnabled,
-        DevicesSignedOut, ResetLinkMade, PasswordReset
+        InviteRevoked, RoomArchived, RoomOpened, RoomDeleted, SetUp, AdministratorMade, AdministratorUnmade, UserDisabled, UserEnabled,
+        DevicesSignedOut, ResetLinkMade, PasswordReset, AccountDeleted
     }
 }
 
@@ -89,6 +89,9 @@ pub(crate) fn room_event(record: &RoomRecord) -> chat::RoomEvent {
             by: (*by),
             at,
         },
+        RoomEvent::Archived { on, by } => {
+            chat::RoomEvent::Archived { room, on: *on, by: (*by), at }
+        }
         RoomEvent::Described { name, topic, by } => {
             chat::RoomEvent::Room { room, name: name.clone(), topic: topic.clone(), by: (*by), at }
         }
@@ -207,8 +210,17 @@ pub(crate) fn attachment(file: &Attachment) -> chat::Attachment {
 }
 
 pub(crate) fn user_view(account: Account) -> chat::UserView {
+    if account.is_deleted() {
+        return deleted_user(account.id);
+    }
     let Account { id, name, display_name, picture, status, .. } = account;
-    chat::UserView { id, name, display_name, picture, status }
+    chat::UserView { id, name, display_name, picture, status, deleted: false }
+}
+
+/// A user whose account is deleted, as it is shown wherever its id is left.
+pub(crate) fn deleted_user(id: UserId) -> chat::UserView {
+    let (name, display_name) = (String::new(), String::new());
+    chat::UserView { id, name, display_name, picture: None, status: None, deleted: true }
 }
 
 pub(crate) fn admin_user(row: UserRow) -> chat::AdminUser {
@@ -227,15 +239,19 @@ pub(crate) fn admin_user(row: UserRow) -> chat::AdminUser {
 }
 
 pub(crate) fn admin_room(row: RoomRow) -> chat::AdminRoom {
-    let RoomRow { id, name, topic, created_at, members, messages, bytes, last_at } = row;
+    let RoomRow { id, name, topic, created_at, members, messages, bytes, last_at, archived_at } =
+        row;
     let members = count(members);
-    chat::AdminRoom { id, name, topic, created_at, members, messages, bytes, last_at }
+    chat::AdminRoom { id, name, topic, created_at, members, messages, bytes, last_at, archived_at }
 }
 
 pub(crate) fn moderation_entry(entry: ModerationEntry) -> chat::ModerationEntry {
     let named = |user: NamedUser| {
+        if is_deleted_name(&user.name) {
+            return deleted_user(user.id);
+        }
         let NamedUser { id, name, display_name } = user;
-        chat::UserView { id, name, display_name, picture: None, status: None }
+        chat::UserView { id, name, display_name, picture: None, status: None, deleted: false }
     };
     chat::ModerationEntry {
         id: entry.id,

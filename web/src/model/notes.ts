@@ -38,7 +38,7 @@ function noteOf(event: RoomEvent, after: number): Note | undefined {
     case 'joined':
       return { kind: 'joined', after, at: event.at, users: [event.user] };
     case 'left':
-      return { kind: event.reason ?? 'left', after, at: event.at, users: [event.user], ...(event.by === undefined ? {} : { by: event.by }) };
+      return { kind: event.reason === undefined || event.reason === 'deleted' ? 'left' : event.reason, after, at: event.at, users: [event.user], ...(event.by === undefined ? {} : { by: event.by }) };
     case 'room':
       return { kind: 'renamed', after, at: event.at, users: [], by: event.by, name: event.name };
     default:

@@ -71,10 +71,18 @@ function changed(view: RoomView, event: RoomEvent, me: UserId): RoomView {
       return { ...view, name: event.name, topic: event.topic };
     case 'profile':
       return view.peer?.id === event.user ? { ...view, peer: { ...view.peer, display_name: event.display_name } } : view;
+    case 'archived':
+      return withArchived(view, event.on);
     case 'reaction':
+    case 'room_deleted':
     case 'typing':
       return view;
   }
+}
+
+function withArchived(view: RoomView, on: boolean): RoomView {
+  const { archived: _archived, ...rest } = view;
+  return on ? { ...rest, archived: true } : rest;
 }
 
 function withMessage(view: RoomView, event: Extract<RoomEvent, { type: 'message' }>, me: UserId): RoomView {

@@ -83,6 +83,8 @@ export class Timeline {
       case 'left':
       case 'role':
       case 'room':
+      case 'archived':
+      case 'room_deleted':
         return false;
     }
   }

@@ -1,4 +1,5 @@
-//! Bodies of the HTTP interface that the socket does not know: accounts, sessions, problem documents.
+//! Bodies of the HTTP interface that the socket does not know: accounts, sessions, problem
+//! documents.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +53,48 @@ impl Checked for PasswordChange {
     fn check(&self) -> Result<(), RpcError> {
         field::chars("old", &self.old, 0, crate::limits::PASSWORD_CHARS_MAX)?;
         field::password("new", &self.new)
+    }
+}
+
+/// What becomes of the messages of a deleted account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub enum MessagesFate {
+    /// They stay, without a name.
+    Keep,
+    /// Each of them is deleted.
+    Erase,
+}
+
+/// What becomes of rooms that have no other owner.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub enum OwnedRooms {
+    /// The deletion is refused, and the refusal names them.
+    #[default]
+    Refuse,
+    /// Each gets the moderator who has been there longest as its owner, else the member.
+    HandOver,
+}
+
+/// Body of `POST /api/v1/me/deletion`: deletes one's own account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct AccountDelete {
+    /// The password, asked for again.
+    pub password: String,
+    /// What becomes of the messages.
+    pub messages: MessagesFate,
+    /// What becomes of rooms that have no other owner; absent: the deletion is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rooms: Option<OwnedRooms>,
+}
+
+impl Checked for AccountDelete {
+    fn check(&self) -> Result<(), RpcError> {
+        field::chars("password", &self.password, 0, crate::limits::PASSWORD_CHARS_MAX)
     }
 }
 

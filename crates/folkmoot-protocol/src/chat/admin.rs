@@ -1,9 +1,9 @@
-//! Bodies of the HTTP interface for whoever runs the server: the first administrator, lost passwords, users,
-//! rooms, storage, live counters, the log of moderation.
+//! Bodies of the HTTP interface for whoever runs the server: the first administrator, lost
+//! passwords, users, rooms, storage, live counters, the log of moderation.
 
 use serde::{Deserialize, Serialize};
 
-use super::account::AccountCreate;
+use super::account::{AccountCreate, MessagesFate, OwnedRooms};
 use super::is_false;
 use super::view::{Role, UserView};
 use crate::field::{self, Checked};
@@ -195,7 +195,33 @@ pub struct AdminRoom {
     /// When the last one was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_at: Option<UnixMillis>,
+    /// Read-only since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived_at: Option<UnixMillis>,
 }
+
+/// Body of `PATCH /api/v1/admin/rooms/{id}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct AdminRoomUpdate {
+    /// Whether the room is read-only.
+    pub archived: bool,
+}
+
+impl Checked for AdminRoomUpdate {}
+
+/// Body of `POST /api/v1/admin/users/{id}/deletion`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct AdminUserDelete {
+    /// What becomes of the messages.
+    pub messages: MessagesFate,
+    /// What becomes of rooms that have no other owner; absent: the deletion is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rooms: Option<OwnedRooms>,
+}
+
+impl Checked for AdminUserDelete {}
 
 /// A page of rooms, the newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -335,6 +361,9 @@ pub enum ModerationAction {
     MessageDeleted,
     InviteMade,
     InviteRevoked,
+    RoomArchived,
+    RoomOpened,
+    RoomDeleted,
     SetUp,
     AdministratorMade,
     AdministratorUnmade,
@@ -343,6 +372,7 @@ pub enum ModerationAction {
     DevicesSignedOut,
     ResetLinkMade,
     PasswordReset,
+    AccountDeleted,
 }
 
 /// A room that an entry names.
@@ -351,7 +381,7 @@ pub enum ModerationAction {
 pub struct NamedRoom {
     /// The room.
     pub id: RoomId,
-    /// Its present name; empty for a direct conversation.
+    /// Its present name; empty for a direct conversation and for a room that was deleted.
     pub name: String,
 }
 

@@ -1,6 +1,6 @@
 //! Events: what the publications of a room's and a user's stream say. The stream's offset is the
-//! publication's, so that only `message` repeats it. All are recoverable except `typing` and a
-//! room's `profile`, which have no offset.
+//! publication's, so that only `message` repeats it. All are recoverable except `typing`,
+//! `room_deleted` and a room's `profile`, which have no offset.
 
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,11 @@ pub enum RoomEvent {
     },
     /// The room's name or topic changed.
     Room { room: RoomId, name: String, topic: String, by: UserId, at: UnixMillis },
+    /// The room became read-only, or is open again.
+    Archived { room: RoomId, on: bool, by: UserId, at: UnixMillis },
+    /// The room is being deleted, and this subscription ends. Without an offset: there is nothing
+    /// to recover.
+    RoomDeleted { room: RoomId },
 }
 
 /// A message was sent.

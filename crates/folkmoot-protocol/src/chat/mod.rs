@@ -1,5 +1,6 @@
-//! Chat payloads: what the data of publications, rpc replies and HTTP bodies says. Fields are named as in
-//! `docs/protocol.md`; absent and empty optional fields are left out. Clients must skip fields they do not know.
+//! Chat payloads: what the data of publications, rpc replies and HTTP bodies says. Fields are named
+//! as in `docs/protocol.md`; absent and empty optional fields are left out. Clients must skip
+//! fields they do not know.
 
 mod account;
 mod admin;
@@ -7,12 +8,15 @@ mod event;
 mod limits;
 mod view;
 
-pub use account::{AccountCreate, PasswordChange, Problem, SessionCreate, SignedIn};
+pub use account::{
+    AccountCreate, AccountDelete, MessagesFate, OwnedRooms, PasswordChange, Problem, SessionCreate,
+    SignedIn,
+};
 pub use admin::{
-    ActorCount, AdminRoom, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUser,
-    AdminUserUpdate, AdminUsers, ConnectData, LiveSecond, LiveView, ModerationAction,
-    ModerationEntry, ModerationPage, NamedRoom, PasswordReset, Registration, ResetLink,
-    SetupCreate, SetupState, StoragePart, StorageView,
+    ActorCount, AdminRoom, AdminRoomUpdate, AdminRooms, AdminSettings, AdminSettingsUpdate,
+    AdminUser, AdminUserDelete, AdminUserUpdate, AdminUsers, ConnectData, LiveSecond, LiveView,
+    ModerationAction, ModerationEntry, ModerationPage, NamedRoom, PasswordReset, Registration,
+    ResetLink, SetupCreate, SetupState, StoragePart, StorageView,
 };
 pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
 pub use limits::{AttachmentLimits, ServerLimits};

@@ -54,6 +54,8 @@ pub enum LeaveReason {
     Kicked,
     /// A moderator ended it for good.
     Banned,
+    /// The account was deleted, or the room.
+    Deleted,
 }
 
 /// What a user is up to. Emoji or text may be empty, and not both.
@@ -79,6 +81,10 @@ pub struct UserView {
     pub name: String,
     /// Name to show.
     pub display_name: String,
+    /// The account was deleted: both names are empty.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub deleted: bool,
     /// The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<PictureId>,
@@ -126,6 +132,10 @@ pub struct RoomView {
     /// Until when the viewer may not write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub muted_until: Option<UnixMillis>,
+    /// Nobody may write in it, until an owner opens it again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub archived: bool,
 }
 
 /// A message as one member sees it.
@@ -138,7 +148,7 @@ pub struct MessageView {
     pub seq: Seq,
     /// The author.
     pub user: UserId,
-    /// The author's name to show.
+    /// The author's name to show; empty once the account is deleted.
     pub name: String,
     /// The text; empty once deleted.
     pub body: String,

@@ -1,5 +1,6 @@
-//! The rpc methods: for each a request type, its reply type and its rules. [`Rpc::decode`] is the only way from
-//! a method's name and bytes to a typed request, so no unchecked field can reach an actor.
+//! The rpc methods: for each a request type, its reply type and its rules. [`Rpc::decode`] is the
+//! only way from a method's name and bytes to a typed request, so no unchecked field can reach an
+//! actor.
 
 mod error;
 mod invite;
@@ -19,8 +20,9 @@ pub use message::{
     RoomPublish, TypingSet,
 };
 pub use room::{
-    DirectHide, DirectOpen, MembersPage, RoomAdd, RoomBan, RoomCreate, RoomGet, RoomKick,
-    RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole, RoomUpdate, Rooms, RoomsList, Sync,
+    DirectHide, DirectOpen, MembersPage, RoomAdd, RoomArchive, RoomBan, RoomCreate, RoomDelete,
+    RoomGet, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole, RoomUpdate,
+    Rooms, RoomsList, Sync,
 };
 pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
@@ -129,6 +131,8 @@ methods! {
     RoomCreate = "room.create" => RoomView;
     RoomGet = "room.get" => RoomView;
     RoomUpdate = "room.update" => RoomView;
+    RoomArchive = "room.archive" => RoomView;
+    RoomDelete = "room.delete" => Empty;
     RoomLeave = "room.leave" => Empty;
     RoomMembers = "room.members" => MembersPage;
     RoomAdd = "room.add" => Empty;

@@ -20,6 +20,9 @@ pub struct RoomsList {
     /// Length of the page; absent: 100, the most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+    /// Archived rooms instead of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
 }
 
 impl Checked for RoomsList {
@@ -105,6 +108,28 @@ impl Checked for RoomUpdate {
         field::optional(&self.topic, |text| field::topic("topic", text))
     }
 }
+
+/// Deletes a room with everything that was said in it, for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomDelete {
+    /// The room.
+    pub room: RoomId,
+}
+
+impl Checked for RoomDelete {}
+
+/// Makes a room read-only and takes it off the lists, or opens it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct RoomArchive {
+    /// The room.
+    pub room: RoomId,
+    /// Whether it is read-only.
+    pub on: bool,
+}
+
+impl Checked for RoomArchive {}
 
 /// Ends the caller's membership.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

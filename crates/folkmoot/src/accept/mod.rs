@@ -4,6 +4,7 @@
 pub(crate) mod client_address;
 mod descriptors;
 mod doorman;
+pub(crate) mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -67,7 +69,7 @@ async fn stops(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stops| *stops).await;
 }
 
-/// Serves one connection until it ends, is asked to leave or becomes a WebSocket.
+/// Serves one connection, in the clear or encrypted.
 async fn serve(
     server: Arc<Server>,
     socket: TcpStream,
@@ -76,6 +78,35 @@ async fn serve(
     visit: Visit,
 ) {
     let visit = Arc::new(visit);
+    let Some(tls) = server.tls().cloned() else {
+        return converse(server, socket, peer, routes, visit).await;
+    };
+    // Who cannot agree on a key in the time for a request's headers has nothing to ask.
+    let patience = server.config.gateway.header_timeout;
+    let handshake = tokio::time::timeout(patience, tls.acceptor().accept(socket));
+    let mut stopping = server.stopping();
+    let encrypted = tokio::select! {
+        encrypted = handshake => encrypted,
+        () = visit.asked_to_leave() => return,
+        () = stops(&mut stopping) => return,
+    };
+    match encrypted {
+        Ok(Ok(socket)) => converse(server, socket, peer, routes, visit).await,
+        Ok(Err(error)) => tracing::debug!(%error, %peer, "a connection could not be encrypted"),
+        Err(_) => tracing::debug!(%peer, "a connection was not encrypted in time"),
+    }
+}
+
+/// Serves one connection until it ends, is asked to leave or becomes a WebSocket.
+async fn converse<S>(
+    server: Arc<Server>,
+    socket: S,
+    peer: SocketAddr,
+    routes: Router,
+    visit: Arc<Visit>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let guest = Guest(visit.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));

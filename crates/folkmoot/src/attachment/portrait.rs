@@ -58,9 +58,15 @@ pub(crate) async fn read(
     }
 }
 
+/// Erases a picture; one that is gone already counts as erased.
+pub(crate) async fn erase(server: &Server, id: PictureId) -> Result<(), RpcError> {
+    let erased = server.attachments.objects.remove_one(Object::Portrait(id)).await;
+    erased.map_err(|error| object_failure(&error))
+}
+
 /// Removes a picture that nobody shows any more. One that stays costs some kilobytes, nothing else.
 pub(crate) async fn remove(server: &Server, id: PictureId) {
-    if let Err(error) = server.attachments.objects.remove_one(Object::Portrait(id)).await {
+    if let Err(error) = erase(server, id).await {
         tracing::warn!(%id, %error, "a picture that nobody shows stays on the disk");
     }
 }

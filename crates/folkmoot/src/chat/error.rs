@@ -51,6 +51,8 @@ fn refused(refusal: &Refusal) -> RpcError {
         Refusal::NotMember
         | Refusal::Banned
         | Refusal::Blocked
+        | Refusal::Archived
+        | Refusal::PeerDeleted
         | Refusal::Muted { .. }
         | Refusal::NotAllowed(_) => ErrorCode::PermissionDenied,
         Refusal::NoMessage(_) | Refusal::NoSuchMember | Refusal::NoUpload(_) => ErrorCode::NotFound,
@@ -61,10 +63,14 @@ fn refused(refusal: &Refusal) -> RpcError {
     RpcError::new(code, refusal.to_string())
 }
 
-fn user_failure(error: UserError) -> RpcError {
+pub(crate) fn user_failure(error: UserError) -> RpcError {
     match error {
         UserError::NoSuchUser => RpcError::new(ErrorCode::NotFound, error.to_string()),
         UserError::NotMember => RpcError::new(ErrorCode::PermissionDenied, error.to_string()),
+        UserError::TooManyConnections(limit) => {
+            let limit = Some(limit as u64);
+            RpcError { limit, ..RpcError::new(ErrorCode::LimitExceeded, error.to_string()) }
+        }
         UserError::Append(error) => append_failure(&error),
         UserError::Read(error) => read_failure(&error),
     }

@@ -54,7 +54,11 @@ pub(crate) async fn list(by: &Identity, request: RoomMembers) -> Result<MembersP
 
 /// Lets the caller in as a member.
 pub(crate) async fn admit(by: &Identity, room: RoomId) -> Result<(), RpcError> {
-    let Account { name, display_name, .. } = users::account(&by.server, by.user).await?;
+    let account = users::account(&by.server, by.user).await?;
+    if account.is_deleted() {
+        return Err(RpcError::new(ErrorCode::NotFound, "no such user"));
+    }
+    let Account { name, display_name, .. } = account;
     let admit = Command::Admit { name, display_name, role: Role::Member };
     apply(by, room, admit).await.map(drop)
 }

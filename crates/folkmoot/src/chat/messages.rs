@@ -20,11 +20,11 @@ use crate::wire;
 
 /// Sends a message; answers once it is durable.
 pub(crate) async fn send(by: &Identity, request: MessageSend) -> Result<MessageSent, RpcError> {
+    by.count(|limits| &limits.messages)?;
     let files_max = by.server.config.attachments.files_per_message_max;
     if request.attachments.len() > files_max {
         return Err(RpcError::too_large("attachments", files_max, "files"));
     }
-    by.count(|limits| &limits.messages)?;
     let MessageSend { room, key, body, reply_to, attachments } = request;
     let command = Command::Send { key, body, reply_to, attachments };
     let done = apply(by, room, command).await?;

@@ -16,7 +16,9 @@ pub(crate) mod users;
 use bytes::Bytes;
 use folkmoot_protocol::rpc::{Empty, Rpc, RpcError, encode_payload};
 
-pub(crate) use error::{append_failure, control_failure, failure, read_failure, room_answer};
+pub(crate) use error::{
+    append_failure, control_failure, failure, read_failure, room_answer, user_answer, user_failure,
+};
 pub(crate) use identity::Identity;
 
 /// Counts a method that has no limit of its own, so that there is none without one.
@@ -30,6 +32,7 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::TypingSet(_)
         | Rpc::RoomAdd(_)
         | Rpc::RoomCreate(_)
+        | Rpc::RoomDelete(_)
         | Rpc::DirectOpen(_)
         | Rpc::InviteCreate(_)
         | Rpc::ProfileUpdate(_)
@@ -49,6 +52,7 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::UsersBlocked(_)
         | Rpc::DevicesList(_) => by.count(|limits| &limits.questions),
         Rpc::RoomUpdate(_)
+        | Rpc::RoomArchive(_)
         | Rpc::RoomNotify(_)
         | Rpc::RoomLeave(_)
         | Rpc::RoomSetRole(_)
@@ -79,6 +83,8 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::RoomCreate(request) => reply(rooms::create(by, request).await),
         Rpc::RoomGet(request) => reply(rooms::get(by, request.room).await),
         Rpc::RoomUpdate(request) => reply(rooms::update(by, request).await),
+        Rpc::RoomArchive(request) => reply(rooms::archive(by, request).await),
+        Rpc::RoomDelete(request) => empty(rooms::delete(by, request.room).await),
         Rpc::RoomNotify(request) => empty(rooms::notify(by, request).await),
         Rpc::DirectOpen(request) => reply(rooms::open_direct(by, request).await),
         Rpc::DirectHide(request) => empty(rooms::hide(by, request).await),

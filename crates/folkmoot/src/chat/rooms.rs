@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use folkmoot_protocol::chat::RoomView;
 use folkmoot_protocol::limits::{REPLY_BYTES_MAX, ROOMS_PAGE_MAX};
 use folkmoot_protocol::rpc::{
-    DirectHide, DirectOpen, RoomCreate, RoomNotify, RoomUpdate, Rooms, RoomsList, RpcError, Sync,
-    encode_payload,
+    DirectHide, DirectOpen, RoomArchive, RoomCreate, RoomNotify, RoomUpdate, Rooms, RoomsList,
+    RpcError, Sync, encode_payload,
 };
 use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
 use futures_util::future::join_all;
@@ -17,16 +17,18 @@ use super::stream::len_within;
 use crate::account::token::random_id;
 use crate::chat::Identity;
 use crate::room::view::Summary;
-use crate::room::{Command, Kind};
-use crate::storage::{NewDirectRoom, NewRoom, RoomId, Seq};
+use crate::room::{Archivist, Command, Kind, RoomCalls};
+use crate::server::Server;
+use crate::storage::{Authority, NewDirectRoom, NewRoom, RoomId, Seq, UserId};
 use crate::user::state::Membership;
 use crate::user::{UserCalls, room_view, room_view_of};
 use crate::wire;
 
 /// A page of the caller's rooms.
 pub(crate) async fn list(by: &Identity, request: RoomsList) -> Result<Rooms, RpcError> {
-    let RoomsList { after, limit } = request;
-    page(by, after, limit.unwrap_or(ROOMS_PAGE_MAX), |_| true).await
+    let RoomsList { after, limit, archived } = request;
+    let archived = archived.unwrap_or_default();
+    page(by, after, limit.unwrap_or(ROOMS_PAGE_MAX), |room| room.archived == archived).await
 }
 
 /// The rooms that are not as the caller last saw them.
@@ -110,6 +112,36 @@ pub(crate) async fn update(by: &Identity, request: RoomUpdate) -> Result<RoomVie
     get(by, room).await
 }
 
+/// Makes a room read-only, or opens it again.
+pub(crate) async fn archive(by: &Identity, request: RoomArchive) -> Result<RoomView, RpcError> {
+    let RoomArchive { room, on } = request;
+    apply(by, room, Command::Archive { on, by: Archivist::Owner }).await?;
+    get(by, room).await
+}
+
+/// Deletes a room; answers once nobody can reach it any more, and the rest follows.
+pub(crate) async fn delete(by: &Identity, room: WireRoom) -> Result<(), RpcError> {
+    by.count(|limits| &limits.changes)?;
+    // Strangers are refused in the words of every other method.
+    room_answer(by.server.asked(room).readable(by.user).await)?;
+    delete_as(&by.server, room, by.user, Authority::Owner).await
+}
+
+/// Decides that a room is deleted, in somebody's right.
+pub(crate) async fn delete_as(
+    server: &Server,
+    room: WireRoom,
+    by: UserId,
+    authority: Authority,
+) -> Result<(), RpcError> {
+    let begun = server.store.begin_room_deletion(room, by, authority, server.now()).await;
+    begun.map_err(|error| control_failure(&error))?;
+    let closed = server.room(room).close().await;
+    // Whatever becomes of the answer, it is decided.
+    server.deletions.wake();
+    closed.map_err(|error| failure(&error))
+}
+
 pub(crate) async fn notify(by: &Identity, request: RoomNotify) -> Result<(), RpcError> {
     let RoomNotify { room, notify } = request;
     user_answer(by.server.user(by.user).set_notify(room, notify.into()).await)
@@ -117,11 +149,11 @@ pub(crate) async fn notify(by: &Identity, request: RoomNotify) -> Result<(), Rpc
 
 /// The conversation with another user, made by whoever opens it first.
 pub(crate) async fn open_direct(by: &Identity, request: DirectOpen) -> Result<RoomView, RpcError> {
+    by.count(|limits| &limits.rooms)?;
     let peer = request.user;
     if peer == by.user {
         return Err(RpcError::invalid("user", "must be somebody else"));
     }
-    by.count(|limits| &limits.rooms)?;
     let id = RoomId::from_u64(random_id());
     let new = NewDirectRoom { id, opener: by.user, peer, at: by.server.now() };
     let direct = by.server.store.open_direct_room(new).await;

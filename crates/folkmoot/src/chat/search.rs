@@ -15,10 +15,10 @@ use crate::storage::{NamedRoom, ReadableMessage, RoomId, UnixMillis, UserId};
 use crate::wire;
 
 pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, RpcError> {
+    by.count(|limits| &limits.searches)?;
     let Some(search) = &by.server.search else {
         return Err(RpcError::new(ErrorCode::NotAvailable, "this server has no search index"));
     };
-    by.count(|limits| &limits.searches)?;
     let query = parse(&request.query)
         .map_err(|error| RpcError::invalid("query", format!("cannot be run: {error}")))?;
     let cursor = request.cursor.as_deref().map(str::parse::<Place>).transpose()?;

@@ -95,6 +95,7 @@ mod tests {
             header_timeout: 10 * SECOND,
             connections_max: None,
             connections_per_address_max: 1,
+            connections_per_user_max: 1,
             outgoing_queue_bytes_max: 1,
         })
     }

@@ -9,6 +9,7 @@ use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::chat::{
     AccountCreate, PasswordChange, Registration, SessionCreate, SignedIn, UserView,
 };
+use folkmoot_protocol::limits::DEVICES_MAX;
 use folkmoot_protocol::rpc::RpcError;
 
 use super::Refused;
@@ -94,6 +95,11 @@ pub(crate) async fn sign_in(
     let (token, device) = new_device(&server, account.id, device);
     let id = device.id;
     server.store.sign_in(device, verified).await.map_err(|error| control_failure(&error))?;
+    let trimmed = server.store.trim_devices(account.id, id, DEVICES_MAX).await;
+    for device in trimmed.map_err(|error| control_failure(&error))? {
+        let told = server.user(account.id).revoke(device).await;
+        told.map_err(|error| failure(&error))?;
+    }
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
 }
 
@@ -120,7 +126,7 @@ pub(crate) async fn change_password(
 
 /// The account whose password this is, and the hash it was compared with. Only wrong passwords
 /// count towards the limit: right ones are no guesses, however many sign in from one address.
-async fn verified(
+pub(super) async fn verified(
     server: &Server,
     name: String,
     password: String,

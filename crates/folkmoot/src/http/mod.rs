@@ -8,6 +8,7 @@ mod attachments;
 mod auth;
 mod body;
 mod client_address;
+mod deletion;
 mod inner;
 mod metrics_page;
 mod openapi;
@@ -54,13 +55,14 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .merge(administration())
         .route("/api/v1/me", get(accounts::me))
         .route("/api/v1/me/password", post(accounts::change_password))
+        .route("/api/v1/me/deletion", post(deletion::delete_me))
         .route("/api/v1/me/picture", {
             let limit = DefaultBodyLimit::max(PICTURE_BYTES_MAX);
             put(pictures::set).delete(pictures::remove).layer(limit)
         })
         .route("/api/v1/pictures/{id}", get(pictures::picture))
         .route("/api/v1/rooms", get(rooms::list).post(rooms::create))
-        .route("/api/v1/rooms/{id}", get(rooms::get))
+        .route("/api/v1/rooms/{id}", get(rooms::get).delete(deletion::delete_room))
         .route("/api/v1/rooms/{id}/messages", get(rooms::history).post(rooms::send))
         .route("/api/v1/rooms/{id}/attachments", post(attachments::upload))
         .route("/api/v1/attachments/{id}", get(attachments::file))
@@ -86,7 +88,12 @@ fn administration() -> Router<Arc<Server>> {
         .route("/api/v1/admin/users/{id}", patch(admin::update_user))
         .route("/api/v1/admin/users/{id}/devices", delete(admin::sign_out))
         .route("/api/v1/admin/users/{id}/password-reset", post(admin::reset_link))
+        .route("/api/v1/admin/users/{id}/deletion", post(deletion::delete_user))
         .route("/api/v1/admin/rooms", get(admin::rooms))
+        .route(
+            "/api/v1/admin/rooms/{id}",
+            patch(deletion::update_room).delete(deletion::delete_any_room),
+        )
         .route("/api/v1/admin/settings", get(admin::settings).patch(admin::update_settings))
         .route("/api/v1/admin/storage", get(admin::storage))
         .route("/api/v1/admin/live", get(admin::live))

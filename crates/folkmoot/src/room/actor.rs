@@ -87,6 +87,7 @@ impl Room {
     /// Takes the state from the store: what is durable, and nothing else.
     pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
         let Some(loaded) = load::load(&self.ports.store, self.id, self.ports.now()).await? else {
+            self.state = None;
             return Ok(());
         };
         self.last_seq = loaded.state.last_seq;
@@ -279,6 +280,16 @@ impl Room {
         }
     }
 
+    /// The room is being deleted: nobody gets at it any more, and who looks at it is told.
+    pub(crate) async fn close(&mut self) {
+        self.take_down();
+    }
+
+    /// The names of a user are erased from the store; here is where they leave memory.
+    pub(crate) async fn unname(&mut self, user: UserId) {
+        self.forget_names(user);
+    }
+
     pub(crate) async fn detach(&mut self, client: Arc<str>) {
         let gone = self.online.remove(&client);
         self.note_online();
@@ -306,6 +317,7 @@ impl Room {
             offset: self.stream.last(),
             role: rights.role,
             muted_until: rights.muted_until,
+            is_archived: state.is_archived,
             peer,
             everyone: state.everyone.clone(),
             last: self
@@ -333,6 +345,15 @@ impl Room {
             true => Err(RoomError::Refused(Refusal::Banned)),
             false => Ok(standing.rights.is_none()),
         }
+    }
+
+    /// Whether `user` is a member; nobody is one of a room that does not exist.
+    pub(crate) async fn is_member(
+        &mut self,
+        user: UserId,
+        facts: Option<Facts>,
+    ) -> Result<bool, RoomError> {
+        Ok(self.meet(user, facts)?.standing(user)?.rights.is_some())
     }
 
     /// Refuses who may not read the room; the last event of its stream for who may.

@@ -60,6 +60,28 @@ pub(crate) enum Command {
         name: Option<String>,
         topic: Option<String>,
     },
+    /// Makes the room read-only, or opens it again.
+    Archive {
+        on: bool,
+        by: Archivist,
+    },
+    /// The server takes somebody out whose account is deleted.
+    Vacate {
+        /// Who becomes the owner if the room has no other.
+        successor: Option<UserId>,
+    },
+    /// The server deletes a message of somebody whose account is deleted, member or not.
+    Erase {
+        seq: Seq,
+    },
+}
+
+/// In which right a room is archived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Archivist {
+    Owner,
+    /// Of the server; need not be a member.
+    Administrator,
 }
 
 impl Command {
@@ -67,7 +89,10 @@ impl Command {
     pub(crate) fn about(&self) -> Option<Seq> {
         match self {
             Self::Send { reply_to, .. } => *reply_to,
-            Self::Edit { seq, .. } | Self::Delete { seq } | Self::React { seq, .. } => Some(*seq),
+            Self::Edit { seq, .. }
+            | Self::Delete { seq }
+            | Self::Erase { seq }
+            | Self::React { seq, .. } => Some(*seq),
             _ => None,
         }
     }
@@ -79,6 +104,7 @@ impl Command {
             | Self::Ban { user, .. }
             | Self::Mute { user, .. }
             | Self::SetRole { user, .. } => Some(*user),
+            Self::Vacate { successor } => *successor,
             _ => None,
         }
     }
@@ -138,6 +164,10 @@ pub(crate) enum Refusal {
     Banned,
     #[error("they take no messages from you")]
     Blocked,
+    #[error("this room is archived; an owner can open it again")]
+    Archived,
+    #[error("the account of the other one was deleted")]
+    PeerDeleted,
     #[error("you are muted until {until}")]
     Muted { until: UnixMillis },
     #[error("{0}")]

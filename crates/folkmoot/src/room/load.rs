@@ -43,6 +43,7 @@ impl From<RoomSnapshot> for Loaded {
             state.uploads.add(upload, UnixMillis::from_u64(0));
         }
         snapshot.everyone_mentions.into_iter().rev().for_each(|seq| state.remember_everyone(seq));
+        state.is_archived = snapshot.is_archived;
         state.offset = summary.last_offset;
         state.last_seq = summary.last_seq;
         tail.iter().for_each(|record| state.remember_event(&record.event));

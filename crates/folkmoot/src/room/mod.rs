@@ -23,7 +23,7 @@ mod waiting;
 
 pub(crate) use actor::{Room, RoomCalls};
 pub(crate) use asked::AskedRoom;
-pub(crate) use command::{Command, Refusal, Request};
+pub(crate) use command::{Archivist, Command, Refusal, Request};
 pub(crate) use online::OnlineClient;
 pub(crate) use state::Kind;
 

@@ -83,7 +83,20 @@ impl Recent {
             RoomEvent::Joined { .. }
             | RoomEvent::Left { .. }
             | RoomEvent::RoleSet { .. }
+            | RoomEvent::Archived { .. }
             | RoomEvent::Described { .. } => {}
+        }
+    }
+
+    /// Forgets the name of a user whose account is deleted, also where they are quoted.
+    pub(crate) fn unname(&mut self, gone: UserId) {
+        for Remembered { message, .. } in &mut self.messages {
+            if message.user == gone {
+                message.name.clear();
+            }
+            if let Some(quote) = message.reply_to.as_mut().filter(|quote| quote.user == gone) {
+                quote.name.clear();
+            }
         }
     }
 

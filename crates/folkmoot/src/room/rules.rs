@@ -2,13 +2,13 @@
 
 use folkmoot_protocol::limits::REACTIONS_PER_MESSAGE_MAX;
 
-use super::command::{Command, Decision, Refusal, Request};
+use super::command::{Archivist, Command, Decision, Refusal, Request};
 use super::idempotency::ContentHash;
 use super::mentions::{self, Mentions};
 use super::people::{Missing, Stands};
 use super::state::{Kind, Original, RoomState};
 use crate::storage::record::{LeaveReason, Message, Role, RoomEvent};
-use crate::storage::{Offset, Seq, Standing, UnixMillis, UserId};
+use crate::storage::{Offset, Rights, Seq, Standing, UnixMillis, UserId};
 
 const DIRECT_IS_FOR_TWO: &str = "a direct conversation has no roles and no moderation";
 
@@ -72,6 +72,9 @@ pub(super) fn decide(
             if room.member(by)?.role() < Some(Role::Moderator) {
                 return Err(Refusal::NotAllowed("only moderators may change the room"));
             }
+            if room.is_archived {
+                return Err(Refusal::Archived);
+            }
             let name = name.clone().unwrap_or_else(|| room.name.clone());
             let topic = topic.clone().unwrap_or_else(|| room.topic.clone());
             if name == room.name && topic == room.topic {
@@ -79,7 +82,47 @@ pub(super) fn decide(
             }
             append(RoomEvent::Described { name, topic, by })
         }
+        Command::Archive { on, by: right } => archive(room, by, *on, *right),
+        Command::Vacate { successor } => vacate(room, by, *successor),
+        Command::Erase { seq } => erase(room, request, *seq),
     }
+}
+
+fn archive(room: &RoomState, by: UserId, on: bool, right: Archivist) -> Result<Decision, Refusal> {
+    not_direct(room)?;
+    if right == Archivist::Owner && room.member(by)?.role() != Some(Role::Owner) {
+        return Err(Refusal::NotAllowed("only owners may archive the room or open it again"));
+    }
+    match room.is_archived == on {
+        true => Ok(Decision::Nothing),
+        false => append(RoomEvent::Archived { on, by }),
+    }
+}
+
+/// One thing at a time, and asked again until nothing is left to do: so it goes on after a crash.
+fn vacate(room: &RoomState, by: UserId, successor: Option<UserId>) -> Result<Decision, Refusal> {
+    let Some(rights) = room.standing(by)?.rights else { return Ok(Decision::Nothing) };
+    let is_only_owner = rights.role == Role::Owner && room.owners == 1;
+    if let Some(user) = successor.filter(|_| is_only_owner)
+        && let Some(Rights { muted_until, .. }) = room.standing(user)?.rights
+    {
+        let role = Role::Owner;
+        return append(RoomEvent::RoleSet { user, role, muted_until, by });
+    }
+    append(RoomEvent::Left { user: by, by: None, reason: LeaveReason::Deleted })
+}
+
+fn erase(room: &RoomState, request: &Request, seq: Seq) -> Result<Decision, Refusal> {
+    let original = match original(room, request, seq) {
+        Ok(original) => original,
+        Err(Refusal::NoMessage(_)) => return Ok(Decision::Nothing),
+        Err(refusal) => return Err(refusal),
+    };
+    if original.quote.user != request.by {
+        return Err(Refusal::NotAllowed("only what its author has written is erased"));
+    }
+    let unmentioned = original.mentions.clone();
+    Ok(Decision::Change { event: RoomEvent::Deleted { seq, by: request.by }, unmentioned })
 }
 
 fn edit(
@@ -106,6 +149,9 @@ fn edit(
 fn may_come(room: &RoomState, user: UserId) -> Result<(), Refusal> {
     if room.standing(user)?.is_banned {
         return Err(Refusal::Banned);
+    }
+    if room.is_archived {
+        return Err(Refusal::Archived);
     }
     // Nobody is left who could have wanted it: an invite of long ago must not make a stranger the
     // owner of what others said.
@@ -155,9 +201,16 @@ fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision
     }))
 }
 
-/// A member who is not muted at `now`, nor blocked by the other one of a direct conversation.
+/// A member who may write: the room is not archived, they are not muted at `now`, nor blocked by
+/// the other one of a direct conversation.
 pub(super) fn speaker(room: &RoomState, by: UserId, now: UnixMillis) -> Result<&Standing, Refusal> {
     let member = room.member(by)?;
+    if room.is_archived {
+        return Err(Refusal::Archived);
+    }
+    if room.kind == Kind::Direct && room.members < 2 {
+        return Err(Refusal::PeerDeleted);
+    }
     if room.blockers.iter().any(|blocker| *blocker != by) {
         return Err(Refusal::Blocked);
     }

@@ -4,6 +4,8 @@
 use super::RoomError;
 use super::actor::{Pending, Room, now};
 use super::idempotency::FirstSend;
+use super::online::Online;
+use super::recent::Recent;
 use super::view::{Done, Mention};
 use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
@@ -12,7 +14,7 @@ use crate::stream::{Completed, Settled, of_room};
 use crate::user::User;
 use crate::user::user_messages::{Joined, Left, Mentioned, Sent, Stirred, Unmentioned};
 use althing::{ActorRef, Context, Handler, ReplyTo};
-use folkmoot_protocol::chat;
+use folkmoot_protocol::{chat, rpc};
 
 /// A ban of an outsider went through the store, or not.
 #[derive(Debug)]
@@ -79,6 +81,38 @@ impl Room {
         }
         self.recent.apply(record);
         self.stream.publish(of_room(record, client));
+    }
+
+    /// Forgets a room that is being deleted, and ends the subscriptions to it.
+    pub(super) fn take_down(&mut self) {
+        self.state = None;
+        self.recent = Recent::default();
+        self.online = Online::default();
+        self.stream.end(rpc::encode_payload(&chat::RoomEvent::RoomDeleted { room: self.id }));
+    }
+
+    /// Takes the names of a user out of what clients may still recover, and of what replies will
+    /// quote.
+    pub(super) fn forget_names(&mut self, gone: UserId) {
+        if let Some(state) = &mut self.state {
+            state.unname(gone);
+        }
+        self.recent.unname(gone);
+        self.stream.redact(|event: &mut chat::RoomEvent| match event {
+            chat::RoomEvent::Message(message) => {
+                let quote = message.reply_to.as_mut().filter(|quote| quote.user == gone);
+                let is_quoted = quote.map(|quote| quote.name.clear()).is_some();
+                if message.user == gone {
+                    message.name.clear();
+                }
+                is_quoted || message.user == gone
+            }
+            chat::RoomEvent::Joined { user, name, .. } if *user == gone => {
+                name.clear();
+                true
+            }
+            _ => false,
+        });
     }
 
     /// Takes the text of a deleted message out of the events that clients may still recover: its

@@ -67,6 +67,8 @@ pub(crate) struct RoomState {
     pub(crate) kind: Kind,
     pub(crate) name: String,
     pub(crate) topic: String,
+    /// Nobody may write in it.
+    pub(crate) is_archived: bool,
     pub(crate) offset: Offset,
     pub(crate) last_seq: Seq,
     /// How many members there are, and how many of them own the room.
@@ -94,6 +96,7 @@ impl RoomState {
             kind,
             name,
             topic,
+            is_archived: false,
             offset: Offset::from_u64(0),
             last_seq: Seq::from_u64(0),
             members: 0,
@@ -154,6 +157,7 @@ impl RoomState {
                 let rights = Rights { role: *role, muted_until: *muted_until };
                 self.people.change(*user, |standing| standing.rights = Some(rights));
             }
+            RoomEvent::Archived { on, .. } => self.is_archived = *on,
             RoomEvent::Described { name, topic, .. } => {
                 self.name = name.clone();
                 self.topic = topic.clone();
@@ -164,6 +168,17 @@ impl RoomState {
     /// Takes a member's new name to show, which is no event of the stream.
     pub(crate) fn rename(&mut self, user: UserId, display_name: String) {
         self.people.change(user, |standing| standing.display_name = display_name);
+    }
+
+    /// Forgets the names of a user whose account is deleted.
+    pub(crate) fn unname(&mut self, user: UserId) {
+        self.people.change(user, |standing| {
+            standing.name.clear();
+            standing.display_name.clear();
+        });
+        for original in self.recent.iter_mut().filter(|original| original.quote.user == user) {
+            original.quote.name.clear();
+        }
     }
 
     /// Keeps what the rules will ask about the messages of an event; the events come in order.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::room::command::Command;
+use crate::room::command::{Archivist, Command};
 use crate::room::mentions;
 use crate::room::people::Facts;
 use folkmoot_protocol::limits::EXCERPT_CHARS_MAX;
@@ -250,6 +250,71 @@ fn a_room_that_everybody_has_left_takes_nobody_in() {
     }
     let back = run(&mut room, CARA, admit("cara", Role::Member));
     assert!(matches!(back, Err(Refusal::NotAllowed(_))), "an old invite made a new owner");
+}
+
+#[test]
+fn a_clock_that_steps_back_or_forth_neither_doubles_nor_loses_a_send() {
+    let mut room = room();
+    let hour = 3_600_000;
+    let steps = [5 * hour, 0, 30 * 24 * hour, hour, 5 * hour];
+    for (n, now) in steps.into_iter().enumerate() {
+        let posted = run_at(&mut room, CARA, send(&n.to_string(), "hi"), now).unwrap().unwrap();
+        assert_eq!(posted.offset, room.offset, "events keep their order whatever the clock says");
+        for earlier in 0..=n {
+            let again = request(CARA, send(&earlier.to_string(), "hi"));
+            let judged = room.decide(&again, at(now));
+            let Ok(Decision::Repeat(first)) = judged else {
+                panic!("{earlier} at {now}: {judged:?}")
+            };
+            assert_eq!(first.seq, seq(earlier as u64 + 1));
+        }
+    }
+    // A mute is over when the clock says so, and only then.
+    let mute = Command::Mute { user: CARA, until: Some(at(6 * hour)) };
+    run_at(&mut room, BOB, mute, 5 * hour).unwrap();
+    let is_muted = |room: &RoomState, now| {
+        room.decide(&request(CARA, send("m", "hi")), at(now))
+            == Err(Refusal::Muted { until: at(6 * hour) })
+    };
+    assert!(is_muted(&room, 0) && is_muted(&room, 6 * hour - 1) && !is_muted(&room, 6 * hour));
+}
+
+#[test]
+fn an_archived_room_takes_what_takes_something_back_and_nothing_else() {
+    let mut room = room();
+    post(&mut room, CARA, "k", "hi");
+    let archive = |on, by| Command::Archive { on, by };
+    assert!(matches!(
+        run(&mut room, BOB, archive(true, Archivist::Owner)),
+        Err(Refusal::NotAllowed(_))
+    ));
+    assert!(run(&mut room, DORA, archive(true, Archivist::Administrator)).unwrap().is_some());
+    assert_eq!(run(&mut room, ANNA, archive(true, Archivist::Owner)), Ok(None));
+    for command in [
+        send("l", "hi"),
+        Command::Edit { seq: seq(1), body: "ho".into() },
+        Command::React { seq: seq(1), emoji: "x".into(), on: true },
+        Command::Update { name: Some("x".into()), topic: None },
+    ] {
+        assert!(run(&mut room, CARA, command.clone()).is_err(), "{command:?}");
+    }
+    assert_eq!(run(&mut room, DORA, admit("dora", Role::Member)), Err(Refusal::Archived));
+    assert!(run(&mut room, CARA, Command::Delete { seq: seq(1) }).unwrap().is_some());
+    assert!(run(&mut room, CARA, Command::Leave).unwrap().is_some());
+    assert!(run(&mut room, ANNA, archive(false, Archivist::Owner)).unwrap().is_some());
+    assert!(run(&mut room, BOB, send("m", "hi")).unwrap().is_some());
+}
+
+#[test]
+fn who_goes_for_good_leaves_an_owner_behind() {
+    let mut room = room();
+    let vacate = || Command::Vacate { successor: Some(BOB) };
+    let handed = run(&mut room, ANNA, vacate()).unwrap().unwrap();
+    assert!(matches!(handed.event, RoomEvent::RoleSet { user: BOB, role: Role::Owner, .. }));
+    let gone = run(&mut room, ANNA, vacate()).unwrap().unwrap();
+    assert!(matches!(gone.event, RoomEvent::Left { reason: LeaveReason::Deleted, .. }));
+    assert_eq!(run(&mut room, ANNA, vacate()), Ok(None));
+    assert_eq!((room.owners, room.members), (1, 2));
 }
 
 #[test]

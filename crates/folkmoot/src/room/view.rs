@@ -24,6 +24,7 @@ pub(crate) struct Summary {
     pub(crate) offset: Offset,
     pub(crate) role: Role,
     pub(crate) muted_until: Option<UnixMillis>,
+    pub(crate) is_archived: bool,
     /// The other one, in a direct conversation.
     pub(crate) peer: Option<UserId>,
     /// Numbers of the `@everyone` messages kept, rising.
@@ -35,7 +36,7 @@ pub(crate) struct Summary {
 impl Summary {
     /// A room that is not in memory as `by` sees it, and the other one of a direct conversation.
     pub(crate) fn of(head: RoomHead, by: UserId) -> (Self, Option<Account>) {
-        let RoomHead { summary: room, rights, peer, everyone, newest } = head;
+        let RoomHead { summary: room, is_archived, rights, peer, everyone, newest } = head;
         let newest = newest
             .map(|stored| crate::wire::newest_message(room.id, stored.at, &stored.message, by));
         let summary = Self {
@@ -48,6 +49,7 @@ impl Summary {
             offset: room.last_offset,
             role: rights.role,
             muted_until: rights.muted_until,
+            is_archived,
             peer: peer.as_ref().map(|peer| peer.id),
             everyone: Arc::new(everyone.into()),
             last: newest,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use althing::{ActorError, Context, Handler, StopReason, actor};
 
 use super::index::{Index, IndexError};
-use crate::storage::{Lsn, ReadError, Store};
+use crate::storage::{Lsn, ReadError, RoomId, Store};
 
 /// How often it looks for changes by itself. A commit syncs half a dozen small files, so a quiet
 /// server does that once a second at most; a search asks for one of its own.
@@ -116,6 +116,23 @@ impl Follower {
             self.advance(ctx).await;
         }
         self.index.mark()
+    }
+
+    /// Takes a room out of the index, for good once this returns: its messages are gone from the
+    /// store, so that no later page brings them back.
+    pub(crate) async fn forget_room(
+        &mut self,
+        room: RoomId,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), Arc<IndexError>> {
+        let (index, read) = (self.index.clone(), self.read);
+        let done = ctx.blocking(move || {
+            index.forget_room(room)?;
+            index.commit(read)
+        });
+        done.await.map_err(Arc::new)?;
+        self.uncommitted = 0;
+        Ok(())
     }
 
     async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {

@@ -177,6 +177,17 @@ impl Index {
         Ok(())
     }
 
+    /// Takes all messages of a room out; they are gone after the next commit.
+    pub(crate) fn forget_room(&self, room: RoomId) -> Result<(), IndexError> {
+        let mut writer = self.writer.lock();
+        let writer = match &mut *writer {
+            Some(writer) => writer,
+            closed => closed.insert(self.open_writer()?),
+        };
+        writer.delete_term(Term::from_field_u64(self.fields.room, room.as_u64()));
+        Ok(())
+    }
+
     /// Makes what was added durable and found, together with how far that is.
     pub(crate) fn commit(&self, mark: Lsn) -> Result<(), IndexError> {
         let mut writer = self.writer.lock();

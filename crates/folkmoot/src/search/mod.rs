@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorRef, Node};
+use althing::{ActorRef, AskError, Node};
 
 pub(crate) use follower::{Follower, FollowerCalls};
 pub(crate) use index::{Index, IndexError, Lookup};
@@ -27,11 +27,23 @@ pub(crate) use place::Place;
 
 pub(crate) use crate::text;
 
-use crate::storage::{Lsn, Store};
+use crate::storage::{Lsn, RoomId, Store};
 
 /// How long a search waits for the index to take in what was just sent; after that it answers with
 /// what is there and says how far behind that is.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the index may take to forget a room: a commit, behind what it has to take in just then.
+const FORGET_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why the index has not forgotten a room; a retry is safe.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ForgetError {
+    #[error("{0}")]
+    Ask(#[from] AskError),
+    #[error("{0}")]
+    Index(#[from] Arc<IndexError>),
+}
 
 /// The index of a server and the actor that keeps it.
 #[derive(Debug)]
@@ -56,6 +68,20 @@ impl Search {
             async move { Ok(follower) }
         });
         Self { index, follower }
+    }
+
+    /// Takes a room out of the index whose messages are gone from the store.
+    pub(crate) async fn forget_room(&self, room: RoomId) -> Result<(), ForgetError> {
+        Ok(self.follower.forget_room(room).timeout(FORGET_TIMEOUT).await??)
+    }
+
+    /// Removes the index of a server that keeps none: it would have words that are erased
+    /// everywhere else, and is made anew when it is wanted again. Blocks.
+    pub(crate) fn discard(data: &Path) -> std::io::Result<()> {
+        match std::fs::remove_dir_all(data.join("search")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Has the index take in the log up to `to`; returns how many records it lacks.

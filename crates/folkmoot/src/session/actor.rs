@@ -15,7 +15,7 @@ use crate::gateway::Outbox;
 use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::storage::{Offset, UserId};
-use crate::stream::{Coming, Publication};
+use crate::stream::{Coming, Publication, Removed};
 use crate::user::UserCalls;
 
 /// The SDKs do not subscribe again by themselves after a code below 2500.
@@ -69,17 +69,21 @@ impl Session {
 
     fn send(&mut self, publication: &Publication) {
         self.outbox.push(publication.encoded(self.format).clone());
-        if publication.removes == Some(self.user) {
-            self.remove(publication.channel);
+        match publication.removes {
+            Some(Removed::User(user)) if user == self.user => {
+                self.remove(publication.channel, "not a member any more");
+            }
+            Some(Removed::Everybody) => self.remove(publication.channel, "the room was deleted"),
+            Some(Removed::User(_)) | None => {}
         }
     }
 
     /// Ends a subscription that the user may not keep.
-    fn remove(&mut self, channel: Channel) {
+    fn remove(&mut self, channel: Channel, reason: &str) {
         if self.channels.remove(&channel).is_none() {
             return;
         }
-        let reason = "not a member any more".to_owned();
+        let reason = reason.to_owned();
         let kind = PushKind::Unsubscribe(Unsubscribe { code: UNSUBSCRIBED_BY_SERVER, reason });
         let push = Push { channel: channel.to_string(), kind: Some(kind) };
         self.outbox.push(self.format.encode_push(push).expect("the push has no payload"));

@@ -71,6 +71,7 @@ fn parse_room(channel: &str) -> Result<RoomId, RpcError> {
 }
 
 async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Result<(), RpcError> {
+    caller.identity.count(|limits| &limits.subscriptions)?;
     if request.tf.is_some() {
         let text = "tf: events here have no tags to filter by";
         return Err(RpcError::new(ErrorCode::BadRequest, text));
@@ -118,6 +119,7 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
 }
 
 async fn unsubscribe(caller: &Caller, channel: Channel) -> Result<Outcome, RpcError> {
+    caller.identity.count(|limits| &limits.subscriptions)?;
     if matches!(channel, Channel::User(_)) {
         return Err(ErrorCode::PermissionDenied.into());
     }
@@ -133,6 +135,9 @@ async fn refresh(
     if request.token.is_empty() {
         return Err(DisconnectCode::BadRequest);
     }
+    if let Err(refused) = caller.identity.count(|limits| &limits.questions) {
+        return Ok(Err(refused));
+    }
     let token = Token::parse(&request.token).ok_or(DisconnectCode::InvalidToken)?;
     let found = match caller.identity.server.signed_in(&token).await {
         Ok(found) => found,
@@ -147,6 +152,7 @@ async fn refresh(
 
 /// Subscriptions last as long as the membership, so there is nothing to renew; but the SDKs ask.
 async fn sub_refresh(caller: &Caller, request: &SubRefreshRequest) -> Result<Outcome, RpcError> {
+    caller.identity.count(|limits| &limits.subscriptions)?;
     let channel = parse(&request.channel)?;
     let has_joined = caller.session.has_joined(channel).await.map_err(|error| failure(&error))?;
     match has_joined {

@@ -11,14 +11,14 @@ use folkmoot_protocol::{Channel, DisconnectCode, Format};
 
 use super::{Caller, Comings, Session, SessionCalls};
 use crate::account::token::{Token, random_id};
-use crate::chat::Identity;
+use crate::chat::{Identity, user_failure};
 use crate::gateway::Outbox;
 use crate::server::Server;
 use crate::storage::SignedIn;
 use crate::storage::record::Record;
 use crate::storage::{DeviceId, Offset, UserId};
 use crate::stream::Since;
-use crate::user::{Attachment, UserCalls};
+use crate::user::{Attachment, UserCalls, UserError};
 
 /// A connect command with the connection it came from.
 pub(crate) struct Opening {
@@ -48,10 +48,10 @@ impl Opening {
         ));
         let stream = match self.begin(&session, user, device, &client).await {
             Ok(stream) => stream,
-            Err(code) => {
+            Err(refused) => {
                 // Nobody else knows of it, and it would stay for as long as the server runs.
                 session.stop().await;
-                return Err(code);
+                return Err(self.refuse(id, refused).await);
             }
         };
         // Whoever signed the device out meanwhile has looked for connections before this one was
@@ -92,10 +92,22 @@ impl Opening {
         user: UserId,
         device: DeviceId,
         client: &Arc<str>,
-    ) -> Result<SubscribeResult, DisconnectCode> {
+    ) -> Result<SubscribeResult, NotBegun> {
         let joined = session.join(Channel::User(user), Comings::Unwanted).await;
         joined.map_err(internal)?.map_err(internal)?;
         self.subscribe_user(user, device, client).await
+    }
+
+    /// Says why before the connection is closed: the code alone does not name the limit.
+    async fn refuse(&self, id: u32, refused: NotBegun) -> DisconnectCode {
+        match refused {
+            NotBegun::Closed(code) => code,
+            NotBegun::TooMany(error) => {
+                let reply = Reply::failed(id, user_failure(error));
+                self.outbox.reply(super::encode(self.format, &reply)).await;
+                DisconnectCode::ConnectionLimit
+            }
+        }
     }
 
     async fn authenticate(&self) -> Result<SignedIn, DisconnectCode> {
@@ -112,7 +124,7 @@ impl Opening {
         user: UserId,
         device: DeviceId,
         client: &Arc<str>,
-    ) -> Result<SubscribeResult, DisconnectCode> {
+    ) -> Result<SubscribeResult, NotBegun> {
         let wanted = self.request.subs.get(&Channel::User(user).to_string());
         let since = wanted.filter(|request| request.recover).map(|request| Since {
             offset: Offset::from_u64(request.offset),
@@ -121,8 +133,24 @@ impl Opening {
         let outbox = self.outbox.clone();
         let connection = Attachment { client: client.clone(), device, outbox };
         let attached = self.server.user(user).attach(connection, since).await;
-        let attached = attached.map_err(internal)?.map_err(internal)?;
-        Ok(attached.into_result(self.server.epoch()))
+        match attached.map_err(internal)? {
+            Ok(attached) => Ok(attached.into_result(self.server.epoch())),
+            Err(error @ UserError::TooManyConnections(_)) => Err(NotBegun::TooMany(error)),
+            Err(error) => Err(internal(error).into()),
+        }
+    }
+}
+
+/// Why a session was not begun.
+enum NotBegun {
+    Closed(DisconnectCode),
+    /// Of this user's connections.
+    TooMany(UserError),
+}
+
+impl From<DisconnectCode> for NotBegun {
+    fn from(code: DisconnectCode) -> Self {
+        Self::Closed(code)
     }
 }
 

@@ -10,11 +10,12 @@ use std::future::Future;
 use folkmoot_protocol::Channel;
 
 use super::{
-    Account, AppendError, Attachment, AttachmentId, Begun, ControlError, DirectRoom, HistoryPage,
-    Lsn, Member, MessageChanges, NewAccount, NewDevice, NewDirectRoom, NewRoom, NewUpload, Offset,
-    PageAnchor, ReadCursor, ReadError, RecentKey, Record, RoomHead, RoomId, RoomRecord,
-    RoomSnapshot, Seq, SignedIn, Standing, Store, StoredAttachment, TokenHash, UnixMillis, UserId,
-    UserRecord, UserSnapshot, WriteEpoch,
+    Account, AccountDeletion, AccountDeletionBegun, AppendError, Attachment, AttachmentId,
+    Authority, Begun, ControlError, DirectRoom, HistoryPage, Lsn, Member, MessageChanges,
+    NewAccount, NewDevice, NewDirectRoom, NewRoom, NewUpload, Offset, PageAnchor, ReadCursor,
+    ReadError, RecentKey, Record, RoomHead, RoomId, RoomRecord, RoomSnapshot, Seq, SignedIn,
+    Standing, Store, StoredAttachment, TokenHash, UnixMillis, UserId, UserRecord, UserSnapshot,
+    WriteEpoch,
 };
 
 /// Events and messages of rooms.
@@ -177,6 +178,21 @@ pub trait Directory: Clone + Send + Sync + 'static {
         by: UserId,
         at: UnixMillis,
     ) -> impl Future<Output = Result<bool, ControlError>> + Send;
+
+    /// Decides that a room is deleted: nobody gets at it any more.
+    fn begin_room_deletion(
+        &self,
+        room: RoomId,
+        by: UserId,
+        authority: Authority,
+        at: UnixMillis,
+    ) -> impl Future<Output = Result<(), ControlError>> + Send;
+
+    /// Decides that an account is deleted: nobody can sign in to it, and its names are erased.
+    fn begin_account_deletion(
+        &self,
+        new: AccountDeletion,
+    ) -> impl Future<Output = Result<AccountDeletionBegun, ControlError>> + Send;
 }
 
 /// What is known of the files in messages; their bytes are elsewhere.
@@ -372,6 +388,23 @@ impl Directory for Store {
         at: UnixMillis,
     ) -> Result<bool, ControlError> {
         Self::unban(self, room, user, by, at).await
+    }
+
+    async fn begin_room_deletion(
+        &self,
+        room: RoomId,
+        by: UserId,
+        authority: Authority,
+        at: UnixMillis,
+    ) -> Result<(), ControlError> {
+        Self::begin_room_deletion(self, room, by, authority, at).await
+    }
+
+    async fn begin_account_deletion(
+        &self,
+        new: AccountDeletion,
+    ) -> Result<AccountDeletionBegun, ControlError> {
+        Self::begin_account_deletion(self, new).await
     }
 }
 

@@ -1,8 +1,9 @@
 //! The durable store: log segments in front of SQLite, one data directory, no actor in sight.
 //!
-//! Nothing is acknowledged before it is on disk. Two roads lead in: [`Store::append`] takes events of rooms and
-//! users into the log, from where a mover applies them to SQLite in batches; control transactions
-//! (accounts, rooms, invites) go to SQLite directly. Reads wait for the part of the log they must see.
+//! Nothing is acknowledged before it is on disk. Two roads lead in: [`Store::append`] takes events
+//! of rooms and users into the log, from where a mover applies them to SQLite in batches; control
+//! transactions (accounts, rooms, invites) go to SQLite directly. Reads wait for the part of the
+//! log they must see.
 //!
 //! ```text
 //! append ─▶ log/queue ─▶ log/writer ─▶ log/NNNNNNNN.wal ─▶ sqlite/mover ─▶ folkmoot.sqlite ─▶ load/
@@ -23,10 +24,12 @@ mod store;
 mod usage;
 
 pub use control::{
-    Account, Begun, Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamedUser,
+    Account, AccountDeletion, AccountDeletionBegun, Authority, Begun, Deletion, DeletionTarget,
+    Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamePlaces, NamedUser,
     NewAccount, NewDevice, NewDirectRoom, NewInvite, NewMember, NewRoom, NewUpload, Redeemed,
-    RoomKind, SignedIn, StoredAttachment, TokenHash, Upload, UserChange,
+    RoomKind, ScanPlace, SignedIn, StoredAttachment, Tie, TokenHash, Upload, UserChange,
 };
+pub(crate) use control::{Erased, is_deleted_name};
 pub use directory::FORMAT_VERSION;
 pub use error::{AppendError, ControlError, OpenError, ReadError};
 pub use ids::{

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use folkmoot_protocol::frame::ClientInfo;
 use folkmoot_protocol::{Channel, rpc};
 
-use super::{Place, Publication};
+use super::{Place, Publication, Removed};
 use crate::storage::{RoomEvent, RoomRecord, UserRecord};
 use crate::wire;
 
@@ -15,7 +15,7 @@ pub(crate) fn of_room(record: &RoomRecord, client: Option<&str>) -> Publication 
     let channel = Channel::Room(record.room);
     let mut publication = Publication::new(channel, Place::At(record.offset), data);
     if let RoomEvent::Left { user, .. } = &record.event {
-        publication.removes = Some(*user);
+        publication.removes = Some(Removed::User(*user));
     }
     if let RoomEvent::Message(message) = &record.event {
         let (user, client) = (message.user.to_string(), client.unwrap_or_default().to_owned());

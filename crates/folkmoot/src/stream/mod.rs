@@ -20,7 +20,7 @@ use folkmoot_protocol::Channel;
 
 pub(crate) use event::{of_room, of_user};
 pub(crate) use lane::{Settled, Wait};
-pub(crate) use publication::{Coming, Place, Publication};
+pub(crate) use publication::{Coming, Place, Publication, Removed};
 pub(crate) use recovery::{Attached, Missed, Since, events, missed};
 pub(crate) use tail::Tail;
 
@@ -118,6 +118,19 @@ impl<P> Stream<P> {
     pub(crate) fn tell(&self, data: bytes::Bytes) {
         let fleeting = Publication::new(self.channel, Place::Fleeting, data);
         self.topic.publish(Arc::new(fleeting)).expect(NO_OTHER_PUBLISHER);
+    }
+
+    /// Ends the stream for all who listen: nothing of it is kept in memory, and nobody may read on.
+    pub(crate) fn end(&mut self, data: bytes::Bytes) {
+        self.clear();
+        let mut end = Publication::new(self.channel, Place::Fleeting, data);
+        end.removes = Some(Removed::Everybody);
+        self.topic.publish(Arc::new(end)).expect(NO_OTHER_PUBLISHER);
+    }
+
+    /// Forgets the events in memory.
+    pub(crate) fn clear(&mut self) {
+        self.tail = Tail::new(self.tail.last(), 0);
     }
 
     /// Changes the events in memory that hold what must not be shown any more; `change` says

@@ -24,12 +24,21 @@ pub(crate) enum Place {
     Fleeting,
 }
 
+/// Whose subscription ends with an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removed {
+    /// That of somebody who left or was removed.
+    User(UserId),
+    /// All: the room is deleted.
+    Everybody,
+}
+
 #[derive(Debug)]
 pub(crate) struct Publication {
     pub(crate) channel: Channel,
     pub(crate) place: Place,
-    /// Who may not read on after this event: somebody who left or was removed.
-    pub(crate) removes: Option<UserId>,
+    /// Who may not read on after this event.
+    pub(crate) removes: Option<Removed>,
     /// Who caused it, for events that somebody publishes.
     pub(crate) by: Option<ClientInfo>,
     data: Bytes,

@@ -20,9 +20,9 @@ use crate::gateway::Outbox;
 use crate::ports::Ports;
 use crate::room::view::{Mention, Summary};
 use crate::room::{AskedRoom, Room, RoomCalls};
-use crate::storage::Account;
 use crate::storage::ReadError;
 use crate::storage::record::{LeaveReason, Notify, Record, UserRecord};
+use crate::storage::{Account, Erased};
 use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::stream::{Attached, Since, Stream, missed};
 use crate::wire;
@@ -94,7 +94,10 @@ impl User {
 
     /// Takes the state from the store: what is durable, and nothing else.
     pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
-        let Some(loaded) = load::load(&self.ports.store, self.id).await? else { return Ok(()) };
+        let Some(loaded) = load::load(&self.ports.store, self.id).await? else {
+            self.known = None;
+            return Ok(());
+        };
         let (account, mut state) = (loaded.account, loaded.state);
         // These were acknowledged from memory.
         for (room, unsaved) in &self.unsaved {
@@ -215,6 +218,44 @@ impl User {
         ctx: &mut Context<Self>,
     ) {
         self.take_left(room, reason, ctx);
+    }
+
+    /// A room that the user is in is being deleted; answers once the user's stream says so.
+    #[delayed]
+    pub(crate) async fn room_deleted(
+        &mut self,
+        room: RoomId,
+        reply: ReplyTo<Result<(), UserError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        match self.state().map(|state| state.room_removed(room)) {
+            Ok(Some(change)) => {
+                let reason = chat::LeaveReason::Deleted;
+                let event = UserEvent::RoomRemoved { room, reason };
+                self.append(change, &event, Acknowledge::Done(reply), ctx);
+            }
+            // Told before, or gone too.
+            Ok(None) | Err(_) => {
+                reply.send(Ok(()));
+            }
+        }
+    }
+
+    /// The account is deleted: all connections end, and nothing is written into the stream any
+    /// more.
+    pub(crate) async fn close(&mut self) {
+        for connection in self.connections.values() {
+            connection.outbox.close(DisconnectCode::InvalidToken);
+        }
+        self.known = None;
+        self.owed.clear();
+        self.unsaved.clear();
+        self.stream.clear();
+    }
+
+    /// What is erased from the stream in the store leaves memory here.
+    pub(crate) async fn forget(&mut self, what: Erased) {
+        self.stream.redact(|event: &mut UserEvent| what.leave(event));
     }
 
     /// A room tells that a message mentions the user.
@@ -349,6 +390,11 @@ impl User {
         ctx: &mut Context<Self>,
     ) {
         self.idle_ticks = 0;
+        let limit = self.ports.connections_per_user_max;
+        if self.connections.len() >= limit {
+            reply.send(Err(UserError::TooManyConnections(limit)));
+            return;
+        }
         self.connections.insert(connection.client.clone(), connection);
         let since = match self.stream.accept(since, self.ports.epoch()) {
             Ok(attached) => {

@@ -26,6 +26,9 @@ pub(crate) enum UserError {
     NoSuchUser,
     #[error("you are not a member of this room")]
     NotMember,
+    /// So many are the most; nothing changed.
+    #[error("you have {0} connections, and no more are taken; close one")]
+    TooManyConnections(usize),
     /// Nothing was acknowledged; a retry is safe.
     #[error("{0}")]
     Append(#[source] AppendError),

@@ -1,6 +1,7 @@
-//! What rooms tell a user: memberships that begin and end, mentions. It belongs into the user's stream, and
-//! nobody waits for an answer; so what cannot be stored, or not be asked of the room, is kept and taken
-//! again a moment later. What the process forgets with its end is in the guarantees.
+//! What rooms tell a user: memberships that begin and end, mentions. It belongs into the user's
+//! stream, and nobody waits for an answer; so what cannot be stored, or not be asked of the room,
+//! is kept and taken again a moment later. What the process forgets with its end is in the
+//! guarantees.
 
 use std::time::Duration;
 
@@ -168,7 +169,7 @@ impl User {
 
     pub(super) fn take_renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
         let news = News::Renamed(view.clone());
-        let UserView { id, name, display_name, picture, status } = view;
+        let UserView { id, name, display_name, picture, status, .. } = view;
         let event = UserEvent::Profile { user: id, name, display_name, picture, status };
         self.append(UserChange::Profile, &event, Acknowledge::News(news), ctx);
     }

@@ -36,6 +36,7 @@ pub(crate) fn room_view(
         peer,
         last: summary.last.clone().map(Box::new),
         muted_until: summary.muted_until,
+        archived: summary.is_archived,
     }
 }
 

@@ -1,5 +1,9 @@
 //! Accounts that act together against one: whatever they do within the limits, the one can still
 //! sign in, read and write.
 
+mod collusion;
+mod crowds;
 mod direct_messages;
+mod full_disk;
+mod killed;
 mod silent_sockets;

@@ -3,7 +3,9 @@
 #[path = "../abuse/mod.rs"]
 mod abuse;
 
+mod account_deletion;
 mod administration;
+mod all_methods;
 mod attachments;
 mod centrifugo;
 mod connections;
@@ -23,7 +25,9 @@ mod reading;
 mod recovery;
 mod refusals;
 mod registration;
+mod room_deletion;
 mod search;
 mod seed;
 mod setup;
 mod support;
+mod tls;

@@ -73,14 +73,19 @@ async fn shown_picture(server: &Server, document: &Value, by: &Account) -> Strin
 }
 
 /// The routes of the administration.
-fn administration(user: &str) -> Vec<(&'static str, &'static str, String, &'static str)> {
-    let user = user.to_owned();
+fn administration(
+    user: &str,
+    room: &str,
+) -> Vec<(&'static str, &'static str, String, &'static str)> {
+    let (user, room) = (user.to_owned(), format!("/api/v1/admin/rooms/{room}"));
     vec![
         ("get", "/api/v1/admin/users", "/api/v1/admin/users?limit=1".to_owned(), ""),
         ("patch", "/api/v1/admin/users/{id}", user.clone(), "{\"administrator\":true}"),
         ("post", "/api/v1/admin/users/{id}/password-reset", format!("{user}/password-reset"), ""),
         ("delete", "/api/v1/admin/users/{id}/devices", format!("{user}/devices"), ""),
         ("get", "/api/v1/admin/rooms", "/api/v1/admin/rooms?limit=1".to_owned(), ""),
+        ("patch", "/api/v1/admin/rooms/{id}", room.clone(), "{\"archived\":true}"),
+        ("delete", "/api/v1/admin/rooms/{id}", room, ""),
         ("get", "/api/v1/admin/settings", "/api/v1/admin/settings".to_owned(), ""),
         (
             "patch",
@@ -90,6 +95,12 @@ fn administration(user: &str) -> Vec<(&'static str, &'static str, String, &'stat
         ),
         ("get", "/api/v1/admin/storage", "/api/v1/admin/storage".to_owned(), ""),
         ("get", "/api/v1/admin/live", "/api/v1/admin/live".to_owned(), ""),
+        (
+            "post",
+            "/api/v1/admin/users/{id}/deletion",
+            format!("{user}/deletion"),
+            "{\"messages\":\"keep\"}",
+        ),
         ("get", "/api/v1/admin/moderation", "/api/v1/admin/moderation?limit=1".to_owned(), ""),
     ]
 }
@@ -111,6 +122,7 @@ async fn every_documented_route_answers_as_documented() {
     let files = json!({"room": room, "key": "5", "body": "", "attachments": [file]});
     client.call("message.send", files).await;
     let picture = shown_picture(&server, &document, &anna).await;
+    let doomed = [client.create_room("Gone").await, client.create_room("Gone too").await];
     let messages = format!("/api/v1/rooms/{room}/messages");
     let account = json!({"name": "cara", "password": "correct horse"}).to_string();
     let user = format!("/api/v1/admin/users/{}", bob.id);
@@ -148,24 +160,31 @@ async fn every_documented_route_answers_as_documented() {
         ("post", "/api/v1/me/password", "/api/v1/me/password".to_owned(), PASSWORD),
         ("get", "/api/v1/pictures/{id}", format!("/api/v1/pictures/{picture}"), ""),
         ("delete", "/api/v1/me/picture", "/api/v1/me/picture".to_owned(), ""),
+        ("delete", "/api/v1/rooms/{id}", format!("/api/v1/rooms/{}", doomed[1]), ""),
         ("delete", "/api/v1/sessions/current", "/api/v1/sessions/current".to_owned(), ""),
     ];
     // Signing out is the last of all.
     let last = calls.len() - 1;
-    calls.splice(last..last, administration(&user));
-    let documented: usize = document["paths"]
-        .as_object()
-        .unwrap()
-        .values()
-        .map(|path| path.as_object().unwrap().len())
-        .sum();
-    // Setting up was the first call of all, and a picture has been sent.
-    assert_eq!(documented, calls.len() + 2, "a documented route is not called here");
+    calls.splice(last..last, administration(&user, &doomed[0]));
+    let documented = documented(&document);
+    // Setting up was the first call of all, and a picture has been sent; deleting oneself leaves
+    // nobody to call anything.
+    assert_eq!(documented, calls.len() + 3, "a documented route is not called here");
     for (method, path, target, body) in calls {
         let line = format!("{} {target}", method.to_uppercase());
         let answer = server.http(&line, Some(&anna.token), body).await;
         answers_as_documented(&document, method, path, &answer);
     }
+    let cara = server.sign_in("cara").await;
+    let deletion = r#"{"password": "correct horse", "messages": "erase"}"#;
+    let answer = server.http("POST /api/v1/me/deletion", Some(&cara.token), deletion).await;
+    answers_as_documented(&document, "post", "/api/v1/me/deletion", &answer);
+}
+
+/// How many calls the document describes.
+fn documented(document: &Value) -> usize {
+    let paths = document["paths"].as_object().expect("paths");
+    paths.values().map(|path| path.as_object().expect("methods").len()).sum()
 }
 
 fn answers_as_documented(document: &Value, method: &str, path: &str, answer: &Answer) {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
@@ -20,14 +21,28 @@ fn start(data: &std::path::Path) -> Child {
     listening(data).0
 }
 
-fn listening(data: &std::path::Path) -> (Child, SocketAddr) {
+pub(crate) fn listening(data: &std::path::Path) -> (Child, SocketAddr) {
     let mut child = folkmoot(data, "127.0.0.1:0").spawn().expect("the binary was built");
+    let address = address_of(&mut child);
+    (child, address)
+}
+
+/// The same with a settings file.
+pub(crate) fn listening_with(data: &Path, settings: &Path) -> (Child, SocketAddr) {
+    let mut command = folkmoot(data, "127.0.0.1:0");
+    let mut child = command.arg("--config").arg(settings).spawn().expect("the binary was built");
+    let address = address_of(&mut child);
+    (child, address)
+}
+
+/// Where a server says that it listens.
+pub(crate) fn address_of(child: &mut Child) -> SocketAddr {
     let mut line = String::new();
     let stdout = child.stdout.as_mut().expect("it is piped");
     BufReader::new(stdout).read_line(&mut line).expect("it says something");
     let address = line.trim().strip_prefix("Folkmoot listens on http://");
     let address = address.and_then(|text| text.parse().ok());
-    (child, address.unwrap_or_else(|| panic!("no address in {line:?}")))
+    address.unwrap_or_else(|| panic!("no address in {line:?}"))
 }
 
 /// Expects a failing start with one line that contains `words`.
@@ -127,6 +142,26 @@ fn a_wrong_setting_is_named() {
     let mut command = folkmoot(&scratch.path().join("data"), "127.0.0.1:0");
     command.arg("--config").arg(file);
     refuses(command, &["mesages"]);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_one_clear_line() {
+    let scratch = Scratch::new();
+    let data = scratch.path().join("data");
+    let certificate = scratch.file("cert.pem", "nonsense");
+    let absent = scratch.path().join("absent.pem");
+    for (key, words) in
+        [(&absent, ["cannot read", "absent.pem"]), (&certificate, ["cert.pem", "no certificate"])]
+    {
+        let mut command = folkmoot(&data, "127.0.0.1:0");
+        command.arg("--tls-cert").arg(&certificate).arg("--tls-key").arg(key);
+        refuses(command, &words);
+    }
+    assert!(!data.exists(), "a server that cannot encrypt leaves no data");
+    let file = scratch.file("folkmoot.toml", "tls_cert = 'cert.pem'\n");
+    let mut command = folkmoot(&data, "127.0.0.1:0");
+    command.arg("--config").arg(file);
+    refuses(command, &["tls_key"]);
 }
 
 #[test]

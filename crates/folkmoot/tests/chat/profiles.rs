@@ -157,3 +157,22 @@ async fn those_who_look_at_a_room_hear_at_once_what_a_member_shows() {
         assert_eq!(at_anna.fail("status.set", refused).await.code, 400);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_account_leaves_neither_picture_nor_status() {
+    let server = Server::with(LIMITS).await;
+    let anna = server.sign_up("anna").await;
+    let mut at_anna = server.connect(&anna).await;
+    let mut bob = server.join("bob").await;
+    at_anna.call("status.set", json!({"emoji": "🌴", "text": "xylophagous"})).await;
+    let id = picture_of(&show(&server, &anna, &png(8, 8)).await.json());
+    let wish = json!({"password": "correct horse", "messages": "keep"}).to_string();
+    let gone = server.http("POST /api/v1/me/deletion", Some(&anna.token), &wish).await;
+    assert_eq!(gone.status, 204, "{gone:?}");
+    let left = bob.call("user.get", json!({"user": anna.id})).await;
+    assert!(left["picture"].is_null() && left["status"].is_null(), "{left}");
+    server.erased().await;
+    assert_eq!(server.http(&format!("GET /api/v1/pictures/{id}"), None, "").await.status, 404);
+    let kept = std::fs::read_dir(server.data().join("attachments/portraits")).expect("a directory");
+    assert_eq!(kept.count(), 0);
+}

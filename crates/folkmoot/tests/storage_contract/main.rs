@@ -28,6 +28,8 @@ on_the_embedded_store! {
     members_come_by_name_and_are_found_by_any_word,
     read_cursors_merge_by_maximum,
     a_room_seen_from_a_member_shows_what_is_new,
+    an_archived_room_says_so_and_a_deleted_one_is_gone,
+    a_deleted_account_has_no_name_and_cannot_come_back,
     two_people_have_one_direct_room,
     names_are_unique_and_belong_to_one_account,
     what_changed_is_told_once_and_in_order,

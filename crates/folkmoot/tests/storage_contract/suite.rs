@@ -3,9 +3,10 @@
 
 use folkmoot::storage::contract::{ChangeFeed, Directory, Files, RoomLog, UserLog};
 use folkmoot::storage::{
-    Attachment, AttachmentId, ControlError, DeviceId, LeaveReason, Lsn, Message, NewAccount,
-    NewDevice, NewDirectRoom, NewRoom, NewUpload, Offset, PageAnchor, ReadCursor, Role, RoomEvent,
-    RoomId, RoomRecord, Seq, UnixMillis, UserEffect, UserId, UserRecord, WriteEpoch,
+    AccountDeletion, AccountDeletionBegun, Attachment, AttachmentId, Authority, ControlError,
+    DeviceId, LeaveReason, Lsn, Message, NewAccount, NewDevice, NewDirectRoom, NewRoom, NewUpload,
+    Offset, PageAnchor, ReadCursor, Role, RoomEvent, RoomId, RoomRecord, Seq, UnixMillis,
+    UserEffect, UserId, UserRecord, WriteEpoch,
 };
 
 const ANA: UserId = UserId::from_u64(1);
@@ -224,6 +225,61 @@ pub(crate) async fn a_room_seen_from_a_member_shows_what_is_new(
     assert_eq!(heads[0].newest.as_ref().map(|newest| newest.message.seq), Some(seq(4)));
     let none = store.room_heads(BO, vec![(HALL, seq(0))]).await.expect("it can be read");
     assert!(none.is_empty(), "Bo is no member");
+}
+
+pub(crate) async fn an_archived_room_says_so_and_a_deleted_one_is_gone(
+    store: impl RoomLog + UserLog + Directory,
+) {
+    populate(&store).await;
+    let epoch = epoch(&store).await;
+    for on in [true, false, true] {
+        let offset = store.load_room(HALL, 0, NOW).await.expect("it can be read");
+        let offset = offset.expect("it exists").summary.last_offset.as_u64() + 1;
+        let archived = record(offset, RoomEvent::Archived { on, by: ANA });
+        store.append_room(epoch, archived).await.expect("there is room");
+        let heads = store.room_heads(ANA, vec![(HALL, seq(0))]).await.expect("it can be read");
+        assert_eq!(heads[0].is_archived, on);
+        let loaded = store.load_room(HALL, 0, NOW).await.expect("it can be read");
+        assert_eq!(loaded.expect("it exists").is_archived, on);
+    }
+    let by_a_stranger = store.begin_room_deletion(HALL, BO, Authority::Owner, NOW).await;
+    assert!(matches!(by_a_stranger, Err(ControlError::NotAllowed(_))));
+    store.begin_room_deletion(HALL, ANA, Authority::Owner, NOW).await.expect("Ana owns it");
+    let again = store.begin_room_deletion(HALL, ANA, Authority::Owner, NOW).await;
+    assert!(matches!(again, Err(ControlError::NotFound(_))));
+    let heads = store.room_heads(ANA, vec![(HALL, seq(0))]).await.expect("it can be read");
+    assert!(heads.is_empty(), "nobody sees a room that is being deleted");
+    assert!(store.load_room(HALL, 0, NOW).await.expect("it can be read").is_none());
+}
+
+pub(crate) async fn a_deleted_account_has_no_name_and_cannot_come_back(
+    store: impl RoomLog + UserLog + Directory,
+) {
+    populate(&store).await;
+    let epoch = epoch(&store).await;
+    let bo = joined(2, BO, "bo");
+    store.append_room(epoch, bo).await.expect("there is room");
+    let deletion = |hand_over| AccountDeletion {
+        user: ANA,
+        by: ANA,
+        verified_hash: Some("!".into()),
+        erase: false,
+        hand_over,
+        at: NOW,
+    };
+    let refused = store.begin_account_deletion(deletion(false)).await.expect("Ana is there");
+    assert_eq!(refused, AccountDeletionBegun::Owns(vec!["hall".into()]));
+    let begun = store.begin_account_deletion(deletion(true)).await.expect("Ana is there");
+    assert_eq!(begun, AccountDeletionBegun::Yes);
+    let again = store.begin_account_deletion(deletion(true)).await;
+    assert!(matches!(again, Err(ControlError::NotFound(_))));
+    assert!(store.users_named(vec!["ana".into()]).await.expect("it can be read").is_empty());
+    let left = store.account(ANA).await.expect("it can be read").expect("its id stays");
+    assert!(left.is_deleted() && left.display_name.is_empty());
+    assert!(store.load_user(ANA, 0).await.expect("it can be read").is_none());
+    assert!(store.signed_in([1; 32]).await.expect("it can be read").is_none());
+    let found = store.members(HALL, None, "berg", 10).await.expect("it can be read");
+    assert!(found.is_empty(), "the words of its names are gone: {found:?}");
 }
 
 pub(crate) async fn two_people_have_one_direct_room(store: impl RoomLog + UserLog + Directory) {

@@ -95,6 +95,9 @@ export const de: AdministrationStrings = {
     message_deleted: ({ by, user, room }) => `${by} hat in ${room} eine Nachricht von ${user} gelöscht`,
     invite_made: ({ by, room, until }) => `${by} hat eine Einladung zu ${room} erstellt${until === '' ? '' : `, die am ${until} endet`}`,
     invite_revoked: ({ by, room }) => `${by} hat eine Einladung zu ${room} zurückgezogen`,
+    room_archived: ({ by, room }) => `${by} hat ${room} archiviert`,
+    room_opened: ({ by, room }) => `${by} hat ${room} wieder geöffnet`,
+    room_deleted: ({ by }) => `${by} hat einen Raum gelöscht`,
     set_up: ({ by }) => `${by} hat den Server eingerichtet`,
     administrator_made: ({ by, user }) => `${by} hat ${user} die Verwaltung übertragen`,
     administrator_unmade: ({ by, user }) => `${by} hat ${user} die Verwaltung entzogen`,
@@ -103,5 +106,6 @@ export const de: AdministrationStrings = {
     devices_signed_out: ({ by, user }) => `${by} hat alle Geräte von ${user} abgemeldet`,
     reset_link_made: ({ by, user }) => `${by} hat einen Link für ein neues Passwort von ${user} erstellt`,
     password_reset: ({ by }) => `${by} hat über einen Link ein neues Passwort gewählt`,
+    account_deleted: ({ by }) => `${by} hat ein Konto gelöscht`,
   },
 };

@@ -103,6 +103,9 @@ export const en = {
     message_deleted: ({ by, user, room }) => `${by} deleted a message by ${user} in ${room}`,
     invite_made: ({ by, room, until }) => `${by} made an invitation to ${room}${until === '' ? '' : ` that ends ${until}`}`,
     invite_revoked: ({ by, room }) => `${by} revoked an invitation to ${room}`,
+    room_archived: ({ by, room }) => `${by} archived ${room}`,
+    room_opened: ({ by, room }) => `${by} opened ${room} again`,
+    room_deleted: ({ by }) => `${by} deleted a room`,
     set_up: ({ by }) => `${by} set the server up`,
     administrator_made: ({ by, user }) => `${by} made ${user} an administrator`,
     administrator_unmade: ({ by, user }) => `${by} removed ${user} as administrator`,
@@ -111,6 +114,7 @@ export const en = {
     devices_signed_out: ({ by, user }) => `${by} signed out all devices of ${user}`,
     reset_link_made: ({ by, user }) => `${by} made a link to a new password for ${user}`,
     password_reset: ({ by }) => `${by} chose a new password by link`,
+    account_deleted: ({ by }) => `${by} deleted an account`,
   } as Acts,
 };
 

@@ -14,6 +14,16 @@ export type AccountCreate = {
   invite?: string,
 };
 
+/** Body of `POST /api/v1/me/deletion`: deletes one's own account. */
+export type AccountDelete = {
+  /** The password, asked for again. */
+  password: string,
+  /** What becomes of the messages. */
+  messages: MessagesFate,
+  /** What becomes of rooms that have no other owner; absent: the deletion is refused. */
+  rooms?: OwnedRooms,
+};
+
 /** The actors of one type. */
 export type ActorCount = {
   /** Its name, such as `folkmoot.room`. */
@@ -44,6 +54,14 @@ export type AdminRoom = {
   bytes: number,
   /** When the last one was sent. */
   last_at?: UnixMillis,
+  /** Read-only since then. */
+  archived_at?: UnixMillis,
+};
+
+/** Body of `PATCH /api/v1/admin/rooms/{id}`. */
+export type AdminRoomUpdate = {
+  /** Whether the room is read-only. */
+  archived: boolean,
 };
 
 /** A page of rooms, the newest first. */
@@ -88,6 +106,14 @@ export type AdminUser = {
   devices: number,
   /** Rooms and conversations it is in. */
   rooms: number,
+};
+
+/** Body of `POST /api/v1/admin/users/{id}/deletion`. */
+export type AdminUserDelete = {
+  /** What becomes of the messages. */
+  messages: MessagesFate,
+  /** What becomes of rooms that have no other owner; absent: the deletion is refused. */
+  rooms?: OwnedRooms,
 };
 
 /** Body of `PATCH /api/v1/admin/users/{id}`. */
@@ -207,7 +233,7 @@ export type InviteView = {
 };
 
 /** How a membership ended. */
-export type LeaveReason = "left" | "kicked" | "banned";
+export type LeaveReason = "left" | "kicked" | "banned" | "deleted";
 
 /** One second of the server's life. */
 export type LiveSecond = {
@@ -263,10 +289,6 @@ export type MemberView = {
   online: boolean,
   /** Until when the member may not write. */
   muted_until?: UnixMillis,
-  /** The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id. */
-  picture?: PictureId,
-  /** What the user is up to. */
-  status?: Status,
 };
 
 /** A message was sent. */
@@ -305,7 +327,7 @@ export type MessageView = {
   seq: Seq,
   /** The author. */
   user: UserId,
-  /** The author's name to show. */
+  /** The author's name to show; empty once the account is deleted. */
   name: string,
   /** The text; empty once deleted. */
   body: string,
@@ -329,8 +351,11 @@ export type MessageView = {
   attachments?: Array<Attachment>,
 };
 
+/** What becomes of the messages of a deleted account. */
+export type MessagesFate = "keep" | "erase";
+
 /** What was done, in the log of moderation. */
-export type ModerationAction = "kicked" | "banned" | "unbanned" | "muted" | "unmuted" | "role_set" | "message_deleted" | "invite_made" | "invite_revoked" | "set_up" | "administrator_made" | "administrator_unmade" | "user_disabled" | "user_enabled" | "devices_signed_out" | "reset_link_made" | "password_reset";
+export type ModerationAction = "kicked" | "banned" | "unbanned" | "muted" | "unmuted" | "role_set" | "message_deleted" | "invite_made" | "invite_revoked" | "room_archived" | "room_opened" | "room_deleted" | "set_up" | "administrator_made" | "administrator_unmade" | "user_disabled" | "user_enabled" | "devices_signed_out" | "reset_link_made" | "password_reset" | "account_deleted";
 
 /** An entry of the log of moderation. */
 export type ModerationEntry = {
@@ -364,7 +389,7 @@ export type ModerationPage = {
 export type NamedRoom = {
   /** The room. */
   id: RoomId,
-  /** Its present name; empty for a direct conversation. */
+  /** Its present name; empty for a direct conversation and for a room that was deleted. */
   name: string,
 };
 
@@ -373,6 +398,9 @@ export type Notify = "all" | "mentions" | "none";
 
 /** Counts the events of a stream: from 1, without gaps; 0 stands before the first. */
 export type Offset = number;
+
+/** What becomes of rooms that have no other owner. */
+export type OwnedRooms = "refuse" | "hand_over";
 
 /** Body of `POST /api/v1/me/password`. */
 export type PasswordChange = {
@@ -393,9 +421,6 @@ export type PasswordReset = {
   /** What to call this device. */
   device?: string,
 };
-
-/** Names one picture that a user shows. */
-export type PictureId = string;
 
 /** An error of the HTTP interface, `application/problem+json` (RFC 9457). */
 export type Problem = {
@@ -457,11 +482,12 @@ export type RoomEvent = { "type": "message" } & MessageEvent
   | { "type": "deleted", room: RoomId, seq: Seq, by: UserId, at: UnixMillis }
   | { "type": "reaction", room: RoomId, seq: Seq, user: UserId, emoji: string, on: boolean }
   | { "type": "typing", room: RoomId, user: UserId, name: string, on: boolean }
-  | { "type": "profile", room: RoomId, user: UserId, display_name: string, picture?: PictureId, status?: Status }
   | { "type": "joined", room: RoomId, user: UserId, name: string, role: Role, at: UnixMillis }
   | { "type": "left", room: RoomId, user: UserId, by?: UserId, reason?: LeaveReason, at: UnixMillis }
   | { "type": "role", room: RoomId, user: UserId, role: Role, muted_until?: UnixMillis, by: UserId, at: UnixMillis }
-  | { "type": "room", room: RoomId, name: string, topic: string, by: UserId, at: UnixMillis };
+  | { "type": "room", room: RoomId, name: string, topic: string, by: UserId, at: UnixMillis }
+  | { "type": "archived", room: RoomId, on: boolean, by: UserId, at: UnixMillis }
+  | { "type": "room_deleted", room: RoomId };
 
 /** Names a room, a direct conversation included. */
 export type RoomId = string;
@@ -503,6 +529,8 @@ export type RoomView = {
   last?: MessageView,
   /** Until when the viewer may not write. */
   muted_until?: UnixMillis,
+  /** Nobody may write in it, until an owner opens it again. */
+  archived?: boolean,
 };
 
 /** Counts the messages of a room: from 1, without gaps; 0 stands before the first. */
@@ -558,16 +586,6 @@ export type SignedIn = {
   device: DeviceId,
 };
 
-/** What a user is up to. Emoji or text may be empty, and not both. */
-export type Status = {
-  /** An emoji that stands beside the name. */
-  emoji: string,
-  /** A few words. */
-  text: string,
-  /** From then on it is not shown any more; absent: until it is changed. */
-  until?: UnixMillis,
-};
-
 /** A part of the data directory. */
 export type StoragePart = {
   /** `log`, `database`, or the directory's name. */
@@ -608,7 +626,7 @@ export type UserEvent = { "type": "room_added", room: RoomView }
   | { "type": "room_removed", room: RoomId, reason: LeaveReason }
   | { "type": "mention" } & Excerpt
   | { "type": "read", room: RoomId, read_seq: Seq, unread: number, mentions: number }
-  | { "type": "profile", user: UserId, name: string, display_name: string, picture?: PictureId, status?: Status }
+  | { "type": "profile", user: UserId, name: string, display_name: string }
   | { "type": "settings", room: RoomId, notify: Notify };
 
 /** Names a user account. */
@@ -622,8 +640,6 @@ export type UserView = {
   name: string,
   /** Name to show. */
   display_name: string,
-  /** The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id. */
-  picture?: PictureId,
-  /** What the user is up to. */
-  status?: Status,
+  /** The account was deleted: both names are empty. */
+  deleted?: boolean,
 };

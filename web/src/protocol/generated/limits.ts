@@ -87,14 +87,17 @@ export const EXCERPT_CHARS_MAX = 140;
 /** Different reactions to one message: more would not be read, and each makes a page of history longer. */
 export const REACTIONS_PER_MESSAGE_MAX = 20;
 
-/** Users named for one emoji in an answer of `message.reactions`. */
-export const REACTION_USERS_MAX = 100;
+/** Users named for one emoji in an answer of `message.reactions`: all of them fit into one reply. */
+export const REACTION_USERS_MAX = 50;
 
 /** Users in one answer of `users.find`. */
 export const USERS_FOUND_MAX = 50;
 
 /** Users whom one user may have blocked: their views fit into one reply. */
 export const BLOCKED_USERS_MAX = 1000;
+
+/** Devices signed in to one account; a further one signs out that which was unseen for longest. */
+export const DEVICES_MAX = 200;
 
 /** Users, rooms or entries in one page of the administration. */
 export const ADMIN_PAGE_MAX = 100;

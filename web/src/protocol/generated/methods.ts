@@ -266,6 +266,14 @@ export type RoomAdd = {
   user: UserId,
 };
 
+/** Makes a room read-only and takes it off the lists, or opens it again. */
+export type RoomArchive = {
+  /** The room. */
+  room: RoomId,
+  /** Whether it is read-only. */
+  on: boolean,
+};
+
 /** Bars a user from a room, or lets the user return. */
 export type RoomBan = {
   /** The room. */
@@ -282,6 +290,12 @@ export type RoomCreate = {
   name: string,
   /** Its topic. */
   topic?: string,
+};
+
+/** Deletes a room with everything that was said in it, for good. */
+export type RoomDelete = {
+  /** The room. */
+  room: RoomId,
 };
 
 /** Asks for one room. */
@@ -380,6 +394,8 @@ export type RoomsList = {
   after?: RoomId,
   /** Length of the page; absent: 100, the most. */
   limit?: number,
+  /** Archived rooms instead of the others. */
+  archived?: boolean,
 };
 
 /** Searches the messages of the caller's rooms. */
@@ -485,6 +501,8 @@ export interface Methods {
   'room.create': { request: RoomCreate; reply: RoomView };
   'room.get': { request: RoomGet; reply: RoomView };
   'room.update': { request: RoomUpdate; reply: RoomView };
+  'room.archive': { request: RoomArchive; reply: RoomView };
+  'room.delete': { request: RoomDelete; reply: Empty };
   'room.leave': { request: RoomLeave; reply: Empty };
   'room.members': { request: RoomMembers; reply: MembersPage };
   'room.add': { request: RoomAdd; reply: Empty };

@@ -1,4 +1,5 @@
-//! Accounts and the devices signed in to them. A device has one session token; only its hash is stored.
+//! Accounts and the devices signed in to them. A device has one session token; only its hash is
+//! stored.
 
 use folkmoot_protocol::chat::Status;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -40,6 +41,22 @@ pub struct Account {
     pub picture: Option<PictureId>,
     /// What its user is up to.
     pub status: Option<Status>,
+}
+
+/// What the name of a deleted account begins with; no name that somebody can choose has it.
+pub(crate) const DELETED_MARK: char = '!';
+
+/// Whether a name is what is left of a deleted account's.
+pub(crate) fn is_deleted_name(name: &str) -> bool {
+    name.starts_with(DELETED_MARK)
+}
+
+impl Account {
+    /// Whether it was deleted: only its id is left.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        is_deleted_name(&self.name)
+    }
 }
 
 /// An account to make.
@@ -205,8 +222,8 @@ impl Store {
     /// Signs a device in to an account that exists.
     ///
     /// # Errors
-    /// [`ControlError::NotFound`] if there is no such account, [`ControlError::NotAllowed`] if it is
-    /// disabled.
+    /// [`ControlError::NotFound`] if there is no such account, [`ControlError::NotAllowed`] if it
+    /// is disabled.
     pub async fn add_device(&self, device: NewDevice) -> Result<(), ControlError> {
         self.control(move |connection| {
             if account(connection, device.user)?.is_none() {
@@ -232,6 +249,31 @@ impl Store {
                 [to_sql(device.as_u64()), to_sql(user.as_u64())],
             )?;
             Ok(removed > 0)
+        })
+        .await
+    }
+
+    /// Signs out the devices of an account that were unseen for longest, so that `max` stay; `keep`
+    /// is one of them. Gives those that are signed out.
+    ///
+    /// # Errors
+    /// What every control transaction can meet.
+    pub async fn trim_devices(
+        &self,
+        user: UserId,
+        keep: DeviceId,
+        max: u32,
+    ) -> Result<Vec<DeviceId>, ControlError> {
+        self.control(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "DELETE FROM devices WHERE id IN \
+                   (SELECT id FROM devices WHERE user = ?1 \
+                    ORDER BY id = ?2 DESC, seen_at DESC, id LIMIT -1 OFFSET ?3) RETURNING id",
+            )?;
+            let place = params![to_sql(user.as_u64()), to_sql(keep.as_u64()), max];
+            let rows =
+                statement.query_map(place, |row| Ok(DeviceId::from_u64(from_sql(row.get(0)?))))?;
+            Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
     }
@@ -320,10 +362,11 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Account>, ReadError> {
         self.read(move |connection| {
-            // No name sorts after the prefix and the largest character, so this is a range of the index.
+            // No name sorts after the prefix and the largest character, so this is a range of the
+            // index.
             let sql = format!(
-                "SELECT {ACCOUNT_COLUMNS} FROM users \
-                 WHERE name >= ?1 AND name < ?1 || char(1114111) ORDER BY name LIMIT ?2"
+                "SELECT {ACCOUNT_COLUMNS} FROM users WHERE deleted_at IS NULL \
+                 AND name >= ?1 AND name < ?1 || char(1114111) ORDER BY name LIMIT ?2"
             );
             let mut statement = connection.prepare_cached(&sql)?;
             let rows = statement.query_map(params![prefix, limit], read_account)?;
@@ -345,7 +388,7 @@ impl Store {
         self.read(move |connection| {
             let sql = format!(
                 "SELECT {ACCOUNT_COLUMNS} FROM name_words w JOIN users ON users.id = w.user \
-                 WHERE w.word >= ?1 AND w.word < ?1 || char(1114111) \
+                 WHERE w.word >= ?1 AND w.word < ?1 || char(1114111) AND users.deleted_at IS NULL \
                  GROUP BY users.id ORDER BY min(w.word), users.name LIMIT ?2"
             );
             let mut statement = connection.prepare_cached(&sql)?;
@@ -448,6 +491,12 @@ pub(super) fn insert_device(
 pub(crate) fn account(connection: &Connection, user: UserId) -> rusqlite::Result<Option<Account>> {
     let sql = format!("SELECT {ACCOUNT_COLUMNS} FROM users WHERE id = ?1");
     connection.prepare_cached(&sql)?.query_row([to_sql(user.as_u64())], read_account).optional()
+}
+
+/// An account that is there and not deleted.
+pub(super) fn existing(connection: &Connection, user: UserId) -> Result<Account, ControlError> {
+    let found = account(connection, user)?.filter(|account| !account.is_deleted());
+    found.ok_or(ControlError::NotFound("user"))
 }
 
 /// Reads an account from a row that begins with [`ACCOUNT_COLUMNS`].

@@ -6,7 +6,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::accounts::{account, insert_account, insert_device};
+use super::accounts::{account, existing, insert_account, insert_device};
 use super::moderation::{ModerationAction, NewModeration, note};
 use super::{Account, NewAccount, NewDevice, TokenHash};
 use crate::storage::error::{ControlError, ReadError};
@@ -14,8 +14,8 @@ use crate::storage::ids::{UnixMillis, UserId};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
-const LAST_ADMINISTRATOR: ControlError =
-    ControlError::NotAllowed("the last administrator cannot be disabled or made a user");
+pub(super) const LAST_ADMINISTRATOR: ControlError =
+    ControlError::NotAllowed("the last administrator cannot be disabled, deleted or made a user");
 
 /// What an administrator does to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Store {
         at: UnixMillis,
     ) -> Result<bool, ControlError> {
         self.control(move |connection| {
-            let account = account(connection, user)?.ok_or(ControlError::NotFound("user"))?;
+            let account = existing(connection, user)?;
             let is_disabled = is_disabled(connection, user)?;
             let action = match change {
                 UserChange::Administrator(on) if on == account.is_admin => return Ok(false),
@@ -126,7 +126,7 @@ impl Store {
         expires_at: UnixMillis,
     ) -> Result<(), ControlError> {
         self.control(move |connection| {
-            account(connection, user)?.ok_or(ControlError::NotFound("user"))?;
+            existing(connection, user)?;
             connection.execute(
                 "INSERT OR REPLACE INTO password_resets VALUES (?1, ?2, ?3)",
                 params![to_sql(user.as_u64()), &token_hash[..], to_sql(expires_at.as_u64())],
@@ -152,7 +152,8 @@ impl Store {
         self.read(move |connection| Ok(reset_of(connection, &token_hash, now)?)).await
     }
 
-    /// Sets the password that a token allows to choose; signs all other devices out and `device` in.
+    /// Sets the password that a token allows to choose; signs all other devices out and `device`
+    /// in.
     ///
     /// # Errors
     /// [`ControlError::NotFound`] if the token does not work (any more),
@@ -187,7 +188,7 @@ impl Store {
     }
 }
 
-fn has_administrator(connection: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn has_administrator(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row(
         "SELECT EXISTS (SELECT 1 FROM users WHERE is_admin AND disabled_at IS NULL)",
         [],
@@ -212,7 +213,7 @@ fn set_administrator(connection: &Connection, user: UserId, on: bool) -> rusqlit
     Ok(())
 }
 
-fn sign_out(connection: &Connection, user: UserId) -> rusqlite::Result<()> {
+pub(super) fn sign_out(connection: &Connection, user: UserId) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM devices WHERE user = ?1", [to_sql(user.as_u64())])?;
     Ok(())
 }

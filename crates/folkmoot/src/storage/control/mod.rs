@@ -1,4 +1,5 @@
-//! Control transactions: accounts, devices, rooms, invites, uploads. Rare, and durable before the answer.
+//! Control transactions: accounts, devices, rooms, invites, uploads. Rare, and durable before the
+//! answer.
 //!
 //! Each is one SQLite transaction on the writer's thread. What it must see of the log's tail it
 //! waits for first.
@@ -7,6 +8,9 @@ mod accounts;
 mod administration;
 mod attachments;
 mod bulk;
+mod deletion;
+mod erased;
+mod erasure;
 mod invites;
 pub(crate) mod moderation;
 mod privacy;
@@ -14,12 +18,17 @@ mod profiles;
 mod rooms;
 mod settings;
 
-pub(crate) use accounts::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, account, read_account};
+pub(crate) use accounts::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, account, is_deleted_name, read_account};
 pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
 pub use administration::UserChange;
 pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
 pub use bulk::NewMember;
+pub use deletion::{
+    AccountDeletion, AccountDeletionBegun, Authority, Deletion, DeletionTarget, Tie,
+};
+pub(crate) use erased::Erased;
+pub use erasure::{NamePlaces, ScanPlace};
 pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
 pub(crate) use privacy::{blocked_ids, blockers_in};

@@ -39,7 +39,7 @@ pub struct ModerationEntry {
     pub action: ModerationAction,
     /// To whom.
     pub user: Option<NamedUser>,
-    /// Where, with the room's present name.
+    /// Where, with the room's present name; it has none once it is deleted.
     pub room: Option<(RoomId, String)>,
     /// The new role.
     pub role: Option<Role>,
@@ -64,7 +64,7 @@ impl Store {
                 "SELECT m.id, m.at, m.action, m.by, b.name, b.display_name, \
                         m.user, u.name, u.display_name, m.room, r.name, m.role, m.until \
                  FROM moderation m LEFT JOIN users b ON b.id = m.by \
-                 LEFT JOIN users u ON u.id = m.user LEFT JOIN rooms r ON r.id = m.room \
+                 LEFT JOIN users u ON u.id = m.user LEFT JOIN rooms r ON r.id = m.room AND r.deleted_at IS NULL \
                  WHERE m.id < ?1 ORDER BY m.id DESC LIMIT ?2",
             )?;
             let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
@@ -80,10 +80,9 @@ impl Store {
 }
 
 fn read_entry(row: &Row<'_>) -> Result<ModerationEntry, ReadError> {
-    let room = match (row.get::<_, Option<i64>>(9)?, row.get::<_, Option<String>>(10)?) {
-        (Some(id), Some(name)) => Some((RoomId::from_u64(from_sql(id)), name)),
-        _ => None,
-    };
+    let name: Option<String> = row.get(10)?;
+    let room = row.get::<_, Option<i64>>(9)?;
+    let room = room.map(|id| (RoomId::from_u64(from_sql(id)), name.unwrap_or_default()));
     let role = row.get::<_, Option<u32>>(11)?.map(Role::from_number).transpose()?;
     Ok(ModerationEntry {
         id: from_sql(row.get(0)?),

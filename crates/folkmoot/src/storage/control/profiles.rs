@@ -4,7 +4,7 @@
 use folkmoot_protocol::chat::Status;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::accounts::{Account, account};
+use super::accounts::{Account, existing};
 use crate::storage::error::ControlError;
 use crate::storage::ids::{PictureId, UnixMillis, UserId};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
@@ -26,7 +26,7 @@ impl Store {
                 "UPDATE users SET display_name = ?2 WHERE id = ?1",
                 params![to_sql(user.as_u64()), display_name],
             )?;
-            let account = account(connection, user)?.ok_or(ControlError::NotFound("user"))?;
+            let account = existing(connection, user)?;
             note_words(connection, to_sql(user.as_u64()), &account.name, &display_name)?;
             Ok(account)
         })
@@ -56,7 +56,7 @@ impl Store {
                     until.map(|until| to_sql(until.as_u64()))
                 ],
             )?;
-            account(connection, user)?.ok_or(ControlError::NotFound("user"))
+            existing(connection, user)
         })
         .await
     }
@@ -79,7 +79,7 @@ impl Store {
                 "UPDATE users SET picture = ?2 WHERE id = ?1",
                 params![id, picture.map(|picture| to_sql(picture.as_u64()))],
             )?;
-            let account = account(connection, user)?.ok_or(ControlError::NotFound("user"))?;
+            let account = existing(connection, user)?;
             let replaced = replaced.flatten().map(|known| PictureId::from_u64(from_sql(known)));
             Ok((account, replaced))
         })

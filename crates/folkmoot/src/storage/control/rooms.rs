@@ -81,11 +81,13 @@ impl Store {
         .await
     }
 
-    /// Gives the direct room of two people, making it if needed. Its stream begins with both `Joined`.
+    /// Gives the direct room of two people, making it if needed. Its stream begins with both
+    /// `Joined`.
     ///
     /// # Errors
-    /// [`ControlError::NotFound`] if one of the accounts does not exist, [`ControlError::NotAllowed`] if there is
-    /// no room yet and the other one has blocked the opener.
+    /// [`ControlError::NotFound`] if one of the accounts does not exist,
+    /// [`ControlError::NotAllowed`] if there is no room yet and the other one has blocked the
+    /// opener.
     pub async fn open_direct_room(&self, new: NewDirectRoom) -> Result<DirectRoom, ControlError> {
         self.control(move |connection| {
             let low = to_sql(new.opener.min(new.peer).as_u64());
@@ -176,11 +178,16 @@ impl Store {
     }
 
     /// A ban in the log's tail would undo a transaction that overtakes it.
-    async fn after_log(&self, room: RoomId) -> Result<(), ControlError> {
-        self.barrier_for(&[Stream::Room(room)]).await.map_err(|error| match error {
-            ReadError::Stalled(_) => ControlError::DiskFull,
-            _ => ControlError::ShuttingDown,
-        })
+    pub(super) async fn after_log(&self, room: RoomId) -> Result<(), ControlError> {
+        self.barrier_for(&[Stream::Room(room)]).await.map_err(|error| log_failure(&error))
+    }
+}
+
+/// What a transaction that had to wait for the log says when it cannot.
+pub(super) fn log_failure(error: &ReadError) -> ControlError {
+    match error {
+        ReadError::Stalled(_) => ControlError::DiskFull,
+        _ => ControlError::ShuttingDown,
     }
 }
 
@@ -209,8 +216,7 @@ fn join(
     role: Role,
     at: UnixMillis,
 ) -> Result<(), ControlError> {
-    let account =
-        super::accounts::account(connection, user)?.ok_or(ControlError::NotFound("user"))?;
+    let account = super::accounts::existing(connection, user)?;
     let offset: i64 = connection.query_row(
         "UPDATE rooms SET last_offset = last_offset + 1, member_count = member_count + 1 \
          WHERE id = ?1 RETURNING last_offset",

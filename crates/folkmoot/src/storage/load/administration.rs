@@ -15,6 +15,10 @@ const USER_COLUMNS: &str = "id, name, display_name, is_admin, created_at, \
      (SELECT max(seen_at) FROM devices WHERE user = users.id), \
      (SELECT count(*) FROM members WHERE user = users.id)";
 
+/// The columns of [`RoomRow`], in its order.
+const ROOM_COLUMNS: &str = "id, name, topic, created_at, member_count, last_seq, body_bytes, \
+     (SELECT at FROM messages WHERE room = rooms.id ORDER BY seq DESC LIMIT 1), archived_at";
+
 /// An account as administrators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserRow {
@@ -49,6 +53,8 @@ pub struct RoomRow {
     pub bytes: u64,
     /// When the last one was sent.
     pub last_at: Option<UnixMillis>,
+    /// Read-only since then.
+    pub archived_at: Option<UnixMillis>,
 }
 
 /// What is in the database.
@@ -81,7 +87,7 @@ impl Store {
         self.barrier().await?;
         self.read(move |connection| {
             let sql = format!(
-                "SELECT {USER_COLUMNS} FROM users WHERE name > ?1 \
+                "SELECT {USER_COLUMNS} FROM users WHERE deleted_at IS NULL AND name > ?1 \
                  AND (name LIKE ?2 ESCAPE '\\' OR display_name LIKE ?2 ESCAPE '\\') \
                  ORDER BY name LIMIT ?3"
             );
@@ -99,7 +105,8 @@ impl Store {
     pub async fn user_row(&self, user: UserId) -> Result<Option<UserRow>, ReadError> {
         self.barrier().await?;
         self.read(move |connection| {
-            let sql = format!("SELECT {USER_COLUMNS} FROM users WHERE id = ?1");
+            let sql =
+                format!("SELECT {USER_COLUMNS} FROM users WHERE id = ?1 AND deleted_at IS NULL");
             let mut statement = connection.prepare_cached(&sql)?;
             Ok(statement.query_row([to_sql(user.as_u64())], read_user).optional()?)
         })
@@ -118,17 +125,33 @@ impl Store {
     ) -> Result<Vec<RoomRow>, ReadError> {
         self.barrier().await?;
         self.read(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, name, topic, created_at, member_count, last_seq, body_bytes, \
-                        (SELECT at FROM messages WHERE room = rooms.id ORDER BY seq DESC LIMIT 1) \
-                 FROM rooms WHERE kind = 1 AND name LIKE ?1 ESCAPE '\\' \
+            let sql = format!(
+                "SELECT {ROOM_COLUMNS} FROM rooms \
+                 WHERE kind = 1 AND deleted_at IS NULL AND name LIKE ?1 ESCAPE '\\' \
                  AND (?2 IS NULL OR (created_at, id) < \
                       (SELECT created_at, id FROM rooms WHERE id = ?2)) \
                  ORDER BY created_at DESC, id DESC LIMIT ?3",
-            )?;
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
             let after = after.map(|room| to_sql(room.as_u64()));
             let rows = statement.query_map(params![contains(&search), after, limit], read_room)?;
             Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// One room as administrators see it.
+    ///
+    /// # Errors
+    /// [`ReadError`]; a retry is safe.
+    pub async fn room_row(&self, room: RoomId) -> Result<Option<RoomRow>, ReadError> {
+        self.barrier().await?;
+        self.read(move |connection| {
+            let sql = format!(
+                "SELECT {ROOM_COLUMNS} FROM rooms WHERE id = ?1 AND kind = 1 AND deleted_at IS NULL"
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            Ok(statement.query_row([to_sql(room.as_u64())], read_room).optional()?)
         })
         .await
     }
@@ -140,10 +163,15 @@ impl Store {
     pub async fn totals(&self) -> Result<Totals, ReadError> {
         self.barrier().await?;
         self.read(|connection| {
-            let users = connection.query_row("SELECT count(*) FROM users", [], |row| row.get(0))?;
+            let users = connection.query_row(
+                "SELECT count(*) FROM users WHERE deleted_at IS NULL",
+                [],
+                |row| row.get(0),
+            )?;
             let totals = connection.query_row(
                 "SELECT count(*) FILTER (WHERE kind = 1), count(*) FILTER (WHERE kind = 2), \
-                        coalesce(sum(last_seq), 0), coalesce(sum(body_bytes), 0) FROM rooms",
+                        coalesce(sum(last_seq), 0), coalesce(sum(body_bytes), 0) \
+                 FROM rooms WHERE deleted_at IS NULL",
                 [],
                 |row| {
                     Ok(Totals {
@@ -167,8 +195,11 @@ fn contains(text: &str) -> String {
     format!("%{escaped}%")
 }
 
+fn time(at: Option<i64>) -> Option<UnixMillis> {
+    at.map(|at| UnixMillis::from_u64(from_sql(at)))
+}
+
 fn read_user(row: &Row<'_>) -> rusqlite::Result<UserRow> {
-    let time = |at: Option<i64>| at.map(|at| UnixMillis::from_u64(from_sql(at)));
     Ok(UserRow {
         account: read_account(row)?,
         disabled_at: time(row.get(ACCOUNT_WIDTH)?),
@@ -187,6 +218,7 @@ fn read_room(row: &Row<'_>) -> rusqlite::Result<RoomRow> {
         members: from_sql(row.get(4)?),
         messages: from_sql(row.get(5)?),
         bytes: from_sql(row.get(6)?),
-        last_at: row.get::<_, Option<i64>>(7)?.map(|at| UnixMillis::from_u64(from_sql(at))),
+        last_at: time(row.get(7)?),
+        archived_at: time(row.get(8)?),
     })
 }

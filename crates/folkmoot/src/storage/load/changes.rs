@@ -95,8 +95,8 @@ impl Store {
         self.read(move |connection| rooms_of(connection, user)).await
     }
 
-    /// Those of `wanted` that exist, are not deleted and stand in rooms of which `user` is a member,
-    /// in the order of `wanted`.
+    /// Those of `wanted` that exist, are not deleted and stand in rooms of which `user` is a
+    /// member, in the order of `wanted`.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.
@@ -110,6 +110,7 @@ impl Store {
             let mut statement = connection.prepare_cached(
                 "SELECT m.room, m.seq, m.user, m.name, m.at, m.body, m.details FROM messages m \
                  JOIN members ON members.room = m.room AND members.user = ?3 \
+                 JOIN rooms r ON r.id = m.room AND r.deleted_at IS NULL \
                  WHERE m.room = ?1 AND m.seq = ?2 AND m.deleted_at IS NULL",
             )?;
             let mut found = Vec::new();
@@ -156,8 +157,8 @@ fn changes(connection: &Connection, after: Lsn, limit: u32) -> Result<MessageCha
 
 fn rooms_of(connection: &Connection, user: UserId) -> Result<Vec<NamedRoom>, ReadError> {
     let mut statement = connection.prepare_cached(
-        "SELECT r.id, coalesce(u.name, r.name) FROM members m JOIN rooms r ON r.id = m.room \
-         LEFT JOIN directs d ON d.room = r.id \
+        "SELECT r.id, coalesce(u.name, r.name) FROM members m \
+         JOIN rooms r ON r.id = m.room AND r.deleted_at IS NULL LEFT JOIN directs d ON d.room = r.id \
          LEFT JOIN users u ON u.id = iif(d.low = ?1, d.high, d.low) \
          WHERE m.user = ?1 ORDER BY r.id",
     )?;

@@ -20,6 +20,8 @@ const EVERYONE_MAX: u32 = 1_000;
 pub struct RoomHead {
     /// The room.
     pub summary: RoomSummary,
+    /// Nobody may write in it.
+    pub is_archived: bool,
     /// What the user may do there.
     pub rights: Rights,
     /// The other one of a direct room.
@@ -32,7 +34,7 @@ pub struct RoomHead {
 
 impl Store {
     /// Some rooms as one of their members sees them, each with what mentions everyone after a
-    /// message. Those the user is no member of are left out.
+    /// message. Those the user is no member of are left out, and those that are being deleted.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.
@@ -63,8 +65,10 @@ fn head(
 ) -> Result<Option<RoomHead>, ReadError> {
     let sql = format!(
         "SELECT {}, m.role, m.muted_until, \
-                (SELECT iif(d.low = ?2, d.high, d.low) FROM directs d WHERE d.room = r.id) \
-         FROM members m JOIN rooms r ON r.id = m.room WHERE m.room = ?1 AND m.user = ?2",
+                (SELECT iif(d.low = ?2, d.high, d.low) FROM directs d WHERE d.room = r.id), \
+                r.archived_at IS NOT NULL \
+         FROM members m JOIN rooms r ON r.id = m.room AND r.deleted_at IS NULL \
+         WHERE m.room = ?1 AND m.user = ?2",
         room::SUMMARY_COLUMNS
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -80,9 +84,10 @@ fn head(
         Some(peer) => account(connection, UserId::from_u64(from_sql(peer)))?,
         None => None,
     };
+    let is_archived = row.get(12)?;
     let everyone = everyone(connection, room, read_seq)?;
     let newest = history::newest(connection, room, summary.last_seq)?;
-    Ok(Some(RoomHead { summary, rights, peer, everyone, newest }))
+    Ok(Some(RoomHead { summary, is_archived, rights, peer, everyone, newest }))
 }
 
 fn everyone(connection: &Connection, room: RoomId, after: Seq) -> Result<Vec<Seq>, ReadError> {

@@ -46,6 +46,8 @@ pub struct RoomSummary {
 pub struct RoomSnapshot {
     /// The room.
     pub summary: RoomSummary,
+    /// Nobody may write in it.
+    pub is_archived: bool,
     /// How many of its members own it.
     pub owners: u64,
     /// The two of a direct room.
@@ -63,10 +65,11 @@ pub struct RoomSnapshot {
 }
 
 impl Store {
-    /// Loads a room for its actor, with the last `tail_len` events; `None` if there is no such room.
+    /// Loads a room for its actor, with the last `tail_len` events; `None` if there is no such
+    /// room.
     ///
-    /// Covers appends still in flight when it is called, so an actor that starts again after a crash cannot
-    /// hand out an offset twice.
+    /// Covers appends still in flight when it is called, so an actor that starts again after a
+    /// crash cannot hand out an offset twice.
     ///
     /// # Errors
     /// [`ReadError`]; a retry is safe.
@@ -104,6 +107,7 @@ pub(crate) fn snapshot_of(
     let Some(summary) = summary(connection, room)? else { return Ok(None) };
     let since = Offset::from_u64(summary.last_offset.as_u64().saturating_sub(u64::from(tail_len)));
     Ok(Some(RoomSnapshot {
+        is_archived: is_archived(connection, room)?,
         owners: owners(connection, room)?,
         pair: pair(connection, room)?,
         blockers: blockers_in(connection, room)?,
@@ -116,7 +120,8 @@ pub(crate) fn snapshot_of(
 }
 
 fn summary(connection: &Connection, room: RoomId) -> Result<Option<RoomSummary>, ReadError> {
-    let sql = format!("SELECT {SUMMARY_COLUMNS} FROM rooms r WHERE r.id = ?1");
+    let sql =
+        format!("SELECT {SUMMARY_COLUMNS} FROM rooms r WHERE r.id = ?1 AND r.deleted_at IS NULL");
     let mut statement = connection.prepare_cached(&sql)?;
     let found =
         statement.query_row([to_sql(room.as_u64())], |row| Ok(read_summary(row))).optional()?;
@@ -136,6 +141,12 @@ pub(super) fn read_summary(row: &Row<'_>) -> Result<RoomSummary, ReadError> {
         last_seq: Seq::from_u64(from_sql(row.get(7)?)),
         member_count: from_sql(row.get(8)?),
     })
+}
+
+fn is_archived(connection: &Connection, room: RoomId) -> Result<bool, ReadError> {
+    let sql = "SELECT archived_at IS NOT NULL FROM rooms WHERE id = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row([to_sql(room.as_u64())], |row| row.get(0))?)
 }
 
 fn owners(connection: &Connection, room: RoomId) -> Result<u64, ReadError> {

@@ -52,7 +52,8 @@ pub struct UserSnapshot {
 }
 
 impl Store {
-    /// Loads a user for its actor, with the last `tail_len` events; `None` if there is no such user.
+    /// Loads a user for its actor, with the last `tail_len` events; `None` if there is no such
+    /// user.
     ///
     /// The rooms' own numbers may lag behind: only rooms off the list are waited for, because
     /// whether they are back follows from their last message.
@@ -90,7 +91,8 @@ fn load(
     tail_len: u32,
     epoch: WriteEpoch,
 ) -> Result<Option<UserSnapshot>, ReadError> {
-    let Some(account) = account(connection, user)? else {
+    // Nothing happens to somebody who is gone.
+    let Some(account) = account(connection, user)?.filter(|account| !account.is_deleted()) else {
         return Ok(None);
     };
     let last_offset = connection

@@ -3,8 +3,8 @@
 use prost::Message as _;
 
 use super::wire::{
-    WireDeleted, WireDescribed, WireDetails, WireDeviceSeen, WireEdited, WireEffect, WireEvent,
-    WireEventKind, WireJoined, WireKind, WireLeft, WireMessage, WireNotify, WireQuote,
+    WireArchived, WireDeleted, WireDescribed, WireDetails, WireDeviceSeen, WireEdited, WireEffect,
+    WireEvent, WireEventKind, WireJoined, WireKind, WireLeft, WireMessage, WireNotify, WireQuote,
     WireReaction, WireRecord, WireRoleSet, WireRoom, WireRoomSeq, WireUser,
 };
 use super::{
@@ -183,6 +183,9 @@ fn event_to_wire(event: &RoomEvent) -> WireEvent {
             muted_until: muted_until.map(|at| at.as_u64()),
             by: by.as_u64(),
         }),
+        RoomEvent::Archived { on, by } => {
+            WireEventKind::Archived(WireArchived { on: *on, by: by.as_u64() })
+        }
         RoomEvent::Described { name, topic, by } => WireEventKind::Described(WireDescribed {
             name: name.clone(),
             topic: topic.clone(),
@@ -243,6 +246,9 @@ fn event_from_wire(wire: WireEvent) -> Result<RoomEvent, RecordError> {
             muted_until: wire.muted_until.map(UnixMillis::from_u64),
             by: UserId::from_u64(wire.by),
         },
+        WireEventKind::Archived(wire) => {
+            RoomEvent::Archived { on: wire.on, by: UserId::from_u64(wire.by) }
+        }
         WireEventKind::Described(wire) => RoomEvent::Described {
             name: wire.name,
             topic: wire.topic,

@@ -1,7 +1,7 @@
 //! What goes down the hot road: events of rooms, events of users' own streams, read cursors.
 //!
-//! A record carries its own offset, so applying it is idempotent. Whoever appends a room's records is
-//! the only one to do so, and numbers them without gaps. The bytes on disk are in `wire`.
+//! A record carries its own offset, so applying it is idempotent. Whoever appends a room's records
+//! is the only one to do so, and numbers them without gaps. The bytes on disk are in `wire`.
 
 mod attachment;
 mod convert;
@@ -107,6 +107,13 @@ pub enum RoomEvent {
         /// By whom.
         by: UserId,
     },
+    /// The room became read-only, or is open again.
+    Archived {
+        /// Whether it is read-only from now on.
+        on: bool,
+        /// By whom: an owner or an administrator.
+        by: UserId,
+    },
     /// The room's name or topic changed.
     Described {
         /// The name from now on.
@@ -130,6 +137,7 @@ impl RoomEvent {
             Self::Joined { .. }
             | Self::Left { .. }
             | Self::RoleSet { .. }
+            | Self::Archived { .. }
             | Self::Described { .. } => None,
         }
     }
@@ -146,7 +154,8 @@ pub struct Message {
     pub name: String,
     /// The sender's idempotency key; empty: none.
     pub key: String,
-    /// A hash of what was sent under the key; survives edits, so that a reused key is told from a retry.
+    /// A hash of what was sent under the key; survives edits, so that a reused key is told from a
+    /// retry.
     pub content_hash: u64,
     /// The text; empty after a deletion.
     pub body: String,
@@ -254,6 +263,8 @@ pub enum LeaveReason {
     Kicked = 2,
     /// Was sent away for good.
     Banned = 3,
+    /// The account was deleted, or the room.
+    Deleted = 4,
 }
 
 /// What a user wants to be notified of in a room. Stored by number; never renumber.
@@ -291,7 +302,7 @@ macro_rules! stored_by_number {
     };
 }
 stored_by_number!(Role { 1 => Member, 2 => Moderator, 3 => Owner });
-stored_by_number!(LeaveReason { 1 => Left, 2 => Kicked, 3 => Banned });
+stored_by_number!(LeaveReason { 1 => Left, 2 => Kicked, 3 => Banned, 4 => Deleted });
 stored_by_number!(Notify { 1 => All, 2 => Mentions, 3 => None });
 
 /// Why stored bytes are not a record. Never a panic, whatever the bytes.

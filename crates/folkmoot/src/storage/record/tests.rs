@@ -62,6 +62,8 @@ fn room_events() -> Vec<RoomEvent> {
             muted_until: Some(UnixMillis::from_u64(5)),
             by: UserId::from_u64(2),
         },
+        RoomEvent::Left { user: UserId::from_u64(1), by: None, reason: LeaveReason::Deleted },
+        RoomEvent::Archived { on: true, by: UserId::from_u64(2) },
         RoomEvent::Described { name: "n".into(), topic: "t".into(), by: UserId::from_u64(1) },
     ]
 }

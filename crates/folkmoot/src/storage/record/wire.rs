@@ -1,7 +1,8 @@
 //! The bytes of a record: protobuf with explicit tags, so that later fields can be added.
 //!
 //! Never reuse or renumber a tag: logs and event rows written by older programs must keep decoding.
-//! Conversions are in `convert`. An unknown kind is an error, because skipping it would silently lose an acknowledged record.
+//! Conversions are in `convert`. An unknown kind is an error, because skipping it would silently
+//! lose an acknowledged record.
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct WireRecord {
@@ -35,7 +36,7 @@ pub(super) struct WireRoom {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct WireEvent {
-    #[prost(oneof = "WireEventKind", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "WireEventKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     pub(super) kind: Option<WireEventKind>,
 }
 
@@ -57,6 +58,8 @@ pub(super) enum WireEventKind {
     RoleSet(WireRoleSet),
     #[prost(message, tag = "8")]
     Described(WireDescribed),
+    #[prost(message, tag = "9")]
+    Archived(WireArchived),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -181,6 +184,14 @@ pub(super) struct WireRoleSet {
     #[prost(uint64, optional, tag = "3")]
     pub(super) muted_until: Option<u64>,
     #[prost(fixed64, tag = "4")]
+    pub(super) by: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(super) struct WireArchived {
+    #[prost(bool, tag = "1")]
+    pub(super) on: bool,
+    #[prost(fixed64, tag = "2")]
     pub(super) by: u64,
 }
 

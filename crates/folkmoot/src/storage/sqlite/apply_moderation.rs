@@ -17,7 +17,9 @@ pub(super) fn note_event(
         RoomEvent::Left { user, by: Some(by), reason } if by != user => {
             let action = match reason {
                 LeaveReason::Banned => ModerationAction::Banned,
-                LeaveReason::Kicked | LeaveReason::Left => ModerationAction::Kicked,
+                LeaveReason::Kicked | LeaveReason::Left | LeaveReason::Deleted => {
+                    ModerationAction::Kicked
+                }
             };
             let entry = NewModeration::in_room(at, *by, action, room);
             note(transaction, NewModeration { user: Some(*user), ..entry })
@@ -36,6 +38,13 @@ pub(super) fn note_event(
                 None => ModerationAction::Unmuted,
             };
             note(transaction, NewModeration { action, until: *muted_until, ..entry })
+        }
+        RoomEvent::Archived { on, by } => {
+            let action = match on {
+                true => ModerationAction::RoomArchived,
+                false => ModerationAction::RoomOpened,
+            };
+            note(transaction, NewModeration::in_room(at, *by, action, room))
         }
         RoomEvent::Deleted { seq, by } => {
             match author_of(transaction, room, *seq)?.filter(|author| author != by) {

@@ -185,13 +185,24 @@ fn apply_event(
                 ])?;
             Ok(())
         }
-        RoomEvent::Described { name, topic, .. } => {
-            transaction
-                .prepare_cached("UPDATE rooms SET name = ?2, topic = ?3 WHERE id = ?1")?
-                .execute(params![room, name, topic])?;
-            Ok(())
-        }
+        RoomEvent::Archived { on, .. } => archive(transaction, room, on.then_some(at)),
+        RoomEvent::Described { name, topic, .. } => describe(transaction, room, name, topic),
     }
+}
+
+fn archive(transaction: &Transaction<'_>, room: i64, at: Option<i64>) -> rusqlite::Result<()> {
+    let sql = "UPDATE rooms SET archived_at = ?2 WHERE id = ?1";
+    transaction.prepare_cached(sql)?.execute(params![room, at]).map(drop)
+}
+
+fn describe(
+    transaction: &Transaction<'_>,
+    room: i64,
+    name: &str,
+    topic: &str,
+) -> rusqlite::Result<()> {
+    let sql = "UPDATE rooms SET name = ?2, topic = ?3 WHERE id = ?1";
+    transaction.prepare_cached(sql)?.execute(params![room, name, topic]).map(drop)
 }
 
 /// Bytes of a message's text as it is now; none if there is no such message.

@@ -1,7 +1,7 @@
 //! The schema, as the ordered list of steps that make it.
 //!
-//! A step that has been released is never changed: databases out there have run it. `user_version` counts
-//! the steps a database has taken; each runs in one transaction with the count.
+//! A step that has been released is never changed: databases out there have run it. `user_version`
+//! counts the steps a database has taken; each runs in one transaction with the count.
 
 use std::path::Path;
 
@@ -20,6 +20,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0004_attachments.sql"),
     include_str!("migrations/0005_administration.sql"),
     include_str!("migrations/0006_safety.sql"),
+    include_str!("migrations/0007_deletion.sql"),
     include_str!("migrations/0008_by_person.sql"),
     include_str!("migrations/0009_profiles.sql"),
 ];
@@ -46,7 +47,7 @@ fn note_quotes(transaction: &Transaction<'_>) -> Result<(), OpenError> {
 }
 
 /// The step that brings the words of names, which SQLite cannot fold.
-const NAME_WORDS: u32 = 7;
+const NAME_WORDS: u32 = 8;
 
 fn note_name_words(transaction: &Transaction<'_>) -> Result<(), OpenError> {
     let mut users = transaction.prepare("SELECT id, name, display_name FROM users")?;

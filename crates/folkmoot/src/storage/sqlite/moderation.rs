@@ -27,6 +27,12 @@ pub enum ModerationAction {
     InviteMade = 8,
     /// An invite link was taken back.
     InviteRevoked = 9,
+    /// A room was made read-only.
+    RoomArchived = 10,
+    /// A room was opened again.
+    RoomOpened = 11,
+    /// A room was deleted.
+    RoomDeleted = 12,
     /// The server got its first administrator.
     SetUp = 20,
     /// A user became an administrator.
@@ -43,11 +49,13 @@ pub enum ModerationAction {
     ResetLinkMade = 26,
     /// The user has chosen it.
     PasswordReset = 27,
+    /// An account was deleted.
+    AccountDeleted = 28,
 }
 
 impl ModerationAction {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::Kicked,
         Self::Banned,
         Self::Unbanned,
@@ -57,6 +65,9 @@ impl ModerationAction {
         Self::MessageDeleted,
         Self::InviteMade,
         Self::InviteRevoked,
+        Self::RoomArchived,
+        Self::RoomOpened,
+        Self::RoomDeleted,
         Self::SetUp,
         Self::AdministratorMade,
         Self::AdministratorUnmade,
@@ -65,6 +76,7 @@ impl ModerationAction {
         Self::DevicesSignedOut,
         Self::ResetLinkMade,
         Self::PasswordReset,
+        Self::AccountDeleted,
     ];
 
     pub(crate) fn from_number(number: u32) -> Result<Self, RecordError> {

@@ -5,7 +5,7 @@ mod http;
 mod scratch;
 mod server;
 
-pub(crate) use client::Client;
+pub(crate) use client::{Client, Failure};
 pub(crate) use http::{Answer, Bytes, exchange, request};
-pub(crate) use scratch::Scratch;
-pub(crate) use server::{Account, Server};
+pub(crate) use scratch::{Scratch, keeps};
+pub(crate) use server::{Account, PATIENT, Server};

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use folkmoot::{Config, Flags, Running};
 use serde_json::json;
 
-use super::{Answer, Bytes, Client, Scratch, exchange, request};
+use super::{Answer, Bytes, Client, Scratch, exchange, keeps, request};
+
+/// A test reads when it asks for something; on a busy machine, a ping would wait for that too long.
+pub(crate) const PATIENT: &str = "[gateway]\nping_s = 300\n";
 
 pub(crate) struct Server {
     running: Option<Running>,
@@ -41,7 +44,7 @@ impl Server {
     pub(crate) async fn start() -> Self {
         // Tests send as fast as they can, unless the limit is what they test.
         let limits = "messages_per_second = 0\naccounts_per_minute = 0\nsearches_per_minute = 0";
-        Self::with(&format!("[limits]\n{limits}\n")).await
+        Self::with(&format!("[limits]\n{limits}\n{PATIENT}")).await
     }
 
     /// A server with a settings file.
@@ -93,6 +96,18 @@ impl Server {
         }
     }
 
+    /// Waits until nothing is left of what was deleted.
+    pub(crate) async fn erased(&self) {
+        self.running.as_ref().expect("the server runs").erased().await;
+    }
+
+    /// Whether the files of the database, of the log or of the index have a text. The server is
+    /// stopped.
+    pub(crate) fn keeps(&self, text: &str) -> bool {
+        assert!(self.running.is_none(), "a running server has its files open");
+        keeps(&self.data(), text)
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.as_ref().expect("the server runs").address()
     }
@@ -142,7 +157,8 @@ impl Server {
     pub(crate) fn setup_token(&self) -> Option<String> {
         let link = self.running.as_ref().expect("the server runs").setup_link()?;
         let (page, token) = link.split_once('#').expect("the token stands behind a #");
-        assert_eq!(page, format!("http://{}/setup", self.address()));
+        let scheme = self.running.as_ref().expect("the server runs").scheme();
+        assert_eq!(page, format!("{scheme}://{}/setup", self.address()));
         Some(token.to_owned())
     }
 
