@@ -224,7 +224,7 @@ impl Room {
     /// A user's actor tells that a member shows another profile now. Who looks at the room is told;
     /// it is not stored, because lists of members have it as well.
     pub(crate) async fn renamed(&mut self, view: chat::UserView) {
-        let chat::UserView { id: user, name: _, display_name, picture, status } = view;
+        let chat::UserView { id: user, display_name, picture, status, .. } = view;
         let Some(state) = &mut self.state else { return };
         state.rename(user, display_name.clone());
         let room = self.id;

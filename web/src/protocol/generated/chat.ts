@@ -289,6 +289,10 @@ export type MemberView = {
   online: boolean,
   /** Until when the member may not write. */
   muted_until?: UnixMillis,
+  /** The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id. */
+  picture?: PictureId,
+  /** What the user is up to. */
+  status?: Status,
 };
 
 /** A message was sent. */
@@ -422,6 +426,9 @@ export type PasswordReset = {
   device?: string,
 };
 
+/** Names one picture that a user shows. */
+export type PictureId = string;
+
 /** An error of the HTTP interface, `application/problem+json` (RFC 9457). */
 export type Problem = {
   /** Kind of problem, a URI reference. */
@@ -482,6 +489,7 @@ export type RoomEvent = { "type": "message" } & MessageEvent
   | { "type": "deleted", room: RoomId, seq: Seq, by: UserId, at: UnixMillis }
   | { "type": "reaction", room: RoomId, seq: Seq, user: UserId, emoji: string, on: boolean }
   | { "type": "typing", room: RoomId, user: UserId, name: string, on: boolean }
+  | { "type": "profile", room: RoomId, user: UserId, display_name: string, picture?: PictureId, status?: Status }
   | { "type": "joined", room: RoomId, user: UserId, name: string, role: Role, at: UnixMillis }
   | { "type": "left", room: RoomId, user: UserId, by?: UserId, reason?: LeaveReason, at: UnixMillis }
   | { "type": "role", room: RoomId, user: UserId, role: Role, muted_until?: UnixMillis, by: UserId, at: UnixMillis }
@@ -586,6 +594,16 @@ export type SignedIn = {
   device: DeviceId,
 };
 
+/** What a user is up to. Emoji or text may be empty, and not both. */
+export type Status = {
+  /** An emoji that stands beside the name. */
+  emoji: string,
+  /** A few words. */
+  text: string,
+  /** From then on it is not shown any more; absent: until it is changed. */
+  until?: UnixMillis,
+};
+
 /** A part of the data directory. */
 export type StoragePart = {
   /** `log`, `database`, or the directory's name. */
@@ -626,7 +644,7 @@ export type UserEvent = { "type": "room_added", room: RoomView }
   | { "type": "room_removed", room: RoomId, reason: LeaveReason }
   | { "type": "mention" } & Excerpt
   | { "type": "read", room: RoomId, read_seq: Seq, unread: number, mentions: number }
-  | { "type": "profile", user: UserId, name: string, display_name: string }
+  | { "type": "profile", user: UserId, name: string, display_name: string, picture?: PictureId, status?: Status }
   | { "type": "settings", room: RoomId, notify: Notify };
 
 /** Names a user account. */
@@ -642,4 +660,8 @@ export type UserView = {
   display_name: string,
   /** The account was deleted: both names are empty. */
   deleted?: boolean,
+  /** The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id. */
+  picture?: PictureId,
+  /** What the user is up to. */
+  status?: Status,
 };

@@ -464,7 +464,8 @@ export type TypingSet = {
   on: boolean,
 };
 
-/** Keeps another user from writing to the caller alone and from mentioning them, or allows it again. */
+/** Keeps another user from writing to the caller alone and from mentioning them, or allows it
+ * again. */
 export type UserBlock = {
   /** The other user. */
   user: UserId,
