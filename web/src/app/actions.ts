@@ -44,6 +44,17 @@ export async function leaveRoom(chat: Chat, room: RoomId): Promise<void> {
   chat.drop(room, 'left');
 }
 
+/** Closes a room for writing, or opens it again. */
+export async function archiveRoom(chat: Chat, room: RoomId, on: boolean): Promise<void> {
+  chat.add(await chat.link.call('room.archive', { room, on }));
+}
+
+/** With everything that was said in it, for good. */
+export async function deleteRoom(chat: Chat, room: RoomId): Promise<void> {
+  await chat.link.call('room.delete', { room });
+  chat.drop(room, 'deleted');
+}
+
 export async function editMessage(chat: Chat, message: MessageView, body: string): Promise<void> {
   const { room, seq } = message;
   const { edited_at } = await chat.link.call('message.edit', { room, seq, body });

@@ -37,6 +37,8 @@ export interface ChatListener {
   arrived(event: Extract<RoomEvent, { type: 'message' }>, view: RoomView): void;
   /** Something asked for a moment ago did not work. */
   failed(failure: unknown): void;
+  /** How somebody is called whose account was deleted. */
+  nameless(): string;
   /** The person is not in the room any more; `reason` as far as the server gave one. */
   roomGone(view: RoomView, reason: LeaveReason | undefined): void;
 }
@@ -52,7 +54,7 @@ export class Chat {
   readonly sender: Sender;
   readonly media: Media;
   readonly reading = new Reading(this);
-  readonly people = new People((user) => this.link.call('user.get', { user }));
+  readonly people = new People((user) => this.link.call('user.get', { user }), () => this.#listener.nameless());
   readonly presence = new Presence();
   readonly search: Search;
   readonly arrangement: Arrangement;
@@ -180,7 +182,7 @@ export class Chat {
   }
 
   add(view: RoomView): void {
-    this.rooms = withRoom(this.rooms, view);
+    this.rooms = withRoom(this.rooms, this.#named(view));
     this.#note(view.id);
     this.#follow();
   }
@@ -238,16 +240,24 @@ export class Chat {
     this.#follow();
   }
 
-  /** All rooms, page by page. */
+  /** All rooms, page by page; archived ones are listed by themselves. */
   async #allRooms(): Promise<RoomView[]> {
     const views: RoomView[] = [];
-    let page = await this.link.call('rooms.list', {});
-    views.push(...page.rooms);
-    while (page.next !== undefined) {
-      page = await this.link.call('rooms.list', { after: page.next });
+    for (const archived of [false, true]) {
+      let page = await this.link.call('rooms.list', { archived });
       views.push(...page.rooms);
+      while (page.next !== undefined) {
+        page = await this.link.call('rooms.list', { archived, after: page.next });
+        views.push(...page.rooms);
+      }
     }
-    return views;
+    return views.map((view) => this.#named(view));
+  }
+
+  /** Who has deleted the account has no name any more. */
+  #named(view: RoomView): RoomView {
+    if (view.peer?.deleted !== true) return view;
+    return { ...view, peer: { ...view.peer, display_name: this.#listener.nameless() } };
   }
 
   async #onOnline(): Promise<void> {
@@ -279,6 +289,7 @@ export class Chat {
       const view = this.rooms.get(event.room);
       if (!view || !before) continue;
       this.conversation(view).apply(event);
+      if (event.type === 'left' && event.reason === 'deleted') this.people.forget(event.user);
       if (event.type === 'message' || event.type === 'typing' || event.type === 'joined') this.people.heard(event.user, event.name);
       if (event.type === 'typing') continue;
       if (event.type === 'message' && event.room === this.#open && event.user !== this.me.id && !isLooking()) {
@@ -327,7 +338,7 @@ export class Chat {
   async #refresh(room: RoomId): Promise<void> {
     const view = await this.link.call('room.get', { room }).catch(() => undefined);
     if (!view) return;
-    this.rooms = refreshed(this.rooms, view);
+    this.rooms = refreshed(this.rooms, this.#named(view));
     this.#conversations.get(room)?.extendTo(view.last_seq);
     this.#note(room);
   }

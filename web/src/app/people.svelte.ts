@@ -26,13 +26,16 @@ export class People {
   /** Counts connections, so that whoever is on screen is wanted again after each. */
   #connection = $state(0);
   readonly #ask: (user: UserId) => Promise<UserView>;
+  readonly #nameless: () => string;
 
-  constructor(ask: (user: UserId) => Promise<UserView>) {
+  constructor(ask: (user: UserId) => Promise<UserView>, nameless: () => string) {
     this.#ask = ask;
+    this.#nameless = nameless;
   }
 
+  /** `fallback` is empty in what the server still tells of a deleted account. */
   nameOf(user: UserId, fallback: string): string {
-    return this.#names.get(user) ?? fallback;
+    return (this.#names.get(user) ?? fallback) || this.#nameless();
   }
 
   /** The id of their picture; without one, a face is drawn from their own id. */
@@ -62,11 +65,18 @@ export class People {
 
   meet(people: readonly (UserView | MemberView)[]): void {
     for (const person of people) this.#told.add(idOf(person));
+    for (const person of people) if ('deleted' in person && person.deleted === true) this.forget(person.id);
     this.#learn(people.map((person) => [idOf(person), person.display_name]));
     const news = people.filter((person) => !isSame(this.#shown.get(idOf(person)), person));
     if (news.length === 0) return;
     this.#shown = new Map([...this.#shown, ...news.map((person) => [idOf(person), { picture: person.picture, status: person.status }] as const)]);
     this.#awaitEnd();
+  }
+
+  /** The account was deleted: what messages on screen still call it is not shown any more. */
+  forget(user: UserId): void {
+    this.#names = new Map(this.#names).set(user, '');
+    this.#shown = new Map(this.#shown).set(user, { picture: undefined, status: undefined });
   }
 
   /** A live event came under this name: it is the one of now. */

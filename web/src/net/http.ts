@@ -1,7 +1,7 @@
 //! The few HTTP calls made before there is a socket: accounts, sessions, and looking at an invitation. The administration
 //! asks over HTTP too, with `request` from here.
 
-import type { PasswordChange, PasswordReset, SetupCreate, SetupState, SignedIn, UserView } from '../protocol/generated/chat';
+import type { AccountDelete, PasswordChange, PasswordReset, SetupCreate, SetupState, SignedIn, UserView } from '../protocol/generated/chat';
 import type { InvitePreview } from '../protocol/generated/methods';
 
 /** A problem document (RFC 9457) of the server; `field` and `limit` name what was wrong. */
@@ -64,6 +64,11 @@ export function resetPassword(reset: PasswordReset): Promise<SignedIn> {
 
 export async function changePassword(token: string, change: PasswordChange): Promise<void> {
   await request<undefined>('POST', '/api/v1/me/password', { body: change, token });
+}
+
+/** Deletes the account of whoever asks. */
+export async function deleteAccount(token: string, wish: AccountDelete): Promise<void> {
+  await request<undefined>('POST', '/api/v1/me/deletion', { body: wish, token });
 }
 
 /** Shows a picture, or none. */
