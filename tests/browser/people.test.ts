@@ -82,3 +82,27 @@ describe('an invitation', () => {
     expect([...astrid.errors, ...bo.errors]).toEqual([]);
   });
 });
+
+describe('the members of a large room', () => {
+  it('are_found_by_any_word_of_their_names', async () => {
+    await astrid.open('Harbour');
+    const invite = new URL(await astrid.invite()).pathname.split('/').pop();
+    // Enough to be searched; by hand it would take all day.
+    for (let number = 0; number < 10; number += 1) {
+      const account = { name: `guest${number}`, display_name: `Guest ${number === 7 ? 'Müller' : 'Nobody'}`, password: PASSWORD, invite };
+      const made = await astrid.page.request.post(`${server.url}/api/v1/accounts`, { data: account });
+      expect(made.status()).toBe(201);
+    }
+    await astrid.page.getByRole('button', { name: 'Members' }).click();
+    const panel = astrid.page.getByRole('complementary');
+    await panel.getByLabel('Find a member').fill('mul');
+    await panel.getByText('@guest7').waitFor();
+    await panel.getByText('@guest6').waitFor({ state: 'detached' });
+    await panel.getByRole('status').getByText('1 member').waitFor({ state: 'attached' });
+    await panel.getByLabel('Find a member').fill('zzz');
+    await panel.getByText('Nobody found.').waitFor();
+    await panel.getByLabel('Find a member').fill('');
+    await panel.getByText('@guest6').waitFor();
+    expect(astrid.errors).toEqual([]);
+  });
+});
