@@ -172,6 +172,7 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         Better::Higher,
         "changes of saved states acknowledged per second, embedded store, fsync on",
     ),
+    solo("durable-wake", Better::Lower, "ns to load a saved state and answer, embedded store"),
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     application(

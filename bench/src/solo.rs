@@ -18,6 +18,7 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "fairness" => Some(fairness::run(arguments.budget)),
         "ask-chain-100k" => Some(chain::run(arguments.budget)),
         "durable-commit" => Some(durable::run(arguments.budget)),
+        "durable-wake" => Some(durable::run_wake(arguments.budget)),
         "timers" => Some(timers::run(arguments.budget)),
         "passivate" => Some(passivate::run(arguments.budget)),
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),

@@ -3,8 +3,11 @@
 //!
 //! Every ask changes 100 bytes of state, and is answered once that is on the disk: the store syncs
 //! whatever has gathered. `commits` are answers per second of the whole, `p50` and `p99` the time
-//! of one ask. `wake` is the time of an ask that finds its actor asleep, so that its state is
-//! loaded first. At the end every actor must have counted what it was asked.
+//! of one ask. At the end every actor must have counted what it was asked.
+//!
+//! `durable-wake`: the same actors, each unloaded and then asked for its count, one after the other.
+//! `wake` is the time of that ask, in which the state is loaded from the store; `unload` that of the
+//! stop before it. Neither waits for the disk, because nothing has changed.
 
 use crate::althing::Althing;
 use althing::{Actor, ActorError, Commit, Context, Handler, Node, Start, Turns, Wire};
@@ -50,22 +53,56 @@ impl Handler<Count> for Counter {
     }
 }
 
+struct CountedSoFar;
+
+impl Handler<CountedSoFar> for Counter {
+    type Reply = u64;
+
+    async fn handle(&mut self, _: CountedSoFar, _: &mut Context<Self>) -> u64 {
+        self.saved.asks
+    }
+}
+
+/// A store in a directory, and a node whose actors are kept there.
+struct Durable {
+    system: Althing,
+    node: Node,
+    _directory: tempfile::TempDir,
+}
+
+impl Durable {
+    fn start() -> Result<Self, String> {
+        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let store: Arc<dyn Store> =
+            Arc::new(Embedded::open(directory.path()).map_err(|error| error.to_string())?);
+        let system = Althing::start();
+        let node =
+            system.enter_with(|| {
+                let open = move |start: Start<Counter>| {
+                    let store = store.clone();
+                    async move {
+                        Ok::<_, ActorError>(Counter { saved: Saved::load(store, &start).await? })
+                    }
+                };
+                Node::builder("durable").actor(open).build()
+            });
+        Ok(Self { system, node, _directory: directory })
+    }
+}
+
+impl Drop for Durable {
+    fn drop(&mut self) {
+        // The last reference to the store goes with the node's factories.
+        self.node.kill();
+    }
+}
+
 pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
-    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let store: Arc<dyn Store> =
-        Arc::new(Embedded::open(directory.path()).map_err(|error| error.to_string())?);
-    let system = Althing::start();
-    let node = system.enter_with(|| {
-        let open = move |start: Start<Counter>| {
-            let store = store.clone();
-            async move { Ok::<_, ActorError>(Counter { saved: Saved::load(store, &start).await? }) }
-        };
-        Node::builder("durable").actor(open).build()
-    });
+    let durable = Durable::start()?;
     let mut latencies = Vec::new();
     let mut batches = 0;
     let durations = budget.run(|| {
-        let (took, asks) = ask_all(&system, &node)?;
+        let (took, asks) = ask_all(&durable.system, &durable.node)?;
         batches += 1;
         latencies.extend(asks);
         Ok::<_, String>(took)
@@ -73,16 +110,31 @@ pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
     let total: Duration = durations.iter().sum();
     let commits = durations.len() as f64 * ACTORS as f64 * ASKS as f64 / total.as_secs_f64();
     latencies.sort_unstable();
-    let mut wakes = wake_all(&system, &node, batches * ASKS)?;
-    wakes.sort_unstable();
-    // The last reference to the store goes with the node's factories.
-    node.kill();
+    wake_all(&durable, batches * ASKS)?;
     Ok(vec![
         Sample::new("commits", "1/s", commits),
         Sample::new("p50", "ns", percentile_ns(&latencies, 0.50)),
         Sample::new("p99", "ns", percentile_ns(&latencies, 0.99)),
-        Sample::new("wake-p50", "ns", percentile_ns(&wakes, 0.50)),
-        Sample::new("wake-p99", "ns", percentile_ns(&wakes, 0.99)),
+    ])
+}
+
+pub(crate) fn run_wake(budget: Budget) -> Result<Vec<Sample>, String> {
+    let durable = Durable::start()?;
+    ask_all(&durable.system, &durable.node)?;
+    let mut woken = Woken::default();
+    budget.run(|| {
+        let begun = Instant::now();
+        let round = wake_all(&durable, ASKS)?;
+        woken.unloads.extend(round.unloads);
+        woken.wakes.extend(round.wakes);
+        Ok::<_, String>(begun.elapsed())
+    })?;
+    woken.unloads.sort_unstable();
+    woken.wakes.sort_unstable();
+    Ok(vec![
+        Sample::new("wake-p50", "ns", percentile_ns(&woken.wakes, 0.50)),
+        Sample::new("wake-p99", "ns", percentile_ns(&woken.wakes, 0.99)),
+        Sample::new("unload-p50", "ns", percentile_ns(&woken.unloads, 0.50)),
     ])
 }
 
@@ -113,23 +165,31 @@ fn ask_all(system: &Althing, node: &Node) -> Result<(Duration, Vec<u32>), String
     })
 }
 
-/// Stops and asks each actor, one after the other; fails unless each has counted `asked`.
-fn wake_all(system: &Althing, node: &Node, asked: u64) -> Result<Vec<u32>, String> {
-    let node = node.clone();
-    on_worker(system, async move {
-        let mut wakes = Vec::with_capacity(ACTORS);
+#[derive(Default)]
+struct Woken {
+    unloads: Vec<u32>,
+    wakes: Vec<u32>,
+}
+
+/// Stops and asks each actor, one after the other; fails unless each has counted what it was asked.
+fn wake_all(durable: &Durable, asked: u64) -> Result<Woken, String> {
+    let node = durable.node.clone();
+    on_worker(&durable.system, async move {
+        let mut woken = Woken::default();
         for index in 0..ACTORS {
             let counter = node.get::<Counter>(index.to_string());
-            counter.stop().await;
             let begun = Instant::now();
-            let counted = counter.send(Count).await.map_err(|error| error.to_string())?;
-            wakes.push(nanos(begun));
+            counter.stop().await;
+            woken.unloads.push(nanos(begun));
+            let begun = Instant::now();
+            let counted = counter.send(CountedSoFar).await.map_err(|error| error.to_string())?;
+            woken.wakes.push(nanos(begun));
             // The warm-up counts, too.
-            if counted <= asked {
+            if counted < asked {
                 return Err(format!("{} has counted {counted} of {asked}", counter.id()));
             }
         }
-        Ok(wakes)
+        Ok(woken)
     })
 }
 

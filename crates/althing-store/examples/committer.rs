@@ -42,10 +42,8 @@ async fn commit_on(store: Arc<dyn Store>, n: u64) -> Result<(), std::io::Error> 
 fn turn(id: &ActorId, version: u64) -> Turn {
     let bytes = format!("state {version} ").repeat(20).into_bytes();
     Turn {
-        id: id.clone(),
-        epoch: Epoch(1),
-        version,
         snapshot: Some(Snapshot { schema: 1, bytes, includes: version }),
         events: vec![Event { number: version, schema: 1, bytes: version.to_string().into_bytes() }],
+        ..Turn::new(id.clone(), Epoch(1), version)
     }
 }

@@ -1,7 +1,10 @@
-//! What every store has to do, as a suite that every adapter runs.
+//! What every store has to do, as a suite that every adapter runs. What is left to be delivered
+//! has a part of its own, below.
 //!
 //! Each part uses keys of its own, so one store can be used for all of them. A violation panics
 //! with the promise's name.
+
+mod deliveries;
 
 use std::sync::Arc;
 
@@ -29,6 +32,7 @@ pub async fn run(
     actors_do_not_see_each_other(&*store).await;
     any_bytes_and_any_key_are_kept(&*store).await;
     anonymous_actors_are_refused(&*store).await;
+    deliveries::run(&*store).await;
     what_was_acknowledged_is_there_afterwards(store, reopen).await;
 }
 
@@ -38,7 +42,7 @@ fn id(key: &str) -> ActorId {
 
 fn turn(key: &str, epoch: u64, version: u64, state: &[u8]) -> Turn {
     let snapshot = Some(Snapshot { schema: 1, bytes: state.to_vec(), includes: 0 });
-    Turn { id: id(key), epoch: Epoch(epoch), version, snapshot, events: Vec::new() }
+    Turn { snapshot, ..Turn::new(id(key), Epoch(epoch), version) }
 }
 
 fn event(number: u64, body: &str) -> Event {
@@ -62,7 +66,7 @@ async fn what_was_committed_is_there(store: &dyn Store) {
     store.commit(turn("there", 1, 2, b"two")).await.expect("it follows");
     let kept = store.open(&id("there"), Epoch(1)).await.expect("it opens");
     let snapshot = Snapshot { schema: 1, bytes: b"two".to_vec(), includes: 0 };
-    assert_eq!(kept, Kept { version: 2, snapshot: Some(snapshot), last_event: 0 });
+    assert_eq!(kept, Kept { version: 2, snapshot: Some(snapshot), ..Kept::default() });
 }
 
 async fn a_commit_that_does_not_follow_is_refused(store: &dyn Store) {
@@ -151,7 +155,7 @@ async fn a_snapshot_beside_the_journal_says_what_it_includes(store: &dyn Store) 
     let third = Turn { snapshot: None, events: vec![event(3, "c")], ..turn("fold", 1, 3, b"") };
     store.commit(third).await.expect("it follows");
     let kept = store.open(&id("fold"), Epoch(1)).await.expect("it opens");
-    assert_eq!(kept, Kept { version: 3, snapshot, last_event: 3 });
+    assert_eq!(kept, Kept { version: 3, snapshot, last_event: 3, replies: vec![] });
     assert_eq!(store.events(&id("fold"), 2, 10).await.expect("it reads"), [event(3, "c")]);
 }
 
@@ -161,7 +165,7 @@ async fn actors_do_not_see_each_other(store: &dyn Store) {
         assert_eq!(store.open(&id, Epoch(1)).await.expect("it opens"), Kept::default(), "{id}");
         let snapshot =
             Some(Snapshot { schema: 1, bytes: id.to_string().into_bytes(), includes: 0 });
-        let turn = Turn { id, epoch: Epoch(1), version: 1, snapshot, events: vec![] };
+        let turn = Turn { snapshot, ..Turn::new(id, Epoch(1), 1) };
         store.commit(turn).await.expect("it follows");
     }
 }
@@ -200,11 +204,17 @@ async fn what_was_acknowledged_is_there_afterwards(
     reopen: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
     store.open(&id("again"), Epoch(3)).await.expect("it opens");
-    let commit = Turn { events: vec![event(1, "first")], ..turn("again", 3, 1, b"kept") };
-    store.commit(commit).await.expect("it follows");
+    let left = deliveries::posted("again", "left", 9);
+    let replies = vec![deliveries::reply(1, "asked")];
+    let (events, postings) = (vec![event(1, "first")], vec![left]);
+    let commit = Turn { events, postings, replies, ..turn("again", 3, 1, b"kept") };
+    store.commit(commit.clone()).await.expect("it follows");
     let store = reopen(store).await;
     let refused = store.open(&id("again"), Epoch(2)).await.expect_err("the epoch is kept, too");
     assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
     assert_eq!(state(&*store, "again", 3).await, b"kept");
+    assert_eq!(deliveries::kept_of(&*store, "again").await, commit.postings);
+    let kept = store.open(&id("again"), Epoch(3)).await.expect("it opens");
+    assert_eq!(kept.replies, commit.replies);
     assert_eq!(store.events(&id("again"), 0, 9).await.expect("it reads"), [event(1, "first")]);
 }

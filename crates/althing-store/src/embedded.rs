@@ -4,6 +4,7 @@
 //! turn that is refused takes nothing of the others along. One process at a time has the file; a
 //! second one is refused when it opens it.
 
+mod deliveries;
 mod tables;
 mod writer;
 
@@ -11,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use althing::{ActorId, Epoch};
+use althing::{ActorId, Epoch, Timestamp};
 use tokio::sync::oneshot;
 
 use self::writer::{Job, Reply, Writer};
-use crate::store::{Answer, Event, Kept, Store, Turn, with_key};
+use crate::delivery::{Delivery, Mark, Settled};
+use crate::store::{Answer, Event, Kept, Store, Turn, check_names, with_key};
 
 /// The file in the directory.
 const FILE: &str = "actors.sqlite";
@@ -96,10 +98,18 @@ impl Embedded {
         Ok(Self { jobs: Some(jobs), writer: Some(writer) })
     }
 
-    fn ask<T: Send + 'static>(&self, id: &ActorId, job: impl FnOnce(Reply<T>) -> Job) -> Answer<T> {
+    fn ask_about<T: Send + 'static>(
+        &self,
+        id: &ActorId,
+        job: impl FnOnce(Reply<T>) -> Job,
+    ) -> Answer<T> {
         if let Err(refused) = with_key(id) {
             return Box::pin(async { Err(refused) });
         }
+        self.ask(job)
+    }
+
+    fn ask<T: Send + 'static>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Answer<T> {
         let (reply, answer) = oneshot::channel();
         // A writer that is gone drops the job, and with it the reply.
         if let Some(jobs) = &self.jobs {
@@ -112,17 +122,32 @@ impl Embedded {
 impl Store for Embedded {
     fn open(&self, id: &ActorId, epoch: Epoch) -> Answer<Kept> {
         let id_ = id.clone();
-        self.ask(id, |reply| Job::Open(id_, epoch, reply))
+        self.ask_about(id, |reply| Job::Open(id_, epoch, reply))
     }
 
     fn commit(&self, turn: Turn) -> Answer<()> {
-        let id = turn.id.clone();
-        self.ask(&id, |reply| Job::Commit(Box::new(turn), reply))
+        if let Err(refused) = check_names(&turn) {
+            return Box::pin(async { Err(refused) });
+        }
+        self.ask(|reply| Job::Commit(Box::new(turn), reply))
     }
 
     fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>> {
         let id_ = id.clone();
-        self.ask(id, |reply| Job::Events(id_, after, limit, reply))
+        self.ask_about(id, |reply| Job::Events(id_, after, limit, reply))
+    }
+
+    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
+        if let Some(Err(refused)) = after.as_ref().map(|mark| with_key(&mark.owner).map(drop)) {
+            return Box::pin(async { Err(refused) });
+        }
+        self.ask(|reply| Job::Due(until, after, limit, reply))
+    }
+
+    fn settle(&self, mut settled: Vec<Settled>) -> Answer<()> {
+        // Nobody without a key has left anything.
+        settled.retain(|settled| settled.mark.owner.key().is_some());
+        self.ask(|reply| Job::Settle(settled, reply))
     }
 }
 

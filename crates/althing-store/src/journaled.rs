@@ -3,10 +3,13 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use althing::{Actor, ActorError, ActorId, Commit, Epoch, Start, Wire, WireError};
+use althing::{Actor, ActorId, Commit, Epoch, Start, Wire, WireError};
 
+use crate::post::Post;
+use crate::request::RequestId;
+use crate::row::Row;
 use crate::saved::{LoadError, State, read};
-use crate::store::{Event, Snapshot, Store, Turn};
+use crate::store::{Event, Kept, Snapshot, Store};
 
 /// Events read at once when an actor starts.
 const PAGE: usize = 1_000;
@@ -112,10 +115,7 @@ pub trait Fold: State {
 /// # }
 /// ```
 pub struct Journaled<S: Fold> {
-    store: Arc<dyn Store>,
-    id: ActorId,
-    epoch: Epoch,
-    version: u64,
+    row: Row,
     state: S,
     /// Recorded in this turn.
     fresh: Vec<Event>,
@@ -135,8 +135,8 @@ impl<S: Fold> Journaled<S> {
         store: Arc<dyn Store>,
         start: &Start<A>,
     ) -> Result<Self, LoadError> {
-        let activation = start.activation();
-        Self::open(store, activation.id, activation.epoch).await
+        let (row, kept) = Row::load(store.clone(), start).await?;
+        Self::fold(&*store, row, kept).await
     }
 
     /// As `load`, for an actor that is not about to start: a tool, or a test.
@@ -144,7 +144,13 @@ impl<S: Fold> Journaled<S> {
     /// # Errors
     /// As `load`.
     pub async fn open(store: Arc<dyn Store>, id: ActorId, epoch: Epoch) -> Result<Self, LoadError> {
-        let kept = store.open(&id, epoch).await?;
+        let (row, kept) = Row::open(store.clone(), id, epoch).await?;
+        Self::fold(&*store, row, kept).await
+    }
+
+    async fn fold(store: &dyn Store, mut row: Row, kept: Kept) -> Result<Self, LoadError> {
+        row.declare::<S>();
+        let id = row.id().clone();
         let unreadable = |error| LoadError::Unreadable { id: id.clone(), error };
         let (mut state, included) = match kept.snapshot {
             None => (S::default(), 0),
@@ -161,9 +167,8 @@ impl<S: Fold> Journaled<S> {
                 break;
             }
         }
-        let (version, snapshot_every) = (kept.version, SNAPSHOT_EVERY);
-        let fresh = Vec::new();
-        Ok(Self { store, id, epoch, version, state, fresh, last_event, included, snapshot_every })
+        let (fresh, snapshot_every) = (Vec::new(), SNAPSHOT_EVERY);
+        Ok(Self { row, state, fresh, last_event, included, snapshot_every })
     }
 
     /// Sets after how many events a snapshot is taken; 500 unless said.
@@ -182,21 +187,27 @@ impl<S: Fold> Journaled<S> {
         self.state.apply(event);
     }
 
-    /// Commits what has been recorded since the last time.
-    pub fn commit(&mut self) -> Commit {
-        if self.fresh.is_empty() {
-            return Commit::unchanged();
+    /// As [`Saved::once`](crate::Saved::once).
+    pub fn once<R: Wire>(&mut self, request: &RequestId, work: impl FnOnce(&mut Self) -> R) -> R {
+        if let Some(reply) = self.row.post.replied(request) {
+            return reply;
         }
-        self.version += 1;
-        let turn = Turn {
-            id: self.id.clone(),
-            epoch: self.epoch,
-            version: self.version,
-            snapshot: self.due_snapshot(),
-            events: std::mem::take(&mut self.fresh),
-        };
-        let answer = self.store.commit(turn);
-        Commit::when(async { answer.await.map_err(ActorError::from) })
+        let reply = work(self);
+        self.row.post.reply(request, &reply);
+        reply
+    }
+
+    /// What this turn leaves to be delivered, and the replies of earlier ones.
+    pub fn post(&mut self) -> &mut Post {
+        &mut self.row.post
+    }
+
+    /// Commits what has been recorded since the last time, together with what the turn leaves to be
+    /// delivered.
+    pub fn commit(&mut self) -> Commit {
+        let snapshot = if self.fresh.is_empty() { None } else { self.due_snapshot() };
+        let events = std::mem::take(&mut self.fresh);
+        self.row.commit(snapshot, events)
     }
 
     fn due_snapshot(&mut self) -> Option<Snapshot> {
@@ -233,6 +244,9 @@ impl<S: Fold> Deref for Journaled<S> {
 
 impl<S: Fold> std::fmt::Debug for Journaled<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Journaled").field("id", &self.id).field("events", &self.last_event).finish()
+        f.debug_struct("Journaled")
+            .field("id", self.row.id())
+            .field("events", &self.last_event)
+            .finish()
     }
 }

@@ -6,8 +6,13 @@
 //! and is refused otherwise. So an actor that was moved, or that a slow node still runs, cannot
 //! overwrite what its successor wrote.
 //!
+//! Adapters: [`Embedded`], the default, for one process; `Postgres` (feature `postgres`) for nodes
+//! that share a server; [`Memory`] for tests.
+//!
 //! [`Saved`] is the usual way to use it: a field of the actor that holds its state, and commits
-//! what a turn has changed.
+//! what a turn has changed. What a turn leaves for others is committed with it: letters and
+//! reminders, which a [`Courier`] delivers, and replies that are given again to requests that come
+//! again.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -55,15 +60,32 @@
 #[doc = include_str!("../../../docs/guide/src/durable.md")]
 mod guide {}
 
+mod behind;
 pub mod conformance;
+mod courier;
+mod delivery;
 mod embedded;
 mod journaled;
 mod memory;
+mod post;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod request;
+mod row;
 mod saved;
+mod schema_lock;
 mod store;
 
+pub use behind::Writes;
+pub use courier::Courier;
+pub use delivery::{Delivery, Mark, Posting, Reply, Settled};
 pub use embedded::{Embedded, OpenError};
 pub use journaled::{Fold, Journaled};
 pub use memory::Memory;
+pub use post::{Post, PostError, Retention, When};
+#[cfg(feature = "postgres")]
+pub use postgres::{Postgres, PostgresError, PostgresOptions};
+pub use request::{Reminder, RequestId};
 pub use saved::{LoadError, Saved, State};
+pub use schema_lock::SchemaLock;
 pub use store::{Answer, Event, Kept, Snapshot, Store, StoreError, Turn};

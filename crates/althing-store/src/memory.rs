@@ -1,20 +1,28 @@
 //! A store for tests: it keeps everything in memory, and what it has acknowledged as long as it
 //! lives.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
+use std::ops::Bound;
 
-use althing::{ActorId, Epoch};
+use althing::{ActorId, Epoch, Timestamp};
 use parking_lot::Mutex;
 
+use crate::delivery::{Delivery, Mark, Posting, Reply, Settled};
 use crate::store::{
-    Answer, Event, Kept, Snapshot, Store, StoreError, Turn, check_version, with_key,
+    Answer, Event, Kept, Snapshot, Store, StoreError, Turn, check_names, check_version, with_key,
 };
 
 /// Keeps state as long as it lives, and no longer.
 #[derive(Debug, Default)]
 pub struct Memory {
-    rows: Mutex<HashMap<ActorId, Row>>,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    rows: HashMap<ActorId, Row>,
+    deliveries: BTreeMap<Mark, Delivery>,
 }
 
 #[derive(Debug, Default)]
@@ -23,6 +31,9 @@ struct Row {
     version: u64,
     snapshot: Option<Snapshot>,
     journal: Vec<Event>,
+    replies: Vec<Reply>,
+    /// When each of its deliveries is due, by name.
+    due: HashMap<String, Timestamp>,
 }
 
 impl Memory {
@@ -33,18 +44,19 @@ impl Memory {
 
     fn take_over(&self, id: &ActorId, epoch: Epoch) -> Result<Kept, StoreError> {
         with_key(id)?;
-        let mut rows = self.rows.lock();
-        let row = rows.entry(id.clone()).or_default();
+        let mut tables = self.tables.lock();
+        let row = tables.rows.entry(id.clone()).or_default();
         row.check_epoch(id, epoch)?;
         row.epoch = epoch;
         let last_event = row.journal.last().map_or(0, |event| event.number);
-        Ok(Kept { version: row.version, snapshot: row.snapshot.clone(), last_event })
+        let (snapshot, replies) = (row.snapshot.clone(), row.replies.clone());
+        Ok(Kept { version: row.version, snapshot, last_event, replies })
     }
 
     fn write(&self, turn: Turn) -> Result<(), StoreError> {
-        with_key(&turn.id)?;
-        let mut rows = self.rows.lock();
-        let row = rows.entry(turn.id.clone()).or_default();
+        check_names(&turn)?;
+        let tables = &mut *self.tables.lock();
+        let row = tables.rows.entry(turn.id.clone()).or_default();
         row.check_epoch(&turn.id, turn.epoch)?;
         check_version(&turn, row.version)?;
         row.epoch = turn.epoch;
@@ -53,7 +65,35 @@ impl Memory {
             row.snapshot = turn.snapshot;
         }
         row.journal.extend(turn.events);
+        row.replies.extend(turn.replies);
+        row.replies.retain(|reply| reply.number > turn.forget_replies);
+        for posting in turn.postings {
+            let name = match &posting {
+                Posting::Put(delivery) => delivery.name.clone(),
+                Posting::Cancel(name) => name.clone(),
+            };
+            if let Some(due) = row.due.remove(&name) {
+                tables.deliveries.remove(&Mark { due, owner: turn.id.clone(), name });
+            }
+            if let Posting::Put(delivery) = posting {
+                row.due.insert(delivery.name.clone(), delivery.due);
+                tables.deliveries.insert(delivery.mark(), delivery);
+            }
+        }
         Ok(())
+    }
+}
+
+impl Tables {
+    fn settle(&mut self, Settled { mark, next }: Settled) {
+        let Some(mut delivery) = self.deliveries.remove(&mark) else { return };
+        let row = self.rows.get_mut(&mark.owner).expect("who has a delivery has a row");
+        row.due.remove(&mark.name);
+        if let Some(due) = next {
+            row.due.insert(mark.name, due);
+            delivery.due = due;
+            self.deliveries.insert(delivery.mark(), delivery);
+        }
     }
 }
 
@@ -76,9 +116,23 @@ impl Store for Memory {
     }
 
     fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>> {
-        let rows = self.rows.lock();
-        let journal = rows.get(id).map_or(&[][..], |row| &row.journal);
+        let tables = self.tables.lock();
+        let journal = tables.rows.get(id).map_or(&[][..], |row| &row.journal);
         let events = journal.iter().filter(|event| event.number > after).take(limit).cloned();
         Box::pin(ready(Ok(events.collect())))
+    }
+
+    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
+        let tables = self.tables.lock();
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = tables.deliveries.range((from, Bound::Unbounded));
+        let due = range.take_while(|(mark, _)| mark.due <= until).take(limit);
+        Box::pin(ready(Ok(due.map(|(_, delivery)| delivery.clone()).collect())))
+    }
+
+    fn settle(&self, settled: Vec<Settled>) -> Answer<()> {
+        let mut tables = self.tables.lock();
+        settled.into_iter().for_each(|settled| tables.settle(settled));
+        Box::pin(ready(Ok(())))
     }
 }

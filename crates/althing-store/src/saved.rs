@@ -3,9 +3,13 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use althing::{Actor, ActorError, ActorId, Commit, Epoch, Start, Wire, WireError};
+use althing::{Actor, ActorId, Commit, Epoch, Start, Wire, WireError};
 
-use crate::store::{Snapshot, Store, StoreError, Turn};
+use crate::behind::Writes;
+use crate::post::{Post, Retention};
+use crate::request::RequestId;
+use crate::row::Row;
+use crate::store::{Kept, Snapshot, Store, StoreError};
 
 /// What an actor keeps, as a whole, after each turn that has changed it.
 ///
@@ -15,6 +19,12 @@ use crate::store::{Snapshot, Store, StoreError, Turn};
 pub trait State: Wire + Default + Send + 'static {
     /// Which version of the type this is.
     const SCHEMA: u32 = 1;
+
+    /// For how long replies are kept for requests that come again.
+    const REPLIES: Retention = Retention::DEFAULT;
+
+    /// When changes are written.
+    const WRITES: Writes = Writes::Through;
 
     /// Reads what another version of the type has written.
     ///
@@ -32,10 +42,7 @@ pub trait State: Wire + Default + Send + 'static {
 /// The actor commits it: `const TURNS: Turns = Turns::Held` and `fn commit(..) {
 /// self.saved.commit() }`.
 pub struct Saved<S: State> {
-    store: Arc<dyn Store>,
-    id: ActorId,
-    epoch: Epoch,
-    version: u64,
+    row: Row,
     is_changed: bool,
     state: S,
 }
@@ -67,8 +74,8 @@ impl<S: State> Saved<S> {
         store: Arc<dyn Store>,
         start: &Start<A>,
     ) -> Result<Self, LoadError> {
-        let activation = start.activation();
-        Self::open(store, activation.id, activation.epoch).await
+        let (row, kept) = Row::load(store, start).await?;
+        Self::of(row, &kept)
     }
 
     /// As `load`, for an actor that is not about to start: a tool, or a test.
@@ -76,40 +83,50 @@ impl<S: State> Saved<S> {
     /// # Errors
     /// As `load`.
     pub async fn open(store: Arc<dyn Store>, id: ActorId, epoch: Epoch) -> Result<Self, LoadError> {
-        let kept = store.open(&id, epoch).await?;
-        let state = match kept.snapshot {
-            None => S::default(),
-            Some(snapshot) => {
-                read(&snapshot).map_err(|error| LoadError::Unreadable { id: id.clone(), error })?
-            }
-        };
-        Ok(Self { store, id, epoch, version: kept.version, is_changed: false, state })
+        let (row, kept) = Row::open(store, id, epoch).await?;
+        Self::of(row, &kept)
     }
 
-    /// Commits what has changed since the last time. The copy is taken now; a state that has not
-    /// changed costs nothing.
-    pub fn commit(&mut self) -> Commit {
-        if !std::mem::take(&mut self.is_changed) {
-            return Commit::unchanged();
+    fn of(mut row: Row, kept: &Kept) -> Result<Self, LoadError> {
+        row.declare::<S>();
+        let state = kept.snapshot.as_ref().map_or_else(|| Ok(S::default()), read);
+        let state = state.map_err(|error| LoadError::Unreadable { id: row.id().clone(), error })?;
+        Ok(Self { row, is_changed: false, state })
+    }
+
+    /// Does what a request asks for, unless an earlier turn has: then its reply is given again. So
+    /// a request has its effect once, however often it comes, for as long as replies are kept
+    /// ([`State::REPLIES`]).
+    ///
+    /// For a handler that waits in between: [`Post::replied`] and [`Post::reply`].
+    pub fn once<R: Wire>(&mut self, request: &RequestId, work: impl FnOnce(&mut Self) -> R) -> R {
+        if let Some(reply) = self.row.post.replied(request) {
+            return reply;
         }
-        self.version += 1;
-        let mut bytes = Vec::new();
-        self.state.encode(&mut bytes);
-        let turn = Turn {
-            id: self.id.clone(),
-            epoch: self.epoch,
-            version: self.version,
-            snapshot: Some(Snapshot { schema: S::SCHEMA, bytes, includes: 0 }),
-            events: Vec::new(),
-        };
-        // Called here and not in the future: commits take effect in the order of their calls.
-        let answer = self.store.commit(turn);
-        Commit::when(async { answer.await.map_err(ActorError::from) })
+        let reply = work(self);
+        self.row.post.reply(request, &reply);
+        reply
+    }
+
+    /// What this turn leaves to be delivered, and the replies of earlier ones.
+    pub fn post(&mut self) -> &mut Post {
+        &mut self.row.post
+    }
+
+    /// Commits what has changed since the last time, together with what the turn leaves to be
+    /// delivered. The copy is taken now; a state that has not changed costs nothing.
+    pub fn commit(&mut self) -> Commit {
+        let snapshot = std::mem::take(&mut self.is_changed).then(|| {
+            let mut bytes = Vec::new();
+            self.state.encode(&mut bytes);
+            Snapshot { schema: S::SCHEMA, bytes, includes: 0 }
+        });
+        self.row.commit(snapshot, Vec::new())
     }
 
     /// Commits of this actor so far, those on their way included.
     pub fn version(&self) -> u64 {
-        self.version
+        self.row.version()
     }
 }
 
@@ -142,6 +159,9 @@ impl<S: State> DerefMut for Saved<S> {
 
 impl<S: State> std::fmt::Debug for Saved<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Saved").field("id", &self.id).field("version", &self.version).finish()
+        f.debug_struct("Saved")
+            .field("id", self.row.id())
+            .field("version", &self.row.version())
+            .finish()
     }
 }

@@ -5,7 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use althing::{ActorId, Epoch};
+use althing::{ActorId, Epoch, Timestamp};
+
+use crate::delivery::{Delivery, Mark, Posting, Reply, Settled};
 
 /// What a store answers, when it does.
 pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
@@ -36,6 +38,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// Events of an actor's journal after that number, the oldest first, at most `limit`.
     fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>>;
+
+    /// What is due until then, of all actors, in the order of the marks: at most `limit`, from
+    /// after that mark on.
+    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>>;
+
+    /// Takes down that deliveries were taken. It needs no epoch: only what is still as it was when
+    /// it was sent is changed.
+    fn settle(&self, settled: Vec<Settled>) -> Answer<()>;
+
+    /// Whether somebody delivers what turns leave with this store: a
+    /// [`Courier`](crate::Courier).
+    fn is_delivering(&self) -> bool {
+        false
+    }
 }
 
 /// What is kept of an actor.
@@ -47,6 +63,8 @@ pub struct Kept {
     pub snapshot: Option<Snapshot>,
     /// Number of the last event in the journal; 0 if there is none.
     pub last_event: u64,
+    /// Replies that are kept, the oldest first.
+    pub replies: Vec<Reply>,
 }
 
 /// A state as bytes.
@@ -84,6 +102,20 @@ pub struct Turn {
     pub snapshot: Option<Snapshot>,
     /// What is added to the journal: numbers that go on from its last one.
     pub events: Vec<Event>,
+    /// What is to be delivered, or no longer.
+    pub postings: Vec<Posting>,
+    /// Replies to keep: numbers that go on from the last one.
+    pub replies: Vec<Reply>,
+    /// Replies up to this number are kept no longer; 0 for none.
+    pub forget_replies: u64,
+}
+
+impl Turn {
+    /// A turn that has changed nothing yet.
+    pub fn new(id: ActorId, epoch: Epoch, version: u64) -> Self {
+        let (snapshot, events, postings, replies) = (None, Vec::new(), Vec::new(), Vec::new());
+        Self { id, epoch, version, snapshot, events, postings, replies, forget_replies: 0 }
+    }
 }
 
 /// Why a store did not do what was asked.
@@ -113,6 +145,22 @@ pub enum StoreError {
     /// An anonymous actor has no place in a store.
     #[error("{0} has no key, so nothing of it can be kept")]
     NoKey(ActorId),
+    /// The store has no room for something so large. Nothing was written; trying again is of no
+    /// use.
+    #[error(
+        "the {what} of an actor of kind {kind} has {bytes} bytes, and the store takes {max}",
+        kind = id.kind()
+    )]
+    TooLarge {
+        /// The actor.
+        id: ActorId,
+        /// What of it.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The largest size.
+        max: usize,
+    },
     /// The store does not work now. Nothing was written; a retry may succeed.
     #[error("the store does not work: {0}")]
     Unavailable(Arc<dyn Error + Send + Sync>),
@@ -135,6 +183,19 @@ impl StoreError {
 /// It has none.
 pub(crate) fn with_key(id: &ActorId) -> Result<&str, StoreError> {
     id.key().map(|key| &**key).ok_or_else(|| StoreError::NoKey(id.clone()))
+}
+
+/// # Errors
+/// Somebody in the turn has no key.
+pub(crate) fn check_names(turn: &Turn) -> Result<(), StoreError> {
+    with_key(&turn.id)?;
+    for posting in &turn.postings {
+        if let Posting::Put(delivery) = posting {
+            with_key(&delivery.owner)?;
+            with_key(&delivery.letter.to)?;
+        }
+    }
+    Ok(())
 }
 
 /// # Errors

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use althing_store::{Embedded, Memory, OpenError, Store, conformance};
+use althing::{ActorId, Epoch};
+use althing_store::{Embedded, Memory, OpenError, Snapshot, Store, Turn, conformance};
 
 #[tokio::test]
 async fn the_memory_keeps_every_promise() {
@@ -45,6 +46,35 @@ fn a_file_that_is_no_database_or_of_a_later_version_is_refused_by_name() {
     drop(connection);
     assert!(matches!(
         Embedded::open(directory.path()),
-        Err(OpenError::Later { found: 99, known: 1, .. })
+        Err(OpenError::Later { found: 99, known: 2, .. })
     ));
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_format_is_migrated_and_keeps_what_it_has() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let id = ActorId::named("conformance", "old");
+    let snapshot = Snapshot { schema: 1, bytes: b"old".to_vec(), includes: 0 };
+    let turn = Turn { snapshot: Some(snapshot.clone()), ..Turn::new(id.clone(), Epoch(3), 1) };
+    let store = Embedded::open(directory.path()).expect("it opens");
+    store.commit(turn).await.expect("it follows");
+    drop(store);
+    // As the first release left it.
+    let file = directory.path().join("actors.sqlite");
+    let connection = rusqlite::Connection::open(&file).expect("it opens");
+    connection
+        .execute_batch("DROP TABLE deliveries; DROP TABLE replies; PRAGMA user_version = 1")
+        .expect("it is written");
+    drop(connection);
+    let open = || -> Arc<dyn Store> {
+        Arc::new(Embedded::open(directory.path()).expect("it is migrated"))
+    };
+    let store = open();
+    let kept = store.open(&id, Epoch(3)).await.expect("it opens");
+    assert_eq!((kept.version, kept.snapshot), (1, Some(snapshot)));
+    conformance::run(store, async |store| {
+        drop(store);
+        open()
+    })
+    .await;
 }

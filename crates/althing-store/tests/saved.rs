@@ -160,7 +160,7 @@ async fn what_the_first_release_wrote_still_loads() {
     let id = ActorId::named("test.account", "golden");
     store.open(&id, Epoch(1)).await.expect("it opens");
     let snapshot = Some(Snapshot { schema: 1, bytes: GOLDEN.to_vec(), includes: 0 });
-    let turn = Turn { id: id.clone(), epoch: Epoch(1), version: 1, snapshot, events: vec![] };
+    let turn = Turn { snapshot, ..Turn::new(id.clone(), Epoch(1), 1) };
     store.commit(turn).await.expect("it follows");
     let saved = Saved::<Balance>::open(store, id, Epoch(1)).await.expect("it reads");
     assert_eq!((saved.cents, &saved.log[..]), (1_234, &["+1234".to_owned()][..]));

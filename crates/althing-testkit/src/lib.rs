@@ -53,6 +53,8 @@ mod member;
 mod probe;
 mod random;
 mod report;
+#[cfg(feature = "servers")]
+pub mod servers;
 mod sweep;
 mod tasks;
 mod trace;

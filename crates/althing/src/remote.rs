@@ -12,6 +12,7 @@ mod control;
 mod decoding;
 mod deliver;
 mod departure;
+mod letter;
 mod ship;
 
 use std::task::{Context, Poll};
@@ -28,6 +29,7 @@ pub(crate) use control::{ship_end, ship_system, ship_watch};
 pub use deliver::Undelivered;
 pub use departure::Sealed;
 pub(crate) use departure::{follow, ship_all, watch_on};
+pub use letter::Letter;
 pub(crate) use ship::{Shipped, local_only, send, ship_ask, ship_tell, way_back};
 
 /// Actors in a chain of asks that is sent along with a message; those further back are left out,

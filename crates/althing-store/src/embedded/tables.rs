@@ -7,13 +7,15 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::OpenError;
 
-/// Counts up with each change of the tables; `user_version` of the file.
-const FORMAT: u32 = 1;
+/// The last format that this version knows; `user_version` of the file.
+const FORMAT: u32 = STEPS.len() as u32;
 
 /// How long to wait for a process that is about to let the file go.
 const BUSY: Duration = Duration::from_millis(200);
 
-const TABLES: &str = "
+/// Each step takes the tables from the format before to the next. Released steps never change.
+const STEPS: [&str; 2] = [
+    "
     CREATE TABLE actors (
         kind TEXT NOT NULL,
         key TEXT NOT NULL,
@@ -33,7 +35,33 @@ const TABLES: &str = "
         body BLOB NOT NULL,
         PRIMARY KEY (kind, key, number)
     ) STRICT, WITHOUT ROWID;
-";
+    ",
+    // Deliveries lie in the order in which they are due, so the next ones are read in one piece.
+    "
+    CREATE TABLE deliveries (
+        due INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        name TEXT NOT NULL,
+        cron TEXT,
+        to_kind TEXT NOT NULL,
+        to_key TEXT NOT NULL,
+        message TEXT NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (due, kind, key, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE UNIQUE INDEX deliveries_by_owner ON deliveries (kind, key, name);
+    CREATE TABLE replies (
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        request TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (kind, key, number)
+    ) STRICT, WITHOUT ROWID;
+    ",
+];
 
 /// Opens a file and makes its tables if it is new.
 pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
@@ -47,13 +75,13 @@ pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
     prepare(&connection).map_err(failed)?;
     let found: u32 =
         connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-    match found {
-        0 => {
-            let make = format!("BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;");
-            connection.execute_batch(&make).map_err(failed)?;
-        }
-        FORMAT => {}
-        _ => return Err(OpenError::Later { path: path.to_owned(), found, known: FORMAT }),
+    let Some(missing) = usize::try_from(found).ok().and_then(|found| STEPS.get(found..)) else {
+        return Err(OpenError::Later { path: path.to_owned(), found, known: FORMAT });
+    };
+    if !missing.is_empty() {
+        let steps = missing.concat();
+        let migrate = format!("BEGIN; {steps} PRAGMA user_version = {FORMAT}; COMMIT;");
+        connection.execute_batch(&migrate).map_err(failed)?;
     }
     Ok(connection)
 }

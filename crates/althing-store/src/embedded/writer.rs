@@ -5,10 +5,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use althing::{ActorId, Epoch};
+use althing::{ActorId, Epoch, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
+use super::deliveries;
+use crate::delivery::{Delivery, Mark, Settled};
 use crate::store::{Event, Kept, Snapshot, StoreError, Turn, check_version, with_key};
 
 /// Jobs in one transaction, at most: those behind wait no longer than that many take.
@@ -22,6 +24,8 @@ pub(super) enum Job {
     Open(ActorId, Epoch, Reply<Kept>),
     Commit(Box<Turn>, Reply<()>),
     Events(ActorId, u64, usize, Reply<Vec<Event>>),
+    Due(Timestamp, Option<Mark>, usize, Reply<Vec<Delivery>>),
+    Settle(Vec<Settled>, Reply<()>),
 }
 
 /// What a job came to, in the same variant.
@@ -29,6 +33,8 @@ enum Outcome {
     Open(Result<Kept, StoreError>),
     Commit(Result<(), StoreError>),
     Events(Vec<Event>),
+    Due(Vec<Delivery>),
+    Settled,
 }
 
 pub(super) struct Writer {
@@ -84,6 +90,8 @@ fn answer(job: Job, outcome: Outcome) {
         (Job::Open(_, _, reply), Outcome::Open(outcome)) => _ = reply.send(outcome),
         (Job::Commit(_, reply), Outcome::Commit(outcome)) => _ = reply.send(outcome),
         (Job::Events(_, _, _, reply), Outcome::Events(events)) => _ = reply.send(Ok(events)),
+        (Job::Due(_, _, _, reply), Outcome::Due(due)) => _ = reply.send(Ok(due)),
+        (Job::Settle(_, reply), Outcome::Settled) => _ = reply.send(Ok(())),
         _ => unreachable!("a job's outcome is of its own variant"),
     }
 }
@@ -94,6 +102,8 @@ fn refuse(job: Job, error: &StoreError) {
         Job::Open(_, _, reply) => _ = reply.send(Err(error)),
         Job::Commit(_, reply) => _ = reply.send(Err(error)),
         Job::Events(_, _, _, reply) => _ = reply.send(Err(error)),
+        Job::Due(_, _, _, reply) => _ = reply.send(Err(error)),
+        Job::Settle(_, reply) => _ = reply.send(Err(error)),
     }
 }
 
@@ -103,6 +113,13 @@ fn apply(transaction: &Transaction<'_>, job: &Job) -> rusqlite::Result<Outcome> 
         Job::Commit(turn, _) => Outcome::Commit(commit(transaction, turn)?),
         Job::Events(id, after, limit, _) => {
             Outcome::Events(events(transaction, id, *after, *limit)?)
+        }
+        Job::Due(until, after, limit, _) => {
+            Outcome::Due(deliveries::due(transaction, *until, after.as_ref(), *limit)?)
+        }
+        Job::Settle(settled, _) => {
+            settled.iter().try_for_each(|settled| deliveries::settle(transaction, settled))?;
+            Outcome::Settled
         }
     })
 }
@@ -159,11 +176,12 @@ fn open(
             })
         })
         .optional()?;
-    Ok(Ok(Kept { version: held.version, snapshot, last_event: held.last_event }))
+    let replies = deliveries::replies(transaction, id)?;
+    Ok(Ok(Kept { version: held.version, snapshot, last_event: held.last_event, replies }))
 }
 
 fn commit(transaction: &Transaction<'_>, turn: &Turn) -> rusqlite::Result<Result<(), StoreError>> {
-    let Turn { id, epoch, version, snapshot, events } = turn;
+    let Turn { id, epoch, version, snapshot, events, .. } = turn;
     let held = held(transaction, id)?;
     if *epoch < held.epoch {
         return Ok(Err(StoreError::Fenced { id: id.clone(), held: held.epoch, yours: *epoch }));
@@ -207,6 +225,7 @@ fn commit(transaction: &Transaction<'_>, turn: &Turn) -> rusqlite::Result<Result
                 event.bytes,
             ])?;
     }
+    deliveries::write(transaction, turn)?;
     Ok(Ok(()))
 }
 
@@ -229,6 +248,6 @@ fn events(
     rows.collect()
 }
 
-fn key(id: &ActorId) -> &str {
+pub(super) fn key(id: &ActorId) -> &str {
     with_key(id).expect("looked at before the job was made")
 }

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::hash::Hasher;
 use std::pin::Pin;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::activation::commits::Turns;
 use crate::actor::Actor;
@@ -46,8 +46,10 @@ pub(crate) struct Kind {
     pub(crate) quick: Quick,
     /// A `Box<Factory<A>>`.
     factory: Option<Box<dyn Any + Send + Sync>>,
-    /// What other nodes may send, where there is a cluster; a `Codecs<A>`.
-    codecs: Option<Box<dyn AnyCodecs>>,
+    /// What other nodes may send, a `Codecs<A>`: made with the kind where there is a cluster, and
+    /// with the first letter elsewhere.
+    codecs: OnceLock<Option<Box<dyn AnyCodecs>>>,
+    make_codecs: fn() -> Option<Box<dyn AnyCodecs>>,
     /// The actor of a key.
     pub(crate) find: fn(&Node, &str) -> Arc<dyn AnyPlace>,
     /// The type's Rust name.
@@ -63,6 +65,10 @@ pub(crate) struct Kind {
 impl Kind {
     pub(crate) fn new<A: Actor>(node: Arc<NodeShared>, factory: Option<Box<Factory<A>>>) -> Self {
         let options = node.options_of::<A>();
+        let codecs = OnceLock::new();
+        if node.cluster.is_some() {
+            codecs.get_or_init(codecs_of::<A>);
+        }
         Self {
             name: A::NAME,
             id: A::kind_name(),
@@ -78,7 +84,8 @@ impl Kind {
             twice: None,
             home: None,
             turns: A::TURNS,
-            codecs: codecs_of::<A>(&node),
+            codecs,
+            make_codecs: codecs_of::<A>,
             node,
             factory: factory.map(|factory| Box::new(factory) as Box<dyn Any + Send + Sync>),
         }
@@ -117,15 +124,15 @@ impl Kind {
         self.turns == Turns::Held
     }
 
-    /// How the kind's messages travel; `None` if they do not, or there is no cluster.
+    /// How the kind's messages travel; `None` if they do not.
     pub(crate) fn codecs<A: Actor>(&self) -> Option<&Codecs<A>> {
-        let codecs: &dyn Any = &**self.codecs.as_ref()?;
+        let codecs: &dyn Any = self.any_codecs()?;
         codecs.downcast_ref()
     }
 
     /// As `codecs`, where the actor's type is not known.
     pub(crate) fn any_codecs(&self) -> Option<&dyn AnyCodecs> {
-        self.codecs.as_deref()
+        self.codecs.get_or_init(self.make_codecs).as_deref()
     }
 
     pub(crate) fn factory<A: Actor>(&self) -> Option<&Factory<A>> {
@@ -133,8 +140,7 @@ impl Kind {
     }
 }
 
-fn codecs_of<A: Actor>(node: &NodeShared) -> Option<Box<dyn AnyCodecs>> {
-    node.cluster.as_ref()?;
+fn codecs_of<A: Actor>() -> Option<Box<dyn AnyCodecs>> {
     match Codecs::registered(A::CODECS?) {
         Ok(codecs) => Some(Box::new(codecs)),
         Err(error) => {

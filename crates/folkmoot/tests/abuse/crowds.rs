@@ -46,7 +46,10 @@ async fn ten_thousand_silent_sockets_are_closed_and_hurt_nobody() {
     let count = descriptors();
     assert!(count >= 1_000, "this system gives a process descriptors for {count} sockets only");
     let scratch = Scratch::new();
-    let settings = scratch.file("folkmoot.toml", "[gateway]\nheader_timeout_s = 5\nping_s = 300\n");
+    let settings = scratch.file(
+        "folkmoot.toml",
+        "[gateway]\nheader_timeout_s = 5\nping_s = 300\npong_timeout_s = 300\n",
+    );
     let (mut child, server) = listening_with(&scratch.path().join("data"), &settings);
     let body = json!({"name": "anna", "password": "correct horse"}).to_string();
     let anna = Account::of(&request(server, "POST /api/v1/accounts", None, &body).await);
@@ -109,7 +112,7 @@ async fn people_whose_line_is_dead_are_missed_after_a_ping() {
 async fn a_crowd_of_slow_readers_holds_nobody_up() {
     let server = Server::with(
         "[limits]\nmessages_per_second = 0\naccounts_per_minute = 0\n\
-         [gateway]\nping_s = 300\noutgoing_queue_bytes_max = 65536\n",
+         [gateway]\nping_s = 300\npong_timeout_s = 300\noutgoing_queue_bytes_max = 65536\n",
     )
     .await;
     let mut anna = server.join("anna").await;

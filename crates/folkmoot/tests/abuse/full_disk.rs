@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::process::address_of;
-use crate::support::{Account, Client, PATIENT, Scratch, request};
+use crate::support::{Account, Client, Failure, PATIENT, Scratch, request};
 
 /// A segment of the log, which is preallocated, the next one, and a database with what the first
 /// holds.
@@ -65,6 +65,38 @@ fn must_mount(mount: &Path) {
     assert!(may, "a tmpfs in a user namespace (util-linux's unshare) cannot be mounted: {tried:?}");
 }
 
+/// Messages fit for a while into what is set aside for the log; then they are refused. Gives the
+/// number of the last one that was acknowledged, and the refusal of the next.
+async fn say_until_refused(client: &mut Client, room: &str, last: u64) -> (u64, Failure) {
+    let body = "\u{1F469}".repeat(8_000);
+    let mut said = last;
+    loop {
+        let message = json!({"room": room, "key": format!("full {said}"), "body": body});
+        match client.rpc("message.send", message).await {
+            Ok(sent) => {
+                said += 1;
+                assert_eq!(sent["seq"], said, "messages have no gaps in their numbers");
+            }
+            Err(refused) => return (said, refused),
+        }
+    }
+}
+
+/// Nothing that was acknowledged is missing, and nothing that was refused is there.
+async fn all_there(client: &mut Client, room: &str, said: u64) {
+    let mut seq = said;
+    while seq > 0 {
+        let page = json!({"room": room, "before": seq + 1, "limit": 5});
+        let page = client.call("history.get", page).await;
+        let messages = page["messages"].as_array().expect("a list");
+        assert!(!messages.is_empty(), "message {seq} was acknowledged, and is gone");
+        for message in messages.iter().rev() {
+            assert_eq!(message["seq"], seq);
+            seq -= 1;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_with_its_reason_and_everything_goes_on_after_it() {
     let scratch = Scratch::new();
@@ -106,19 +138,7 @@ async fn a_full_disk_refuses_with_its_reason_and_everything_goes_on_after_it() {
     // Reading goes on, and so does who is connected.
     let page = bob.call("history.get", json!({"room": room})).await;
     assert_eq!(page["messages"][0]["body"], "before");
-    // Messages fit for a while into what is set aside for the log; then they are refused, too.
-    let body = "\u{1F469}".repeat(8_000);
-    let mut said = 1_u64;
-    let refused = loop {
-        let message = json!({"room": room, "key": format!("full {said}"), "body": body});
-        match anna.rpc("message.send", message).await {
-            Ok(sent) => {
-                said += 1;
-                assert_eq!(sent["seq"], said, "messages have no gaps in their numbers");
-            }
-            Err(failure) => break failure,
-        }
-    };
+    let (said, refused) = say_until_refused(&mut anna, &room, 1).await;
     assert_eq!(refused.code, 503, "{refused:?}");
     let wish = json!({"room": room});
     let refused = anna.rpc("room.delete", wish.clone()).await;
@@ -133,18 +153,7 @@ async fn a_full_disk_refuses_with_its_reason_and_everything_goes_on_after_it() {
     assert_eq!(anna.say(&room, "1", "after").await, said + 1);
     let last = bob.call("history.get", json!({"room": room, "limit": 1})).await;
     assert_eq!(last["messages"][0]["body"], "after");
-    // Nothing that was acknowledged is missing, and nothing that was refused is there.
-    let mut seq = said;
-    while seq > 0 {
-        let page = json!({"room": room, "before": seq + 1, "limit": 5});
-        let page = bob.call("history.get", page).await;
-        let messages = page["messages"].as_array().expect("a list");
-        assert!(!messages.is_empty(), "message {seq} was acknowledged, and is gone");
-        for message in messages.iter().rev() {
-            assert_eq!(message["seq"], seq);
-            seq -= 1;
-        }
-    }
+    all_there(&mut bob, &room, said).await;
     for id in acknowledged {
         anna.call("room.get", json!({"room": id})).await;
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Answer, Bytes, Client, Scratch, exchange, keeps, request};
 
 /// A test reads when it asks for something; on a busy machine, a ping would wait for that too long.
-pub(crate) const PATIENT: &str = "[gateway]\nping_s = 300\n";
+pub(crate) const PATIENT: &str = "[gateway]\nping_s = 300\npong_timeout_s = 300\n";
 
 pub(crate) struct Server {
     running: Option<Running>,

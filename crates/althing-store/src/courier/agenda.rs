@@ -1,0 +1,208 @@
+//! What is to be sent in the next minutes, and what is on its way: pure, without clock or input.
+//!
+//! Letters of one actor to another are in one lane, of which only the first is sent: the next one
+//! follows when it was taken. Reminders are sent whenever they are due.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use althing::remote::Letter;
+use althing::{ActorId, Timestamp};
+
+use super::cron;
+use crate::delivery::{Delivery, Mark, Settled};
+use crate::post::reminder_name;
+use crate::request::Reminding;
+
+/// Pause after the first attempt that failed; it doubles with each that follows.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+/// The longest pause.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// An owner and the name of one of its deliveries.
+type Name = (ActorId, String);
+
+/// Deliveries in memory.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    entries: HashMap<Name, Entry>,
+    /// When to try what is neither on its way nor behind another one of its lane.
+    tries: BTreeSet<(Timestamp, Name)>,
+    /// Letters by owner and target, the first of them first.
+    lanes: HashMap<(ActorId, ActorId), Lane>,
+    on_the_way: usize,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    names: BTreeSet<String>,
+    /// The one that is sent, or will be next.
+    ahead: Option<String>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    delivery: Delivery,
+    attempts: u32,
+    /// `None` while it is on its way, or behind another one.
+    next_try: Option<Timestamp>,
+    is_on_the_way: bool,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Attempt {
+    /// What is sent, as it was when it was sent.
+    pub(super) mark: Mark,
+    pub(super) letter: Letter,
+}
+
+impl Agenda {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds a delivery, or puts it in the place of the one of its name. One that is known as it is
+    /// changes nothing.
+    pub(super) fn put(&mut self, delivery: Delivery) {
+        let name = (delivery.owner.clone(), delivery.name.clone());
+        if let Some(known) = self.entries.get(&name) {
+            if known.delivery == delivery {
+                return;
+            }
+            self.remove(&name);
+        }
+        let due = delivery.due;
+        if reminder_name(&delivery.name).is_none() {
+            let lane = self.lanes.entry(lane_of(&delivery)).or_default();
+            lane.names.insert(delivery.name.clone());
+        }
+        let lane = lane_of(&delivery);
+        let entry = Entry { delivery, attempts: 0, next_try: None, is_on_the_way: false };
+        self.entries.insert(name.clone(), entry);
+        if reminder_name(&name.1).is_some() {
+            self.try_at(name, due);
+        } else {
+            self.advance(&lane);
+        }
+    }
+
+    pub(super) fn cancel(&mut self, owner: ActorId, name: String) {
+        self.remove(&(owner, name));
+    }
+
+    /// When something is to be done next.
+    pub(super) fn next_try(&self) -> Option<Timestamp> {
+        self.tries.first().map(|(at, _)| *at)
+    }
+
+    /// What is to be sent now, so that `at_once` are on their way at most.
+    pub(super) fn take(&mut self, now: Timestamp, at_once: usize) -> Vec<Attempt> {
+        let mut attempts = Vec::new();
+        while self.on_the_way < at_once
+            && self.tries.first().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, name)) = self.tries.pop_first()
+        {
+            let Some(entry) = self.entries.get_mut(&name) else { continue };
+            (entry.next_try, entry.is_on_the_way) = (None, true);
+            self.on_the_way += 1;
+            attempts.push(entry.attempt());
+        }
+        attempts
+    }
+
+    /// Takes down that an attempt was answered; returns what to tell the store.
+    pub(super) fn taken(&mut self, mark: Mark, now: Timestamp) -> Settled {
+        self.on_the_way -= 1;
+        let name = (mark.owner.clone(), mark.name.clone());
+        // Its owner may have replaced it meanwhile.
+        let entry = self.entries.get(&name).filter(|entry| entry.delivery.due == mark.due);
+        let again = entry.filter(|entry| entry.is_on_the_way).map(|it| it.delivery.clone());
+        let Some(mut delivery) = again else { return Settled { mark, next: None } };
+        let next = delivery.cron.as_ref().and_then(|cron| cron::next_after(cron, now).ok());
+        self.remove(&name);
+        if let Some(next) = next {
+            delivery.due = next;
+            self.put(delivery);
+        }
+        Settled { mark, next }
+    }
+
+    /// Takes down that an attempt failed: it is tried again after a pause.
+    pub(super) fn failed(&mut self, mark: &Mark, now: Timestamp) {
+        self.on_the_way -= 1;
+        let name = (mark.owner.clone(), mark.name.clone());
+        let Some(entry) = self.entries.get_mut(&name) else { return };
+        if entry.delivery.due != mark.due || !entry.is_on_the_way {
+            return;
+        }
+        entry.is_on_the_way = false;
+        let pause = (RETRY_FIRST * 2_u32.pow(entry.attempts.min(16))).min(RETRY_MAX);
+        entry.attempts += 1;
+        let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        self.try_at(name, Timestamp(now.0.saturating_add(pause_ms)));
+    }
+
+    /// Forgets an attempt: its actor lives elsewhere now.
+    pub(super) fn let_go(&mut self, mark: &Mark) {
+        self.on_the_way -= 1;
+        self.remove(&(mark.owner.clone(), mark.name.clone()));
+    }
+
+    fn try_at(&mut self, name: Name, at: Timestamp) {
+        if let Some(entry) = self.entries.get_mut(&name) {
+            entry.next_try = Some(at);
+            self.tries.insert((at, name));
+        }
+    }
+
+    /// Has the first letter of a lane be sent.
+    fn advance(&mut self, lane: &(ActorId, ActorId)) {
+        let Some(Lane { names, ahead }) = self.lanes.get_mut(lane) else { return };
+        if ahead.is_some() {
+            return;
+        }
+        *ahead = names.first().cloned();
+        let Some(first) = names.first().map(|name| (lane.0.clone(), name.clone())) else { return };
+        if let Some(due) = self.entries.get(&first).map(|entry| entry.delivery.due) {
+            self.try_at(first, due);
+        }
+    }
+
+    fn remove(&mut self, name: &Name) {
+        let Some(entry) = self.entries.remove(name) else { return };
+        if let Some(at) = entry.next_try {
+            self.tries.remove(&(at, name.clone()));
+        }
+        if reminder_name(&name.1).is_none() {
+            let lane = lane_of(&entry.delivery);
+            if let Some(waiting) = self.lanes.get_mut(&lane) {
+                waiting.names.remove(&name.1);
+                waiting.ahead.take_if(|ahead| *ahead == name.1);
+                if waiting.names.is_empty() {
+                    self.lanes.remove(&lane);
+                }
+            }
+            self.advance(&lane);
+        }
+    }
+}
+
+impl Entry {
+    fn attempt(&self) -> Attempt {
+        let Delivery { owner, name, due, letter, .. } = &self.delivery;
+        let mut letter = letter.clone();
+        // Each time is another request.
+        if let Some(name) = reminder_name(name) {
+            letter.body = Reminding::of(owner, name, *due).bytes();
+        }
+        Attempt { mark: self.delivery.mark(), letter }
+    }
+}
+
+fn lane_of(delivery: &Delivery) -> (ActorId, ActorId) {
+    (delivery.owner.clone(), delivery.letter.to.clone())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! What is sent when, and what the store is told.
+
+use super::*;
+
+fn id(key: &str) -> ActorId {
+    ActorId::named("test", key)
+}
+
+fn letter(name: &str, to: &str, due: u64) -> Delivery {
+    let letter = Letter { to: id(to), message: "m".to_owned(), body: name.as_bytes().to_vec() };
+    let (owner, name) = (id("owner"), name.to_owned());
+    Delivery { owner, name, due: Timestamp(due), cron: None, letter }
+}
+
+fn names(attempts: &[Attempt]) -> Vec<&str> {
+    attempts.iter().map(|attempt| attempt.mark.name.as_str()).collect()
+}
+
+#[test]
+fn letters_to_one_actor_go_one_after_the_other_and_those_to_others_at_once() {
+    let mut agenda = Agenda::default();
+    for (name, to) in [(">1", "a"), (">2", "a"), (">3", "b")] {
+        agenda.put(letter(name, to, 5));
+    }
+    assert_eq!(agenda.take(Timestamp(4), 9), [], "not before they are due");
+    let first = agenda.take(Timestamp(5), 9);
+    assert_eq!(names(&first), [">1", ">3"]);
+    assert_eq!(agenda.take(Timestamp(9), 9), []);
+    let settled = agenda.taken(first[0].mark.clone(), Timestamp(9));
+    assert_eq!(settled, Settled { mark: first[0].mark.clone(), next: None });
+    assert_eq!(names(&agenda.take(Timestamp(9), 9)), [">2"]);
+}
+
+#[test]
+fn what_failed_is_tried_again_after_a_pause_that_doubles_and_holds_up_its_lane() {
+    let mut agenda = Agenda::default();
+    agenda.put(letter(">1", "a", 0));
+    agenda.put(letter(">2", "a", 0));
+    let mut now = 0;
+    for pause in [100, 200, 400, 800] {
+        let sent = agenda.take(Timestamp(now), 9);
+        assert_eq!(names(&sent), [">1"]);
+        agenda.failed(&sent[0].mark, Timestamp(now));
+        assert_eq!(agenda.next_try(), Some(Timestamp(now + pause)));
+        now += pause;
+    }
+}
+
+#[test]
+fn only_so_many_are_on_their_way() {
+    let mut agenda = Agenda::default();
+    for n in 0..10 {
+        agenda.put(letter(&format!(">{n}"), &n.to_string(), 0));
+    }
+    let sent = agenda.take(Timestamp(0), 3);
+    assert_eq!(sent.len(), 3);
+    assert_eq!(agenda.take(Timestamp(0), 3), []);
+    agenda.taken(sent[0].mark.clone(), Timestamp(0));
+    agenda.failed(&sent[1].mark, Timestamp(0));
+    assert_eq!(agenda.take(Timestamp(0), 3).len(), 2);
+}
+
+#[test]
+fn what_was_replaced_or_cancelled_on_its_way_is_not_taken() {
+    let mut agenda = Agenda::default();
+    agenda.put(letter("@tea", "owner", 1));
+    let sent = agenda.take(Timestamp(1), 9).remove(0);
+    agenda.put(letter("@tea", "owner", 50));
+    assert_eq!(agenda.taken(sent.mark, Timestamp(2)).next, None);
+    assert_eq!(agenda.next_try(), Some(Timestamp(50)), "the new one is still to come");
+    agenda.cancel(id("owner"), "@tea".to_owned());
+    assert_eq!((agenda.next_try(), agenda.len()), (None, 0));
+}
+
+#[test]
+fn a_cron_delivery_is_another_request_each_time_and_skips_what_was_missed() {
+    let mut agenda = Agenda::default();
+    let cron = Some("* * * * *".to_owned());
+    agenda.put(Delivery { cron, ..letter("@tick", "owner", 60_000) });
+    let first = agenda.take(Timestamp(600_500), 9).remove(0);
+    let settled = agenda.taken(first.mark.clone(), Timestamp(600_500));
+    assert_eq!(settled.next, Some(Timestamp(660_000)), "the next one after now");
+    let second = agenda.take(Timestamp(660_000), 9).remove(0);
+    assert_ne!(first.letter.body, second.letter.body);
+    assert_eq!(first.letter.body, Reminding::of(&id("owner"), "tick", Timestamp(60_000)).bytes());
+}
+
+#[test]
+fn what_is_known_as_it_is_changes_nothing() {
+    let mut agenda = Agenda::default();
+    agenda.put(letter(">1", "a", 0));
+    let sent = agenda.take(Timestamp(0), 9);
+    agenda.put(letter(">1", "a", 0));
+    assert_eq!(agenda.take(Timestamp(0), 9), [], "it is on its way");
+    assert_eq!(agenda.taken(sent[0].mark.clone(), Timestamp(1)).next, None);
+    assert_eq!(agenda.len(), 0);
+}

@@ -1,0 +1,298 @@
+//! What a durable turn leaves to be delivered, and the replies that it keeps: all of it is written
+//! with the turn, or none.
+//!
+//! Nothing here is sent. The [`Courier`](crate::Courier) sends what has been written.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, SystemTime};
+
+use althing::remote::Letter;
+use althing::{Actor, ActorId, Call, Dispatch, Node, Timestamp, WeakNode, Wire};
+
+use crate::courier::next_after;
+use crate::delivery::{Delivery, Posting, Reply};
+use crate::request::{Reminder, Reminding, RequestId};
+use crate::store::Turn;
+
+/// Before the names of letters; what follows is the turn that left them.
+const OUTBOX: char = '>';
+/// Before the names of reminders.
+const REMINDER: char = '@';
+
+/// How long replies are kept for requests that come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// For so long.
+    pub within: Duration,
+    /// So many of one actor, at most: they are loaded with it. The oldest go first.
+    pub replies_max: usize,
+}
+
+impl Default for Retention {
+    /// Ten minutes, and a thousand replies.
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl Retention {
+    /// Ten minutes, and a thousand replies.
+    pub const DEFAULT: Self = Self { within: Duration::from_secs(600), replies_max: 1_000 };
+}
+
+/// When a reminder comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Once, at that time.
+    At(Timestamp),
+    /// Once, after so long.
+    After(Duration),
+    /// Again and again, by a cron expression in UTC: `0 8 * * MON`; seconds may stand before it.
+    /// What was missed while nobody could deliver it comes once.
+    Cron(String),
+}
+
+/// Why something cannot be left to be delivered. Nothing is left.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PostError {
+    /// Nobody delivers what is left with this store.
+    #[error("{0} leaves something to be delivered in a store without a courier")]
+    NoCourier(ActorId),
+    /// The message does not travel, or its target has no key.
+    #[error("{0} leaves a message that cannot be written down: its target needs a key, and `wire`")]
+    LocalOnly(ActorId),
+    /// A reminder goes to the actor that sets it, by a message with the reminder and nothing else.
+    #[error("{0} sets a reminder whose message is not one of its own with just the reminder")]
+    NotAReminder(ActorId),
+    /// The expression cannot be read, or never comes true.
+    #[error("`{expression}` is no time that comes: {why}")]
+    Cron {
+        /// What it says.
+        expression: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What the turn at hand leaves, and the replies of earlier ones.
+pub struct Post {
+    id: ActorId,
+    clock: Option<WeakNode>,
+    has_courier: bool,
+    /// The version that this turn will have.
+    version: u64,
+    /// Letters of this turn so far.
+    letters: u32,
+    postings: Vec<Posting>,
+    retention: Retention,
+    replies: VecDeque<Reply>,
+    by_request: HashMap<String, u64>,
+    last_reply: u64,
+    /// Replies up to this one are in the store.
+    written_reply: u64,
+    /// Replies up to this one are kept no longer.
+    forgotten: u64,
+}
+
+impl Post {
+    pub(crate) fn new(
+        id: ActorId,
+        clock: Option<WeakNode>,
+        has_courier: bool,
+        version: u64,
+        kept: Vec<Reply>,
+    ) -> Self {
+        let by_request = kept.iter().map(|reply| (reply.request.clone(), reply.number)).collect();
+        let last_reply = kept.last().map_or(0, |reply| reply.number);
+        Self {
+            id,
+            clock,
+            has_courier,
+            version,
+            letters: 0,
+            postings: Vec::new(),
+            retention: Retention::DEFAULT,
+            replies: kept.into(),
+            by_request,
+            last_reply,
+            written_reply: last_reply,
+            forgotten: 0,
+        }
+    }
+
+    /// Sets for how long replies are kept.
+    pub(crate) fn retain(&mut self, retention: Retention) {
+        self.retention = retention;
+    }
+
+    /// Leaves a message that is written with this turn, and sent until it was taken, also after a
+    /// crash: at least once. Its handler makes that once, by the id of the request.
+    ///
+    /// Letters of one actor to another arrive in their order. The reply is dropped.
+    ///
+    /// # Errors
+    /// The message does not travel, or nobody delivers.
+    pub fn tell<'a, A, M, D>(
+        &mut self,
+        call: impl FnOnce(RequestId) -> Call<'a, A, M, D>,
+    ) -> Result<(), PostError>
+    where
+        A: Actor,
+        M: Send + 'static,
+        D: Dispatch<A, M>,
+    {
+        self.check_courier()?;
+        // Names are in the order of the turns.
+        let name = format!("{OUTBOX}{:020}.{:06}", self.version, self.letters);
+        let request = RequestId::new(format!("{}{name}", self.id));
+        let letter = self.letter(call(request))?;
+        self.letters += 1;
+        let due = self.now();
+        self.put(Delivery { owner: self.id.clone(), name, due, cron: None, letter });
+        Ok(())
+    }
+
+    /// Sets a reminder, written with this turn: a message to this actor with just the reminder, as
+    /// `|reminder| address.ring(reminder)`. It wakes the actor, also after a crash; one that was
+    /// missed comes once. Another one of the same name takes its place.
+    ///
+    /// It may come more than once, with the same id of the request.
+    ///
+    /// # Errors
+    /// The expression cannot be read, the message is another one, or nobody delivers.
+    pub fn remind<'a, A, M, D>(
+        &mut self,
+        name: &str,
+        when: When,
+        call: impl FnOnce(Reminder) -> Call<'a, A, M, D>,
+    ) -> Result<(), PostError>
+    where
+        A: Actor,
+        M: Send + 'static,
+        D: Dispatch<A, M>,
+    {
+        self.check_courier()?;
+        let (due, cron) = self.first_due(when)?;
+        let reminding = Reminding::of(&self.id, name, due);
+        let bytes = reminding.bytes();
+        let letter = self.letter(call(reminding.reminder))?;
+        if letter.to != self.id || letter.body != bytes {
+            return Err(PostError::NotAReminder(self.id.clone()));
+        }
+        let (owner, name) = (self.id.clone(), format!("{REMINDER}{name}"));
+        self.put(Delivery { owner, name, due, cron, letter });
+        Ok(())
+    }
+
+    /// Cancels a reminder with this turn. One that is on its way already may still come.
+    pub fn cancel(&mut self, name: &str) {
+        self.postings.push(Posting::Cancel(format!("{REMINDER}{name}")));
+    }
+
+    /// The reply that an earlier turn has given to this request, if it is kept.
+    pub fn replied<R: Wire>(&self, request: &RequestId) -> Option<R> {
+        let number = self.by_request.get(request.as_str())?;
+        let place = self.replies.binary_search_by_key(number, |reply| reply.number).ok()?;
+        R::decode(&self.replies[place].bytes).ok()
+    }
+
+    /// Keeps the reply to a request, written with this turn.
+    pub fn reply<R: Wire>(&mut self, request: &RequestId, reply: &R) {
+        let mut bytes = Vec::new();
+        reply.encode(&mut bytes);
+        self.last_reply += 1;
+        let (number, at) = (self.last_reply, self.now());
+        let request = request.as_str().to_owned();
+        self.by_request.insert(request.clone(), number);
+        self.replies.push_back(Reply { number, request, at, bytes });
+    }
+
+    /// Whether the turn at hand has something to be written.
+    pub(crate) fn is_changed(&self) -> bool {
+        !self.postings.is_empty() || self.written_reply < self.last_reply
+    }
+
+    /// Moves what the turn at hand has left into what is committed.
+    pub(crate) fn hand_over(&mut self, turn: &mut Turn) {
+        self.forget();
+        let fresh = self.replies.iter().filter(|reply| reply.number > self.written_reply);
+        turn.replies = fresh.cloned().collect();
+        turn.forget_replies = self.forgotten;
+        turn.postings = std::mem::take(&mut self.postings);
+        self.written_reply = self.last_reply;
+        self.forgotten = 0;
+        self.version = turn.version + 1;
+        self.letters = 0;
+    }
+
+    /// Drops what is older than it need be kept.
+    fn forget(&mut self) {
+        let Retention { within, replies_max } = self.retention;
+        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        let oldest = self.now().0.saturating_sub(within_ms);
+        while let Some(first) = self.replies.front() {
+            let is_fresh = first.number > self.written_reply;
+            if is_fresh || (first.at.0 >= oldest && self.replies.len() <= replies_max) {
+                break;
+            }
+            let Some(gone) = self.replies.pop_front() else { break };
+            self.forgotten = gone.number;
+            // It may have been replied to once more since.
+            if self.by_request.get(&gone.request) == Some(&gone.number) {
+                self.by_request.remove(&gone.request);
+            }
+        }
+    }
+
+    fn first_due(&self, when: When) -> Result<(Timestamp, Option<String>), PostError> {
+        let now = self.now();
+        match when {
+            When::At(due) => Ok((due, None)),
+            When::After(delay) => {
+                let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+                Ok((Timestamp(now.0.saturating_add(delay_ms)), None))
+            }
+            When::Cron(expression) => {
+                let due = next_after(&expression, now)
+                    .map_err(|why| PostError::Cron { expression: expression.clone(), why })?;
+                Ok((due, Some(expression)))
+            }
+        }
+    }
+
+    fn check_courier(&self) -> Result<(), PostError> {
+        if self.has_courier { Ok(()) } else { Err(PostError::NoCourier(self.id.clone())) }
+    }
+
+    fn letter<A, M, D>(&self, call: Call<'_, A, M, D>) -> Result<Letter, PostError>
+    where
+        A: Actor,
+        M: Send + 'static,
+        D: Dispatch<A, M>,
+    {
+        call.into_letter().map_err(|_| PostError::LocalOnly(self.id.clone()))
+    }
+
+    fn put(&mut self, delivery: Delivery) {
+        self.postings.push(Posting::Put(delivery));
+    }
+
+    /// The node on which the actor lives.
+    pub(crate) fn node(&self) -> Option<Node> {
+        self.clock.as_ref().and_then(WeakNode::upgrade)
+    }
+
+    fn now(&self) -> Timestamp {
+        if let Some(node) = self.node() {
+            return node.now();
+        }
+        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The name under which a reminder was set; `None` if the delivery is a letter.
+pub(crate) fn reminder_name(name: &str) -> Option<&str> {
+    name.strip_prefix(REMINDER)
+}

@@ -1,0 +1,9 @@
+//! Real servers that a test starts for itself, and that end with it.
+//!
+//! They listen on an address of this machine only, keep everything in a temporary directory, and
+//! panic with what is missing rather than let a test pass without them.
+
+mod postgres;
+mod process;
+
+pub use postgres::PostgresServer;
