@@ -37,6 +37,7 @@ check: check-types check-web ## everything that reads and judges: format, lints,
 	.tools/py/bin/typos
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.ci/file-sizes
+	.ci/imports
 
 loom: ## every interleaving of the models: claim, lane, line, reply, and a topic's chunks
 	RUSTFLAGS="--cfg althing_loom" CARGO_TARGET_DIR=target/loom cargo test --release -p althing --lib model::

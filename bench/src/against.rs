@@ -1,8 +1,10 @@
-//! `--against REV`: this program and that of an older revision, in turn, and whether we became worse.
+//! `--against REV`: this program and that of an older revision, in turn, and whether we became
+//! worse.
 //!
 //! Round 1 runs ours and then theirs, round 2 theirs and then ours, and so on; every run is a
-//! process of its own, so that neither side inherits anything and slow drift of the machine falls on
-//! both. The two runs of a round are compared with each other, never with those of another round.
+//! process of its own, so that neither side inherits anything and slow drift of the machine falls
+//! on both. The two runs of a round are compared with each other, never with those of another
+//! round.
 
 mod checkout;
 mod ratio;

@@ -1,5 +1,5 @@
-//! Althing under the shared workloads, through its public API: default mailboxes (bounded, 1,024) or
-//! unbounded ones, as asked; metrics on.
+//! Althing under the shared workloads, through its public API: default mailboxes (bounded, 1,024)
+//! or unbounded ones, as asked; metrics on.
 
 use althing::{
     Actor, ActorError, ActorOptions, ActorRef, Context, EventHandler, Handler, MailboxKind,

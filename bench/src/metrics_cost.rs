@@ -1,9 +1,10 @@
 //! `metrics-cost`: what always-on metrics cost, by two Althings that take turns in one process.
 //!
-//! A round starts both anew, with metrics and without, so that neither keeps a lucky layout of memory.
-//! They then run short slices in the order on-off-off-on (the next round the other way), so that drift
-//! of the machine falls on both sides of every four slices; each four give one cost, of wall time and of
-//! processor time. Shown is the median of all, with the 95 % interval of a bootstrap over rounds.
+//! A round starts both anew, with metrics and without, so that neither keeps a lucky layout of
+//! memory. They then run short slices in the order on-off-off-on (the next round the other way), so
+//! that drift of the machine falls on both sides of every four slices; each four give one cost, of
+//! wall time and of processor time. Shown is the median of all, with the 95 % interval of a
+//! bootstrap over rounds.
 
 mod interval;
 
@@ -21,7 +22,8 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Measured unless others are named: batches of hundreds, of a handler's bundle, of eight, and events.
+/// Measured unless others are named: batches of hundreds, of a handler's bundle, of eight, and
+/// events.
 const WORKLOADS: [&str; 4] =
     ["tell-8to8-tasks", "tell-8to1-actors", "tell-8to8-by-8", "publish-100k"];
 /// Both systems run this long before a round's first slice.

@@ -1,8 +1,8 @@
 //! How many times better Althing is than the best peer: the first table of `RESULTS.md`.
 //!
 //! A mailbox without bound is the easier work: nobody ever waits, memory pays. So where senders can
-//! fill a mailbox, like is compared with like, a line for each kind of mailbox, and beside it stands
-//! the best peer of all, whatever its mailbox.
+//! fill a mailbox, like is compared with like, a line for each kind of mailbox, and beside it
+//! stands the best peer of all, whatever its mailbox.
 
 use crate::catalogue::{self, Better, CATALOGUE, Workload};
 use crate::report::figure;

@@ -1,7 +1,7 @@
 //! What was measured beside the peers, kept in `bench/results/peers.json` between runs.
 //!
-//! A run of some workloads replaces their rows and keeps the others; the commit and machine are those
-//! of the latest run. Every row of ours carries on only as long as nobody measures it again.
+//! A run of some workloads replaces their rows and keeps the others; the commit and machine are
+//! those of the latest run. Every row of ours carries on only as long as nobody measures it again.
 
 use crate::build::bench_directory;
 use crate::machine::Machine;

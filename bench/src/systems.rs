@@ -1,9 +1,9 @@
 //! Who is measured: Althing, and the peers under `bench/peers`, each with its mailbox and settings.
 //!
 //! A system with two kinds of mailbox is two candidates: its best for every workload, and a variant
-//! for the tells, so that bounded is compared with bounded and unbounded with unbounded. A peer whose
-//! toolchain is missing or whose build fails stays a candidate with the reason, and becomes a row that
-//! says so.
+//! for the tells, so that bounded is compared with bounded and unbounded with unbounded. A peer
+//! whose toolchain is missing or whose build fails stays a candidate with the reason, and becomes a
+//! row that says so.
 
 use crate::build::{Launch, Toolchain, bench_directory, build};
 use crate::catalogue::Workload;
@@ -174,7 +174,8 @@ fn own(name: &str, mailbox: Mailbox, part: Part, settings: &'static str) -> Resu
     })
 }
 
-/// Althing with either mailbox, and its peers, built. `only` names the peers wanted; none means all.
+/// Althing with either mailbox, and its peers, built. `only` names the peers wanted; none means
+/// all.
 pub(crate) fn with_peers(only: &[String]) -> Result<Vec<Candidate>> {
     let unknown = only.iter().find(|name| {
         name.as_str() != "althing" && PEERS.iter().all(|peer| peer.name != name.as_str())

@@ -1,5 +1,6 @@
-//! Any bytes as a client's WebSocket message, in both formats, through to the typed request. What decodes must
-//! encode, and decode to the same again. Run by `make fuzz`; the seeds also run as a test of folkmoot-protocol.
+//! Any bytes as a client's WebSocket message, in both formats, through to the typed request. What
+//! decodes must encode, and decode to the same again. Run by `make fuzz`; the seeds also run as a
+//! test of folkmoot-protocol.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! Any bytes as a log segment. Whatever is read from them must be there byte for byte, in order and without a gap,
-//! and decoding it must not panic. Run by `make fuzz`; the seeds also run as a test of folkmoot.
+//! Any bytes as a log segment. Whatever is read from them must be there byte for byte, in order and
+//! without a gap, and decoding it must not panic. Run by `make fuzz`; the seeds also run as a test
+//! of folkmoot.
 
 #![no_main]
 

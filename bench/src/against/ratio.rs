@@ -1,11 +1,11 @@
 //! How many times better ours is than theirs, from paired rounds, with a 95 % interval.
 //!
-//! The ratio is the median of the rounds' own ratios, and its interval lies between two of them: the
-//! k-th least and the k-th greatest, with the greatest k for which the median of all possible rounds
-//! lies between them with a probability of at least 95 %. Whether a round's ratio is below that
-//! median is a toss of a coin, whatever the distribution, so the probability is binomial (David and
-//! Nagaraja, "Order Statistics", 7.1). Nothing is drawn and nothing assumed, which suits workloads
-//! with two modes.
+//! The ratio is the median of the rounds' own ratios, and its interval lies between two of them:
+//! the k-th least and the k-th greatest, with the greatest k for which the median of all possible
+//! rounds lies between them with a probability of at least 95 %. Whether a round's ratio is below
+//! that median is a toss of a coin, whatever the distribution, so the probability is binomial
+//! (David and Nagaraja, "Order Statistics", 7.1). Nothing is drawn and nothing assumed, which suits
+//! workloads with two modes.
 
 use crate::catalogue::Better;
 use serde::Serialize;

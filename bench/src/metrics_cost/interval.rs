@@ -1,7 +1,7 @@
 //! A median with its 95 % interval, by a bootstrap over rounds.
 //!
-//! Costs of one round share that round's memory layout, so whole rounds are drawn, never single costs
-//! (cluster bootstrap; Davison and Hinkley, "Bootstrap Methods and their Application", 3.8).
+//! Costs of one round share that round's memory layout, so whole rounds are drawn, never single
+//! costs (cluster bootstrap; Davison and Hinkley, "Bootstrap Methods and their Application", 3.8).
 
 use std::fmt;
 

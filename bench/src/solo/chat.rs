@@ -1,9 +1,9 @@
 //! `chat-send`: acknowledged messages per second of the real server, fsync on.
 //!
 //! Starts the release build of `folkmoot` as a process of its own with a fresh data directory on
-//! disk. 64 senders over WebSockets, eight to a room, keep one message each in flight; in every room
-//! one more client is subscribed and notes when each message arrives. At the end every acknowledged
-//! message must have arrived there, once, in order and without a gap.
+//! disk. 64 senders over WebSockets, eight to a room, keep one message each in flight; in every
+//! room one more client is subscribed and notes when each message arrives. At the end every
+//! acknowledged message must have arrived there, once, in order and without a gap.
 
 mod client;
 mod server;

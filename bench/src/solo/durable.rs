@@ -5,9 +5,9 @@
 //! whatever has gathered. `commits` are answers per second of the whole, `p50` and `p99` the time
 //! of one ask. At the end every actor must have counted what it was asked.
 //!
-//! `durable-wake`: the same actors, each unloaded and then asked for its count, one after the other.
-//! `wake` is the time of that ask, in which the state is loaded from the store; `unload` that of the
-//! stop before it. Neither waits for the disk, because nothing has changed.
+//! `durable-wake`: the same actors, each unloaded and then asked for its count, one after the
+//! other. `wake` is the time of that ask, in which the state is loaded from the store; `unload`
+//! that of the stop before it. Neither waits for the disk, because nothing has changed.
 
 use crate::althing::Althing;
 use althing::{Actor, ActorError, Commit, Context, Handler, Node, Start, Turns, Wire};

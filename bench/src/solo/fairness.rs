@@ -1,8 +1,9 @@
 //! `fairness`: how long a quiet actor's answer takes while 100 hot actors are flooded.
 //!
-//! Eight tasks keep the mailboxes of the hot actors full. Quiet actors are asked once a millisecond,
-//! so each ask finds its actor idle and all workers busy: from tasks inside the runtime, as services
-//! ask, and from a thread outside, which also waits for the kernel to give it a core.
+//! Eight tasks keep the mailboxes of the hot actors full. Quiet actors are asked once a
+//! millisecond, so each ask finds its actor idle and all workers busy: from tasks inside the
+//! runtime, as services ask, and from a thread outside, which also waits for the kernel to give it
+//! a core.
 
 use crate::althing::Althing;
 use althing::{Actor, ActorRef, Context, Handler, Node};

@@ -1,8 +1,10 @@
-//! `map-http`, `map-ingest` and `map-million`: the vehicle map as a process of its own, loaded from others.
+//! `map-http`, `map-ingest` and `map-million`: the vehicle map as a process of its own, loaded from
+//! others.
 //!
-//! `map-http` asks `/vehicle` over 1,000 connections, with Debian's wrk or, where that is missing, with a generator of our own;
-//! of ours and, in turn in the same run, of the Go peers under `bench/peers/go-map`. The other two publish by MQTT with the map's own load generator, which measures from
-//! publishing to the event stream.
+//! `map-http` asks `/vehicle` over 1,000 connections, with Debian's wrk or, where that is missing,
+//! with a generator of our own; of ours and, in turn in the same run, of the Go peers under
+//! `bench/peers/go-map`. The other two publish by MQTT with the map's own load generator, which
+//! measures from publishing to the event stream.
 
 mod asking;
 mod process;

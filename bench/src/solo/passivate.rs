@@ -1,7 +1,8 @@
 //! `passivate`: 20,000 named actors that are started, unloaded, and brought back by a message.
 //!
-//! One task asks them in turn, so `start` and `return` are the time of an ask that builds its actor.
-//! Unloading ends when the last state has been dropped. An actor that comes back must be a new one.
+//! One task asks them in turn, so `start` and `return` are the time of an ask that builds its
+//! actor. Unloading ends when the last state has been dropped. An actor that comes back must be a
+//! new one.
 
 use crate::althing::Althing;
 use althing::{Actor, ActorRef, Context, Handler, Node};

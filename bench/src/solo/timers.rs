@@ -2,7 +2,8 @@
 //!
 //! Setting and cancelling are timed inside the handler. `fire` is the time from the common due time
 //! to the last handler, per timer. `late-p99` is how long after its due time a timer's handler runs
-//! when the timers are spread over half a second. Every timer must fire once, none of the cancelled.
+//! when the timers are spread over half a second. Every timer must fire once, none of the
+//! cancelled.
 
 use crate::althing::Althing;
 use althing::{Actor, ActorOptions, ActorRef, Context, Handler, TimerId};

@@ -1,7 +1,8 @@
 //! `treasure-3k` and `treasure-50k`: the treasure hunt, served and played by real processes.
 //!
-//! Starts the release build of `treasure-hunt` with a fresh log on disk, plays it from a second process, and fails
-//! unless the recount of the log says that nothing acknowledged was lost. The load generator measures; this only runs it.
+//! Starts the release build of `treasure-hunt` with a fresh log on disk, plays it from a second
+//! process, and fails unless the recount of the log says that nothing acknowledged was lost. The
+//! load generator measures; this only runs it.
 
 use althing_bench_workloads::{Budget, Sample};
 use anyhow::{Context, Result, ensure};

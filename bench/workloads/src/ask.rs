@@ -1,9 +1,9 @@
 //! `ask-1`, `ask-8` and `ask-block-on`: clients that ask one actor and wait for each reply.
 //!
 //! Clients are tasks on the system's own workers, where services ask from. `ask-1` times each ask
-//! with one clock read (the end of one is the start of the next), about 25 ns that every system pays,
-//! and then as many asks again without, for a mean that nothing is added to. `ask-block-on` does the
-//! same from the thread that drives a program's main future, beside a task.
+//! with one clock read (the end of one is the start of the next), about 25 ns that every system
+//! pays, and then as many asks again without, for a mean that nothing is added to. `ask-block-on`
+//! does the same from the thread that drives a program's main future, beside a task.
 
 use crate::measure::{Budget, Sample, percentile_ns};
 use crate::system::{System, on_worker};

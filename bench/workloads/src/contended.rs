@@ -1,9 +1,10 @@
-//! `publish-contended-*`: four publishers of one topic at the same time, and how long one is held up.
+//! `publish-contended-*`: four publishers of one topic at the same time, and how long one is held
+//! up.
 //!
-//! Who publishes delivers, too, so one publisher may be left with everybody's events. Each `publish`
-//! is timed; from the longest is taken what a publish takes alone, which leaves the time spent on
-//! others. A batch is 200 events from each publisher, fewer in all than a mailbox holds, and ends when
-//! every subscriber has heard every event.
+//! Who publishes delivers, too, so one publisher may be left with everybody's events. Each
+//! `publish` is timed; from the longest is taken what a publish takes alone, which leaves the time
+//! spent on others. A batch is 200 events from each publisher, fewer in all than a mailbox holds,
+//! and ends when every subscriber has heard every event.
 
 use crate::measure::{Budget, Sample, percentile_ns};
 use crate::system::{System, on_worker};

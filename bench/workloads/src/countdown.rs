@@ -1,8 +1,8 @@
 //! A count of arrivals that remembers when the last one came.
 //!
-//! The last arrival stamps the time itself, so the time the waiting thread needs to wake up is never
-//! part of a measurement. Arrivals may be spread over shards: one contended counter costs 12 ns on
-//! four cores, which would drown a fan-out of 4 ns per subscriber.
+//! The last arrival stamps the time itself, so the time the waiting thread needs to wake up is
+//! never part of a measurement. Arrivals may be spread over shards: one contended counter costs 12
+//! ns on four cores, which would drown a fan-out of 4 ns per subscriber.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,9 @@
 //! The named workloads of the benchmark, written once over the [`System`] trait.
 //!
-//! Althing and every Rust peer implement the trait, so both sides of a comparison run the same loop,
-//! the same clock and the same checks. Owns: what is timed, when the clock stops, what is verified.
-//! Never: knows a concrete actor library, or repeats rounds (the harness does, one process each).
+//! Althing and every Rust peer implement the trait, so both sides of a comparison run the same
+//! loop, the same clock and the same checks. Owns: what is timed, when the clock stops, what is
+//! verified. Never: knows a concrete actor library, or repeats rounds (the harness does, one
+//! process each).
 
 mod allocs;
 mod ask;

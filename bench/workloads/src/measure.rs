@@ -1,7 +1,7 @@
 //! How long a workload is repeated, and the line it prints.
 //!
-//! One process runs one workload: first the warm-up, then batches until the time is over, and prints
-//! the median batch. Rounds, medians of rounds and ratios are the harness's business.
+//! One process runs one workload: first the warm-up, then batches until the time is over, and
+//! prints the median batch. Rounds, medians of rounds and ratios are the harness's business.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};

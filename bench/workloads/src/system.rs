@@ -71,7 +71,8 @@ pub trait System: Send + Sync + Sized + 'static {
     /// Starts an actor; its start hook calls [`Tally::started`].
     fn spawn(&self, tally: Tally) -> impl Future<Output = Self::Address> + Send;
 
-    /// Starts an actor that answers [`System::burst`] by telling `target` the numbers below a count.
+    /// Starts an actor that answers [`System::burst`] by telling `target` the numbers below a
+    /// count.
     fn spawn_producer(&self, target: Self::Address) -> impl Future<Output = Self::Producer> + Send;
 
     /// Asks a producer to tell its target the numbers `0..count` from inside one handler.

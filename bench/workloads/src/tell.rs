@@ -1,8 +1,8 @@
 //! `tell-*`: eight senders tell one or eight actors a number each.
 //!
-//! Senders are threads outside the runtime (`tell-8to1`), tasks inside it (`-tasks`) or the handlers
-//! of eight actors (`-actors`). They start together at a barrier; the clock stops when the last
-//! message is handled, not when it is sent.
+//! Senders are threads outside the runtime (`tell-8to1`), tasks inside it (`-tasks`) or the
+//! handlers of eight actors (`-actors`). They start together at a barrier; the clock stops when the
+//! last message is handled, not when it is sent.
 
 use crate::measure::{Budget, Sample, median_ns};
 use crate::system::{System, on_worker};

@@ -1,4 +1,5 @@
-//! `althing-console`: shows the console of a node in the terminal, asking it once a second over HTTP.
+//! `althing-console`: shows the console of a node in the terminal, asking it once a second over
+//! HTTP.
 
 use std::sync::mpsc;
 use std::thread;

@@ -1,6 +1,7 @@
 //! The attributes of a method: its role (`#[delayed]`, `#[event]`, `#[skip]`) and its guards.
 //!
-//! They exist only inside `#[actor]`: they are taken off here, before the compiler would look for them.
+//! They exist only inside `#[actor]`: they are taken off here, before the compiler would look for
+//! them.
 
 use proc_macro2::Span;
 use syn::punctuated::Punctuated;

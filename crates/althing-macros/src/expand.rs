@@ -1,7 +1,8 @@
-//! From the model to code, one file per thing generated: `actor`, `messages`, `handlers`, `calls`, `wire`.
+//! From the model to code, one file per thing generated: `actor`, `messages`, `handlers`, `calls`,
+//! `wire`.
 //!
-//! Generated code names everything by its full path: an actor may well have a message called `Send` or `Result`.
-//! Its spans lie on the method it comes from, so that a type error points there.
+//! Generated code names everything by its full path: an actor may well have a message called `Send`
+//! or `Result`. Its spans lie on the method it comes from, so that a type error points there.
 
 mod actor;
 mod calls;
@@ -20,7 +21,8 @@ use crate::model::{Argument, Complaints, Message, Model};
 
 /// Expands `#[actor(arguments)] item`.
 ///
-/// What is not wrong is generated even beside errors, so that none of them makes the compiler report others.
+/// What is not wrong is generated even beside errors, so that none of them makes the compiler
+/// report others.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut block: ItemImpl = match syn::parse2(item) {
         Ok(block) => block,
@@ -100,7 +102,8 @@ impl<'a> Expansion<'a> {
         quote! { #module::#ident #parameters }
     }
 
-    /// `pub` if one of the methods is, `pub(crate)` otherwise: a trait has one visibility for all its methods.
+    /// `pub` if one of the methods is, `pub(crate)` otherwise: a trait has one visibility for all
+    /// its methods.
     fn widest_visibility(&self) -> Visibility {
         if self.messages().any(|(message, _)| matches!(message.vis, Visibility::Public(_))) {
             syn::parse_quote!(pub)

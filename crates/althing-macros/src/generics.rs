@@ -1,4 +1,5 @@
-//! Which of the actor's generic parameters a message carries: those that its fields name, and no others.
+//! Which of the actor's generic parameters a message carries: those that its fields name, and no
+//! others.
 //!
 //! A parameter that no field names would need a `PhantomData` that every sender had to write.
 

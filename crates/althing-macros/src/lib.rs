@@ -1,8 +1,9 @@
-//! The `#[actor]` attribute of althing: from an `impl` block to an actor, in code that one could write by hand.
+//! The `#[actor]` attribute of althing: from an `impl` block to an actor, in code that one could
+//! write by hand.
 //!
-//! `arguments` and `attributes` read what is written on the block and on its methods, `model` and `method` decide what each
-//! method is, `expand` writes the code. Everything refused is refused at the place that is wrong, before any code is written.
-//! Use it as `althing::actor`.
+//! `arguments` and `attributes` read what is written on the block and on its methods, `model` and
+//! `method` decide what each method is, `expand` writes the code. Everything refused is refused at
+//! the place that is wrong, before any code is written. Use it as `althing::actor`.
 
 mod arguments;
 mod attributes;
@@ -46,30 +47,35 @@ use proc_macro::TokenStream;
 /// All of them stay methods of the type, so that handlers can call each other.
 ///
 /// # Parameters
-/// The parameter whose type is called `Context` is the actor's context: `&mut Context<Self>`, or `&Context<Self>` in a
-/// read. The parameter whose type is called `ReplyTo` is the reply slot of a `#[delayed]` method. Their names and places
-/// are free, and both may be left out of the others. Every other parameter is a field of the message, by its own name; messages
-/// are owned, so that `&str` is refused and `String` is taken. So are replies.
+/// The parameter whose type is called `Context` is the actor's context: `&mut Context<Self>`, or
+/// `&Context<Self>` in a read. The parameter whose type is called `ReplyTo` is the reply slot of a
+/// `#[delayed]` method. Their names and places are free, and both may be left out of the others.
+/// Every other parameter is a field of the message, by its own name; messages are owned, so that
+/// `&str` is refused and `String` is taken. So are replies.
 ///
 /// # Guards
-/// They run before the handler, in this order, whatever the order they are written in, and again when a message leaves the
-/// stash:
-/// - `#[restrict(path)]` rejects with a reason: `fn(&Self, &Message) -> Result<(), R>`, where `R` is a text or a `Rejection`.
+/// They run before the handler, in this order, whatever the order they are written in, and again
+/// when a message leaves the stash:
+/// - `#[restrict(path)]` rejects with a reason: `fn(&Self, &Message) -> Result<(), R>`, where `R`
+///   is a text or a `Rejection`.
 /// - `#[stash_unless(path)]` lets the message wait for `ctx.unstash_all()`: `fn(&Self) -> bool`.
-/// - `#[rate_limit(per_second = 10, burst = 20)]` rejects what exceeds the rate; `burst` is `per_second` unless given. Both are
-///   a `u32` or a function `fn(&Self) -> u32`, so that a deployment can decide. Only messages that the other two admit count.
+/// - `#[rate_limit(per_second = 10, burst = 20)]` rejects what exceeds the rate; `burst` is
+///   `per_second` unless given. Both are a `u32` or a function `fn(&Self) -> u32`, so that a
+///   deployment can decide. Only messages that the other two admit count.
 ///
 /// # On the wire
-/// With `wire`, every message implements `Wire`, its fields numbered in the order of the parameters, and the actor `Remote`. Without it
-/// nothing is generated and nothing is asked of the types. A message is called like its method, or as `#[wire(name = "put")]` on
-/// the method says; `#[wire(skip)]` keeps one on its node. Parameters may be added at the end: older nodes skip them, and what
-/// an older node did not send reads as zero, empty or `None`.
+/// With `wire`, every message implements `Wire`, its fields numbered in the order of the
+/// parameters, and the actor `Remote`. Without it nothing is generated and nothing is asked of the
+/// types. A message is called like its method, or as `#[wire(name = "put")]` on the method says;
+/// `#[wire(skip)]` keeps one on its node. Parameters may be added at the end: older nodes skip
+/// them, and what an older node did not send reads as zero, empty or `None`.
 ///
 /// # Names
-/// The messages of `Cart` stand in the module `cart_messages`, called like their methods in camel case, each as visible as
-/// its method; calls are the methods of the trait `CartCalls`, which `ActorRef<Cart>` implements. The trait is `pub` if one of
-/// the methods is, and `pub(crate)` otherwise; import it where you call. The block stands in a module, not in a
-/// function: the messages look for their types beside it.
+/// The messages of `Cart` stand in the module `cart_messages`, called like their methods in camel
+/// case, each as visible as its method; calls are the methods of the trait `CartCalls`, which
+/// `ActorRef<Cart>` implements. The trait is `pub` if one of the methods is, and `pub(crate)`
+/// otherwise; import it where you call. The block stands in a module, not in a function: the
+/// messages look for their types beside it.
 ///
 /// A message of a generic actor carries the parameters that its fields name, with their bounds.
 ///
@@ -89,10 +95,11 @@ pub fn actor(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Encodes a type as a protobuf message, so that it can be a field of messages between nodes.
 ///
-/// A struct is a message; fields are numbered 1, 2, 3 … in their order, or as `#[wire(7)]` says; one without a number
-/// follows the one before it. An enum without payloads is a protobuf enum, its variants numbered from 0; the variant 0 is what an absent field
-/// reads as. An enum with payloads is a message with one `oneof`, its variants numbered from 1: a variant with one unnamed
-/// payload is that payload, any other a message of its fields. Every field needs `Wire` itself.
+/// A struct is a message; fields are numbered 1, 2, 3 … in their order, or as `#[wire(7)]` says;
+/// one without a number follows the one before it. An enum without payloads is a protobuf enum, its
+/// variants numbered from 0; the variant 0 is what an absent field reads as. An enum with payloads
+/// is a message with one `oneof`, its variants numbered from 1: a variant with one unnamed payload
+/// is that payload, any other a message of its fields. Every field needs `Wire` itself.
 ///
 /// To stay compatible, give new fields new numbers, and never use a number again.
 ///

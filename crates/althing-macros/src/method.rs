@@ -1,7 +1,8 @@
 //! The role of one method: message, event, hook or ordinary, as its signature and attributes tell.
 //!
-//! The context is the parameter of type `Context`, the reply slot that of type `ReplyTo`, whatever their names and
-//! places; all others are fields of the message. Nothing is guessed from the number of parameters.
+//! The context is the parameter of type `Context`, the reply slot that of type `ReplyTo`, whatever
+//! their names and places; all others are fields of the message. Nothing is guessed from the number
+//! of parameters.
 
 use syn::spanned::Spanned;
 use syn::{

@@ -1,4 +1,5 @@
-//! What an attributed `impl` block says: its messages, events and hooks, checked before anything is generated.
+//! What an attributed `impl` block says: its messages, events and hooks, checked before anything is
+//! generated.
 //!
 //! Nothing here emits code. Every complaint is collected, so that one compilation shows them all.
 
@@ -131,8 +132,8 @@ pub(crate) struct HookShape {
 }
 
 impl Model {
-    /// Reads an `impl` block and takes our attributes off its methods; notes everything that cannot be an
-    /// actor's. A method complained about is left out, the others stand.
+    /// Reads an `impl` block and takes our attributes off its methods; notes everything that cannot
+    /// be an actor's. A method complained about is left out, the others stand.
     ///
     /// # Errors
     /// The block cannot be an actor's at all.
@@ -164,7 +165,8 @@ impl Model {
         ident.map(|_| model)
     }
 
-    /// `add_2` and `add2` are two methods but one message; the same method under two `#[cfg]`s is fine.
+    /// `add_2` and `add2` are two methods but one message; the same method under two `#[cfg]`s is
+    /// fine.
     fn check_unique(&self, message: &Message) -> syn::Result<()> {
         let same =
             |other: &&Message| other.ident == message.ident && other.method != message.method;

@@ -1,7 +1,8 @@
 //! Types that leave the method's signature: checked to be owned, and moved into another scope.
 //!
-//! A message outlives the call that sends it, so its types borrow nothing. Types written beside the `impl` mean
-//! something else inside the messages module; `Relocation` rewrites exactly what would change its meaning.
+//! A message outlives the call that sends it, so its types borrow nothing. Types written beside the
+//! `impl` mean something else inside the messages module; `Relocation` rewrites exactly what would
+//! change its meaning.
 
 use quote::ToTokens;
 use syn::visit::Visit;
@@ -76,7 +77,8 @@ fn owned_form(borrowed: &Type) -> String {
 pub(crate) struct Relocation<'a> {
     /// What `Self` stands for.
     pub(crate) actor: &'a Type,
-    /// Names that the messages module defines and that would hide those beside it; `None` beside the `impl`.
+    /// Names that the messages module defines and that would hide those beside it; `None` beside
+    /// the `impl`.
     pub(crate) hiding: Option<&'a [Ident]>,
 }
 

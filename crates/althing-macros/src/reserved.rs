@@ -22,7 +22,8 @@ const METHODS_OF_ACTOR_REF: [&str; 16] = [
     "stopped",
 ];
 
-/// Types of the standard prelude that fields are made of: a message of that name would hide them in its module.
+/// Types of the standard prelude that fields are made of: a message of that name would hide them in
+/// its module.
 const PRELUDE_TYPES: [&str; 5] = ["Box", "Option", "Result", "String", "Vec"];
 
 /// Refuses a method whose call nobody could reach, or whose message hides a standard type.
@@ -46,15 +47,31 @@ pub(crate) fn check(method: &Ident, message: &Ident) -> syn::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use super::*;
+
+    /// What the files of a folder and of those in it hold: methods stand beside what they are about.
+    fn items_below(folder: &Path) -> Vec<syn::Item> {
+        let entries = std::fs::read_dir(folder).expect("the library's source");
+        let paths = entries.map(|entry| entry.expect("a file or a folder").path());
+        let items = |path: PathBuf| match path.extension() {
+            _ if path.is_dir() => items_below(&path),
+            Some(extension) if extension == "rs" => {
+                let text = std::fs::read_to_string(&path).expect("a file of the source");
+                syn::parse_file(&text).expect("Rust").items
+            }
+            _ => Vec::new(),
+        };
+        paths.flat_map(items).collect()
+    }
 
     #[test]
     fn every_method_of_actor_ref_is_reserved() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../althing/src/address/actor_ref.rs");
-        let file = syn::parse_file(&std::fs::read_to_string(path).expect("the library's source"));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../althing/src");
         let is_actor_ref = |ty: &syn::Type| matches!(ty, syn::Type::Path(path) if path.path.segments[0].ident == "ActorRef");
-        let items = file.expect("Rust").items.into_iter();
-        let methods: Vec<String> = items
+        let methods: Vec<String> = items_below(&root)
+            .into_iter()
             .filter_map(|item| match item {
                 syn::Item::Impl(block)
                     if block.trait_.is_none() && is_actor_ref(&block.self_ty) =>

@@ -1,7 +1,8 @@
 //! What the attribute generates and what it refuses, on token streams, without a compiler.
 //!
-//! Every `tests/expansions/NAME.rs` is an input, and `NAME.expanded.rs` beside it what comes out, formatted.
-//! `EXPANSIONS=rewrite cargo test -p althing-macros` writes them anew; the difference is then read like code.
+//! Every `tests/expansions/NAME.rs` is an input, and `NAME.expanded.rs` beside it what comes out,
+//! formatted. `EXPANSIONS=rewrite cargo test -p althing-macros` writes them anew; the difference is
+//! then read like code.
 
 use std::path::Path;
 

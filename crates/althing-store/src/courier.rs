@@ -13,6 +13,7 @@ mod cron;
 mod inbox;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use althing::{ActorId, Epoch, Node, Timestamp};
 use parking_lot::Mutex;
@@ -86,20 +87,45 @@ use crate::store::{Answer, Event, Kept, Store, Turn};
 /// ```
 pub struct Courier {
     store: Arc<dyn Store>,
+    options: CourierOptions,
     inboxes: Arc<Mutex<Vec<Arc<Inbox>>>>,
+}
+
+/// How a [`Courier`] works, on each node on which it is started.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CourierOptions {
+    /// Deliveries in memory, at most; those behind are read when there is room again.
+    pub in_memory_max: usize,
+    /// Deliveries on their way at once, at most.
+    pub at_once_max: usize,
+    /// How long an actor may take to answer before its delivery is tried again.
+    pub answer_within: Duration,
+}
+
+impl Default for CourierOptions {
+    fn default() -> Self {
+        Self { in_memory_max: 100_000, at_once_max: 512, answer_within: Duration::from_secs(30) }
+    }
 }
 
 impl Courier {
     /// Delivers what is left in that store, from nodes on which it is started.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, inboxes: Arc::default() }
+        Self::with_options(store, CourierOptions::default())
+    }
+
+    /// As `new`, with options.
+    pub fn with_options(store: Arc<dyn Store>, options: CourierOptions) -> Self {
+        Self { store, options, inboxes: Arc::default() }
     }
 
     /// Delivers for the actors that live on this node, until the node ends. The kinds of actors
     /// that get something have to be known to the node.
     pub fn start(&self, node: &Node) {
         let inbox = Arc::new(Inbox::default());
-        let carrier = node.spawn(Carrier::new(self.store.clone(), inbox.clone()));
+        let carrier = Carrier::new(self.store.clone(), self.options.clone(), inbox.clone());
+        let carrier = node.spawn(carrier);
         inbox.set_carrier(carrier.downgrade());
         let mut inboxes = self.inboxes.lock();
         inboxes.retain(|inbox| inbox.is_open());

@@ -77,7 +77,7 @@ mod schema_lock;
 mod store;
 
 pub use behind::Writes;
-pub use courier::Courier;
+pub use courier::{Courier, CourierOptions};
 pub use delivery::{Delivery, Mark, Posting, Reply, Settled};
 pub use embedded::{Embedded, OpenError};
 pub use journaled::{Fold, Journaled};

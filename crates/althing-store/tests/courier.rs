@@ -9,8 +9,8 @@ use althing::{
     ActorError, ActorId, Context, Epoch, Node, NodeBuilder, Start, Timestamp, Wire, actor,
 };
 use althing_store::{
-    Courier, Memory, PostError, Posting, Reminder, RequestId, Retention, Saved, State, Store, Turn,
-    When,
+    Courier, CourierOptions, Memory, PostError, Posting, Reminder, RequestId, Retention, Saved,
+    State, Store, Turn, When,
 };
 use althing_testkit::{Bridge, World};
 
@@ -370,19 +370,51 @@ fn what_is_left_while_much_is_read_is_neither_lost_nor_doubled() {
         let before =
             world.node("before").actor(opening(Arc::new(Courier::new(memory.clone())))).build();
         for batch in 0..5 {
-            let many: Vec<_> = (0..700).map(|n| format!("{batch} {n:03}")).collect();
+            let many: Vec<_> = (0..250).map(|n| format!("{batch} {n:03}")).collect();
             before.get::<Person>("alice").write_to("bob".into(), many).await.expect("it runs");
         }
         world.crash(&before);
         let node = town(world.node("town"), &memory);
         let alice = node.get::<Person>("alice");
         alice.write_to("bob".into(), texts(&["last"])).await.expect("it runs");
-        let diary = heard(&node, "bob", 3_501).await;
+        let diary = heard(&node, "bob", 1_251).await;
         let mut sorted = diary.clone();
         sorted.sort_unstable();
         assert_eq!(diary, sorted, "in the order in which they were left");
-        assert_eq!(diary.len(), 3_501);
+        assert_eq!(diary.len(), 1_251);
         node.sleep(Duration::from_secs(1)).await;
+        assert!(is_empty(&memory).await);
+    });
+}
+
+#[test]
+fn more_than_memory_holds_is_delivered_in_time_and_in_order() {
+    let (world, memory) = (World::new(15), Arc::new(Memory::new()));
+    let mut options = CourierOptions::default();
+    (options.in_memory_max, options.at_once_max) = (20, 3);
+    let courier = Arc::new(Courier::with_options(memory.clone(), options));
+    let node = world.node("town").actor(opening(courier.clone())).build();
+    world.run(async {
+        let people = ["a", "b", "c", "d"];
+        for who in people {
+            // Due together, a minute from now, as reminders; and letters, due now.
+            let person = node.get::<Person>(who);
+            for n in 0..50 {
+                let when = When::At(Timestamp(node.now().0 / 60_000 * 60_000 + 120_000));
+                person.remind_me(format!("r{n}"), when).await.expect("it runs").expect("it is set");
+            }
+            let many: Vec<_> = (0..50).map(|n| format!("l{n:02}")).collect();
+            person.write_to(format!("{who} again"), many).await.expect("it runs");
+        }
+        courier.start(&node);
+        node.sleep(Duration::from_secs(121)).await;
+        for who in people {
+            let letters: Vec<_> = (0..50).map(|n| format!("l{n:02}")).collect();
+            assert_eq!(heard(&node, &format!("{who} again"), 50).await, letters);
+            let times = node.get::<Person>(who).times().await.expect("it runs");
+            assert_eq!(times.len(), 50);
+            assert!(times.iter().all(|at| at % 60_000 < 1_000), "{times:?}");
+        }
         assert!(is_empty(&memory).await);
     });
 }

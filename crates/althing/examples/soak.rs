@@ -1,7 +1,7 @@
 //! Stops, kills and panics at random under load, for SECONDS; then counts: `make soak SECONDS=60`.
 //!
-//! Every ask must end with a reply or a typed error within its deadline, every actor that was stopped must be gone, and a named
-//! actor must answer again whatever happened to it.
+//! Every ask must end with a reply or a typed error within its deadline, every actor that was
+//! stopped must be gone, and a named actor must answer again whatever happened to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

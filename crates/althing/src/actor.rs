@@ -1,21 +1,21 @@
 //! What a user implements: `Actor`, and one handler trait per way of receiving a message.
 //!
-//! `&mut self` handlers never overlap with anything. `&self` handlers (`ReadHandler`) overlap with each other while
-//! they wait, on one thread at a time. A write waits for the reads before it, and later reads wait for the write.
+//! `&mut self` handlers never overlap with anything. `&self` handlers (`ReadHandler`) overlap with
+//! each other while they wait, on one thread at a time. A write waits for the reads before it, and
+//! later reads wait for the write.
 
 use std::future::Future;
 
-use althing_macros::Wire;
-
-use crate::activation::commits::{Commit, Turns};
+use crate::activation::commit::{Commit, Turns};
 use crate::activation::context::Context;
-use crate::address::actor_id::{ActorId, KindName};
+use crate::address::actor_id::KindName;
 use crate::error::ActorError;
 use crate::mail::dispatch::{Dispatch, Write};
 use crate::mail::reply::ReplyTo;
 use crate::options::ActorOptions;
 use crate::rejection::Rejection;
-use crate::topic::Published;
+use crate::stop_reason::{StopReason, Terminated};
+use crate::topic::published::Published;
 use crate::wire::codecs::Codecs;
 #[cfg(doc)]
 use crate::wire::codecs::Remote;
@@ -172,10 +172,11 @@ pub trait DelayedHandler<M: Send + 'static>: Actor {
     ) -> impl Future<Output = ()> + Send;
 }
 
-/// Says that an actor takes `M`, whichever of the three handlers it has for it; what addresses, recipients, timers, pipes and groups
-/// ask for.
+/// Says that an actor takes `M`, whichever of the three handlers it has for it; what addresses,
+/// recipients, timers, pipes and groups ask for.
 ///
-/// `#[actor]` writes it. By hand, a [`Handler`] has it already, and a [`ReadHandler`] or [`DelayedHandler`] needs one more line:
+/// `#[actor]` writes it. By hand, a [`Handler`] has it already, and a [`ReadHandler`] or
+/// [`DelayedHandler`] needs one more line:
 ///
 /// ```
 /// use althing::{Actor, Context, Node, Read, ReadHandler, Receives};
@@ -243,43 +244,4 @@ pub enum Admission {
     Stash,
     /// The message does not run; an ask gets `AskError::Rejected` with this reason.
     Reject(Rejection),
-}
-
-/// Why an actor stops.
-#[derive(Clone, Debug, PartialEq, Eq, Wire)]
-#[wire(crate = crate)]
-#[non_exhaustive]
-pub enum StopReason {
-    /// `stop()` was called on it or by it.
-    Requested,
-    /// Idle for long enough; it comes back with its next message.
-    Passivated,
-    /// It failed, or a sibling did, and supervision restarts it.
-    Restarting,
-    /// A handler panicked, `ctx.fail` was called or a child escalated, and supervision gave up; with the cause. Of a panic
-    /// that is its text.
-    Failed(ActorError),
-    /// Its factory or `started` hook failed.
-    NotStarted(ActorError),
-    /// Killed: no hook ran, waiting messages were dropped.
-    Killed,
-    /// Its parent or a linked actor stopped.
-    Linked(ActorId),
-    /// The node shuts down.
-    NodeShutdown,
-    /// Another node owns the actor now, in a higher epoch: no hook ran.
-    Fenced,
-    /// The actor moved to another node, where it lives on.
-    Moved,
-    /// The node on which it lived is gone.
-    NodeLost,
-}
-
-/// Tells a watcher who stopped, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terminated {
-    /// Who stopped.
-    pub id: ActorId,
-    /// Why.
-    pub reason: StopReason,
 }

@@ -2,8 +2,8 @@
 
 /// A fencing token; each new owner of a thing gets a higher one than the owner before.
 ///
-/// What is done in the name of an epoch is refused once a higher epoch is known. So an owner that was replaced while it
-/// was slow, cut off or suspended cannot go on by mistake.
+/// What is done in the name of an epoch is refused once a higher epoch is known. So an owner that
+/// was replaced while it was slow, cut off or suspended cannot go on by mistake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 

@@ -1,7 +1,7 @@
 //! Errors of sending, asking and starting.
 //!
-//! A variant exists only where a caller acts differently. Each says whether the message may have run, because
-//! that decides whether a retry is safe. A send that fails hands its message back.
+//! A variant exists only where a caller acts differently. Each says whether the message may have
+//! run, because that decides whether a retry is safe. A send that fails hands its message back.
 
 use std::error::Error;
 use std::fmt;
@@ -15,8 +15,9 @@ use crate::wire::{Depth, Wire, WireError, WireField};
 
 /// Why an ask brought no reply.
 ///
-/// Whether to ask again hangs on whether the message may have run, which [`may_have_run`](Self::may_have_run) says:
-/// if not, asking again is safe; if so, only for messages that may run twice.
+/// Whether to ask again hangs on whether the message may have run, which
+/// [`may_have_run`](Self::may_have_run) says: if not, asking again is safe; if so, only for
+/// messages that may run twice.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[wire(crate = crate)]
 #[non_exhaustive]
@@ -25,7 +26,8 @@ pub enum AskError {
     Overloaded(ActorId),
     /// No reply before the deadline. The message may have run, or may still run.
     Timeout(ActorId),
-    /// The actor has stopped. The message did not run. A retry helps only if the actor has a key and a factory.
+    /// The actor has stopped. The message did not run. A retry helps only if the actor has a key
+    /// and a factory.
     Stopped(ActorId),
     /// The actor could not be started, and why. The message did not run. A retry starts it again.
     NotStarted(ActorId, ActorError),
@@ -35,7 +37,8 @@ pub enum AskError {
     NoReply(ActorId),
     /// The ask would wait for itself. The message did not run, and never will on this way.
     Cycle(Vec<ActorId>),
-    /// A guard of the actor refused the message, which did not run. Whether a retry helps is in the reason.
+    /// A guard of the actor refused the message, which did not run. Whether a retry helps is in the
+    /// reason.
     Rejected(ActorId, Rejection),
     /// The actor lives on another node, and the message's type, given by its Rust path, does not
     /// travel: its kind registers no codec for it. The message did not run, and never will on this
@@ -53,7 +56,8 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// Whether the message may have run, in whole or in part, or may still run: then a retry may run it twice.
+    /// Whether the message may have run, in whole or in part, or may still run: then a retry may
+    /// run it twice.
     ///
     /// ```
     /// use althing::AskError;
@@ -158,10 +162,11 @@ impl<M> fmt::Debug for SendError<M> {
     }
 }
 
-/// Why an actor did not start, or failed: any error, shared, so that each of those who hear of it can look into it.
+/// Why an actor did not start, or failed: any error, shared, so that each of those who hear of it
+/// can look into it.
 ///
-/// `?` makes one of any error. It is no `Error` itself, because that would take `?` away: [`as_error`](Self::as_error) is.
-/// Two are equal if they say the same.
+/// `?` makes one of any error. It is no `Error` itself, because that would take `?` away:
+/// [`as_error`](Self::as_error) is. Two are equal if they say the same.
 ///
 /// ```
 /// use std::io;
@@ -198,7 +203,8 @@ pub struct ActorError {
 }
 
 impl ActorError {
-    /// An error that is only a text. For one that is an error already, `ActorError::from` keeps it whole.
+    /// An error that is only a text. For one that is an error already, `ActorError::from` keeps it
+    /// whole.
     pub fn new(text: impl fmt::Display) -> Self {
         Self { inner: Arc::new(Text(text.to_string())) }
     }

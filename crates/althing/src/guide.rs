@@ -1,4 +1,5 @@
-//! The guide in `docs/guide`, as documentation tests: every code block of it is compiled and run. Nothing else sees this module.
+//! The guide in `docs/guide`, as documentation tests: every code block of it is compiled and run.
+//! Nothing else sees this module.
 
 macro_rules! chapters {
     ($($name:ident)*) => {

@@ -1,7 +1,8 @@
 //! Althing: stateful actors that run at memory speed.
 //!
-//! This crate is the local runtime: typed actors with bounded mailboxes, supervision, timers, passivation and topics. It owns no
-//! socket and no disk. Everything hangs off a [`Node`]; two nodes in one process share nothing.
+//! This crate is the local runtime: typed actors with bounded mailboxes, supervision, timers,
+//! passivation and topics. It owns no socket and no disk. Everything hangs off a [`Node`]; two
+//! nodes in one process share nothing.
 //!
 //! ```
 //! use althing::{Actor, Context, Handler, Node};
@@ -43,12 +44,13 @@ mod options;
 mod rejection;
 pub mod remote;
 mod shield;
+mod stop_reason;
 mod sync;
 mod timer;
 mod topic;
 pub mod wire;
 
-pub use activation::commits::{Commit, Turns};
+pub use activation::commit::{Commit, Turns};
 pub use activation::context::Context;
 pub use activation::rate::Rate;
 pub use activation::stopped::Stopped;
@@ -56,43 +58,44 @@ pub use activation::supervision::{
     ChildStrategy, Failure, RESTART_WINDOW_DEFAULT, RESTARTS_MAX_DEFAULT, RestartPolicy,
     Supervision,
 };
-pub use actor::{
-    Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, Receives, StopReason,
-    Terminated,
-};
+pub use actor::{Actor, Admission, DelayedHandler, EventHandler, Handler, ReadHandler, Receives};
 pub use address::actor_id::{Activation, ActorId, Incarnation, Key, KindName};
-pub use address::actor_ref::{ActorRef, WeakRef};
-pub use address::call::{Call, Tell};
+pub use address::actor_ref::ActorRef;
+pub use address::call::Call;
 pub use address::child::{Child, NamedChild};
 pub use address::flatten::{CallError, Flatten};
 pub use address::group::Group;
 pub use address::key::{ActorKey, KeyError};
-pub use address::kind::Start;
+pub use address::kind::KindTwice;
 pub use address::recipient::Recipient;
+pub use address::start::Start;
+pub use address::tell::Tell;
+pub use address::weak_ref::WeakRef;
 pub use althing_macros::{Wire, actor};
 pub use epoch::Epoch;
 pub use error::{ActorError, AskError, ChildFailed, NameTaken, SendError};
-pub use mail::dispatch::{Access, Delayed, Dispatch, Read, Write};
-pub use mail::mailbox::Priority;
+pub use mail::access::Access;
+pub use mail::dispatch::{Delayed, Dispatch, Read, Write};
+pub use mail::priority::Priority;
 pub use mail::reply::ReplyTo;
 pub use metrics::blocked::Blocked;
 pub use metrics::doing::Activity;
 pub use metrics::inspection::{ActorView, Inspection, Inspector};
 pub use metrics::long_running::LongRunning;
-pub use metrics::observe::{Step, Way};
-pub use metrics::trace::Tracing;
+pub use metrics::step::{Step, Way};
 pub use metrics::tree::{Supervised, Tree};
-pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot};
+pub use metrics::{Histogram, KindSnapshot, MessageSnapshot, Metrics, Snapshot, Tracing};
 pub use node::builder::{BuildError, NodeBuilder};
-pub use node::env::{Fault, Simulation, Task, Timestamp};
-pub use node::kinds::KindTwice;
+pub use node::env::{Fault, Simulation, Task};
+pub use node::shared::{Node, WeakNode};
 pub use node::shutdown::ShutdownReport;
-pub use node::{Node, WeakNode};
+pub use node::timestamp::Timestamp;
 pub use options::{
     ActorOptions, BATCH_BUDGET_DEFAULT, DEADLINE_DEFAULT, MAILBOX_LEN_MAX_DEFAULT, MailboxKind,
 };
 pub use rejection::Rejection;
-pub use timer::TimerId;
+pub use stop_reason::{StopReason, Terminated};
+pub use timer::id::TimerId;
 pub use topic::{
     EventStream, Fenced, Gap, PublishError, Published, Publisher, Sequence, Subscription, Topic,
     TopicName, TopicOptions, TopicView,

@@ -1,6 +1,8 @@
 //! What an actor is sent, and in which order it gets it: envelopes, the mailbox with its claim,
 //! lanes, the line for room, replies.
 
+pub(crate) mod access;
+pub(crate) mod awaited;
 pub(crate) mod batch;
 pub(crate) mod buffers;
 pub(crate) mod claim;
@@ -14,5 +16,6 @@ pub(crate) mod lane;
 pub(crate) mod line;
 pub(crate) mod mailbox;
 pub(crate) mod outbox;
+pub(crate) mod priority;
 pub(crate) mod quick;
 pub(crate) mod reply;

@@ -1,14 +1,18 @@
-//! Metrics that are always on: per actor type, what was handled, what failed, and how long handlers took.
+//! Metrics that are always on: per actor type, what was handled, what failed, and how long handlers
+//! took.
 //!
-//! Each actor type has one shard per thread, found by the thread's slot: no lookup by label, no shared cache line. A message costs one
-//! addition; one of `SAMPLE_EVERY` is also timed, from its start to the end of its handler, waits included. The clock is the
-//! node's, so that times are virtual where time is. Shards belong to the type, not to the thread: a thread that ends loses nothing.
+//! Each actor type has one shard per thread, found by the thread's slot: no lookup by label, no
+//! shared cache line. A message costs one addition; one of `SAMPLE_EVERY` is also timed, from its
+//! start to the end of its handler, waits included. The clock is the node's, so that times are
+//! virtual where time is. Shards belong to the type, not to the thread: a thread that ends loses
+//! nothing.
 
 pub(crate) mod blocked;
 pub(crate) mod doing;
 pub(crate) mod inspection;
 pub(crate) mod long_running;
 pub(crate) mod observe;
+pub(crate) mod step;
 pub(crate) mod topics;
 pub(crate) mod trace;
 pub(crate) mod tree;
@@ -24,11 +28,14 @@ use std::sync::OnceLock;
 
 pub use histogram::Histogram;
 use running::{Polled, Running};
-pub(crate) use shard::{Counter, MessageName, Shard};
+pub(crate) use shard::{Counter, Shard};
 pub(crate) use snapshot::short_name;
 pub use snapshot::{KindSnapshot, MessageSnapshot, Snapshot};
 
 use snapshot::Totals;
+
+/// Yields the name of a message's type.
+pub(crate) type MessageName = fn() -> &'static str;
 
 /// Whether a node counts; off only to measure what counting costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +45,23 @@ pub enum Metrics {
     On,
     /// Nothing is counted; snapshots are zero.
     Off,
+}
+
+/// Whether a node wraps handled messages in spans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tracing {
+    /// No spans.
+    #[default]
+    Off,
+    /// A span per message, whose parent is the sender's.
+    On,
+}
+
+impl Tracing {
+    #[inline]
+    pub(crate) fn is_on(self) -> bool {
+        self == Self::On
+    }
 }
 
 /// A message whose handling time is taken.

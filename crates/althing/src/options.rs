@@ -1,4 +1,5 @@
-//! Per-type settings: mailbox, supervision, passivation. Values only; the runtime reads them, nothing here acts.
+//! Per-type settings: mailbox, supervision, passivation. Values only; the runtime reads them,
+//! nothing here acts.
 
 use std::time::Duration;
 

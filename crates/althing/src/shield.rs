@@ -1,7 +1,8 @@
 //! Runs foreign code (drops, clones, hooks) whose panic must not stop the runtime's own work.
 //!
-//! The process's panic hook has already reported the panic when it arrives here, so it is only logged with the place
-//! where it happened. A panic's payload may itself panic when it is dropped; that second payload is leaked.
+//! The process's panic hook has already reported the panic when it arrives here, so it is only
+//! logged with the place where it happened. A panic's payload may itself panic when it is dropped;
+//! that second payload is leaked.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,12 +1,14 @@
 //! Volatile timers of actors: one wheel and one task per node.
 //!
-//! The wheel names actors, weakly, and timers by number; what a timer sends lies with its actor (`pending`). The task sleeps until
-//! the wheel's next tick and is woken early when a nearer one arrives. It runs no foreign code.
+//! The wheel names actors, weakly, and timers by number; what a timer sends lies with its actor
+//! (`pending`). The task sleeps until the wheel's next tick and is woken early when a nearer one
+//! arrives. It runs no foreign code.
 
+pub(crate) mod id;
 pub(crate) mod pending;
+mod start;
 pub(crate) mod wheel;
 
-use std::any::type_name;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,53 +16,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::actor::Actor;
 use crate::address::place::{AnyPlace, Header, wake};
-use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
 use crate::mail::mailbox::Wake;
-use crate::mail::reply::{ReplyTo, channel};
-use crate::metrics::observe::Step;
-use crate::node::NodeShared;
+use crate::metrics::step::Step;
 use crate::node::env::{Nap, first_of};
+use crate::node::shared::NodeShared;
 use crate::shield::shielded;
-use crate::timer::pending::{Made, Make, PendingTimer, Wakes};
+use crate::timer::id::TimerId;
+use crate::timer::pending::{PendingTimer, Wakes};
 use crate::timer::wheel::{EntryId, Wheel};
-
-/// Names a timer of an actor.
-///
-/// ```
-/// use std::time::Duration;
-///
-/// use althing::{Context, Node, TimerId, actor};
-///
-/// struct Bomb(Option<TimerId>);
-///
-/// #[actor(name = "example.bomb")]
-/// impl Bomb {
-///     async fn arm(&mut self, ctx: &mut Context<Self>) {
-///         self.0 = Some(ctx.after(Duration::from_secs(60), bomb_messages::Explode));
-///     }
-///
-///     async fn disarm(&mut self, ctx: &mut Context<Self>) -> bool {
-///         self.0.take().is_some_and(|timer| ctx.cancel(timer))
-///     }
-///
-///     async fn explode(&mut self) {
-///         unreachable!("somebody disarms it");
-///     }
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let bomb = Node::builder("film").build().spawn(Bomb(None));
-/// bomb.arm().await?;
-/// assert!(bomb.disarm().await?);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TimerId(u64);
 
 /// What the wheel keeps of a timer.
 struct Due {
@@ -78,6 +43,8 @@ pub(crate) struct Schedule {
 }
 
 pub(crate) struct Timers {
+    /// For the task that drives them.
+    own: Weak<Self>,
     wheel: Mutex<Wheel<Due>>,
     earlier: Notify,
     node: Weak<NodeShared>,
@@ -90,77 +57,14 @@ const PERIOD_MIN: Duration = Duration::from_millis(1);
 
 impl Timers {
     pub(crate) fn new(node: Weak<NodeShared>) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|own| Self {
+            own: own.clone(),
             wheel: Mutex::new(Wheel::new()),
             earlier: Notify::new(),
             node,
             driving: AtomicBool::new(false),
             next_id: AtomicU64::new(1),
         })
-    }
-
-    /// Starts a timer of the actor whose handler runs now.
-    pub(crate) fn start<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-        &self,
-        actor: &Arc<dyn AnyPlace>,
-        schedule: Schedule,
-        mut message: impl FnMut() -> Option<M> + Send + 'static,
-    ) -> TimerId {
-        let id = TimerId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        let repeats = schedule.repeats;
-        let make: Make = Box::new(move || {
-            let message = message().expect("a message that comes once is made once");
-            if !repeats {
-                let envelope = Envelope::new::<A, M, D>(message, ReplyTo::nowhere());
-                return Made { envelope, ended: None };
-            }
-            let (reply, receiver) = channel();
-            let envelope = Envelope::new::<A, M, D>(message, reply);
-            Made { envelope, ended: Some(Box::new(receiver)) }
-        });
-        let delay = if repeats { schedule.delay.max(PERIOD_MIN) } else { schedule.delay };
-        let timer = PendingTimer {
-            entry: None,
-            period: repeats.then_some(delay),
-            wakes: schedule.wakes,
-            access: D::ACCESS,
-            name: type_name::<M>,
-            make: Some(make),
-            is_queued: false,
-            last: None,
-        };
-        let mut inner = actor.header().mailbox.lock();
-        let timers = &mut inner.extras().timers;
-        // Lined up under the lock, so that a tick that is due at once finds its timer.
-        let entry = self.line_up(actor, id, delay);
-        timers.insert(id, PendingTimer { entry, ..timer });
-        id
-    }
-
-    /// A timer that is due at once and is on no wheel.
-    pub(crate) fn due_now<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-        &self,
-        message: M,
-        mut reply: ReplyTo<D::Reply>,
-    ) -> (TimerId, PendingTimer) {
-        let id = TimerId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        let mut message = Some(message);
-        let make: Make = Box::new(move || {
-            let message = message.take().expect("a message that comes once is made once");
-            let envelope = Envelope::new::<A, M, D>(message, reply.take());
-            Made { envelope, ended: None }
-        });
-        let timer = PendingTimer {
-            entry: None,
-            period: None,
-            wakes: Wakes::No,
-            access: D::ACCESS,
-            name: type_name::<M>,
-            make: Some(make),
-            is_queued: true,
-            last: None,
-        };
-        (id, timer)
     }
 
     /// Cancels a timer of the actor; returns whether it was still to fire.
@@ -196,7 +100,8 @@ impl Timers {
         let is_earlier = wheel.next_tick() != before;
         drop(wheel);
         if !self.driving.swap(true, Ordering::AcqRel) {
-            node.env.spawn_in_background(drive(node.timers.clone()));
+            let own = self.own.upgrade().expect("they are kept in an `Arc`");
+            node.env.spawn_in_background(drive(own));
         } else if is_earlier {
             self.earlier.notify_one();
         }

@@ -10,34 +10,39 @@
 
 use std::sync::Arc;
 
-use crate::actor::EventHandler;
+use crate::activation::context::Context;
+use crate::activation::turn;
+use crate::actor::{Actor, EventHandler};
 use crate::address::actor_ref::ActorRef;
 use crate::epoch::Epoch;
-use crate::node::Node;
+use crate::node::shared::Node;
 
+mod buffer;
 mod chunk;
 mod event;
 mod fan_out;
-mod published;
+pub(crate) mod published;
 mod publisher;
-mod registry;
+mod refusal;
+pub(crate) mod registry;
 mod ring;
 mod share;
 mod shared;
 mod stream;
+mod subscriber;
 mod subscription;
-mod view;
+pub(crate) mod view;
 mod worker;
 
 pub use published::{Gap, Published, Sequence, TopicName};
-pub use publisher::{Fenced, PublishError, Publisher};
-pub(crate) use registry::Topics;
+pub use publisher::Publisher;
+pub use refusal::{Fenced, PublishError};
 pub use stream::EventStream;
 pub use subscription::Subscription;
 pub use view::TopicView;
 
 use shared::{Author, Shared};
-use subscription::Subscriber;
+use subscriber::Subscriber;
 
 /// Settings of a topic.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +126,34 @@ impl Default for TopicOptions {
 /// ```
 pub struct Topic<T: Send + Sync + 'static> {
     shared: Arc<Shared<T>>,
+}
+
+impl Node {
+    /// The topic of that name and type, made if nobody holds one; `options` count only then.
+    pub fn topic<T: Send + Sync + 'static>(
+        &self,
+        name: impl AsRef<str>,
+        options: TopicOptions,
+    ) -> Topic<T> {
+        let name = TopicName::from(name.as_ref());
+        let make = |is_closed| {
+            Arc::new(Shared::<T>::new(name.clone(), self.shared().clone(), options, is_closed))
+        };
+        Topic::from_shared(self.shared().holdings().topics.get_or_make::<T, _>(&name, make))
+    }
+}
+
+impl<A: Actor> Context<A> {
+    /// Publishes with the next number, when this turn lets go of what it lets out: at once, unless
+    /// turns are held. Why it could not be published by then is logged.
+    pub fn publish<T: Send + Sync + 'static>(&mut self, topic: &Topic<T>, payload: T) {
+        let topic = topic.clone();
+        turn::with_the_turn(move || {
+            if let Err(error) = topic.publish(payload) {
+                tracing::error!(%error, "an event of a turn was not published");
+            }
+        });
+    }
 }
 
 impl<T: Send + Sync + 'static> Topic<T> {

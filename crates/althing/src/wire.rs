@@ -30,6 +30,7 @@
 //! written, and a field that is not there reads as the default. Of a field that is there twice, the
 //! later one counts. Fields that nobody knows are skipped, so that newer senders may add some.
 
+pub(crate) mod codec;
 pub(crate) mod codecs;
 
 mod compound;

@@ -1,4 +1,5 @@
-//! `#[actor]` end to end: what it generates compiles without a warning, and runs as its documentation says.
+//! `#[actor]` end to end: what it generates compiles without a warning, and runs as its
+//! documentation says.
 //!
 //! The actors are public so that every lint about public items sees the generated code.
 
@@ -322,7 +323,8 @@ async fn guards_run_in_their_order_before_the_handler() {
         gate.open().await
     };
     assert_eq!(tokio::join!(stashed, opened), (Ok(2), Ok(())));
-    // Two permits: one for the message that came out of the stash, none for the one that was rejected.
+    // Two permits: one for the message that came out of the stash, none for the one that was
+    // rejected.
     assert_eq!(gate.pass(4).await, Ok(4));
     let reason = Rejection::RateLimited { retry_after: Duration::from_secs(1) };
     assert_eq!(gate.pass(6).await, Err(AskError::Rejected(gate.id(), reason)));

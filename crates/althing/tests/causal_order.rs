@@ -1,7 +1,8 @@
-//! What an actor lets out arrives in the order in which it let it out: tells, replies, events, futures that go on elsewhere.
+//! What an actor lets out arrives in the order in which it let it out: tells, replies, events,
+//! futures that go on elsewhere.
 //!
-//! Tells of one handler travel in bundles. Whatever leaves the handler by another way must not overtake a bundle, and a bundle
-//! must not reach anybody but the actor that it was made for.
+//! Tells of one handler travel in bundles. Whatever leaves the handler by another way must not
+//! overtake a bundle, and a bundle must not reach anybody but the actor that it was made for.
 
 mod support;
 
@@ -34,6 +35,12 @@ fn tell_twice(to: &ActorRef<Flex>) {
     to.send(Note(2)).try_tell().expect("there is room");
 }
 
+/// Tokio keeps the latest task for its own worker; this one sets the told actor's free for another,
+/// while the handler goes on.
+fn set_the_told_free() {
+    tokio::spawn(async {});
+}
+
 #[test]
 fn a_reply_comes_after_the_tells_that_its_handler_made() {
     within(On::Workers(3), async {
@@ -42,15 +49,23 @@ fn a_reply_comes_after_the_tells_that_its_handler_made() {
         let (release, wait) = oneshot::channel::<()>();
         teller.send(later(async { wait.await.map_or(1, |()| 0) })).try_tell().unwrap();
         drained(&teller).await;
-        // The asker is no task, as the body of `main` is none, so that its asks go through mailboxes.
+        // The asker is no task, as the body of `main` is none, so that its asks go through
+        // mailboxes.
         let handle = Handle::current();
+        let has_counted = Arc::new(AtomicBool::new(false));
         let asker = tokio::task::spawn_blocking({
-            let (teller, told) = (teller.clone(), told.clone());
+            let (teller, told, counting) = (teller.clone(), told.clone(), has_counted.clone());
             move || {
                 handle.block_on(async move {
                     let to = told.clone();
-                    teller.send(act(move |_, _| tell_twice(&to))).timeout(PATIENCE).await.unwrap();
-                    told.send(Count).timeout(PATIENCE).await.unwrap()
+                    let telling = act(move |_, _| {
+                        tell_twice(&to);
+                        set_the_told_free();
+                    });
+                    teller.send(telling).timeout(PATIENCE).await.unwrap();
+                    let count = told.send(Count).timeout(PATIENCE).await.unwrap();
+                    counting.store(true, SeqCst);
+                    count
                 })
             }
         });
@@ -59,8 +74,8 @@ fn a_reply_comes_after_the_tells_that_its_handler_made() {
         }
         // More work in the same batch, during which the bundle is not handed over by itself.
         for _ in 0..14 {
-            let work = act(|_, _| thread::sleep(Duration::from_millis(20)));
-            teller.send(work).try_tell().unwrap();
+            let has_counted = has_counted.clone();
+            teller.send(act(move |_, _| wait_until(&has_counted))).try_tell().unwrap();
         }
         release.send(()).unwrap();
         assert_eq!(soon("the asker", asker).await.unwrap(), 2);
@@ -75,12 +90,16 @@ fn a_detached_future_runs_after_the_tells_made_before_it() {
         let (tx, seen) = oneshot::channel();
         let detaching = act(move |_, ctx| {
             tell_twice(&told);
+            let has_counted = Arc::new(AtomicBool::new(false));
+            let counting = has_counted.clone();
             ctx.detach(async move {
                 tx.send(told.send(Count).timeout(PATIENCE).await).ok();
+                counting.store(true, SeqCst);
             });
-            // Tokio keeps the latest task for its own worker; this one sets the first free for another.
+            // Tokio keeps the latest task for its own worker; this one sets the first free for
+            // another.
             ctx.detach(async {});
-            thread::sleep(Duration::from_millis(200));
+            wait_until(&has_counted);
         });
         teller.send(detaching).try_tell().unwrap();
         assert_eq!(soon("the detached future", seen).await.unwrap(), Ok(2));
@@ -93,18 +112,22 @@ fn a_channel_of_somebody_elses_is_seen_after_the_tells_made_before_it() {
         let node = node();
         let (teller, told) = (flex(&node), flex(&node));
         let (tx, rx) = oneshot::channel();
-        let to = told.clone();
+        let has_counted = Arc::new(AtomicBool::new(false));
+        let (to, counting) = (told.clone(), has_counted.clone());
         let sending = act(move |_, _| {
             tell_twice(&to);
+            set_the_told_free();
             tx.send(()).ok();
-            thread::sleep(Duration::from_millis(200));
+            wait_until(&has_counted);
         });
         teller.send(sending).try_tell().unwrap();
         let handle = Handle::current();
         let seen = tokio::task::spawn_blocking(move || {
             handle.block_on(async move {
                 soon("the channel", rx).await.unwrap();
-                told.send(Count).timeout(PATIENCE).await
+                let count = told.send(Count).timeout(PATIENCE).await;
+                counting.store(true, SeqCst);
+                count
             })
         });
         assert_eq!(soon("the count", seen).await.unwrap(), Ok(2));
@@ -176,7 +199,8 @@ impl Handler<Told> for Listener {
 
 /// What the test's topic carries.
 enum Step {
-    /// Is popped from the replay ring by the event that matters, and then sees to it that another thread delivers that one.
+    /// Is popped from the replay ring by the event that matters, and then sees to it that another
+    /// thread delivers that one.
     Oldest(#[expect(dead_code, reason = "it acts when it is dropped")] AtDrop<Release>),
     /// Keeps another thread at the topic's delivery.
     Busy,
@@ -220,11 +244,13 @@ fn wait_until(flag: &AtomicBool) {
     }
 }
 
-/// Another thread is at the topic's delivery, so that it takes the next event as soon as that is in the topic.
+/// Another thread is at the topic's delivery, so that it takes the next event as soon as that is in
+/// the topic.
 fn another_thread_delivers(topic: &Topic<Step>, blocker: &Blocker) {
     let (released, topic_of_another) = (blocker.released.clone(), topic.clone());
     let oldest: Release = Box::new(move || {
         released.store(true, SeqCst);
+        // What must not happen, that the event is heard already, gets this long to happen.
         thread::sleep(Duration::from_millis(300));
     });
     topic.publish(Step::Oldest(AtDrop(oldest))).expect("anybody may publish");
@@ -282,7 +308,8 @@ impl Handler<TellsAtDrop> for Flex {
     }
 }
 
-/// A refused bundle is dropped when the next one begins. If its messages tell meanwhile, two bundles are under way on one thread.
+/// A refused bundle is dropped when the next one begins. If its messages tell meanwhile, two
+/// bundles are under way on one thread.
 #[test]
 fn tells_that_a_refused_message_makes_go_to_whom_they_name() {
     within(On::OneThread, async {

@@ -1,4 +1,5 @@
-//! Asks that would wait for themselves fail at once, no others do, and the error is true: the message did not run.
+//! Asks that would wait for themselves fail at once, no others do, and the error is true: the
+//! message did not run.
 
 mod support;
 
@@ -13,8 +14,8 @@ use parking_lot::Mutex;
 use support::{Do, Flex, On, act, flex, later, node, nothing, settle, soon, within};
 use tokio::sync::oneshot;
 
-/// `Cycle` says that the message did not run. Run in place, the other's handler is at work already when it asks back: then it is
-/// its own ask that closes the circle.
+/// `Cycle` says that the message did not run. Run in place, the other's handler is at work already
+/// when it asks back: then it is its own ask that closes the circle.
 #[test]
 fn an_ask_that_fails_as_a_cycle_has_not_run() {
     within(On::PausedTime, async {
@@ -42,7 +43,8 @@ fn an_ask_that_fails_as_a_cycle_has_not_run() {
     });
 }
 
-/// An ask that was begun in a handler and goes on in a task of its own is nothing that the actor waits for.
+/// An ask that was begun in a handler and goes on in a task of its own is nothing that the actor
+/// waits for.
 #[test]
 fn an_actor_whose_handler_has_ended_waits_for_nobody() {
     within(On::PausedTime, async {
@@ -71,7 +73,8 @@ fn an_actor_whose_handler_has_ended_waits_for_nobody() {
     });
 }
 
-/// Layers of two actors in which each waits for both of the next: 2 to the power of `LAYERS` paths, and twice as many actors.
+/// Layers of two actors in which each waits for both of the next: 2 to the power of `LAYERS` paths,
+/// and twice as many actors.
 async fn lattice(node: &Node, layers: usize) -> ActorRef<Flex> {
     let lattice: Vec<_> = (0..layers).map(|_| [flex(node), flex(node)]).collect();
     // From below, so that each waits before it is asked.

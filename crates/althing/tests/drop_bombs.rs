@@ -1,7 +1,8 @@
-//! Many drops that panic at once. Each comes while nothing else unwinds, so that none of them ends the process.
+//! Many drops that panic at once. Each comes while nothing else unwinds, so that none of them ends
+//! the process.
 //!
-//! A program whose drop panics during another panic is aborted by the language. So the runtime must not drop a list of foreign values
-//! in one go. Each test runs in a process of its own.
+//! A program whose drop panics during another panic is aborted by the language. So the runtime must
+//! not drop a list of foreign values in one go. Each test runs in a process of its own.
 
 mod support;
 

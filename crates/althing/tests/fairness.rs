@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use althing::{ActorOptions, Node};
 use support::{Count, Flex, On, act, flex, node, nothing, within};
 
-/// An ask of an idle actor is answered without waiting, so a loop of asks never gives way by itself.
+/// An ask of an idle actor is answered without waiting, so a loop of asks never gives way by
+/// itself.
 #[test]
 fn a_task_that_asks_in_a_loop_lets_others_run() {
     within(On::OneThread, async {

@@ -1,7 +1,9 @@
-//! Drops are foreign code: they may panic, send, start actors, or look at what is being taken apart.
+//! Drops are foreign code: they may panic, send, start actors, or look at what is being taken
+//! apart.
 //!
-//! The runtime drops messages, states, factories, events, wakers and the payloads of panics. None of these drops may run under one
-//! of its locks, and none may take more along than the actor that it belongs to.
+//! The runtime drops messages, states, factories, events, wakers and the payloads of panics. None
+//! of these drops may run under one of its locks, and none may take more along than the actor that
+//! it belongs to.
 
 mod support;
 

@@ -1,7 +1,8 @@
 //! Nothing grows without a bound, and no list makes each of its members pay for all others.
 //!
-//! Costs are compared at two sizes: eight times as much work may take a good deal more than eight times as long, but not 64 times.
-//! They are the processor's time of the one thread that does it all.
+//! Costs are compared at two sizes: eight times as much work may take a good deal more than eight
+//! times as long, but not 64 times. They are the processor's time of the one thread that does it
+//! all.
 
 mod support;
 
@@ -78,7 +79,8 @@ fn a_mailbox_bounds_the_reads_that_overlap() {
     });
 }
 
-/// How long it takes until that many children have stopped, one after the other, the last one first.
+/// How long it takes until that many children have stopped, one after the other, the last one
+/// first.
 async fn stopping_children(children: usize) -> Duration {
     let parent = flex(&node());
     let spawned = Arc::<Mutex<Vec<ActorRef<Flex>>>>::default();

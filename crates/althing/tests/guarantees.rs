@@ -1,7 +1,8 @@
-//! The pages in `docs/guarantees` are true in one respect that a program can see: every test that they name is there.
+//! The pages in `docs/guarantees` are true in one respect that a program can see: every test that
+//! they name is there.
 //!
-//! In the last column of their tables, code that looks like a test's or a file's name is looked up in the tree. What the tests prove is
-//! for people to judge.
+//! In the last column of their tables, code that looks like a test's or a file's name is looked up
+//! in the tree. What the tests prove is for people to judge.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The guide is whole: each of its chapters stands in its table of contents and is run as a documentation test.
+//! The guide is whole: each of its chapters stands in its table of contents and is run as a
+//! documentation test.
 
 use std::path::Path;
 

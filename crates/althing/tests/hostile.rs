@@ -1,6 +1,8 @@
-//! What handlers cannot do to others: panic, block, never return, tell themselves without end, or fail in a drop.
+//! What handlers cannot do to others: panic, block, never return, tell themselves without end, or
+//! fail in a drop.
 //!
-//! Every test bounds its waiting with [`soon`]: a runtime that is held up fails it instead of hanging.
+//! Every test bounds its waiting with [`soon`]: a runtime that is held up fails it instead of
+//! hanging.
 
 use std::future::{Future, pending};
 use std::sync::mpsc as threads;
@@ -189,7 +191,8 @@ async fn a_handler_that_blocks_fails_its_asker_in_time() {
     });
     assert_eq!(soon(asker).await.unwrap(), Err(AskError::Timeout(subject.id())));
     release.send(()).unwrap();
-    // Now it answers promptly, so that further asks run in place, but never those with a timeout of their own.
+    // Now it answers promptly, so that further asks run in place, but never those with a timeout of
+    // their own.
     let (release, wait) = threads::channel();
     release.send(()).unwrap();
     assert_eq!(soon(subject.send(Block(wait))).await, Ok(()));

@@ -1,4 +1,5 @@
-//! Restarts, heavy work, the end of a node, and asks that nest: what an actor's life promises to those around it.
+//! Restarts, heavy work, the end of a node, and asks that nest: what an actor's life promises to
+//! those around it.
 
 use std::future::Future;
 use std::pin::pin;

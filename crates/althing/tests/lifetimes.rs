@@ -1,7 +1,8 @@
-//! What a handler borrows lives as long as its future: the context, the event, the state, and the actor that a tell names.
+//! What a handler borrows lives as long as its future: the context, the event, the state, and the
+//! actor that a tell names.
 //!
-//! Each of these was once freed, or given to somebody else, while a future could still see it. No such thing may follow from safe
-//! code, whatever a drop does and whenever a runtime ends.
+//! Each of these was once freed, or given to somebody else, while a future could still see it. No
+//! such thing may follow from safe code, whatever a drop does and whenever a runtime ends.
 
 mod support;
 
@@ -163,7 +164,8 @@ impl Handler<Dwell> for Subscriber {
     }
 }
 
-/// A panic between two subscribers must not be taken for one of the subscriber that was just left: another thread may run it.
+/// A panic between two subscribers must not be taken for one of the subscriber that was just left:
+/// another thread may run it.
 #[test]
 fn a_state_is_never_dropped_while_its_handler_runs() {
     within(On::Workers(3), async {
@@ -235,7 +237,8 @@ impl Handler<TellsAtDrop> for Flex {
     }
 }
 
-/// In a process of its own: a handler that runs on the memory of another type's state can do anything.
+/// In a process of its own: a handler that runs on the memory of another type's state can do
+/// anything.
 #[test]
 fn a_handler_runs_on_a_state_of_its_own_type() {
     alone("a_handler_runs_on_a_state_of_its_own_type", || {

@@ -1,4 +1,5 @@
-//! At the limits of what can be given: durations of any length, mailboxes with little room, futures of any size.
+//! At the limits of what can be given: durations of any length, mailboxes with little room, futures
+//! of any size.
 
 mod support;
 
@@ -59,7 +60,8 @@ impl Handler<Note> for Eight {
     async fn handle(&mut self, _: Note, _: &mut Context<Self>) {}
 }
 
-/// A handler that tells twice keeps room for more of its tells. That must not be all the room that there is.
+/// A handler that tells twice keeps room for more of its tells. That must not be all the room that
+/// there is.
 #[test]
 fn a_handler_that_tells_twice_leaves_room_for_others() {
     within(On::Workers(3), async {
@@ -82,7 +84,8 @@ fn a_handler_that_tells_twice_leaves_room_for_others() {
     });
 }
 
-/// Bytes that each handler of the chain keeps while it asks the next. A build without optimisation moves them more often.
+/// Bytes that each handler of the chain keeps while it asks the next. A build without optimisation
+/// moves them more often.
 const KEPT: usize = if cfg!(debug_assertions) { 64 << 10 } else { 128 << 10 };
 /// Handlers that run inside each other on one stack, at most.
 const NESTED: usize = 8;
@@ -122,7 +125,8 @@ fn handlers_with_large_futures_may_ask_each_other() {
     alone("handlers_with_large_futures_may_ask_each_other", || {
         within(On::Workers(2), async {
             let first = chain(&node());
-            // From the second time on, the handlers are known to be quick and run inside each other.
+            // From the second time on, the handlers are known to be quick and run inside each
+            // other.
             for _ in 0..3 {
                 assert_eq!(first.send(Length).await, Ok(NESTED));
             }

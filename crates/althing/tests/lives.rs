@@ -1,6 +1,7 @@
 //! One life ends once, and the next begins only for something to do.
 //!
-//! What one life asked for (its own stop, a watch, a link) must not be taken for the wish of the next.
+//! What one life asked for (its own stop, a watch, a link) must not be taken for the wish of the
+//! next.
 
 mod support;
 

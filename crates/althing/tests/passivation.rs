@@ -1,4 +1,5 @@
-//! An idle actor is unloaded and comes back; one that owes something, or is wanted, is not lost between the two.
+//! An idle actor is unloaded and comes back; one that owes something, or is wanted, is not lost
+//! between the two.
 
 mod support;
 
@@ -12,7 +13,8 @@ use althing::{
 };
 use support::{On, within};
 
-/// Keeps a reply until the future that it has piped to itself is done, which takes longer than it may idle.
+/// Keeps a reply until the future that it has piped to itself is done, which takes longer than it
+/// may idle.
 #[derive(Default)]
 struct Keeper(Vec<ReplyTo<u32>>);
 

@@ -1,7 +1,8 @@
 //! A panic that follows a panic: a state, a message or a handler's value whose drop panics too.
 //!
-//! Such a drop comes while the runtime is already seeing to the first panic. It must end the actor like any other panic: not the
-//! asker, not the publisher, not the claim on the actor, and nobody else.
+//! Such a drop comes while the runtime is already seeing to the first panic. It must end the actor
+//! like any other panic: not the asker, not the publisher, not the claim on the actor, and nobody
+//! else.
 
 mod support;
 
@@ -88,7 +89,8 @@ impl Handler<ChargedNote> for Flex {
     }
 }
 
-/// The bundle of a handler's tells is handed over after the handler; what its target refuses is dropped then, on the teller's side.
+/// The bundle of a handler's tells is handed over after the handler; what its target refuses is
+/// dropped then, on the teller's side.
 #[test]
 fn a_teller_survives_refused_messages_whose_drop_panics() {
     within(On::PausedTime, async {

@@ -1,7 +1,9 @@
-//! A node belongs to one runtime. Who asks it from another one gets the same answers, and neither's end harms the other.
+//! A node belongs to one runtime. Who asks it from another one gets the same answers, and neither's
+//! end harms the other.
 //!
-//! A handler that runs in place runs on its asker's thread. Its sleeps and sockets must still be those of its node's runtime: the
-//! asker's may have no timers, may end at any moment, or may not be running.
+//! A handler that runs in place runs on its asker's thread. Its sleeps and sockets must still be
+//! those of its node's runtime: the asker's may have no timers, may end at any moment, or may not
+//! be running.
 
 mod support;
 
@@ -158,7 +160,8 @@ fn an_actor_whose_runtime_ends_in_its_handler_has_ended() {
     });
 }
 
-/// A thread that belongs to no runtime may ask and tell; heavy work goes to the node's runtime likewise.
+/// A thread that belongs to no runtime may ask and tell; heavy work goes to the node's runtime
+/// likewise.
 #[test]
 fn heavy_work_may_be_awaited_outside_of_any_runtime() {
     watched(|| {

@@ -1,4 +1,5 @@
-//! What an end promises: no accepted message is lost by a stop, none is accepted after a kill, and nobody is started to be stopped.
+//! What an end promises: no accepted message is lost by a stop, none is accepted after a kill, and
+//! nobody is started to be stopped.
 
 mod support;
 
@@ -77,7 +78,8 @@ fn an_actor_that_sleeps_is_not_started_to_be_stopped_or_killed() {
     });
 }
 
-/// Its own stop can end only after it: waiting for that inside would be waiting for itself, and a stop has no deadline.
+/// Its own stop can end only after it: waiting for that inside would be waiting for itself, and a
+/// stop has no deadline.
 #[test]
 fn a_handler_that_awaits_its_own_stop_does_not_wait_for_ever() {
     within(On::PausedTime, async {
@@ -106,7 +108,8 @@ impl Actor for Blocks {
 
 #[test]
 fn hooks_that_block_do_not_hold_up_a_shutdown_beyond_its_deadline() {
-    // A worker for each of them and more: only what the shutdown runs on its own thread can hold it up.
+    // A worker for each of them and more: only what the shutdown runs on its own thread can hold it
+    // up.
     within(On::Workers(12), async {
         let node = node();
         for _ in 0..8 {

@@ -1,4 +1,5 @@
-//! Timers belong to one life of one actor, and nothing that one actor's messages do ends the timers of others.
+//! Timers belong to one life of one actor, and nothing that one actor's messages do ends the timers
+//! of others.
 
 mod support;
 

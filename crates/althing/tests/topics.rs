@@ -38,7 +38,8 @@ impl EventHandler<u64> for Ear {
     }
 }
 
-/// What one subscriber hears of three events if `stopped` others, whose subscriptions it holds, have stopped before the first.
+/// What one subscriber hears of three events if `stopped` others, whose subscriptions it holds,
+/// have stopped before the first.
 async fn heard_beside(stopped: usize) -> (Vec<u64>, usize) {
     let node = node();
     let topic = node.topic::<u64>("numbers", TopicOptions::default());
@@ -50,7 +51,8 @@ async fn heard_beside(stopped: usize) -> (Vec<u64>, usize) {
     for other in &others {
         other.stop().await;
     }
-    // The first finds that the others are gone. While the second is delivered, their subscriptions are dropped.
+    // The first finds that the others are gone. While the second is delivered, their subscriptions
+    // are dropped.
     for n in 1..=3 {
         topic.publish(n).expect("anybody may publish");
     }
@@ -59,7 +61,8 @@ async fn heard_beside(stopped: usize) -> (Vec<u64>, usize) {
     (heard, topic.subscribers())
 }
 
-/// A subscriber that had been found gone and then unsubscribed counted twice, so that its neighbour counted as nobody.
+/// A subscriber that had been found gone and then unsubscribed counted twice, so that its neighbour
+/// counted as nobody.
 #[test]
 fn a_subscriber_hears_every_event_while_a_stopped_one_unsubscribes() {
     within(On::PausedTime, async {
@@ -218,7 +221,8 @@ impl Drop for Looks {
     }
 }
 
-/// The oldest event leaves the replay ring when a new one comes; foreign code must not run under the topic's lock.
+/// The oldest event leaves the replay ring when a new one comes; foreign code must not run under
+/// the topic's lock.
 #[test]
 fn an_event_may_use_its_topic_when_it_is_dropped() {
     within(On::OneThread, async {
@@ -269,7 +273,8 @@ impl EventHandler<u64> for Idle {
     async fn event(&mut self, _: &Published<u64>, _: &mut Context<Self>) {}
 }
 
-/// Whoever publishes delivers. Two that publish without pause must not end with one of them delivering for both for ever.
+/// Whoever publishes delivers. Two that publish without pause must not end with one of them
+/// delivering for both for ever.
 #[test]
 fn a_publisher_does_not_deliver_for_another_without_end() {
     within(On::Workers(3), async {

@@ -44,7 +44,8 @@ fn a_name_is_taken_until_the_last_hook_of_its_actor_has_ended() {
     });
 }
 
-/// Upgrades the weak addresses that it is given, again and again, until one leads to an actor that its node does not know.
+/// Upgrades the weak addresses that it is given, again and again, until one leads to an actor that
+/// its node does not know.
 struct Upgrader {
     name: Mutex<(String, Option<WeakRef<Named>>)>,
     /// Two addresses of one name that are not the same.
@@ -70,8 +71,8 @@ impl Upgrader {
     }
 }
 
-/// The directory forgets a sleeper that nobody holds. Whoever gets hold of it in that moment must not keep an actor that the
-/// directory does not know.
+/// The directory forgets a sleeper that nobody holds. Whoever gets hold of it in that moment must
+/// not keep an actor that the directory does not know.
 #[test]
 fn a_weak_address_never_leads_to_a_second_actor_of_a_name() {
     within(On::PausedTime, async {

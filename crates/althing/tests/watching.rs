@@ -1,4 +1,5 @@
-//! Whoever watches hears of an end once for each life that it watches, whoever sleeps, starts or stops meanwhile.
+//! Whoever watches hears of an end once for each life that it watches, whoever sleeps, starts or
+//! stops meanwhile.
 
 mod support;
 
@@ -89,7 +90,8 @@ fn watching_an_actor_again_brings_no_second_news() {
     });
 }
 
-/// When a watched actor ends while its watcher is being unloaded, the news begins the watcher's next life.
+/// When a watched actor ends while its watcher is being unloaded, the news begins the watcher's
+/// next life.
 async fn news_of_an_end_after(pause: Duration) -> Vec<StopReason> {
     let (watcher, kept) = named_watcher();
     let watched = flex(&watcher.node());
@@ -144,7 +146,8 @@ impl Handler<Touch> for Entity {
     async fn handle(&mut self, _: Touch, _: &mut Context<Self>) {}
 }
 
-/// The node forgets addresses of sleepers that nobody holds; those who watch one still wait for its end.
+/// The node forgets addresses of sleepers that nobody holds; those who watch one still wait for its
+/// end.
 #[test]
 fn an_actor_that_slept_is_still_watched_though_nobody_held_its_address() {
     within(On::PausedTime, async {

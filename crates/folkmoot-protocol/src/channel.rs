@@ -1,4 +1,5 @@
-//! Channel names: `room:<id>` and `user:<id>`. Nothing else can be subscribed to, and a name has one spelling.
+//! Channel names: `room:<id>` and `user:<id>`. Nothing else can be subscribed to, and a name has
+//! one spelling.
 
 use std::fmt;
 use std::str::FromStr;

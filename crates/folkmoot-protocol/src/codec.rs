@@ -1,10 +1,10 @@
 //! The two formats of a connection and how frames are read and written in them.
 //!
-//! JSON: one command or reply per line of a text message. Protobuf: each preceded by its length as a varint, in
-//! a binary message. A WebSocket message may hold several; a server reads them one by one, so that those before a
-//! malformed one still count and a frame of thousands costs no more memory than its bytes. Decoding arbitrary
-//! bytes gives an error naming the command and the reason, never a panic. An encoded frame may be shared
-//! between connections of one format.
+//! JSON: one command or reply per line of a text message. Protobuf: each preceded by its length as
+//! a varint, in a binary message. A WebSocket message may hold several; a server reads them one by
+//! one, so that those before a malformed one still count and a frame of thousands costs no more
+//! memory than its bytes. Decoding arbitrary bytes gives an error naming the command and the
+//! reason, never a panic. An encoded frame may be shared between connections of one format.
 
 use bytes::{Buf, Bytes};
 use prost::Message;
@@ -81,8 +81,8 @@ impl Format {
     /// Reads the commands of one WebSocket message of a client, each when it is asked for.
     ///
     /// # Errors
-    /// When the message is over its limit, empty, or no text in JSON. What of it is no command is an error of
-    /// the iterator, which ends with it.
+    /// When the message is over its limit, empty, or no text in JSON. What of it is no command is
+    /// an error of the iterator, which ends with it.
     pub fn commands(self, frame: Bytes) -> Result<Commands, DecodeError> {
         if frame.len() > FRAME_BYTES_MAX {
             return Err(DecodeError::TooLarge { len: frame.len() });

@@ -1,5 +1,6 @@
-//! Error and disconnect codes with their texts. The numbers are Centrifugo's where it has one, because the
-//! SDKs act on them: a temporary error is retried, a code from 3500 or from 4500 ends the reconnecting.
+//! Error and disconnect codes with their texts. The numbers are Centrifugo's where it has one,
+//! because the SDKs act on them: a temporary error is retried, a code from 3500 or from 4500 ends
+//! the reconnecting.
 
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident {
@@ -96,7 +97,8 @@ impl ErrorCode {
 codes! {
     /// Why the server closed a connection.
     DisconnectCode {
-        /// A frame is over its size limit; do not reconnect. WebSocket's own number, which the SDKs know as final.
+        /// A frame is over its size limit; do not reconnect. WebSocket's own number, which the SDKs
+        /// know as final.
         FrameTooLarge = 1009, "frame over 65536 bytes";
         /// The connection ended without a reason from us.
         ConnectionClosed = 3000, "connection closed";

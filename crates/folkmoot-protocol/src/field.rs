@@ -1,5 +1,5 @@
-//! Rules of single fields, as pure functions. Each error names the field and the rule or limit it breaks;
-//! lengths are characters unless the limit's name says bytes.
+//! Rules of single fields, as pure functions. Each error names the field and the rule or limit it
+//! breaks; lengths are characters unless the limit's name says bytes.
 
 use crate::limits;
 use crate::rpc::RpcError;

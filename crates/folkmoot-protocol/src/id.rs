@@ -1,6 +1,6 @@
-//! Identifiers as clients see them: 64-bit integers written as 13 characters of Crockford base32, lower case.
-//! The width is fixed, so text sorts like the number. There is one spelling per id: upper case and
-//! similar letters (i, l, o, u) are refused, because ids serve as keys.
+//! Identifiers as clients see them: 64-bit integers written as 13 characters of Crockford base32,
+//! lower case. The width is fixed, so text sorts like the number. There is one spelling per id:
+//! upper case and similar letters (i, l, o, u) are refused, because ids serve as keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,8 @@ use std::str::FromStr;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Characters of an id in text: 13 × 5 bits hold 64; the first character uses only four of its five.
+/// Characters of an id in text: 13 × 5 bits hold 64; the first character uses only four of its
+/// five.
 pub const ID_TEXT_LEN: usize = 13;
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";

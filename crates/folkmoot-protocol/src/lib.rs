@@ -1,9 +1,9 @@
-//! What Folkmoot clients speak: the frames of the Centrifugo client protocol and the chat payloads in them,
-//! with their ids, codes, limits and rules. No I/O and no async runtime, so that the server, the load
-//! generator, the tests and the TypeScript generator share one definition.
+//! What Folkmoot clients speak: the frames of the Centrifugo client protocol and the chat payloads
+//! in them, with their ids, codes, limits and rules. No I/O and no async runtime, so that the
+//! server, the load generator, the tests and the TypeScript generator share one definition.
 //!
-//! Reading order: a [`Format`] turns bytes into [`frame`]s, [`Rpc`](rpc::Rpc) turns a frame's payload into a
-//! request, [`chat`] says what replies and events look like.
+//! Reading order: a [`Format`] turns bytes into [`frame`]s, [`Rpc`](rpc::Rpc) turns a frame's
+//! payload into a request, [`chat`] says what replies and events look like.
 
 mod channel;
 pub mod chat;

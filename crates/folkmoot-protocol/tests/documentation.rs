@@ -1,4 +1,5 @@
-//! `docs/protocol.md` is what authors of clients read: it has to name everything that the code knows.
+//! `docs/protocol.md` is what authors of clients read: it has to name everything that the code
+//! knows.
 
 use std::fs;
 use std::path::Path;

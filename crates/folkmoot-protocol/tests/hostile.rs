@@ -1,6 +1,6 @@
-//! What strangers may send: the decoders meet arbitrary bytes, damaged golden frames, the committed seeds of the
-//! fuzz targets and everything over a limit. They answer with an error that names what is wrong, or with
-//! commands; they never panic. What the encoders write, the decoders read back.
+//! What strangers may send: the decoders meet arbitrary bytes, damaged golden frames, the committed
+//! seeds of the fuzz targets and everything over a limit. They answer with an error that names what
+//! is wrong, or with commands; they never panic. What the encoders write, the decoders read back.
 
 use std::fs;
 use std::path::{Path, PathBuf};

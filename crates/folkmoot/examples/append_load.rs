@@ -1,8 +1,9 @@
-//! Appends chat messages to a fresh store as fast as their acknowledgements come, and says how fast that was.
+//! Appends chat messages to a fresh store as fast as their acknowledgements come, and says how fast
+//! that was.
 //!
-//! `cargo run --release -p folkmoot --example append_load -- [senders] [seconds] [directory]`
-//! Each sender has a room of its own and awaits each acknowledgement, fsync on, before its next message of
-//! 120 bytes. The mover works meanwhile, as it does in a server.
+//! `cargo run --release -p folkmoot --example append_load -- [senders] [seconds] [directory]` Each
+//! sender has a room of its own and awaits each acknowledgement, fsync on, before its next message
+//! of 120 bytes. The mover works meanwhile, as it does in a server.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! A real process killed with SIGKILL while it appends: what it acknowledged is there, once, in order.
+//! A real process killed with SIGKILL while it appends: what it acknowledged is there, once, in
+//! order.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
@@ -57,7 +58,8 @@ fn run_and_kill(directory: &TestDirectory, count: u64, acknowledged: &mut [u64])
     let mut seen = 0;
     let mut killed = false;
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        // The line that the kill cut in two is not an acknowledgement; neither is the test runner's talk.
+        // The line that the kill cut in two is not an acknowledgement; neither is the test runner's
+        // talk.
         let line = line.unwrap_or_default();
         let Some((room, seq)) = line.strip_prefix("ack ").and_then(|ack| ack.split_once(' '))
         else {

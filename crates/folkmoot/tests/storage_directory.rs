@@ -116,7 +116,8 @@ async fn records_that_were_applied_already_are_not_applied_again() {
     for seq in 1..=50 {
         store.append(epoch, &message(seq + 1, seq, "x")).await.unwrap();
     }
-    // The log as a crash leaves it that comes after SQLite's commit and before the segments are deleted.
+    // The log as a crash leaves it that comes after SQLite's commit and before the segments are
+    // deleted.
     let kept = TestDirectory::new("replay-kept");
     copy(&log, &kept.path());
     store.close().await;
@@ -155,8 +156,8 @@ async fn dropping_a_store_acknowledges_and_keeps_what_was_queued() {
     store.close().await;
 }
 
-/// `fixtures/format-1` was written by the first program with this format: schema 1, twelve messages in the
-/// database and eight more in the log alone. It is never written again.
+/// `fixtures/format-1` was written by the first program with this format: schema 1, twelve messages
+/// in the database and eight more in the log alone. It is never written again.
 #[tokio::test]
 async fn the_first_format_keeps_loading() {
     let directory = TestDirectory::new("fixture");

@@ -74,11 +74,13 @@ pub struct Map {
 }
 
 impl Map {
-    /// Starts everything. Once it returns, the feed hears the broker inside: whoever publishes there is heard from the first
-    /// message. A broker forwards what has a subscriber when it comes, and forgets the rest without a word.
+    /// Starts everything. Once it returns, the feed hears the broker inside: whoever publishes
+    /// there is heard from the first message. A broker forwards what has a subscriber when it
+    /// comes, and forgets the rest without a word.
     ///
     /// # Errors
-    /// Says which port, file or broker was the trouble. A broker elsewhere that is not there is none: it is waited for.
+    /// Says which port, file or broker was the trouble. A broker elsewhere that is not there is
+    /// none: it is waited for.
     pub async fn start(settings: Settings) -> anyhow::Result<Self> {
         let Settings { listen, broker, filters, data, idle, city, chaos } = settings;
         let listener =

@@ -1,7 +1,8 @@
-//! The chaos switch: kills actors at random while everything runs, without warning and without their last word.
+//! The chaos switch: kills actors at random while everything runs, without warning and without
+//! their last word.
 //!
-//! A killed vehicle comes back with its next position and what the store had of it; an organisation counts anew, a fence too.
-//! Kills are announced in the log.
+//! A killed vehicle comes back with its next position and what the store had of it; an organisation
+//! counts anew, a fence too. Kills are announced in the log.
 
 use std::sync::Arc;
 use std::time::Duration;

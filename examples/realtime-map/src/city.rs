@@ -1,4 +1,5 @@
-//! The city a map shows: shapes to draw, routes to drive, operators by name, fences. Read once, from one JSON file.
+//! The city a map shows: shapes to draw, routes to drive, operators by name, fences. Read once,
+//! from one JSON file.
 
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
-//! Wall-clock time as text: the format's `tst` and back. Actors ask their context for time; this is for those outside.
+//! Wall-clock time as text: the format's `tst` and back. Actors ask their context for time; this is
+//! for those outside.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +17,8 @@ pub fn format_timestamp(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// Year, month and day of days since 1970 (H. Hinnant, "chrono-compatible low-level date algorithms").
+/// Year, month and day of days since 1970 (H. Hinnant, "chrono-compatible low-level date
+/// algorithms").
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);

@@ -1,4 +1,5 @@
-//! What the process counts about itself, shared by everyone and shown to everyone. Relaxed: each number stands alone.
+//! What the process counts about itself, shared by everyone and shown to everyone. Relaxed: each
+//! number stands alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

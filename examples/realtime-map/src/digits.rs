@@ -1,4 +1,5 @@
-//! Numbers as text, without the machinery of formatting: tens of thousands of positions a second are written.
+//! Numbers as text, without the machinery of formatting: tens of thousands of positions a second
+//! are written.
 
 /// Appends a whole number.
 pub(crate) fn push_number(out: &mut String, number: i64) {

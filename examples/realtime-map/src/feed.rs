@@ -1,7 +1,8 @@
 //! The road in: one MQTT connection per subscription, every message read and handed to its vehicle.
 //!
-//! A lost broker is reached again with growing pauses, and everyone can see that it is lost. Nothing here waits for a vehicle:
-//! a mailbox that is full sheds the position, because the next one is worth more.
+//! A lost broker is reached again with growing pauses, and everyone can see that it is lost.
+//! Nothing here waits for a vehicle: a mailbox that is full sheds the position, because the next
+//! one is worth more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,8 @@ use crate::world::World;
 /// Everything a vehicle position is published under.
 pub(crate) const POSITIONS: &str = "/hfp/v2/+/ongoing/vp/#";
 
-/// Larger packets are announced as unwelcome, so that a broker drops them; one that sends them still is cut off.
+/// Larger packets are announced as unwelcome, so that a broker drops them; one that sends them
+/// still is cut off.
 const PACKET_LEN_MAX: u32 = 64 * 1_024;
 /// A vehicle's clock may be ahead of ours by this much.
 const AHEAD_MS_MAX: u64 = 60_000;
@@ -59,7 +61,8 @@ pub(crate) struct FeedState {
     pub(crate) pause_ms: Option<u64>,
 }
 
-/// How long to wait before the next attempt: doubles from a quarter of a second to eight, plus up to a quarter by chance.
+/// How long to wait before the next attempt: doubles from a quarter of a second to eight, plus up
+/// to a quarter by chance.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     attempts: u32,

@@ -1,6 +1,7 @@
 //! Geofences as values: circles, and which of them a vehicle is in. No actor, no clock.
 //!
-//! Leaving takes more than entering: a vehicle that stands on the line with a jittery receiver is in, once.
+//! Leaving takes more than entering: a vehicle that stands on the line with a jittery receiver is
+//! in, once.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::geo::Place;
 
 /// Fences a map may have: one bit each.
 pub(crate) const FENCES_MAX: usize = 64;
-/// How far outside the line a vehicle must be before it has left, in metres: the error of a receiver among houses.
+/// How far outside the line a vehicle must be before it has left, in metres: the error of a
+/// receiver among houses.
 const LEAVE_MARGIN_M: f64 = 25.0;
 
 /// A circle with a name.

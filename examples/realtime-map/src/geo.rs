@@ -1,14 +1,15 @@
 //! Places on the globe, boxes around them, and the grid that spreads events over topics.
 //!
-//! A place is two integers of a millionth of a degree (11 cm): exact to compare, eight bytes to keep. Distances treat the
-//! globe as flat around their start, which is right to 0.1 % over a city.
+//! A place is two integers of a millionth of a degree (11 cm): exact to compare, eight bytes to
+//! keep. Distances treat the globe as flat around their start, which is right to 0.1 % over a city.
 
 use std::fmt;
 
 use crate::digits::push_degrees;
 
-/// Rows and columns that the grid is folded onto: 4,096 topics. Bounded, because reports come from strangers and may name any
-/// place on Earth; 64 neighbours each way stay apart, so that a city does not collide with itself.
+/// Rows and columns that the grid is folded onto: 4,096 topics. Bounded, because reports come from
+/// strangers and may name any place on Earth; 64 neighbours each way stay apart, so that a city
+/// does not collide with itself.
 const FOLD: u16 = 64;
 
 const MICRO: f64 = 1_000_000.0;

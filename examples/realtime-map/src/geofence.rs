@@ -1,8 +1,9 @@
 //! The geofence actor: who is inside one fence, and a log of entries and exits that it publishes.
 //!
-//! Vehicles find out themselves whether they crossed a line (`fence`), so a fence is told of crossings only, not of every
-//! position in the city. A vehicle that sleeps is neither in nor out: it is counted again when it wakes. One that was killed
-//! could not say so; it is forgotten when it stops confirming.
+//! Vehicles find out themselves whether they crossed a line (`fence`), so a fence is told of
+//! crossings only, not of every position in the city. A vehicle that sleeps is neither in nor out:
+//! it is counted again when it wakes. One that was killed could not say so; it is forgotten when it
+//! stops confirming.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::world::World;
 
 /// Crossings each fence remembers.
 const LOG_LEN_MAX: usize = 50;
-/// A vehicle that has not confirmed itself for so long was killed: twice in a row it did not come by.
+/// A vehicle that has not confirmed itself for so long was killed: twice in a row it did not come
+/// by.
 const FORGET_AFTER: Duration = SAVE_EVERY.saturating_mul(3);
 
 /// A vehicle at the line.

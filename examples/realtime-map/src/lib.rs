@@ -1,8 +1,10 @@
-//! A real-time map of vehicles on Althing: MQTT in, one actor per vehicle, HTTP and server-sent events out.
+//! A real-time map of vehicles on Althing: MQTT in, one actor per vehicle, HTTP and server-sent
+//! events out.
 //!
-//! The road of a position: `feed` (MQTT) → `hfp` (read) → `vehicle` (the twin's actor) → `geofence`, `organization`, and the
-//! topic of its cell → `viewport` (one per open map) → `http`. `store` keeps vehicles that sleep. `broker` and `simulator` make the
-//! program whole without anything else installed.
+//! The road of a position: `feed` (MQTT) → `hfp` (read) → `vehicle` (the twin's actor) →
+//! `geofence`, `organization`, and the topic of its cell → `viewport` (one per open map) → `http`.
+//! `store` keeps vehicles that sleep. `broker` and `simulator` make the program whole without
+//! anything else installed.
 
 mod app;
 mod broker;

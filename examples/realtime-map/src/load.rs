@@ -1,8 +1,9 @@
-//! The load generator: publishes positions at a steady rate from a second process, and watches how soon they come out again.
+//! The load generator: publishes positions at a steady rate from a second process, and watches how
+//! soon they come out again.
 //!
-//! The schedule is open-loop: a publisher that falls behind catches up, it does not slow down. Each message carries the time it was
-//! due, so what the watcher sees is the whole way (publisher, broker, vehicle, viewport, socket), and a stall counts for all it
-//! delayed.
+//! The schedule is open-loop: a publisher that falls behind catches up, it does not slow down. Each
+//! message carries the time it was due, so what the watcher sees is the whole way (publisher,
+//! broker, vehicle, viewport, socket), and a stall counts for all it delayed.
 
 use std::fmt::Write as _;
 use std::io;
@@ -60,8 +61,8 @@ pub struct LoadReport {
     pub seconds: f64,
     /// Positions per second.
     pub rate: f64,
-    /// Positions seen in the event stream. One that leads into another cell is told in both, and seen twice if the stream writes
-    /// in between.
+    /// Positions seen in the event stream. One that leads into another cell is told in both, and
+    /// seen twice if the stream writes in between.
     pub watched: u64,
     /// Milliseconds from a position being due to the stream: half of the positions are faster.
     pub p50_ms: u64,
@@ -230,8 +231,8 @@ async fn open_stream(address: SocketAddr) -> io::Result<BufReader<TcpStream>> {
     Ok(stream)
 }
 
-/// Reads lines for ever; those of positions hold `[…,at_ms]` once per position. A stream begins with what was there before: that
-/// is older than `since_ms` and not counted.
+/// Reads lines for ever; those of positions hold `[…,at_ms]` once per position. A stream begins
+/// with what was there before: that is older than `since_ms` and not counted.
 async fn watch(mut stream: BufReader<TcpStream>, since_ms: u64, latencies: Arc<Latencies>) {
     let mut line = Vec::new();
     while matches!(stream.read_until(b'\n', &mut line).await, Ok(1..)) {

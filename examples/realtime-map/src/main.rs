@@ -15,7 +15,8 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// The broker inside opens a span at error level for every message and writes its topic into it, which is a third of its work.
+/// The broker inside opens a span at error level for every message and writes its topic into it,
+/// which is a third of its work.
 const LOG: &str = "info,rumqttd=off";
 
 /// Vehicles on a live map: MQTT in, one actor per vehicle, HTTP and server-sent events out.
@@ -98,8 +99,9 @@ struct LoadArgs {
 }
 
 fn main() -> ExitCode {
-    // The kernel clears two megabytes in the middle of a message when it makes a huge page; on a virtual machine, where the host has
-    // to find them first, that takes tens of milliseconds. Kernels that cannot leave it off lose nothing but that.
+    // The kernel clears two megabytes in the middle of a message when it makes a huge page; on a
+    // virtual machine, where the host has to find them first, that takes tens of milliseconds.
+    // Kernels that cannot leave it off lose nothing but that.
     #[cfg(target_os = "linux")]
     rustix::thread::disable_transparent_huge_pages(true).ok();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));

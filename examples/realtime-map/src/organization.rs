@@ -1,7 +1,9 @@
-//! The organisation actor: how many of an operator's vehicles are awake, how fast, how late. One actor per operator.
+//! The organisation actor: how many of an operator's vehicles are awake, how fast, how late. One
+//! actor per operator.
 //!
-//! Each vehicle tells at most once a second, with the number of positions since; so the counts are exact and the traffic is
-//! bounded by vehicles, not by positions. Once a second the organisation hands its summary to the overview.
+//! Each vehicle tells at most once a second, with the number of positions since; so the counts are
+//! exact and the traffic is bounded by vehicles, not by positions. Once a second the organisation
+//! hands its summary to the overview.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The overview actor: the last summary of every organisation and the state of the feed, published once a second.
+//! The overview actor: the last summary of every organisation and the state of the feed, published
+//! once a second.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

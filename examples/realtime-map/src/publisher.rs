@@ -1,7 +1,8 @@
-//! A publisher of positions: MQTT 5 frames written in batches to one socket, QoS 0. For the simulator and the load generator.
+//! A publisher of positions: MQTT 5 frames written in batches to one socket, QoS 0. For the
+//! simulator and the load generator.
 //!
-//! A client library sends each message with a write of its own; at 50,000 messages a second the senders would be what is measured.
-//! Frames are rumqttc's own types.
+//! A client library sends each message with a write of its own; at 50,000 messages a second the
+//! senders would be what is measured. Frames are rumqttc's own types.
 
 use std::io;
 
@@ -29,8 +30,8 @@ impl Publisher {
     pub async fn connect(host: &str, port: u16, client_id: String) -> io::Result<Self> {
         let mut socket = TcpStream::connect((host, port)).await?;
         socket.set_nodelay(true)?;
-        // As long as there is: a publisher that has nothing to say stays connected. Zero would mean that too, but rumqttd
-        // refuses it.
+        // As long as there is: a publisher that has nothing to say stays connected. Zero would mean
+        // that too, but rumqttd refuses it.
         let connect =
             Connect { keep_alive: u16::MAX, client_id, clean_start: true, properties: None };
         let mut out = BytesMut::with_capacity(BUFFER_LEN * 2);

@@ -1,6 +1,8 @@
-//! Vehicles that drive the city's routes and publish what a real fleet would publish, once a second each.
+//! Vehicles that drive the city's routes and publish what a real fleet would publish, once a second
+//! each.
 //!
-//! A fleet is a value: `step` moves it and says who reports. The driver around it owns the clock and the connection.
+//! A fleet is a value: `step` moves it and says who reports. The driver around it owns the clock
+//! and the connection.
 
 use std::fmt::Write as _;
 use std::io;
@@ -93,7 +95,8 @@ impl Fleet {
         (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Moves the vehicles of one slice by a second and writes a message for each that is not in the depot.
+    /// Moves the vehicles of one slice by a second and writes a message for each that is not in the
+    /// depot.
     pub(crate) fn step(&mut self, slice: usize, now_ms: u64, mut publish: impl FnMut(&str, &str)) {
         let (mut topic, mut payload) = (String::new(), String::new());
         for index in (slice..self.vehicles.len()).step_by(SLICES) {
@@ -218,7 +221,8 @@ impl Driven {
     }
 }
 
-/// The format's own geohash: whole degrees, then one digit of latitude and one of longitude per level.
+/// The format's own geohash: whole degrees, then one digit of latitude and one of longitude per
+/// level.
 fn geohash(place: Place) -> String {
     let digits = |degrees: f64| format!("{:03}", (degrees.abs().fract() * 1_000.0) as u32);
     let (lat, lon) = (digits(place.lat()), digits(place.lon()));

@@ -1,8 +1,10 @@
-//! What vehicles remember while they sleep and across restarts: one SQLite file, one row per vehicle.
+//! What vehicles remember while they sleep and across restarts: one SQLite file, one row per
+//! vehicle.
 //!
-//! One thread writes and one reads (`reading`), each in transactions of whatever waits; what is read is committed. The file is
-//! in WAL mode with `synchronous = NORMAL`: a killed process loses nothing that `save` confirmed, a power cut at most the last
-//! moments. The ids of all known vehicles are kept in memory (ten bytes each), so a new vehicle starts without touching the disk.
+//! One thread writes and one reads (`reading`), each in transactions of whatever waits; what is
+//! read is committed. The file is in WAL mode with `synchronous = NORMAL`: a killed process loses
+//! nothing that `save` confirmed, a power cut at most the last moments. The ids of all known
+//! vehicles are kept in memory (ten bytes each), so a new vehicle starts without touching the disk.
 
 mod reading;
 
@@ -20,7 +22,8 @@ use crate::hfp::VehicleId;
 
 /// Snapshots that may wait for the writer, and vehicles for the reader; more wait outside.
 const QUEUE_LEN_MAX: usize = 16_384;
-/// Snapshots per transaction: long enough to share one commit, short enough that nobody waits for it.
+/// Snapshots per transaction: long enough to share one commit, short enough that nobody waits for
+/// it.
 const BATCH_LEN_MAX: usize = 4_096;
 /// Layout of the file; another one is refused.
 const USER_VERSION: i32 = 1;

@@ -1,6 +1,8 @@
-//! The viewport actor: one open event stream. It listens to the cells its box touches and writes what changed.
+//! The viewport actor: one open event stream. It listens to the cells its box touches and writes
+//! what changed.
 //!
-//! Each vehicle has at most one sighting waiting: a reader that is slow gets fewer and newer ones, never a queue that grows.
+//! Each vehicle has at most one sighting waiting: a reader that is slow gets fewer and newer ones,
+//! never a queue that grows.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -25,7 +27,8 @@ pub(crate) const CHUNKS_MAX: usize = 2;
 const PENDING_LEN_MAX: usize = 50_000;
 /// Crossings waiting; the oldest are dropped.
 const CROSSINGS_LEN_MAX: usize = 100;
-/// Sightings that arrive within this time share a chunk. Well under the 50 ms that a position may take.
+/// Sightings that arrive within this time share a chunk. Well under the 50 ms that a position may
+/// take.
 const GATHER: Duration = Duration::from_millis(5);
 /// Sightings of a whole city that may wait while the actor writes.
 const MAILBOX_LEN_MAX: u32 = 65_536;
@@ -121,8 +124,9 @@ impl Viewport {
     }
 }
 
-/// `["0055/01216",60.17000,24.94000,352,1370,-37,"bus","550",1,1795269600123]`: as short as it can be read. By hand, because
-/// formatting fifty thousand positions a second is a good part of what an open map costs.
+/// `["0055/01216",60.17000,24.94000,352,1370,-37,"bus","550",1,1795269600123]`: as short as it can
+/// be read. By hand, because formatting fifty thousand positions a second is a good part of what an
+/// open map costs.
 fn write_sighting(out: &mut String, sighting: &Sighting) {
     let report = &sighting.report;
     out.push_str("[\"");
@@ -214,7 +218,8 @@ impl Viewport {
             return ctx.stop();
         }
         let Ok(room) = self.out.clone().try_reserve_owned() else {
-            // The reader has not taken the last chunks yet: what comes meanwhile replaces what waits here.
+            // The reader has not taken the last chunks yet: what comes meanwhile replaces what
+            // waits here.
             let out = self.out.clone();
             let room = async move { out.reserve().await.map(drop) };
             return ctx.pipe(room, |_| viewport_messages::Flush);

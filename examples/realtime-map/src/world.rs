@@ -1,4 +1,5 @@
-//! What every actor of the map shares: the city, its fences, the store, the counters, and the names of topics.
+//! What every actor of the map shares: the city, its fences, the store, the counters, and the names
+//! of topics.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::overview::Overview;
 use crate::store::Store;
 use crate::vehicle::{Sighting, Vehicle};
 
-/// Sightings a cell keeps: who opens a map sees the last ones at once instead of waiting for the next report of each.
+/// Sightings a cell keeps: who opens a map sees the last ones at once instead of waiting for the
+/// next report of each.
 const CELL_REPLAY: usize = 128;
 /// Crossings a new viewer gets.
 const FENCE_REPLAY: usize = 50;

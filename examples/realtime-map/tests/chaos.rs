@@ -1,7 +1,9 @@
-//! Chaos from outside: the map as a process of its own, its actors killed all the time while a second process publishes.
+//! Chaos from outside: the map as a process of its own, its actors killed all the time while a
+//! second process publishes.
 //!
-//! `CHAOS_SECONDS` sets how long it rages (8 unless set; `make test` takes 60). A kill may cost what waited in a mailbox, never
-//! more: vehicles come back with what the store had of them, and with their next position.
+//! `CHAOS_SECONDS` sets how long it rages (8 unless set; `make test` takes 60). A kill may cost
+//! what waited in a mailbox, never more: vehicles come back with what the store had of them, and
+//! with their next position.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;

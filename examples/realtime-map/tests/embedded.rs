@@ -1,4 +1,5 @@
-//! The whole map with the broker inside: from MQTT to HTTP and events, through sleep, restart, chaos and bad input.
+//! The whole map with the broker inside: from MQTT to HTTP and events, through sleep, restart,
+//! chaos and bad input.
 
 mod common;
 

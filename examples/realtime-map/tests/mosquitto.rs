@@ -1,4 +1,5 @@
-//! The map on a real broker: Debian's Mosquitto, started here on a loopback port, killed and started again.
+//! The map on a real broker: Debian's Mosquitto, started here on a loopback port, killed and
+//! started again.
 //!
 //! Needs `mosquitto` on the machine: `apt-get install mosquitto`.
 

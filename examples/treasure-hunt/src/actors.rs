@@ -1,7 +1,9 @@
-//! The actors: players and regions, which chaos may kill at any moment, sessions and the leader board.
+//! The actors: players and regions, which chaos may kill at any moment, sessions and the leader
+//! board.
 //!
-//! Killing is safe because nothing but the log is trusted across a life: an actor's factory rebuilds it from there, an
-//! act carries its number, and whoever asks again with the same number gets the same answer.
+//! Killing is safe because nothing but the log is trusted across a life: an actor's factory
+//! rebuilds it from there, an act carries its number, and whoever asks again with the same number
+//! gets the same answer.
 
 mod at_once;
 mod board;

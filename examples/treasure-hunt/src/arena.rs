@@ -1,12 +1,14 @@
 //! A bump arena that many owners share, each through an epoch of its own.
 //!
-//! Blocks are handed out one after the other from the newest chunk, whoever asks. An `Epoch` remembers the chunks it has
-//! blocks in; ending it gives all of its blocks back at once, without looking at them, and a chunk is freed when
-//! the last epoch in it has ended. So an owner costs its own blocks and not a chunk of its own.
+//! Blocks are handed out one after the other from the newest chunk, whoever asks. An `Epoch`
+//! remembers the chunks it has blocks in; ending it gives all of its blocks back at once, without
+//! looking at them, and a chunk is freed when the last epoch in it has ended. So an owner costs its
+//! own blocks and not a chunk of its own.
 //!
-//! Safe by construction: a block is written once, before its slot is known to anybody, and a chunk's count of epochs is
-//! the count of its `Arc`. The price of sharing: an epoch that never ends keeps its neighbours' slots of the same chunk, so
-//! owners with long lives should turn over (end the epoch and begin a new one) once in a while.
+//! Safe by construction: a block is written once, before its slot is known to anybody, and a
+//! chunk's count of epochs is the count of its `Arc`. The price of sharing: an epoch that never
+//! ends keeps its neighbours' slots of the same chunk, so owners with long lives should turn over
+//! (end the epoch and begin a new one) once in a while.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,5 @@
-//! Kills players and regions at random, the whole time, as a failing machine would: without warning, in the middle of things.
+//! Kills players and regions at random, the whole time, as a failing machine would: without
+//! warning, in the middle of things.
 
 use std::sync::Arc;
 use std::time::Duration;

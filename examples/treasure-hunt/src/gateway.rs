@@ -1,7 +1,7 @@
 //! The way in: HTTP for the page, the map and the figures; a WebSocket for playing and watching.
 //!
-//! Nothing is decided here about the game. What is: who may speak for which player, how much may wait, and that a question to an
-//! actor that died over it is asked again.
+//! Nothing is decided here about the game. What is: who may speak for which player, how much may
+//! wait, and that a question to an actor that died over it is asked again.
 
 mod connection;
 mod outbox;

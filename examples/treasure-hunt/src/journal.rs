@@ -1,9 +1,10 @@
-//! The event log: what is acknowledged is in it, and who comes back from the dead is rebuilt from it.
+//! The event log: what is acknowledged is in it, and who comes back from the dead is rebuilt from
+//! it.
 //!
-//! `append` queues an event and returns; one thread writes and syncs whatever has gathered, and only then answers. Questions for
-//! an actor's past go through the same queue, so that they see every event appended before them: a new life of an
-//! actor finds all that its former life did. A failed write ends the process (`failed`): nobody may trust
-//! the file after it.
+//! `append` queues an event and returns; one thread writes and syncs whatever has gathered, and
+//! only then answers. Questions for an actor's past go through the same queue, so that they see
+//! every event appended before them: a new life of an actor finds all that its former life did. A
+//! failed write ends the process (`failed`): nobody may trust the file after it.
 
 mod index;
 mod record;
@@ -124,7 +125,8 @@ pub struct Left {
 }
 
 impl Journal {
-    /// Opens or creates the log in `directory` and reads it once. A torn record at its end, which nobody was told of, is cut off.
+    /// Opens or creates the log in `directory` and reads it once. A torn record at its end, which
+    /// nobody was told of, is cut off.
     ///
     /// # Errors
     /// The directory cannot be used, or the log belongs to a world of another seed.
@@ -249,7 +251,8 @@ impl Journal {
         }
     }
 
-    /// Writes what has gathered and lets go of the file; blocks until then. What is appended later is never answered.
+    /// Writes what has gathered and lets go of the file; blocks until then. What is appended later
+    /// is never answered.
     pub fn close(&self) {
         self.shared.queue.lock().closed = true;
         self.shared.filled.notify_one();

@@ -1,7 +1,9 @@
-//! A treasure hunt for thousands of players on [`althing`]: the server, its load generator and its recount.
+//! A treasure hunt for thousands of players on [`althing`]: the server, its load generator and its
+//! recount.
 //!
-//! Data flow: socket → `gateway` → player actor → region actor → `journal` (durable) → back the same way, and as views from the
-//! region's topic to every session that watches it. `rules` and `map` are pure; `recount` trusts only the log.
+//! Data flow: socket → `gateway` → player actor → region actor → `journal` (durable) → back the
+//! same way, and as views from the region's topic to every session that watches it. `rules` and
+//! `map` are pure; `recount` trusts only the log.
 
 pub mod actors;
 pub mod arena;

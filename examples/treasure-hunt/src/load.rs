@@ -1,7 +1,9 @@
-//! The load generator: plays with thousands of players over WebSocket and checks what it was told against the log.
+//! The load generator: plays with thousands of players over WebSocket and checks what it was told
+//! against the log.
 //!
-//! Latency runs from the moment an act was due, not from when it was sent, so that a stall of the server counts for every act
-//! it delays. One socket plays many players if asked to; each player still waits for its own answers.
+//! Latency runs from the moment an act was due, not from when it was sent, so that a stall of the
+//! server counts for every act it delays. One socket plays many players if asked to; each player
+//! still waits for its own answers.
 
 mod bot;
 pub mod client;
@@ -49,7 +51,8 @@ pub async fn play(options: Options) -> Result<Report> {
     let status = || async { client::get_json::<StatusView>(options.address, "/status").await };
     let reachable = "cannot reach the server: is `treasure-hunt serve` running?";
     status().await.context(reachable)?;
-    // The ground is there for whoever comes: what it takes is no player's, and making it is not part of play.
+    // The ground is there for whoever comes: what it takes is no player's, and making it is not
+    // part of play.
     for region in RegionId::all() {
         let path = format!("/map/{}", region.number());
         let (code, ..) = client::get(options.address, &path).await?;

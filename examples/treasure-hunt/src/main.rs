@@ -86,8 +86,9 @@ struct RecountOf {
 const SOCKETS_DEFAULT: u32 = 3_000;
 
 fn main() -> ExitCode {
-    // The kernel clears two megabytes in the middle of a message when it makes a huge page; on a virtual machine, where the host has
-    // to find them first, that takes tens of milliseconds. Kernels that cannot leave it off lose nothing but that.
+    // The kernel clears two megabytes in the middle of a message when it makes a huge page; on a
+    // virtual machine, where the host has to find them first, that takes tens of milliseconds.
+    // Kernels that cannot leave it off lose nothing but that.
     #[cfg(target_os = "linux")]
     rustix::thread::disable_transparent_huge_pages(true).ok();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()

@@ -1,7 +1,8 @@
 //! Where things are: tiles, regions, blocks, and the ids of players.
 //!
-//! The world is a square of `WORLD_SIDE` tiles, cut into regions of `REGION_SIDE` and blocks of `BLOCK_SIDE`. A `Place` is
-//! always inside the world: `Place::new` refuses anything else, so that nothing behind it checks again.
+//! The world is a square of `WORLD_SIDE` tiles, cut into regions of `REGION_SIDE` and blocks of
+//! `BLOCK_SIDE`. A `Place` is always inside the world: `Place::new` refuses anything else, so that
+//! nothing behind it checks again.
 
 /// Tiles along one side of the world.
 pub const WORLD_SIDE: u16 = 1_024;
@@ -17,7 +18,8 @@ pub const REGIONS: u16 = REGIONS_PER_SIDE * REGIONS_PER_SIDE;
 pub const REGION_TILES: usize = REGION_SIDE as usize * REGION_SIDE as usize;
 /// Tiles of a block.
 pub const BLOCK_TILES: usize = BLOCK_SIDE as usize * BLOCK_SIDE as usize;
-/// How far a player sees, in tiles to each side; below half a region, so that at most four regions are in view.
+/// How far a player sees, in tiles to each side; below half a region, so that at most four regions
+/// are in view.
 pub const VIEW_RADIUS: u16 = 20;
 
 /// Names a player for as long as the log exists.

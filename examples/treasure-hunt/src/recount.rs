@@ -1,7 +1,8 @@
 //! Counts the event log again, by rules of its own: no actor, no region state, no index.
 //!
-//! It knows each player by number, place, points and hands, each tile's clues, and nothing else; whatever in the log does not
-//! follow from that is a violation. The digest of a player is what a client computes over the answers it got.
+//! It knows each player by number, place, points and hands, each tile's clues, and nothing else;
+//! whatever in the log does not follow from that is a violation. The digest of a player is what a
+//! client computes over the answers it got.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;

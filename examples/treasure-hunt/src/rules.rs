@@ -1,7 +1,8 @@
 //! The rules of the game as values: no actor, no clock, no I/O.
 //!
-//! A player asks for an `Act`; `Player::intend` turns it into an `Intent` or a `Refusal`; `Region::decide` turns that into
-//! an `Event`; whoever applies the same events in the same order gets the same state.
+//! A player asks for an `Act`; `Player::intend` turns it into an `Intent` or a `Refusal`;
+//! `Region::decide` turns that into an `Event`; whoever applies the same events in the same order
+//! gets the same state.
 
 mod carry;
 mod clue;

@@ -4,7 +4,8 @@ use crate::arena::{Arena, Epoch, Slot};
 use crate::map::Mark;
 use crate::place::{BLOCK_TILES, BlockId, Place};
 
-/// Blocks a player remembers; walking on, it forgets all and begins anew, so that long lives pin no old chunks.
+/// Blocks a player remembers; walking on, it forgets all and begins anew, so that long lives pin no
+/// old chunks.
 pub const BLOCKS_MAX: usize = 6;
 
 /// The marks of a block.

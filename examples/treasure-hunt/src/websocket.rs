@@ -1,7 +1,9 @@
-//! WebSocket frames (RFC 6455) as values: bytes in, messages out. No socket, no buffer of its own, no extension.
+//! WebSocket frames (RFC 6455) as values: bytes in, messages out. No socket, no buffer of its own,
+//! no extension.
 //!
-//! A library's connection keeps buffers of kilobytes; a world of players with a socket each cannot. Here whoever owns the socket
-//! reads into scratch memory and keeps bytes only while a frame is unfinished. Nothing the other side sends can panic.
+//! A library's connection keeps buffers of kilobytes; a world of players with a socket each cannot.
+//! Here whoever owns the socket reads into scratch memory and keeps bytes only while a frame is
+//! unfinished. Nothing the other side sends can panic.
 
 use std::borrow::Cow;
 
@@ -93,7 +95,8 @@ impl Decoder {
         Self { from, len_max, begun: None }
     }
 
-    /// Takes the first frame off `input`, with the bytes it has; `None` if its end is still to come.
+    /// Takes the first frame off `input`, with the bytes it has; `None` if its end is still to
+    /// come.
     ///
     /// # Errors
     /// `FrameError`; an oversized message is refused by its header, before it has come.
@@ -187,7 +190,8 @@ fn unmask(payload: &mut [u8], mask: [u8; 4]) {
     payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
 }
 
-/// A frame being written: room for its header, then its payload, so that both go out with one write.
+/// A frame being written: room for its header, then its payload, so that both go out with one
+/// write.
 #[derive(Debug)]
 pub struct Written {
     bytes: Vec<u8>,
@@ -200,8 +204,9 @@ impl Written {
         bytes.extend([0; HEADER_LEN_MAX]);
     }
 
-    /// Puts the header in front of what was appended after `reserve`. A client's mask is zero: it keeps proxies from mistaking
-    /// what a script sends for a request of its own, and no script runs in our load generator.
+    /// Puts the header in front of what was appended after `reserve`. A client's mask is zero: it
+    /// keeps proxies from mistaking what a script sends for a request of its own, and no script
+    /// runs in our load generator.
     pub fn finish(mut bytes: Vec<u8>, kind: Kind, from: From) -> Self {
         let len = bytes.len() - HEADER_LEN_MAX;
         let masked = if from == From::Client { MASKED } else { 0 };

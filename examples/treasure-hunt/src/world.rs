@@ -1,4 +1,5 @@
-//! What all actors of a world share: the seed, the log, the arena, the counters, and who is played by whom.
+//! What all actors of a world share: the seed, the log, the arena, the counters, and who is played
+//! by whom.
 
 mod attendance;
 mod counters;

@@ -1,4 +1,5 @@
-//! Chaos from outside: two processes, actors killed the whole time, and a recount that trusts only the log.
+//! Chaos from outside: two processes, actors killed the whole time, and a recount that trusts only
+//! the log.
 //!
 //! `CHAOS_SECONDS` sets how long it rages (8 unless set; `make test` takes 60).
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]

@@ -16,7 +16,8 @@ async fn fault(client: &mut client::Client) -> String {
     }
 }
 
-/// Two connections with a player each; the second one cheats, and at the end the first must be able to play on.
+/// Two connections with a player each; the second one cheats, and at the end the first must be able
+/// to play on.
 struct Table {
     server: Running,
     good: client::Client,

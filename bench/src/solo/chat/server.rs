@@ -84,7 +84,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Should either fail, the child ends with `kill_on_drop` and its data lies in the build directory.
+        // Should either fail, the child ends with `kill_on_drop` and its data lies in the build
+        // directory.
         let _ = self.process.start_kill();
         let _ = fs::remove_dir_all(&self.directory);
     }

@@ -1,7 +1,8 @@
-//! Asks as wrk does, for machines without it: many connections, each asks again once it is answered.
+//! Asks as wrk does, for machines without it: many connections, each asks again once it is
+//! answered.
 //!
-//! One thread of its own runtime per half of the connections, so that none waits for another core. Latency is closed-loop, as
-//! wrk's is: for comparing servers, not for promising anything to users.
+//! One thread of its own runtime per half of the connections, so that none waits for another core.
+//! Latency is closed-loop, as wrk's is: for comparing servers, not for promising anything to users.
 
 use super::{Answered, CONNECTIONS, VEHICLES};
 use anyhow::{Context, Result, bail, ensure};

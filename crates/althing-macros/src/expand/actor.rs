@@ -65,7 +65,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Forwards by path: `Self::started` is the method of the block, which a method call on `&mut self` need not be.
+    /// Forwards by path: `Self::started` is the method of the block, which a method call on `&mut
+    /// self` need not be.
     fn hook(&self, hook: &Hook) -> TokenStream {
         let Hook { method, cfgs, shape, arguments } = hook;
         let althing = self.althing;

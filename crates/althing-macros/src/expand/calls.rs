@@ -1,4 +1,5 @@
-//! The extension trait: one method per message, so that a call reads like a call of the actor's own method.
+//! The extension trait: one method per message, so that a call reads like a call of the actor's own
+//! method.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -10,8 +11,8 @@ use crate::model::Message;
 use crate::owned::Relocation;
 
 impl Expansion<'_> {
-    /// A private type in the signature of a private method is right, though the trait is as visible as the most
-    /// visible of them.
+    /// A private type in the signature of a private method is right, though the trait is as visible
+    /// as the most visible of them.
     pub(super) fn calls_trait(&self) -> TokenStream {
         let Self { model, althing, calls, .. } = self;
         let vis = self.widest_visibility();

@@ -1,4 +1,5 @@
-//! The handler impls: each passes the fields of its message to the method, after the guards have admitted it.
+//! The handler impls: each passes the fields of its message to the method, after the guards have
+//! admitted it.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -53,7 +54,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// The trait's method: a plain function that returns the method's own future, with nothing wrapped around it.
+    /// The trait's method: a plain function that returns the method's own future, with nothing
+    /// wrapped around it.
     fn handle(&self, message: &Message, message_type: &TokenStream) -> TokenStream {
         let althing = self.althing;
         let Message { method, arguments, .. } = message;
@@ -84,7 +86,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// The permit is taken last: guards run again for a message that leaves the stash, and it would pay twice.
+    /// The permit is taken last: guards run again for a message that leaves the stash, and it would
+    /// pay twice.
     fn admit(&self, message: &Message, message_type: &TokenStream) -> Option<TokenStream> {
         let guards = &message.guards;
         let span = guards.span()?.resolved_at(Span::call_site());

@@ -8,6 +8,7 @@ use std::time::Duration;
 use althing::{Actor, ActorError, ActorId, AskError, Context, Handler, TimerId, Timestamp};
 use futures_util::future::{Either, select};
 
+use super::CourierOptions;
 use super::agenda::Agenda;
 use super::inbox::Inbox;
 use crate::delivery::{Delivery, Mark, Posting, Settled};
@@ -18,21 +19,16 @@ const AHEAD: Duration = Duration::from_secs(90);
 /// Pause between two looks at the store, for what others have left there: less than half of what is
 /// ahead, so that nothing falls between them.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// Deliveries read at once.
+/// Deliveries read at once, at most.
 const PAGE: usize = 1_000;
-/// Deliveries in memory, at most; those behind are read when there is room again.
-const AGENDA_MAX: usize = 100_000;
-/// Deliveries on their way at once, at most.
-const AT_ONCE_MAX: usize = 512;
 /// What turns may leave while the store is read, at most; more is read from the store.
 const MEANWHILE_MAX: usize = 65_536;
-/// How long an actor may take to answer before the delivery is tried again.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Pause after the store has failed.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Carrier {
     store: Arc<dyn Store>,
+    options: CourierOptions,
     inbox: Arc<Inbox>,
     agenda: Agenda,
     reading: Reading,
@@ -89,9 +85,10 @@ struct SettledAll {
 }
 
 impl Carrier {
-    pub(super) fn new(store: Arc<dyn Store>, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, options: CourierOptions, inbox: Arc<Inbox>) -> Self {
         Self {
             store,
+            options,
             inbox,
             agenda: Agenda::default(),
             reading: Reading::Done(Timestamp(0)),
@@ -111,14 +108,14 @@ impl Carrier {
     fn go_on(&mut self, ctx: &mut Context<Self>) {
         self.take_posted(ctx);
         self.read_on(ctx);
-        for attempt in self.agenda.take(ctx.now(), AT_ONCE_MAX) {
+        for attempt in self.agenda.take(ctx.now(), self.options.at_once_max) {
             let node = ctx.node();
             let mark = attempt.mark;
             if !node.is_home_of(&mark.owner) {
                 self.agenda.let_go(&mark);
                 continue;
             }
-            let late = node.sleep(ANSWER_WITHIN);
+            let late = node.sleep(self.options.answer_within);
             let asked = async move {
                 let asked = std::pin::pin!(node.ask_letter(attempt.letter));
                 match select(asked, std::pin::pin!(late)).await {
@@ -199,7 +196,7 @@ impl Carrier {
         let now = ctx.now();
         let (after, until) = match &mut self.reading {
             Reading::Done(at) if *at <= now || self.has_missed => (None, later(now, AHEAD)),
-            Reading::Full(after, until) if self.agenda.len() < AGENDA_MAX / 2 => {
+            Reading::Full(after, until) if self.agenda.len() <= self.options.in_memory_max / 2 => {
                 (after.take(), *until)
             }
             Reading::Done(_) | Reading::Page | Reading::Full(..) => return,
@@ -212,8 +209,12 @@ impl Carrier {
 
     fn read(&mut self, after: Option<Mark>, until: Timestamp, ctx: &mut Context<Self>) {
         self.reading = Reading::Page;
-        let page = self.store.due(until, after, PAGE);
+        let page = self.store.due(until, after, self.page());
         ctx.pipe(page, move |found| Page { until, found });
+    }
+
+    fn page(&self) -> usize {
+        PAGE.min(self.options.in_memory_max).max(1)
     }
 
     fn settle(&mut self, ctx: &mut Context<Self>) {
@@ -275,12 +276,12 @@ impl Handler<Page> for Carrier {
                 self.reading = Reading::Done(later(ctx.now(), STORE_PAUSE));
             }
             Ok(found) => {
-                let is_last = found.len() < PAGE;
+                let is_last = found.len() < self.page();
                 let after = found.last().map(Delivery::mark);
                 self.take_read(found, ctx);
                 if is_last {
                     self.end_reading(until, ctx);
-                } else if self.agenda.len() < AGENDA_MAX {
+                } else if self.agenda.len() < self.options.in_memory_max {
                     self.read(after, until, ctx);
                 } else {
                     self.reading = Reading::Full(after, until);

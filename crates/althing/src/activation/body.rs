@@ -16,10 +16,9 @@ use std::task::{Context, Poll};
 
 use tracing::Span;
 
-use crate::activation::context::RunCore;
+use crate::activation::core::RunCore;
 use crate::address::place::AnyPlace;
 use crate::error::AskError;
-use crate::mail::reply::ReplyTo;
 use crate::metrics::Timed;
 use crate::shield::{discard, shielded};
 
@@ -66,53 +65,12 @@ pub(crate) trait Work {
     fn fail(&mut self, why: AskError);
 }
 
-/// A handler's future and where its output goes: to the slot if there is one, else it stays here.
-pub(crate) struct Running<F, R, T> {
-    pub(crate) reply: ReplyTo<R>,
-    pub(crate) output: Option<R>,
-    /// Takes the reply out of what the future yields.
-    reply_of: T,
-    future: F,
-}
-
 /// An event handler's future.
 pub(crate) struct Event<F>(F);
-
-impl<F: Future, R, T: Fn(F::Output) -> Option<R>> Running<F, R, T> {
-    #[inline]
-    pub(crate) fn new(reply: ReplyTo<R>, future: F, reply_of: T) -> Self {
-        Self { reply, output: None, reply_of, future }
-    }
-}
 
 impl<F> Event<F> {
     pub(crate) fn new(future: F) -> Self {
         Self(future)
-    }
-}
-
-impl<F: Future + Send, R: Send + 'static, T: Fn(F::Output) -> Option<R>> Work for Running<F, R, T> {
-    #[inline(always)]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: `future` is pinned with us and never moved; `reply` is `Unpin` and used by
-        // reference.
-        let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: as above.
-        let future = unsafe { Pin::new_unchecked(&mut this.future) };
-        match future.poll(cx) {
-            Poll::Ready(output) => {
-                match (this.reply_of)(output) {
-                    Some(reply) if this.reply.is_somewhere() => this.reply.complete(reply),
-                    output => this.output = output,
-                }
-                Poll::Ready(())
-            }
-            Poll::Pending => Poll::Pending,
-        }
-    }
-
-    fn fail(&mut self, why: AskError) {
-        self.reply.fail(why);
     }
 }
 

@@ -1,17 +1,18 @@
 //! Which actors this thread is polling, inside each other: the top one is the current actor.
 //!
-//! A thread-local stack is grown around each poll and shrunk after it. A frame also says whether
-//! the frame below asked for it and waits, which is how a cycle of asks that run in place is seen.
+//! A thread-local stack is grown around each poll and shrunk after it (`polling`). A frame also
+//! says whether the frame below asked for it and waits, which is how a cycle of asks that run in
+//! place is seen.
 
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::activation::turn;
 use crate::address::place::AnyPlace;
-use crate::mail::outbox;
 
-/// Deeper than handlers run inside each other (`in_place::DEPTH_MAX` and a task's own frame).
+/// Handlers run inside each other on one stack; beyond it messages queue.
+pub(crate) const DEPTH_MAX: u32 = 8;
+/// Deeper than handlers run inside each other (`DEPTH_MAX` and a task's own frame).
 const FRAMES_MAX: usize = 16;
 
 /// A reference to an actor, with the frame's kind in the lowest bit, which is free in it.
@@ -41,27 +42,9 @@ pub(crate) enum Frame {
     Alone,
 }
 
-/// Shrinks the stack again.
-pub(crate) struct Guard(());
-
-impl Drop for Guard {
-    #[inline]
-    fn drop(&mut self) {
-        let depth = STACK.with(|stack| {
-            let depth = stack.depth.get() - 1;
-            stack.depth.set(depth);
-            depth
-        });
-        // A lane left open would let a tell of the held handler below out.
-        if depth == 0 || turn::is_held() {
-            outbox::hand_over();
-        }
-    }
-}
-
-/// Marks `actor` as the one being polled until the guard drops. The guard must not outlive `actor`.
+/// Puts a frame on top; `leave` takes it off again, before `actor` goes.
 #[inline]
-pub(crate) fn polling(actor: &Arc<dyn AnyPlace>, frame: Frame) -> Guard {
+pub(super) fn enter(actor: &Arc<dyn AnyPlace>, frame: Frame) {
     let tagged = ptr::from_ref(actor).map_addr(|address| match frame {
         Frame::Asked => address | ASKED,
         Frame::Alone => address,
@@ -71,7 +54,16 @@ pub(crate) fn polling(actor: &Arc<dyn AnyPlace>, frame: Frame) -> Guard {
         stack.actors[depth as usize].set(tagged);
         stack.depth.set(depth + 1);
     });
-    Guard(())
+}
+
+/// Takes the top frame off; returns how many are left.
+#[inline]
+pub(super) fn leave() -> u32 {
+    STACK.with(|stack| {
+        let depth = stack.depth.get() - 1;
+        stack.depth.set(depth);
+        depth
+    })
 }
 
 /// Marks another actor as the one being polled, under the same guard, for whom nobody below waits.

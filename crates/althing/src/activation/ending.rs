@@ -12,21 +12,23 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 
-use crate::activation::waits::Edge;
-use crate::actor::{StopReason, Terminated};
+use crate::activation::edge::Edge;
 use crate::address::actor_id::Incarnation;
-use crate::address::actor_ref::{forget_link, forget_watcher};
-use crate::address::place::{AnyPlace, send_system, send_system_from};
+use crate::address::place::AnyPlace;
+use crate::address::refusal::refuse_one;
+use crate::address::signal::{send_system, send_system_from};
+use crate::address::watching::{forget_link, forget_watcher, leave_parent};
 use crate::error::AskError;
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::{Extras, System};
 use crate::mail::mailbox::{Inner, Phase, Sent};
 use crate::mail::outbox;
 use crate::metrics::Counter;
-use crate::metrics::observe::Step;
-use crate::remote;
+use crate::metrics::step::Step;
+use crate::remote::outgoing::ship_end;
 use crate::shield::{discard, shielded, wake_all};
-use crate::timer::TimerId;
+use crate::stop_reason::{StopReason, Terminated};
+use crate::timer::id::TimerId;
 use crate::timer::pending::PendingTimer;
 
 /// What a named actor's next life gets of the messages that wait.
@@ -95,7 +97,7 @@ pub(crate) fn end_life(
         refused.extend(farewell.say(place, reason));
     }
     if closed {
-        header.kind.node.directory.forget(place);
+        header.kind.node.holdings().directory.forget(place);
         // SAFETY: the claim was ours, and nobody starts an actor that has ended for good.
         let factory = unsafe { place.take_factory() };
         discard("dropping a factory", factory);
@@ -138,22 +140,6 @@ fn share_out(
         StopReason::Requested => (inner.take_events(), Vec::new()),
         _ => (Vec::new(), Vec::new()),
     }
-}
-
-/// Drops messages that a stopped actor does not take any more; whoever asked hears of it, tells are
-/// counted.
-pub(crate) fn refuse(place: &Arc<dyn AnyPlace>, refused: Vec<Envelope>) {
-    for envelope in refused {
-        refuse_one(place, envelope, AskError::Stopped(place.header().id()));
-    }
-}
-
-fn refuse_one(place: &Arc<dyn AnyPlace>, envelope: Envelope, why: AskError) {
-    if !envelope.is_tick() {
-        place.header().kind.metrics.count(Counter::Refused);
-    }
-    // Those behind must hear of their end too.
-    shielded("dropping a refused message", || envelope.reject(why));
 }
 
 thread_local! {
@@ -208,16 +194,6 @@ fn one_after_the_other(first: Abandoned) {
             })
             .unwrap_or_default();
     }
-}
-
-/// Takes an actor off the list of its parent's children.
-pub(crate) fn leave_parent(parent: &Arc<dyn AnyPlace>, child: &Arc<dyn AnyPlace>) {
-    let mut inner = parent.header().mailbox.lock();
-    let Some(extras) = &mut inner.extras else { return };
-    let gone = extras.children.remove(&child.header().serial());
-    // Released before dropping: the last reference to an actor may go.
-    drop(inner);
-    drop(gone);
 }
 
 /// Those who must hear of an end, and what must be dropped after the lock.
@@ -302,9 +278,9 @@ impl Farewell {
             send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
         }
         wake_all(self.wakers.into_values());
-        remote::ship_end(place, self.nodes, reason);
+        ship_end(place, self.nodes, reason);
         for timer in self.timers.into_values() {
-            place.header().kind.node.timers.withdraw(&timer);
+            place.header().kind.node.holdings().timers.withdraw(&timer);
             shielded("dropping a timer's message", || drop(timer));
         }
         shielded("dropping what an ended actor waited for", || drop((self.waits, self.system)));

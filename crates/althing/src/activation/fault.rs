@@ -5,7 +5,6 @@
 //! actor's claim, so that what follows is what follows a handler that panics or a message that
 //! comes late.
 
-use std::any::type_name;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +14,8 @@ use crate::address::actor_id::ActorId;
 use crate::address::place::{AnyPlace, Header};
 use crate::error::AskError;
 use crate::mail::envelope::Envelope;
+use crate::metrics::MessageName;
 use crate::node::env::Fault;
-use crate::topic::Published;
 
 /// What a simulation does to an event that is about to run.
 pub(crate) enum Met {
@@ -25,12 +24,13 @@ pub(crate) enum Met {
 }
 
 /// Tells a simulation that the actor takes an event in place, and lets its fault happen.
-pub(crate) fn meet_as_event<T: Send + Sync + 'static>(
+pub(crate) fn meet_as_event(
     header: &Header,
     from: Option<&ActorId>,
+    event: MessageName,
 ) -> Result<(), Met> {
-    header.observe_in_place_from(from, type_name::<Published<T>>);
-    match header.fault(type_name::<Published<T>>) {
+    header.observe_in_place_from(from, event);
+    match header.fault(event) {
         Fault::None => Ok(()),
         Fault::Panic => panic!("a fault of the simulation"),
         Fault::Delay(delay) => Err(Met::Delay(delay)),

@@ -11,13 +11,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::activation::run::Run;
-use crate::actor::StopReason;
-use crate::address::actor_ref::claim_to_stop;
+use crate::activation::stopping::claim_to_stop;
 use crate::address::place::{AnyPlace, Header};
 use crate::mail::claim::Value;
 use crate::mail::mailbox::Inner;
-use crate::node::NodeShared;
 use crate::node::env::Nap;
+use crate::node::shared::NodeShared;
+use crate::stop_reason::StopReason;
 use crate::timer::pending::PendingTimer;
 
 /// Pause between passes. An idle time is met within one pass and a second.
@@ -53,7 +53,7 @@ fn pass(node: &NodeShared, is_over_budget: bool) -> Option<Duration> {
     let now_s = node.tick_coarse();
     let mut idle = Vec::new();
     let mut longest = Longest::default();
-    node.directory.pass(CELLS_PER_PASS, |place| {
+    node.holdings().directory.pass(CELLS_PER_PASS, |place| {
         let header = place.header();
         let idle_s = now_s.saturating_sub(header.last_active_s.load(Ordering::Relaxed));
         let limit = header.kind.options.passivate_after;
@@ -175,7 +175,7 @@ mod tests {
     use crate::activation::context::Context;
     use crate::actor::{Actor, Handler};
     use crate::address::place::AsAnyPlace;
-    use crate::node::Node;
+    use crate::node::shared::Node;
 
     struct Clerk;
     struct Remind;

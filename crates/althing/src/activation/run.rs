@@ -5,6 +5,11 @@
 //! that nothing overlaps with the handler that waits. Invariant: state and core are touched only
 //! while no body holds a future, except by that future.
 
+mod commits;
+mod failure;
+mod serve;
+mod system;
+
 use std::collections::VecDeque;
 use std::future::Future;
 use std::mem::ManuallyDrop;
@@ -17,59 +22,60 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::activation::body::Body;
-use crate::activation::commits::Commits;
-use crate::activation::current::{self, Frame};
+use crate::activation::current::{self, DEPTH_MAX, Frame};
 use crate::activation::ending::{Keeps, abandon, end_life};
+use crate::activation::polling::polling;
+use crate::activation::turn::Commits;
 use crate::activation::waits;
-use crate::actor::StopReason;
 use crate::address::place::{AnyPlace, Header, Hook};
 use crate::error::ActorError;
 use crate::mail::batch::Batch;
 use crate::mail::envelope::Envelope;
-use crate::mail::in_place;
-use crate::metrics::observe::Step;
+use crate::metrics::step::Step;
 use crate::metrics::{Counter, MessageName};
-use crate::remote::{self, Location};
+use crate::remote::cluster::Location;
+use crate::remote::following;
 use crate::shield::{drop_payload, shielded};
+use crate::stop_reason::StopReason;
 
 /// A scheduled actor.
 pub(crate) struct Run {
     // In this order: a hook in `stage` borrows from `body`, and all of them borrow from `place`.
-    pub(crate) stage: Stage,
-    pub(crate) body: Body,
-    pub(crate) reads: Vec<Body>,
-    pub(crate) batch: Batch,
+    stage: Stage,
+    body: Body,
+    reads: Vec<Body>,
+    batch: Batch,
     /// Messages run that the mailbox has not been told of.
-    pub(crate) untallied: u32,
+    untallied: u32,
     /// Messages run since waiting senders were last called up.
-    pub(crate) uncalled: u32,
+    uncalled: u32,
     /// Messages run since the mailbox was last looked into.
-    pub(crate) ran_in_batch: u32,
+    ran_in_batch: u32,
     /// A write that waits for the reads before it.
-    pub(crate) held_back: Option<Envelope>,
+    held_back: Option<Envelope>,
     /// Messages of high priority that came while a batch was at hand.
-    pub(crate) urgent: VecDeque<Envelope>,
+    urgent: VecDeque<Envelope>,
     /// Whether the message that is held back has met its fault, if there is one in store for it.
-    pub(crate) has_met_fault: bool,
+    has_met_fault: bool,
     /// The message of the last handler that waited.
-    pub(crate) waited_with: Option<MessageName>,
+    waited_with: Option<MessageName>,
     /// Whether the life stopped itself before it served.
     refuses_waiting: bool,
     /// Turns that are not durable yet, where they are held.
-    pub(crate) commits: Option<Box<Commits>>,
+    commits: Option<Box<Commits>>,
     /// How many hold the actor.
-    pub(crate) holds: u32,
+    holds: u32,
     /// Whether the present pause is one between a failure and the restart after it.
-    pub(crate) backs_off: bool,
+    backs_off: bool,
     /// After how many more messages to stop, and why.
-    pub(crate) stop_after: Option<(usize, StopReason)>,
+    stop_after: Option<(usize, StopReason)>,
     /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped
     /// it unfinished.
     has_claim: bool,
-    pub(crate) place: Arc<dyn AnyPlace>,
+    place: Arc<dyn AnyPlace>,
 }
 
-pub(crate) enum Stage {
+enum Stage {
     Begin,
     Starting(Hook),
     Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -81,7 +87,7 @@ pub(crate) enum Stage {
 }
 
 /// How serving ended.
-pub(crate) enum Served {
+enum Served {
     Suspended,
     Yielded,
     Idle,
@@ -179,7 +185,7 @@ impl Run {
     /// Runs on the calling thread as far as that goes without waiting, then in a task.
     #[inline]
     pub(crate) fn run_now(mut self) {
-        if current::depth() >= in_place::DEPTH_MAX {
+        if current::depth() >= DEPTH_MAX {
             return self.spawn();
         }
         let is_away = !self.place.header().kind.node.env.is_entered();
@@ -332,16 +338,16 @@ impl Run {
     }
 
     /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
-    pub(crate) fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
+    fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
         let mut waiting = self.clear_out();
         self.holds = 0;
         let leaves = matches!(reason, StopReason::Moved | StopReason::Fenced)
-            && remote::follow(&self.place, &mut waiting);
+            && following::follow(&self.place, &mut waiting);
         let keeps =
             if std::mem::take(&mut self.refuses_waiting) { Keeps::Nothing } else { Keeps::Waiting };
         let next = end_life(&self.place, waiting, reason, keeps);
         if leaves {
-            remote::watch_on(&self.place);
+            following::watch_on(&self.place);
         }
         self.has_claim = next.is_continue();
         next
@@ -366,7 +372,7 @@ impl Run {
     }
 
     /// Drops hooks and handlers, which borrow the state.
-    pub(crate) fn drop_futures(&mut self) {
+    fn drop_futures(&mut self) {
         self.abort_turns();
         let stage = std::mem::replace(&mut self.stage, Stage::Begin);
         if !matches!(stage, Stage::Begin | Stage::Serving) {
@@ -442,7 +448,7 @@ impl Future for Run {
         // SAFETY: an `Arc` that is read and never dropped: it counts nothing, and `this` keeps its
         // own, which nobody replaces.
         let place = ManuallyDrop::new(unsafe { ptr::read(&raw const this.place) });
-        let _current = current::polling(&place, Frame::Alone);
+        let _current = polling(&place, Frame::Alone);
         let _polled = place.header().kind.metrics.polling(place.header().place());
         loop {
             match catch_unwind(AssertUnwindSafe(|| this.advance(place.header(), cx))) {

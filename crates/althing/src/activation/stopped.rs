@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use crate::activation::current;
 use crate::address::place::AnyPlace;
-use crate::remote;
+use crate::remote::outgoing;
 
 /// Resolves when the life that an actor was in has ended; see
 /// [`ActorRef::stop`](crate::ActorRef::stop) and [`ActorRef::stopped`](crate::ActorRef::stopped).
@@ -61,7 +61,7 @@ impl Future for Stopped {
         drop(inner);
         drop(old);
         if is_elsewhere && is_first {
-            remote::ship_watch(&this.place, true);
+            outgoing::ship_watch(&this.place, true);
         }
         Poll::Pending
     }

@@ -12,14 +12,19 @@
 //! their own.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::activation::commit::Commit;
 use crate::activation::current;
 use crate::address::place::{AnyPlace, wake};
+use crate::address::refusal::refuse;
 use crate::mail::envelope::Envelope;
-use crate::mail::mailbox::{Priority, Pushed};
-use crate::mail::outbox;
-use crate::remote::{self, Parcel};
+use crate::mail::mailbox::Pushed;
+use crate::mail::priority::Priority;
+use crate::remote::following::ship_all;
+use crate::remote::outgoing::send;
+use crate::remote::parcel::Parcel;
 use crate::shield::{discard, shielded};
 
 /// Effects of one turn from which on its tells find every mailbox full.
@@ -45,6 +50,14 @@ pub(crate) enum Fate {
 #[derive(Default)]
 pub(crate) struct Effects(Vec<Effect>);
 
+/// The turns of one run, where they are held.
+#[derive(Default)]
+pub(crate) struct Commits {
+    /// What the turn whose handler waits has let out.
+    pub(super) open: Effects,
+    pub(super) on_the_way: VecDeque<(Commit, Effects)>,
+}
+
 /// No depth of any frame.
 const NOBODY: u32 = u32::MAX;
 
@@ -62,10 +75,9 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    /// Begins or goes on with a turn of the actor polled on this thread.
+    /// Begins or goes on with a turn of the actor polled on this thread. The outbox is empty: a
+    /// lane of the handler below would let a tell out.
     pub(crate) fn resume(effects: Effects) -> Self {
-        // A lane of the handler below would let a tell out.
-        outbox::hand_over();
         let outer_depth = HELD.replace(current::depth());
         Self { outer_depth, outer: EFFECTS.replace(effects) }
     }
@@ -147,12 +159,22 @@ impl Effects {
     }
 }
 
+impl Commits {
+    pub(super) fn abort(self) {
+        self.open.abort();
+        for (commit, effects) in self.on_the_way {
+            shielded("dropping a commit", || drop(commit));
+            effects.abort();
+        }
+    }
+}
+
 impl Effect {
     fn release(self) {
         match self {
             Self::Run(work) => work(),
             Self::Reply(settle) => settle(Fate::Committed),
-            Self::Ship(place, parcel) => remote::send(&place, parcel),
+            Self::Ship(place, parcel) => send(&place, parcel),
             Self::Tell(place, envelope, priority) => release_tell(&place, envelope, priority),
         }
     }
@@ -173,8 +195,8 @@ fn release_tell(place: &Arc<dyn AnyPlace>, envelope: Envelope, priority: Priorit
     match mailbox.push_aside(u32::MAX, priority, make, |what| wake(place, what)) {
         Pushed::Queued if priority != Priority::Normal => header.call_attention(),
         Pushed::Queued | Pushed::Full => {}
-        Pushed::Closed => crate::activation::ending::refuse(place, envelope.into_iter().collect()),
+        Pushed::Closed => refuse(place, envelope.into_iter().collect()),
         // It has moved since the turn told it.
-        Pushed::Elsewhere => remote::ship_all(place, envelope.into_iter().collect()),
+        Pushed::Elsewhere => ship_all(place, envelope.into_iter().collect()),
     }
 }

@@ -15,37 +15,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::activation::current;
+use crate::activation::edge::{Caller, Edge};
 use crate::address::actor_id::ActorId;
 use crate::address::place::AnyPlace;
 use crate::error::AskError;
-use crate::remote::Caller;
+use crate::mail::awaited::Awaited;
 
 /// Actors looked at in search of a cycle: a larger tangle of waits is left to its deadlines.
 const VISITED_MAX: usize = 4_096;
-
-/// A reply that is being waited for.
-pub(crate) trait Awaited: Send + Sync {
-    /// Whether it has come, or will not.
-    fn is_settled(&self) -> bool;
-    /// Fails the ask, unless it is settled.
-    fn refuse(&self, why: AskError);
-}
-
-/// One handler's wait, as its actor's mailbox keeps it.
-pub(crate) struct Edge {
-    to: Arc<dyn AnyPlace>,
-    reply: Arc<dyn Awaited>,
-    /// Its number with the actor that is waited for, where there is a cluster.
-    called: Option<u64>,
-}
-
-impl Drop for Edge {
-    fn drop(&mut self) {
-        if let Some(id) = self.called {
-            forget_caller(&self.to, id);
-        }
-    }
-}
 
 /// Removes an edge when the wait ends.
 pub(crate) struct Waiting {
@@ -107,15 +84,6 @@ pub(crate) fn forget(place: &Arc<dyn AnyPlace>) {
     // Released before dropping, as above.
     drop(inner);
     drop(waits);
-}
-
-/// Takes back that somebody waits for the actor.
-pub(crate) fn forget_caller(place: &Arc<dyn AnyPlace>, id: u64) {
-    let mut inner = place.header().mailbox.lock();
-    let caller = inner.extras.as_mut().and_then(|extras| extras.callers.remove(&id));
-    // Released before dropping: the last reference to an actor may go.
-    drop(inner);
-    drop(caller);
 }
 
 /// Whose replies the actor's handlers wait for.

@@ -85,6 +85,17 @@ impl Origin {
     pub(crate) fn absolute(self) -> u64 {
         self.node.first_serial().wrapping_add(self.serial).wrapping_sub(1)
     }
+
+    /// What stands in for a key in the place of another node's anonymous actor.
+    pub(crate) fn to_key(self) -> Key {
+        format!("{}.{}", self.serial, self.slot).into()
+    }
+
+    /// Reads it back.
+    pub(crate) fn of_key(key: &str, node: Incarnation) -> Self {
+        let (serial, slot) = key.split_once('.').unwrap_or((key, "0"));
+        Self { node, serial: serial.parse().unwrap_or(0), slot: slot.parse().unwrap_or(0) }
+    }
 }
 
 impl KindName {

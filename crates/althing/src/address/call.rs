@@ -8,27 +8,27 @@ use std::any::type_name;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::activation::current;
-use crate::activation::turn;
 use crate::activation::waits::{self, Waiting};
-use crate::actor::Actor;
+use crate::actor::{Actor, Receives};
 use crate::address::actor_ref::ActorRef;
-use crate::address::place::{AnyPlace, AsAnyPlace, Place, wake};
+use crate::address::place::{AnyPlace, AsAnyPlace, wake};
+use crate::address::tell::{Tell, call_attention, push_tell};
 use crate::error::{AskError, SendError};
 use crate::mail::deadline::{Deadline, Due};
 use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
 use crate::mail::in_place::{self, InPlace};
 use crate::mail::line::Line;
-use crate::mail::mailbox::{Priority, Pushed};
+use crate::mail::mailbox::Pushed;
 use crate::mail::outbox;
+use crate::mail::priority::Priority;
 use crate::mail::reply::{Receiver, ReplyTo, channel};
 use crate::metrics::Counter;
-use crate::remote::{Shipped, local_only, ship_ask, ship_tell};
+use crate::remote::ship::{Shipped, local_only, ship_ask, ship_tell};
 
 /// A message with its target. As a future it is an ask with a deadline.
 ///
@@ -89,6 +89,17 @@ struct Slot<R> {
     waiting: Option<Waiting>,
 }
 
+impl<A: Actor> ActorRef<A> {
+    /// Addresses a message. Await it to ask; see `Call` for telling.
+    #[inline]
+    pub fn send<M: Send + 'static>(&self, message: M) -> Call<'_, A, M, A::Way>
+    where
+        A: Receives<M>,
+    {
+        Call::new(self, message)
+    }
+}
+
 impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     #[inline]
     pub(crate) fn new(target: &'a ActorRef<A>, message: M) -> Self {
@@ -130,8 +141,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         // Nothing has been sent, so there is nothing in these two to drop: said so, because a drop
         // would cost a tenth of the tell.
         let _ = (ManuallyDrop::new(wait), ManuallyDrop::new(deadline));
-        let dispatch = std::marker::PhantomData;
-        Tell { target, message, timeout, priority, waiting: None, dispatch }
+        Tell::new(target, message, timeout, priority)
     }
 
     /// Sends without asking for a reply and without waiting.
@@ -288,7 +298,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             Shipped::LocalOnly => Poll::Ready(Err(local_only::<M>(self.target.id()))),
             Shipped::NoRoom => {
                 let reply = reply.expect("nothing was sent");
-                let line = place.header().mailbox.line();
+                let line = Line::new(&place.header().mailbox);
                 self.wait = Wait::ForRoom(line, Some(Slot { reply, receiver, waiting }));
                 self.poll_room(cx)
             }
@@ -318,7 +328,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         let before = std::mem::replace(&mut self.wait, Wait::New);
         let line = match before {
             Wait::ForRoom(line, _) => line,
-            Wait::New | Wait::ForReply(..) => header.mailbox.line(),
+            Wait::New | Wait::ForReply(..) => Line::new(&header.mailbox),
         };
         self.wait = Wait::ForRoom(line, Some(slot));
         loop {
@@ -390,145 +400,5 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Call<'_, A, M, D
             Wait::ForRoom(..) => this.retry(cx),
             Wait::ForReply(..) => this.poll_reply(cx),
         }
-    }
-}
-
-/// A tell that waits for room.
-#[must_use = "a tell does nothing until it is awaited"]
-pub struct Tell<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
-    target: &'a ActorRef<A>,
-    message: Option<M>,
-    timeout: Option<Duration>,
-    priority: Priority,
-    /// Boxed, so that a tell that need not wait is small and cheap to drop.
-    waiting: Option<Box<(Line<'a>, Deadline)>>,
-    dispatch: std::marker::PhantomData<fn() -> D>,
-}
-
-impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Unpin for Tell<'_, A, M, D> {}
-
-impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D> {
-    type Output = Result<(), SendError<M>>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        match push_tell::<A, M, D>(this.target, &mut this.message, this.priority) {
-            Pushed::Queued => {
-                if let Some(waiting) = &mut this.waiting {
-                    waiting.0.end();
-                }
-                Poll::Ready(Ok(()))
-            }
-            refused => this.refused(refused, cx),
-        }
-    }
-}
-
-impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'_, A, M, D> {
-    #[cold]
-    fn refused(&mut self, refused: Pushed, cx: &mut Context<'_>) -> Poll<Result<(), SendError<M>>> {
-        let message = self.message.take().expect("a tell is polled until ready only");
-        if let Pushed::Closed = refused {
-            return Poll::Ready(Err(SendError::Stopped(message)));
-        }
-        self.message = Some(message);
-        let is_elsewhere = matches!(refused, Pushed::Elsewhere);
-        if is_elsewhere {
-            let (place, waker) = (self.target.place(), cx.waker());
-            match ship_tell::<A, M, D>(place, &mut self.message, self.priority, waker) {
-                Shipped::Sent => return Poll::Ready(Ok(())),
-                Shipped::LocalOnly => {
-                    return Poll::Ready(Err(self.hand_back(SendError::LocalOnly)));
-                }
-                Shipped::NoRoom => {}
-            }
-        }
-        let header = self.target.place().header();
-        // Neither of the two gets room while it waits here.
-        if current::is(header.serial()) || (turn::is_held() && turn::is_full()) {
-            header.kind.metrics.count(Counter::Overloaded);
-            return Poll::Ready(Err(self.hand_back(SendError::Full)));
-        }
-        let timeout = self.timeout.unwrap_or_else(|| self.target.deadline());
-        let env = &header.kind.node.env;
-        let (line, deadline) = &mut **self
-            .waiting
-            .get_or_insert_with(|| Box::new((header.mailbox.line(), Deadline::new(env, timeout))));
-        loop {
-            // On the way to another node, the cluster has the waker.
-            if !is_elsewhere && line.wait_for_room(cx.waker(), header.kind.len_max) {
-                cx.waker().wake_by_ref();
-            }
-            match deadline.poll(env, cx) {
-                Poll::Pending => break,
-                Poll::Ready(Due::Look) => {}
-                Poll::Ready(Due::Over) => {
-                    header.kind.metrics.count(Counter::Overloaded);
-                    return Poll::Ready(Err(self.hand_back(SendError::Timeout)));
-                }
-            }
-        }
-        Poll::Pending
-    }
-
-    fn hand_back(&mut self, error: fn(M) -> SendError<M>) -> SendError<M> {
-        error(self.message.take().expect("a message that was not taken is still here"))
-    }
-}
-
-/// Unless it is queued, the message is where it was.
-#[inline]
-fn push_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-    target: &ActorRef<A>,
-    message: &mut Option<M>,
-    priority: Priority,
-) -> Pushed {
-    let place = target.place();
-    let header = place.header();
-    if priority != Priority::Normal || header.kind.keeps_senders {
-        return push_specially::<A, M, D>(target, message, priority);
-    }
-    let envelope = || {
-        let message = message.take().expect("a message is told once");
-        Envelope::new::<A, M, D>(message, ReplyTo::nowhere())
-    };
-    if current::depth() > 0 {
-        outbox::tell(place, envelope)
-    } else {
-        header.mailbox.push(header.kind.len_max, envelope, |what| wake(place, what))
-    }
-}
-
-/// With a priority, or with who sent it.
-#[cold]
-fn push_specially<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-    target: &ActorRef<A>,
-    message: &mut Option<M>,
-    priority: Priority,
-) -> Pushed {
-    let place = target.place();
-    let header = place.header();
-    let sender = header.sender();
-    let envelope = || {
-        let message = message.take().expect("a message is told once");
-        Envelope::new::<A, M, D>(message, ReplyTo::nowhere()).sent_from(sender)
-    };
-    if turn::is_held() {
-        return turn::tell(&place.as_any_place(), priority, envelope);
-    }
-    if priority == Priority::Normal && current::depth() > 0 {
-        return outbox::tell(place, envelope);
-    }
-    let wake = |what| wake(place, what);
-    let pushed = header.mailbox.push_aside(header.kind.len_max, priority, envelope, wake);
-    call_attention(place, priority);
-    pushed
-}
-
-/// Has a message of other than normal priority looked at before the rest of the batch at hand.
-pub(crate) fn call_attention<A: Actor>(place: &Arc<Place<A>>, priority: Priority) {
-    if priority != Priority::Normal {
-        place.header().call_attention();
     }
 }

@@ -2,18 +2,14 @@
 //!
 //! A parent is set before its child can run, because a child may fail at once.
 
-use std::sync::Arc;
-
 use crate::activation::context::Context;
-use crate::activation::ending::leave_parent;
-use crate::actor::{Actor, StopReason};
+use crate::actor::Actor;
 use crate::address::actor_id::Key;
 use crate::address::actor_ref::ActorRef;
-use crate::address::place::{AnyPlace, AsAnyPlace, send_system};
+use crate::address::parent::Parent;
+use crate::address::place::AsAnyPlace;
 use crate::error::NameTaken;
-use crate::mail::extras::System;
-use crate::mail::mailbox::Life;
-use crate::node::Node;
+use crate::node::shared::Node;
 
 impl<A: Actor> Context<A> {
     /// Prepares a child from a value; [`spawn`](Self::spawn) is for one that a factory builds.
@@ -50,7 +46,11 @@ impl<A: Actor> Context<A> {
     /// # }
     /// ```
     pub fn child<C: Actor>(&mut self, actor: C) -> Child<C> {
-        Child { node: self.node(), parent: Parent::of(&self.address()), actor }
+        Child {
+            node: self.node(),
+            parent: Parent::of(self.address().place().as_any_place()),
+            actor,
+        }
     }
 }
 
@@ -64,46 +64,6 @@ pub struct Child<C: Actor> {
     node: Node,
     parent: Parent,
     actor: C,
-}
-
-/// The life that a child belongs to.
-pub(crate) struct Parent {
-    place: Arc<dyn AnyPlace>,
-    life: Life,
-}
-
-impl Parent {
-    pub(crate) fn of<A: Actor>(actor: &ActorRef<A>) -> Self {
-        Self { place: actor.place().as_any_place(), life: actor.life() }
-    }
-
-    /// Makes an actor that nobody else knows yet the parent's child; returns whether that life goes
-    /// on.
-    pub(crate) fn adopt(&self, child: &Arc<dyn AnyPlace>) -> bool {
-        child.header().mailbox.lock().extras().parent = Some(self.place.clone());
-        let mut inner = self.place.header().mailbox.lock();
-        let goes_on = inner.life() == self.life;
-        if goes_on {
-            inner.extras().children.insert(child.header().serial(), child.clone());
-        }
-        drop(inner);
-        if !goes_on {
-            self.disown(child);
-        }
-        goes_on
-    }
-
-    /// Takes `adopt` back.
-    pub(crate) fn disown(&self, child: &Arc<dyn AnyPlace>) {
-        let parent = child.header().mailbox.lock().extras().parent.take();
-        leave_parent(&self.place, child);
-        drop(parent);
-    }
-
-    /// Ends a child that was started too late, as the end of its parent would have.
-    pub(crate) fn end(&self, child: &Arc<dyn AnyPlace>) {
-        send_system(child, System::Fail(StopReason::Linked(self.place.header().id())));
-    }
 }
 
 impl<C: Actor> Child<C> {

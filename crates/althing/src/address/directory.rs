@@ -11,10 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::actor::Actor;
 use crate::address::actor_id::{Key, Origin};
 use crate::address::kind::Kind;
-use crate::address::place::{AnyPlace, Place};
+use crate::address::place::AnyPlace;
 use crate::node::env::HashKeys;
 
 /// Enough that threads seldom meet.
@@ -50,15 +49,16 @@ impl Directory {
     }
 
     /// The place of a name, made by `make` if there is none.
-    pub(crate) fn get_or_insert<A: Actor>(
+    pub(crate) fn get_or_insert(
         &self,
+        kind: &'static str,
+        type_id: TypeId,
         key: &str,
-        make: impl FnOnce(Key) -> Place<A>,
-    ) -> Arc<Place<A>> {
-        let name = Name { name: A::NAME, type_id: TypeId::of::<A>(), key: Key::from(key) };
+        make: impl FnOnce(Key) -> Arc<dyn AnyPlace>,
+    ) -> Arc<dyn AnyPlace> {
+        let name = Name { name: kind, type_id, key: Key::from(key) };
         let mut shard = self.shard_of(&name).lock();
-        let place = shard.entry(name).or_insert_with_key(|name| Arc::new(make(name.key.clone())));
-        typed(place.clone())
+        shard.entry(name).or_insert_with_key(|name| make(name.key.clone())).clone()
     }
 
     /// The place of a name, if there is one.
@@ -75,24 +75,21 @@ impl Directory {
         (place.header().serial() == serial).then(|| place.clone())
     }
 
-    /// Registers a name; `None` if it is taken by an actor that has not stopped.
-    pub(crate) fn insert<A: Actor>(
-        &self,
-        key: &Key,
-        place: Arc<Place<A>>,
-    ) -> Option<Arc<Place<A>>> {
-        let name = Name { name: A::NAME, type_id: TypeId::of::<A>(), key: key.clone() };
+    /// Registers a name; `false` if it is taken by an actor that has not stopped.
+    pub(crate) fn insert(&self, key: &Key, place: Arc<dyn AnyPlace>) -> bool {
+        let kind = &place.header().kind;
+        let name = Name { name: kind.name, type_id: kind.type_id, key: key.clone() };
         let mut shard = self.shard_of(&name).lock();
         if let Some(old) = shard.get(&name)
             && !old.header().mailbox.lock().has_ended()
         {
-            return None;
+            return false;
         }
-        let replaced = shard.insert(name, place.clone());
+        let replaced = shard.insert(name, place);
         // Dropped after the lock: the old actor's drop may come back here.
         drop(shard);
         drop(replaced);
-        Some(place)
+        true
     }
 
     pub(crate) fn insert_anonymous(&self, place: Arc<dyn AnyPlace>) {
@@ -218,10 +215,6 @@ impl Hash for Name {
         self.name.hash(state);
         self.key.hash(state);
     }
-}
-
-fn typed<A: Actor>(place: Arc<dyn AnyPlace>) -> Arc<Place<A>> {
-    place.into_any().downcast().expect("a name holds places of its own type")
 }
 
 /// Whether nobody knows the place any more. From then on a weak address that is upgraded looks the

@@ -1,33 +1,17 @@
 //! An actor type as one node knows it: name, options, factory, counters. Looked up once per
 //! reference, never per message.
 
-use std::any::{Any, TypeId, type_name};
-use std::error::Error;
-use std::future::Future;
+use std::any::{Any, TypeId};
 use std::hash::Hasher;
-use std::pin::Pin;
-use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use crate::activation::commits::Turns;
-use crate::actor::Actor;
-use crate::address::actor_id::{Activation, Incarnation, Key, KindName};
-use crate::address::actor_ref::ActorRef;
-use crate::address::key::{self, KeyError};
-use crate::address::place::{AnyPlace, AsAnyPlace};
-use crate::error::ActorError;
+use crate::activation::commit::Turns;
+use crate::address::actor_id::{Incarnation, KindName};
 use crate::mail::quick::Quick;
-use crate::metrics::trace::Tracing;
-use crate::metrics::{KindMetrics, MessageName, Timed};
-use crate::node::kinds::KindTwice;
-use crate::node::{Node, NodeShared};
+use crate::metrics::{KindMetrics, MessageName, Timed, Tracing};
+use crate::node::shared::NodeShared;
 use crate::options::ActorOptions;
-use crate::wire::codecs::{AnyCodecs, Codecs};
-
-/// A future of a state.
-pub(crate) type Building<A> = Pin<Box<dyn Future<Output = Result<A, ActorError>> + Send>>;
-/// Builds a state at activation and at restart.
-pub(crate) type Factory<A> = dyn Fn(Start<A>) -> Building<A> + Send + Sync;
+use crate::wire::codec::AnyCodecs;
 
 /// An actor type on one node.
 pub(crate) struct Kind {
@@ -45,57 +29,22 @@ pub(crate) struct Kind {
     pub(crate) metrics: KindMetrics,
     pub(crate) quick: Quick,
     /// A `Box<Factory<A>>`.
-    factory: Option<Box<dyn Any + Send + Sync>>,
-    /// What other nodes may send, a `Codecs<A>`: made with the kind where there is a cluster, and
-    /// with the first letter elsewhere.
-    codecs: OnceLock<Option<Box<dyn AnyCodecs>>>,
-    make_codecs: fn() -> Option<Box<dyn AnyCodecs>>,
-    /// The actor of a key.
-    pub(crate) find: fn(&Node, &str) -> Arc<dyn AnyPlace>,
+    pub(super) factory: Option<Box<dyn Any + Send + Sync>>,
+    /// What other nodes may send: made with the kind where there is a cluster, and with the first
+    /// letter elsewhere.
+    pub(super) codecs: OnceLock<Option<Box<dyn AnyCodecs>>>,
+    pub(super) make_codecs: fn() -> Option<Box<dyn AnyCodecs>>,
     /// The type's Rust name.
     pub(crate) type_name: &'static str,
     /// Set if another type has the name; then no actor of this one starts.
     pub(crate) twice: Option<KindTwice>,
-    turns: Turns,
+    pub(super) turns: Turns,
     /// The node that started the anonymous actors whose addresses this kind is of, if that is
     /// another one.
     pub(crate) home: Option<Incarnation>,
 }
 
 impl Kind {
-    pub(crate) fn new<A: Actor>(node: Arc<NodeShared>, factory: Option<Box<Factory<A>>>) -> Self {
-        let options = node.options_of::<A>();
-        let codecs = OnceLock::new();
-        if node.cluster.is_some() {
-            codecs.get_or_init(codecs_of::<A>);
-        }
-        Self {
-            name: A::NAME,
-            id: A::kind_name(),
-            type_id: TypeId::of::<A>(),
-            len_max: options.mailbox.len_max(),
-            options,
-            metrics: KindMetrics::new(node.metrics),
-            quick: Quick::new(),
-            tracing: node.tracing,
-            keeps_senders: node.tracing.is_on() || node.env.is_simulated(),
-            find: |node, key| node.get::<A>(key).place().as_any_place(),
-            type_name: type_name::<A>(),
-            twice: None,
-            home: None,
-            turns: A::TURNS,
-            codecs,
-            make_codecs: codecs_of::<A>,
-            node,
-            factory: factory.map(|factory| Box::new(factory) as Box<dyn Any + Send + Sync>),
-        }
-    }
-
-    /// The kind of addresses of anonymous actors that the node `home` started.
-    pub(crate) fn of_foreigners<A: Actor>(node: Arc<NodeShared>, home: Incarnation) -> Self {
-        Self { home: Some(home), ..Self::new::<A>(node, None) }
-    }
-
     /// Counts a message that is about to run in place; `Some` if it is to be timed.
     #[inline]
     pub(crate) fn begin_message(&self, message: MessageName) -> Option<Timed> {
@@ -118,6 +67,14 @@ impl Kind {
         }
     }
 
+    /// As `end_timing`, of a message that may not have been timed.
+    #[inline]
+    pub(crate) fn end_timing_of(&self, timed: Option<Timed>) {
+        if let Some(timed) = timed {
+            self.end_timing(timed);
+        }
+    }
+
     /// Whether what its handlers let out waits for a commit.
     #[inline]
     pub(crate) fn holds_turns(&self) -> bool {
@@ -125,76 +82,22 @@ impl Kind {
     }
 
     /// How the kind's messages travel; `None` if they do not.
-    pub(crate) fn codecs<A: Actor>(&self) -> Option<&Codecs<A>> {
-        let codecs: &dyn Any = self.any_codecs()?;
-        codecs.downcast_ref()
-    }
-
-    /// As `codecs`, where the actor's type is not known.
-    pub(crate) fn any_codecs(&self) -> Option<&dyn AnyCodecs> {
+    pub(crate) fn codecs(&self) -> Option<&dyn AnyCodecs> {
         self.codecs.get_or_init(self.make_codecs).as_deref()
     }
-
-    pub(crate) fn factory<A: Actor>(&self) -> Option<&Factory<A>> {
-        self.factory.as_ref()?.downcast_ref::<Box<Factory<A>>>().map(AsRef::as_ref)
-    }
 }
 
-fn codecs_of<A: Actor>() -> Option<Box<dyn AnyCodecs>> {
-    match Codecs::registered(A::CODECS?) {
-        Ok(codecs) => Some(Box::new(codecs)),
-        Err(error) => {
-            tracing::error!(%error, "its actors are not reached from other nodes");
-            None
-        }
-    }
-}
-
-/// What a factory learns about the actor it builds.
-pub struct Start<A: Actor> {
-    address: ActorRef<A>,
-}
-
-impl<A: Actor> Start<A> {
-    pub(crate) fn new(address: ActorRef<A>) -> Self {
-        Self { address }
-    }
-
-    /// Key of the actor; empty for an anonymous one.
-    pub fn key(&self) -> &str {
-        self.address.key().map_or("", |key| key)
-    }
-
-    /// Key of the actor as the type that stands for it.
-    ///
-    /// # Errors
-    /// The key is no such thing; the error names it and the actor's kind.
-    pub fn key_as<K>(&self) -> Result<K, KeyError>
-    where
-        K: FromStr<Err: Error + Send + Sync + 'static>,
-    {
-        key::parse(A::NAME, self.key())
-    }
-
-    /// Key of the actor as a shared string.
-    pub fn shared_key(&self) -> Option<Key> {
-        self.address.key().cloned()
-    }
-
-    /// Address of the actor; messages to it wait until it has started.
-    pub fn address(&self) -> &ActorRef<A> {
-        &self.address
-    }
-
-    /// The life that starts: who, where, and in which epoch.
-    pub fn activation(&self) -> Activation {
-        self.address.place().header().activation()
-    }
-
-    /// The node it starts on.
-    pub fn node(&self) -> Node {
-        self.address.node()
-    }
+/// Two types of actors of one node that have the same
+/// [`Actor::kind_name`](crate::Actor::kind_name). The second one's actors do not start.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("`{first}` and `{second}` are both called `{name}`")]
+pub struct KindTwice {
+    /// The name.
+    pub name: KindName,
+    /// The type that has it.
+    pub first: &'static str,
+    /// The type that cannot have it, too.
+    pub second: &'static str,
 }
 
 /// Hashes a type's id with its own bits, which are a hash already; nobody outside chooses them.
@@ -217,14 +120,4 @@ impl Hasher for TypeHasher {
     fn finish(&self) -> u64 {
         self.0
     }
-}
-
-/// Boxes a user's factory.
-pub(crate) fn boxed_factory<A, F, B>(factory: F) -> Box<Factory<A>>
-where
-    A: Actor,
-    F: Fn(Start<A>) -> B + Send + Sync + 'static,
-    B: Future<Output = Result<A, ActorError>> + Send + 'static,
-{
-    Box::new(move |start| Box::pin(factory(start)))
 }

@@ -1,32 +1,25 @@
-//! One actor's place: its mailbox, its state when it has one, its name. A reference is an `Arc` of
-//! this.
+//! One actor's place as everybody sees it who does not know its type: its header, with the mailbox,
+//! and what can be done with its state. A reference is an `Arc` of it.
 //!
-//! The state (`storage`) belongs to whoever holds the mailbox's claim (`Phase::Running`), which is
-//! one `Run` at a time. A place without state costs its own memory only: no task, no buffer.
+//! The header and the mailbox's extras name each other: relatives, watchers and waits of an actor
+//! lie beside its mailbox, as references to places.
 
 use std::any::Any;
-use std::cell::UnsafeCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::activation::commits::Commit;
-use crate::activation::context::{Context, RunCore};
-use crate::activation::run::Run;
-use crate::actor::{Actor, StopReason, Terminated};
+use crate::activation::commit::Commit;
+use crate::activation::core::RunCore;
 use crate::address::actor_id::{Activation, ActorId, Key, Origin};
-use crate::address::actor_ref::ActorRef;
-use crate::address::kind::{Factory, Kind, Start};
-use crate::address::storage::Storage;
+use crate::address::kind::Kind;
 use crate::epoch::Epoch;
 use crate::error::ActorError;
-use crate::mail::extras::System;
-use crate::mail::mailbox::{Mailbox, Sent, SystemPush, Wake};
-use crate::mail::outbox;
-use crate::node::foreign::origin_of;
-use crate::remote::{self, Location};
+use crate::mail::mailbox::{Mailbox, Wake};
+use crate::remote::cluster::Location;
+use crate::stop_reason::{StopReason, Terminated};
 
 /// A hook's future; it borrows the place's state and a body's core, which the run keeps alive and
 /// leaves alone.
@@ -68,26 +61,12 @@ const REBUILDABLE: u32 = 1 << 29;
 /// Slots of the directory are below.
 const SLOTS: u32 = REBUILDABLE - 1;
 
-/// The place of an actor of type `A`.
-#[repr(C)]
-pub(crate) struct Place<A: Actor> {
-    // First, because whoever runs a handler needs it and the beginning of the header.
-    state: Storage<A>,
-    header: Header,
-    /// How to build the state of a child; other actors use their kind's factory.
-    /// Boxed twice, because few actors have one and each has a place for it.
-    factory: UnsafeCell<Option<Box<Box<Factory<A>>>>>,
-}
-
-// SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a
-// mutex in between; the rest is `Sync`. Shared access by overlapping reads happens on the one
-// thread that holds the claim.
-unsafe impl<A: Actor> Sync for Place<A> {}
-
 /// A place whose type is forgotten.
 pub(crate) trait AnyPlace: Any + Send + Sync {
     fn header(&self) -> &Header;
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    /// Starts a task for the actor, whose claim was just taken.
+    fn schedule(self: Arc<Self>);
     /// Whether the actor can be built anew.
     fn is_rebuildable(&self) -> bool;
     /// Where the state is; valid while it is there, to who holds the claim.
@@ -120,28 +99,6 @@ pub(crate) trait AnyPlace: Any + Send + Sync {
     /// # Safety
     /// The caller held the claim last, and nobody takes it any more.
     unsafe fn take_factory(&self) -> Option<Box<dyn Any>>;
-}
-
-/// Pointers that travel inside a hook's future.
-struct Grant<A: Actor> {
-    storage: *const Storage<A>,
-    context: *mut Context<A>,
-}
-
-// SAFETY: the claim that the pointers stand for moves with the run from thread to thread.
-unsafe impl<A: Actor> Send for Grant<A> {}
-
-impl<A: Actor> Grant<A> {
-    /// # Safety
-    /// The claim is held, the state is there, and nothing else borrows either.
-    unsafe fn open<'a>(self) -> (&'a mut A, &'a mut Context<A>) {
-        // SAFETY: the place outlives its hooks.
-        let storage = unsafe { &*self.storage };
-        // SAFETY: the caller's promise.
-        let state = unsafe { &mut *storage.get() };
-        // SAFETY: the caller's promise.
-        (state, unsafe { &mut *self.context })
-    }
 }
 
 impl Header {
@@ -196,8 +153,29 @@ impl Header {
         self.marks.fetch_or(slot, Ordering::Relaxed);
     }
 
-    fn has_state(&self) -> bool {
+    /// Takes down what a new place holds.
+    pub(super) fn set_out(&mut self, is_rebuildable: bool, has_state: bool) {
+        let marks = self.marks.get_mut();
+        *marks |= if is_rebuildable { REBUILDABLE } else { 0 };
+        *marks |= if has_state { HAS_STATE } else { 0 };
+    }
+
+    /// Whether the place holds a state.
+    pub(super) fn has_state(&self) -> bool {
         self.marks.load(Ordering::Relaxed) & HAS_STATE != 0
+    }
+
+    /// Says whether the place holds a state; the caller holds the claim.
+    pub(super) fn set_state(&self, is_there: bool) {
+        if is_there {
+            self.marks.fetch_or(HAS_STATE, Ordering::Relaxed);
+        } else {
+            self.marks.fetch_and(!HAS_STATE, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn is_rebuildable(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & REBUILDABLE != 0
     }
 
     /// Where an anonymous actor was started, once the directory knows it.
@@ -212,7 +190,7 @@ impl Header {
         let kind = self.kind.id.clone();
         match (&self.key, self.kind.home) {
             (Some(key), None) => ActorId::of_key(kind, key.clone()),
-            (Some(key), Some(home)) => ActorId::anonymous(kind, origin_of(key, home)),
+            (Some(key), Some(home)) => ActorId::anonymous(kind, Origin::of_key(key, home)),
             (None, _) => ActorId::anonymous(kind, self.origin()),
         }
     }
@@ -228,7 +206,7 @@ impl Header {
     /// Where the cluster says that the actor lives; `None` if it stays on its node.
     pub(crate) fn location(&self) -> Option<Location> {
         let cluster = self.kind.node.cluster.as_ref()?;
-        self.kind.any_codecs()?;
+        self.kind.codecs()?;
         if self.key.is_none() || self.kind.home.is_some() {
             return None;
         }
@@ -294,13 +272,13 @@ impl Drop for Debt {
 
 /// Does what a push asked for.
 #[cold]
-pub(crate) fn wake(place: &Arc<impl AnyPlace + ?Sized + AsAnyPlace>, wake: Wake) {
+pub(crate) fn wake(place: &Arc<impl AnyPlace + ?Sized>, wake: Wake) {
     match wake {
         Wake::Nothing => {}
         Wake::Schedule => {
             // From here on its first message waits.
             place.header().touch();
-            Run::schedule(place.as_any_place());
+            place.clone().schedule();
         }
         Wake::Waker(waker) => waker.wake(),
     }
@@ -311,168 +289,8 @@ pub(crate) trait AsAnyPlace {
     fn as_any_place(self: &Arc<Self>) -> Arc<dyn AnyPlace>;
 }
 
-impl<A: Actor> AsAnyPlace for Place<A> {
-    fn as_any_place(self: &Arc<Self>) -> Arc<dyn AnyPlace> {
-        self.clone()
-    }
-}
-
 impl AsAnyPlace for dyn AnyPlace {
     fn as_any_place(self: &Arc<Self>) -> Arc<dyn AnyPlace> {
         self.clone()
-    }
-}
-
-/// Sends a system message; returns whether the actor still exists.
-pub(crate) fn send_system(place: &Arc<dyn AnyPlace>, message: System) -> bool {
-    send_system_from(place, message, Sent::Here)
-}
-
-/// As `send_system`; what comes from another node is not sent on.
-pub(crate) fn send_system_from(place: &Arc<dyn AnyPlace>, message: System, from: Sent) -> bool {
-    let header = place.header();
-    let what = match header.mailbox.push_system(message, from) {
-        SystemPush::Queued(what) => what,
-        SystemPush::Ended => return false,
-        SystemPush::Elsewhere(message) => {
-            remote::ship_system(place, message);
-            return true;
-        }
-    };
-    header.call_attention();
-    wake(place, what);
-    true
-}
-
-impl<A: Actor> Place<A> {
-    pub(crate) fn new(
-        mut header: Header,
-        factory: Option<Box<Factory<A>>>,
-        state: Option<A>,
-    ) -> Self {
-        let is_rebuildable = factory.is_some() || header.kind.factory::<A>().is_some();
-        let marks = header.marks.get_mut();
-        *marks |= if is_rebuildable { REBUILDABLE } else { 0 };
-        *marks |= if state.is_some() { HAS_STATE } else { 0 };
-        let storage = Storage::empty();
-        if let Some(state) = state {
-            // SAFETY: it is new.
-            unsafe { storage.put(state) };
-        }
-        let factory = UnsafeCell::new(factory.map(Box::new));
-        Self { header, factory, state: storage }
-    }
-
-    fn grant(&self, core: *mut RunCore) -> Grant<A> {
-        Grant { storage: &raw const self.state, context: Context::of(core) }
-    }
-
-    /// # Safety
-    /// The caller holds the claim and there is no state.
-    unsafe fn put(&self, state: A) {
-        // SAFETY: the caller's promise.
-        unsafe { self.state.put(state) };
-        self.header.marks.fetch_or(HAS_STATE, Ordering::Relaxed);
-    }
-
-    /// # Safety
-    /// The caller holds the claim.
-    unsafe fn factory(&self) -> Option<&Factory<A>> {
-        // SAFETY: the caller's promise; it is changed under the claim only.
-        let own = unsafe { &*self.factory.get() };
-        own.as_ref().map(|factory| &***factory).or_else(|| self.header.kind.factory::<A>())
-    }
-}
-
-impl<A: Actor> Drop for Place<A> {
-    fn drop(&mut self) {
-        outbox::forget(ptr::from_ref(self).cast());
-        // SAFETY: nobody else is left who could hold the claim.
-        unsafe { AnyPlace::clear(self) }
-    }
-}
-
-impl<A: Actor> AnyPlace for Place<A> {
-    fn header(&self) -> &Header {
-        &self.header
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
-
-    fn is_rebuildable(&self) -> bool {
-        self.header.marks.load(Ordering::Relaxed) & REBUILDABLE != 0
-    }
-
-    fn state(&self) -> *mut () {
-        self.state.get().cast()
-    }
-
-    unsafe fn start(self: Arc<Self>, core: *mut RunCore) -> Hook {
-        if let Some(twice) = &self.header.kind.twice {
-            let twice = twice.clone();
-            return Box::pin(async { Err(twice.into()) });
-        }
-        let grant = self.grant(core);
-        let is_missing = !self.header.has_state();
-        let building = is_missing.then(|| {
-            // SAFETY: our caller holds the claim.
-            let factory = unsafe { self.factory() };
-            factory.map(|factory| factory(Start::new(ActorRef::from_place(self.clone()))))
-        });
-        Box::pin(async move {
-            if let Some(building) = building {
-                let Some(building) = building else {
-                    return Err(ActorError::new("no factory is registered for its type"));
-                };
-                let state = building.await?;
-                // SAFETY: the claim is held while this future lives.
-                unsafe { self.put(state) };
-            }
-            // SAFETY: the claim is held while this future lives.
-            let (state, context) = unsafe { grant.open() };
-            state.started(context).await
-        })
-    }
-
-    unsafe fn stopping(&self, core: *mut RunCore, reason: StopReason) -> Hook {
-        let grant = self.grant(core);
-        Box::pin(async move {
-            // SAFETY: the claim is held while this future lives.
-            let (state, context) = unsafe { grant.open() };
-            state.stopping(context, reason).await;
-            Ok(())
-        })
-    }
-
-    unsafe fn terminated(&self, core: *mut RunCore, other: Terminated) -> Hook {
-        let grant = self.grant(core);
-        Box::pin(async move {
-            // SAFETY: the claim is held while this future lives.
-            let (state, context) = unsafe { grant.open() };
-            state.terminated(context, other).await;
-            Ok(())
-        })
-    }
-
-    unsafe fn commit(&self, core: *mut RunCore) -> Commit {
-        // SAFETY: our caller holds the claim, and the state is there.
-        let (state, context) = unsafe { self.grant(core).open() };
-        state.commit(context)
-    }
-
-    unsafe fn clear(&self) {
-        if self.header.has_state() {
-            self.header.marks.fetch_and(!HAS_STATE, Ordering::Relaxed);
-            // SAFETY: it was there, and nothing borrows it.
-            unsafe { self.state.clear() };
-        }
-    }
-
-    unsafe fn take_factory(&self) -> Option<Box<dyn Any>> {
-        // SAFETY: the caller's promise.
-        let own = unsafe { &mut *self.factory.get() };
-        own.take().map(|factory| factory as Box<dyn Any>)
     }
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::actor::Receives;
+use crate::actor::{Actor, Receives};
 use crate::address::actor_id::ActorId;
 use crate::address::actor_ref::ActorRef;
 use crate::error::{AskError, SendError};
@@ -84,8 +84,18 @@ impl<A: Receives<M>, M: Send + 'static> Target<M, A::Reply> for ActorRef<A> {
     }
 }
 
+impl<A: Actor> ActorRef<A> {
+    /// An address that knows the message's type only.
+    pub fn recipient<M: Send + 'static>(&self) -> Recipient<M, A::Reply>
+    where
+        A: Receives<M>,
+    {
+        Recipient::new(self.clone())
+    }
+}
+
 impl<M: Send + 'static, R: Send + 'static> Recipient<M, R> {
-    pub(crate) fn new<A: Receives<M, Reply = R>>(target: ActorRef<A>) -> Self {
+    fn new<A: Receives<M, Reply = R>>(target: ActorRef<A>) -> Self {
         Self { target: Arc::new(target) }
     }
 

@@ -8,16 +8,8 @@ use std::future::Future;
 
 use crate::activation::context::Context;
 use crate::actor::{Actor, Admission, DelayedHandler, Handler, ReadHandler};
+use crate::mail::access::Access;
 use crate::mail::reply::ReplyTo;
-
-/// What a handler needs of the actor's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// `&mut self`: nothing else runs.
-    Exclusive,
-    /// `&self`: other reads may be waiting.
-    Shared,
-}
 
 /// How a message of type `M` reaches `A`; implemented by `Write`, `Read` and `Delayed` only.
 pub trait Dispatch<A: Actor, M: Send + 'static>: sealed::Sealed + Send + Sync + 'static {

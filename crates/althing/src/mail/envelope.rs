@@ -1,37 +1,31 @@
 //! A message on its way: 32 bytes, a static table of functions and 24 bytes of payload.
 //!
-//! Layout: `table` names the types; `payload` holds a `Packed<M, R>` (message and reply slot) in
-//! place if it fits and is aligned to 8, else a `Box` of it. Ownership: an envelope owns its
-//! payload until it is run; dropping an envelope rejects its message, so that no asker waits for a
-//! message that will never run.
+//! Layout: `table` names the types; `payload` holds what the table's functions know (for a message
+//! its reply slot and the message) in place if it fits and is aligned to 8, else a `Box` of it.
+//! Ownership: an envelope owns its payload until it is run; dropping an envelope rejects its
+//! message, so that no asker waits for a message that will never run.
 //!
-//! Unsafe here: the payload is untyped memory. The only constructors are `Envelope::new` and, for
-//! events, `Envelope::with_table`, which pair the table with the very type they store, and every
-//! payload is taken once.
+//! An envelope knows no actor: where it is to run is a pointer that it passes on to its table, to
+//! what the layers above call a `Target`.
+//!
+//! Unsafe here: the payload is untyped memory. `Envelope::with_table` is the only constructor; its
+//! callers pair the table with the very type they store, and every payload is taken once.
 
-use std::any::type_name;
 use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
-use std::task::{self, Poll};
+use std::task;
 
-use crate::activation::body::{Body, Running};
-use crate::activation::context::Context;
-use crate::actor::{Actor, Admission};
-use crate::address::place::Header;
 use crate::error::AskError;
-use crate::mail::dispatch::{Access, Dispatch};
-use crate::mail::reply::ReplyTo;
-use crate::metrics::observe::Step;
-use crate::metrics::{Counter, MessageName};
-use crate::remote::Message;
-use crate::shield::discard;
+use crate::mail::access::Access;
+use crate::metrics::MessageName;
+use crate::remote::parcel::Message;
 
-mod repack;
 mod stretch;
 mod tick;
 mod traced;
 
 pub(crate) use stretch::Stretch;
-pub(crate) use tick::skip_tick;
+pub(crate) use tick::Tick;
+pub(crate) use traced::Traced;
 
 /// Bytes kept in place: a reply slot and two words of message.
 const INLINE_WORDS: usize = 3;
@@ -54,68 +48,78 @@ pub(crate) enum Started {
     Stashed(Envelope),
 }
 
+/// Points to a `Target`, which only the layers above know.
+pub(crate) type TargetPtr = *const ();
+/// Points to a `Header`, which only the layers above know.
+pub(crate) type HeaderPtr = *const ();
+
+/// What is in an envelope, apart from its type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// A message with its reply slot.
+    Message,
+    /// A topic's event, which ends with its actor's life.
+    Event,
+    /// A `Tick`.
+    Tick,
+    /// A `Traced`, with another envelope inside.
+    Traced,
+}
+
 /// The functions of an envelope, and what they are for.
 pub(crate) struct Table {
     pub(crate) access: Access,
     pub(crate) name: MessageName,
-    /// Whether it is a topic's event, which ends with its actor's life.
-    pub(crate) is_event: bool,
+    pub(crate) sort: Sort,
     /// Runs the first envelope, and those of the same table after it as far as the stretch allows,
     /// until a handler waits or something else wants the actor.
     ///
     /// # Safety
-    /// The stretch is not empty and its first envelope is of this table; `target` is as
-    /// `Envelope::start` asks.
-    pub(crate) run: unsafe fn(&mut Stretch, Target<'_>, &mut task::Context<'_>) -> Started,
+    /// The stretch is not empty and its first envelope is of this table; the pointer is to a
+    /// `Target`, for which holds what `Envelope::start` asks.
+    pub(crate) run: unsafe fn(&mut Stretch, TargetPtr, &mut task::Context<'_>) -> Started,
     /// # Safety
     /// `payload` is of this table's type and is not used again.
     pub(crate) reject: unsafe fn(Payload, Option<AskError>),
     /// Makes a message of it that travels; `None` for what ends with the actor's life.
     ///
     /// # Safety
-    /// As `reject`.
-    pub(crate) repack: Option<unsafe fn(Payload, &Header) -> Option<Message>>,
-}
-
-/// Where a message is to run.
-#[derive(Clone, Copy)]
-pub(crate) struct Target<'a> {
-    pub(crate) state: *mut (),
-    pub(crate) body: &'a Body,
-    pub(crate) header: &'a Header,
-}
-
-impl Target<'_> {
-    /// Whether something comes before the next message: a system message, an urgent one, or the
-    /// wish to stop. The body must be empty.
-    #[inline]
-    fn is_wanted(self) -> bool {
-        self.header.has_attention() || self.body.stops()
-    }
-}
-
-struct Packed<M, R> {
-    reply: ReplyTo<R>,
-    message: M,
+    /// As `reject`, and the pointer is to the header of the actor's place.
+    pub(crate) repack: Option<unsafe fn(Payload, HeaderPtr) -> Option<Message>>,
 }
 
 impl Envelope {
-    /// Packs a message for an actor of type `A`.
-    pub(crate) fn new<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-        message: M,
-        reply: ReplyTo<D::Reply>,
-    ) -> Self {
-        Self { table: Tables::<A, M, D>::TABLE, payload: store(Packed { reply, message }) }
+    /// Packs a payload under a table that says how to run it.
+    ///
+    /// # Safety
+    /// The table's functions take payloads of type `T`, which is `Tick` or `Traced` if its sort
+    /// says so.
+    #[inline]
+    pub(crate) unsafe fn with_table<T: Send>(table: &'static Table, payload: T) -> Self {
+        Self { table, payload: store(payload) }
     }
 
-    /// Packs a payload under a table that says how to run it.
-    pub(crate) fn with_table<T: Send>(table: &'static Table, payload: T) -> Self {
-        Self { table, payload: store(payload) }
+    /// The functions that know the payload's type.
+    pub(crate) fn table(&self) -> &'static Table {
+        self.table
+    }
+
+    /// The message as it travels; see `Table::repack`.
+    ///
+    /// # Safety
+    /// The pointer is to the header of the actor's place.
+    pub(crate) unsafe fn repack_for(self, header: HeaderPtr) -> Option<Message> {
+        let envelope = self.into_innermost();
+        let repack = envelope.table.repack?;
+        let envelope = ManuallyDrop::new(envelope);
+        // SAFETY: the payload is of the table's type and is handed over once; the rest is the
+        // caller's promise.
+        unsafe { repack(envelope.payload, header) }
     }
 
     /// Whether it is a topic's event.
     pub(crate) fn is_event(&self) -> bool {
-        self.innermost().table.is_event
+        self.innermost().table.sort == Sort::Event
     }
 
     /// Whether the handler takes the actor's state exclusively.
@@ -127,37 +131,6 @@ impl Envelope {
     pub(crate) fn name(&self) -> MessageName {
         let envelope = self.innermost();
         envelope.tick_name().unwrap_or(envelope.table.name)
-    }
-
-    /// Runs the handler until it ends or waits.
-    ///
-    /// # Safety
-    /// `target.state` points to a live actor of the type this envelope was packed for, the body is
-    /// empty, and the caller holds the access that `access()` names until the body is empty again.
-    pub(crate) unsafe fn start(self, target: Target<'_>, cx: &mut task::Context<'_>) -> Started {
-        let mut envelope = ManuallyDrop::new(self);
-        let run = envelope.table.run;
-        // SAFETY: one live envelope, which nothing else uses: `ManuallyDrop` keeps our drop away.
-        let mut stretch = unsafe { Stretch::new(&raw mut *envelope, 1) };
-        // SAFETY: the stretch begins with an envelope of this table; the rest is the caller's
-        // promise.
-        unsafe { run(&mut stretch, target, cx) }
-    }
-
-    /// Runs a stretch from its first envelope on, as far as `Stretch::allow` said.
-    ///
-    /// # Safety
-    /// The stretch is not empty; for each of its envelopes that is allowed to run, `target` is as
-    /// `start` asks.
-    #[inline]
-    pub(crate) unsafe fn run(
-        stretch: &mut Stretch,
-        target: Target<'_>,
-        cx: &mut task::Context<'_>,
-    ) -> Started {
-        let first = stretch.peek().expect("the caller's promise");
-        // SAFETY: the table is the first envelope's; the rest is the caller's promise.
-        unsafe { (first.table.run)(stretch, target, cx) }
     }
 
     /// Drops the message and tells its asker why.
@@ -175,11 +148,10 @@ impl Drop for Envelope {
     }
 }
 
-// SAFETY: `Envelope::new` and `Envelope::with_table` accept only `Send` payloads (`M: Send`, a
-// reply slot of `Send` replies, an `Arc` of a `Send + Sync` event).
+// SAFETY: `Envelope::with_table` accepts only `Send` payloads.
 unsafe impl Send for Envelope {}
 
-const fn fits<T>() -> bool {
+pub(crate) const fn fits<T>() -> bool {
     size_of::<T>() <= size_of::<Payload>() && align_of::<T>() <= align_of::<Payload>()
 }
 
@@ -206,91 +178,5 @@ pub(crate) unsafe fn load<T>(payload: Payload) -> T {
         let boxed = unsafe { payload.as_ptr().cast::<*mut T>().read() };
         // SAFETY: the pointer came from `Box::into_raw` and is used once.
         *unsafe { Box::from_raw(boxed) }
-    }
-}
-
-struct Tables<A, M, D>(std::marker::PhantomData<(A, M, D)>);
-
-impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tables<A, M, D> {
-    const TABLE: &'static Table = &Table {
-        access: D::ACCESS,
-        name: type_name::<M>,
-        is_event: false,
-        run: run::<A, M, D>,
-        reject: reject::<M, D::Reply>,
-        repack: Some(repack::repack::<A, M, D>),
-    };
-}
-
-/// # Safety
-/// As `Table::run`.
-unsafe fn run<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-    stretch: &mut Stretch,
-    target: Target<'_>,
-    cx: &mut task::Context<'_>,
-) -> Started {
-    // Not the constant: it may have another address here than where the envelopes were made.
-    let table = stretch.peek().expect("the caller's promise").table;
-    loop {
-        // SAFETY: there is a next envelope: the caller's promise at first, then `goes_on`.
-        let payload = unsafe { stretch.take_payload() };
-        // SAFETY: the envelope's table is paired with this type in `Envelope::new`.
-        let packed = unsafe { load::<Packed<M, D::Reply>>(payload) };
-        // SAFETY: the caller's promise.
-        let started = unsafe { run_one::<A, M, D>(packed, target, cx) };
-        if !matches!(started, Started::Done) || !stretch.goes_on(table) || target.is_wanted() {
-            return started;
-        }
-    }
-}
-
-/// # Safety
-/// As `Envelope::start`.
-#[inline]
-unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
-    packed: Packed<M, D::Reply>,
-    target: Target<'_>,
-    cx: &mut task::Context<'_>,
-) -> Started {
-    let Packed { mut reply, message } = packed;
-    if reply.is_over() {
-        target.header.observe(Step::Abandoned);
-        // Nobody's handler runs: a drop that panics is not the actor's failure.
-        discard("dropping an abandoned message", message);
-        return Started::Done;
-    }
-    let state = target.state.cast::<A>();
-    let context: *mut Context<A> = Context::of(target.body.core());
-    // SAFETY: the caller holds the access that `D::ACCESS` names, to both.
-    match unsafe { D::admit(state, &message, context) } {
-        Admission::Run => {}
-        Admission::Stash => return Started::Stashed(Envelope::new::<A, M, D>(message, reply)),
-        Admission::Reject(why) => {
-            target.header.kind.metrics.count(Counter::Rejected);
-            target.header.observe(Step::Refused(&why));
-            reply.refuse(AskError::Rejected(target.header.id(), why));
-            return Started::Done;
-        }
-    }
-    if D::KEEPS_REPLY {
-        reply.owe();
-    }
-    // SAFETY: as for `admit`; the caller keeps the access until the body is empty.
-    let future = unsafe { D::call(state, message, context, &mut reply) };
-    match target.body.start(Running::new(reply, future, D::reply_of), cx) {
-        Poll::Ready(()) => Started::Done,
-        Poll::Pending => Started::Suspended,
-    }
-}
-
-/// # Safety
-/// As `Table::reject`.
-unsafe fn reject<M, R>(payload: Payload, why: Option<AskError>) {
-    // SAFETY: this table is paired with this type in `Envelope::new`.
-    let Packed { mut reply, message } = unsafe { load::<Packed<M, R>>(payload) };
-    drop(message);
-    match why {
-        Some(why) => reply.fail(why),
-        None => drop(reply),
     }
 }

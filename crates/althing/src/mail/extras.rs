@@ -8,10 +8,9 @@ use std::task::Waker;
 
 use tokio::sync::oneshot;
 
+use crate::activation::edge::{Caller, Edge};
 use crate::activation::guard::Bucket;
 use crate::activation::supervision::Restarts;
-use crate::activation::waits::Edge;
-use crate::actor::{StopReason, Terminated};
 use crate::address::actor_id::Incarnation;
 use crate::address::place::AnyPlace;
 use crate::epoch::Epoch;
@@ -19,8 +18,8 @@ use crate::error::{ActorError, ChildFailed};
 use crate::mail::envelope::Envelope;
 use crate::mail::line::WaitingSenders;
 use crate::metrics::doing::Doing;
-use crate::remote::{Caller, Sealed};
-use crate::timer::TimerId;
+use crate::stop_reason::{StopReason, Terminated};
+use crate::timer::id::TimerId;
 use crate::timer::pending::PendingTimer;
 
 /// What few actors need at any moment.
@@ -158,7 +157,7 @@ pub(crate) enum System {
     Restart,
     /// Run nothing more until `Resume` or `Depart`; whoever seals the actor gets the seal once no
     /// handler runs.
-    Seal(oneshot::Sender<Sealed>),
+    Seal(Box<dyn FnOnce(Arc<dyn AnyPlace>) + Send>),
     /// Take the seal of that life back.
     Resume(u32),
     /// Run nothing more as long as the node is frozen; whoever wants to know is told once no

@@ -7,16 +7,19 @@ use std::task::Waker;
 use crate::activation::current;
 use crate::activation::turn::{self, Effect, Fate};
 use crate::actor::Actor;
-use crate::address::call::{Call, call_attention};
-use crate::address::place::{AnyPlace, Place, wake};
+use crate::address::call::Call;
+use crate::address::place::{AnyPlace, wake};
+use crate::address::tell::call_attention;
+use crate::address::typed::Place;
 use crate::error::AskError;
 use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
-use crate::mail::mailbox::{Priority, Pushed};
+use crate::mail::mailbox::Pushed;
 use crate::mail::outbox;
+use crate::mail::priority::Priority;
 use crate::mail::reply::ReplyTo;
 use crate::metrics::Counter;
-use crate::remote::{Shipped, local_only, ship_ask};
+use crate::remote::ship::{Shipped, local_only, ship_ask};
 
 impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
     /// Sends the message without waiting; its handler's reply goes to `slot`, whose asker gets it

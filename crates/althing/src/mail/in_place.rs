@@ -14,27 +14,27 @@ use std::time::Duration;
 
 use tracing::Span;
 
-use crate::activation::body::{Body, Running};
-use crate::activation::commits::Turns;
+use crate::activation::body::Body;
+use crate::activation::commit::Turns;
 use crate::activation::context::Context as ActorContext;
-use crate::activation::current::{self, Frame};
+use crate::activation::current::{self, DEPTH_MAX, Frame};
 use crate::activation::fault::{put_off, refused_by_fault};
+use crate::activation::message::Running;
+use crate::activation::polling::polling;
 use crate::activation::run::Run;
+use crate::activation::target::Target;
 use crate::activation::waits::{self, Waiting};
 use crate::actor::{Actor, Admission};
-use crate::address::place::{AnyPlace, AsAnyPlace, Header, Place};
+use crate::address::place::{AnyPlace, AsAnyPlace, Header};
+use crate::address::typed::Place;
 use crate::error::AskError;
 use crate::mail::dispatch::Dispatch;
-use crate::mail::envelope::{Envelope, Target};
+use crate::mail::envelope::Envelope;
 use crate::mail::reply::{Receiver, ReplyTo, channel};
-use crate::metrics::observe::Step;
-use crate::metrics::trace;
-use crate::metrics::{Counter, Timed};
+use crate::metrics::step::Step;
+use crate::metrics::{Counter, trace};
 use crate::node::env::Fault;
 use crate::shield::{discard, drop_payload};
-
-/// Handlers run inside each other on one stack; beyond it messages queue.
-pub(crate) const DEPTH_MAX: u32 = 8;
 /// Futures up to this size are built inside another handler: eight of them, each with its copies in
 /// an unoptimised build, take a quarter of a usual stack of 2 MiB.
 const NESTED_BYTES_MAX: usize = 16 * 1024;
@@ -128,7 +128,7 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     if is_seen {
         header.observe_in_place(type_name::<M>);
     }
-    let guard = current::polling(&actor, Frame::Asked);
+    let guard = polling(&actor, Frame::Asked);
     let began_s = kind.node.coarse_s();
     let timed = kind.begin_message(type_name::<M>);
     header.mailbox.add_to_tally(1);
@@ -162,18 +162,18 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }
     match begun.expect("a handler that did not panic has begun") {
         Begun::Done(reply) => {
-            end_timing(header, timed);
+            header.kind.end_timing_of(timed);
             leave(place, body, now_s);
             InPlace::Replied(reply)
         }
         Begun::Refused(why) => {
             kind.metrics.count(Counter::Rejected);
-            end_timing(header, timed);
+            header.kind.end_timing_of(timed);
             leave(place, body, now_s);
             InPlace::Failed(why)
         }
         Begun::Kept(receiver) => {
-            end_timing(header, timed);
+            header.kind.end_timing_of(timed);
             leave(place, body, now_s);
             InPlace::Waits(receiver, None)
         }
@@ -328,13 +328,6 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             }
         });
     });
-}
-
-#[inline]
-pub(crate) fn end_timing(header: &Header, timed: Option<Timed>) {
-    if let Some(timed) = timed {
-        header.kind.end_timing(timed);
-    }
 }
 
 /// Gives the claim back after a handler that ended, or has a task see to what came meanwhile.

@@ -5,25 +5,25 @@
 //! mailboxes hold no buffer. System messages travel in a list of their own and are exempt from the
 //! bound.
 
-mod priority;
+mod aside;
+mod ending;
+mod gate;
+mod lanes;
+mod system;
 
-use std::sync::Arc;
 use std::task::Waker;
 
 use crate::mail::buffers::{give_buffer, take_buffer};
 use crate::mail::claim::{ClaimLock, Guard, Value};
 use crate::mail::envelope::Envelope;
-use crate::mail::extras::{Extras, System};
-use crate::mail::lane::{LANE_LEN, Lane, Lanes};
-use crate::mail::line::Line;
+use crate::mail::extras::Extras;
+use crate::mail::lane::Lanes;
+use crate::mail::priority::Priority;
 
-pub use priority::Priority;
-
-/// A lane takes at most this part of the room that is left: others must not find a mailbox full
-/// that has hardly anything in it.
-const LANE_SHARE: u32 = 2;
-/// With room for fewer messages a lane saves nothing.
-const LANE_MIN: u32 = 2;
+pub(crate) use ending::Life;
+use gate::Gate;
+pub(crate) use gate::Sent;
+pub(crate) use system::SystemPush;
 
 /// The queue and the claim.
 pub(crate) struct Mailbox {
@@ -107,48 +107,6 @@ impl Value for Inner {
     }
 }
 
-/// One life of an actor, from a start to the end or restart after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Life(u32);
-
-/// Whether messages come in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Gate {
-    Open,
-    /// The actor takes no more messages.
-    Closed,
-    /// The actor lives on another node, where its messages have to go.
-    Elsewhere,
-}
-
-impl Gate {
-    #[cold]
-    fn refusal(self) -> Pushed {
-        match self {
-            Self::Open | Self::Closed => Pushed::Closed,
-            Self::Elsewhere => Pushed::Elsewhere,
-        }
-    }
-}
-
-/// Where something for an actor was sent. What comes from another node is for the actor that is
-/// here, or about to be.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
-    Here,
-    Elsewhere,
-}
-
-/// What became of a system message.
-#[must_use]
-pub(crate) enum SystemPush {
-    Queued(Wake),
-    /// The actor is gone for good.
-    Ended,
-    /// The actor lives on another node; here is the message again.
-    Elsewhere(System),
-}
-
 /// What became of a push.
 #[must_use]
 #[derive(Clone, Copy)]
@@ -172,7 +130,7 @@ impl Mailbox {
                 awaited: false,
                 reserved: 0,
                 lives: 0,
-                life: Life(0),
+                life: Life::default(),
                 aside: 0,
                 gate: Gate::Open,
                 active: false,
@@ -341,40 +299,6 @@ impl Mailbox {
         Ok(inner)
     }
 
-    /// Queues a system message.
-    pub(crate) fn push_system(&self, message: System, from: Sent) -> SystemPush {
-        let mut inner = self.lock();
-        if inner.has_ended() {
-            return SystemPush::Ended;
-        }
-        let is_for_another_node = inner.is_elsewhere() && from == Sent::Here;
-        if is_for_another_node && message.travels() {
-            return SystemPush::Elsewhere(message);
-        }
-        if inner.is_asleep() && (is_for_another_node || !message.starts_a_sleeper()) {
-            // Nobody is there whom it could reach. Released before dropping: a cause of an end may
-            // be foreign.
-            drop(inner);
-            return SystemPush::Queued(Wake::Nothing);
-        }
-        if matches!(message, System::Start) && inner.is_told_to_start() {
-            return SystemPush::Queued(Wake::Nothing);
-        }
-        inner.absorb();
-        let extras = inner.extras();
-        extras.system.push_back(message);
-        let suspended = extras.suspended.take();
-        SystemPush::Queued(match (&inner.phase, suspended) {
-            (Phase::Running, Some(waker)) => Wake::Waker(waker),
-            _ => inner.claim(),
-        })
-    }
-
-    /// A place in the line for room, not yet taken.
-    pub(crate) fn line(&self) -> Line<'_> {
-        Line::new(self)
-    }
-
     /// Messages waiting.
     pub(crate) fn depth(&self) -> usize {
         self.lock().len()
@@ -404,63 +328,9 @@ impl Inner {
         }
     }
 
-    #[cold]
-    fn absorb_lanes(&mut self) {
-        if self.queue.capacity() == 0 {
-            self.queue = take_buffer();
-        }
-        self.reserved -= self.lanes.absorb(&mut self.queue);
-    }
-
-    /// Why no message can be queued, if so.
-    pub(crate) fn refusal(&self) -> Option<Pushed> {
-        (self.gate != Gate::Open).then(|| self.gate.refusal())
-    }
-
-    /// Whether the actor takes no more messages.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.gate == Gate::Closed
-    }
-
-    /// Takes no more messages from now on.
-    pub(crate) fn shut(&mut self) {
-        self.gate = Gate::Closed;
-    }
-
-    /// Whether the actor lives on another node.
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.gate == Gate::Elsewhere
-    }
-
-    /// Has messages go to another node from now on. Nothing may wait here.
-    pub(crate) fn send_elsewhere(&mut self) {
-        debug_assert!(
-            self.queue.is_empty() && self.lanes.is_empty(),
-            "what waits is shipped first"
-        );
-        self.gate = Gate::Elsewhere;
-    }
-
-    /// Takes messages here again, after `send_elsewhere`.
-    pub(crate) fn come_here(&mut self) {
-        if self.gate == Gate::Elsewhere {
-            self.gate = Gate::Open;
-        }
-    }
-
     /// Messages in the queue, without those a runner holds.
     pub(crate) fn queued(&self) -> usize {
         self.queue.len() + self.aside as usize
-    }
-
-    /// The life the actor is in.
-    pub(crate) fn life(&self) -> Life {
-        self.life
-    }
-
-    /// Counts a restart.
-    pub(crate) fn begin_life(&mut self) {
-        self.life = Life(self.life.0.wrapping_add(1));
     }
 
     /// Gives up what only a busy actor needs: a stale waker keeps the memory of a finished task,
@@ -476,29 +346,6 @@ impl Inner {
             }
         }
         std::mem::take(&mut self.queue)
-    }
-
-    fn is_told_to_start(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| {
-            extras.system.iter().any(|message| matches!(message, System::Start))
-        })
-    }
-
-    pub(crate) fn has_system(&self) -> bool {
-        self.extras
-            .as_ref()
-            .is_some_and(|extras| !extras.system.is_empty() || !extras.deferred.is_empty())
-    }
-
-    /// Whether a message that ends the life waits for the end of a handler.
-    pub(crate) fn is_told_to_end(&self) -> bool {
-        self.extras
-            .as_ref()
-            .is_some_and(|extras| extras.deferred.iter().any(|message| message.end().is_some()))
-    }
-
-    pub(crate) fn has_new_system(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| !extras.system.is_empty())
     }
 
     #[inline]
@@ -598,173 +445,5 @@ impl Inner {
         self.catch_up(tally);
         let room = (len_max as usize).saturating_sub(self.len());
         u32::try_from(room).unwrap_or(u32::MAX)
-    }
-
-    /// Whether a handler writes into a lane.
-    pub(crate) fn has_lanes(&self) -> bool {
-        !self.lanes.is_empty()
-    }
-
-    /// For how many messages a lane may be opened or renewed; 0 if it would save nothing.
-    pub(crate) fn lane_capacity(&mut self, len_max: u32, tally: u32) -> u32 {
-        if self.gate != Gate::Open {
-            return 0;
-        }
-        let capacity = (LANE_LEN as u32).min(self.room(len_max, tally) / LANE_SHARE);
-        if capacity < LANE_MIN { 0 } else { capacity }
-    }
-
-    /// Has a lane from which all has been absorbed take `capacity` messages more.
-    ///
-    /// # Safety
-    /// As `Lanes::renew`.
-    pub(crate) unsafe fn renew(&mut self, lane: &Lane<Envelope>, capacity: u32) {
-        // SAFETY: the caller's promise.
-        self.reserved -= unsafe { Lanes::renew(lane, capacity) };
-        self.reserved += capacity;
-    }
-
-    /// Opens a lane for `capacity` messages, whose room is promised.
-    ///
-    /// # Safety
-    /// As `Lanes::attach`.
-    pub(crate) unsafe fn attach(&mut self, lane: &Arc<Lane<Envelope>>, capacity: u32) {
-        // SAFETY: the caller's promise.
-        unsafe { self.lanes.attach(lane, capacity) };
-        self.reserved += capacity;
-    }
-
-    /// Closes a lane. Returns whom to wake, and what an actor that has stopped for good refuses.
-    pub(crate) fn detach(&mut self, lane: &Arc<Lane<Envelope>>) -> (Wake, Vec<Envelope>) {
-        self.absorb_lanes();
-        self.reserved -= self.lanes.detach(lane);
-        if self.ended {
-            return (Wake::Nothing, self.take_queue());
-        }
-        if self.queue.is_empty() {
-            return (Wake::Nothing, Vec::new());
-        }
-        (self.claim(), Vec::new())
-    }
-
-    /// Takes the ticks of timers that the actor no longer has.
-    pub(crate) fn take_stale_ticks(&mut self) -> Vec<Envelope> {
-        let timers = self.extras.as_ref().map(|extras| &extras.timers);
-        let is_stale = |envelope: &Envelope| {
-            envelope
-                .timer()
-                .is_some_and(|timer| timers.is_none_or(|timers| !timers.contains_key(&timer)))
-        };
-        if self.queue.iter().any(is_stale) {
-            let (stale, kept) = self.queue.drain(..).partition(is_stale);
-            self.queue = kept;
-            return stale;
-        }
-        Vec::new()
-    }
-
-    /// Whether the directory has forgotten the place, so that its name leads to another one.
-    pub(crate) fn is_forgotten(&self) -> bool {
-        self.forgotten
-    }
-
-    /// Has the directory forget an actor that sleeps and has nothing to remember; returns whether
-    /// it may.
-    pub(crate) fn try_forget(&mut self) -> bool {
-        let is_blank = self.extras.as_ref().is_none_or(|extras| extras.is_forgettable());
-        if self.is_asleep() && is_blank {
-            self.forgotten = true;
-        }
-        self.forgotten
-    }
-
-    /// Takes `try_forget` back.
-    pub(crate) fn remember(&mut self) {
-        self.forgotten = false;
-    }
-
-    /// Lives of the actor that have ended.
-    pub(crate) fn lives(&self) -> u32 {
-        self.lives
-    }
-
-    /// Counts the end of a life.
-    pub(crate) fn count_end(&mut self) {
-        self.lives = self.lives.wrapping_add(1);
-        self.begin_life();
-        self.ended = self.is_closed();
-    }
-
-    /// Whether the actor has no state and nothing to start for.
-    pub(crate) fn is_asleep(&self) -> bool {
-        !self.active
-            && self.phase == Phase::Idle
-            && self.is_empty()
-            && self.lanes.is_empty()
-            && !self.has_system()
-    }
-
-    /// Whether a kill waits to be looked at.
-    pub(crate) fn is_killed(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| {
-            extras.system.iter().any(|message| matches!(message, System::Kill))
-        })
-    }
-
-    /// Whether the actor has stopped for good.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended
-    }
-
-    /// Puts messages that were held back in front of the queue.
-    pub(crate) fn put_back(&mut self, mut first: Vec<Envelope>) {
-        first.append(&mut self.queue);
-        self.queue = first;
-        self.held = 0;
-    }
-
-    /// Takes the system messages that follow an actor to where it lives.
-    pub(crate) fn take_travelling(&mut self) -> Vec<System> {
-        let Some(extras) = &mut self.extras else { return Vec::new() };
-        let came = extras.deferred.drain(..).chain(extras.system.drain(..));
-        let (follow, stay): (Vec<_>, Vec<_>) = came.partition(System::travels);
-        extras.system.extend(stay);
-        follow
-    }
-
-    /// Takes what guards have put aside.
-    pub(crate) fn take_put_aside(&mut self) -> Vec<Envelope> {
-        let Some(extras) = &mut self.extras else { return Vec::new() };
-        let mut first = std::mem::take(&mut extras.unstashed);
-        first.append(&mut extras.stash);
-        first
-    }
-
-    /// Takes the events of topics out of the queue.
-    pub(crate) fn take_events(&mut self) -> Vec<Envelope> {
-        self.queue.extract_if(.., |envelope| envelope.is_event()).collect()
-    }
-
-    /// Empties the queue, also of those who wait for room.
-    pub(crate) fn close(&mut self) -> (Vec<Envelope>, Vec<Waker>) {
-        self.shut();
-        self.awaited = false;
-        let wakers = match self.extras.as_mut() {
-            Some(extras) => extras.room.call_all(),
-            None => Vec::new(),
-        };
-        (self.take_queue(), wakers)
-    }
-
-    /// Takes everything that waits, in whatever lane.
-    pub(crate) fn take_queue(&mut self) -> Vec<Envelope> {
-        self.absorb();
-        self.held = 0;
-        self.aside = 0;
-        let mut all = std::mem::take(&mut self.queue);
-        if let Some(extras) = self.extras.as_mut() {
-            all.extend(extras.high.drain(..).chain(extras.low.drain(..)));
-        }
-        all
     }
 }

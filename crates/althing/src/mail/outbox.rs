@@ -13,12 +13,13 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::activation::ending::refuse;
 use crate::activation::turn;
 use crate::address::place::{AnyPlace, AsAnyPlace, wake};
+use crate::address::refusal::refuse;
 use crate::mail::envelope::Envelope;
 use crate::mail::lane::Lane;
-use crate::mail::mailbox::{Priority, Pushed};
+use crate::mail::mailbox::Pushed;
+use crate::mail::priority::Priority;
 
 /// Messages of the sending actor after which a lane is detached, so that slow handlers do not hold
 /// its messages back.

@@ -9,9 +9,9 @@ use std::task::{Poll, Waker};
 
 use crate::activation::current;
 use crate::activation::turn::{self, Effect, Fate};
-use crate::activation::waits::Awaited;
 use crate::address::place::Debt;
 use crate::error::AskError;
+use crate::mail::awaited::Awaited;
 use crate::shield::shielded;
 use crate::sync::Mutex;
 

@@ -24,7 +24,7 @@ impl Inspector {
     /// which they were made. Visits every actor of the node.
     pub fn blocked(&self) -> Vec<Blocked> {
         let mut blocked = Vec::new();
-        self.node().directory.for_each(|place| {
+        self.node().holdings().directory.for_each(|place| {
             let header = place.header();
             if header.mailbox.is_quiet() {
                 return;

@@ -1,8 +1,10 @@
-//! Handling times in buckets that double: coarse enough to be cheap, fine enough to tell a microsecond from ten.
+//! Handling times in buckets that double: coarse enough to be cheap, fine enough to tell a
+//! microsecond from ten.
 
 use std::time::Duration;
 
-/// Bucket `i` holds times of at most 2^i ns that no smaller bucket holds; the last one, over 9 minutes, has no bound.
+/// Bucket `i` holds times of at most 2^i ns that no smaller bucket holds; the last one, over 9
+/// minutes, has no bound.
 pub(super) const BUCKETS: usize = 40;
 
 /// How long sampled messages took, from start to end of the handler, waits included.
@@ -40,7 +42,8 @@ impl Histogram {
         Duration::from_nanos(self.sum_ns.checked_div(self.count()).unwrap_or(0))
     }
 
-    /// A time that the share `q` (0 to 1) of them did not exceed, rounded up to a power of two in ns.
+    /// A time that the share `q` (0 to 1) of them did not exceed, rounded up to a power of two in
+    /// ns.
     pub fn quantile(&self, q: f64) -> Duration {
         let wanted = (self.count() as f64 * q.clamp(0.0, 1.0)).ceil() as u64;
         let last = self.cumulative().find(|(_, below)| *below >= wanted.max(1));
@@ -69,7 +72,8 @@ impl Histogram {
         self.sum_ns = self.sum_ns.wrapping_add(other.sum_ns);
     }
 
-    /// Upper bounds with the number of times at or below them, rising. The last bucket's bound is nominal.
+    /// Upper bounds with the number of times at or below them, rising. The last bucket's bound is
+    /// nominal.
     pub fn cumulative(&self) -> impl Iterator<Item = (Duration, u64)> {
         let mut below = 0;
         self.buckets.iter().enumerate().map(move |(i, n)| {

@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use crate::address::actor_id::ActorId;
 use crate::address::place::{AnyPlace, Header};
-use crate::metrics::KindSnapshot;
-use crate::metrics::long_running::Seen;
-use crate::node::NodeShared;
+use crate::metrics::{KindSnapshot, Snapshot};
+use crate::node::shared::{Node, NodeShared};
 
 /// Actors visited for a snapshot of metrics: about a millisecond.
 const SNAPSHOT_VISITS: usize = 16_384;
@@ -36,6 +35,12 @@ pub struct ActorView {
     pub is_active: bool,
     /// Messages it has taken since the look before, or since it began if this is the first.
     pub handled: u32,
+}
+
+/// An actor at work, as the look before saw it.
+pub(super) struct Seen {
+    pub(super) tally: u32,
+    pub(super) since: Duration,
 }
 
 /// What an inspector saw.
@@ -85,7 +90,7 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    pub(crate) fn new(node: Arc<NodeShared>) -> Self {
+    fn new(node: Arc<NodeShared>) -> Self {
         Self { node, before: HashMap::new(), at_work: HashMap::new() }
     }
 
@@ -99,7 +104,7 @@ impl Inspector {
         let mut hot = Top::new(limit);
         let mut deep = Top::new(limit);
         let mut tallies = HashMap::with_capacity(self.before.len());
-        let visited = self.node.directory.sample(VISITS_MAX, |place| {
+        let visited = self.node.holdings().directory.sample(VISITS_MAX, |place| {
             let header = place.header();
             let tally = header.mailbox.tally();
             let before = self.before.get(&header.serial()).copied().unwrap_or(0);
@@ -122,6 +127,36 @@ impl Inspector {
     }
 }
 
+impl Node {
+    /// Counters of each actor type, and what waits in the mailboxes.
+    pub fn metrics(&self) -> Snapshot {
+        let shared = self.shared();
+        let mut kinds: Vec<_> = shared
+            .holdings()
+            .kinds
+            .all()
+            .iter()
+            .map(|kind| kind.metrics.totals().into_snapshot(kind.id.clone()))
+            .collect();
+        kinds.sort_by(|one, other| one.name.cmp(&other.name));
+        // Two types of one name, of which the second is refused, are one to whoever reads this.
+        kinds.dedup_by(|later, earlier| {
+            let is_same = later.name == earlier.name;
+            if is_same {
+                earlier.absorb(std::mem::take(later));
+            }
+            is_same
+        });
+        let visited = measure_mailboxes(shared, &mut kinds);
+        Snapshot { kinds, visited }
+    }
+
+    /// An onlooker that finds hot actors and deep mailboxes.
+    pub fn inspector(&self) -> Inspector {
+        Inspector::new(self.shared().clone())
+    }
+}
+
 impl std::fmt::Debug for Inspector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Inspector").field("known", &self.before.len()).finish()
@@ -129,9 +164,9 @@ impl std::fmt::Debug for Inspector {
 }
 
 /// Fills in what waits in the mailboxes of each type; returns how many were looked at.
-pub(crate) fn measure_mailboxes(node: &Arc<NodeShared>, kinds: &mut [KindSnapshot]) -> usize {
+fn measure_mailboxes(node: &Arc<NodeShared>, kinds: &mut [KindSnapshot]) -> usize {
     let now_s = node.tick_coarse();
-    node.directory.sample(SNAPSHOT_VISITS, |place| {
+    node.holdings().directory.sample(SNAPSHOT_VISITS, |place| {
         let header = place.header();
         let depth = depth(header);
         if depth == 0 {

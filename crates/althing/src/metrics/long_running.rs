@@ -15,7 +15,7 @@ use crate::address::actor_id::ActorId;
 use crate::address::place::{AnyPlace, Header};
 use crate::mail::mailbox::Phase;
 use crate::metrics::doing::{Activity, Doing};
-use crate::metrics::inspection::{Inspector, VISITS_MAX};
+use crate::metrics::inspection::{Inspector, Seen, VISITS_MAX};
 
 /// A handler or hook that has been at it since an earlier look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,12 +36,6 @@ pub struct LongRunning {
     pub depth: usize,
 }
 
-/// An actor at work, as the look before saw it.
-pub(super) struct Seen {
-    tally: u32,
-    since: Duration,
-}
-
 impl Inspector {
     /// The handlers and hooks that have been running or waiting since a look at least `at_least`
     /// ago, the longest first and `limit` at most.
@@ -51,7 +45,7 @@ impl Inspector {
     pub fn long_running(&mut self, at_least: Duration, limit: usize) -> Vec<LongRunning> {
         let now = self.node().env.elapsed();
         let mut at_work = Vec::new();
-        self.node().directory.sample(VISITS_MAX, |place| {
+        self.node().holdings().directory.sample(VISITS_MAX, |place| {
             if !place.header().mailbox.is_quiet() {
                 at_work.push(place.clone());
             }

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use super::snapshot::{KindSnapshot, Snapshot};
 
-/// Buckets written out, as powers of two in ns: 64 ns to 17 s. What lies outside is in the first of them, or in `+Inf` only.
+/// Buckets written out, as powers of two in ns: 64 ns to 17 s. What lies outside is in the first of
+/// them, or in `+Inf` only.
 const WRITTEN_BUCKETS: std::ops::RangeInclusive<u32> = 6..=34;
 
 /// One simple metric of each actor type.

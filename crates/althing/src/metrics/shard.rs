@@ -1,26 +1,26 @@
 //! What one thread has counted for one actor type. It alone writes; anyone may read at any time.
 //!
-//! Invariant: a shard is written by one thread at a time, except the shared one, which knows that it is. So a plain load and store
-//! count exactly, and relaxed order suffices: the numbers order nothing else.
+//! Invariant: a shard is written by one thread at a time, except the shared one, which knows that
+//! it is. So a plain load and store count exactly, and relaxed order suffices: the numbers order
+//! nothing else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::MessageName;
 use super::histogram::{BUCKETS, Histogram, bucket_of};
 use super::running::Running;
 
-/// One of this many messages of a type on a thread is timed, the first included. Two readings of the clock and taking the time down
-/// cost 80 to 200 ns together. One in 128 cost 4 % of tells in batches and of events (`metrics-cost`); without timing nothing could be
-/// told from zero.
+/// One of this many messages of a type on a thread is timed, the first included. Two readings of
+/// the clock and taking the time down cost 80 to 200 ns together. One in 128 cost 4 % of tells in
+/// batches and of events (`metrics-cost`); without timing nothing could be told from zero.
 pub(crate) const SAMPLE_EVERY: u64 = 512;
-/// The same for events brought to idle subscribers, one after the other at 5 ns each: there one in 512 was still 3 %. A multiple of
-/// `SAMPLE_EVERY`, so that where a run of them stops there is one to be timed.
+/// The same for events brought to idle subscribers, one after the other at 5 ns each: there one in
+/// 512 was still 3 %. A multiple of `SAMPLE_EVERY`, so that where a run of them stops there is one
+/// to be timed.
 const SAMPLE_EVENTS_EVERY: u64 = 2_048;
 const COUNTERS: usize = 9;
-
-/// Yields the name of a message's type.
-pub(crate) type MessageName = fn() -> &'static str;
 
 /// What is counted besides handled messages.
 #[derive(Clone, Copy, Debug)]

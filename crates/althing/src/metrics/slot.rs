@@ -1,13 +1,16 @@
-//! Small numbers for threads, so that a shard is found by index. A thread keeps its slot until it ends; then another gets it.
+//! Small numbers for threads, so that a shard is found by index. A thread keeps its slot until it
+//! ends; then another gets it.
 //!
-//! Slots number the threads of the process, as thread ids do, and carry nothing of any node. The mutex that hands a slot from
-//! one thread to the next also orders what the first wrote before what the second does.
+//! Slots number the threads of the process, as thread ids do, and carry nothing of any node. The
+//! mutex that hands a slot from one thread to the next also orders what the first wrote before what
+//! the second does.
 
 use std::cell::Cell;
 
 use parking_lot::Mutex;
 
-/// The slot that all threads beyond this number share; it costs them an atomic addition per message.
+/// The slot that all threads beyond this number share; it costs them an atomic addition per
+/// message.
 pub(super) const SHARED: usize = 128;
 /// No slot taken yet.
 const UNKNOWN: usize = usize::MAX;

@@ -1,6 +1,7 @@
 //! What the counters said at one moment, as plain values.
 //!
-//! A snapshot is not a cut through time: counters go on while they are read. Each one is exact by itself and never goes back.
+//! A snapshot is not a cut through time: counters go on while they are read. Each one is exact by
+//! itself and never goes back.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -75,7 +76,8 @@ pub struct KindSnapshot {
     pub depth: u64,
     /// The most that wait in one of those mailboxes.
     pub depth_max: u64,
-    /// How long the actor that is furthest behind has not taken a message that waits; in whole seconds.
+    /// How long the actor that is furthest behind has not taken a message that waits; in whole
+    /// seconds.
     pub oldest: Duration,
     /// Handling times of one in 512 messages, and one in 2,048 events.
     pub handling: Histogram,

@@ -58,7 +58,8 @@ fn one_message_in_each_interval_is_timed_on_each_thread() {
     let counted = &metrics;
     std::thread::scope(|scope| {
         for messages in per_thread {
-            // Joined one by one, each thread gets the same slot and goes on where the last one stopped.
+            // Joined one by one, each thread gets the same slot and goes on where the last one
+            // stopped.
             scope.spawn(move || handle(counted, messages)).join().expect("counts without panic");
         }
     });

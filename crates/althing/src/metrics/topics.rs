@@ -4,7 +4,7 @@
 //! meanwhile.
 
 use crate::metrics::inspection::Inspector;
-use crate::topic::TopicView;
+use crate::topic::view::TopicView;
 
 impl Inspector {
     /// The topics that somebody holds, by name: the first `limit` of those whose names hold `text`
@@ -14,6 +14,6 @@ impl Inspector {
     /// Two topics of one name and different types are not parted: then there may be more than
     /// `limit`.
     pub fn topics(&self, text: &str, after: &str, limit: usize) -> (Vec<TopicView>, usize) {
-        self.node().topics.views(text, after, limit)
+        self.node().holdings().topics.views(text, after, limit)
     }
 }

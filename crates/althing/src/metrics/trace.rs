@@ -10,16 +10,6 @@ use tracing::Span;
 use crate::address::place::Header;
 use crate::metrics::MessageName;
 
-/// Whether a node wraps handled messages in spans.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tracing {
-    /// No spans.
-    #[default]
-    Off,
-    /// A span per message, whose parent is the sender's.
-    On,
-}
-
 /// The span of a message of that type that was sent from within `sender`.
 pub(crate) fn span(header: &Header, message: MessageName, sender: &Span) -> Span {
     tracing::info_span!(
@@ -35,11 +25,4 @@ pub(crate) fn span(header: &Header, message: MessageName, sender: &Span) -> Span
 #[inline]
 pub(crate) fn span_in_place(header: &Header, message: MessageName) -> Option<Span> {
     header.kind.tracing.is_on().then(|| span(header, message, &Span::current()))
-}
-
-impl Tracing {
-    #[inline]
-    pub(crate) fn is_on(self) -> bool {
-        self == Self::On
-    }
 }

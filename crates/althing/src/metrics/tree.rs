@@ -52,7 +52,7 @@ impl Inspector {
     pub fn tree(&self, text: &str, limit: usize) -> Tree {
         let mut found: Vec<Arc<dyn AnyPlace>> = Vec::new();
         let mut left = 0;
-        self.node().directory.sample(VISITS_MAX, |place| {
+        self.node().holdings().directory.sample(VISITS_MAX, |place| {
             let header = place.header();
             let is_wanted = match text {
                 "" => is_related(header),

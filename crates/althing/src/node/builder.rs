@@ -6,23 +6,24 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Weak};
 
-use super::foreign::Foreign;
-use super::kinds::{KindTwice, Kinds};
-use super::{Node, NodeShared, Options};
 use crate::activation::passivation;
 use crate::actor::Actor;
 use crate::address::actor_id::Incarnation;
 use crate::address::directory::Directory;
-use crate::address::kind::{Start, boxed_factory};
+use crate::address::kind::KindTwice;
+use crate::address::start::{Start, boxed_factory};
 use crate::error::ActorError;
-use crate::metrics::Metrics;
-use crate::metrics::trace::Tracing;
+use crate::metrics::{Metrics, Tracing};
 use crate::node::blocking::Blocking;
 use crate::node::env::{Env, Simulation};
+use crate::node::foreign::Foreign;
+use crate::node::holdings::{Holdings, Options};
+use crate::node::kinds::Kinds;
+use crate::node::shared::{Node, NodeShared};
 use crate::options::ActorOptions;
-use crate::remote::Cluster;
+use crate::remote::cluster::Cluster;
 use crate::timer::Timers;
-use crate::topic::Topics;
+use crate::topic::registry::Topics;
 use crate::wire::codecs::{Codecs, NameTwice};
 
 type Register = Box<dyn FnOnce(&Arc<NodeShared>) + Send>;
@@ -155,18 +156,20 @@ impl NodeBuilder {
         let shared = Arc::new_cyclic(|node: &Weak<NodeShared>| NodeShared {
             name: self.name,
             incarnation,
-            directory: Directory::new(hash_keys.clone()),
-            timers: Timers::new(node.clone()),
+            holdings: Box::new(Holdings {
+                directory: Directory::new(hash_keys.clone()),
+                timers: Timers::new(node.clone()),
+                kinds: Kinds::new(hash_keys.clone()),
+                foreign: Foreign::default(),
+                options: self.options,
+                topics: Topics::default(),
+            }),
             blocking: Blocking::new(self.blocking_jobs_max, env.handle()),
             env,
             metrics: self.metrics,
             tracing: self.tracing,
-            kinds: Kinds::new(hash_keys.clone()),
             cluster: self.cluster.clone(),
-            foreign: Foreign::default(),
             is_frozen: AtomicBool::new(false),
-            options: self.options,
-            topics: Topics::default(),
             serial: AtomicU64::new(incarnation.first_serial()),
             coarse_s: AtomicU32::new(0),
             is_shut: AtomicBool::new(false),
@@ -174,7 +177,7 @@ impl NodeBuilder {
         for register in self.registrations {
             register(&shared);
         }
-        if let Some(twice) = shared.kinds.twice() {
+        if let Some(twice) = shared.holdings().kinds.twice() {
             shared.forget_types();
             return Err(twice.into());
         }

@@ -17,16 +17,13 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::address::actor_id::ActorId;
-use crate::metrics::observe::Step;
-use crate::node::Node;
+use crate::metrics::step::Step;
+use crate::node::shared::Node;
+use crate::node::timestamp::Timestamp;
 use crate::shield::shielded;
 
 /// A boxed task.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Wall-clock time: milliseconds since 1970 in UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Timestamp(pub u64);
 
 /// A world of its own for deterministic tests: tasks, time and randomness of one node.
 ///

@@ -9,11 +9,9 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::NodeShared;
-use crate::actor::Actor;
-use crate::address::actor_id::{ActorId, Incarnation, Key, Origin};
+use crate::address::actor_id::{ActorId, Incarnation};
 use crate::address::kind::Kind;
-use crate::address::place::{AnyPlace, Header, Place};
+use crate::address::place::AnyPlace;
 
 /// Addresses after which those that nobody holds any more are looked for.
 const SWEEP_FROM: usize = 1_024;
@@ -35,25 +33,22 @@ impl Foreign {
     pub(crate) fn take(&self) -> Vec<Arc<Kind>> {
         self.known.lock().kinds.drain().map(|(_, kind)| kind).collect()
     }
-}
 
-impl NodeShared {
-    /// The place of another node's anonymous actor, made if there is none; `None` where there is no
-    /// cluster.
-    pub(crate) fn foreign<A: Actor>(self: &Arc<Self>, id: &ActorId) -> Option<Arc<dyn AnyPlace>> {
-        self.cluster.as_ref()?;
-        let origin = id.place_of_birth()?;
-        let mut known = self.foreign.known.lock();
+    /// The address of an actor, made if there is none.
+    pub(crate) fn get_or_make(
+        &self,
+        id: &ActorId,
+        of: (TypeId, Incarnation),
+        kind: impl FnOnce() -> Kind,
+        place: impl FnOnce(Arc<Kind>) -> Arc<dyn AnyPlace>,
+    ) -> Arc<dyn AnyPlace> {
+        let mut known = self.known.lock();
         if let Some(place) = known.places.get(id).and_then(Weak::upgrade) {
-            return Some(place);
+            return place;
         }
-        let kind = known
-            .kinds
-            .entry((TypeId::of::<A>(), origin.node))
-            .or_insert_with(|| Arc::new(Kind::of_foreigners::<A>(self.clone(), origin.node)));
-        let place = Place::<A>::new(Header::new(kind.clone(), Some(key_of(origin))), None, None);
+        let kind = known.kinds.entry(of).or_insert_with(|| Arc::new(kind())).clone();
+        let place = place(kind);
         place.header().mailbox.lock().send_elsewhere();
-        let place: Arc<dyn AnyPlace> = Arc::new(place);
         known.places.insert(id.clone(), Arc::downgrade(&place));
         if known.places.len() > known.sweep_at.max(SWEEP_FROM) {
             known.places.retain(|_, place| place.strong_count() > 0);
@@ -61,24 +56,13 @@ impl NodeShared {
             known.kinds.retain(|_, kind| Arc::strong_count(kind) > 1);
             known.sweep_at = known.places.len() * 2;
         }
-        Some(place)
+        place
     }
 
-    /// The place of another node's anonymous actor, if somebody holds its address.
-    pub(crate) fn known_foreign(&self, id: &ActorId) -> Option<Arc<dyn AnyPlace>> {
-        self.foreign.known.lock().places.get(id).and_then(Weak::upgrade)
+    /// The address of an actor, if somebody holds it.
+    pub(crate) fn known(&self, id: &ActorId) -> Option<Arc<dyn AnyPlace>> {
+        self.known.lock().places.get(id).and_then(Weak::upgrade)
     }
-}
-
-/// What stands in for a key in such a place.
-fn key_of(origin: Origin) -> Key {
-    format!("{}.{}", origin.serial, origin.slot).into()
-}
-
-/// Reads it back.
-pub(crate) fn origin_of(key: &str, node: Incarnation) -> Origin {
-    let (serial, slot) = key.split_once('.').unwrap_or((key, "0"));
-    Origin { node, serial: serial.parse().unwrap_or(0), slot: slot.parse().unwrap_or(0) }
 }
 
 #[cfg(test)]
@@ -89,8 +73,9 @@ mod tests {
     use super::SWEEP_FROM;
     use crate::actor::Actor;
     use crate::address::actor_id::{ActorId, Incarnation, KindName, Origin};
-    use crate::node::Node;
-    use crate::remote::{Cluster, Location, Parcel};
+    use crate::node::shared::Node;
+    use crate::remote::cluster::{Cluster, Location};
+    use crate::remote::parcel::Parcel;
 
     struct Away;
 
@@ -123,7 +108,7 @@ mod tests {
         for n in 0..10 * SWEEP_FROM as u64 {
             drop(node.resolve::<Stranger>(&stranger(n)).expect("there is a cluster"));
         }
-        let known = node.shared().foreign.known.lock();
+        let known = node.shared().holdings().foreign.known.lock();
         assert!(known.places.len() <= 2 * SWEEP_FROM && known.kinds.len() <= 2 * SWEEP_FROM);
         drop(known);
         assert!(node.resolve(&stranger(u64::MAX)).is_some_and(|again| kept == again));

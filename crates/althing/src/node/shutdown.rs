@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use crate::activation::current;
 use crate::activation::run::Run;
-use crate::actor::StopReason;
+use crate::activation::stopping::request_stop;
 use crate::address::actor_id::ActorId;
-use crate::address::actor_ref::request_stop;
-use crate::address::place::{AnyPlace, send_system};
+use crate::address::place::AnyPlace;
+use crate::address::signal::send_system;
 use crate::mail::extras::System;
 use crate::mail::mailbox::{Phase, Sent};
-use crate::node::Node;
+use crate::node::shared::Node;
+use crate::stop_reason::StopReason;
 
 /// How often a shutdown looks whether everybody has stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -61,7 +62,7 @@ impl Node {
     /// now ends with its actor as soon as it waits.
     pub fn kill(&self) {
         self.shared().shut();
-        self.shared().directory.for_each(|place| {
+        self.shared().holdings().directory.for_each(|place| {
             let mut inner = place.header().mailbox.lock();
             if inner.has_ended() {
                 return;
@@ -110,7 +111,7 @@ impl Node {
 
     /// Closes the addresses of those who sleep.
     fn close_sleepers(&self) {
-        self.shared().directory.for_each(|place| {
+        self.shared().holdings().directory.for_each(|place| {
             let mut inner = place.header().mailbox.lock();
             if inner.is_asleep() && !inner.has_ended() {
                 inner.shut();
@@ -122,7 +123,7 @@ impl Node {
     /// Asks everybody who is awake, and returns who that was.
     fn ask_all_to_stop(&self) -> Vec<Asked> {
         let (mut stopping, mut idle) = (Vec::new(), Vec::new());
-        self.shared().directory.for_each(|place| {
+        self.shared().holdings().directory.for_each(|place| {
             let inner = place.header().mailbox.lock();
             let (is_asleep, life) = (inner.is_asleep(), inner.lives());
             // Released before asking, which takes the lock.
@@ -156,7 +157,7 @@ impl Node {
     /// Closes every address and kills who is still awake; returns who that was.
     fn close(&self, is_caller: impl Fn(&Arc<dyn AnyPlace>) -> bool) -> Vec<ActorId> {
         let mut killed = Vec::new();
-        self.shared().directory.for_each(|place| {
+        self.shared().holdings().directory.for_each(|place| {
             let mut inner = place.header().mailbox.lock();
             let is_asleep = inner.is_asleep();
             inner.shut();

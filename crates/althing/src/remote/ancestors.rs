@@ -12,22 +12,14 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::CHAIN_LEN_MAX;
+use crate::activation::edge::{Caller, forget_caller};
 use crate::activation::{current, waits};
 use crate::address::actor_id::ActorId;
 use crate::address::place::AnyPlace;
+use crate::remote::parcel::CHAIN_LEN_MAX;
 
 /// Actors looked at in search of a cycle, as in `waits`.
 const VISITED_MAX: usize = 4_096;
-
-/// Somebody who waits for an actor's reply.
-#[derive(Clone)]
-pub(crate) enum Caller {
-    /// An actor of this node.
-    Here(Arc<dyn AnyPlace>),
-    /// Actors of other nodes, the asking one last.
-    Elsewhere(Arc<[ActorId]>),
-}
 
 /// A caller's entry with the actor it waits for; removed when this drops.
 pub(super) struct Called {
@@ -47,7 +39,7 @@ impl Called {
 
 impl Drop for Called {
     fn drop(&mut self) {
-        waits::forget_caller(&self.place, self.id);
+        forget_caller(&self.place, self.id);
     }
 }
 

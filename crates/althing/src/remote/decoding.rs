@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::actor::Actor;
 use crate::address::actor_id::ActorId;
 use crate::address::actor_ref::ActorRef;
-use crate::node::{Node, NodeShared};
+use crate::node::shared::{Node, NodeShared};
 use crate::wire::{Depth, Wire, WireError, WireField};
 
 thread_local! {

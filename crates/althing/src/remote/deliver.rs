@@ -8,17 +8,22 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::ancestors::{self, Called};
-use super::{CHAIN_LEN_MAX, Cargo, Location, Message, Parcel, control, decoding};
+use super::{control, decoding};
 use crate::actor::Actor;
 use crate::address::actor_id::ActorId;
 use crate::address::actor_ref::ActorRef;
 use crate::address::place::{AnyPlace, AsAnyPlace, wake};
 use crate::error::AskError;
 use crate::mail::envelope::Envelope;
-use crate::mail::mailbox::{Priority, Pushed};
+use crate::mail::line::Line;
+use crate::mail::mailbox::Pushed;
+use crate::mail::priority::Priority;
 use crate::metrics::Counter;
-use crate::node::Node;
-use crate::wire::codecs::WireReply;
+use crate::node::shared::Node;
+use crate::remote::cluster::Location;
+use crate::remote::following::ship_all;
+use crate::remote::parcel::{CHAIN_LEN_MAX, Cargo, Control, Message, Parcel};
+use crate::wire::codec::WireReply;
 
 /// A parcel that could not be delivered now; it comes back whole.
 #[derive(Debug)]
@@ -43,7 +48,7 @@ impl Node {
         let place = self.place_of(&to);
         match (cargo, place) {
             (Cargo::Control(control), Ok(place)) => {
-                let concerns_us = matches!(control, control::Control::Ended { .. });
+                let concerns_us = matches!(control, Control::Ended { .. });
                 if !concerns_us && lives_elsewhere(&place) {
                     let cargo = Cargo::Control(control);
                     return Err(Undelivered::Elsewhere(Box::new(Parcel { to, node, cargo })));
@@ -72,7 +77,7 @@ impl Node {
     pub async fn room_for(&self, id: &ActorId) {
         let Ok(place) = self.place_of(id) else { return };
         let header = place.header();
-        let mut line = header.mailbox.line();
+        let mut line = Line::new(&header.mailbox);
         poll_fn(|cx| match line.wait_for_room(cx.waker(), header.kind.len_max) {
             true => Poll::Ready(()),
             false => Poll::Pending,
@@ -92,7 +97,7 @@ impl Node {
         }
         let place = match id.place_of_birth().filter(|origin| origin.node != self.incarnation()) {
             Some(_) => self.shared().foreign::<A>(id)?,
-            None => self.shared().directory.anonymous(id.place_of_birth()?)?,
+            None => self.shared().holdings().directory.anonymous(id.place_of_birth()?)?,
         };
         place.into_any().downcast().ok().map(ActorRef::from_place)
     }
@@ -105,9 +110,9 @@ impl Node {
         let shared = self.shared();
         if let Some(origin) = id.place_of_birth() {
             let place = if origin.node == self.incarnation() {
-                shared.directory.anonymous(origin)
+                shared.holdings().directory.anonymous(origin)
             } else {
-                shared.known_foreign(id)
+                shared.holdings().foreign.known(id)
             };
             return place.ok_or_else(|| AskError::Stopped(id.clone()));
         }
@@ -115,9 +120,10 @@ impl Node {
             let why = format!("this node has no actors called `{}`", id.kind());
             AskError::NotUnderstood(id.clone(), why)
         };
-        let kind = shared.kinds.of_name(id.kind().as_str()).ok_or_else(unknown)?;
+        let kinds = &shared.holdings().kinds;
+        let find = kinds.find_of_name(id.kind().as_str()).ok_or_else(unknown)?;
         let key = id.key().ok_or_else(unknown)?;
-        Ok((kind.find)(self, key))
+        Ok(find(self, key))
     }
 }
 
@@ -164,7 +170,7 @@ fn deliver_message(
     match (pushed, envelope) {
         (Pushed::Closed, Some(envelope)) => envelope.reject(AskError::Stopped(header.id())),
         // It has left since it was looked at.
-        (Pushed::Elsewhere, Some(envelope)) => super::ship_all(place, vec![envelope]),
+        (Pushed::Elsewhere, Some(envelope)) => ship_all(place, vec![envelope]),
         _ => {}
     }
     Ok(())
@@ -193,7 +199,7 @@ fn open(place: &Arc<dyn AnyPlace>, message: Message) -> Option<Envelope> {
             reply(outcome.map_err(|why| why.unwrap_or(AskError::NoReply(id))));
         })
     });
-    let decoded = header.kind.any_codecs().and_then(|codecs| {
+    let decoded = header.kind.codecs().and_then(|codecs| {
         decoding::on(&header.kind.node, || codecs.decode(&name, &body, &mut wire_reply))
     });
     let why = match decoded {

@@ -1,20 +1,18 @@
 //! How an actor leaves a node: it is held at a message boundary, and then either goes on or goes
 //! away, and what waits for it goes after it.
-//!
-//! Order: what waited here is shipped before the first message that a sender ships itself, because
-//! the mailbox sends elsewhere only once it is empty.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Cargo, Location, Parcel, ancestors, control};
 use crate::activation::stopped::Stopped;
 use crate::address::actor_id::ActorId;
-use crate::address::place::{AnyPlace, send_system};
-use crate::mail::envelope::Envelope;
+use crate::address::place::AnyPlace;
+use crate::address::signal::send_system;
 use crate::mail::extras::System;
-use crate::node::Node;
+use crate::node::shared::Node;
+use crate::remote::cluster::Location;
+use crate::remote::following::watch_on;
 
 /// An actor that is held between two messages. Nothing of it runs, and its mailbox fills, until it
 /// resumes or departs; dropping this resumes it.
@@ -28,7 +26,7 @@ pub struct Sealed {
 
 impl Sealed {
     /// A seal on the life that an actor is in.
-    pub(crate) fn of(place: Arc<dyn AnyPlace>) -> Self {
+    fn of(place: Arc<dyn AnyPlace>) -> Self {
         let life = place.header().mailbox.lock().lives();
         Self { place, life, is_done: false }
     }
@@ -80,7 +78,8 @@ impl Node {
     pub async fn seal(&self, id: &ActorId) -> Option<Sealed> {
         let place = self.shared().known(id)?;
         let (sender, sealed) = oneshot::channel();
-        send_system(&place, System::Seal(sender));
+        let seal = |place| _ = sender.send(Sealed::of(place));
+        send_system(&place, System::Seal(Box::new(seal)));
         if let Ok(sealed) = sealed.await {
             return Some(sealed);
         }
@@ -93,7 +92,7 @@ impl Node {
     /// here and belong elsewhere: to be sealed, and to depart.
     pub fn relocate(&self) -> Vec<ActorId> {
         let mut misplaced = Vec::new();
-        self.shared().directory.for_each(|place| {
+        self.shared().holdings().directory.for_each(|place| {
             if place.header().key().is_some() && relocate(place) == Relocated::MustLeave {
                 misplaced.push(place.header().id());
             }
@@ -106,7 +105,7 @@ impl Node {
     pub async fn freeze(&self) {
         self.shared().set_frozen(true);
         let mut frozen = Vec::new();
-        self.shared().directory.for_each(|place| {
+        self.shared().holdings().directory.for_each(|place| {
             let (sender, receiver) = oneshot::channel();
             send_system(place, System::Freeze(sender));
             frozen.push(receiver);
@@ -122,7 +121,7 @@ impl Node {
         if !self.shared().set_frozen(false) {
             return;
         }
-        self.shared().directory.for_each(|place| _ = send_system(place, System::Thaw));
+        self.shared().holdings().directory.for_each(|place| _ = send_system(place, System::Thaw));
     }
 
     /// Ends an actor's life at once, without a hook, if it runs in an older epoch than `epoch`:
@@ -158,61 +157,4 @@ fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
     drop(inner);
     watch_on(place);
     Relocated::Settled
-}
-
-/// Has the node where an actor lives now know that it is watched from here.
-pub(crate) fn watch_on(place: &Arc<dyn AnyPlace>) {
-    let inner = place.header().mailbox.lock();
-    let is_watched = inner.is_elsewhere()
-        && inner
-            .extras
-            .as_ref()
-            .is_some_and(|extras| !extras.watchers.is_empty() || !extras.linked.is_empty());
-    drop(inner);
-    if is_watched {
-        super::ship_watch(place, false);
-    }
-}
-
-/// Ships what waits for an actor whose state is gone, and has its mailbox send elsewhere from then
-/// on. The caller holds the claim. Returns whether the actor lives elsewhere.
-pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> bool {
-    let header = place.header();
-    if header.location() != Some(Location::Elsewhere) {
-        return false;
-    }
-    // What a guard put aside came first.
-    let mut first = header.mailbox.lock().take_put_aside();
-    first.append(waiting);
-    ship_all(place, first);
-    loop {
-        let mut inner = header.mailbox.lock();
-        let rest = inner.take_queue();
-        let wakers = inner.call_up(header.kind.len_max);
-        if rest.is_empty() {
-            inner.send_elsewhere();
-            let system = inner.take_travelling();
-            drop(inner);
-            system.into_iter().for_each(|message| control::ship_system(place, message));
-            wakers.into_iter().for_each(std::task::Waker::wake);
-            return true;
-        }
-        drop(inner);
-        ship_all(place, rest);
-    }
-}
-
-pub(crate) fn ship_all(place: &Arc<dyn AnyPlace>, envelopes: Vec<Envelope>) {
-    let header = place.header();
-    let Some(cluster) = &header.kind.node.cluster else { return };
-    let mut chain = ancestors::of(place);
-    chain.pop();
-    for envelope in envelopes {
-        let Some(mut message) = envelope.repack(header) else { continue };
-        if message.reply.is_some() {
-            message.chain.clone_from(&chain);
-        }
-        let to = header.id();
-        cluster.send(Parcel { to, node: None, cargo: Cargo::Message(message) });
-    }
 }

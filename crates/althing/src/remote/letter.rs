@@ -5,16 +5,18 @@
 
 use std::future::poll_fn;
 
-use super::{Cargo, Location, Message, Parcel, Undelivered};
+use super::Undelivered;
+use super::cluster::Location;
+use super::parcel::{Cargo, Message, Parcel, Reply};
 use crate::actor::Actor;
 use crate::address::actor_id::ActorId;
 use crate::address::call::Call;
 use crate::address::place::AnyPlace;
 use crate::error::{AskError, SendError};
 use crate::mail::dispatch::Dispatch;
-use crate::mail::mailbox::Priority;
+use crate::mail::priority::Priority;
 use crate::mail::reply::channel;
-use crate::node::Node;
+use crate::node::shared::Node;
 
 /// A message to a named actor, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
     pub fn into_letter(self) -> Result<Letter, SendError<M>> {
         let (target, message, _) = self.into_unsent();
         let (kind, to) = (&target.place().header().kind, target.id());
-        let codec = kind.codecs::<A>().and_then(|codecs| codecs.of::<M, D::Reply>());
+        let codec = kind.codecs().and_then(|codecs| codecs.of::<M, D::Reply>());
         let Some(codec) = codec.filter(|_| to.key().is_some()) else {
             return Err(SendError::LocalOnly(message));
         };
@@ -65,7 +67,7 @@ impl Node {
     pub async fn ask_letter(&self, letter: Letter) -> Result<Vec<u8>, AskError> {
         let Letter { to, message: name, body } = letter;
         let (mut slot, receiver) = channel::<Vec<u8>>();
-        let reply: super::Reply = Box::new(move |outcome| match outcome {
+        let reply: Reply = Box::new(move |outcome| match outcome {
             Ok(bytes) => slot.complete(bytes),
             Err(why) => slot.fail(why),
         });

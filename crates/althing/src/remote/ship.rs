@@ -7,15 +7,17 @@ use std::any::type_name;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use super::{Cargo, Message, Parcel, Reply};
 use crate::activation::turn::{self, Effect};
 use crate::actor::Actor;
 use crate::address::actor_id::ActorId;
-use crate::address::place::{AnyPlace, AsAnyPlace, Place};
+use crate::address::place::{AnyPlace, AsAnyPlace};
+use crate::address::typed::Place;
 use crate::error::AskError;
 use crate::mail::dispatch::Dispatch;
-use crate::mail::mailbox::Priority;
+use crate::mail::priority::Priority;
 use crate::mail::reply::ReplyTo;
+use crate::remote::ancestors;
+use crate::remote::parcel::{Cargo, Message, Parcel, Reply};
 use crate::wire::WireError;
 
 /// What became of a message for another node.
@@ -53,7 +55,7 @@ pub(crate) fn ship_ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 ) -> Shipped {
     ship::<A, M, D>(place, message, priority, waker, |decode| {
         let reply = reply.take().expect("an ask is shipped once");
-        (Some(way_back(place.header().id(), reply, decode)), super::ancestors::of_current())
+        (Some(way_back(place.header().id(), reply, decode)), ancestors::of_current())
     })
 }
 
@@ -68,7 +70,7 @@ fn ship<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 ) -> Shipped {
     let header = place.header();
     let kind = &header.kind;
-    let Some(codec) = kind.codecs::<A>().and_then(|codecs| codecs.of::<M, D::Reply>()) else {
+    let Some(codec) = kind.codecs().and_then(|codecs| codecs.of::<M, D::Reply>()) else {
         return Shipped::LocalOnly;
     };
     let Some(cluster) = &kind.node.cluster else { return Shipped::LocalOnly };
@@ -103,13 +105,6 @@ pub(crate) fn way_back<R: Send + 'static>(
         Ok(Err(error)) => reply.fail(AskError::NotUnderstood(from, format!("the reply: {error}"))),
         Err(why) => reply.fail(why),
     })
-}
-
-/// Sends a parcel that was made before.
-pub(crate) fn send(place: &Arc<dyn AnyPlace>, parcel: Parcel) {
-    if let Some(cluster) = &place.header().kind.node.cluster {
-        cluster.send(parcel);
-    }
 }
 
 /// The error of an ask whose message does not travel.

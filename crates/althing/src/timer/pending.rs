@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use crate::activation::waits::Awaited;
-use crate::mail::dispatch::Access;
+use crate::mail::access::Access;
+use crate::mail::awaited::Awaited;
 use crate::mail::envelope::Envelope;
 use crate::metrics::MessageName;
 use crate::timer::wheel::EntryId;

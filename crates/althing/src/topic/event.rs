@@ -12,10 +12,11 @@ use std::task::{self, Poll};
 use super::published::Published;
 use crate::activation::body::{Body, Event};
 use crate::activation::context::Context;
+use crate::activation::target::Target;
 use crate::actor::EventHandler;
 use crate::error::AskError;
-use crate::mail::dispatch::Access;
-use crate::mail::envelope::{Envelope, Payload, Started, Stretch, Table, Target, load};
+use crate::mail::access::Access;
+use crate::mail::envelope::{Envelope, Payload, Sort, Started, Stretch, Table, TargetPtr, load};
 use crate::shield::discard;
 
 impl Envelope {
@@ -23,7 +24,8 @@ impl Envelope {
     pub(crate) fn event<A: EventHandler<T>, T: Send + Sync + 'static>(
         event: Arc<Published<T>>,
     ) -> Self {
-        Self::with_table(EventTables::<A, T>::TABLE, event)
+        // SAFETY: the table takes such payloads.
+        unsafe { Self::with_table(EventTables::<A, T>::TABLE, event) }
     }
 }
 
@@ -33,7 +35,7 @@ impl<A: EventHandler<T>, T: Send + Sync + 'static> EventTables<A, T> {
     const TABLE: &'static Table = &Table {
         access: Access::Exclusive,
         name: type_name::<Published<T>>,
-        is_event: true,
+        sort: Sort::Event,
         run: run_queued_event::<A, T>,
         reject: reject_event::<T>,
         repack: None,
@@ -46,9 +48,11 @@ impl<A: EventHandler<T>, T: Send + Sync + 'static> EventTables<A, T> {
 /// As `Table::run`.
 unsafe fn run_queued_event<A: EventHandler<T>, T: Send + Sync + 'static>(
     stretch: &mut Stretch,
-    target: Target<'_>,
+    target: TargetPtr,
     cx: &mut task::Context<'_>,
 ) -> Started {
+    // SAFETY: the caller's promise.
+    let target = unsafe { Target::of(target) };
     // SAFETY: the caller promises a first envelope.
     let payload = unsafe { stretch.take_payload() };
     // SAFETY: this table is paired with this type in `Envelope::event`.

@@ -21,32 +21,24 @@ use super::chunk::{Delivered, Delivery, Time};
 use super::event::run_event;
 use super::published::Published;
 use super::share::Share;
-use super::subscription::{Listener, Subscriber};
+use super::subscriber::{Deliver, Listener, Subscriber};
 use crate::activation::body::Body;
-use crate::activation::commits::Turns;
-use crate::activation::current::{self, Frame};
+use crate::activation::commit::Turns;
+use crate::activation::current::{self, DEPTH_MAX, Frame};
 use crate::activation::fault::{Met, meet_as_event, put_off};
+use crate::activation::polling::polling;
 use crate::activation::run::Run;
+use crate::activation::target::Target;
 use crate::actor::EventHandler;
 use crate::address::kind::Kind;
-use crate::address::place::{AnyPlace, Place, wake};
-use crate::mail::envelope::{Envelope, Target};
-use crate::mail::in_place::{DEPTH_MAX, end_timing};
+use crate::address::place::{AnyPlace, wake};
+use crate::address::typed::Place;
+use crate::mail::envelope::Envelope;
 use crate::mail::mailbox::Pushed;
 use crate::mail::outbox;
-use crate::metrics::observe::Step;
-use crate::metrics::trace;
-use crate::metrics::{Counter, Shard};
+use crate::metrics::step::Step;
+use crate::metrics::{Counter, Shard, trace};
 use crate::shield::{discard, shielded};
-
-/// Delivers to as many subscribers from the first on as have this same function, which is made for
-/// their type, and as the visitor's share allows, at least one; returns how many that were. Those
-/// who are gone are added to the list.
-///
-/// # Safety
-/// There is a first subscriber, and it has this function.
-pub(super) type Deliver<T> =
-    unsafe fn(&mut Visitor<'_>, &[Subscriber<T>], &Arc<Published<T>>, &mut Vec<u64>) -> usize;
 
 /// Goes from subscriber to subscriber with one body, as long as its share lasts.
 pub(super) struct Visitor<'a> {
@@ -219,7 +211,7 @@ impl<'a> Visitor<'a> {
         let upto = untimed.min(subscribers.len());
         let now_s = kind.node.coarse_s();
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(first)));
-        let guard = current::polling(first, Frame::Alone);
+        let guard = polling(first, Frame::Alone);
         let share = &mut self.share;
         let (own, body_ref) = (*own, &body);
         let (ran, seen, has_ended) = (0, 0, false);
@@ -288,14 +280,14 @@ impl<'a> Visitor<'a> {
             return false;
         }
         let from = header.sender_if_simulated();
-        let guard = current::polling(place, Frame::Alone);
+        let guard = polling(place, Frame::Alone);
         let timed = header.kind.begin_message(type_name::<Published<T>>);
         header.mailbox.add_to_tally(1);
         let span = trace::span_in_place(header, type_name::<Published<T>>);
         let entered = span.as_ref().map(tracing::Span::enter);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if header.kind.node.env.is_simulated() {
-                match meet_as_event::<T>(header, from.as_ref()) {
+                match meet_as_event(header, from.as_ref(), type_name::<Published<T>>) {
                     Ok(()) => {}
                     Err(Met::Delay(delay)) => return Err(delay),
                     Err(Met::Refusal) => return Ok(Poll::Ready(())),
@@ -317,7 +309,7 @@ impl<'a> Visitor<'a> {
                 put_off(place.clone(), body, Envelope::event::<A, T>(event.clone()), delay);
             }
             Ok(Ok(Poll::Ready(()))) => {
-                end_timing(header, timed);
+                header.kind.end_timing_of(timed);
                 if !body.stops() && header.mailbox.try_leave() {
                     self.body = Some(body);
                 } else {

@@ -8,10 +8,8 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::shared::Shared;
+use super::published::TopicName;
 use super::view::TopicView;
-use super::{Topic, TopicName, TopicOptions};
-use crate::node::NodeShared;
 use crate::shield::discard;
 
 /// A topic whose type is forgotten.
@@ -35,21 +33,20 @@ struct Inner {
 }
 
 impl Topics {
-    /// The topic of that name and type, made if there is none.
-    pub(crate) fn get_or_make<T: Send + Sync + 'static>(
+    /// The topic of that name and of events of type `T`, made by `make` if there is none: told
+    /// whether the node has ended.
+    pub(super) fn get_or_make<T: Send + Sync + 'static, S: AnyTopic>(
         &self,
-        name: &str,
-        options: TopicOptions,
-        node: &Arc<NodeShared>,
-    ) -> Topic<T> {
-        let name = TopicName::from(name);
+        name: &TopicName,
+        make: impl Fn(bool) -> Arc<S>,
+    ) -> Arc<S> {
         let mut inner = self.inner.lock();
         let is_closed = inner.is_closed;
         let mut made = None;
         let mut make = || {
-            let shared = Arc::new(Shared::<T>::new(name.clone(), node.clone(), options, is_closed));
-            let weak: Weak<Shared<T>> = Arc::downgrade(&shared);
-            made = Some(shared);
+            let topic = make(is_closed);
+            let weak: Weak<S> = Arc::downgrade(&topic);
+            made = Some(topic);
             weak
         };
         let known = match inner.by_name.entry((TypeId::of::<T>(), name.clone())) {
@@ -68,14 +65,13 @@ impl Topics {
         };
         // Unlocked before a handle can be dropped, which may take the lock.
         drop(inner);
-        let shared = match known {
+        match known {
             Some(known) => {
                 let known: Arc<dyn Any + Send + Sync> = known;
                 known.downcast().expect("an entry holds the topic of its own type")
             }
             None => made.expect("what is not known was made"),
-        };
-        Topic::from_shared(shared)
+        }
     }
 
     /// Takes out the entry of the topic at `place`, which is being dropped.
@@ -142,8 +138,8 @@ const ENTRIES_KEPT: usize = 64;
 
 #[cfg(all(test, not(althing_loom)))]
 mod tests {
-    use super::*;
-    use crate::node::Node;
+    use crate::node::shared::Node;
+    use crate::topic::TopicOptions;
 
     #[tokio::test]
     async fn the_registry_keeps_no_entry_of_a_topic_that_nobody_holds() {
@@ -152,8 +148,8 @@ mod tests {
             let topic = node.topic::<u64>(format!("topic {n}"), TopicOptions::default());
             topic.publish(n).expect("nobody owns it");
         }
-        assert_eq!(node.shared().topics.len(), 0);
-        let inner = node.shared().topics.inner.lock();
+        assert_eq!(node.shared().holdings().topics.len(), 0);
+        let inner = node.shared().holdings().topics.inner.lock();
         assert!(inner.by_name.capacity() < 1_000, "{}", inner.by_name.capacity());
     }
 
@@ -164,9 +160,9 @@ mod tests {
         let words = node.topic::<String>("t", TopicOptions::default());
         numbers.publish(1).expect("nobody owns it");
         assert_eq!(node.topic::<u64>("t", TopicOptions::default()).last().0, 1);
-        assert_eq!((words.last().0, node.shared().topics.len()), (0, 2));
+        assert_eq!((words.last().0, node.shared().holdings().topics.len()), (0, 2));
         drop(numbers);
         assert_eq!(node.topic::<u64>("t", TopicOptions::default()).last().0, 0);
-        assert_eq!(node.shared().topics.len(), 1);
+        assert_eq!(node.shared().holdings().topics.len(), 1);
     }
 }

@@ -4,7 +4,7 @@
 //! The clock is read after a growing number of visits, because reading it costs as much as two
 //! visits to idle subscribers.
 
-use crate::node::NodeShared;
+use crate::node::shared::NodeShared;
 
 /// How long a publisher delivers itself before a worker gets the rest: about what it costs to wake
 /// one.

@@ -12,22 +12,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::TopicOptions;
+use super::buffer::Buffer;
 use super::chunk::{CHUNK_LEN, Chunk, Role, Wants};
 use super::fan_out::Visitor;
 use super::published::{Gap, Published, Sequence, TopicName};
-use super::publisher::{Fenced, PublishError};
+use super::refusal::{Fenced, PublishError};
 use super::registry::AnyTopic;
 use super::ring::Ring;
 use super::share::Share;
-use super::stream::Buffer;
-use super::subscription::{Listener, Subscriber};
+use super::subscriber::{Listener, Subscriber};
 use super::view::TopicView;
 use super::worker::Worker;
 use crate::activation::turn;
 use crate::epoch::Epoch;
 use crate::mail::outbox;
-use crate::metrics::observe::Step;
-use crate::node::NodeShared;
+use crate::metrics::step::Step;
+use crate::node::shared::NodeShared;
 use crate::shield::{discard, shielded};
 
 pub(super) type TopicChunk<T> = Chunk<Subscriber<T>, Arc<Published<T>>>;
@@ -389,6 +389,6 @@ impl<T: Send + Sync + 'static> Drop for Shared<T> {
         let left = (state.ring.take(), std::mem::take(&mut state.chunks));
         discard("the drop of what a topic kept", left);
         let seat: *const Self = self;
-        self.node.topics.forget::<T>(&self.name, seat.cast());
+        self.node.holdings().topics.forget::<T>(&self.name, seat.cast());
     }
 }

@@ -8,18 +8,14 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use parking_lot::Mutex;
 
+use super::buffer::Buffer;
 use super::published::{Gap, Published, Sequence};
 use super::shared::{Seat, Shared};
-use crate::shield::{discard, shielded};
-
-/// Events that wait for a reader at most; as many as messages for an actor by default. Then the
-/// oldest go.
-const BUFFER_LEN_MAX: usize = 1_024;
+use crate::shield::discard;
 
 /// The events of a topic after a position, in order; see [`Topic::stream`](crate::Topic::stream).
 #[must_use = "a stream that nobody reads fills its buffer"]
@@ -34,51 +30,9 @@ pub struct EventStream<T: Send + Sync + 'static> {
     position: Sequence,
 }
 
-/// Where the topic puts what the reader has still to take.
-pub(super) struct Buffer<T> {
-    inner: Mutex<Inner<T>>,
-}
-
-struct Inner<T> {
-    events: VecDeque<Arc<Published<T>>>,
-    waker: Option<Waker>,
-    is_closed: bool,
-}
-
-impl<T> Buffer<T> {
-    /// Adds an event; the oldest goes if there are too many. Returns whether it had to.
-    pub(super) fn push(&self, event: Arc<Published<T>>) -> bool {
-        let mut inner = self.inner.lock();
-        let is_full = inner.events.len() >= BUFFER_LEN_MAX;
-        let oldest = if is_full { inner.events.pop_front() } else { None };
-        inner.events.push_back(event);
-        let waker = inner.waker.take();
-        drop(inner);
-        discard("the drop of an event", oldest);
-        wake(waker);
-        is_full
-    }
-
-    /// Nothing comes any more.
-    pub(super) fn close(&self) {
-        let mut inner = self.inner.lock();
-        inner.is_closed = true;
-        let waker = inner.waker.take();
-        drop(inner);
-        wake(waker);
-    }
-}
-
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        shielded("the waker of a stream", || waker.wake());
-    }
-}
-
 impl<T: Send + Sync + 'static> EventStream<T> {
     pub(super) fn new(shared: &Arc<Shared<T>>, after: Sequence) -> Self {
-        let inner = Inner { events: VecDeque::new(), waker: None, is_closed: false };
-        let buffer = Arc::new(Buffer { inner: Mutex::new(inner) });
+        let buffer = Arc::new(Buffer::new());
         let (place, beginning) = shared.subscribe_stream(after, buffer.clone());
         if beginning.is_closed {
             buffer.close();
@@ -119,7 +73,7 @@ impl<T: Send + Sync + 'static> EventStream<T> {
                 break;
             }
             if self.ready.is_empty() {
-                std::task::ready!(self.poll_buffer(cx));
+                std::task::ready!(self.buffer.poll(&mut self.ready, cx));
                 if self.ready.is_empty() {
                     return Poll::Ready(None);
                 }
@@ -127,19 +81,6 @@ impl<T: Send + Sync + 'static> EventStream<T> {
                 self.fill_gap();
             }
         }
-    }
-
-    /// Takes over what waits in the buffer; nothing if the topic is closed.
-    fn poll_buffer(&mut self, cx: &Context<'_>) -> Poll<()> {
-        let mut inner = self.buffer.inner.lock();
-        if inner.events.is_empty() && !inner.is_closed {
-            let waker = inner.waker.replace(cx.waker().clone());
-            drop(inner);
-            shielded("the waker of a stream", || drop(waker));
-            return Poll::Pending;
-        }
-        std::mem::swap(&mut self.ready, &mut inner.events);
-        Poll::Ready(())
     }
 
     /// The first event that is ready is not the next one: the ring may have what is between.

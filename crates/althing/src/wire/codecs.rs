@@ -11,10 +11,10 @@ use std::collections::hash_map::Entry;
 use std::marker::PhantomData;
 
 use crate::actor::Actor;
-use crate::error::AskError;
 use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
 use crate::mail::reply::ReplyTo;
+use crate::wire::codec::{AnyCodecs, Codec, Incoming, WireReply};
 use crate::wire::{Wire, WireError};
 
 /// An actor that messages from other nodes can reach.
@@ -81,20 +81,6 @@ pub struct NameTwice {
     pub message: &'static str,
 }
 
-/// Makes an envelope of the bytes of one message.
-type Incoming = fn(&[u8], &mut Option<WireReply>) -> Result<Envelope, WireError>;
-
-/// Takes the encoded reply of a message from elsewhere, or why there is none; `None` if the handler
-/// dropped its slot.
-pub(crate) type WireReply = Box<dyn FnOnce(Result<Vec<u8>, Option<AskError>>) + Send>;
-
-/// How messages of type `M` and their replies become bytes.
-pub(crate) struct Codec<M, R> {
-    pub(crate) name: &'static str,
-    pub(crate) encode: fn(&M, &mut Vec<u8>),
-    pub(crate) decode_reply: fn(&[u8]) -> Result<R, WireError>,
-}
-
 impl<A: Actor> Codecs<A> {
     /// What `A` registers.
     ///
@@ -147,34 +133,6 @@ impl<A: Actor> Codecs<A> {
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.by_name.keys().copied()
     }
-
-    /// Makes an envelope of a message that came as bytes; `None` if no message has this name.
-    /// Without `reply` it is a tell. `reply` is taken only if the bytes are such a message, so that
-    /// their sender can be told otherwise.
-    pub(crate) fn decode(
-        &self,
-        name: &str,
-        bytes: &[u8],
-        reply: &mut Option<WireReply>,
-    ) -> Option<Result<Envelope, WireError>> {
-        self.by_name.get(name).map(|incoming| incoming(bytes, reply))
-    }
-
-    /// How messages of type `M` travel; `None` if they do not.
-    pub(crate) fn of<M: 'static, R: 'static>(&self) -> Option<&Codec<M, R>> {
-        self.by_type.get(&TypeId::of::<M>())?.downcast_ref()
-    }
-}
-
-/// Codecs whose actor's type is forgotten.
-pub(crate) trait AnyCodecs: Any + Send + Sync {
-    /// As `Codecs::decode`.
-    fn decode(
-        &self,
-        name: &str,
-        bytes: &[u8],
-        reply: &mut Option<WireReply>,
-    ) -> Option<Result<Envelope, WireError>>;
 }
 
 impl<A: Actor> AnyCodecs for Codecs<A> {
@@ -184,7 +142,11 @@ impl<A: Actor> AnyCodecs for Codecs<A> {
         bytes: &[u8],
         reply: &mut Option<WireReply>,
     ) -> Option<Result<Envelope, WireError>> {
-        Codecs::decode(self, name, bytes, reply)
+        self.by_name.get(name).map(|incoming| incoming(bytes, reply))
+    }
+
+    fn codec(&self, message: TypeId) -> Option<&(dyn Any + Send + Sync)> {
+        self.by_type.get(&message).map(AsRef::as_ref)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::reader::{Raw, take_array, take_varint};
 use super::writer::{Form, put_bytes, put_key, put_nested, put_varint};
 use super::{Depth, Value, WireError, WireField, alone};
-use crate::node::env::Timestamp;
+use crate::node::timestamp::Timestamp;
 
 /// A number as up to 64 bits.
 trait Number: Copy {

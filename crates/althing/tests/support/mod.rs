@@ -1,8 +1,9 @@
-//! What the tests of the runtime's promises share: runtimes with a watchdog, and an actor that does what it is told.
+//! What the tests of the runtime's promises share: runtimes with a watchdog, and an actor that does
+//! what it is told.
 //!
-//! A broken promise often shows as a hang, and some hangs hold a thread. So every test runs on a thread of its own and is given
-//! up after [`LIMIT`]; what is left of it ends with the process. The test body is a task, because only tasks run idle actors in
-//! place.
+//! A broken promise often shows as a hang, and some hangs hold a thread. So every test runs on a
+//! thread of its own and is given up after [`LIMIT`]; what is left of it ends with the process. The
+//! test body is a task, because only tasks run idle actors in place.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -102,7 +103,8 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Lets everybody else go on until nobody has anything to do: in paused time only then does time pass.
+/// Lets everybody else go on until nobody has anything to do: in paused time only then does time
+/// pass.
 pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }

@@ -1,4 +1,5 @@
-//! Tells panics that a program wants from those that nobody wants: the first are silent, the second are kept for the report.
+//! Tells panics that a program wants from those that nobody wants: the first are silent, the second
+//! are kept for the report.
 
 use std::panic::panic_any;
 use std::sync::{Mutex, Once, PoisonError};

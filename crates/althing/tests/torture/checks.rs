@@ -191,7 +191,8 @@ fn watchers_hear_once(world: &World, log: &[Entry]) {
     }
 }
 
-/// Whether the actor of a slot has been given up: its address is cleared in the check of memory, or refuses.
+/// Whether the actor of a slot has been given up: its address is cleared in the check of memory, or
+/// refuses.
 fn ties_hold(world: &World, log: &[Entry]) {
     let ended = &world.ended.lock();
     for entry in log {

@@ -1,5 +1,5 @@
-//! The course of one run: build, let the clients work, wait until all is quiet, see that everybody is well, shut down, and see
-//! that nothing is left.
+//! The course of one run: build, let the clients work, wait until all is quiet, see that everybody
+//! is well, shut down, and see that nothing is left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};

@@ -1,8 +1,9 @@
 //! Makes a program from a seed.
 //!
-//! Each program uses a random part of the instructions only, and each of them with a random weight ("swarm testing", Groce et
-//! al., 2012): programs that use everything at once seldom get deep into anything. Asks of actors lead from lower to higher
-//! numbers in most programs, so that a cycle which is reported there is a lie.
+//! Each program uses a random part of the instructions only, and each of them with a random weight
+//! ("swarm testing", Groce et al., 2012): programs that use everything at once seldom get deep into
+//! anything. Asks of actors lead from lower to higher numbers in most programs, so that a cycle
+//! which is reported there is a lie.
 
 use crate::program::{
     ActorPlan, AfterPanic, Birth, ClientPlace, ClientPlan, DropOp, Flavour, Lane, NodePlan, Op,

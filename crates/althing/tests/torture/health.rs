@@ -1,4 +1,5 @@
-//! One bad actor harms no other: at the end of a program everybody who should be there answers, timers fire, topics are heard.
+//! One bad actor harms no other: at the end of a program everybody who should be there answers,
+//! timers fire, topics are heard.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};

@@ -1,9 +1,10 @@
-//! The torture test: random programs over the public interface, on real runtimes, checked against promises that hold for every
-//! interleaving.
+//! The torture test: random programs over the public interface, on real runtimes, checked against
+//! promises that hold for every interleaving.
 //!
-//! `TORTURE_SEED=n` runs one program, `TORTURE_BASE=n` begins with another first seed, `TORTURE_SECONDS=n` says for how long.
-//! `TORTURE_SHRINK=0` leaves failures as they are, `TORTURE_FAILURES=n` ends after so many broken promises.
-//! A failure is shrunk and printed; a seed that failed belongs into `seeds.txt`.
+//! `TORTURE_SEED=n` runs one program, `TORTURE_BASE=n` begins with another first seed,
+//! `TORTURE_SECONDS=n` says for how long. `TORTURE_SHRINK=0` leaves failures as they are,
+//! `TORTURE_FAILURES=n` ends after so many broken promises. A failure is shrunk and printed; a seed
+//! that failed belongs into `seeds.txt`.
 
 mod alarm;
 mod checks;

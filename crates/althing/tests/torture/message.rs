@@ -1,5 +1,5 @@
-//! What puppets receive: messages, ticks, events, and the replies they give. Each counts its life, and may do something at its
-//! drop.
+//! What puppets receive: messages, ticks, events, and the replies they give. Each counts its life,
+//! and may do something at its drop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -176,7 +176,8 @@ impl Drop for Reply {
     }
 }
 
-/// Does what a drop is told to do; `blamed` is the actor whose handler it happens in, if that is known.
+/// Does what a drop is told to do; `blamed` is the actor whose handler it happens in, if that is
+/// known.
 pub(crate) fn run_drops(world: &Arc<World>, ops: &[DropOp], blamed: Option<usize>) {
     for op in ops {
         // A panic during a panic would end the process, by the language's rule.

@@ -1,6 +1,7 @@
 //! Performs instructions: those about oneself here, the others where they belong.
 //!
-//! Every call of the runtime's interface is made under [`calling`]: whatever an instruction is, no call may panic.
+//! Every call of the runtime's interface is made under [`calling`]: whatever an instruction is, no
+//! call may panic.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,8 +1,9 @@
 //! A torture program as data: who is there, and what each is told to do.
 //!
-//! A program says nothing about the interleaving, which is the machine's. It never holds anything of the runtime, so that it
-//! can be cloned, cut down and printed. Numbers that name actors, topics and nodes are indices into the program's own lists;
-//! an instruction whose subject is not there (yet, or any more) is passed over.
+//! A program says nothing about the interleaving, which is the machine's. It never holds anything
+//! of the runtime, so that it can be cloned, cut down and printed. Numbers that name actors, topics
+//! and nodes are indices into the program's own lists; an instruction whose subject is not there
+//! (yet, or any more) is passed over.
 
 /// A whole program.
 #[derive(Clone, Debug)]
@@ -152,7 +153,8 @@ pub(crate) enum Patience {
     Recipient,
 }
 
-/// One instruction. Times are in ticks: a millisecond, or a tenth of a second where the clock is virtual.
+/// One instruction. Times are in ticks: a millisecond, or a tenth of a second where the clock is
+/// virtual.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     /// So many tells in a row.

@@ -144,7 +144,8 @@ impl Puppet {
                 mail.set(REPLY_WITHHELD);
                 let slot = self.slot;
                 let task = world.task();
-                // What is known now: later the actor may be about to send what it has counted already.
+                // What is known now: later the actor may be about to send what it has counted
+                // already.
                 let known = world.slots[slot].known.lock().clone();
                 ctx.detach(async move {
                     let node = world.node(world.program.actors[slot].node);
@@ -262,7 +263,8 @@ impl Handler<Message> for Puppet {
         let known = scope.known();
         drop(scope);
         let (world, mail) = (message.world.clone(), message.mail.clone());
-        // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile (rust-lang/rust#47949).
+        // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile
+        // (rust-lang/rust#47949).
         drop(message);
         Reply::new(&world, &mail, known)
     }
@@ -289,7 +291,8 @@ impl ReadHandler<Reading> for Puppet {
         let known = scope.known();
         drop(scope);
         let (world, mail) = (message.world.clone(), message.mail.clone());
-        // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile (rust-lang/rust#47949).
+        // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile
+        // (rust-lang/rust#47949).
         drop(message);
         Reply::new(&world, &mail, known)
     }

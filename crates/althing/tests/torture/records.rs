@@ -1,4 +1,5 @@
-//! What is written down while a program runs, to be judged after it: messages, asks under way, and events of interest.
+//! What is written down while a program runs, to be judged after it: messages, asks under way, and
+//! events of interest.
 //!
 //! A record is an atomic word or a line in a list; nothing here waits for anything of the runtime.
 
@@ -38,13 +39,15 @@ pub(crate) enum Purpose {
     Loose,
 }
 
-/// How much each sender has sent to each actor, as far as somebody knows: a matrix, by target and sender.
+/// How much each sender has sent to each actor, as far as somebody knows: a matrix, by target and
+/// sender.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     counts: Vec<u16>,
 }
 
-/// Senders that are told apart: actors, clients, and as many detached tasks and overlapping reads as there is room for.
+/// Senders that are told apart: actors, clients, and as many detached tasks and overlapping reads
+/// as there is room for.
 pub(crate) const SENDERS_MAX: usize = 56;
 
 impl Known {
@@ -76,9 +79,11 @@ pub(crate) struct Mail {
     pub(crate) id: u32,
     pub(crate) target: usize,
     pub(crate) purpose: Purpose,
-    /// Who sent it, and how many it had sent to the target by then; absent where no order is promised.
+    /// Who sent it, and how many it had sent to the target by then; absent where no order is
+    /// promised.
     pub(crate) number: Option<(usize, u16)>,
-    /// What its sender knew to have been sent to the target before; absent where no order is promised.
+    /// What its sender knew to have been sent to the target before; absent where no order is
+    /// promised.
     pub(crate) before: Option<Box<[u16]>>,
     pub(crate) flags: AtomicU32,
     /// When its receiver's guard was asked first, in the run's own count; zero: not yet.

@@ -1,7 +1,7 @@
 //! The tokio runtimes that programs run on, and starting a program there.
 //!
-//! Programs of one batch share the runtimes, so that they disturb each other. A batch in which somebody hung leaves its
-//! runtimes behind: nothing that runs there can be trusted any more.
+//! Programs of one batch share the runtimes, so that they disturb each other. A batch in which
+//! somebody hung leaves its runtimes behind: nothing that runs there can be trusted any more.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};

@@ -1,7 +1,8 @@
-//! Where instructions are performed: in a handler with exclusive access, in a read, or outside of actors.
+//! Where instructions are performed: in a handler with exclusive access, in a read, or outside of
+//! actors.
 //!
-//! A scope inside an actor is also the witness that nothing overlaps with it, and that its context stays its own until the end:
-//! its drop runs wherever the handler's future is dropped.
+//! A scope inside an actor is also the witness that nothing overlaps with it, and that its context
+//! stays its own until the end: its drop runs wherever the handler's future is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,7 +1,8 @@
-//! Makes a failing program smaller: takes parts out, runs what is left a few times, and keeps what still breaks the same promise.
+//! Makes a failing program smaller: takes parts out, runs what is left a few times, and keeps what
+//! still breaks the same promise.
 //!
-//! Interleavings vary, so a candidate that passes may only have been lucky: it is tried several times, and what remains is
-//! small rather than smallest.
+//! Interleavings vary, so a candidate that passes may only have been lucky: it is tried several
+//! times, and what remains is small rather than smallest.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,8 @@ fn still_breaks(program: &Program, promise: &str) -> Option<Violation> {
     run_beside_itself(program, TRIES).into_iter().find(|broken| broken.promise == promise)
 }
 
-/// The program without its part number `step`: first whole lists, then single instructions, then properties.
+/// The program without its part number `step`: first whole lists, then single instructions, then
+/// properties.
 fn candidate(program: &Program, step: usize) -> Option<Program> {
     let mut smaller = program.clone();
     let lists = smaller.lists().len();

@@ -1,7 +1,8 @@
 //! Everything that the actors and clients of one running program share.
 //!
-//! The only strong addresses of actors are in the slots here, so that an actor's memory can be seen to go once its slot is
-//! emptied. Causes are written down before they act: whoever sees the effect finds the cause.
+//! The only strong addresses of actors are in the slots here, so that an actor's memory can be seen
+//! to go once its slot is emptied. Causes are written down before they act: whoever sees the effect
+//! finds the cause.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What this server allows, as its administrator set it; the limits of the protocol itself are constants.
+//! What this server allows, as its administrator set it; the limits of the protocol itself are
+//! constants.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! What a client sends: commands, numbered by the client from 1. A command without a number expects no reply;
-//! one without a request is the answer to the server's ping.
+//! What a client sends: commands, numbered by the client from 1. A command without a number expects
+//! no reply; one without a request is the answer to the server's ping.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! Commands, replies and pushes are envelopes: a few head fields and at most one body, which JSON writes as a
-//! key of the same object (`{"id":1,"rpc":{…}}`). Writing derives from serde's `flatten`; reading cannot, since
-//! `flatten` buffers and would lose raw payloads, so it is generated here. The first body wins, as in the
-//! original server; further ones and unknown keys are skipped.
+//! Commands, replies and pushes are envelopes: a few head fields and at most one body, which JSON
+//! writes as a key of the same object (`{"id":1,"rpc":{…}}`). Writing derives from serde's
+//! `flatten`; reading cannot, since `flatten` buffers and would lose raw payloads, so it is
+//! generated here. The first body wins, as in the original server; further ones and unknown keys
+//! are skipped.
 
 /// Whether a field is left out of JSON.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -1,7 +1,7 @@
 //! Frames of the Centrifugo client protocol: what a connection carries, before any chat meaning.
-//! Field names and numbers are those of its `client.proto`, so that existing SDKs work unmodified. Fields of
-//! features we do not offer (maps, shared polls) are left out; decoders skip what they do not know.
-//! JSON leaves empty fields out exactly where the original server does.
+//! Field names and numbers are those of its `client.proto`, so that existing SDKs work unmodified.
+//! Fields of features we do not offer (maps, shared polls) are left out; decoders skip what they do
+//! not know. JSON leaves empty fields out exactly where the original server does.
 
 mod command;
 mod envelope;

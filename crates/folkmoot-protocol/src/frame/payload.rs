@@ -1,6 +1,7 @@
-//! Payload fields: JSON bytes that frames carry without looking inside. In protobuf they are a `bytes`
-//! field; in JSON they are embedded as they stand. Bytes that are not JSON cannot enter a JSON frame.
-//! Line breaks between tokens become spaces, because a line break ends a command in the JSON format.
+//! Payload fields: JSON bytes that frames carry without looking inside. In protobuf they are a
+//! `bytes` field; in JSON they are embedded as they stand. Bytes that are not JSON cannot enter a
+//! JSON frame. Line breaks between tokens become spaces, because a line break ends a command in the
+//! JSON format.
 
 use bytes::Bytes;
 use serde::de::Deserialize;

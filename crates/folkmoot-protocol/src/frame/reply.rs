@@ -1,5 +1,5 @@
-//! What the server answers. A reply carries its command's number and either an error or an outcome; one
-//! without a number is a push, and one with nothing at all is a ping.
+//! What the server answers. A reply carries its command's number and either an error or an outcome;
+//! one without a number is a push, and one with nothing at all is a ping.
 
 use std::collections::BTreeMap;
 

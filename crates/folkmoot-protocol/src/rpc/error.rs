@@ -3,7 +3,8 @@
 use crate::codes::ErrorCode;
 use crate::frame;
 
-/// Why a request was refused. Nothing changed, except where [`ErrorCode::Internal`] leaves that unknown.
+/// Why a request was refused. Nothing changed, except where [`ErrorCode::Internal`] leaves that
+/// unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RpcError {

@@ -43,7 +43,8 @@ pub struct SearchHits {
     /// The cursor of the next page; absent: this is the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// How many of the newest changes the index has not looked at yet, so that hits may be missing; absent: none.
+    /// How many of the newest changes the index has not looked at yet, so that hits may be missing;
+    /// absent: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<u32>"))]
     pub behind: u32,
@@ -63,7 +64,8 @@ pub struct SearchHit {
     pub name: String,
     /// The part of its text around the first match.
     pub excerpt: String,
-    /// What matched: from and to (not included), in characters (Unicode code points) of `excerpt`, rising.
+    /// What matched: from and to (not included), in characters (Unicode code points) of `excerpt`,
+    /// rising.
     pub highlights: Vec<(u32, u32)>,
     /// When it was sent.
     pub at: UnixMillis,

@@ -12,7 +12,8 @@ use crate::chat::{read_failure, room_answer};
 use crate::room::RoomError;
 use crate::storage::{Attachment, AttachmentId};
 
-/// A file that `by` may read: a member of the room whose message names it, or its uploader before that.
+/// A file that `by` may read: a member of the room whose message names it, or its uploader before
+/// that.
 pub(crate) async fn readable(by: &Identity, id: AttachmentId) -> Result<Attachment, RpcError> {
     let server = &by.server;
     let missing = || RpcError::new(ErrorCode::NotFound, "no such file");

@@ -1,5 +1,5 @@
-//! Names of files: what a sender calls a file is shown to others and offered when they save it, so nothing in it may
-//! mislead or reach beyond a folder.
+//! Names of files: what a sender calls a file is shown to others and offered when they save it, so
+//! nothing in it may mislead or reach beyond a folder.
 
 use folkmoot_protocol::limits::FILE_NAME_CHARS_MAX;
 use folkmoot_protocol::rpc::RpcError;

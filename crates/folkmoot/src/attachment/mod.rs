@@ -1,7 +1,9 @@
-//! Files of messages. `upload` takes one in, `download` hands it out, `sweep` removes what nobody keeps; rows are in the
-//! store, bytes in `objects`, and who may use a file in a message is the room's to decide.
+//! Files of messages. `upload` takes one in, `download` hands it out, `sweep` removes what nobody
+//! keeps; rows are in the store, bytes in `objects`, and who may use a file in a message is the
+//! room's to decide.
 //!
-//! A file is shown in the page only if this server decoded it as an image; everything else is only ever saved.
+//! A file is shown in the page only if this server decoded it as an image; everything else is only
+//! ever saved.
 
 pub(crate) mod download;
 mod file_name;

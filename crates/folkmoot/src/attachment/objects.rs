@@ -1,7 +1,8 @@
-//! The bytes of files, behind the interface of an object store. The file system is the one that is built in.
+//! The bytes of files, behind the interface of an object store. The file system is the one that is
+//! built in.
 //!
-//! A file has its final name only once all of it is on disk, synced; what is half written has a `#` in its name, which
-//! the next start removes.
+//! A file has its final name only once all of it is on disk, synced; what is half written has a `#`
+//! in its name, which the next start removes.
 
 use std::io;
 use std::path::Path as FilePath;

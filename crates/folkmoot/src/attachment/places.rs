@@ -1,5 +1,5 @@
-//! How many uploads are taken in at once: in all, because beyond it a disk gets slower and not faster,
-//! and of one user, so that nobody can keep the places of everybody.
+//! How many uploads are taken in at once: in all, because beyond it a disk gets slower and not
+//! faster, and of one user, so that nobody can keep the places of everybody.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,6 @@
-//! Removes files that nobody keeps: uploads that no message named in time, files of deleted messages, half an upload
-//! that a crash left behind. Bytes go first and the row last, so that a sweep that is cut short is done again.
+//! Removes files that nobody keeps: uploads that no message named in time, files of deleted
+//! messages, half an upload that a crash left behind. Bytes go first and the row last, so that a
+//! sweep that is cut short is done again.
 
 use std::sync::Arc;
 use std::time::Duration;

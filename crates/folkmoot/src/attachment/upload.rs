@@ -1,5 +1,6 @@
-//! Takes a file in, piece by piece: its bytes are reserved before the first one, its type is judged by the first
-//! kilobytes, its size while it streams, and it is on disk before anybody is told that it arrived.
+//! Takes a file in, piece by piece: its bytes are reserved before the first one, its type is judged
+//! by the first kilobytes, its size while it streams, and it is on disk before anybody is told that
+//! it arrived.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,8 +29,8 @@ use crate::wire;
 
 /// A sender that says nothing for so long has gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// After that long a sender must have sent this much a second: who sends one byte now and then keeps
-/// a place for ever. The slowest lines of telephones had more.
+/// After that long a sender must have sent this much a second: who sends one byte now and then
+/// keeps a place for ever. The slowest lines of telephones had more.
 const PACE_FROM: Duration = Duration::from_secs(60);
 const PACE_BYTES_PER_S: u64 = 1_024;
 /// How long the rest of a refused file is read, so that its sender gets to hear why.
@@ -305,7 +306,8 @@ where
         Ok(head.freeze())
     }
 
-    /// Reads on after a refusal: a sender whose connection is closed in the middle never sees the answer.
+    /// Reads on after a refusal: a sender whose connection is closed in the middle never sees the
+    /// answer.
     async fn drain(mut self) {
         let mut left = self.drain_bytes_max;
         let mut reading = pin!(async {

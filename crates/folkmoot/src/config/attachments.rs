@@ -6,7 +6,8 @@ use std::time::Duration;
 use folkmoot_protocol::limits::ATTACHMENTS_MAX;
 use serde::Deserialize;
 
-/// What people send each other and no browser takes for a program: HTML, SVG and scripts are not among them.
+/// What people send each other and no browser takes for a program: HTML, SVG and scripts are not
+/// among them.
 const TYPES: &[&str] = &[
     "image/png",
     "image/jpeg",

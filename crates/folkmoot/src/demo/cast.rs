@@ -14,7 +14,8 @@ use crate::chat::{control_failure, members, read_failure};
 use crate::server::Server;
 use crate::storage::{DeviceId, NewAccount, NewDevice, UnixMillis};
 
-/// No password has this hash, so nobody can sign in as a bot; and a bot is told from a person by it.
+/// No password has this hash, so nobody can sign in as a bot; and a bot is told from a person by
+/// it.
 const NO_PASSWORD: &str = "!";
 /// Accounts of bots are a little older than their rooms.
 const BOT_AGE_MS: u64 = 31 * 24 * 60 * 60 * 1_000;

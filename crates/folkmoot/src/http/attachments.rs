@@ -1,5 +1,6 @@
-//! Routes of files. What somebody uploaded is never a page of ours: nothing but a decoded image is shown in the
-//! browser, types are not guessed, scripts cannot run in it, and nothing of it is cached on a shared computer.
+//! Routes of files. What somebody uploaded is never a page of ours: nothing but a decoded image is
+//! shown in the browser, types are not guessed, scripts cannot run in it, and nothing of it is
+//! cached on a shared computer.
 
 use axum::Json;
 use axum::body::Body;

@@ -1,4 +1,5 @@
-//! The one range of bytes that a request may ask for (RFC 9110, section 14). Several at once are answered as none.
+//! The one range of bytes that a request may ask for (RFC 9110, section 14). Several at once are
+//! answered as none.
 
 use std::ops::Range;
 

@@ -1,6 +1,8 @@
-//! Files that were uploaded to a room and wait for a message that names them. Pure, like the rules that ask it.
+//! Files that were uploaded to a room and wait for a message that names them. Pure, like the rules
+//! that ask it.
 //!
-//! A file is used once: the message that takes it is the only one that can, whatever was under way at the same time.
+//! A file is used once: the message that takes it is the only one that can, whatever was under way
+//! at the same time.
 
 use std::collections::HashMap;
 

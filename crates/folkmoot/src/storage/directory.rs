@@ -1,8 +1,8 @@
 //! The data directory: its format version, and the lock that keeps a second process out.
 //!
-//! `VERSION` names the format of everything below it and is written last when a directory is made, so a
-//! directory without one holds nothing yet. The lock belongs to the open file and ends with the process,
-//! however it ends.
+//! `VERSION` names the format of everything below it and is written last when a directory is made,
+//! so a directory without one holds nothing yet. The lock belongs to the open file and ends with
+//! the process, however it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -52,7 +52,8 @@ impl DataDirectory {
 
 impl Drop for DataDirectory {
     fn drop(&mut self) {
-        // Closing the file would do, but for a child that is between its fork and its exec and holds a copy.
+        // Closing the file would do, but for a child that is between its fork and its exec and
+        // holds a copy.
         let _ = self.lock.unlock();
     }
 }
@@ -116,7 +117,8 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         .and_then(|()| file.rewind())
         .and_then(|()| writeln!(file, "{}", std::process::id()));
     if let Err(error) = written {
-        // The number is a courtesy to whoever finds the directory locked; a full disk must not stop us.
+        // The number is a courtesy to whoever finds the directory locked; a full disk must not stop
+        // us.
         tracing::warn!(%error, "cannot note the process number in the lock file");
     }
     Ok(file)

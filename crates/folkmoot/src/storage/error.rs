@@ -76,8 +76,9 @@ pub enum OpenError {
 
 /// Why a record was not acknowledged.
 ///
-/// A record refused with [`Self::DiskFull`] or [`Self::Failed`] may still turn up if the process dies before
-/// the next successful append; a retry is therefore safe only under the same idempotency key.
+/// A record refused with [`Self::DiskFull`] or [`Self::Failed`] may still turn up if the process
+/// dies before the next successful append; a retry is therefore safe only under the same
+/// idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
     /// The disk is full. The store probes by itself and takes writes again once there is room.
@@ -105,8 +106,8 @@ pub enum AppendError {
         /// The hard limit.
         limit: usize,
     },
-    /// An earlier append of this stream and epoch failed, so this one might leave a gap. Nothing was written.
-    /// Load the room or user again; its snapshot carries the new epoch.
+    /// An earlier append of this stream and epoch failed, so this one might leave a gap. Nothing
+    /// was written. Load the room or user again; its snapshot carries the new epoch.
     #[error("write epoch {given} ended with a failed append; the current one is {current}")]
     StaleEpoch {
         /// The epoch handed in.

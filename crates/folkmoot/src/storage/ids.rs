@@ -35,6 +35,7 @@ number! {
     Lsn
 }
 number! {
-    /// Fences a stream's pipelined appends: a failed one ends the epoch of its stream, see [`super`].
+    /// Fences a stream's pipelined appends: a failed one ends the epoch of its stream, see
+    /// [`super`].
     WriteEpoch
 }

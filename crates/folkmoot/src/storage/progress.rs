@@ -1,8 +1,9 @@
 //! How far the log and SQLite have come, and who waits for them.
 //!
-//! Every append gets a ticket when it enters the queue; an lsn only once it is written, and a failed append
-//! never gets one. A barrier waits for a ticket, so it also covers appends still in flight: a room that
-//! is loaded again after a crash of its actor must not hand out their offsets a second time.
+//! Every append gets a ticket when it enters the queue; an lsn only once it is written, and a
+//! failed append never gets one. A barrier waits for a ticket, so it also covers appends still in
+//! flight: a room that is loaded again after a crash of its actor must not hand out their offsets a
+//! second time.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -24,7 +25,8 @@ pub(crate) enum Stream {
     User(UserId),
 }
 
-/// A batch that is durable, or has failed: once `lsn` is applied, everything up to `ticket` is settled.
+/// A batch that is durable, or has failed: once `lsn` is applied, everything up to `ticket` is
+/// settled.
 #[derive(Clone, Copy, Debug)]
 struct Settled {
     lsn: Lsn,
@@ -91,8 +93,8 @@ impl Progress {
         Self { state: Mutex::new(state), work: Condvar::new() }
     }
 
-    /// Counts an append that enters the queue. The caller holds the queue's lock, so tickets and the
-    /// queue have the same order.
+    /// Counts an append that enters the queue. The caller holds the queue's lock, so tickets and
+    /// the queue have the same order.
     pub(crate) fn enter(&self, streams: [Option<Stream>; 2]) -> Ticket {
         let mut state = self.state.lock();
         state.last_ticket.0 += 1;
@@ -103,14 +105,16 @@ impl Progress {
         ticket
     }
 
-    /// Notes that the appends up to `ticket` are durable up to `lsn`, or have failed if `lsn` has not moved.
+    /// Notes that the appends up to `ticket` are durable up to `lsn`, or have failed if `lsn` has
+    /// not moved.
     pub(crate) fn settle(&self, lsn: Lsn, ticket: Ticket, bytes: u64) {
         let mut state = self.state.lock();
         let was_idle = state.unapplied.is_empty();
         state.durable = lsn;
         state.lag_bytes += bytes;
         state.unapplied.push_back(Settled { lsn, ticket, bytes });
-        // The mover paces itself by time while there is a lag; it only sleeps without end when idle.
+        // The mover paces itself by time while there is a lag; it only sleeps without end when
+        // idle.
         if was_idle || !state.barriers.is_empty() {
             state.nudged |= !state.barriers.is_empty();
             self.work.notify_all();
@@ -206,8 +210,8 @@ impl Progress {
         self.work.notify_all();
     }
 
-    /// Blocks the mover's thread until it is nudged, something settles while it was idle, or a barrier
-    /// waits; at the latest after `timeout`.
+    /// Blocks the mover's thread until it is nudged, something settles while it was idle, or a
+    /// barrier waits; at the latest after `timeout`.
     pub(crate) fn wait(&self, timeout: Option<Duration>) {
         let mut state = self.state.lock();
         if !state.nudged {

@@ -131,7 +131,8 @@ impl Store {
             last_lsn: recovered.last_lsn,
         })
         .map_err(|source| OpenError::Io { path: directory.log(), source })?;
-        // Only now that a segment follows them may all older ones go; else they would pile up with each start.
+        // Only now that a segment follows them may all older ones go; else they would pile up with
+        // each start.
         segments.remove_applied(recovered.last_lsn, &*disk);
         let mut reading = Vec::new();
         for _ in 0..options.readers.max(1) {
@@ -156,8 +157,9 @@ impl Store {
 
     /// Queues a record at once; the future it returns resolves when the record is on disk.
     ///
-    /// One caller's records keep their order whether or not their futures are awaited in between. Ask
-    /// [`Store::admits`] or await [`Store::ready`] first: this never waits for room, it refuses.
+    /// One caller's records keep their order whether or not their futures are awaited in between.
+    /// Ask [`Store::admits`] or await [`Store::ready`] first: this never waits for room, it
+    /// refuses.
     ///
     /// # Errors
     /// The future's [`AppendError`] says what may have happened and what to do.
@@ -166,8 +168,8 @@ impl Store {
         self.0.queue.append(is_ordered.then_some(epoch), record.encode(), touched(record))
     }
 
-    /// Whether an append to a stream would be taken now, with room to spare. Asked before a state is changed
-    /// that the append is to make durable.
+    /// Whether an append to a stream would be taken now, with room to spare. Asked before a state
+    /// is changed that the append is to make durable.
     ///
     /// # Errors
     /// What the append would be refused with.
@@ -190,7 +192,8 @@ impl Store {
         self.0.queue.ready().await
     }
 
-    /// The epoch that appends are accepted under; a failed append ends it for its stream. Snapshots carry it.
+    /// The epoch that appends are accepted under; a failed append ends it for its stream. Snapshots
+    /// carry it.
     #[must_use]
     pub fn write_epoch(&self) -> WriteEpoch {
         self.0.queue.epoch()

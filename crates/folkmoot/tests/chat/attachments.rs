@@ -1,4 +1,5 @@
-//! Files in messages: limits that are named, types by content, who may read, what survives and what is removed.
+//! Files in messages: limits that are named, types by content, who may read, what survives and what
+//! is removed.
 
 use std::io::Cursor;
 
@@ -288,7 +289,8 @@ async fn an_upload_that_breaks_off_leaves_nothing_and_gives_its_bytes_back() {
     );
     socket.write_all(head.as_bytes()).await.unwrap();
     drop(socket);
-    // The server notices by itself; until then the bytes are reserved, so the last of these is the proof.
+    // The server notices by itself; until then the bytes are reserved, so the last of these is the
+    // proof.
     let mut whole = tea.upload("b.txt", &[b'b'; 1000]).await;
     while whole.status == 413 {
         tokio::task::yield_now().await;

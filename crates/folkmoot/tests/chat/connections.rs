@@ -12,7 +12,8 @@ use crate::support::{Client, Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_of_commands_is_answered_command_by_command() {
-    let server = Server::start().await;
+    // As it is without settings: it says how often it pings.
+    let server = Server::with("").await;
     let account = server.sign_up("anna").await;
     let mut anna = Client::open(server.address()).await;
     let lines = [

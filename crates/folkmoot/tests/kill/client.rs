@@ -1,6 +1,6 @@
-//! One client: writes messages one after the other, repeats each until it is acknowledged, and follows its rooms
-//! by offset. It reconnects whenever the connection is lost and asks for what it missed. It judges nothing but
-//! its own streams; the rest goes into its diary.
+//! One client: writes messages one after the other, repeats each until it is acknowledged, and
+//! follows its rooms by offset. It reconnects whenever the connection is lost and asks for what it
+//! missed. It judges nothing but its own streams; the rest goes into its diary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

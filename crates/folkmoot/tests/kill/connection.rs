@@ -1,5 +1,6 @@
-//! One WebSocket with commands going out and replies coming in. Any failure means that the connection is lost;
-//! only `call`, for the calm before and after the storm, waits for its own answer.
+//! One WebSocket with commands going out and replies coming in. Any failure means that the
+//! connection is lost; only `call`, for the calm before and after the storm, waits for its own
+//! answer.
 
 use std::collections::VecDeque;
 

@@ -1,13 +1,15 @@
-//! Kills the real server again and again under load, and proves that nothing it acknowledged is lost, doubled or
-//! out of order.
+//! Kills the real server again and again under load, and proves that nothing it acknowledged is
+//! lost, doubled or out of order.
 //!
-//! 50 clients at the level of the protocol (half of them JSON, half protobuf) write into 8 rooms, each with one
-//! message under way, which they repeat with the same key until it is acknowledged. The server is killed with
-//! SIGKILL in the middle, KILLS times (20 by default), and started again on the same directory and port. In the
-//! end the history is compared with the acknowledgements, and every client's stream with the history.
+//! 50 clients at the level of the protocol (half of them JSON, half protobuf) write into 8 rooms,
+//! each with one message under way, which they repeat with the same key until it is acknowledged.
+//! The server is killed with SIGKILL in the middle, KILLS times (20 by default), and started again
+//! on the same directory and port. In the end the history is compared with the acknowledgements,
+//! and every client's stream with the history.
 //!
-//! The moments of the kills are chosen by a seed, which is printed; `KILL_SEED=n` repeats the choice. Moments
-//! count acknowledgements, not milliseconds, so that a slow machine is killed as deep in its work as a fast one.
+//! The moments of the kills are chosen by a seed, which is printed; `KILL_SEED=n` repeats the
+//! choice. Moments count acknowledgements, not milliseconds, so that a slow machine is killed as
+//! deep in its work as a fast one.
 
 mod account;
 mod client;
@@ -33,11 +35,12 @@ use server::Server;
 
 const CLIENTS: usize = 50;
 const ROOMS: usize = 8;
-/// Enough that every room has a crowd, few enough that an unoptimised server keeps up with the fan-out.
+/// Enough that every room has a crowd, few enough that an unoptimised server keeps up with the
+/// fan-out.
 const ROOMS_PER_CLIENT: usize = 3;
 const KILLS_DEFAULT: usize = 20;
-/// Acknowledgements between two kills: sometimes the server dies before its first batch is applied, sometimes
-/// with a long log.
+/// Acknowledgements between two kills: sometimes the server dies before its first batch is applied,
+/// sometimes with a long log.
 const ACKS_BETWEEN_KILLS: std::ops::Range<u64> = 20..400;
 /// A server that no longer answers must fail the test, not hang it.
 const TEST_TIMEOUT: Duration = Duration::from_secs(240);
@@ -147,7 +150,8 @@ async fn sign_up(port: u16) -> Vec<Account> {
     accounts.into_iter().map(|(_, account)| account).collect()
 }
 
-/// Makes the rooms as the first account, which is a member of all, and invites the others into theirs.
+/// Makes the rooms as the first account, which is a member of all, and invites the others into
+/// theirs.
 async fn open_rooms(port: u16, accounts: &[Account]) -> Vec<RoomId> {
     let mut owner =
         Connection::open(port, &accounts[0].token, Format::Json).await.expect("the server is up");

@@ -1,4 +1,5 @@
-//! A small seeded generator (SplitMix64, Steele et al. 2014): one number repeats all choices of a run.
+//! A small seeded generator (SplitMix64, Steele et al. 2014): one number repeats all choices of a
+//! run.
 
 #[derive(Debug)]
 pub(crate) struct Random(u64);

@@ -1,5 +1,5 @@
-//! The real server process on a directory of its own. The first start takes a free port, later ones the same
-//! again, as after a crash in the field.
+//! The real server process on a directory of its own. The first start takes a free port, later ones
+//! the same again, as after a crash in the field.
 
 use std::path::PathBuf;
 use std::process::Stdio;

@@ -93,7 +93,8 @@ async fn search(observer: &mut Connection, room: RoomId, history: &[Seen]) -> Ve
     vec![format!("{room}: the search found {} of {} messages", found.len(), kept.len())]
 }
 
-/// Messages are numbered from 1 without gaps, none is there twice, and each author's are in the author's order.
+/// Messages are numbered from 1 without gaps, none is there twice, and each author's are in the
+/// author's order.
 fn numbering(room: RoomId, history: &[Seen]) -> Vec<String> {
     let mut broken = Vec::new();
     let mut last_of_author: HashMap<&str, u64> = HashMap::new();

@@ -1,7 +1,9 @@
-//! The HSL high-frequency positioning format: a topic that says who and where to, and a JSON payload that says where.
+//! The HSL high-frequency positioning format: a topic that says who and where to, and a JSON
+//! payload that says where.
 //!
-//! Source: "High-frequency positioning", digitransit.fi developer documentation. Only vehicle position events (`vp`) are
-//! read. Bytes come from strangers: nothing here panics, allocates without bound or keeps what it refuses.
+//! Source: "High-frequency positioning", digitransit.fi developer documentation. Only vehicle
+//! position events (`vp`) are read. Bytes come from strangers: nothing here panics, allocates
+//! without bound or keeps what it refuses.
 
 mod payload;
 mod topic;

@@ -1,7 +1,8 @@
-//! The payload: `{"VP":{"desi":"550","tst":"2026-01-01T12:00:00.000Z","spd":13.7,"hdg":352,"lat":60.17,"long":24.94,…}}`.
+//! The payload:
+//! `{"VP":{"desi":"550","tst":"2026-01-01T12:00:00.000Z","spd":13.7,"hdg":352,"lat":60.17,"long":24.94,…}}`.
 //!
-//! Strings are borrowed from the bytes; nothing is allocated for a well-formed message. Fields that the map does not show
-//! are passed over, unknown ones too, so that the format may grow.
+//! Strings are borrowed from the bytes; nothing is allocated for a well-formed message. Fields that
+//! the map does not show are passed over, unknown ones too, so that the format may grow.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! The format's promises: the documented example is read, everything else is refused by name and never panics.
+//! The format's promises: the documented example is read, everything else is refused by name and
+//! never panics.
 
 use proptest::prelude::*;
 

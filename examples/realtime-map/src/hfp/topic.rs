@@ -1,6 +1,8 @@
-//! The topic: `/hfp/v2/<journey>/<temporal>/<event>/<mode>/<operator>/<vehicle>/<route>/<direction>/<headsign>/…`.
+//! The topic:
+//! `/hfp/v2/<journey>/<temporal>/<event>/<mode>/<operator>/<vehicle>/<route>/<direction>/<headsign>/…`.
 //!
-//! It decides who a message is about; the payload's own `oper` may name the operator of the journey instead of the owner.
+//! It decides who a message is about; the payload's own `oper` may name the operator of the journey
+//! instead of the owner.
 
 use super::{TOPIC_LEN_MAX, VehicleId};
 

@@ -1,7 +1,8 @@
-//! The road out: HTTP/1.1 straight on hyper, because `/vehicle` is asked a hundred thousand times a second and needs no framework.
+//! The road out: HTTP/1.1 straight on hyper, because `/vehicle` is asked a hundred thousand times a
+//! second and needs no framework.
 //!
-//! `routes` decides, `body` carries, `problem` refuses, `assets` are the page; `patience` ends who says nothing.
-//! State lives in actors; nothing is cached here.
+//! `routes` decides, `body` carries, `problem` refuses, `assets` are the page; `patience` ends who
+//! says nothing. State lives in actors; nothing is cached here.
 
 mod assets;
 mod body;
@@ -27,7 +28,8 @@ pub(crate) use routes::App;
 const CONNECTIONS_MAX: usize = 10_000;
 /// A request's head; ours need a few hundred bytes.
 const HEAD_LEN_MAX: usize = 16 * 1_024;
-/// A client that has not sent a whole head by then is not going to; nor is one that keeps its connection for later.
+/// A client that has not sent a whole head by then is not going to; nor is one that keeps its
+/// connection for later.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Pause after a failed accept, such as no file descriptors left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);

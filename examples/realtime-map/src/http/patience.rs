@@ -1,7 +1,8 @@
 //! How long a connection may stay without asking for anything.
 //!
-//! Every connection looks once per period: a timer set anew for every request, as hyper's own is, takes a lock that all workers
-//! share and cost one request in twenty. So a silent connection is let go after one period at least and two at most.
+//! Every connection looks once per period: a timer set anew for every request, as hyper's own is,
+//! takes a lock that all workers share and cost one request in twenty. So a silent connection is
+//! let go after one period at least and two at most.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;

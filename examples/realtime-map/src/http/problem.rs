@@ -1,4 +1,5 @@
-//! Refusals as problem documents (RFC 9457): a status, a title that is always the same, a detail that helps.
+//! Refusals as problem documents (RFC 9457): a status, a title that is always the same, a detail
+//! that helps.
 
 use althing::AskError;
 use bytes::Bytes;

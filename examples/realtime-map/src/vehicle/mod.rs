@@ -1,8 +1,8 @@
-//! The vehicle actor: a twin with an address. It publishes where the vehicle is, tells geofences and the organisation, and sleeps
-//! when the vehicle is silent, leaving its state in the store.
+//! The vehicle actor: a twin with an address. It publishes where the vehicle is, tells geofences
+//! and the organisation, and sleeps when the vehicle is silent, leaving its state in the store.
 //!
-//! Everything it decides is in `twin`; here are only the effects. A vehicle that was asked for but never heard of is not
-//! kept: it goes back to sleep without a trace.
+//! Everything it decides is in `twin`; here are only the effects. A vehicle that was asked for but
+//! never heard of is not kept: it goes back to sleep without a trace.
 
 mod snapshot;
 mod twin;
@@ -25,9 +25,11 @@ use crate::hfp::{Report, VehicleId};
 use crate::organization::{Organization, OrganizationCalls, Seen};
 use crate::world::World;
 
-/// Reports that may wait for one vehicle; at one a second that is half a minute of delay, more is useless.
+/// Reports that may wait for one vehicle; at one a second that is half a minute of delay, more is
+/// useless.
 const MAILBOX_LEN_MAX: u32 = 32;
-/// A vehicle that moves is stored this often, so that a killed process forgets at most this much of it.
+/// A vehicle that moves is stored this often, so that a killed process forgets at most this much of
+/// it.
 pub(crate) const SAVE_EVERY: Duration = Duration::from_secs(30);
 /// How often the organisation hears of a vehicle.
 const TELL_ORGANIZATION_EVERY: Duration = Duration::from_secs(1);
@@ -101,7 +103,8 @@ impl Vehicle {
         self.twin.last().map(|report| Sighting { id: self.id, report: *report, awake })
     }
 
-    /// Publishes where the vehicle is, and once more where it was if it left that cell, so that maps there see it go.
+    /// Publishes where the vehicle is, and once more where it was if it left that cell, so that
+    /// maps there see it go.
     fn publish(&mut self, was_at: Option<Place>, ctx: &Context<Self>) {
         let Some(sighting) = self.sighting(true) else { return };
         let now = sighting.report.place.cell();

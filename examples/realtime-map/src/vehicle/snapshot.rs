@@ -1,7 +1,9 @@
-//! A twin as bytes, for the store: one version byte, fixed fields, then the trail as differences in variable-length integers.
+//! A twin as bytes, for the store: one version byte, fixed fields, then the trail as differences in
+//! variable-length integers.
 //!
-//! A trail point that is 25 m and 5 s from the last costs about five bytes, so a whole trail fits in one kilobyte.
-//! Layouts that were ever released stay readable; a damaged one is an error, never a panic.
+//! A trail point that is 25 m and 5 s from the last costs about five bytes, so a whole trail fits
+//! in one kilobyte. Layouts that were ever released stay readable; a damaged one is an error, never
+//! a panic.
 
 use std::collections::VecDeque;
 

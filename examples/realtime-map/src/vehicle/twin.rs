@@ -1,6 +1,8 @@
-//! What is known about one vehicle, as a value: its last report, its trail, the fences it is in. No actor, no clock.
+//! What is known about one vehicle, as a value: its last report, its trail, the fences it is in. No
+//! actor, no clock.
 //!
-//! Time is the vehicle's own (`at_ms`) and only moves forward: what arrives late or twice changes nothing.
+//! Time is the vehicle's own (`at_ms`) and only moves forward: what arrives late or twice changes
+//! nothing.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! A map of its own for each test, and clients that wait for what the server says instead of for time to pass.
+//! A map of its own for each test, and clients that wait for what the server says instead of for
+//! time to pass.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -14,7 +15,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Nothing awaited here takes longer on a busy machine; beyond it the test fails with what it waited for.
+/// Nothing awaited here takes longer on a busy machine; beyond it the test fails with what it
+/// waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The whole of Thingvik.
 pub const ALL: &str = "20,60,21,61";

@@ -1,6 +1,8 @@
-//! Brings players the news that their acts are durable: the log's thread hands over a batch, an actor of the runtime delivers it.
+//! Brings players the news that their acts are durable: the log's thread hands over a batch, an
+//! actor of the runtime delivers it.
 //!
-//! A player that is idle hears it in place, without a task of its own; one that waits for something hears it later.
+//! A player that is idle hears it in place, without a task of its own; one that waits for something
+//! hears it later.
 
 use althing::{ActorRef, Context, actor};
 
@@ -17,7 +19,8 @@ pub struct CourierActor;
 
 #[actor(name = "hunt.courier")]
 impl CourierActor {
-    /// Tells each player what it waits for. One that cannot be told will be asked again by its client's connection.
+    /// Tells each player what it waits for. One that cannot be told will be asked again by its
+    /// client's connection.
     pub async fn deliver(
         &mut self,
         round: Vec<(ActorRef<PlayerActor>, Done)>,

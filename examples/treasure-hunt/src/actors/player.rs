@@ -1,8 +1,10 @@
-//! One player: checks what its client asks for, lets a region settle it, and answers once it is durable.
+//! One player: checks what its client asks for, lets a region settle it, and answers once it is
+//! durable.
 //!
-//! Its state is the last event of its log plus a tile cache that can be looked up again, so that a kill costs it nothing.
-//! One act is under way at a time. No handler waits for the log: the region takes the act over, and `settled` comes back
-//! when it is durable. Should that be lost with a killed actor, the client's connection asks again.
+//! Its state is the last event of its log plus a tile cache that can be looked up again, so that a
+//! kill costs it nothing. One act is under way at a time. No handler waits for the log: the region
+//! takes the act over, and `settled` comes back when it is durable. Should that be lost with a
+//! killed actor, the client's connection asks again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +97,8 @@ impl PlayerActor {
         Ok(survey.marks[place.in_block()])
     }
 
-    /// Has an intent settled by the region it leads to, waits until it is durable, and takes over what happened.
+    /// Has an intent settled by the region it leads to, waits until it is durable, and takes over
+    /// what happened.
     async fn settle_durably(&mut self, intent: Intent, ctx: &mut Context<Self>) -> Settled {
         let world = self.world.clone();
         let region = world.region(intent.to.region());
@@ -122,7 +125,8 @@ impl PlayerActor {
         Ok(Outcome::of(&done.event, hints))
     }
 
-    /// Begins its life and tells who asked for it. A former life may have asked: then nobody waits, and the log knows all.
+    /// Begins its life and tells who asked for it. A former life may have asked: then nobody waits,
+    /// and the log knows all.
     async fn born(&mut self, done: Done, ctx: &mut Context<Self>) {
         let Some((Joining { tag, birth }, reply)) = self.joining.take().map(|joining| *joining)
         else {
@@ -187,7 +191,8 @@ impl PlayerActor {
 
 #[actor(name = "hunt.player")]
 impl PlayerActor {
-    /// Brings the player into the world; once, however often it is asked. Answers when that is durable.
+    /// Brings the player into the world; once, however often it is asked. Answers when that is
+    /// durable.
     #[delayed]
     pub async fn join(
         &mut self,
@@ -234,7 +239,8 @@ impl PlayerActor {
         self.joined(self.id.0, ctx).await
     }
 
-    /// Begins what the client asks for; asked again with the same number, the client is told the same.
+    /// Begins what the client asks for; asked again with the same number, the client is told the
+    /// same.
     pub async fn act(&mut self, errand: Errand, ctx: &mut Context<Self>) {
         match self.begin(&errand, ctx).await {
             Ok(()) => {}
@@ -249,7 +255,8 @@ impl PlayerActor {
         }
     }
 
-    /// Hears from the log that an act is durable, and tells the client. News that came before, or to a former life, is passed over.
+    /// Hears from the log that an act is durable, and tells the client. News that came before, or
+    /// to a former life, is passed over.
     pub async fn settled(&mut self, done: Done, ctx: &mut Context<Self>) {
         if done.event.deed == Deed::Join {
             return self.born(done, ctx).await;
@@ -277,7 +284,8 @@ impl PlayerActor {
 
     /// Leaves the world, as one whose connection has been away for too long. True once it has.
     pub async fn leave(&mut self, ctx: &mut Context<Self>) -> Result<(), Setback> {
-        // A life that was cut short may have left an event behind that takes the number of the leaving.
+        // A life that was cut short may have left an event behind that takes the number of the
+        // leaving.
         while let Some(life) = &self.life {
             let intent = life.player.leaving();
             if self.settle_durably(intent, ctx).await?.event.deed == Deed::Leave {

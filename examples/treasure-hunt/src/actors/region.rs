@@ -1,7 +1,9 @@
-//! One region: orders what happens on its ground, lets the log have it, and shows it to whoever watches.
+//! One region: orders what happens on its ground, lets the log have it, and shows it to whoever
+//! watches.
 //!
-//! It decides and appends in one step and answers through the log, so that it never waits and never answers before an event is
-//! durable. Watchers get what is durable, once a tick, as one frame for all of them.
+//! It decides and appends in one step and answers through the log, so that it never waits and never
+//! answers before an event is durable. Watchers get what is durable, once a tick, as one frame for
+//! all of them.
 
 mod load;
 
@@ -102,7 +104,8 @@ impl RegionActor {
         }
     }
 
-    /// Settles what a player means to do here; the player hears of it (`settled`) once it is durable.
+    /// Settles what a player means to do here; the player hears of it (`settled`) once it is
+    /// durable.
     pub async fn settle(
         &mut self,
         intent: Intent,
@@ -201,7 +204,8 @@ impl RegionActor {
 }
 
 impl RegionActor {
-    /// Decides and appends in one step; who asks is answered by the log, or given back with the reason.
+    /// Decides and appends in one step; who asks is answered by the log, or given back with the
+    /// reason.
     fn settle_for(
         &mut self,
         intent: &Intent,
@@ -264,7 +268,8 @@ impl RegionActor {
         }
     }
 
-    /// The region a player came from forgets it; should the news be lost with a killed region, its log tells it.
+    /// The region a player came from forgets it; should the news be lost with a killed region, its
+    /// log tells it.
     fn tell_next_door(&self, event: &Event, ctx: &mut Context<Self>) {
         let region = self.world.region(event.from.region());
         if region.gone(*event).try_tell().is_err() {

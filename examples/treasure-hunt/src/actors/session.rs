@@ -1,4 +1,5 @@
-//! What one connection sees: the regions around its players, each watched once however many of them look.
+//! What one connection sees: the regions around its players, each watched once however many of them
+//! look.
 
 use std::sync::Arc;
 

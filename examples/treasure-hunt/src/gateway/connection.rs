@@ -1,7 +1,8 @@
 //! What one connection may do and does: speaks for its own players, one act at a time each.
 //!
-//! An act is handed to its player in place and answered through `Client` when it is durable. An actor may die over it: the patrol
-//! finds acts without an answer and asks again. Acts are numbered, so asking twice is answered twice and done once.
+//! An act is handed to its player in place and answered through `Client` when it is durable. An
+//! actor may die over it: the patrol finds acts without an answer and asks again. Acts are
+//! numbered, so asking twice is answered twice and done once.
 
 use std::sync::Arc;
 
@@ -114,7 +115,8 @@ impl Shared {
         self.ask(player, act);
     }
 
-    /// Hands an act to its player, in place if it is idle. Whatever goes wrong, the patrol asks again.
+    /// Hands an act to its player, in place if it is idle. Whatever goes wrong, the patrol asks
+    /// again.
     fn ask(self: &Arc<Self>, player: ActorRef<PlayerActor>, act: Act) {
         let errand = Errand { act, client: self.clone() };
         let mut asked = Box::pin(async move { drop(player.act(errand).await) });

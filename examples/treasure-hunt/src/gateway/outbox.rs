@@ -1,8 +1,8 @@
 //! What waits for one client: bytes of frames, gathered until the socket can take them.
 //!
-//! Answers are sent at once and take waiting views along; views alone wait until the patrol finds them old. There is no timer per
-//! client, and no memory while nothing waits. A client that does not read is let go when its outbox is full: its players
-//! stay, and it may come back.
+//! Answers are sent at once and take waiting views along; views alone wait until the patrol finds
+//! them old. There is no timer per client, and no memory while nothing waits. A client that does
+//! not read is let go when its outbox is full: its players stay, and it may come back.
 
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -88,7 +88,8 @@ impl Outbox {
         }
     }
 
-    /// Asks the client for a sign of life, which keeps what lies between from forgetting the connection.
+    /// Asks the client for a sign of life, which keeps what lies between from forgetting the
+    /// connection.
     pub fn ping(&self) {
         let mut waiting = self.waiting.lock();
         waiting.ping = true;

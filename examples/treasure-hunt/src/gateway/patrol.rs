@@ -1,4 +1,5 @@
-//! Looks after all connections by turns, so that none needs a timer: views that wait, acts without an answer, signs of life.
+//! Looks after all connections by turns, so that none needs a timer: views that wait, acts without
+//! an answer, signs of life.
 //!
 //! Connections are spread over the turns, so that their writes do not all fall into one moment.
 

@@ -1,7 +1,9 @@
-//! One WebSocket: reads messages, writes the outbox, and says goodbye properly. One task per client.
+//! One WebSocket: reads messages, writes the outbox, and says goodbye properly. One task per
+//! client.
 //!
-//! It reads into scratch memory on the stack and keeps bytes only of an unfinished frame, so that an idle client costs a task and no
-//! buffer. Each wake-up ends in at most one write of everything that is there.
+//! It reads into scratch memory on the stack and keeps bytes only of an unfinished frame, so that
+//! an idle client costs a task and no buffer. Each wake-up ends in at most one write of everything
+//! that is there.
 
 use std::future::poll_fn;
 use std::io;
@@ -82,7 +84,8 @@ impl Socket {
         };
         self.connection.close();
         if let Ok(end) = ended {
-            // A client that takes no more has gone, or will not miss it. Boxed, or every client would have room for it all along.
+            // A client that takes no more has gone, or will not miss it. Boxed, or every client
+            // would have room for it all along.
             timeout(GOODBYE, Box::pin(self.say_goodbye(end))).await.ok();
         }
     }
@@ -123,7 +126,8 @@ impl Socket {
         }
     }
 
-    /// Takes all messages off `bytes` and keeps what is left of them, unless one ends the connection.
+    /// Takes all messages off `bytes` and keeps what is left of them, unless one ends the
+    /// connection.
     fn take(&mut self, mut bytes: &mut [u8]) -> Option<End> {
         loop {
             let fault = match self.decoder.take(bytes) {

@@ -10,7 +10,8 @@ fn nearest_on_land(seed: u64, region: RegionId) -> RegionId {
     regions.find(|region| has_camp_on_land(seed, *region)).unwrap_or(region)
 }
 
-/// Somewhere in the inner half of the clearing around the camp of that region, or of the next one with land around it.
+/// Somewhere in the inner half of the clearing around the camp of that region, or of the next one
+/// with land around it.
 pub(super) fn start_place(seed: u64, near: RegionId, random: u64) -> Place {
     const REACH: u16 = CLEARING / 2;
     let offset =
@@ -28,6 +29,7 @@ pub(super) fn random_region() -> RegionId {
 /// A random number nobody can guess: tokens are secrets.
 pub(super) fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    // Keyed by the operating system's randomness, anew for each call but one key per thread: hashing hides it.
+    // Keyed by the operating system's randomness, anew for each call but one key per thread:
+    // hashing hides it.
     RandomState::new().hash_one(std::time::Instant::now())
 }

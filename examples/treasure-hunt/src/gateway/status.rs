@@ -105,7 +105,8 @@ pub(super) async fn status(State(world): State<Arc<World>>) -> Json<Status> {
     })
 }
 
-/// Recounts the log on the pool and compares it with the living regions, which may only have moved on meanwhile.
+/// Recounts the log on the pool and compares it with the living regions, which may only have moved
+/// on meanwhile.
 pub(super) async fn recount(
     State(world): State<Arc<World>>,
 ) -> Result<Json<Recounted>, (StatusCode, String)> {

@@ -1,4 +1,5 @@
-//! The players of one connection: most have one, some a thousand, and none should cost more than it needs.
+//! The players of one connection: most have one, some a thousand, and none should cost more than it
+//! needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,8 @@ impl Playing {
     }
 }
 
-/// Players in the order of their numbers, without spare room. A hash table of one entry has room for four.
+/// Players in the order of their numbers, without spare room. A hash table of one entry has room
+/// for four.
 #[derive(Default)]
 pub(super) struct Table(Vec<(PlayerId, Playing)>);
 

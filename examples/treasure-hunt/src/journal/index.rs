@@ -1,7 +1,9 @@
-//! Where in the file the past of each actor is: a fold over the records, the same at start and while writing.
+//! Where in the file the past of each actor is: a fold over the records, the same at start and
+//! while writing.
 //!
-//! A player is its birth and its last event. A region is its last snapshot, the ground events since, and the last events of
-//! those who are in it. Nothing else of the file is ever needed again.
+//! A player is its birth and its last event. A region is its last snapshot, the ground events
+//! since, and the last events of those who are in it. Nothing else of the file is ever needed
+//! again.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! Records as bytes: `length u32 | crc32c u32 | body`, little endian, after a file header with the seed.
+//! Records as bytes: `length u32 | crc32c u32 | body`, little endian, after a file header with the
+//! seed.
 //!
 //! Decoding meets arbitrary bytes (a torn write, a damaged disk) and never panics.
 
@@ -15,7 +16,8 @@ const MAGIC: &[u8; 8] = b"HUNTLOG1";
 pub const FILE_HEADER_LEN: u64 = 16;
 /// Bytes before a record's body.
 const FRAME_LEN: usize = 8;
-/// A snapshot of a region whose every tile holds 16 clues stays below it; larger lengths are damage.
+/// A snapshot of a region whose every tile holds 16 clues stays below it; larger lengths are
+/// damage.
 const BODY_LEN_MAX: u32 = 512 * 1_024;
 const SNAPSHOT: u8 = 100;
 const NO_CLUE: u32 = u32::MAX;

@@ -15,8 +15,9 @@ use super::record;
 use super::{Asker, Entry, Offset, Receipt, Shared};
 use crate::actors::{CourierActorCalls, Done, PlayerActor, ROUND_LEN};
 
-/// Pause between the starts of two syncs under load: it bounds what syncing costs where it is quick. Two milliseconds saved a
-/// seventh of the server's CPU per event, and cost a millisecond of the median and of the 99th percentile.
+/// Pause between the starts of two syncs under load: it bounds what syncing costs where it is
+/// quick. Two milliseconds saved a seventh of the server's CPU per event, and cost a millisecond of
+/// the median and of the 99th percentile.
 const SYNC_EVERY: Duration = Duration::from_micros(500);
 
 /// Starts the thread; it ends with the log, or with its first failure.

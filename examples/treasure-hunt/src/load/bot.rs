@@ -1,6 +1,7 @@
 //! One player of the load generator: decides what to do next and remembers every answer.
 //!
-//! It plays the game as a person would: follow the scent, dig where it ends, pick up, carry to the camp.
+//! It plays the game as a person would: follow the scent, dig where it ends, pick up, carry to the
+//! camp.
 
 use std::time::{Duration, Instant};
 

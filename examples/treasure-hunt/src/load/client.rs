@@ -20,7 +20,8 @@ const READ_LEN: usize = 8 * 1_024;
 const MESSAGE_LEN_MAX: usize = 4 * 1_024 * 1_024;
 /// Bytes of the longest answer to a handshake.
 const HANDSHAKE_LEN_MAX: usize = 4 * 1_024;
-/// The server checks its form only; a proxy that replays answers, which it is against, does not lie between.
+/// The server checks its form only; a proxy that replays answers, which it is against, does not lie
+/// between.
 const KEY: &str = "dHJlYXN1cmUgaHVudCBib3Q=";
 
 /// A connection to the server.

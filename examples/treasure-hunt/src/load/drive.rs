@@ -20,7 +20,8 @@ use crate::wire::{Command, Notice};
 
 /// How long answers may take after the last act.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
-/// How far a bot may be behind before it leaves turns out: catching up forever would be another load than asked for.
+/// How far a bot may be behind before it leaves turns out: catching up forever would be another
+/// load than asked for.
 const BEHIND_MAX: Duration = Duration::from_millis(500);
 /// Joins sent in one message.
 const JOINS_AT_ONCE: usize = 10;
@@ -28,7 +29,8 @@ const JOINS_AT_ONCE: usize = 10;
 /// Where all sockets wait for each other.
 #[derive(Clone)]
 pub(super) struct Gates {
-    /// Who is connecting and joining; the others wait, because a storm of them is not what is measured.
+    /// Who is connecting and joining; the others wait, because a storm of them is not what is
+    /// measured.
     pub(super) door: Arc<Semaphore>,
     pub(super) start: Arc<Barrier>,
     pub(super) finish: Arc<Barrier>,
@@ -85,7 +87,8 @@ pub(super) async fn socket(
 }
 
 async fn join(client: &mut Client, number: u32, count: u32) -> Result<Vec<crate::wire::Joined>> {
-    // Players of one socket start near each other, so that it watches few regions; sockets spread over the world.
+    // Players of one socket start near each other, so that it watches few regions; sockets spread
+    // over the world.
     let near = u16::try_from((number.wrapping_mul(97)) % u32::from(REGIONS)).ok();
     let near = near.and_then(RegionId::new);
     let mut joined = Vec::new();
@@ -134,7 +137,8 @@ impl Drive {
             self.ready.pop();
             let Some(bot) = self.bots.get_mut(&player) else { continue };
             while now.saturating_duration_since(bot.due) > BEHIND_MAX {
-                // It counts with the time it has waited at least, or a stall would hide what it kept from being sent.
+                // It counts with the time it has waited at least, or a stall would hide what it
+                // kept from being sent.
                 self.tally.latencies_us.push(micros(now.saturating_duration_since(bot.due)));
                 bot.due += self.interval;
                 self.tally.skipped += 1;

@@ -50,7 +50,8 @@ pub struct Report {
     pub load_cores: f64,
     /// The server's resident memory at the end, MiB.
     pub server_mib: f64,
-    /// What joining added to it, per player that has not moved yet, bytes; the ground was there before. Only of a fresh server.
+    /// What joining added to it, per player that has not moved yet, bytes; the ground was there
+    /// before. Only of a fresh server.
     pub resident_bytes_per_player: f64,
     /// Busiest worker of the server above the mean, percent.
     pub busiest_worker_above_mean_percent: f64,
@@ -67,7 +68,8 @@ pub struct Report {
 pub struct Verdict {
     /// Players with an acknowledged event that is not in the log, or is another there.
     pub lost: usize,
-    /// Players with an event in the log that they were not told of, though none of their acts is open.
+    /// Players with an event in the log that they were not told of, though none of their acts is
+    /// open.
     pub unannounced: usize,
     /// What does not follow from the rules in the log.
     pub violations: u64,

@@ -1,4 +1,5 @@
-//! Walking distance from each tile of a region to the nearest clue still buried: breadth first from all clues at once.
+//! Walking distance from each tile of a region to the nearest clue still buried: breadth first from
+//! all clues at once.
 
 use std::collections::VecDeque;
 

@@ -14,7 +14,8 @@ const MS_PER_ACT: u64 = 1_000 / ACTS_PER_SECOND as u64;
 #[derive(Clone, Debug)]
 pub struct Player {
     last: Event,
-    /// When the next act is in time, were all before it spread evenly (the generic cell rate algorithm, ITU-T I.371).
+    /// When the next act is in time, were all before it spread evenly (the generic cell rate
+    /// algorithm, ITU-T I.371).
     next_due_ms: u64,
 }
 
@@ -39,7 +40,8 @@ impl Player {
         self.last.to
     }
 
-    /// The event that an act with this number has led to already: the answer to a repeated question.
+    /// The event that an act with this number has led to already: the answer to a repeated
+    /// question.
     pub fn settled(&self, seq: ActSeq) -> Option<&Event> {
         (seq == self.last.seq).then_some(&self.last)
     }

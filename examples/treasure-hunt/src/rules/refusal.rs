@@ -2,7 +2,8 @@
 
 use crate::place::ActSeq;
 
-/// Why an act did not happen. Nothing changed, except for `Unavailable`, which may be asked again with the same number.
+/// Why an act did not happen. Nothing changed, except for `Unavailable`, which may be asked again
+/// with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The number is neither the next one nor the last one.

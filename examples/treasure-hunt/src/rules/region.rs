@@ -1,7 +1,8 @@
 //! A region: what lies on and under its ground, who is in it, and its points.
 //!
-//! `decide` never changes anything and `apply` never refuses, so that a region built from the log is the region that wrote
-//! it. An event counts for the region of the place it leads to; the region it came from only forgets the player.
+//! `decide` never changes anything and `apply` never refuses, so that a region built from the log
+//! is the region that wrote it. An event counts for the region of the place it leads to; the region
+//! it came from only forgets the player.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What clients get: answers to their own acts, and views of regions.
 //!
-//! Views are written once per region and tick, straight into the bytes that every watcher gets; clients read them back with
-//! `Notice`.
+//! Views are written once per region and tick, straight into the bytes that every watcher gets;
+//! clients read them back with `Notice`.
 
 use super::fields::{Fields, Malformed};
 use crate::place::{ActSeq, PlayerId, REGION_TILES, RegionId};
@@ -39,8 +39,8 @@ pub struct Joined {
     pub state: Outcome,
 }
 
-/// An event of an own player: `2 | state`, where `state` is
-/// `player u32 | seq u32 | deed u8 | x u16 | y u16 | gain u16 | score u32 | carried u8 | hints u8 | scent u8`.
+/// An event of an own player: `2 | state`, where `state` is `player u32 | seq u32 | deed u8 | x u16
+/// | y u16 | gain u16 | score u32 | carried u8 | hints u8 | scent u8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Who.
@@ -87,7 +87,8 @@ pub enum Notice {
     Joined(Joined),
     /// See `Outcome`.
     Done(Outcome),
-    /// `3 | player u32 | seq u32 | code u8 | len u8 | text`: nothing happened. For a join the player is its tag and the number is 0.
+    /// `3 | player u32 | seq u32 | code u8 | len u8 | text`: nothing happened. For a join the
+    /// player is its tag and the number is 0.
     Refused {
         /// Who.
         player: u32,
@@ -100,7 +101,8 @@ pub enum Notice {
     },
     /// `4 | region u16 | count u16 | changes`.
     View(RegionId, Vec<Change>),
-    /// `5 | region u16 | tide u16 | players u16 | clues u16 | (player u32, tile u16)… | tile u16… | dug [512]`.
+    /// `5 | region u16 | tide u16 | players u16 | clues u16 | (player u32, tile u16)… | tile u16… |
+    /// dug [512]`.
     Snapshot {
         /// Which.
         region: RegionId,
@@ -188,7 +190,8 @@ impl Change {
 
 /// Appends the view of a region: what has changed since the last one.
 pub fn write_view(out: &mut Vec<u8>, region: RegionId, changes: &[Change]) {
-    // A tick brings far fewer; what exceeds the field waits for no one, so it is cut into several frames.
+    // A tick brings far fewer; what exceeds the field waits for no one, so it is cut into several
+    // frames.
     for changes in changes.chunks(usize::from(u16::MAX)) {
         out.push(VIEW);
         out.extend(region.number().to_le_bytes());
@@ -298,7 +301,8 @@ impl Notice {
         Ok(Some(notice))
     }
 
-    /// Passes a view or a snapshot at the front of a message over, unread; `false` if something else is there.
+    /// Passes a view or a snapshot at the front of a message over, unread; `false` if something
+    /// else is there.
     ///
     /// # Errors
     /// As `take`.

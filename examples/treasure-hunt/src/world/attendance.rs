@@ -1,6 +1,7 @@
 //! Who is in the world and which connection plays it.
 //!
-//! A seat belongs to one connection at a time; a resume takes it over, and whoever had it is refused from then on.
+//! A seat belongs to one connection at a time; a resume takes it over, and whoever had it is
+//! refused from then on.
 
 use std::collections::HashMap;
 use std::sync::Arc;

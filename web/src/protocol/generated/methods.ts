@@ -422,7 +422,8 @@ export type SearchHit = {
   name: string,
   /** The part of its text around the first match. */
   excerpt: string,
-  /** What matched: from and to (not included), in characters (Unicode code points) of `excerpt`, rising. */
+  /** What matched: from and to (not included), in characters (Unicode code points) of `excerpt`,
+   * rising. */
   highlights: Array<[number, number]>,
   /** When it was sent. */
   at: UnixMillis,
@@ -434,7 +435,8 @@ export type SearchHits = {
   hits: Array<SearchHit>,
   /** The cursor of the next page; absent: this is the last one. */
   next?: string,
-  /** How many of the newest changes the index has not looked at yet, so that hits may be missing; absent: none. */
+  /** How many of the newest changes the index has not looked at yet, so that hits may be missing;
+   * absent: none. */
   behind?: number,
 };
 

@@ -1,8 +1,8 @@
 //! actix under the shared workloads: one arbiter per core, actors spread over them in turn.
 //!
-//! `do_send` ignores the mailbox bound and is actix's fastest tell. The first actor lives on arbiter
-//! 1, where the second task of a run goes too: so the one client of `ask-1` shares its thread, which
-//! is where actix answers fastest by two orders of magnitude.
+//! `do_send` ignores the mailbox bound and is actix's fastest tell. The first actor lives on
+//! arbiter 1, where the second task of a run goes too: so the one client of `ask-1` shares its
+//! thread, which is where actix answers fastest by two orders of magnitude.
 
 use actix::{Actor, Addr, Context, Handler, Message};
 use actix_rt::{Arbiter, System as ActixSystem};

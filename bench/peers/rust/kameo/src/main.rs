@@ -1,5 +1,5 @@
-//! kameo under the shared workloads: mailboxes bounded to 1,024 (its default is 64) or unbounded, as
-//! asked; tracing compiled out.
+//! kameo under the shared workloads: mailboxes bounded to 1,024 (its default is 64) or unbounded,
+//! as asked; tracing compiled out.
 
 use althing_bench_workloads::{CountingAllocator, Mailbox, System, Tally, main as run};
 use kameo::actor::{Actor, ActorRef, Spawn};

@@ -90,7 +90,7 @@ impl Stretch {
 
     /// Whether the next envelope may be run too and is of the same table.
     #[inline]
-    pub(super) fn goes_on(&self, table: &'static Table) -> bool {
+    pub(crate) fn goes_on(&self, table: &'static Table) -> bool {
         // SAFETY: envelopes before `until` are live.
         self.next < self.until && ptr::eq(unsafe { &*self.next }.table, table)
     }

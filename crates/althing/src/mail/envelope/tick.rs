@@ -1,52 +1,21 @@
-//! The envelope of a timer that is due: it names the timer, and the message is made when it runs.
+//! The envelope of a timer that is due, as a mailbox sees it: it names the timer.
 //!
-//! Layout: the payload is a `Tick` in place. The two tables below are paired with that type in
-//! `Envelope::tick` and nowhere else; as statics they have one address each, by which a tick is
-//! known.
+//! Layout: the payload is a `Tick` in place.
 
-use std::mem::size_of;
-use std::ptr;
-use std::task;
-
-use super::{Envelope, Payload, Started, Stretch, Table, Target, fits, load, store};
-use crate::address::place::Header;
-use crate::error::AskError;
-use crate::mail::dispatch::Access;
+use super::{Envelope, Sort};
 use crate::metrics::MessageName;
-use crate::timer::TimerId;
-use crate::timer::pending::{Made, Make};
+use crate::timer::id::TimerId;
 
+/// A timer that is due, and the name of its message.
 #[derive(Clone, Copy)]
-struct Tick {
-    timer: TimerId,
-    name: MessageName,
-}
-
-static EXCLUSIVE: Table = table(Access::Exclusive);
-static SHARED: Table = table(Access::Shared);
-
-const fn table(access: Access) -> Table {
-    assert!(fits::<Tick>() && size_of::<Tick>() <= size_of::<Payload>());
-    Table { access, name: unnamed, is_event: false, run, reject, repack: None }
-}
-
-/// Never asked for: `Envelope::name` looks inside.
-fn unnamed() -> &'static str {
-    "tick"
+pub(crate) struct Tick {
+    pub(crate) timer: TimerId,
+    pub(crate) name: MessageName,
 }
 
 impl Envelope {
-    /// Packs a timer that is due, whose message is of that name and wants that access.
-    pub(crate) fn tick(timer: TimerId, access: Access, name: MessageName) -> Self {
-        let table = match access {
-            Access::Exclusive => &EXCLUSIVE,
-            Access::Shared => &SHARED,
-        };
-        Self { table, payload: store(Tick { timer, name }) }
-    }
-
     pub(crate) fn is_tick(&self) -> bool {
-        ptr::eq(self.table, &raw const EXCLUSIVE) || ptr::eq(self.table, &raw const SHARED)
+        self.table.sort == Sort::Tick
     }
 
     /// The timer, if this is its tick.
@@ -60,75 +29,7 @@ impl Envelope {
     }
 
     fn as_tick(&self) -> Option<Tick> {
-        // SAFETY: the table says that the payload is a `Tick` in place, which is `Copy`.
+        // SAFETY: the table says that the payload is a `Tick`, which fits in place and is `Copy`.
         self.is_tick().then(|| unsafe { self.payload.as_ptr().cast::<Tick>().read() })
     }
-}
-
-/// # Safety
-/// As `Table::run`.
-unsafe fn run(stretch: &mut Stretch, target: Target<'_>, cx: &mut task::Context<'_>) -> Started {
-    // SAFETY: the caller promises a first envelope.
-    let payload = unsafe { stretch.take_payload() };
-    // SAFETY: these tables are paired with this type in `Envelope::tick`.
-    let Tick { timer, .. } = unsafe { load::<Tick>(payload) };
-    match made(target, timer) {
-        // SAFETY: our caller's promise, passed on: the message was packed for the timer's own
-        // actor.
-        Some(envelope) => unsafe {
-            envelope.sent_from(target.header.no_sender()).start(target, cx)
-        },
-        None => Started::Done,
-    }
-}
-
-/// Does as if a timer's tick had run, which a simulation refuses.
-pub(crate) fn skip_tick(header: &Header, id: TimerId) {
-    let mut inner = header.mailbox.lock();
-    let Some(extras) = inner.extras.as_mut() else { return };
-    extras.ticks = extras.ticks.wrapping_add(1);
-    let Some(timer) = extras.timers.get_mut(&id) else { return };
-    timer.is_queued = false;
-    let once = if timer.period.is_none() { extras.timers.remove(&id) } else { None };
-    // Released before dropping what is foreign.
-    drop(inner);
-    drop(once);
-}
-
-/// The timer's message; `None` if the timer was cancelled or its life has ended.
-fn made(target: Target<'_>, id: TimerId) -> Option<Envelope> {
-    let mut inner = target.header.mailbox.lock();
-    let extras = inner.extras.as_mut()?;
-    extras.ticks = extras.ticks.wrapping_add(1);
-    let timer = extras.timers.get_mut(&id)?;
-    timer.is_queued = false;
-    if timer.period.is_none() {
-        let once = extras.timers.remove(&id);
-        // Released before making the message: that is foreign code.
-        drop(inner);
-        return once?.make.map(|mut make| make().envelope);
-    }
-    let mut make: Make = timer.make.take()?;
-    drop(inner);
-    let Made { envelope, ended } = make();
-    let mut inner = target.header.mailbox.lock();
-    let timer = inner.extras.as_mut().and_then(|extras| extras.timers.get_mut(&id));
-    let (unused, before) = match timer {
-        Some(timer) => {
-            timer.make = Some(make);
-            (None, std::mem::replace(&mut timer.last, ended))
-        }
-        None => (Some(make), ended),
-    };
-    // Released before dropping what is foreign.
-    drop(inner);
-    drop((unused, before));
-    Some(envelope)
-}
-
-/// # Safety
-/// As `Table::reject`.
-unsafe fn reject(payload: Payload, _why: Option<AskError>) {
-    // SAFETY: these tables are paired with this type in `Envelope::tick`.
-    let _: Tick = unsafe { load::<Tick>(payload) };
 }

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use super::*;
 use crate::activation::context::Context;
 use crate::actor::Handler;
+use crate::error::AskError;
 use crate::mail::dispatch::Write;
 
 struct Counter;
@@ -44,6 +45,7 @@ fn wire_reply() -> (Option<WireReply>, mpsc::Receiver<Outcome>) {
 #[test]
 fn a_message_is_found_by_its_type_and_by_its_name() {
     let codecs = Codecs::<Counter>::new().expect("different names");
+    let codecs: &dyn AnyCodecs = &codecs;
     let codec = codecs.of::<u32, String>().expect("registered");
     let mut bytes = Vec::new();
     (codec.encode)(&7, &mut bytes);

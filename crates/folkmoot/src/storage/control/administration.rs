@@ -6,7 +6,8 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::accounts::{account, existing, insert_account, insert_device};
+use super::accounts::{account, existing, insert_account};
+use super::devices::insert_device;
 use super::moderation::{ModerationAction, NewModeration, note};
 use super::{Account, NewAccount, NewDevice, TokenHash};
 use crate::storage::error::{ControlError, ReadError};

@@ -1,8 +1,9 @@
-//! Files on their way into a message, and what is known of those that arrived. Bytes are elsewhere; a row is there before
-//! the first byte and until after the last one is gone, so no byte is ever without a row.
+//! Files on their way into a message, and what is known of those that arrived. Bytes are elsewhere;
+//! a row is there before the first byte and until after the last one is gone, so no byte is ever
+//! without a row.
 //!
-//! `expires_at` says it all: a file that a message names has none, one that waits for a message has a moment in the
-//! future, one to be removed has a moment in the past.
+//! `expires_at` says it all: a file that a message names has none, one that waits for a message has
+//! a moment in the future, one to be removed has a moment in the past.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
@@ -166,7 +167,8 @@ impl Store {
         .await
     }
 
-    /// Files to be removed at `now`, at most `limit`. Each message that was appended before the call keeps its files.
+    /// Files to be removed at `now`, at most `limit`. Each message that was appended before the
+    /// call keeps its files.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -212,7 +214,8 @@ impl Store {
         id: AttachmentId,
         now: UnixMillis,
     ) -> Result<Option<StoredAttachment>, ReadError> {
-        // First which room it belongs to, then that room's log: a deletion may be on its way into the table.
+        // First which room it belongs to, then that room's log: a deletion may be on its way into
+        // the table.
         let Some((stored, _)) = self.read(move |connection| find(connection, id)).await? else {
             return Ok(None);
         };

@@ -9,6 +9,7 @@ mod administration;
 mod attachments;
 mod bulk;
 mod deletion;
+mod devices;
 mod erased;
 mod erasure;
 mod invites;
@@ -19,7 +20,7 @@ mod rooms;
 mod settings;
 
 pub(crate) use accounts::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, account, is_deleted_name, read_account};
-pub use accounts::{Account, Device, NewAccount, NewDevice, SignedIn, TokenHash};
+pub use accounts::{Account, NewAccount};
 pub use administration::UserChange;
 pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
@@ -27,6 +28,7 @@ pub use bulk::NewMember;
 pub use deletion::{
     AccountDeletion, AccountDeletionBegun, Authority, Deletion, DeletionTarget, Tie,
 };
+pub use devices::{Device, NewDevice, SignedIn, TokenHash};
 pub(crate) use erased::Erased;
 pub use erasure::{NamePlaces, ScanPlace};
 pub use invites::{Invite, NewInvite, Redeemed};

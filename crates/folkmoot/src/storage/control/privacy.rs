@@ -12,8 +12,8 @@ impl Store {
     /// Blocks a user, or lifts the block. Gives the direct room of the two, if they have one.
     ///
     /// # Errors
-    /// [`ControlError::NotFound`] if there is no such user, [`ControlError::NotAllowed`] if `max` users are
-    /// blocked already.
+    /// [`ControlError::NotFound`] if there is no such user, [`ControlError::NotAllowed`] if `max`
+    /// users are blocked already.
     pub async fn set_blocked(
         &self,
         user: UserId,

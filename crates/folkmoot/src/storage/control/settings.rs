@@ -1,4 +1,5 @@
-//! Settings that administrators choose from the browser: named values, kept as the text they are given as.
+//! Settings that administrators choose from the browser: named values, kept as the text they are
+//! given as.
 
 use rusqlite::OptionalExtension;
 

@@ -14,8 +14,8 @@ use crate::storage::store::Store;
 impl Store {
     /// The events of a room after `since`, oldest first, at most `limit`.
     ///
-    /// `None` if some of them are no longer kept: at least the last 1,000 are. A message that was deleted
-    /// meanwhile comes without its text, one that was edited with the new one.
+    /// `None` if some of them are no longer kept: at least the last 1,000 are. A message that was
+    /// deleted meanwhile comes without its text, one that was edited with the new one.
     ///
     /// # Errors
     /// [`ReadError`]; an unknown room is `None` too.

@@ -66,8 +66,8 @@ pub struct HistoryPage {
 }
 
 impl Store {
-    /// Who reacted to a message: emoji in order of first use, users in the order of their reactions,
-    /// at most `limit` for one emoji.
+    /// Who reacted to a message: emoji in order of first use, users in the order of their
+    /// reactions, at most `limit` for one emoji.
     ///
     /// # Errors
     /// [`ReadError`]; an unknown message has no reactions.

@@ -1,6 +1,7 @@
 //! Reading back: what an actor needs to come alive, and pages for those who scroll.
 //!
-//! Every read here waits for the log's tail of the streams it looks at, and reads one snapshot of SQLite.
+//! Every read here waits for the log's tail of the streams it looks at, and reads one snapshot of
+//! SQLite.
 
 mod administration;
 mod changes;

@@ -1,7 +1,7 @@
 //! The few things the log asks of a file system, so that tests can make each of them fail.
 //!
-//! Only writing goes through here: what reading finds on a damaged disk is a matter of bytes, and tests
-//! hand those over directly.
+//! Only writing goes through here: what reading finds on a damaged disk is a matter of bytes, and
+//! tests hand those over directly.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -27,8 +27,8 @@ pub(crate) trait Disk: Send + Sync + 'static {
 pub(crate) trait DiskFile: Send {
     /// Writes all of `bytes`; on an error any part of them may have been written.
     fn write_all_at(&mut self, bytes: &[u8], position: u64) -> io::Result<()>;
-    /// Makes the content durable. After an error nothing written since the last success can be trusted:
-    /// the kernel drops the dirty pages and a second call would succeed without them.
+    /// Makes the content durable. After an error nothing written since the last success can be
+    /// trusted: the kernel drops the dirty pages and a second call would succeed without them.
     fn sync(&mut self) -> io::Result<()>;
 }
 

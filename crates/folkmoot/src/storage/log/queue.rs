@@ -1,9 +1,10 @@
 //! What waits to be written, and who may add to it.
 //!
-//! An append enters the queue when it is called, not when its future is first polled, so one caller's
-//! appends keep their order without awaiting each other. A failed write refuses everything queued behind it and
-//! ends the write epoch of the streams whose records failed: one already on its way would leave a gap in its
-//! stream. Streams that lost nothing go on under the epoch that they have.
+//! An append enters the queue when it is called, not when its future is first polled, so one
+//! caller's appends keep their order without awaiting each other. A failed write refuses everything
+//! queued behind it and ends the write epoch of the streams whose records failed: one already on
+//! its way would leave a gap in its stream. Streams that lost nothing go on under the epoch that
+//! they have.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -23,7 +24,8 @@ use crate::storage::progress::{Progress, Stream, Ticket};
 /// Streams that are fenced one by one; beyond, all streams load again, which costs each a read.
 const FENCES_MAX: usize = 65_536;
 
-/// How much may wait. Above the first number [`Queue::ready`] waits, above twice it appends are refused.
+/// How much may wait. Above the first number [`Queue::ready`] waits, above twice it appends are
+/// refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueLimits {
     /// Bytes not written yet. 16 MiB is a few hundred milliseconds of this disk's work.
@@ -180,8 +182,8 @@ impl Queue {
         None
     }
 
-    /// Whether an append to `stream` would be taken now, with room to spare: whoever changes a state before
-    /// appending asks first, and has nothing to take back when the answer is no.
+    /// Whether an append to `stream` would be taken now, with room to spare: whoever changes a
+    /// state before appending asks first, and has nothing to take back when the answer is no.
     pub(crate) fn admits(&self, epoch: WriteEpoch, stream: Stream) -> Result<(), AppendError> {
         let backlog = self.progress.lag().bytes;
         let state = self.state.lock();
@@ -251,8 +253,8 @@ impl Queue {
         Some(Batch { entries, bytes, ticket })
     }
 
-    /// Refuses all that is queued and all that comes, until [`Queue::reopen`], and ends the epoch of the
-    /// streams that lose a record: `failed` and what is queued.
+    /// Refuses all that is queued and all that comes, until [`Queue::reopen`], and ends the epoch
+    /// of the streams that lose a record: `failed` and what is queued.
     pub(crate) fn refuse(&self, why: &AppendError, failed: &[Entry]) -> Batch {
         let mut state = self.state.lock();
         state.refusal = Some(why.clone());

@@ -4,10 +4,11 @@
 //! segment  magic 8 | number u64 | first lsn u64 | zero u32 | crc32c u32      then records, then zeros
 //! record   length u32 | crc32c u32 | lsn u64 | durable u64 | payload          all little endian
 //! ```
-//! `durable` is the last lsn known to be synced when the record was written. It is what tells a torn tail
-//! from damage: after a power cut any part of the last, unacknowledged write may be missing, even with
-//! valid records behind the hole; but a valid record that says "the missing one was durable" proves that an
-//! acknowledged record is lost. The first is cut off, the second is an error.
+//! `durable` is the last lsn known to be synced when the record was written. It is what tells a
+//! torn tail from damage: after a power cut any part of the last, unacknowledged write may be
+//! missing, even with valid records behind the hole; but a valid record that says "the missing one
+//! was durable" proves that an acknowledged record is lost. The first is cut off, the second is an
+//! error.
 
 use crate::storage::ids::Lsn;
 
@@ -15,8 +16,8 @@ use crate::storage::ids::Lsn;
 pub const SEGMENT_HEADER_LEN: usize = 32;
 /// Bytes before a record's payload.
 pub const RECORD_HEADER_LEN: usize = 24;
-/// The largest payload. A message's body is at most 32 KiB; the rest is room for what comes later, while a
-/// damaged length still cannot ask for gigabytes.
+/// The largest payload. A message's body is at most 32 KiB; the rest is room for what comes later,
+/// while a damaged length still cannot ask for gigabytes.
 pub const PAYLOAD_LEN_MAX: usize = 1 << 20;
 
 /// No log comes to this; from here on counting could overflow.
@@ -103,7 +104,8 @@ pub fn decode_frame(bytes: &[u8]) -> Option<Frame<'_>> {
     })
 }
 
-/// The length a record at the start of `bytes` claims, header included; `None` for an impossible claim.
+/// The length a record at the start of `bytes` claims, header included; `None` for an impossible
+/// claim.
 #[must_use]
 pub fn frame_len(bytes: &[u8]) -> Option<usize> {
     if bytes.len() < RECORD_HEADER_LEN {
@@ -137,10 +139,11 @@ pub struct Scan {
     pub end: End,
 }
 
-/// Walks the records of a whole segment, handing each to `visit`, up to the first that is not intact.
+/// Walks the records of a whole segment, handing each to `visit`, up to the first that is not
+/// intact.
 ///
-/// `until` is the first lsn of the following segment, which supersedes what this one holds from there on.
-/// Returns `None` if the header itself is not intact.
+/// `until` is the first lsn of the following segment, which supersedes what this one holds from
+/// there on. Returns `None` if the header itself is not intact.
 pub fn scan(bytes: &[u8], until: Option<Lsn>, mut visit: impl FnMut(Frame<'_>)) -> Option<Scan> {
     let header = SegmentHeader::decode(bytes)?;
     let mut last_lsn = Lsn(header.first_lsn.0 - 1);

@@ -1,8 +1,8 @@
 //! Which segments exist, and what start-up makes of those it finds.
 //!
-//! A segment begins at an lsn and ends where the next one begins: records beyond that are leftovers of a
-//! write that failed and was never acknowledged. The last segment is the only one written to; start-up
-//! never continues an old one but opens a new one, so a torn tail is cut off exactly once.
+//! A segment begins at an lsn and ends where the next one begins: records beyond that are leftovers
+//! of a write that failed and was never acknowledged. The last segment is the only one written to;
+//! start-up never continues an old one but opens a new one, so a torn tail is cut off exactly once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -72,8 +72,8 @@ impl Segments {
         &self.directory
     }
 
-    /// Adds the segment that is written from now on. Must precede the acknowledgement of its records,
-    /// or a reader would take superseded ones for them.
+    /// Adds the segment that is written from now on. Must precede the acknowledgement of its
+    /// records, or a reader would take superseded ones for them.
     pub(crate) fn push(&self, span: SegmentSpan) {
         self.spans.lock().push(span);
     }

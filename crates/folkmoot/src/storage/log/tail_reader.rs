@@ -1,6 +1,7 @@
 //! Reads durable records in order, behind the writer and across segments.
 //!
-//! Bytes past the durable lsn may be changing while they are read, so nothing beyond it is looked at.
+//! Bytes past the durable lsn may be changing while they are read, so nothing beyond it is looked
+//! at.
 
 use std::fs::File;
 use std::io;
@@ -75,7 +76,8 @@ impl TailReader {
         self.skip_applied(span.first_lsn)
     }
 
-    /// Passes over the records that SQLite has already; only after a start in the middle of a segment.
+    /// Passes over the records that SQLite has already; only after a start in the middle of a
+    /// segment.
     fn skip_applied(&mut self, first_lsn: Lsn) -> Result<(), TailError> {
         let wanted = self.next_lsn;
         self.next_lsn = first_lsn;

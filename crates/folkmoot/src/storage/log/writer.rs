@@ -1,10 +1,10 @@
 //! The thread that makes records durable: takes all that is queued, one write, one sync, wakes all.
 //!
-//! There is no artificial delay: while a sync runs, the next batch gathers. A write or sync that fails
-//! makes the segment suspect, because the kernel drops dirty pages it could not write and a second sync would
-//! lie. So the batch is written once more, into a fresh segment that supersedes the suspect one's end. If that
-//! fails too, the batch and everything behind it is refused, and fresh segments are tried until one
-//! succeeds; nothing is acknowledged meanwhile.
+//! There is no artificial delay: while a sync runs, the next batch gathers. A write or sync that
+//! fails makes the segment suspect, because the kernel drops dirty pages it could not write and a
+//! second sync would lie. So the batch is written once more, into a fresh segment that supersedes
+//! the suspect one's end. If that fails too, the batch and everything behind it is refused, and
+//! fresh segments are tried until one succeeds; nothing is acknowledged meanwhile.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ use crate::storage::progress::Progress;
 pub(crate) const PROBE_PAUSE: Duration = Duration::from_millis(250);
 /// What must fit on the disk before writes are taken again, so that they do not fail at once.
 const PROBE_LEN: u64 = 256 << 10;
-/// Zeros are written and synced in pieces of this size, so that appends are not stuck behind 64 MiB.
+/// Zeros are written and synced in pieces of this size, so that appends are not stuck behind 64
+/// MiB.
 const ZEROS_LEN: usize = 1 << 20;
 /// Buffers larger than this are given back after a burst.
 const BUFFER_KEEP_LEN: usize = 4 << 20;

@@ -1,4 +1,5 @@
-//! A file of a message as its record holds it: all that its viewers need, so that showing a message reads nothing else.
+//! A file of a message as its record holds it: all that its viewers need, so that showing a message
+//! reads nothing else.
 
 use super::wire::WireAttachment;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Applies a batch of records in one transaction, sorted so that every table grows at few places.
 //!
-//! Sorting is stable, so each stream keeps its order; effects that cross streams are written so that their
-//! order does not matter.
+//! Sorting is stable, so each stream keeps its order; effects that cross streams are written so
+//! that their order does not matter.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -9,8 +9,8 @@ use super::{apply_room, apply_user};
 use crate::storage::ids::Lsn;
 use crate::storage::record::Record;
 
-/// Events of a stream that are kept: more than the 1,000 that a client may recover. The rest is deleted
-/// each time the stream has grown by [`PRUNE_EVERY`].
+/// Events of a stream that are kept: more than the 1,000 that a client may recover. The rest is
+/// deleted each time the stream has grown by [`PRUNE_EVERY`].
 pub(crate) const EVENTS_KEPT: u64 = 1_024;
 /// How far a stream grows between two deletions.
 pub(crate) const PRUNE_EVERY: u64 = 256;

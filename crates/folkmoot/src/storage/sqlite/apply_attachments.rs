@@ -1,4 +1,5 @@
-//! What messages do to the files they name: one that names them keeps them, its deletion lets them go.
+//! What messages do to the files they name: one that names them keeps them, its deletion lets them
+//! go.
 
 use rusqlite::{Transaction, params};
 
@@ -29,7 +30,8 @@ pub(super) fn sent(
     Ok(())
 }
 
-/// Lets the files of a deleted message go: they are removed at once, as if they had always been expired.
+/// Lets the files of a deleted message go: they are removed at once, as if they had always been
+/// expired.
 pub(super) fn deleted(
     transaction: &Transaction<'_>,
     room: RoomId,

@@ -1,6 +1,7 @@
 //! SQLite behind the log: one connection that writes, a few that read.
 //!
-//! Only the `writer` thread changes anything: it applies the log in batches and runs control transactions.
+//! Only the `writer` thread changes anything: it applies the log in batches and runs control
+//! transactions.
 
 pub(crate) mod apply;
 mod apply_attachments;
@@ -27,15 +28,17 @@ use super::error::OpenError;
 /// How many prepared statements a connection keeps: all that this module has.
 const STATEMENTS_MAX: usize = 128;
 
-/// Pages of SQLite's own WAL (4 KiB each) that are gathered before they go into the database file. At the
-/// default of 1,000 nearly every batch paid for that; at 16,384 the mover was measured 1.7 times as fast.
+/// Pages of SQLite's own WAL (4 KiB each) that are gathered before they go into the database file.
+/// At the default of 1,000 nearly every batch paid for that; at 16,384 the mover was measured 1.7
+/// times as fast.
 const CHECKPOINT_PAGES: u32 = 16_384;
 
 /// Opens the one connection that writes and brings the schema up to date.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     let mut connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // Segments are deleted once SQLite has their records, so its commits must be durable themselves.
+    // Segments are deleted once SQLite has their records, so its commits must be durable
+    // themselves.
     connection.pragma_update(None, "synchronous", "FULL")?;
     // What was deleted is overwritten, not only forgotten: its text must not be found in the file.
     connection.pragma_update(None, "secure_delete", true)?;

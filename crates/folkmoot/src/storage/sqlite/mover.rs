@@ -1,8 +1,9 @@
 //! Moves the log into SQLite: a batch of records and the lsn of the last one, in one transaction.
 //!
-//! Records and `applied_lsn` are committed together, so a record is applied exactly once however often the
-//! process dies. Segments are deleted behind it, after the commit is durable. On a full disk it makes what
-//! room it can: SQLite's own WAL goes into the database file, and batches become smaller.
+//! Records and `applied_lsn` are committed together, so a record is applied exactly once however
+//! often the process dies. Segments are deleted behind it, after the commit is durable. On a full
+//! disk it makes what room it can: SQLite's own WAL goes into the database file, and batches become
+//! smaller.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::storage::log::disk::Disk;
 use crate::storage::log::segments::Segments;
 use crate::storage::log::tail_reader::{TailError, TailReader};
 
-/// Bytes of log applied in one transaction: about 20,000 chat messages. Larger batches gain little and make
-/// barriers and control transactions wait longer.
+/// Bytes of log applied in one transaction: about 20,000 chat messages. Larger batches gain little
+/// and make barriers and control transactions wait longer.
 pub(crate) const BATCH_BYTES: usize = 4 << 20;
 /// The batch that a full disk is tried with; batches double from there while they succeed.
 const BATCH_BYTES_MIN: usize = 64 << 10;
@@ -73,8 +74,8 @@ impl Mover {
         loop {
             let is_tight = self.batch_bytes < BATCH_BYTES;
             if is_tight {
-                // First of all: a batch that failed has left a large WAL, and what is free now may be enough
-                // to give that back but not for another batch.
+                // First of all: a batch that failed has left a large WAL, and what is free now may
+                // be enough to give that back but not for another batch.
                 empty_wal(connection);
             }
             let error = match self.try_step(connection, durable) {
@@ -119,7 +120,8 @@ impl Mover {
     }
 }
 
-/// Moves SQLite's WAL into the database file and gives its space back, as far as there is room for that.
+/// Moves SQLite's WAL into the database file and gives its space back, as far as there is room for
+/// that.
 fn empty_wal(connection: &Connection) {
     let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     if let Err(error) = emptied {

@@ -1,9 +1,10 @@
-//! By what a database is told from a copy of it. A copy that was made earlier and is put in its place
-//! would give out offsets a second time, which clients have seen with other events: so a database
-//! that finds itself in another file begins a new epoch, and clients fetch history again.
+//! By what a database is told from a copy of it. A copy that was made earlier and is put in its
+//! place would give out offsets a second time, which clients have seen with other events: so a
+//! database that finds itself in another file begins a new epoch, and clients fetch history again.
 //!
-//! A file keeps its number and the time of its birth for as long as it lives, also when it is renamed. Who brings
-//! back a whole disk brings these back too; that takes a word from the operator.
+//! A file keeps its number and the time of its birth for as long as it lives, also when it is
+//! renamed. Who brings back a whole disk brings these back too; that takes a word from the
+//! operator.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

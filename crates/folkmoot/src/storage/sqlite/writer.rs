@@ -1,7 +1,7 @@
 //! The thread that owns the writing connection: control transactions first, then the log's tail.
 //!
-//! SQLite has one writer, so both roads meet here. A control transaction waits for one batch of the mover at
-//! most; an append never waits for this thread at all.
+//! SQLite has one writer, so both roads meet here. A control transaction waits for one batch of the
+//! mover at most; an append never waits for this thread at all.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -50,7 +50,8 @@ impl Bytes {
     }
 }
 
-/// Sends a request whose body may be anything, with further header lines. One of `Transfer-Encoding` replaces the length.
+/// Sends a request whose body may be anything, with further header lines. One of
+/// `Transfer-Encoding` replaces the length.
 pub(crate) async fn exchange(
     server: SocketAddr,
     line: &str,

@@ -1,4 +1,5 @@
-//! How a region comes (back) to life: its ground from the seed, all else from the log, both on the pool.
+//! How a region comes (back) to life: its ground from the seed, all else from the log, both on the
+//! pool.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::rules::{Region, RegionImage};
 use crate::world::World;
 
 impl RegionActor {
-    /// Builds a region. The log is asked first, so that it answers with everything a former life has done.
+    /// Builds a region. The log is asked first, so that it answers with everything a former life
+    /// has done.
     pub(in crate::actors) async fn load(
         start: Start<Self>,
         world: Arc<World>,

@@ -79,8 +79,8 @@ impl FaultyDisk {
             .sum()
     }
 
-    /// Rewrites every file as a power cut would leave it: what was synced, and of each file's later writes,
-    /// seen as one row of bytes, only those in `kept`.
+    /// Rewrites every file as a power cut would leave it: what was synced, and of each file's later
+    /// writes, seen as one row of bytes, only those in `kept`.
     pub(crate) fn cut_power(&self, kept: &Range<usize>) {
         for (path, image) in &self.0.lock().files {
             let image = image.lock();

@@ -45,7 +45,8 @@ async fn a_power_cut_at_any_byte_loses_nothing_acknowledged() {
         for number in 1..=5 {
             log.append(number).await.unwrap();
         }
-        // The write reaches the cache, the sync does not come back, and neither does anything after it.
+        // The write reaches the cache, the sync does not come back, and neither does anything after
+        // it.
         log.disk.plan_syncs([FAIL]);
         log.disk.plan_writes([Fault::Pass, FAIL]);
         let refused: Vec<_> = (6..=8).map(|number| log.append(number)).collect();

@@ -1,5 +1,5 @@
-//! Random histories of appends, faults and power cuts. Whatever happened, the log holds all that was acknowledged,
-//! nothing twice, and everything in the order in which it was appended.
+//! Random histories of appends, faults and power cuts. Whatever happened, the log holds all that
+//! was acknowledged, nothing twice, and everything in the order in which it was appended.
 
 use std::io::ErrorKind;
 use std::ops::Range;

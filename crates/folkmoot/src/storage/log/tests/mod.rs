@@ -1,4 +1,5 @@
-//! The log on a disk that fails: what was acknowledged is there, and nothing that was never written.
+//! The log on a disk that fails: what was acknowledged is there, and nothing that was never
+//! written.
 
 mod faults;
 mod histories;

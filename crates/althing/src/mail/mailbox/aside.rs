@@ -5,18 +5,7 @@
 
 use super::{Inner, Mailbox, Pushed, Wake};
 use crate::mail::envelope::Envelope;
-
-/// Which of the messages that wait runs first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Priority {
-    /// Before all others, and before the rest of the batch at hand.
-    High,
-    /// In the order of arrival.
-    #[default]
-    Normal,
-    /// When nothing else waits.
-    Low,
-}
+use crate::mail::priority::Priority;
 
 impl Mailbox {
     /// As `push`, into the lane of a priority.

@@ -2,19 +2,18 @@
 //! a handler that waits.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::Context;
 
-use tokio::sync::oneshot;
-
-use crate::activation::run::{Run, Served, Stage};
+use super::{Run, Served, Stage};
 use crate::activation::waits;
-use crate::actor::StopReason;
-use crate::address::actor_ref::end_watch;
+use crate::address::place::AnyPlace;
+use crate::address::watching::end_watch;
 use crate::epoch::Epoch;
 use crate::mail::extras::System;
 use crate::metrics::doing::{Activity, Doing};
-use crate::remote::Sealed;
 use crate::shield::wake_all;
+use crate::stop_reason::StopReason;
 
 impl Run {
     /// What the run is at while it is suspended.
@@ -35,7 +34,7 @@ impl Run {
     }
 
     /// Waits for a handler; a system message that is there already is looked at first.
-    pub(crate) fn suspend(&mut self, cx: &Context<'_>) -> Served {
+    pub(super) fn suspend(&mut self, cx: &Context<'_>) -> Served {
         self.flush_tally();
         loop {
             let header = self.place.header();
@@ -117,9 +116,9 @@ impl Run {
     }
 
     /// Gives a seal to who wants it. If they have gone, the seal is dropped, which takes it back.
-    fn seal(&mut self, sealed: oneshot::Sender<Sealed>) {
+    fn seal(&mut self, hand_over: impl FnOnce(Arc<dyn AnyPlace>)) {
         self.holds += 1;
-        _ = sealed.send(Sealed::of(self.place.clone()));
+        hand_over(self.place.clone());
     }
 
     /// Lets go on, or away, whoever is held; the rest waits.
@@ -163,7 +162,7 @@ impl Run {
 
     /// Looks for system and urgent messages. Reads that wait are waited for first, because hooks
     /// need the state.
-    pub(crate) fn look(&mut self, cx: &Context<'_>) -> Option<Served> {
+    pub(super) fn look(&mut self, cx: &Context<'_>) -> Option<Served> {
         if self.reads.is_empty() {
             return self.system();
         }

@@ -6,15 +6,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::activation::run::{Run, Stage};
+use super::{Run, Stage};
 use crate::activation::supervision::{ChildStrategy, Failure, Supervision, Verdict};
-use crate::actor::StopReason;
-use crate::address::place::{AnyPlace, send_system};
+use crate::address::place::AnyPlace;
+use crate::address::signal::send_system;
 use crate::error::{ActorError, AskError, ChildFailed};
 use crate::mail::extras::System;
 use crate::metrics::Counter;
-use crate::metrics::observe::Step;
+use crate::metrics::step::Step;
 use crate::shield::{panic_text, shielded};
+use crate::stop_reason::StopReason;
 
 impl Run {
     /// Has supervision decide after a handler panicked in place.
@@ -25,7 +26,7 @@ impl Run {
     }
 
     /// A handler or hook panicked: its asker hears of it, supervision decides.
-    pub(crate) fn panicked(&mut self, panic: &(dyn Any + Send)) -> ControlFlow<()> {
+    pub(super) fn panicked(&mut self, panic: &(dyn Any + Send)) -> ControlFlow<()> {
         let place = self.place.clone();
         let header = place.header();
         let id = header.id();
@@ -60,7 +61,7 @@ impl Run {
     }
 
     /// Applies the type's policy to a failure. `Break`: the run is over.
-    pub(crate) fn supervise(&mut self, error: ActorError) -> ControlFlow<()> {
+    pub(super) fn supervise(&mut self, error: ActorError) -> ControlFlow<()> {
         let place = self.place.clone();
         let header = place.header();
         let policy = match header.kind.options.supervision {
@@ -100,7 +101,7 @@ impl Run {
 
     /// Drops the state and has the next life begin after `pause`; children end with the old one.
     /// Waiting messages stay.
-    pub(crate) fn rebuild(&mut self, pause: Duration) {
+    pub(super) fn rebuild(&mut self, pause: Duration) {
         let place = self.place.clone();
         let header = place.header();
         header.kind.metrics.count(Counter::Restarted);
@@ -122,7 +123,7 @@ impl Run {
         shielded("dropping a state", || unsafe { place.clear() });
         let Some((children, timers)) = left else { return };
         for timer in timers.into_values() {
-            place.header().kind.node.timers.withdraw(&timer);
+            place.header().kind.node.holdings().timers.withdraw(&timer);
             shielded("dropping a timer's message", || drop(timer));
         }
         for child in children.into_values() {

@@ -7,21 +7,23 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::{Run, Served, Stage};
 use crate::activation::body::Body;
 use crate::activation::fault::refused_by_fault;
-use crate::activation::run::{Run, Served, Stage};
-use crate::actor::StopReason;
+use crate::activation::target::Target;
+use crate::activation::tick::skip_tick;
 use crate::address::place::Header;
 use crate::error::AskError;
+use crate::mail::access::Access;
 use crate::mail::buffers::give_buffer;
-use crate::mail::dispatch::Access;
-use crate::mail::envelope::{Envelope, Started, Target, skip_tick};
+use crate::mail::envelope::{Envelope, Started};
 use crate::mail::mailbox::Phase;
 use crate::mail::outbox;
-use crate::metrics::observe::Step;
+use crate::metrics::step::Step;
 use crate::metrics::{Counter, MessageName, Shard, Timed};
 use crate::node::env::{Fault, Task};
 use crate::shield::wake_all;
+use crate::stop_reason::StopReason;
 use crate::sync::pause;
 
 /// Messages after which their room is free for senders.
@@ -61,7 +63,7 @@ struct Begun {
 }
 
 impl Run {
-    pub(crate) fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
+    pub(super) fn serve(&mut self, header: &Header, cx: &mut Context<'_>) -> Served {
         let mut budget = header.kind.options.batch_budget.max(1);
         let is_simulated = header.kind.node.env.is_simulated();
         let shard = header.kind.metrics.shard();
@@ -223,7 +225,7 @@ impl Run {
 
     /// Ends a stretch: takes back what was counted and has not been run, and returns how much that
     /// was.
-    pub(crate) fn take_back(&mut self, shard: Option<&Shard>) -> u32 {
+    pub(super) fn take_back(&mut self, shard: Option<&Shard>) -> u32 {
         let unused = self.batch.stretch().forbid();
         if let Some(shard) = shard {
             shard.unhandle(unused);
@@ -448,12 +450,12 @@ impl Run {
     }
 
     /// Counts what has run.
-    pub(crate) fn flush_tally(&mut self) {
+    pub(super) fn flush_tally(&mut self) {
         self.place.header().mailbox.add_to_tally(std::mem::take(&mut self.untallied));
     }
 
     /// Messages taken out of the mailbox and not begun.
-    pub(crate) fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.batch.left() + self.urgent.len() + usize::from(self.held_back.is_some())
     }
 }
@@ -463,7 +465,7 @@ mod tests {
     use crate::activation::context::Context;
     use crate::actor::{Actor, Handler};
     use crate::address::place::AnyPlace;
-    use crate::node::Node;
+    use crate::node::shared::Node;
 
     struct Sleeper;
     struct Nap;

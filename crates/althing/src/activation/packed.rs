@@ -1,45 +1,42 @@
-//! A queued message that has to go to another node after all: unpacked, and encoded as a message
-//! that travels.
+//! A message and its reply slot, as an envelope holds them; and how they are unpacked again to go
+//! to another node after all, encoded as a message that travels.
 
 use std::any::type_name;
-use std::mem::ManuallyDrop;
 
-use super::{Envelope, Packed, Payload, load};
 use crate::actor::Actor;
 use crate::address::place::Header;
 use crate::error::AskError;
 use crate::mail::dispatch::Dispatch;
-use crate::mail::mailbox::Priority;
+use crate::mail::envelope::{HeaderPtr, Payload, load};
+use crate::mail::priority::Priority;
+use crate::mail::reply::ReplyTo;
 use crate::metrics::Counter;
-use crate::remote::{Message, way_back};
+use crate::remote::parcel::Message;
+use crate::remote::ship::way_back;
 use crate::shield::discard;
 
-impl Envelope {
-    /// The message as it travels. `None` if nobody waits for it any more, if it is an event or a
-    /// tick, or if its type does not travel, which its asker hears.
-    pub(crate) fn repack(self, header: &Header) -> Option<Message> {
-        let envelope = self.into_innermost();
-        let repack = envelope.table.repack?;
-        let envelope = ManuallyDrop::new(envelope);
-        // SAFETY: the payload is of the table's type and is handed over once.
-        unsafe { repack(envelope.payload, header) }
-    }
+/// A message and where its reply goes.
+pub(super) struct Packed<M, R> {
+    pub(super) reply: ReplyTo<R>,
+    pub(super) message: M,
 }
 
 /// # Safety
-/// `payload` is a `Packed<M, D::Reply>` and is not used again.
+/// `payload` is a `Packed<M, D::Reply>` and is not used again; `header` points to the header of the
+/// actor's place.
 pub(super) unsafe fn repack<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     payload: Payload,
-    header: &Header,
+    header: HeaderPtr,
 ) -> Option<Message> {
+    // SAFETY: the caller's promise.
+    let header = unsafe { &*header.cast::<Header>() };
     // SAFETY: the caller's promise.
     let Packed { mut reply, message } = unsafe { load::<Packed<M, D::Reply>>(payload) };
     if reply.is_over() {
         discard("dropping an abandoned message", message);
         return None;
     }
-    let Some(codec) = header.kind.codecs::<A>().and_then(|codecs| codecs.of::<M, D::Reply>())
-    else {
+    let Some(codec) = header.kind.codecs().and_then(|codecs| codecs.of::<M, D::Reply>()) else {
         header.kind.metrics.count(Counter::Refused);
         discard("dropping a message that does not travel", message);
         reply.fail(AskError::LocalOnly(header.id(), type_name::<M>().to_owned()));

@@ -1,0 +1,147 @@
+//! The lives of an actor as its mailbox counts them, and what is taken out of it when one ends.
+//!
+//! Nothing is dropped here: messages and wakers are foreign, so they are handed out, to be dropped
+//! without the lock.
+
+use std::task::Waker;
+
+use super::{Inner, Phase};
+use crate::mail::envelope::Envelope;
+use crate::mail::extras::System;
+
+/// One life of an actor, from a start to the end or restart after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Life(u32);
+
+impl Inner {
+    /// The life the actor is in.
+    pub(crate) fn life(&self) -> Life {
+        self.life
+    }
+
+    /// Counts a restart.
+    pub(crate) fn begin_life(&mut self) {
+        self.life = Life(self.life.0.wrapping_add(1));
+    }
+
+    /// Lives of the actor that have ended.
+    pub(crate) fn lives(&self) -> u32 {
+        self.lives
+    }
+
+    /// Counts the end of a life.
+    pub(crate) fn count_end(&mut self) {
+        self.lives = self.lives.wrapping_add(1);
+        self.begin_life();
+        self.ended = self.is_closed();
+    }
+
+    /// Whether the actor has stopped for good.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether a kill waits to be looked at.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| {
+            extras.system.iter().any(|message| matches!(message, System::Kill))
+        })
+    }
+
+    /// Whether the actor has no state and nothing to start for.
+    pub(crate) fn is_asleep(&self) -> bool {
+        !self.active
+            && self.phase == Phase::Idle
+            && self.is_empty()
+            && self.lanes.is_empty()
+            && !self.has_system()
+    }
+
+    /// Whether the directory has forgotten the place, so that its name leads to another one.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.forgotten
+    }
+
+    /// Has the directory forget an actor that sleeps and has nothing to remember; returns whether
+    /// it may.
+    pub(crate) fn try_forget(&mut self) -> bool {
+        let is_blank = self.extras.as_ref().is_none_or(|extras| extras.is_forgettable());
+        if self.is_asleep() && is_blank {
+            self.forgotten = true;
+        }
+        self.forgotten
+    }
+
+    /// Takes `try_forget` back.
+    pub(crate) fn remember(&mut self) {
+        self.forgotten = false;
+    }
+
+    /// Puts messages that were held back in front of the queue.
+    pub(crate) fn put_back(&mut self, mut first: Vec<Envelope>) {
+        first.append(&mut self.queue);
+        self.queue = first;
+        self.held = 0;
+    }
+
+    /// Takes the system messages that follow an actor to where it lives.
+    pub(crate) fn take_travelling(&mut self) -> Vec<System> {
+        let Some(extras) = &mut self.extras else { return Vec::new() };
+        let came = extras.deferred.drain(..).chain(extras.system.drain(..));
+        let (follow, stay): (Vec<_>, Vec<_>) = came.partition(System::travels);
+        extras.system.extend(stay);
+        follow
+    }
+
+    /// Takes what guards have put aside.
+    pub(crate) fn take_put_aside(&mut self) -> Vec<Envelope> {
+        let Some(extras) = &mut self.extras else { return Vec::new() };
+        let mut first = std::mem::take(&mut extras.unstashed);
+        first.append(&mut extras.stash);
+        first
+    }
+
+    /// Takes the events of topics out of the queue.
+    pub(crate) fn take_events(&mut self) -> Vec<Envelope> {
+        self.queue.extract_if(.., |envelope| envelope.is_event()).collect()
+    }
+
+    /// Takes the ticks of timers that the actor no longer has.
+    pub(crate) fn take_stale_ticks(&mut self) -> Vec<Envelope> {
+        let timers = self.extras.as_ref().map(|extras| &extras.timers);
+        let is_stale = |envelope: &Envelope| {
+            envelope
+                .timer()
+                .is_some_and(|timer| timers.is_none_or(|timers| !timers.contains_key(&timer)))
+        };
+        if self.queue.iter().any(is_stale) {
+            let (stale, kept) = self.queue.drain(..).partition(is_stale);
+            self.queue = kept;
+            return stale;
+        }
+        Vec::new()
+    }
+
+    /// Takes everything that waits, in whatever lane.
+    pub(crate) fn take_queue(&mut self) -> Vec<Envelope> {
+        self.absorb();
+        self.held = 0;
+        self.aside = 0;
+        let mut all = std::mem::take(&mut self.queue);
+        if let Some(extras) = self.extras.as_mut() {
+            all.extend(extras.high.drain(..).chain(extras.low.drain(..)));
+        }
+        all
+    }
+
+    /// Empties the queue, also of those who wait for room.
+    pub(crate) fn close(&mut self) -> (Vec<Envelope>, Vec<Waker>) {
+        self.shut();
+        self.awaited = false;
+        let wakers = match self.extras.as_mut() {
+            Some(extras) => extras.room.call_all(),
+            None => Vec::new(),
+        };
+        (self.take_queue(), wakers)
+    }
+}

@@ -1,0 +1,47 @@
+//! What a node needs of a cluster: where actors are, and a way there.
+
+use std::task::{Context, Poll};
+
+use crate::address::actor_id::ActorId;
+use crate::epoch::Epoch;
+use crate::node::shared::Node;
+use crate::remote::parcel::Parcel;
+
+/// What a node needs of a cluster: where actors are, and a way there.
+///
+/// Its functions are called while a message is sent, some of them under a lock: they answer from
+/// memory, at once, and call no actor.
+pub trait Cluster: Send + Sync + 'static {
+    /// Where the actor lives. Asked when the actor's address is made, and by [`Node::relocate`].
+    fn locate(&self, id: &ActorId) -> Location;
+
+    /// Whether a parcel for that actor may be sent now; otherwise wakes the caller when it is worth
+    /// another look.
+    ///
+    /// This is where senders wait when the way is crowded: what is sent afterwards is taken in any
+    /// case.
+    fn poll_room(&self, to: &ActorId, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Takes a parcel. Parcels that one thread sends to one actor arrive in that order, each at
+    /// most once.
+    ///
+    /// If it cannot be delivered, or nobody knows whether it was, the reply of the message it
+    /// carries is told so.
+    fn send(&self, parcel: Parcel);
+
+    /// Hears that its node stands.
+    fn built(&self, _node: &Node) {}
+}
+
+/// Where an actor lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// On this node, which owns it in this epoch.
+    Here(Epoch),
+    /// On this node, but messages for it are still on their way to its former one, which sends them
+    /// on. Until they have come, senders of this node send theirs by the same way, so that nothing
+    /// overtakes.
+    Arriving(Epoch),
+    /// On another node.
+    Elsewhere,
+}

@@ -1,0 +1,71 @@
+//! What waits for an actor that has left follows it to where it lives now.
+//!
+//! Order: what waited here is shipped before the first message that a sender ships itself, because
+//! the mailbox sends elsewhere only once it is empty.
+
+use std::sync::Arc;
+
+use crate::address::place::AnyPlace;
+use crate::mail::envelope::Envelope;
+use crate::remote::ancestors;
+use crate::remote::cluster::Location;
+use crate::remote::outgoing::{ship_system, ship_watch};
+use crate::remote::parcel::{Cargo, Parcel};
+
+/// Has the node where an actor lives now know that it is watched from here.
+pub(crate) fn watch_on(place: &Arc<dyn AnyPlace>) {
+    let inner = place.header().mailbox.lock();
+    let is_watched = inner.is_elsewhere()
+        && inner
+            .extras
+            .as_ref()
+            .is_some_and(|extras| !extras.watchers.is_empty() || !extras.linked.is_empty());
+    drop(inner);
+    if is_watched {
+        ship_watch(place, false);
+    }
+}
+
+/// Ships what waits for an actor whose state is gone, and has its mailbox send elsewhere from then
+/// on. The caller holds the claim. Returns whether the actor lives elsewhere.
+pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> bool {
+    let header = place.header();
+    if header.location() != Some(Location::Elsewhere) {
+        return false;
+    }
+    // What a guard put aside came first.
+    let mut first = header.mailbox.lock().take_put_aside();
+    first.append(waiting);
+    ship_all(place, first);
+    loop {
+        let mut inner = header.mailbox.lock();
+        let rest = inner.take_queue();
+        let wakers = inner.call_up(header.kind.len_max);
+        if rest.is_empty() {
+            inner.send_elsewhere();
+            let system = inner.take_travelling();
+            drop(inner);
+            system.into_iter().for_each(|message| ship_system(place, message));
+            wakers.into_iter().for_each(std::task::Waker::wake);
+            return true;
+        }
+        drop(inner);
+        ship_all(place, rest);
+    }
+}
+
+/// Ships envelopes to where their actor lives.
+pub(crate) fn ship_all(place: &Arc<dyn AnyPlace>, envelopes: Vec<Envelope>) {
+    let header = place.header();
+    let Some(cluster) = &header.kind.node.cluster else { return };
+    let mut chain = ancestors::of(place);
+    chain.pop();
+    for envelope in envelopes {
+        let Some(mut message) = envelope.repack(header) else { continue };
+        if message.reply.is_some() {
+            message.chain.clone_from(&chain);
+        }
+        let to = header.id();
+        cluster.send(Parcel { to, node: None, cargo: Cargo::Message(message) });
+    }
+}

@@ -1,0 +1,62 @@
+//! The way out for what is no message: parcels that are made already, and what concerns an actor's
+//! life.
+//!
+//! A node watches for all its actors at once: the actor's own node keeps a list of nodes, and each
+//! of those tells its watchers itself.
+
+use std::sync::Arc;
+
+use crate::address::actor_id::Incarnation;
+use crate::address::place::AnyPlace;
+use crate::mail::extras::System;
+use crate::remote::parcel::{Cargo, Control, Parcel};
+use crate::stop_reason::StopReason;
+
+/// Ships a system message for an actor that lives elsewhere; what means nothing there is dropped.
+pub(crate) fn ship_system(place: &Arc<dyn AnyPlace>, message: System) {
+    let control = match message {
+        System::Start => Control::Start,
+        System::Stop(_) => Control::Stop,
+        System::Kill => Control::Kill,
+        System::Fail(StopReason::Linked(other)) => Control::Linked { other },
+        // These go to actors whose state is here.
+        System::Terminated(..)
+        | System::Fail(_)
+        | System::ChildFailed(_)
+        | System::Restart
+        | System::Seal(_)
+        | System::Resume(_)
+        | System::Freeze(_)
+        | System::Thaw
+        | System::Depart
+        | System::Fence(_) => return,
+    };
+    ship(place, None, control);
+}
+
+/// Asks the actor's node to tell this one when its life ends.
+pub(crate) fn ship_watch(place: &Arc<dyn AnyPlace>, sleepers_too: bool) {
+    let node = place.header().kind.node.incarnation.0;
+    ship(place, None, Control::Watch { node, sleepers_too });
+}
+
+/// Tells nodes that watched of an end.
+pub(crate) fn ship_end(place: &Arc<dyn AnyPlace>, nodes: Vec<Incarnation>, reason: &StopReason) {
+    for node in nodes {
+        ship(place, Some(node), Control::Ended { reason: reason.clone() });
+    }
+}
+
+/// Sends a parcel that was made before.
+pub(crate) fn send(place: &Arc<dyn AnyPlace>, parcel: Parcel) {
+    if let Some(cluster) = &place.header().kind.node.cluster {
+        cluster.send(parcel);
+    }
+}
+
+fn ship(place: &Arc<dyn AnyPlace>, node: Option<Incarnation>, control: Control) {
+    let header = place.header();
+    if let Some(cluster) = &header.kind.node.cluster {
+        cluster.send(Parcel { to: header.id(), node, cargo: Cargo::Control(control) });
+    }
+}

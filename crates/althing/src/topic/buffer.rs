@@ -1,0 +1,78 @@
+//! The events that wait for a reader without an actor: bounded, and filled by the topic.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+use super::published::Published;
+use crate::shield::{discard, shielded};
+
+/// Events that wait for a reader at most; as many as messages for an actor by default. Then the
+/// oldest go.
+const BUFFER_LEN_MAX: usize = 1_024;
+
+/// Where the topic puts what the reader has still to take.
+pub(super) struct Buffer<T> {
+    inner: Mutex<Inner<T>>,
+}
+
+struct Inner<T> {
+    events: VecDeque<Arc<Published<T>>>,
+    waker: Option<Waker>,
+    is_closed: bool,
+}
+
+impl<T> Buffer<T> {
+    /// An empty one.
+    pub(super) fn new() -> Self {
+        let inner = Inner { events: VecDeque::new(), waker: None, is_closed: false };
+        Self { inner: Mutex::new(inner) }
+    }
+
+    /// Takes over what waits, into `ready`, which is empty; nothing if the topic is closed.
+    pub(super) fn poll(
+        &self,
+        ready: &mut VecDeque<Arc<Published<T>>>,
+        cx: &Context<'_>,
+    ) -> Poll<()> {
+        let mut inner = self.inner.lock();
+        if inner.events.is_empty() && !inner.is_closed {
+            let waker = inner.waker.replace(cx.waker().clone());
+            drop(inner);
+            shielded("the waker of a stream", || drop(waker));
+            return Poll::Pending;
+        }
+        std::mem::swap(ready, &mut inner.events);
+        Poll::Ready(())
+    }
+
+    /// Adds an event; the oldest goes if there are too many. Returns whether it had to.
+    pub(super) fn push(&self, event: Arc<Published<T>>) -> bool {
+        let mut inner = self.inner.lock();
+        let is_full = inner.events.len() >= BUFFER_LEN_MAX;
+        let oldest = if is_full { inner.events.pop_front() } else { None };
+        inner.events.push_back(event);
+        let waker = inner.waker.take();
+        drop(inner);
+        discard("the drop of an event", oldest);
+        wake(waker);
+        is_full
+    }
+
+    /// Nothing comes any more.
+    pub(super) fn close(&self) {
+        let mut inner = self.inner.lock();
+        inner.is_closed = true;
+        let waker = inner.waker.take();
+        drop(inner);
+        wake(waker);
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        shielded("the waker of a stream", || waker.wake());
+    }
+}

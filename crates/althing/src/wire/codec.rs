@@ -1,0 +1,45 @@
+//! How messages of one type travel, and what a kind of actors takes from other nodes, whatever the
+//! actor's type.
+
+use std::any::{Any, TypeId};
+
+use crate::error::AskError;
+use crate::mail::envelope::Envelope;
+use crate::wire::WireError;
+
+/// How messages of type `M` and their replies become bytes.
+pub(crate) struct Codec<M, R> {
+    pub(crate) name: &'static str,
+    pub(crate) encode: fn(&M, &mut Vec<u8>),
+    pub(crate) decode_reply: fn(&[u8]) -> Result<R, WireError>,
+}
+
+/// Takes the encoded reply of a message from elsewhere, or why there is none; `None` if the handler
+/// dropped its slot.
+pub(crate) type WireReply = Box<dyn FnOnce(Result<Vec<u8>, Option<AskError>>) + Send>;
+
+/// Makes an envelope of the bytes of one message.
+pub(super) type Incoming = fn(&[u8], &mut Option<WireReply>) -> Result<Envelope, WireError>;
+
+/// What a kind takes from other nodes; a `Codecs` whose actor's type is forgotten.
+pub(crate) trait AnyCodecs: Send + Sync {
+    /// Makes an envelope of a message that came as bytes; `None` if no message has this name.
+    /// Without `reply` it is a tell. `reply` is taken only if the bytes are such a message, so that
+    /// their sender can be told otherwise.
+    fn decode(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        reply: &mut Option<WireReply>,
+    ) -> Option<Result<Envelope, WireError>>;
+
+    /// The `Codec` of a message type; `None` if it does not travel.
+    fn codec(&self, message: TypeId) -> Option<&(dyn Any + Send + Sync)>;
+}
+
+impl dyn AnyCodecs + '_ {
+    /// How messages of type `M` travel; `None` if they do not.
+    pub(crate) fn of<M: 'static, R: 'static>(&self) -> Option<&Codec<M, R>> {
+        self.codec(TypeId::of::<M>())?.downcast_ref()
+    }
+}
