@@ -103,7 +103,7 @@ fn listed(method: &str, room: &str) -> Listed {
         | "room.notify" | "direct.open" | "direct.hide" | "invite.create" | "invite.revoke"
         | "invite.get" | "invite.accept" | "message.send" | "message.edit" | "message.delete"
         | "message.react" | "read.set" | "typing.set" | "user.get" | "user.block"
-        | "profile.update" | "devices.revoke" => Listed::No,
+        | "profile.update" | "status.set" | "devices.revoke" => Listed::No,
         method => panic!("does the answer of {method} have a list?"),
     }
 }
