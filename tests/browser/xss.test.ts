@@ -99,6 +99,21 @@ describe('hostile text', () => {
     expect(victim.errors).toEqual([]);
   });
 
+  it('is_plain_text_in_the_directory', async () => {
+    await attacker.page.getByRole('button', { name: 'Room settings' }).click();
+    await attacker.page.getByRole('radio', { name: 'Open' }).check();
+    await attacker.page.getByText('Saved', { exact: true }).waitFor();
+    await attacker.page.keyboard.press('Escape');
+    const { page } = victim;
+    await page.getByRole('button', { name: 'Find a room' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Find a room' });
+    await dialog.getByText('<svg onload=boom()>', { exact: true }).waitFor();
+    await dialog.getByText('"><script>boom()</script>', { exact: true }).waitFor();
+    await page.keyboard.press('Escape');
+    expect(fired).toEqual([]);
+    expect(victim.errors).toEqual([]);
+  });
+
   it('is_plain_text_in_cards_the_inbox_a_forwarded_message_reactions_and_lines_of_coming_and_going', async () => {
     const { page } = victim;
     // A name stands above what is said after somebody else.

@@ -32,7 +32,8 @@ same_variants! {
     Notify { All, Mentions, None }
     ModerationAction {
         Kicked, Banned, Unbanned, Muted, Unmuted, RoleSet, MessageDeleted, InviteMade,
-        InviteRevoked, RoomArchived, RoomOpened, RoomDeleted, SetUp, AdministratorMade, AdministratorUnmade, UserDisabled, UserEnabled,
+        InviteRevoked, RoomArchived, RoomOpened, RoomDeleted, RoomMadeOpen, RoomMadeListed,
+        RoomMadeHidden, SetUp, AdministratorMade, AdministratorUnmade, UserDisabled, UserEnabled,
         DevicesSignedOut, ResetLinkMade, PasswordReset, AccountDeleted
     }
 }

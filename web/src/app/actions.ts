@@ -2,12 +2,14 @@
 //! whoever asked, who shows them where they belong.
 
 import type { Methods } from '../protocol/generated/methods';
-import type { MessageView, RoomId, RoomView, UserId } from '../protocol/generated/chat';
+import type { MessageView, RoomAccess, RoomId, RoomView, UserId } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
 
-export async function createRoom(chat: Chat, name: string, topic: string): Promise<RoomView> {
+export async function createRoom(chat: Chat, name: string, topic: string, access: RoomAccess): Promise<RoomView> {
   const view = await chat.link.call('room.create', topic === '' ? { name } : { name, topic });
   chat.add(view);
+  // A room begins hidden.
+  if (access !== 'hidden') await setAccess(chat, view.id, access);
   return view;
 }
 
@@ -37,6 +39,16 @@ export async function acceptInvite(chat: Chat, code: string): Promise<RoomView> 
   const view = await chat.link.call('invite.accept', { code });
   chat.add(view);
   return view;
+}
+
+/** Comes into an open room. */
+export async function joinRoom(chat: Chat, room: RoomId): Promise<void> {
+  chat.add(await chat.link.call('room.join', { room }));
+}
+
+/** Says who finds a room and comes in. */
+export async function setAccess(chat: Chat, room: RoomId, access: RoomAccess): Promise<void> {
+  await chat.link.call('room.set_access', { room, access });
 }
 
 export async function leaveRoom(chat: Chat, room: RoomId): Promise<void> {

@@ -17,6 +17,7 @@ import { Router } from './router.svelte';
 /** At most one of these lies over the page. */
 export type Overlay =
   | { name: 'create_room' }
+  | { name: 'directory' }
   | { name: 'new_direct' }
   | { name: 'switcher' }
   | { name: 'shortcuts' }

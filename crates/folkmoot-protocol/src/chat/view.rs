@@ -138,6 +138,40 @@ pub struct RoomView {
     pub archived: bool,
 }
 
+/// Who may find a room, and come in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub enum RoomAccess {
+    /// Everybody on the server finds it and may join.
+    Open,
+    /// Everybody on the server finds it; members let others in.
+    Invite,
+    /// Only members know of it, and whom they let in.
+    #[default]
+    Hidden,
+}
+
+/// A room in the directory, as somebody sees it who need not be a member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct ListedRoom {
+    /// The room.
+    pub id: RoomId,
+    /// Its name.
+    pub name: String,
+    /// Its topic.
+    pub topic: String,
+    /// Number of members.
+    pub members: u32,
+    /// Open or by invitation.
+    pub access: RoomAccess,
+    /// The viewer is a member.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub joined: bool,
+}
+
 /// A message as one member sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]

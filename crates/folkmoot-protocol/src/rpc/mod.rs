@@ -2,6 +2,7 @@
 //! only way from a method's name and bytes to a typed request, so no unchecked field can reach an
 //! actor.
 
+mod directory;
 mod error;
 mod invite;
 mod message;
@@ -9,6 +10,9 @@ mod room;
 mod search;
 mod user;
 
+pub use directory::{
+    ListedCursor, ListedRooms, RoomAccessGet, RoomAccessSet, RoomAccessView, RoomJoin, RoomsBrowse,
+};
 pub use error::RpcError;
 pub use invite::{
     InviteAccept, InviteCreate, InviteCreated, InviteCursor, InviteGet, InviteList, InvitePreview,
@@ -143,6 +147,10 @@ methods! {
     RoomNotify = "room.notify" => Empty;
     DirectOpen = "direct.open" => RoomView;
     DirectHide = "direct.hide" => Empty;
+    RoomsBrowse = "rooms.browse" => ListedRooms;
+    RoomJoin = "room.join" => RoomView;
+    RoomAccessGet = "room.access" => RoomAccessView;
+    RoomAccessSet = "room.set_access" => Empty;
     InviteCreate = "invite.create" => InviteCreated;
     InviteList = "invite.list" => InvitesPage;
     InviteRevoke = "invite.revoke" => Empty;

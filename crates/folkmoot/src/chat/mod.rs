@@ -2,6 +2,7 @@
 //! asks the actors it needs and puts the answer together; rules live in the actors, limits of
 //! fields were checked when the request was decoded.
 
+pub(crate) mod directory;
 pub(crate) mod error;
 mod identity;
 pub(crate) mod invites;
@@ -37,6 +38,7 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::InviteCreate(_)
         | Rpc::ProfileUpdate(_)
         | Rpc::StatusSet(_)
+        | Rpc::RoomsBrowse(_)
         | Rpc::Search(_) => Ok(()),
         Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
         Rpc::HistoryGet(_)
@@ -44,6 +46,7 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::RoomsList(_)
         | Rpc::RoomGet(_)
         | Rpc::RoomMembers(_)
+        | Rpc::RoomAccessGet(_)
         | Rpc::Sync(_)
         | Rpc::InviteList(_)
         | Rpc::InviteGet(_)
@@ -62,6 +65,8 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::DirectHide(_)
         | Rpc::InviteRevoke(_)
         | Rpc::InviteAccept(_)
+        | Rpc::RoomJoin(_)
+        | Rpc::RoomAccessSet(_)
         | Rpc::UserBlock(_)
         | Rpc::DevicesRevoke(_) => by.count(|limits| &limits.changes),
     }
@@ -89,6 +94,10 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::DirectOpen(request) => reply(rooms::open_direct(by, request).await),
         Rpc::DirectHide(request) => empty(rooms::hide(by, request).await),
         Rpc::Sync(request) => reply(rooms::sync(by, &request).await),
+        Rpc::RoomsBrowse(request) => reply(directory::browse(by, request).await),
+        Rpc::RoomJoin(request) => reply(directory::join(by, request.room).await),
+        Rpc::RoomAccessGet(request) => reply(directory::access(by, request.room).await),
+        Rpc::RoomAccessSet(request) => empty(directory::set_access(by, request).await),
         Rpc::RoomLeave(request) => empty(members::leave(by, request).await),
         Rpc::RoomMembers(request) => reply(members::list(by, request).await),
         Rpc::RoomAdd(request) => empty(members::add(by, request).await),

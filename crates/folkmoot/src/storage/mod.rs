@@ -38,9 +38,9 @@ pub use ids::{
 #[cfg(test)]
 pub(crate) use load::snapshot_of;
 pub use load::{
-    ChangedMessage, HistoryPage, Member, MessageChanges, NamedRoom, PageAnchor, Reaction,
-    ReadableMessage, RecentKey, Rights, RoomHead, RoomRow, RoomSnapshot, RoomSummary, Standing,
-    StoredMessage, Totals, UserRoom, UserRow, UserSnapshot,
+    ChangedMessage, HistoryPage, ListedPage, ListedPlace, Member, MessageChanges, NamedRoom,
+    PageAnchor, Reaction, ReadableMessage, RecentKey, Rights, RoomHead, RoomRow, RoomSnapshot,
+    RoomSummary, Standing, StoredMessage, Totals, UserRoom, UserRow, UserSnapshot,
 };
 pub(crate) use load::{KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS};
 pub use log::append_times::AppendTimes;

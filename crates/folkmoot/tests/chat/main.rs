@@ -11,6 +11,7 @@ mod centrifugo;
 mod connections;
 mod conversation;
 mod demo;
+mod directory;
 mod erasure;
 mod http_api;
 mod limits;

@@ -235,6 +235,22 @@ export type InviteView = {
 /** How a membership ended. */
 export type LeaveReason = "left" | "kicked" | "banned" | "deleted";
 
+/** A room in the directory, as somebody sees it who need not be a member. */
+export type ListedRoom = {
+  /** The room. */
+  id: RoomId,
+  /** Its name. */
+  name: string,
+  /** Its topic. */
+  topic: string,
+  /** Number of members. */
+  members: number,
+  /** Open or by invitation. */
+  access: RoomAccess,
+  /** The viewer is a member. */
+  joined?: boolean,
+};
+
 /** One second of the server's life. */
 export type LiveSecond = {
   /** When it ended. */
@@ -359,7 +375,7 @@ export type MessageView = {
 export type MessagesFate = "keep" | "erase";
 
 /** What was done, in the log of moderation. */
-export type ModerationAction = "kicked" | "banned" | "unbanned" | "muted" | "unmuted" | "role_set" | "message_deleted" | "invite_made" | "invite_revoked" | "room_archived" | "room_opened" | "room_deleted" | "set_up" | "administrator_made" | "administrator_unmade" | "user_disabled" | "user_enabled" | "devices_signed_out" | "reset_link_made" | "password_reset" | "account_deleted";
+export type ModerationAction = "kicked" | "banned" | "unbanned" | "muted" | "unmuted" | "role_set" | "message_deleted" | "invite_made" | "invite_revoked" | "room_archived" | "room_opened" | "room_deleted" | "room_made_open" | "room_made_listed" | "room_made_hidden" | "set_up" | "administrator_made" | "administrator_unmade" | "user_disabled" | "user_enabled" | "devices_signed_out" | "reset_link_made" | "password_reset" | "account_deleted";
 
 /** An entry of the log of moderation. */
 export type ModerationEntry = {
@@ -482,6 +498,9 @@ export type ResetLink = {
 
 /** What a member may do; each role may do what those before it may. */
 export type Role = "member" | "moderator" | "owner";
+
+/** Who may find a room, and come in. */
+export type RoomAccess = "open" | "invite" | "hidden";
 
 /** An event of `room:<id>`. */
 export type RoomEvent = { "type": "message" } & MessageEvent

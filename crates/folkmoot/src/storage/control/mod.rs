@@ -4,6 +4,7 @@
 //! Each is one SQLite transaction on the writer's thread. What it must see of the log's tail it
 //! waits for first.
 
+mod access;
 mod accounts;
 mod administration;
 mod attachments;
@@ -19,6 +20,7 @@ mod profiles;
 mod rooms;
 mod settings;
 
+pub(crate) use access::from_number as access_from_number;
 pub(crate) use accounts::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, account, is_deleted_name, read_account};
 pub use accounts::{Account, NewAccount};
 pub use administration::UserChange;
