@@ -2,6 +2,7 @@
 
 import { beforeAll, describe, expect, it } from 'vitest';
 
+import { delayListUntilAccepted } from './support/late_list';
 import { PASSWORD, Person } from './support/person';
 import { astrid, bo, browser, meetIn, server, withAstridAndBo } from './support/scene';
 
@@ -80,6 +81,20 @@ describe('an invitation', () => {
     await cleo.page.getByRole('heading', { name: 'Harbour', level: 1 }).waitFor();
     await cleo.context.close();
     expect([...astrid.errors, ...bo.errors]).toEqual([]);
+  });
+});
+
+describe('a room that one has just joined', () => {
+  it('stays_though_an_older_list_of_rooms_comes_after_it', async () => {
+    const link = await astrid.invite();
+    const dana = await Person.arrive(browser, 'dana');
+    await delayListUntilAccepted(dana);
+    await dana.joinBy(link, 'Dana Roth');
+    await dana.say('Here to stay');
+    await astrid.message('Here to stay').waitFor();
+    await dana.page.getByRole('link', { name: 'Harbour' }).waitFor();
+    expect(dana.errors).toEqual([]);
+    await dana.context.close();
   });
 });
 

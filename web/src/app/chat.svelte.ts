@@ -69,6 +69,9 @@ export class Chat {
   readonly #inbox = new Inbox((events) => this.#applyRoomEvents(events));
   readonly #changed = new Set<RoomId>();
   readonly #forgotten = new Set<RoomId>();
+  /** When rooms came and went, in steps: an answer that was asked for before that is older than what is known here. */
+  readonly #movedAt = new Map<RoomId, number>();
+  #moves = 0;
   /** Rooms left behind in this tab, for what is still to be said about them. */
   readonly #gone = new Map<RoomId, RoomView>();
   #archiving: ReturnType<typeof setTimeout> | undefined;
@@ -182,6 +185,7 @@ export class Chat {
   }
 
   add(view: RoomView): void {
+    this.#moved(view.id);
     this.rooms = withRoom(this.rooms, this.#named(view));
     this.#note(view.id);
     this.#follow();
@@ -189,6 +193,7 @@ export class Chat {
 
   /** Leaves a room behind; `reason` is absent where only a listing showed that it is gone. */
   drop(room: RoomId, reason?: LeaveReason): void {
+    this.#moved(room);
     const view = this.rooms.get(room);
     if (!view) {
       // A listing may show that it is gone before the event says why.
@@ -218,12 +223,16 @@ export class Chat {
   }
 
   async list(): Promise<void> {
-    const views = await this.#allRooms().catch(() => undefined);
-    if (!views) return;
+    const asked = this.#moves;
+    const answer = await this.#allRooms().catch(() => undefined);
+    if (!answer) return;
+    // What came or went while the answer was on its way is as it is known here.
+    const hasMoved = (room: RoomId) => (this.#movedAt.get(room) ?? 0) > asked;
+    const views = answer.filter(({ id }) => !hasMoved(id) || this.rooms.has(id));
     const present = new Set(views.map((view) => view.id));
-    const gone = [...this.rooms.keys()].filter((room) => !present.has(room));
-    for (const room of gone) this.drop(room);
-    this.rooms = listed(this.rooms, views);
+    const missing = [...this.rooms.values()].filter(({ id }) => !present.has(id));
+    for (const { id } of missing) if (!hasMoved(id)) this.drop(id);
+    this.rooms = listed(this.rooms, [...views, ...missing.filter(({ id }) => this.rooms.has(id))]);
     this.loaded = true;
     this.people.meet(views.flatMap((view) => view.peer ?? []));
     // Read here, but the page went before it could be reported.
@@ -238,6 +247,11 @@ export class Chat {
       this.#note(view.id);
     }
     this.#follow();
+  }
+
+  #moved(room: RoomId): void {
+    this.#moves += 1;
+    this.#movedAt.set(room, this.#moves);
   }
 
   /** All rooms, page by page; archived ones are listed by themselves. */
@@ -290,6 +304,8 @@ export class Chat {
       if (!view || !before) continue;
       this.conversation(view).apply(event);
       if (event.type === 'left' && event.reason === 'deleted') this.people.forget(event.user);
+      // The two listings, of archived rooms and of the others, are not of one moment.
+      if (event.type === 'archived') this.#moved(event.room);
       if (event.type === 'message' || event.type === 'typing' || event.type === 'joined') this.people.heard(event.user, event.name);
       if (event.type === 'typing') continue;
       if (event.type === 'message' && event.room === this.#open && event.user !== this.me.id && !isLooking()) {
