@@ -215,6 +215,96 @@ fn an_actor_whose_handler_has_ended_in_place_waits_for_nobody() {
     });
 }
 
+/// Begins an ask in a handler and leaves it to a task once `may_end` has come; returns what the
+/// handler of the other was told, who asks back as soon as it is asked.
+async fn asked_back_before_it_ends(
+    left: &ActorRef<Flex>,
+    right: ActorRef<Flex>,
+    may_end: impl FnOnce() + Send + 'static,
+    has_asked_back: impl FnOnce() + Send + 'static,
+) -> Result<u64, AskError> {
+    let (tell, told) = oneshot::channel();
+    let back = left.clone();
+    let asks_back = later(async move {
+        let mut ask = Box::pin(back.send(nothing()).into_future());
+        let first = poll!(&mut ask);
+        has_asked_back();
+        tell.send(match first {
+            task::Poll::Ready(outcome) => outcome,
+            task::Poll::Pending => ask.await,
+        })
+        .ok();
+        0
+    });
+    let leaves_its_ask_to_a_task = act(move |_, ctx| {
+        let mut ask = Box::pin(async move { right.send(asks_back).await });
+        let mut cx = task::Context::from_waker(task::Waker::noop());
+        assert!(ask.as_mut().poll(&mut cx).is_pending());
+        may_end();
+        ctx.detach(async move { drop(ask.await) });
+    });
+    left.send(leaves_its_ask_to_a_task).await.expect("the handler ends");
+    soon("the ask back", told).await.expect("it is told")
+}
+
+/// The handler still runs while the other asks back from another thread: it has not begun to wait.
+#[test]
+fn an_actor_whose_handler_is_at_work_waits_for_nobody() {
+    within(On::Workers(4), async {
+        let node = node();
+        let (left, right) = (flex(&node), flex(&node));
+        let (asks, asked) = std::sync::mpsc::channel();
+        let may_end =
+            move || tokio::task::block_in_place(|| asked.recv()).expect("the other asks back");
+        let has_asked_back = move || asks.send(()).expect("the handler waits");
+        let told = asked_back_before_it_ends(&left, right, may_end, has_asked_back).await;
+        assert_eq!(told, Ok(0));
+    });
+}
+
+/// As above, but the other asks back from within the poll of the ask.
+#[test]
+fn an_actor_that_is_asked_back_in_place_waits_for_nobody_yet() {
+    within(On::OneThread, async {
+        let node = node();
+        let (left, right) = (flex(&node), flex(&node));
+        // From now on handlers run on the task of their asker.
+        left.send(nothing()).await.unwrap();
+        let told = asked_back_before_it_ends(&left, right, || {}, || {}).await;
+        assert_eq!(told, Ok(0));
+    });
+}
+
+/// Nobody waits yet when the second ask is sent: the cycle is seen when the handlers are suspended.
+#[test]
+fn a_cycle_that_closes_before_its_handlers_wait_fails_too() {
+    within(On::Workers(4), async {
+        let node = node();
+        let (left, right) = (flex(&node), flex(&node));
+        let (asks, asked) = std::sync::mpsc::channel();
+        let (tell, told) = oneshot::channel();
+        let back = left.clone();
+        let asks_back = later(async move {
+            let mut ask = Box::pin(back.send(nothing()).into_future());
+            assert!(poll!(&mut ask).is_pending(), "the handler of the other is at work");
+            asks.send(()).expect("the handler waits");
+            tell.send(ask.await).ok();
+            7
+        });
+        let (left_id, right_id) = (left.id(), right.id());
+        let asking = later(async move {
+            let mut ask = Box::pin(right.send(asks_back).into_future());
+            assert!(poll!(&mut ask).is_pending());
+            tokio::task::block_in_place(|| asked.recv()).expect("the other asks back");
+            ask.await.unwrap()
+        });
+        // The ask that was sent last fails, and the other one goes on.
+        assert_eq!(soon("the asker", left.send(asking)).await, Ok(7));
+        let path = vec![right_id.clone(), left_id, right_id];
+        assert_eq!(told.await.unwrap(), Err(AskError::Cycle(path)));
+    });
+}
+
 mod a_failed_handler {
     use std::time::Duration;
 

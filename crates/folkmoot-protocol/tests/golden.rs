@@ -199,6 +199,7 @@ fn methods_read_and_write_as_committed() {
         UserBlock,
         UsersBlocked,
         ProfileUpdate,
+        StatusSet,
         DevicesList,
         DevicesRevoke,
         Search,

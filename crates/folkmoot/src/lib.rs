@@ -15,6 +15,7 @@ mod demo;
 mod gateway;
 mod http;
 mod limits;
+pub mod load;
 mod metrics;
 mod open_rooms;
 mod ports;

@@ -1,5 +1,5 @@
 //! The `folkmoot` command: reads the settings, runs the server until it is told to stop; or fills a
-//! data directory.
+//! data directory, or puts another server under load.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
 use clap::Parser;
+use folkmoot::load::{LoadFlags, LoadPlan};
 use folkmoot::seed::{SeedFlags, SeedPlan};
 use folkmoot::storage::UnixMillis;
 use folkmoot::{Config, Flags};
@@ -30,6 +31,8 @@ struct Line {
 enum Task {
     /// Fills the data directory with people, rooms and messages, to try a server of some size
     Seed(SeedFlags),
+    /// Puts a running server under load, and says how long messages take and whether any is lost
+    Load(LoadFlags),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +55,7 @@ fn run() -> anyhow::Result<()> {
     match task {
         None => runtime.block_on(serve(config)),
         Some(Task::Seed(flags)) => runtime.block_on(seed(&config, flags)),
+        Some(Task::Load(flags)) => runtime.block_on(load(flags)),
     }
 }
 
@@ -69,6 +73,14 @@ async fn seed(config: &Config, flags: SeedFlags) -> anyhow::Result<()> {
         config.data().display(),
         plan.password,
     ));
+    Ok(())
+}
+
+async fn load(flags: LoadFlags) -> anyhow::Result<()> {
+    let plan = LoadPlan::load(flags)?;
+    let report = folkmoot::load::load(plan).await?;
+    say(&report.to_string());
+    anyhow::ensure!(report.is_clean(), "the server did not deliver everything once and in order");
     Ok(())
 }
 

@@ -9,21 +9,56 @@ use althing::{Node, Topic, TopicOptions};
 use folkmoot_protocol::Channel;
 
 use crate::metrics::Metrics;
+use crate::storage::contract::{ChangeFeed, Directory, StreamLog};
 use crate::storage::{Store, UnixMillis};
 use crate::stream::{Coming, Publication};
 
+/// What the store has for an index of messages.
+#[derive(Debug, Clone)]
+pub(crate) struct Feed(Store);
+
 #[derive(Debug, Clone)]
 pub(crate) struct Ports {
-    pub(crate) store: Store,
+    store: Store,
     pub(crate) node: Node,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) limits: ActorLimits,
+}
+
+/// How much rooms and users take, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ActorLimits {
     pub(crate) room_idle: Duration,
     pub(crate) user_idle: Duration,
     /// More connections of one user are refused.
     pub(crate) connections_per_user_max: usize,
 }
 
+impl Feed {
+    pub(crate) fn new(store: Store) -> Self {
+        Self(store)
+    }
+
+    pub(crate) fn changes(&self) -> &impl ChangeFeed {
+        &self.0
+    }
+}
+
 impl Ports {
+    pub(crate) fn new(
+        store: Store,
+        node: Node,
+        metrics: Arc<Metrics>,
+        limits: ActorLimits,
+    ) -> Self {
+        Self { store, node, metrics, limits }
+    }
+
+    /// The streams of rooms and users, and who is who.
+    pub(crate) fn streams(&self) -> &(impl StreamLog + Directory + use<>) {
+        &self.store
+    }
+
     /// The live events of a channel.
     pub(crate) fn topic(&self, channel: Channel) -> Topic<Arc<Publication>> {
         // Recovery is the business of rooms and users; a ring here would keep every event twice.

@@ -4,7 +4,8 @@
 use folkmoot_protocol::chat::{AdminSettings, Registration};
 use parking_lot::RwLock;
 
-use crate::storage::{ControlError, ReadError, Store};
+use crate::storage::contract::Administration;
+use crate::storage::{ControlError, ReadError};
 
 /// Under which the store keeps it.
 const SETTING: &str = "registration";
@@ -17,7 +18,7 @@ pub(crate) struct Registrations {
 
 impl Registrations {
     pub(crate) async fn load(
-        store: &Store,
+        store: &impl Administration,
         fixed: Option<Registration>,
     ) -> Result<Self, ReadError> {
         let chosen = match fixed {
@@ -40,7 +41,7 @@ impl Registrations {
     /// Takes an administrator's choice.
     pub(crate) async fn choose(
         &self,
-        store: &Store,
+        store: &impl Administration,
         registration: Registration,
     ) -> Result<(), ControlError> {
         if self.is_fixed {

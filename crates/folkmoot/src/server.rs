@@ -19,12 +19,13 @@ use crate::deletion::Deletions;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::open_rooms::OpenRooms;
-use crate::ports::{self, Ports};
+use crate::ports::{self, ActorLimits, Feed, Ports};
 use crate::pulse::Pulse;
 use crate::registration::Registrations;
 use crate::room::{AskedRoom, Room};
 use crate::search::{Index, Search};
 use crate::setup::Setup;
+use crate::storage::contract::{Administration, ChangeFeed, Directory, Erasure, Files, StreamLog};
 use crate::storage::{ReadError, Record, RoomId, SignedIn, Store, UnixMillis, UserId};
 use crate::stream::{Coming, Publication};
 use crate::user::User;
@@ -38,7 +39,7 @@ const SEEN_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) config: Config,
-    pub(crate) store: Store,
+    store: Store,
     pub(crate) attachments: Attachments,
     /// Rooms and accounts that are to be erased.
     pub(crate) deletions: Deletions,
@@ -79,16 +80,12 @@ impl Server {
         let metrics = Arc::new(Metrics::default());
         let ports = {
             let (store, metrics) = (store.clone(), metrics.clone());
-            let (room_idle, user_idle) = (config.room_idle, config.user_idle);
-            let connections_per_user_max = config.gateway.connections_per_user_max;
-            move |node: Node| Ports {
-                store: store.clone(),
-                node,
-                metrics: metrics.clone(),
-                room_idle,
-                user_idle,
-                connections_per_user_max,
-            }
+            let limits = ActorLimits {
+                room_idle: config.room_idle,
+                user_idle: config.user_idle,
+                connections_per_user_max: config.gateway.connections_per_user_max,
+            };
+            move |node: Node| Ports::new(store.clone(), node, metrics.clone(), limits)
         };
         let (for_rooms, for_users) = (ports.clone(), ports.clone());
         let node = Node::builder("folkmoot")
@@ -112,7 +109,7 @@ impl Server {
             tls: OnceLock::new(),
             doorman: Doorman::new(room_at_the_door(&config)),
             started_at: ports::now(),
-            search: index.map(|index| Search::start(&node, &store, index)),
+            search: index.map(|index| Search::start(&node, Feed::new(store.clone()), index)),
             stopping: watch::Sender::new(false),
             connections: watch::Sender::new(0),
             open_rooms: OnceLock::new(),
@@ -121,6 +118,42 @@ impl Server {
             store,
             attachments,
         })
+    }
+
+    /// The streams of rooms and users.
+    pub(crate) fn streams(&self) -> &(impl StreamLog + Directory + use<>) {
+        self.ports.streams()
+    }
+
+    /// Who there is, and what they own.
+    pub(crate) fn directory(&self) -> &(impl Directory + use<>) {
+        &self.store
+    }
+
+    /// What is known of the files in messages.
+    pub(crate) fn files(&self) -> &(impl Files + use<>) {
+        &self.store
+    }
+
+    /// Which messages changed, for an index and for who searches in it.
+    pub(crate) fn changes(&self) -> &(impl ChangeFeed + use<>) {
+        &self.store
+    }
+
+    /// The server as a whole.
+    pub(crate) fn administration(&self) -> &(impl Administration + use<>) {
+        &self.store
+    }
+
+    /// What deleting takes.
+    pub(crate) fn erasure(&self) -> &(impl Erasure + use<>) {
+        &self.store
+    }
+
+    /// The store itself, for tests that look behind its contract.
+    #[cfg(test)]
+    pub(crate) fn embedded(&self) -> &Store {
+        &self.store
     }
 
     pub(crate) fn node(&self) -> &Node {

@@ -17,6 +17,7 @@ use crate::registration::Registrations;
 use crate::search::{Index, Search};
 use crate::server::Server;
 use crate::setup::Setup;
+use crate::storage::contract::{Administration, Files};
 use crate::storage::{OpenError, ReadError, Restored, Store, StoreOptions};
 use crate::{deletion, demo, http};
 
@@ -118,7 +119,7 @@ async fn open_attachments(config: &Config) -> Result<Attachments, StartError> {
 
 async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) -> Running {
     // Before anybody can upload, so that it gives up only what an earlier run left behind.
-    if let Err(error) = server.store.cancel_unfinished_uploads().await {
+    if let Err(error) = server.files().cancel_unfinished_uploads().await {
         tracing::warn!(%error, "unfinished uploads are kept until they expire");
     }
     tokio::spawn(sweep_until_stopped(server.clone()));
@@ -145,7 +146,7 @@ fn keep_pulse(server: &Arc<Server>) {
                 at: server.now(),
                 connections: *server.connections().borrow(),
                 messages: server.metrics.messages_total(),
-                appends: server.store.append_times(),
+                appends: server.administration().append_times(),
             });
             tokio::select! {
                 () = server.node().sleep(pulse::BEAT) => {}

@@ -5,7 +5,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::account::token::{Token, TokenHash};
-use crate::storage::{ReadError, Store};
+use crate::storage::ReadError;
+use crate::storage::contract::Administration;
 
 /// Where the web client takes the token. Behind `#`, so that it never reaches a server's log.
 const PATH: &str = "/setup#";
@@ -17,7 +18,7 @@ pub(crate) struct Setup {
 
 impl Setup {
     /// A token if the store has no administrator; it goes on deciding who was first.
-    pub(crate) async fn of(store: &Store) -> Result<Self, ReadError> {
+    pub(crate) async fn of(store: &impl Administration) -> Result<Self, ReadError> {
         let token = store.needs_setup().await?.then(|| {
             let token = Token::random();
             let hash = token.hash();

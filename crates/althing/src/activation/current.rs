@@ -1,8 +1,8 @@
 //! Which actors this thread is polling, inside each other: the top one is the current actor.
 //!
 //! A thread-local stack is grown around each poll and shrunk after it (`polling`). A frame also
-//! says whether the frame below asked for it and waits, which is how a cycle of asks that run in
-//! place is seen.
+//! says whether the frame below asked for it, so that an ask that leaves the node can tell who waits
+//! for it.
 
 use std::cell::Cell;
 use std::ptr;
@@ -86,14 +86,6 @@ pub(crate) fn actor() -> Option<Arc<dyn AnyPlace>> {
 /// Whether this thread is polling the actor with that serial right now.
 pub(crate) fn is(serial: u64) -> bool {
     depth().checked_sub(1).and_then(frame).is_some_and(|actor| actor.header().serial() == serial)
-}
-
-/// Whom an actor on this thread's stack waits for, because it asked the one above it.
-pub(crate) fn asked_by(serial: u64) -> Option<Arc<dyn AnyPlace>> {
-    let above = (1..depth()).find(|above| {
-        is_asked(*above) && frame(above - 1).is_some_and(|below| below.header().serial() == serial)
-    })?;
-    frame(above).cloned()
 }
 
 /// Which actor on this thread's stack asked the one with that serial, and waits.

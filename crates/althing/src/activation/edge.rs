@@ -13,6 +13,15 @@ pub(crate) struct Edge {
     pub(super) reply: Arc<dyn Awaited>,
     /// Its number with the actor that is waited for, where there is a cluster.
     pub(super) called: Option<u64>,
+    /// Whether the handler is suspended: until then it may still end, and leave the ask to a task.
+    pub(super) counts: bool,
+}
+
+impl Edge {
+    /// Whether its handler has not been suspended since.
+    pub(crate) fn is_new(&self) -> bool {
+        !self.counts
+    }
 }
 
 /// Somebody who waits for an actor's reply.

@@ -119,7 +119,7 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     cx: &mut task::Context<'_>,
 ) -> Started {
     let Packed { mut reply, message } = packed;
-    if reply.is_over() {
+    if !reply.begin() {
         target.header.observe(Step::Abandoned);
         // Nobody's handler runs: a drop that panics is not the actor's failure.
         discard("dropping an abandoned message", message);
@@ -130,7 +130,10 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     // SAFETY: the caller holds the access that `D::ACCESS` names, to both.
     match unsafe { D::admit(state, &message, context) } {
         Admission::Run => {}
-        Admission::Stash => return Started::Stashed(Envelope::new::<A, M, D>(message, reply)),
+        Admission::Stash => {
+            reply.put_back();
+            return Started::Stashed(Envelope::new::<A, M, D>(message, reply));
+        }
         Admission::Reject(why) => {
             target.header.kind.metrics.count(Counter::Rejected);
             target.header.observe(Step::Refused(&why));

@@ -32,7 +32,7 @@ pub(super) unsafe fn repack<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let header = unsafe { &*header.cast::<Header>() };
     // SAFETY: the caller's promise.
     let Packed { mut reply, message } = unsafe { load::<Packed<M, D::Reply>>(payload) };
-    if reply.is_over() {
+    if !reply.begin() {
         discard("dropping an abandoned message", message);
         return None;
     }

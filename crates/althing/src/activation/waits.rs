@@ -1,12 +1,16 @@
-//! Who waits for whom: a cycle of asks would wait until its deadlines, so it fails at once and
-//! names its path.
+//! Who waits for whom: a cycle of asks would wait until its deadlines, so one of its asks fails at
+//! once, with the path, before its message has run.
 //!
 //! An actor whose handler asks records an edge to whom it asks, under its own mailbox's lock,
-//! before the message is sent; a handler that runs in place on its asker's thread is found on that
-//! thread's stack instead. Then it follows the edges from there, and if they lead back, the ask
-//! fails before anybody has seen its message. Two that close a cycle at the same moment both record
-//! before they look, so at least one of them sees it. An edge whose reply has come no longer
-//! counts, nor one whose handler has ended: the ask was moved elsewhere, to a task for instance.
+//! before the message is sent. The edge counts as a wait once the handler is suspended with the ask
+//! unanswered: until then it may still end, and leave the ask to a task. Cycles are looked for
+//! twice: by an ask that is about to be sent, which then is not sent, and by an actor that has just
+//! been suspended, which fails an ask of the cycle whose message has not begun. Of those that
+//! suspend at the same moment at least one sees the whole cycle, because each counts its own edges
+//! before it looks. In a cycle of waits one such ask always exists: the last one sent.
+//!
+//! An edge whose reply has come no longer counts, nor one whose handler has ended, nor one whose
+//! ask is polled elsewhere.
 //!
 //! The rule is careful rather than clever: reads that could overlap count as waiting too, because a
 //! write queued between them would not let them.
@@ -30,6 +34,13 @@ pub(crate) struct Waiting {
     id: u64,
 }
 
+impl Waiting {
+    /// Whether the ask is polled by somebody else than the handler that began it.
+    pub(crate) fn has_moved(&self) -> bool {
+        !current::is(self.from.header().serial())
+    }
+}
+
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut inner = self.from.header().mailbox.lock();
@@ -49,31 +60,35 @@ pub(crate) fn begin(
     to: Arc<dyn AnyPlace>,
     reply: Arc<dyn Awaited>,
 ) -> Result<Option<Waiting>, Vec<ActorId>> {
-    let Some(waiting) = record(&to, reply) else { return Ok(None) };
-    match cycle(&waiting.from, to) {
+    let Some(waiting) = record(&to, reply.clone()) else { return Ok(None) };
+    match cycle(&waiting.from, vec![Wait { id: waiting.id, to, reply }]) {
         None => Ok(Some(waiting)),
-        Some(cycle) => Err(cycle.path()),
+        Some(cycle) => Err(cycle.path_from(0)),
     }
 }
 
-/// As `begin`, for a message whose handler has begun and waits now. If that closes a cycle, the ask
-/// that leads back to the actor fails instead: its message waits for this handler, so it has not
-/// run.
+/// As `begin`, for a message that is on its way already, or whose handler has begun.
 pub(crate) fn begin_late(to: &Arc<dyn AnyPlace>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
-    let waiting = record(to, reply)?;
-    while let Some(cycle) = cycle(&waiting.from, to.clone()) {
-        let path = cycle.path();
-        match cycle.last {
-            Some(last) if !last.is_settled() => last.refuse(AskError::Cycle(path)),
-            _ => break,
+    record(to, reply)
+}
+
+/// Has the edges of an actor count whose handler is suspended, and breaks up the cycles that they
+/// close.
+#[cold]
+pub(crate) fn suspended(place: &Arc<dyn AnyPlace>) {
+    let mut inner = place.header().mailbox.lock();
+    inner.extras().waits.values_mut().for_each(|edge| edge.counts = true);
+    drop(inner);
+    while let Some(cycle) = cycle(place, waits_of(place)) {
+        if !cycle.break_up() {
+            break;
         }
     }
-    Some(waiting)
 }
 
 /// Whose replies the actor's handlers wait for.
 pub(crate) fn awaited_by(place: &Arc<dyn AnyPlace>) -> Vec<ActorId> {
-    waits_of(place).iter().map(|(to, _)| to.header().id()).collect()
+    waits_of(place).iter().map(|wait| wait.to.header().id()).collect()
 }
 
 /// Forgets the waits of handlers that have ended. The caller holds the actor's claim, and no
@@ -86,9 +101,9 @@ pub(crate) fn forget(place: &Arc<dyn AnyPlace>) {
     drop(waits);
 }
 
-/// Whose replies the actor's handlers wait for.
+/// Whose replies the actor's handlers wait for, or may be about to.
 pub(crate) fn awaited_places(place: &Arc<dyn AnyPlace>) -> Vec<Arc<dyn AnyPlace>> {
-    waits_of(place).into_iter().map(|(to, _)| to).collect()
+    edges_of(place, |_| true).into_iter().map(|wait| wait.to).collect()
 }
 
 fn record(to: &Arc<dyn AnyPlace>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
@@ -101,90 +116,100 @@ fn record(to: &Arc<dyn AnyPlace>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
         let caller = Caller::Here(from.clone());
         to.header().mailbox.lock().extras().callers.insert(id, caller);
     }
-    header.mailbox.lock().extras().waits.insert(id, Edge { to: to.clone(), reply, called });
+    let edge = Edge { to: to.clone(), reply, called, counts: false };
+    header.mailbox.lock().extras().waits.insert(id, edge);
     // The runner forgets the edge once the handler has ended, even if the ask lives on elsewhere.
     header.call_attention();
     Some(Waiting { from, id })
 }
 
-/// Waits that lead from an actor back to it.
-struct Cycle {
-    actors: Vec<Arc<dyn AnyPlace>>,
-    /// The ask that leads back; `None` if it runs in place.
-    last: Option<Arc<dyn Awaited>>,
+/// An edge, as a search sees it.
+struct Wait {
+    /// Later waits have higher numbers.
+    id: u64,
+    to: Arc<dyn AnyPlace>,
+    reply: Arc<dyn Awaited>,
 }
+
+/// Waits that lead from an actor back to it, each from where the one before it leads.
+struct Cycle(Vec<Wait>);
 
 impl Cycle {
-    fn path(&self) -> Vec<ActorId> {
-        self.actors.iter().chain(self.actors.first()).map(|place| place.header().id()).collect()
+    /// The actors, from the one that waits by `self.0[first]` around to it again.
+    fn path_from(&self, first: usize) -> Vec<ActorId> {
+        let len = self.0.len();
+        (0..=len).map(|step| self.0[(first + len - 1 + step) % len].to.header().id()).collect()
+    }
+
+    /// Fails the latest ask whose message has not begun. Returns whether the cycle is broken, by us
+    /// or by others.
+    fn break_up(&self) -> bool {
+        let mut latest_first: Vec<_> = (0..self.0.len()).collect();
+        latest_first.sort_by_key(|at| std::cmp::Reverse(self.0[*at].id));
+        latest_first.into_iter().any(|at| {
+            let reply = &self.0[at].reply;
+            reply.is_settled() || reply.refuse(AskError::Cycle(self.path_from(at)))
+        })
     }
 }
 
-/// A step of the search: who it came from, by serial.
+/// How a search came to an actor.
 struct Step {
-    place: Arc<dyn AnyPlace>,
+    /// From whom, by serial.
     from: u64,
+    wait: Wait,
 }
 
-/// Searches breadth first, each actor once.
-fn cycle(start: &Arc<dyn AnyPlace>, first: Arc<dyn AnyPlace>) -> Option<Cycle> {
+/// Searches from `start` along `first`, each actor once.
+fn cycle(start: &Arc<dyn AnyPlace>, first: Vec<Wait>) -> Option<Cycle> {
     let home = start.header().serial();
-    if first.header().serial() == home {
-        return Some(Cycle { actors: vec![start.clone()], last: None });
-    }
-    if waits_of(&first).is_empty() {
-        // Nearly always.
-        return None;
-    }
-    let mut came_from =
-        HashMap::from([(first.header().serial(), Step { place: first.clone(), from: home })]);
-    let mut at = vec![first];
-    while let Some(place) = at.pop() {
-        let serial = place.header().serial();
-        for (to, reply) in waits_of(&place) {
-            let next = to.header().serial();
+    let mut steps = HashMap::new();
+    let mut at = vec![(home, first)];
+    while let Some((from, waits)) = at.pop() {
+        for wait in waits {
+            let next = wait.to.header().serial();
             if next == home {
-                return Some(Cycle { actors: path(start, serial, &came_from), last: reply });
+                return Some(trace_back(from, home, wait, steps));
             }
-            if came_from.len() < VISITED_MAX && !came_from.contains_key(&next) {
-                came_from.insert(next, Step { place: to.clone(), from: serial });
-                at.push(to);
+            if steps.len() < VISITED_MAX && !steps.contains_key(&next) {
+                let onward = waits_of(&wait.to);
+                if !onward.is_empty() {
+                    // Nearly never.
+                    steps.insert(next, Step { from, wait });
+                    at.push((next, onward));
+                }
             }
         }
     }
     None
 }
 
-/// Whom an actor waits for, and by which ask; none if it runs in place.
-type Wait = (Arc<dyn AnyPlace>, Option<Arc<dyn Awaited>>);
+fn trace_back(mut at: u64, home: u64, last: Wait, mut steps: HashMap<u64, Step>) -> Cycle {
+    let mut waits = vec![last];
+    while at != home
+        && let Some(step) = steps.remove(&at)
+    {
+        waits.push(step.wait);
+        at = step.from;
+    }
+    waits.reverse();
+    Cycle(waits)
+}
 
 /// Whom an actor waits for now.
 fn waits_of(place: &Arc<dyn AnyPlace>) -> Vec<Wait> {
-    let mut waits: Vec<_> = {
-        let inner = place.header().mailbox.lock();
-        let edges = inner.extras.iter().flat_map(|extras| extras.waits.values());
-        edges.map(|edge| (edge.to.clone(), Some(edge.reply.clone()))).collect()
-    };
-    waits.retain(|(_, reply)| reply.as_ref().is_some_and(|reply| !reply.is_settled()));
-    waits.extend(current::asked_by(place.header().serial()).map(|to| (to, None)));
-    waits
+    edges_of(place, |edge| edge.counts)
 }
 
-fn path(
-    start: &Arc<dyn AnyPlace>,
-    last: u64,
-    steps: &HashMap<u64, Step>,
-) -> Vec<Arc<dyn AnyPlace>> {
-    let home = start.header().serial();
-    let mut path = Vec::new();
-    let mut at = last;
-    while at != home
-        && let Some(step) = steps.get(&at)
-    {
-        path.push(step.place.clone());
-        at = step.from;
-    }
-    path.push(start.clone());
-    path.reverse();
-    path
+fn edges_of(place: &Arc<dyn AnyPlace>, counts: impl Fn(&Edge) -> bool) -> Vec<Wait> {
+    let mut waits: Vec<_> = {
+        let inner = place.header().mailbox.lock();
+        let edges = inner.extras.iter().flat_map(|extras| &extras.waits);
+        edges
+            .filter(|(_, edge)| counts(edge))
+            .map(|(id, edge)| Wait { id: *id, to: edge.to.clone(), reply: edge.reply.clone() })
+            .collect()
+    };
+    waits.retain(|wait| !wait.reply.is_settled());
+    waits
 }

@@ -371,6 +371,10 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             }
             Poll::Pending => {}
         }
+        if waiting.as_ref().is_some_and(Waiting::has_moved) {
+            // The handler that began it has left it to us.
+            *waiting = None;
+        }
         if waiting.is_none() && current::depth() > 0 {
             *waiting = waits::begin_late(&target.place().as_any_place(), receiver.awaited());
         }

@@ -6,6 +6,7 @@ use crate::error::AskError;
 pub(crate) trait Awaited: Send + Sync {
     /// Whether it has come, or will not.
     fn is_settled(&self) -> bool;
-    /// Fails the ask, unless it is settled.
-    fn refuse(&self, why: AskError);
+    /// Fails the ask, unless it is settled or its message has begun to run, or has left the node;
+    /// returns whether it did.
+    fn refuse(&self, why: AskError) -> bool;
 }

@@ -112,6 +112,12 @@ impl Extras {
             && self.failure.is_none()
             && self.stopped.is_none()
     }
+
+    /// Whether a handler has begun to wait and has not been suspended since. The latest wait has
+    /// the highest number.
+    pub(crate) fn has_new_wait(&self) -> bool {
+        self.waits.last_key_value().is_some_and(|(_, edge)| edge.is_new())
+    }
 }
 
 impl System {

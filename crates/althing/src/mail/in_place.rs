@@ -183,7 +183,6 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             // Turns the claim into a run, so that no asker waits for the end of this handler.
             drop(header.mailbox.lock());
             let place = place.as_any_place();
-            // Before the handler goes on: it may ask its asker.
             let waiting =
                 if depth > 0 { waits::begin_late(&place, receiver.awaited()) } else { None };
             Run::take_over_waiting(place, body, type_name::<M>).spawn();
@@ -309,6 +308,7 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     }
     let (mut reply, kept) = if D::KEEPS_REPLY {
         let (reply, receiver) = channel();
+        reply.begin();
         reply.owe();
         (reply, Some(receiver))
     } else {
@@ -323,6 +323,7 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             (Poll::Pending, _, Some(kept)) => Begun::Waits(kept),
             (_, _, None) => {
                 let (reply, receiver) = channel();
+                reply.begin();
                 running.reply = reply;
                 Begun::Waits(receiver)
             }

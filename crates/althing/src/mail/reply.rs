@@ -55,9 +55,17 @@ struct Slot<R> {
     state: Mutex<State<R>>,
 }
 
+/// Whether the message of an ask has begun to run, or has left the node: then it can no longer be
+/// said that it did not run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Message {
+    Queued,
+    Begun,
+}
+
 enum State<R> {
     /// The asker's waker, and what the actor owes if its handler kept the slot.
-    Waiting(Option<Waker>, Option<Debt>),
+    Waiting(Option<Waker>, Option<Debt>, Message),
     /// Nobody waits here: the outcome is handed to a function, which sends it on. What the actor
     /// owes, as above.
     Forwarded(Forward<R>, Option<Debt>),
@@ -76,7 +84,8 @@ pub(crate) struct Receiver<R> {
 
 /// Makes a slot and returns both halves.
 pub(crate) fn channel<R>() -> (ReplyTo<R>, Receiver<R>) {
-    let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(None, None)) });
+    let state = State::Waiting(None, None, Message::Queued);
+    let slot = Arc::new(Slot { state: Mutex::new(state) });
     (ReplyTo { slot: Some(slot.clone()) }, Receiver { slot })
 }
 
@@ -85,8 +94,15 @@ impl<R: Send> Awaited for Slot<R> {
         Slot::is_settled(self)
     }
 
-    fn refuse(&self, why: AskError) {
-        self.settle(State::Failed(Some(why)));
+    fn refuse(&self, why: AskError) -> bool {
+        let mut state = self.state.lock();
+        let State::Waiting(waker, _, Message::Queued) = &mut *state else { return false };
+        let waker = waker.take();
+        *state = State::Failed(Some(why));
+        // Released before waking: the asker would block on us.
+        drop(state);
+        wake_asker(waker);
+        true
     }
 }
 
@@ -95,8 +111,8 @@ impl<R: Send> Awaited for Receiver<R> {
         self.slot.is_settled()
     }
 
-    fn refuse(&self, why: AskError) {
-        self.slot.settle(State::Failed(Some(why)));
+    fn refuse(&self, why: AskError) -> bool {
+        self.slot.refuse(why)
     }
 }
 
@@ -122,7 +138,7 @@ impl<R> Slot<R> {
     fn settle(&self, outcome: State<R>) -> bool {
         let mut state = self.state.lock();
         let (waker, debt) = match &mut *state {
-            State::Waiting(waker, debt) => (waker.take(), debt.take()),
+            State::Waiting(waker, debt, _) => (waker.take(), debt.take()),
             State::Forwarded(..) => {
                 let before = std::mem::replace(&mut *state, State::Abandoned);
                 // Released before calling: the function is foreign.
@@ -141,11 +157,15 @@ impl<R> Slot<R> {
         // Released before waking: the asker would block on us.
         drop(state);
         drop(debt);
-        if let Some(waker) = waker {
-            // The asker's, whose panic is not the replier's.
-            shielded("the waker of an asker", || waker.wake());
-        }
+        wake_asker(waker);
         true
+    }
+}
+
+fn wake_asker(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        // The asker's, whose panic is not the replier's.
+        shielded("the waker of an asker", || waker.wake());
     }
 }
 
@@ -187,6 +207,29 @@ impl<R> ReplyTo<R> {
     /// not run. A tell never has.
     pub(crate) fn is_over(&self) -> bool {
         self.slot.as_ref().is_some_and(|slot| slot.is_settled())
+    }
+
+    /// Says that the message begins to run, or leaves the node, unless the ask has ended already:
+    /// then it must not. Returns whether it may. A tell always may.
+    #[inline]
+    pub(crate) fn begin(&self) -> bool {
+        let Some(slot) = &self.slot else { return true };
+        match &mut *slot.state.lock() {
+            State::Waiting(_, _, message) => {
+                *message = Message::Begun;
+                true
+            }
+            State::Forwarded(..) => true,
+            State::Replied(_) | State::Failed(_) | State::Abandoned => false,
+        }
+    }
+
+    /// Says that the message was put back before its handler.
+    pub(crate) fn put_back(&self) {
+        let Some(slot) = &self.slot else { return };
+        if let State::Waiting(_, _, message) = &mut *slot.state.lock() {
+            *message = Message::Queued;
+        }
     }
 
     /// Whether there is an asker to reply to.
@@ -245,7 +288,7 @@ impl<R> ReplyTo<R> {
         let Some(slot) = &self.slot else { return };
         let mut state = slot.state.lock();
         let debt = match &mut *state {
-            State::Waiting(_, debt) | State::Forwarded(_, debt) => debt.take(),
+            State::Waiting(_, debt, _) | State::Forwarded(_, debt) => debt.take(),
             State::Replied(_) | State::Failed(_) | State::Abandoned => None,
         };
         // Released before dropping: the last reference to an actor may go.
@@ -257,7 +300,7 @@ impl<R> ReplyTo<R> {
     pub(crate) fn owe(&self) {
         let Some(slot) = &self.slot else { return };
         let owed = current::actor().map(Debt::of);
-        if let State::Waiting(_, debt) | State::Forwarded(_, debt) = &mut *slot.state.lock() {
+        if let State::Waiting(_, debt, _) | State::Forwarded(_, debt) = &mut *slot.state.lock() {
             *debt = owed;
         }
     }
@@ -300,7 +343,7 @@ impl<R> Receiver<R> {
     /// The reply; `Err(None)` when the replier went without one.
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<R, Option<AskError>>> {
         let mut state = self.slot.state.lock();
-        if let State::Waiting(waiting, _) = &mut *state {
+        if let State::Waiting(waiting, ..) = &mut *state {
             if waiting.as_ref().is_some_and(|old| old.will_wake(waker)) {
                 return Poll::Pending;
             }

@@ -6,6 +6,9 @@
 //! gets it follows its own waits from the actor on: if they lead to somebody in the chain, the
 //! message would wait for itself, and is refused before it runs.
 //!
+//! An ask that left the node counts as a wait from its sending on: one that a handler leaves to a
+//! task may be taken for a cycle, if the other asks back before the handler has ended.
+//!
 //! A cycle that three or more nodes close at the same moment, each with a message that the others
 //! have not seen, is left to deadlines.
 

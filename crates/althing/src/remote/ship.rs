@@ -55,6 +55,7 @@ pub(crate) fn ship_ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 ) -> Shipped {
     ship::<A, M, D>(place, message, priority, waker, |decode| {
         let reply = reply.take().expect("an ask is shipped once");
+        reply.begin();
         (Some(way_back(place.header().id(), reply, decode)), ancestors::of_current())
     })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use althing::{ActorError, Context, Start};
+use althing::{ActorError, Blocked, Context, Start};
 
 use crate::perform::{Own, awaiting, calling};
 use crate::program::{Birth, Flavour, Op};
@@ -160,10 +160,24 @@ async fn stop(scope: &Scope<'_>, on: usize, waits: bool) {
             }
         }
         Some(Err(_)) => {
-            world.broken("stop ends", format!("actor {on} after {:?}", patience(world)))
+            let nodes = world.nodes.lock().clone();
+            let blocked: Vec<_> = nodes.iter().map(|node| node.inspector().blocked()).collect();
+            if !may_wait_for_room(world, &blocked) {
+                let details = format!("actor {on} after {:?}: {blocked:?}", patience(world));
+                world.broken("stop ends", details);
+            }
         }
         None => {}
     }
+}
+
+/// Whether somebody may wait for room in the mailbox of one who waits for the stop: then each waits
+/// for the other, as their program says.
+fn may_wait_for_room(world: &World, blocked: &[Vec<Blocked>]) -> bool {
+    world.program.nodes.iter().zip(blocked).any(|(plan, blocked)| {
+        let is_full = |actor: &Blocked| plan.mailbox.is_some_and(|max| actor.depth >= max as usize);
+        blocked.iter().any(|actor| actor.is_at_work && is_full(actor))
+    })
 }
 
 pub(crate) async fn shutdown(world: &World, index: usize) {

@@ -10,6 +10,7 @@ use super::objects::Object;
 use crate::chat::Identity;
 use crate::chat::{read_failure, room_answer};
 use crate::room::RoomError;
+use crate::storage::contract::Files;
 use crate::storage::{Attachment, AttachmentId};
 
 /// A file that `by` may read: a member of the room whose message names it, or its uploader before
@@ -17,7 +18,7 @@ use crate::storage::{Attachment, AttachmentId};
 pub(crate) async fn readable(by: &Identity, id: AttachmentId) -> Result<Attachment, RpcError> {
     let server = &by.server;
     let missing = || RpcError::new(ErrorCode::NotFound, "no such file");
-    let found = server.store.attachment(id, server.now()).await;
+    let found = server.files().attachment(id, server.now()).await;
     let found = found.map_err(|error| read_failure(&error))?.ok_or_else(missing)?;
     // Also for one's own files: who has left a room has left its files too.
     let is_member = match server.asked(found.room).readable(by.user).await {

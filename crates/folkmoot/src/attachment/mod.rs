@@ -30,6 +30,7 @@ pub(crate) use sweep::sweep_until_stopped;
 use crate::chat::Identity;
 use crate::chat::read_failure;
 use crate::config::AttachmentConfig;
+use crate::storage::contract::Files;
 use crate::wire;
 use objects::Objects;
 use places::Places;
@@ -66,7 +67,7 @@ impl Attachments {
 /// What `by` may upload, and how much is taken already.
 pub(crate) async fn limits(by: &Identity) -> Result<ServerLimits, RpcError> {
     let config = &by.server.config.attachments;
-    let user_bytes = by.server.store.attachment_bytes(by.user).await;
+    let user_bytes = by.server.files().attachment_bytes(by.user).await;
     Ok(ServerLimits {
         attachments: AttachmentLimits {
             file_bytes_max: config.file_bytes_max,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::server::Server;
 use crate::storage::AttachmentId;
+use crate::storage::contract::Files;
 
 /// Expiry needs no more precision than this; deletions ask for a sweep by themselves.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -29,7 +30,7 @@ pub(crate) async fn sweep_until_stopped(server: Arc<Server>) {
 /// Removes all that is to be removed now.
 pub(super) async fn sweep(server: &Server) {
     loop {
-        let found = match server.store.expired_attachments(server.now(), BATCH).await {
+        let found = match server.files().expired_attachments(server.now(), BATCH).await {
             Ok(found) => found,
             Err(error) => {
                 tracing::debug!(%error, "expired files could not be looked for");
@@ -57,7 +58,7 @@ async fn remove(server: &Server, ids: Vec<AttachmentId>) -> usize {
     if count == 0 {
         return 0;
     }
-    match server.store.forget_attachments(gone).await {
+    match server.files().forget_attachments(gone).await {
         Ok(()) => count,
         Err(error) => {
             tracing::debug!(%error, "removed files are still known; the next sweep forgets them");

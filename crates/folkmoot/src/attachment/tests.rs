@@ -44,7 +44,7 @@ impl House {
         self.server.close().await;
         self.server = start(&self.directory, settings);
         self.anna.server = self.server.clone();
-        self.server.store.cancel_unfinished_uploads().await.unwrap();
+        self.server.embedded().cancel_unfinished_uploads().await.unwrap();
     }
 
     async fn upload(&self, text: &'static str) -> Attachment {
@@ -99,7 +99,7 @@ async fn anna(server: &Arc<Server>) -> Identity {
     let account = NewAccount { id: user, name, display_name, password_hash: String::new(), at };
     let label = "test".to_owned();
     let new = NewDevice { id: device, user, label, token_hash: [1; 32], at };
-    server.store.create_account(account, new).await.unwrap();
+    server.embedded().create_account(account, new).await.unwrap();
     Identity::new(server.clone(), user, device)
 }
 
@@ -117,7 +117,7 @@ async fn a_file_that_no_message_names_in_time_is_removed_also_after_a_restart() 
     let mut kept = vec![sent.id.to_string(), waiting.id.to_string()];
     kept.sort();
     assert_eq!(house.files(), kept, "what waited before has the time it was given");
-    assert_eq!(house.server.store.attachment_bytes(house.anna.user).await.unwrap(), 11);
+    assert_eq!(house.server.embedded().attachment_bytes(house.anna.user).await.unwrap(), 11);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +129,7 @@ async fn deleting_a_message_removes_its_files_and_gives_their_bytes_back() {
     messages::delete(&house.anna, MessageDelete { room: house.room, seq }).await.unwrap();
     sweep::sweep(&house.server).await;
     assert_eq!(house.files(), [other.id.to_string()]);
-    assert_eq!(house.server.store.attachment_bytes(house.anna.user).await.unwrap(), 5);
+    assert_eq!(house.server.embedded().attachment_bytes(house.anna.user).await.unwrap(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,11 +148,11 @@ async fn what_a_crash_left_half_written_is_gone_after_the_next_start() {
         user_bytes_max: 1_000_000,
         unsent_max: 10,
     };
-    house.server.store.begin_upload(new).await.unwrap();
+    house.server.embedded().begin_upload(new).await.unwrap();
     house.reopen("").await;
     sweep::sweep(&house.server).await;
     assert_eq!(house.files(), [kept.id.to_string()]);
-    assert_eq!(house.server.store.attachment_bytes(house.anna.user).await.unwrap(), 4);
+    assert_eq!(house.server.embedded().attachment_bytes(house.anna.user).await.unwrap(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +164,7 @@ async fn a_refused_upload_leaves_nothing_behind() {
     let refused = upload::receive(&house.anna, announced, stream::iter(pieces)).await;
     assert_eq!(refused.unwrap_err().code, ErrorCode::TooLarge);
     sweep::sweep(&house.server).await;
-    assert_eq!(house.server.store.attachment_bytes(house.anna.user).await.unwrap(), 0);
+    assert_eq!(house.server.embedded().attachment_bytes(house.anna.user).await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

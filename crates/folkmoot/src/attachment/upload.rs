@@ -22,6 +22,7 @@ use crate::chat::{control_failure, room_answer};
 use crate::config::AttachmentConfig;
 use crate::room::RoomCalls;
 use crate::server::Server;
+use crate::storage::contract::Files;
 use crate::storage::{
     Attachment, AttachmentId, Begun, NewUpload, Picture, RoomId, UnixMillis, Upload,
 };
@@ -123,7 +124,7 @@ async fn reserve(
     let user_bytes_max = by.server.config.attachments.user_bytes_max;
     let unsent_max = UNSENT_FILES_MAX;
     let new = NewUpload { id, room, by: by.user, size_max, expires_at, user_bytes_max, unsent_max };
-    let begun = by.server.store.begin_upload(new).await;
+    let begun = by.server.files().begin_upload(new).await;
     match begun.map_err(|error| control_failure(&error))? {
         Begun::Yes => Ok(()),
         Begun::OverQuota { left } => {
@@ -167,7 +168,7 @@ where
     let size = write(&server.attachments, id, head, body, config).await?;
     let picture = decode(server, id, media_type).await?;
     let file = Attachment { id, name, media_type: media_type.to_owned(), size, picture };
-    let finished = server.store.finish_upload(file.clone()).await;
+    let finished = server.files().finish_upload(file.clone()).await;
     finished.map_err(|error| control_failure(&error))?;
     Ok(file)
 }
@@ -231,7 +232,7 @@ async fn decode(
 }
 
 async fn give_up(server: &Server, id: AttachmentId) {
-    if let Err(error) = server.store.cancel_upload(id).await {
+    if let Err(error) = server.files().cancel_upload(id).await {
         tracing::warn!(%id, %error, "an upload that failed is kept until it expires");
     }
     server.attachments.sweep_soon();

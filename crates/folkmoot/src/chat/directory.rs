@@ -12,6 +12,7 @@ use super::{members, rooms};
 use crate::chat::Identity;
 use crate::room::Kind;
 use crate::storage::ListedPage;
+use crate::storage::contract::Directory;
 use crate::storage::record::Role;
 
 /// A page of the rooms that are listed for everybody.
@@ -24,7 +25,7 @@ pub(crate) async fn browse(by: &Identity, request: RoomsBrowse) -> Result<Listed
     let after = after.map(|after| (after.name, after.id));
     let limit = limit.unwrap_or(ROOMS_PAGE_MAX) as usize;
     let search = search.unwrap_or_default();
-    let page = by.server.store.listed_rooms(by.user, &search, after, limit).await;
+    let page = by.server.directory().listed_rooms(by.user, search, after, limit).await;
     let ListedPage { rooms, next } = page.map_err(|error| read_failure(&error))?;
     Ok(ListedRooms { rooms, next: next.map(|(name, id)| ListedCursor { name, id }) })
 }
@@ -70,10 +71,10 @@ pub(crate) async fn set_access(by: &Identity, request: RoomAccessSet) -> Result<
         let text = "only owners may say who finds the room and comes in";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
-    let set = by.server.store.set_room_access(room, access, by.user, by.server.now()).await;
+    let set = by.server.directory().set_room_access(room, access, by.user, by.server.now()).await;
     set.map_err(|error| control_failure(&error))
 }
 
 async fn access_of(by: &Identity, room: RoomId) -> Result<Option<RoomAccess>, RpcError> {
-    by.server.store.room_access(room).await.map_err(|error| read_failure(&error))
+    by.server.directory().room_access(room).await.map_err(|error| read_failure(&error))
 }

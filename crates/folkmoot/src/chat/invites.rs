@@ -15,6 +15,7 @@ use crate::chat::Identity;
 use crate::room::view::Summary;
 use crate::room::{Kind, RoomCalls};
 use crate::server::Server;
+use crate::storage::contract::Directory;
 use crate::storage::record::Role;
 use crate::storage::{Invite, NewInvite, Redeemed, RoomId, UnixMillis};
 use crate::wire;
@@ -40,7 +41,7 @@ pub(crate) async fn create(
             .map(|seconds| UnixMillis::from_u64(at.as_u64() + u64::from(seconds) * 1_000)),
         uses_max: uses_max.map(u64::from),
     };
-    let invite = by.server.store.create_invite(new).await;
+    let invite = by.server.directory().create_invite(new).await;
     let invite = invite.map_err(|error| control_failure(&error))?;
     let expires_at = invite.expires_at;
     Ok(InviteCreated { code: invite.code, room, expires_at, uses_max })
@@ -52,7 +53,7 @@ pub(crate) async fn list(by: &Identity, request: InviteList) -> Result<InvitesPa
     let limit = limit.unwrap_or(INVITES_PAGE_MAX);
     let after = after.map(|after| (after.created_at, after.code));
     // One more than the page tells whether there is another page.
-    let invites = by.server.store.invites(room, after, limit + 1).await;
+    let invites = by.server.directory().invites(room, after, limit + 1).await;
     let mut invites = invites.map_err(|error| read_failure(&error))?;
     let is_more = invites.len() > limit as usize;
     invites.truncate(limit as usize);
@@ -80,7 +81,7 @@ pub(crate) async fn revoke(by: &Identity, code: String) -> Result<(), RpcError> 
         let text = "only its maker or a moderator may revoke an invite";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
-    let revoked = by.server.store.revoke_invite(invite.code, by.user, by.server.now()).await;
+    let revoked = by.server.directory().revoke_invite(invite.code, by.user, by.server.now()).await;
     revoked.map_err(|error| control_failure(&error))?;
     Ok(())
 }
@@ -100,7 +101,7 @@ pub(crate) async fn accept(by: &Identity, code: String) -> Result<RoomView, RpcE
     if !room_answer(by.server.asked(invite.room).may_join(by.user).await)? {
         return rooms::get(by, invite.room).await;
     }
-    let redeemed = by.server.store.redeem_invite(invite.code, by.server.now()).await;
+    let redeemed = by.server.directory().redeem_invite(invite.code, by.server.now()).await;
     match redeemed.map_err(|error| control_failure(&error))? {
         Redeemed::Yes(_) => {}
         Redeemed::Unknown => return Err(unknown()),
@@ -116,7 +117,7 @@ async fn member_summary(by: &Identity, room: RoomId) -> Result<Summary, RpcError
 }
 
 async fn find(server: &Server, code: String) -> Result<Invite, RpcError> {
-    let invite = server.store.invite(code).await.map_err(|error| read_failure(&error))?;
+    let invite = server.directory().invite(code).await.map_err(|error| read_failure(&error))?;
     invite.ok_or_else(unknown)
 }
 

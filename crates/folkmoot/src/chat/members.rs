@@ -15,6 +15,7 @@ use super::messages::apply;
 use super::users;
 use crate::chat::Identity;
 use crate::room::{Command, Kind, Refusal, RoomError};
+use crate::storage::contract::RoomLog;
 use crate::storage::{Account, Role, RoomId, UserId};
 use crate::text::folded;
 use crate::wire;
@@ -28,7 +29,7 @@ pub(crate) async fn list(by: &Identity, request: RoomMembers) -> Result<MembersP
     let limit = limit.unwrap_or(MEMBERS_PAGE_MAX) as usize;
     // One more than the page tells whether there is another page.
     let prefix = prefix.map(|prefix| folded(&prefix)).unwrap_or_default();
-    let page = by.server.store.members(room, after, &prefix, wire::count(limit + 1)).await;
+    let page = by.server.streams().members(room, after, &prefix, wire::count(limit + 1)).await;
     let mut listed = page.map_err(|error| read_failure(&error))?;
     let is_more = listed.len() > limit;
     listed.truncate(limit);

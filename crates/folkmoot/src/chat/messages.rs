@@ -14,6 +14,7 @@ use super::stream::len_within;
 use crate::chat::Identity;
 use crate::room::Command;
 use crate::room::view::Done;
+use crate::storage::contract::RoomLog;
 use crate::storage::{PageAnchor, RoomId};
 use crate::user::UserCalls;
 use crate::wire;
@@ -61,7 +62,7 @@ pub(crate) async fn reactions(
     let MessageReactions { room, seq } = request;
     // Also the check that the caller may read here.
     room_answer(by.server.asked(room).summary(by.user).await)?;
-    let given = by.server.store.reactions(room, seq, REACTION_USERS_MAX).await;
+    let given = by.server.streams().reactions(room, seq, REACTION_USERS_MAX).await;
     let mut reactions: Vec<ReactionUsers> = Vec::new();
     for (emoji, account) in given.map_err(|error| read_failure(&error))? {
         let user = wire::user_view(account);
@@ -95,7 +96,7 @@ pub(crate) async fn history(by: &Identity, request: HistoryGet) -> Result<Histor
     let page = match room_answer(by.server.asked(room).page(by.user, anchor, limit).await)? {
         Some(page) => page,
         None => {
-            let page = by.server.store.history(room, anchor, limit, by.user).await;
+            let page = by.server.streams().history(room, anchor, limit, by.user).await;
             page.map_err(|error| read_failure(&error))?
         }
     };

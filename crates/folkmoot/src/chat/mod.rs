@@ -4,6 +4,8 @@
 
 pub(crate) mod directory;
 pub(crate) mod error;
+#[cfg(test)]
+mod fuzz;
 mod identity;
 pub(crate) mod invites;
 pub(crate) mod members;

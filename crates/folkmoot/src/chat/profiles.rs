@@ -9,12 +9,13 @@ use super::error::{control_failure, failure};
 use crate::attachment::portrait;
 use crate::chat::Identity;
 use crate::storage::Account;
+use crate::storage::contract::Directory;
 use crate::user::UserCalls;
 use crate::wire;
 
 pub(crate) async fn rename(by: &Identity, request: ProfileUpdate) -> Result<UserView, RpcError> {
     by.count(|limits| &limits.profile_changes)?;
-    let account = by.server.store.set_display_name(by.user, request.display_name).await;
+    let account = by.server.directory().set_display_name(by.user, request.display_name).await;
     tell(by, account.map_err(|error| control_failure(&error))?).await
 }
 
@@ -23,7 +24,7 @@ pub(crate) async fn set_status(by: &Identity, request: StatusSet) -> Result<User
     let StatusSet { emoji, text, until } = request;
     let says_something = !emoji.is_empty() || !text.is_empty();
     let status = says_something.then_some(Status { emoji, text, until });
-    let account = by.server.store.set_status(by.user, status).await;
+    let account = by.server.directory().set_status(by.user, status).await;
     tell(by, account.map_err(|error| control_failure(&error))?).await
 }
 
@@ -31,7 +32,7 @@ pub(crate) async fn set_status(by: &Identity, request: StatusSet) -> Result<User
 pub(crate) async fn set_picture(by: &Identity, picture: Bytes) -> Result<UserView, RpcError> {
     by.count(|limits| &limits.profile_changes)?;
     let id = portrait::store(&by.server, picture).await?;
-    match by.server.store.set_picture(by.user, Some(id)).await {
+    match by.server.directory().set_picture(by.user, Some(id)).await {
         Ok((account, replaced)) => {
             if let Some(replaced) = replaced {
                 portrait::remove(&by.server, replaced).await;
@@ -47,7 +48,7 @@ pub(crate) async fn set_picture(by: &Identity, picture: Bytes) -> Result<UserVie
 
 pub(crate) async fn remove_picture(by: &Identity) -> Result<UserView, RpcError> {
     by.count(|limits| &limits.profile_changes)?;
-    let removed = by.server.store.set_picture(by.user, None).await;
+    let removed = by.server.directory().set_picture(by.user, None).await;
     let (account, replaced) = removed.map_err(|error| control_failure(&error))?;
     if let Some(replaced) = replaced {
         portrait::remove(&by.server, replaced).await;

@@ -19,6 +19,7 @@ use crate::chat::Identity;
 use crate::room::view::Summary;
 use crate::room::{Archivist, Command, Kind, RoomCalls};
 use crate::server::Server;
+use crate::storage::contract::{Directory, UserLog};
 use crate::storage::{Authority, NewDirectRoom, NewRoom, RoomId, Seq, UserId};
 use crate::user::state::Membership;
 use crate::user::{UserCalls, room_view, room_view_of};
@@ -73,7 +74,7 @@ async fn views(
     let mut views: Vec<RoomView> =
         join_all(asked).await.into_iter().filter_map(Result::ok).collect();
     let wanted = asleep.iter().map(|(room, membership)| (*room, membership.read_seq)).collect();
-    let heads = server.store.room_heads(by.user, wanted).await;
+    let heads = server.streams().room_heads(by.user, wanted).await;
     let memberships: HashMap<RoomId, Membership> = asleep.into_iter().collect();
     for head in heads.map_err(|error| read_failure(&error))? {
         let membership = memberships.get(&head.summary.id).cloned().unwrap_or_default();
@@ -92,7 +93,7 @@ pub(crate) async fn get(by: &Identity, room: WireRoom) -> Result<RoomView, RpcEr
 
 async fn view(by: &Identity, room: RoomId, known: Membership) -> Result<RoomView, RpcError> {
     let summary = room_answer(by.server.asked(room).summary(by.user).await)?;
-    Ok(room_view_of(&by.server.store, &summary, &known).await)
+    Ok(room_view_of(by.server.streams(), &summary, &known).await)
 }
 
 pub(crate) async fn create(by: &Identity, request: RoomCreate) -> Result<RoomView, RpcError> {
@@ -100,7 +101,7 @@ pub(crate) async fn create(by: &Identity, request: RoomCreate) -> Result<RoomVie
     let id = RoomId::from_u64(random_id());
     let topic = request.topic.unwrap_or_default();
     let new = NewRoom { id, name: request.name, topic, owner: by.user, at: by.server.now() };
-    by.server.store.create_room(new).await.map_err(|error| control_failure(&error))?;
+    by.server.directory().create_room(new).await.map_err(|error| control_failure(&error))?;
     let told = by.server.user(by.user).joined(id, Seq::from_u64(0)).await;
     told.map_err(|error| failure(&error))?;
     get(by, id).await
@@ -134,7 +135,7 @@ pub(crate) async fn delete_as(
     by: UserId,
     authority: Authority,
 ) -> Result<(), RpcError> {
-    let begun = server.store.begin_room_deletion(room, by, authority, server.now()).await;
+    let begun = server.directory().begin_room_deletion(room, by, authority, server.now()).await;
     begun.map_err(|error| control_failure(&error))?;
     let closed = server.room(room).close().await;
     // Whatever becomes of the answer, it is decided.
@@ -156,10 +157,10 @@ pub(crate) async fn open_direct(by: &Identity, request: DirectOpen) -> Result<Ro
     }
     let id = RoomId::from_u64(random_id());
     let new = NewDirectRoom { id, opener: by.user, peer, at: by.server.now() };
-    let direct = by.server.store.open_direct_room(new).await;
+    let direct = by.server.directory().open_direct_room(new).await;
     let direct = direct.map_err(|error| control_failure(&error))?;
     by.server
-        .store
+        .directory()
         .show_room(by.user, direct.room)
         .await
         .map_err(|error| control_failure(&error))?;
@@ -181,7 +182,7 @@ pub(crate) async fn hide(by: &Identity, request: DirectHide) -> Result<(), RpcEr
         let text = "only direct conversations can be hidden; a room can be left";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
-    let hidden = by.server.store.hide_room(by.user, room, summary.last_seq).await;
+    let hidden = by.server.directory().hide_room(by.user, room, summary.last_seq).await;
     hidden.map_err(|error| control_failure(&error))?;
     user_answer(by.server.user(by.user).hide(room, summary.last_seq).await)
 }

@@ -11,6 +11,7 @@ use crate::chat::Identity;
 use crate::search::query::{Query, parse};
 use crate::search::text::folded;
 use crate::search::{Bounds, Lookup, Place, highlight};
+use crate::storage::contract::{ChangeFeed, Directory};
 use crate::storage::{NamedRoom, ReadableMessage, RoomId, UnixMillis, UserId};
 use crate::wire;
 
@@ -27,8 +28,8 @@ pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, R
         room_answer(by.server.asked(room).readable(by.user).await)?;
     }
     // Everything acknowledged so far counts: messages to find, and memberships that ended.
-    by.server.store.barrier().await.map_err(|error| read_failure(&error))?;
-    let behind = search.catch_up(by.server.store.stats().applied_lsn).await;
+    by.server.changes().barrier().await.map_err(|error| read_failure(&error))?;
+    let behind = search.catch_up(by.server.changes().stats().applied_lsn).await;
     let limit = request.limit.unwrap_or(HISTORY_PAGE_DEFAULT) as usize;
     let bounds = Bounds {
         rooms: rooms(by, &query, request.room).await?,
@@ -50,7 +51,7 @@ pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, R
     places.truncate(limit);
     let next = places.last().filter(|_| is_more).map(ToString::to_string);
     let wanted = places.iter().map(|place| (place.room, place.seq)).collect();
-    let found = by.server.store.readable_messages(by.user, wanted).await;
+    let found = by.server.changes().readable_messages(by.user, wanted).await;
     let found = found.map_err(|error| read_failure(&error))?;
     let hits = found.into_iter().filter_map(|message| hit(message, &query)).collect();
     Ok(SearchHits { hits, next, behind: wire::count(behind) })
@@ -70,7 +71,8 @@ async fn rooms(
     query: &Query,
     only: Option<RoomId>,
 ) -> Result<HashSet<RoomId>, RpcError> {
-    let mine = by.server.store.rooms_of(by.user).await.map_err(|error| read_failure(&error))?;
+    let mine =
+        by.server.directory().rooms_of(by.user).await.map_err(|error| read_failure(&error))?;
     let mut named = HashSet::new();
     for name in &query.rooms {
         let (id, name_folded) = (name.parse::<RoomId>().ok(), folded(name));
@@ -99,7 +101,7 @@ async fn authors(by: &Identity, query: &Query) -> Result<Option<Vec<UserId>>, Rp
             authors.push(by.user);
             continue;
         }
-        let account = by.server.store.account_by_name(name.clone()).await;
+        let account = by.server.directory().account_by_name(name.clone()).await;
         let account = account.map_err(|error| read_failure(&error))?;
         let account = account.ok_or_else(|| {
             RpcError::invalid("query", format!("names a user that does not exist: {name}"))

@@ -8,6 +8,7 @@ use folkmoot_protocol::{Channel, ErrorCode};
 use super::error::read_failure;
 use crate::server::Server;
 use crate::storage::Offset;
+use crate::storage::contract::StreamLog;
 use crate::stream::Since;
 
 /// The events of `channel` that `request` asks for, of which the last is `last`.
@@ -83,12 +84,12 @@ async fn events(
     let after = match from {
         Begin::After(offset) => offset,
         Begin::Oldest => {
-            let oldest = server.store.oldest_event(channel).await;
+            let oldest = server.streams().oldest_event(channel).await;
             let oldest = oldest.map_err(|error| read_failure(&error))?;
             Offset::from_u64(oldest.as_u64().saturating_sub(1))
         }
     };
-    let found = crate::stream::events(&server.store, channel, after, limit).await;
+    let found = crate::stream::events(server.streams(), channel, after, limit).await;
     let found = found.map_err(|error| read_failure(&error))?;
     found.ok_or_else(|| ErrorCode::UnrecoverablePosition.into())
 }

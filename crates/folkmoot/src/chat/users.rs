@@ -9,6 +9,7 @@ use super::error::{control_failure, failure, read_failure};
 use crate::chat::Identity;
 use crate::room::RoomCalls;
 use crate::server::Server;
+use crate::storage::contract::Directory;
 use crate::storage::{Account, DeviceId, UserId};
 use crate::text::folded;
 use crate::user::UserCalls;
@@ -18,10 +19,10 @@ pub(crate) async fn find(by: &Identity, request: UsersFind) -> Result<UsersFound
     let limit = request.limit.unwrap_or(USERS_FOUND_MAX);
     // Names are lower case; what people type need not be.
     let prefix = request.prefix.to_lowercase();
-    let found = by.server.store.find_accounts(prefix, limit).await;
+    let found = by.server.directory().find_accounts(prefix, limit).await;
     let mut found = found.map_err(|error| read_failure(&error))?;
     if found.len() < limit as usize {
-        let shown = by.server.store.accounts_called(folded(&request.prefix), limit).await;
+        let shown = by.server.directory().accounts_called(folded(&request.prefix), limit).await;
         for account in shown.map_err(|error| read_failure(&error))? {
             if found.len() < limit as usize && found.iter().all(|known| known.id != account.id) {
                 found.push(account);
@@ -37,7 +38,7 @@ pub(crate) async fn get(by: &Identity, user: UserId) -> Result<UserView, RpcErro
 
 /// The account of a user who exists.
 pub(crate) async fn account(server: &Server, user: UserId) -> Result<Account, RpcError> {
-    let account = server.store.account(user).await.map_err(|error| read_failure(&error))?;
+    let account = server.directory().account(user).await.map_err(|error| read_failure(&error))?;
     account.ok_or_else(|| RpcError::new(ErrorCode::NotFound, "no such user"))
 }
 
@@ -48,7 +49,7 @@ pub(crate) async fn block(by: &Identity, request: UserBlock) -> Result<(), RpcEr
         return Err(RpcError::invalid("user", "must be somebody else"));
     }
     let (server, now) = (&by.server, by.server.now());
-    let stored = server.store.set_blocked(by.user, other, on, now, BLOCKED_USERS_MAX).await;
+    let stored = server.directory().set_blocked(by.user, other, on, now, BLOCKED_USERS_MAX).await;
     let direct = stored.map_err(|error| control_failure(&error))?;
     // Both go by what is stored when they come into memory; these are for now.
     server.user(by.user).blocked(other, on).await.map_err(|error| failure(&error))?;
@@ -60,12 +61,14 @@ pub(crate) async fn block(by: &Identity, request: UserBlock) -> Result<(), RpcEr
 
 /// Whom the caller has blocked.
 pub(crate) async fn blocked(by: &Identity) -> Result<UsersFound, RpcError> {
-    let blocked = by.server.store.blocked(by.user).await.map_err(|error| read_failure(&error))?;
+    let blocked =
+        by.server.directory().blocked(by.user).await.map_err(|error| read_failure(&error))?;
     Ok(UsersFound { users: blocked.into_iter().map(wire::user_view).collect() })
 }
 
 pub(crate) async fn devices(by: &Identity) -> Result<DevicesPage, RpcError> {
-    let devices = by.server.store.devices(by.user).await.map_err(|error| read_failure(&error))?;
+    let devices =
+        by.server.directory().devices(by.user).await.map_err(|error| read_failure(&error))?;
     let view = |device: crate::storage::Device| DeviceView {
         id: device.id,
         label: device.label,
@@ -78,7 +81,7 @@ pub(crate) async fn devices(by: &Identity) -> Result<DevicesPage, RpcError> {
 
 /// Signs a device out: its token is worthless, its connections end.
 pub(crate) async fn revoke_device(by: &Identity, device: DeviceId) -> Result<(), RpcError> {
-    let removed = by.server.store.remove_device(by.user, device).await;
+    let removed = by.server.directory().remove_device(by.user, device).await;
     if !removed.map_err(|error| control_failure(&error))? {
         return Err(RpcError::new(ErrorCode::NotFound, "no such device"));
     }

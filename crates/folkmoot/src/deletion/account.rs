@@ -13,6 +13,7 @@ use crate::chat::Identity;
 use crate::chat::messages;
 use crate::room::{Command, RoomCalls};
 use crate::server::Server;
+use crate::storage::contract::{Directory, Erasure};
 use crate::storage::{
     Authority, ControlError, DeviceId, Erased, RoomId, ScanPlace, Seq, Tie, UserId,
 };
@@ -53,13 +54,13 @@ impl AccountWork {
         self.stage = match self.stage {
             Stage::Connections => {
                 server.user(user).close().await?;
-                let account = server.store.account(user).await?;
+                let account = server.directory().account(user).await?;
                 if let Some(picture) = account.and_then(|account| account.picture) {
                     portrait::erase(server, picture).await?;
                 }
                 Stage::Memberships
             }
-            Stage::Memberships => match server.store.first_tie(user).await? {
+            Stage::Memberships => match server.erasure().first_tie(user).await? {
                 Some(tie) => {
                     cut(server, user, tie).await?;
                     Stage::Memberships
@@ -72,10 +73,10 @@ impl AccountWork {
                 None => Stage::Reactions,
             },
             Stage::Reactions => {
-                server.store.erase_reactions(user).await?;
+                server.erasure().erase_reactions(user).await?;
                 Stage::Account
             }
-            Stage::Account => match server.store.finish_account_deletion(user).await? {
+            Stage::Account => match server.erasure().finish_account_deletion(user).await? {
                 true => {
                     server.attachments.sweep_soon();
                     return Ok(Progress::Done);
@@ -94,14 +95,14 @@ impl AccountWork {
         is_any_found: bool,
     ) -> Result<Stage, DeletionError> {
         let user = self.user;
-        let found = server.store.name_places(user, from).await?;
+        let found = server.erasure().name_places(user, from).await?;
         let is_any_found = is_any_found || !found.is_empty();
         let mut rooms: Vec<RoomId> = found.rooms().collect();
         rooms.dedup();
         let mut users: Vec<UserId> = found.user_events.iter().map(|(user, _)| *user).collect();
         users.dedup();
         let next = found.next;
-        server.store.erase_names(user, found).await?;
+        server.erasure().erase_names(user, found).await?;
         for room in rooms {
             server.room(room).unname(user).await?;
         }
@@ -122,8 +123,10 @@ impl AccountWork {
 async fn cut(server: &Arc<Server>, user: UserId, tie: Tie) -> Result<(), DeletionError> {
     let Tie { room, is_alone, successor } = tie;
     if is_alone {
-        let begun =
-            server.store.begin_room_deletion(room, user, Authority::LastMember, server.now()).await;
+        let begun = server
+            .directory()
+            .begin_room_deletion(room, user, Authority::LastMember, server.now())
+            .await;
         return match begun {
             Ok(()) | Err(ControlError::NotFound(_)) => Ok(server.room(room).close().await?),
             Err(error) => Err(error.into()),
@@ -138,7 +141,7 @@ async fn messages(
     user: UserId,
     after: Option<(RoomId, Seq)>,
 ) -> Result<Option<(RoomId, Seq)>, DeletionError> {
-    let (found, next) = server.store.messages_of(user, after).await?;
+    let (found, next) = server.erasure().messages_of(user, after).await?;
     let erased = stream::iter(found)
         .map(|(room, seq)| apply(server, user, room, Command::Erase { seq }))
         .buffer_unordered(ERASING_AT_ONCE)

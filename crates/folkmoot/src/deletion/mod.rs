@@ -21,6 +21,7 @@ use self::account::AccountWork;
 use self::room::RoomWork;
 use crate::search::ForgetError;
 use crate::server::Server;
+use crate::storage::contract::Erasure;
 use crate::storage::{ControlError, Deletion, DeletionTarget, ReadError};
 
 /// How long to wait after a failure: about what a full disk stays full at least.
@@ -131,7 +132,7 @@ pub(crate) async fn work_until_stopped(server: Arc<Server>) {
 /// Deletes all that is to be deleted; says whether nothing is left to do.
 async fn work(server: &Arc<Server>) -> bool {
     loop {
-        let deletions = match server.store.deletions().await {
+        let deletions = match server.erasure().deletions().await {
             Ok(deletions) if deletions.is_empty() => return true,
             Ok(deletions) => deletions,
             Err(error) => {

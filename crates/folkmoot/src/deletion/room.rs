@@ -10,6 +10,7 @@ use crate::chat::user_answer;
 use crate::room::RoomCalls;
 use crate::search::Search;
 use crate::server::Server;
+use crate::storage::contract::Erasure;
 use crate::storage::{Erased, Offset, RoomId, UserId};
 use crate::user::UserCalls;
 
@@ -47,7 +48,7 @@ impl RoomWork {
         self.stage = match &mut self.stage {
             Stage::Members => members(server, self.room).await?,
             Stage::Messages => {
-                match server.store.erase_messages(self.room, MESSAGES_AT_ONCE).await? {
+                match server.erasure().erase_messages(self.room, MESSAGES_AT_ONCE).await? {
                     true => Stage::Messages,
                     false => Stage::Traces(None),
                 }
@@ -55,7 +56,7 @@ impl RoomWork {
             Stage::Traces(left) => {
                 let left = match left.take() {
                     Some(left) => left,
-                    None => server.store.users_with_traces_of(self.room).await?,
+                    None => server.erasure().users_with_traces_of(self.room).await?,
                 };
                 traces(server, self.room, left).await?
             }
@@ -65,7 +66,7 @@ impl RoomWork {
                 Stage::Room
             }
             Stage::Room => {
-                server.store.finish_room_deletion(self.room).await?;
+                server.erasure().finish_room_deletion(self.room).await?;
                 server.attachments.sweep_soon();
                 return Ok(Progress::Done);
             }
@@ -77,7 +78,7 @@ impl RoomWork {
 async fn members(server: &Server, room: RoomId) -> Result<Stage, DeletionError> {
     // Before the first of them: nothing new may be said while the rest is told.
     server.room(room).close().await?;
-    let members = server.store.members_to_tell(room, MEMBERS_AT_ONCE).await?;
+    let members = server.erasure().members_to_tell(room, MEMBERS_AT_ONCE).await?;
     if members.is_empty() {
         return Ok(Stage::Messages);
     }
@@ -88,7 +89,7 @@ async fn members(server: &Server, room: RoomId) -> Result<Stage, DeletionError> 
         told?;
     }
     let users = members.into_iter().map(|(user, _)| user).collect();
-    server.store.end_memberships(room, users).await?;
+    server.erasure().end_memberships(room, users).await?;
     Ok(Stage::Members)
 }
 
@@ -101,7 +102,7 @@ async fn traces(
     if now.is_empty() {
         return Ok(Stage::Streams(None));
     }
-    server.store.forget_traces(room, now).await?;
+    server.erasure().forget_traces(room, now).await?;
     Ok(Stage::Traces(Some(left)))
 }
 
@@ -111,10 +112,10 @@ async fn streams(
     after: Option<(UserId, Offset)>,
 ) -> Result<Stage, DeletionError> {
     let erased = Erased::Room(room);
-    let (found, next) = server.store.user_events_with(erased, after).await?;
+    let (found, next) = server.erasure().user_events_with(erased, after).await?;
     let mut users: Vec<UserId> = found.iter().map(|(user, _)| *user).collect();
     users.dedup();
-    server.store.erase_in_user_events(found, erased).await?;
+    server.erasure().erase_in_user_events(found, erased).await?;
     for user in users {
         server.user(user).forget(erased).await?;
     }

@@ -62,7 +62,7 @@ async fn person(server: &Arc<Server>, user: UserId, name: &str, shown: &str) -> 
     let account = NewAccount { id: user, name, display_name, password_hash: String::new(), at };
     let token_hash = [u8::try_from(user.as_u64()).unwrap(); 32];
     let new = NewDevice { id: device, user, label: "test".to_owned(), token_hash, at };
-    server.store.create_account(account, new).await.unwrap();
+    server.embedded().create_account(account, new).await.unwrap();
     Identity::new(server.clone(), user, device)
 }
 
@@ -108,10 +108,10 @@ fn database_has(directory: &Path, text: &str) -> bool {
 /// Does what is to be done step by step, and copies the directory before each; returns the copies.
 async fn images(server: &Arc<Server>, scratch: &Path, data: &Path) -> Vec<PathBuf> {
     let mut images = Vec::new();
-    while let Some(deletion) = server.store.deletions().await.unwrap().first().copied() {
+    while let Some(deletion) = server.embedded().deletions().await.unwrap().first().copied() {
         let mut work = Work::new(deletion);
         loop {
-            server.store.barrier().await.unwrap();
+            server.embedded().barrier().await.unwrap();
             let image = scratch.join(images.len().to_string());
             copy(data, &image);
             images.push(image);
@@ -138,7 +138,7 @@ async fn a_rooms_deletion_that_is_cut_short_at_any_step_is_completed_by_the_next
         assert!(rooms::get(&gone, room).await.is_err(), "{image:?}: it was decided");
         assert!(work(&server).await, "{image:?}");
         assert!(rooms::get(&gone, room).await.is_err());
-        assert!(server.store.room(room).await.unwrap().is_none());
+        assert!(server.embedded().room(room).await.unwrap().is_none());
         let list = rooms::list(&gone, folkmoot_protocol::rpc::RoomsList::default()).await.unwrap();
         assert!(list.rooms.is_empty());
         server.close().await;
@@ -164,7 +164,7 @@ async fn an_account_goes(name: &str, erase: bool) {
         hand_over: true,
         at,
     };
-    let begun = server.store.begin_account_deletion(deletion).await.unwrap();
+    let begun = server.embedded().begin_account_deletion(deletion).await.unwrap();
     assert_eq!(begun, AccountDeletionBegun::Yes);
     let images = images(&server, &scratch.0, &data).await;
     server.close().await;
@@ -172,8 +172,11 @@ async fn an_account_goes(name: &str, erase: bool) {
     for image in images {
         let server = open(&image);
         assert!(work(&server).await, "{image:?}");
-        assert!(server.store.deletions().await.unwrap().is_empty());
-        assert!(server.store.room(alone).await.unwrap().is_none(), "{image:?}: nobody was in it");
+        assert!(server.embedded().deletions().await.unwrap().is_empty());
+        assert!(
+            server.embedded().room(alone).await.unwrap().is_none(),
+            "{image:?}: nobody was in it"
+        );
         let anna = Identity::new(server.clone(), ANNA, DeviceId::from_u64(1));
         let view = rooms::get(&anna, room).await.unwrap();
         assert_eq!(
@@ -181,7 +184,7 @@ async fn an_account_goes(name: &str, erase: bool) {
             (1, folkmoot_protocol::chat::Role::Owner),
             "{image:?}"
         );
-        let page = server.store.history(room, PageAnchor::Latest, 10, ANNA).await.unwrap();
+        let page = server.embedded().history(room, PageAnchor::Latest, 10, ANNA).await.unwrap();
         let names: Vec<_> = page.messages.iter().map(|stored| &*stored.message.name).collect();
         assert_eq!(names, ["", "Anna", ""], "{image:?}");
         let is_deleted = page.messages.iter().map(|stored| stored.deleted.is_some());
@@ -208,7 +211,7 @@ async fn a_deletion_that_is_decided_twice_is_done_once() {
     let (server, eve, room) = populated(&scratch.0.join("data")).await;
     rooms::delete(&eve, room).await.unwrap();
     assert!(rooms::delete(&eve, room).await.is_err());
-    let deletions = server.store.deletions().await.unwrap();
+    let deletions = server.embedded().deletions().await.unwrap();
     assert_eq!(deletions.len(), 1);
     assert_eq!(deletions[0].target, DeletionTarget::Room(room));
     assert!(work(&server).await);

@@ -12,6 +12,7 @@ use crate::account::token::{Token, random_id};
 use crate::chat::Identity;
 use crate::chat::{control_failure, members, read_failure};
 use crate::server::Server;
+use crate::storage::contract::{Directory, UserLog};
 use crate::storage::{DeviceId, NewAccount, NewDevice, UnixMillis};
 
 /// No password has this hash, so nobody can sign in as a bot; and a bot is told from a person by
@@ -54,7 +55,7 @@ impl Cast {
         scenes: &[Scene],
     ) -> Result<Vec<RoomId>, RpcError> {
         // From the store and not from actors: none may know a room before its past is written.
-        let host = server.store.load_user(self.host(), 0).await;
+        let host = server.streams().load_user(self.host(), 0).await;
         let host = host.map_err(|error| read_failure(&error))?.ok_or(ErrorCode::Internal)?;
         let mut ids = Vec::new();
         for scene in scenes {
@@ -74,7 +75,7 @@ impl Cast {
 }
 
 async fn bot(server: &Arc<Server>, name: &str, display_name: &str) -> Result<Identity, RpcError> {
-    let found = server.store.credentials(name.to_owned()).await;
+    let found = server.directory().credentials(name.to_owned()).await;
     let (user, device) = match found.map_err(|error| read_failure(&error))? {
         Some((account, hash)) if hash == NO_PASSWORD => (account.id, DeviceId::from_u64(0)),
         Some(_) => {
@@ -103,7 +104,7 @@ async fn make_bot(
     // Its token is forgotten here: a bot acts within the server.
     let token_hash = Token::random().hash();
     let signed_in = NewDevice { id: device, user, label: "demo".to_owned(), token_hash, at };
-    let made = server.store.create_account(account, signed_in).await;
+    let made = server.directory().create_account(account, signed_in).await;
     made.map_err(|error| control_failure(&error))?;
     Ok((user, device))
 }

@@ -18,8 +18,9 @@ use crate::room::people::Facts;
 use crate::room::state::RoomState;
 use crate::room::{Command, Request, load, mentions};
 use crate::server::Server;
+use crate::storage::contract::{Directory, StreamLog};
 use crate::storage::{
-    Append, NewRoom, ReadError, Record, Role, RoomId, Seq, Store, UnixMillis, WriteEpoch,
+    Append, NewRoom, ReadError, Record, Role, RoomId, Seq, UnixMillis, WriteEpoch,
 };
 
 const MINUTE_MS: u64 = 60_000;
@@ -28,8 +29,8 @@ const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 const AGE_DAYS: u64 = 30;
 
 /// Writes one room's past.
-struct Writer<'a> {
-    store: &'a Store,
+struct Writer<'a, S> {
+    store: &'a S,
     epoch: WriteEpoch,
     room: RoomState,
     cast: &'a Cast,
@@ -42,7 +43,7 @@ pub(super) async fn make_room(
     cast: &Cast,
     scene: &Scene,
 ) -> Result<RoomId, RpcError> {
-    let (id, store, now) = (RoomId::from_u64(random_id()), &server.store, server.now());
+    let (id, store, now) = (RoomId::from_u64(random_id()), server.streams(), server.now());
     let made_at = UnixMillis::from_u64(now.as_u64().saturating_sub(AGE_DAYS * DAY_MS));
     let (name, topic) = (scene.room.to_owned(), scene.topic.to_owned());
     let new = NewRoom { id, name, topic, owner: cast.host(), at: made_at };
@@ -93,7 +94,7 @@ fn pause_ms(line: &Line, place: usize) -> u64 {
     typing + (15 + thinking) * 1_000
 }
 
-impl Writer<'_> {
+impl<S: StreamLog> Writer<'_, S> {
     /// Tells the room all it could ask: nobody has said anything here yet.
     async fn introduce(&mut self, bots: Vec<UserId>) -> Result<(), ReadError> {
         let standings = self.store.standings(self.room.id, bots).await?;

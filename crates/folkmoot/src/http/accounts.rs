@@ -21,6 +21,7 @@ use crate::chat::Identity;
 use crate::chat::{control_failure, failure, members, read_failure, users};
 use crate::demo;
 use crate::server::Server;
+use crate::storage::contract::Directory;
 use crate::storage::{Account, DeviceId, NewAccount, NewDevice, UserId};
 use crate::user::UserCalls;
 use crate::wire;
@@ -50,9 +51,9 @@ pub(crate) async fn create(
     let (new, token, device) = new_account(&server, request).await?;
     let (user, id) = (new.id, device.id);
     let made = match invite {
-        None => server.store.create_account(new, device).await.map(|account| (account, None)),
+        None => server.directory().create_account(new, device).await.map(|account| (account, None)),
         Some(code) => {
-            let made = server.store.create_invited_account(new, device, code).await;
+            let made = server.directory().create_invited_account(new, device, code).await;
             made.map(|(account, room)| (account, Some(room)))
         }
     };
@@ -94,8 +95,8 @@ pub(crate) async fn sign_in(
     let (account, verified) = verified(&server, name, password, &keys).await?;
     let (token, device) = new_device(&server, account.id, device);
     let id = device.id;
-    server.store.sign_in(device, verified).await.map_err(|error| control_failure(&error))?;
-    let trimmed = server.store.trim_devices(account.id, id, DEVICES_MAX).await;
+    server.directory().sign_in(device, verified).await.map_err(|error| control_failure(&error))?;
+    let trimmed = server.directory().trim_devices(account.id, id, DEVICES_MAX).await;
     for device in trimmed.map_err(|error| control_failure(&error))? {
         let told = server.user(account.id).revoke(device).await;
         told.map_err(|error| failure(&error))?;
@@ -115,7 +116,8 @@ pub(crate) async fn change_password(
     let keys = [format!("name {}", signed.account.name)];
     let (_, verified) = verified(&server, signed.account.name, old, &keys).await?;
     let new = server.passwords.hash(new).await?;
-    let changed = server.store.change_password(user, device, verified, new, sign_out_others).await;
+    let changed =
+        server.directory().change_password(user, device, verified, new, sign_out_others).await;
     changed.map_err(|error| control_failure(&error))?;
     if sign_out_others {
         let told = server.user(user).revoke_others(device).await;
@@ -139,7 +141,7 @@ pub(super) async fn verified(
             return Err(refused.into());
         }
     }
-    let found = server.store.credentials(name).await.map_err(|error| read_failure(&error))?;
+    let found = server.directory().credentials(name).await.map_err(|error| read_failure(&error))?;
     let (account, stored) = found.unzip();
     let is_right = server.passwords.verify(password, stored.clone()).await?;
     let Some(verified) = account.zip(stored).filter(|_| is_right) else {

@@ -23,6 +23,7 @@ use crate::account::token::Token;
 use crate::chat::{control_failure, failure, read_failure};
 use crate::pulse::quantile_us;
 use crate::server::Server;
+use crate::storage::contract::{Administration, ChangeFeed};
 use crate::storage::{UnixMillis, UserChange, UserId};
 use crate::user::UserCalls;
 use crate::wire;
@@ -63,7 +64,10 @@ pub(crate) async fn users(
     Query(page): Query<Page<String>>,
 ) -> Result<Json<AdminUsers>, Refused> {
     let limit = page.check()?;
-    let rows = server.store.user_rows(page.search, page.after.unwrap_or_default(), limit + 1).await;
+    let rows = server
+        .administration()
+        .user_rows(page.search, page.after.unwrap_or_default(), limit + 1)
+        .await;
     let mut rows = rows.map_err(|error| read_failure(&error))?;
     let next = cut(&mut rows, limit, |row| row.account.name.clone());
     Ok(Json(AdminUsers { users: rows.into_iter().map(wire::admin_user).collect(), next }))
@@ -83,7 +87,7 @@ pub(crate) async fn update_user(
         (None, on) => (UserChange::Disabled(on.unwrap_or_default()), DisconnectCode::InvalidToken),
     };
     change_user(&server, &by, user, change, code).await?;
-    let row = server.store.user_row(user).await.map_err(|error| read_failure(&error))?;
+    let row = server.administration().user_row(user).await.map_err(|error| read_failure(&error))?;
     Ok(Json(wire::admin_user(row.ok_or_else(no_such_user)?)))
 }
 
@@ -105,7 +109,7 @@ async fn change_user(
     change: UserChange,
     code: DisconnectCode,
 ) -> Result<(), Refused> {
-    let changed = server.store.change_user(by.user(), user, change, server.now()).await;
+    let changed = server.administration().change_user(by.user(), user, change, server.now()).await;
     if changed.map_err(|error| control_failure(&error))? {
         let told = server.user(user).disconnect(code).await;
         told.map_err(|error| failure(&error))?;
@@ -122,8 +126,10 @@ pub(crate) async fn reset_link(
     let (user, at, token) = (user_id(&user)?, server.now(), Token::random());
     let life_ms = u64::from(PASSWORD_RESET_EXPIRES_IN_S) * 1_000;
     let expires_at = UnixMillis::from_u64(at.as_u64() + life_ms);
-    let made =
-        server.store.create_password_reset(by.user(), user, token.hash(), at, expires_at).await;
+    let made = server
+        .administration()
+        .create_password_reset(by.user(), user, token.hash(), at, expires_at)
+        .await;
     made.map_err(|error| control_failure(&error))?;
     Ok((StatusCode::CREATED, Json(ResetLink { token: token.reveal().to_owned(), expires_at })))
 }
@@ -135,7 +141,7 @@ pub(crate) async fn rooms(
     Query(page): Query<Page<RoomId>>,
 ) -> Result<Json<AdminRooms>, Refused> {
     let limit = page.check()?;
-    let rows = server.store.room_rows(page.search, page.after, limit + 1).await;
+    let rows = server.administration().room_rows(page.search, page.after, limit + 1).await;
     let mut rows = rows.map_err(|error| read_failure(&error))?;
     let next = cut(&mut rows, limit, |row| row.id);
     Ok(Json(AdminRooms { rooms: rows.into_iter().map(wire::admin_room).collect(), next }))
@@ -156,7 +162,7 @@ pub(crate) async fn update_settings(
     Valid(request): Valid<AdminSettingsUpdate>,
 ) -> Result<Json<AdminSettings>, Refused> {
     let AdminSettingsUpdate { registration } = request;
-    let chosen = server.registrations.choose(&server.store, registration).await;
+    let chosen = server.registrations.choose(server.administration(), registration).await;
     chosen.map_err(|error| control_failure(&error))?;
     tracing::info!(by = %by.user(), ?registration, "registration was changed");
     Ok(Json(server.registrations.settings()))
@@ -167,13 +173,13 @@ pub(crate) async fn storage(
     State(server): State<Arc<Server>>,
     _: Administrator,
 ) -> Result<Json<StorageView>, Refused> {
-    let totals = server.store.totals().await.map_err(|error| read_failure(&error))?;
-    let store = server.store.clone();
+    let totals = server.administration().totals().await.map_err(|error| read_failure(&error))?;
+    let store = server.administration().clone();
     let usage = server.node().blocking(move || store.usage()).await.map_err(|error| {
         tracing::error!(%error, "the data directory cannot be counted");
         Refused::new(ErrorCode::StoreUnavailable, format!("the data directory: {error}"))
     })?;
-    let stats = server.store.stats();
+    let stats = server.changes().stats();
     let part = |part: crate::storage::Part| StoragePart { name: part.name, bytes: part.bytes };
     Ok(Json(StorageView {
         parts: usage.parts.into_iter().map(part).collect(),
@@ -212,7 +218,7 @@ pub(crate) async fn live(State(server): State<Arc<Server>>, _: Administrator) ->
         version: env!("CARGO_PKG_VERSION").to_owned(),
         connections: wire::count(*server.connections().borrow()),
         messages_total: server.metrics.messages_total(),
-        appends_total: server.store.append_times().count(),
+        appends_total: server.administration().append_times().count(),
         append_p50_us: quantile_us(&appends, 0.5),
         append_p99_us: quantile_us(&appends, 0.99),
         seconds: server.pulse.seconds(),
@@ -234,7 +240,7 @@ pub(crate) async fn moderation(
     Query(page): Query<LogPage>,
 ) -> Result<Json<ModerationPage>, Refused> {
     let limit = page_len(page.limit)?;
-    let entries = server.store.moderation(page.before, limit + 1).await;
+    let entries = server.administration().moderation(page.before, limit + 1).await;
     let mut entries = entries.map_err(|error| read_failure(&error))?;
     let next = cut(&mut entries, limit, |entry| entry.id);
     let entries = entries.into_iter().map(wire::moderation_entry).collect();

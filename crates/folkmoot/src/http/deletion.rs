@@ -20,6 +20,7 @@ use crate::chat::Identity;
 use crate::chat::{self, control_failure, failure, read_failure};
 use crate::room::{Archivist, Command};
 use crate::server::Server;
+use crate::storage::contract::{Administration, Directory};
 use crate::storage::{AccountDeletion, AccountDeletionBegun, Authority, DeviceId, UserId};
 use crate::user::UserCalls;
 use crate::wire;
@@ -71,7 +72,7 @@ fn wish(
 
 async fn delete_account(server: &Server, deletion: AccountDeletion) -> Result<StatusCode, Refused> {
     let user = deletion.user;
-    let begun = server.store.begin_account_deletion(deletion).await;
+    let begun = server.directory().begin_account_deletion(deletion).await;
     match begun.map_err(|error| control_failure(&error))? {
         AccountDeletionBegun::Yes => {}
         AccountDeletionBegun::Owns(rooms) => {
@@ -121,7 +122,7 @@ pub(crate) async fn update_room(
     let by = Identity::new(server.clone(), by.user(), DeviceId::from_u64(0));
     let archive = Command::Archive { on, by: Archivist::Administrator };
     chat::messages::apply(&by, room, archive).await?;
-    let row = server.store.room_row(room).await.map_err(|error| read_failure(&error))?;
+    let row = server.administration().room_row(room).await.map_err(|error| read_failure(&error))?;
     let row = row.ok_or_else(|| Refused::new(ErrorCode::NotFound, "no such room"))?;
     Ok(Json(wire::admin_room(row)))
 }

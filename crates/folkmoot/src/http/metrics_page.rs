@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::server::Server;
 use crate::storage::AppendTimes;
+use crate::storage::contract::{Administration, ChangeFeed};
 
 /// The page, in the Prometheus text format.
 pub(crate) fn page(server: &Server) -> String {
     let metrics = &server.metrics;
-    let stats = server.store.stats();
+    let stats = server.changes().stats();
     let mut page = String::new();
     let mut line = |name: &str, kind: &str, help: &str, value: u64| {
         let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
@@ -62,7 +63,7 @@ pub(crate) fn page(server: &Server) -> String {
             behind,
         );
     }
-    append_times(&mut page, &server.store.append_times());
+    append_times(&mut page, &server.administration().append_times());
     page.push_str("# HELP folkmoot_disconnects_total Sockets closed, by code.\n");
     page.push_str("# TYPE folkmoot_disconnects_total counter\n");
     for (code, count) in &*metrics.disconnects.lock() {

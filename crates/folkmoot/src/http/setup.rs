@@ -17,12 +17,14 @@ use crate::chat::Identity;
 use crate::chat::{control_failure, failure, read_failure};
 use crate::demo;
 use crate::server::Server;
+use crate::storage::contract::Administration;
 use crate::user::UserCalls;
 use folkmoot_protocol::DisconnectCode;
 
 /// `GET /api/v1/setup`.
 pub(crate) async fn state(State(server): State<Arc<Server>>) -> Result<Json<SetupState>, Refused> {
-    let needed = server.store.needs_setup().await.map_err(|error| read_failure(&error))?;
+    let needed =
+        server.administration().needs_setup().await.map_err(|error| read_failure(&error))?;
     Ok(Json(SetupState { needed, registration: server.registrations.now() }))
 }
 
@@ -39,7 +41,7 @@ pub(crate) async fn create(
     }
     let (new, token, device) = new_account(&server, account).await?;
     let (user, id) = (new.id, device.id);
-    let account = server.store.set_up(new, device).await;
+    let account = server.administration().set_up(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
     demo::welcome(&Identity::new(server, user, id)).await?;
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
@@ -56,12 +58,12 @@ pub(crate) async fn reset_password(
         Refused::new(ErrorCode::NotFound, text)
     };
     let token_hash = Token::parse(&token).ok_or_else(spent)?.hash();
-    let found = server.store.password_reset(token_hash, server.now()).await;
+    let found = server.administration().password_reset(token_hash, server.now()).await;
     let user = found.map_err(|error| read_failure(&error))?.ok_or_else(spent)?;
     let password_hash = server.passwords.hash(password).await?;
     let (token, device) = new_device(&server, user, device);
     let id = device.id;
-    let account = server.store.reset_password(token_hash, password_hash, device).await;
+    let account = server.administration().reset_password(token_hash, password_hash, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
     // Whoever knew the old password may still be connected.
     let told = server.user(user).disconnect(DisconnectCode::InvalidToken).await;

@@ -86,7 +86,8 @@ impl Room {
 
     /// Takes the state from the store: what is durable, and nothing else.
     pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
-        let Some(loaded) = load::load(&self.ports.store, self.id, self.ports.now()).await? else {
+        let Some(loaded) = load::load(self.ports.streams(), self.id, self.ports.now()).await?
+        else {
             self.state = None;
             return Ok(());
         };
@@ -133,7 +134,7 @@ impl Room {
         reply: ReplyTo<Result<Done, RoomError>>,
         ctx: &mut Context<Self>,
     ) {
-        if let Err(error) = self.stream.admits(&self.ports.store) {
+        if let Err(error) = self.stream.admits(self.ports.streams()) {
             reply.send(Err(RoomError::Append(error)));
             return;
         }
@@ -142,7 +143,7 @@ impl Room {
         let record = state.commit(event, now);
         let logged = Record::Room(record.clone());
         let pending = Pending { record, client, unmentioned, reply, repeats: Vec::new() };
-        self.stream.append(&self.ports.store, &logged, pending);
+        self.stream.append(self.ports.streams(), &logged, pending);
         self.wait(ctx);
     }
 
@@ -168,7 +169,7 @@ impl Room {
 #[actor(name = "folkmoot.room", key = RoomId)]
 impl Room {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
-        ctx.every(self.ports.room_idle / 2, super::CheckIdle);
+        ctx.every(self.ports.limits.room_idle / 2, super::CheckIdle);
         Ok(())
     }
 
@@ -263,7 +264,7 @@ impl Room {
             Err(since) => since,
         };
         let (store, channel, offset) =
-            (self.ports.store.clone(), Channel::Room(self.id), self.stream.last());
+            (self.ports.streams().clone(), Channel::Room(self.id), self.stream.last());
         ctx.detach(async move {
             let missed = missed(&store, channel, since, offset).await;
             reply.send(missed.map(|missed| Attached { offset, missed }).map_err(RoomError::Read));
@@ -340,11 +341,12 @@ impl Room {
         user: UserId,
         facts: Option<Facts>,
     ) -> Result<bool, RoomError> {
-        let standing = self.meet(user, facts)?.standing(user)?;
-        match standing.is_banned {
-            true => Err(RoomError::Refused(Refusal::Banned)),
-            false => Ok(standing.rights.is_none()),
+        let state = self.meet(user, facts)?;
+        if state.standing(user)?.rights.is_some() {
+            return Ok(false);
         }
+        state.may_come(user)?;
+        Ok(true)
     }
 
     /// Whether `user` is a member; nobody is one of a room that does not exist.

@@ -13,7 +13,7 @@ use super::people::Facts;
 use super::view::{Done, Summary};
 use super::{OnlineClient, RoomError, load};
 use crate::ports::Ports;
-use crate::storage::{HistoryPage, Offset, PageAnchor, RoomId, Store, UnixMillis, UserId};
+use crate::storage::{HistoryPage, Offset, PageAnchor, RoomId, UnixMillis, UserId};
 use crate::stream::{Attached, Since};
 
 /// How often a room may say that what it was brought is out of date already: more than once means
@@ -28,7 +28,7 @@ pub(crate) type Answer<T> = Result<Result<T, RoomError>, AskError>;
 pub(crate) struct AskedRoom<'a> {
     id: RoomId,
     room: ActorRef<Room>,
-    store: &'a Store,
+    ports: &'a Ports,
     now: UnixMillis,
 }
 
@@ -36,7 +36,7 @@ impl<'a> AskedRoom<'a> {
     /// The room of an id, whether or not there is one.
     pub(crate) fn new(ports: &'a Ports, id: RoomId) -> Self {
         let room = ports.node.get::<Room>(id);
-        Self { id, room, store: &ports.store, now: ports.now() }
+        Self { id, room, ports, now: ports.now() }
     }
 
     /// Has the room carry out a command of `by`, given by the connection `client`.
@@ -129,7 +129,7 @@ impl<'a> AskedRoom<'a> {
                 answer => return Ok(answer),
             };
             let by = missing.people.first().copied().unwrap_or(UserId::from_u64(0));
-            match load::bring(self.store, self.id, by, *missing, self.now).await {
+            match load::bring(self.ports.streams(), self.id, by, *missing, self.now).await {
                 Ok(brought) => facts = Some(brought.facts),
                 Err(error) => return Ok(Err(RoomError::Read(error))),
             }

@@ -102,7 +102,7 @@ async fn anna(server: &Arc<Server>) -> Identity {
     let account = NewAccount { id: user, name, display_name, password_hash, at };
     let device = NewDevice { id: device, user, label: text(), token_hash: [0; 32], at };
     let id = device.id;
-    server.store.create_account(account, device).await.unwrap();
+    server.embedded().create_account(account, device).await.unwrap();
     Identity::new(server.clone(), user, id)
 }
 

@@ -5,8 +5,9 @@ use super::recent::Recent;
 use super::state::{Original, RoomState};
 use super::{TAIL_LEN, TAIL_LOADED};
 use crate::account::token::random_id;
+use crate::storage::contract::{Directory, RoomLog};
 use crate::storage::record::{Message, Quote, RoomEvent};
-use crate::storage::{ReadError, RoomId, RoomSnapshot, Seq, Store, UnixMillis, UserId, WriteEpoch};
+use crate::storage::{ReadError, RoomId, RoomSnapshot, Seq, UnixMillis, UserId, WriteEpoch};
 use crate::stream::{Tail, of_room};
 use crate::wire;
 
@@ -22,7 +23,7 @@ pub(crate) struct Loaded {
 
 /// Loads a room; `None` if there is no such room.
 pub(crate) async fn load(
-    store: &Store,
+    store: &impl RoomLog,
     id: RoomId,
     now: UnixMillis,
 ) -> Result<Option<Loaded>, ReadError> {
@@ -67,7 +68,7 @@ pub(super) struct Brought {
 
 /// Reads what a room asked for.
 pub(super) async fn bring(
-    store: &Store,
+    store: &(impl RoomLog + Directory),
     room: RoomId,
     by: UserId,
     missing: Missing,
@@ -94,7 +95,7 @@ pub(super) async fn bring(
 
 /// Reads an earlier message as the rules look at it; `None` if there is no such message.
 async fn original(
-    store: &Store,
+    store: &impl RoomLog,
     room: RoomId,
     seq: Seq,
     viewer: UserId,

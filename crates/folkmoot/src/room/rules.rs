@@ -146,7 +146,7 @@ fn edit(
 }
 
 /// Whether somebody who is no member may become one.
-fn may_come(room: &RoomState, user: UserId) -> Result<(), Refusal> {
+pub(super) fn may_come(room: &RoomState, user: UserId) -> Result<(), Refusal> {
     if room.standing(user)?.is_banned {
         return Err(Refusal::Banned);
     }

@@ -7,6 +7,7 @@ use super::idempotency::FirstSend;
 use super::online::Online;
 use super::recent::Recent;
 use super::view::{Done, Mention};
+use crate::storage::contract::Directory;
 use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
 use crate::storage::{Seq, UnixMillis, UserId};
@@ -201,7 +202,7 @@ impl Room {
         ctx: &mut Context<Self>,
     ) {
         self.pending_bans.insert(user);
-        let (store, room, at) = (self.ports.store.clone(), self.id, now(ctx));
+        let (store, room, at) = (self.ports.streams().clone(), self.id, now(ctx));
         let stored = async move {
             match on {
                 true => store.ban(room, user, by, at).await,

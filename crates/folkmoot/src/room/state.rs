@@ -256,6 +256,11 @@ impl RoomState {
         super::rules::speaker(self, user, now)
     }
 
+    /// Refuses who is no member and may not become one.
+    pub(crate) fn may_come(&self, user: UserId) -> Result<(), Refusal> {
+        super::rules::may_come(self, user)
+    }
+
     fn apply_message(&mut self, message: &Message, record: &RoomRecord) {
         debug_assert_eq!(message.seq, self.last_seq.next(), "a message was skipped");
         self.last_seq = message.seq;

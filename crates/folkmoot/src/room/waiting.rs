@@ -106,7 +106,7 @@ impl Room {
 
     /// Asks the store beside the room.
     fn find_out(&self, by: UserId, missing: Missing, ctx: &mut Context<Self>) {
-        let (store, room, now) = (self.ports.store.clone(), self.id, now(ctx));
+        let (store, room, now) = (self.ports.streams().clone(), self.id, now(ctx));
         let brought = async move { load::bring(&store, room, by, missing, now).await };
         ctx.pipe(brought, move |brought| Told { by, brought });
     }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use althing::{ActorError, Context, Handler, StopReason, actor};
 
 use super::index::{Index, IndexError};
-use crate::storage::{Lsn, ReadError, RoomId, Store};
+use crate::ports::Feed;
+use crate::storage::contract::ChangeFeed;
+use crate::storage::{Lsn, ReadError, RoomId};
 
 /// How often it looks for changes by itself. A commit syncs half a dozen small files, so a quiet
 /// server does that once a second at most; a search asks for one of its own.
@@ -23,7 +25,7 @@ pub(crate) struct Follow;
 
 #[derive(Debug)]
 pub(crate) struct Follower {
-    store: Store,
+    feed: Feed,
     index: Arc<Index>,
     /// Read so far; the index's own mark is what is committed of it.
     read: Lsn,
@@ -53,9 +55,9 @@ enum FollowError {
 }
 
 impl Follower {
-    pub(crate) fn new(store: Store, index: Arc<Index>) -> Self {
+    pub(crate) fn new(feed: Feed, index: Arc<Index>) -> Self {
         let read = index.mark();
-        Self { store, index, read, uncommitted: 0, progress: Progress::Behind, is_queued: false }
+        Self { feed, index, read, uncommitted: 0, progress: Progress::Behind, is_queued: false }
     }
 
     /// Takes one page of changes in.
@@ -80,7 +82,7 @@ impl Follower {
     }
 
     async fn page(&mut self, ctx: &mut Context<Self>) -> Result<Progress, FollowError> {
-        let page = self.store.message_changes(self.read, PAGE_LEN).await?;
+        let page = self.feed.changes().message_changes(self.read, PAGE_LEN).await?;
         let (up_to, is_last) = (page.up_to, page.is_last);
         let uncommitted = self.uncommitted + page.messages.len();
         let commits = uncommitted >= COMMIT_LEN || (is_last && uncommitted > 0);

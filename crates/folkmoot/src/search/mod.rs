@@ -27,7 +27,9 @@ pub(crate) use place::Place;
 
 pub(crate) use crate::text;
 
-use crate::storage::{Lsn, RoomId, Store};
+use crate::ports::Feed;
+use crate::storage::contract::{ChangeFeed, StreamLog};
+use crate::storage::{Lsn, RoomId};
 
 /// How long a search waits for the index to take in what was just sent; after that it answers with
 /// what is there and says how far behind that is.
@@ -54,17 +56,21 @@ pub(crate) struct Search {
 
 impl Search {
     /// Opens the index of a store; blocks.
-    pub(crate) fn open(data: &Path, store: &Store, heap_bytes: usize) -> Result<Index, IndexError> {
+    pub(crate) fn open(
+        data: &Path,
+        store: &(impl ChangeFeed + StreamLog),
+        heap_bytes: usize,
+    ) -> Result<Index, IndexError> {
         let applied = store.stats().applied_lsn;
         Index::open(&data.join("search"), store.stream_epoch(), applied, heap_bytes)
     }
 
     /// Starts to follow the store.
-    pub(crate) fn start(node: &Node, store: &Store, index: Index) -> Self {
+    pub(crate) fn start(node: &Node, feed: Feed, index: Index) -> Self {
         let index = Arc::new(index);
-        let (of_actor, store) = (index.clone(), store.clone());
+        let of_actor = index.clone();
         let follower = node.spawn_with(move |_| {
-            let follower = Follower::new(store.clone(), of_actor.clone());
+            let follower = Follower::new(feed.clone(), of_actor.clone());
             async move { Ok(follower) }
         });
         Self { index, follower }

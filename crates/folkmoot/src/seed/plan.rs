@@ -27,6 +27,10 @@ pub struct SeedFlags {
     /// The password of all of them [default: folkmoot-seed]
     #[arg(long, value_name = "PASSWORD")]
     pub password: Option<String>,
+    /// Signs a device of each of them in, and writes the tokens into this file, one a line: what
+    /// `folkmoot load` signs in with
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
     /// TOML file that says the same: users, password, messages, and `[[rooms]]` with members,
     /// rooms, messages, name
     #[arg(long, value_name = "FILE")]
@@ -103,6 +107,8 @@ pub struct SeedPlan {
     pub password: String,
     /// The rooms; each says how many messages.
     pub rooms: Vec<RoomPlan>,
+    /// Where the tokens of signed-in devices go; `None`: no device is signed in.
+    pub tokens: Option<PathBuf>,
 }
 
 /// The TOML file.
@@ -144,7 +150,7 @@ impl SeedPlan {
             }
         }
         let password = flags.password.or(file.password).unwrap_or_else(|| PASSWORD.to_owned());
-        Ok(Self { users, password, rooms })
+        Ok(Self { users, password, rooms, tokens: flags.tokens })
     }
 }
 

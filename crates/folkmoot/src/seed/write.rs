@@ -1,16 +1,20 @@
 //! Writes a plan into a data directory.
 
-use std::path::Path;
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use super::names::{display_name, name, saying};
 use super::plan::{RoomPlan, SeedPlan};
 use super::progress::Bar;
 use crate::account::password;
-use crate::account::token::random_id;
+use crate::account::token::{Token, random_id};
 use crate::room::idempotency::ContentHash;
 use crate::storage::{
-    AppendError, ControlError, Message, NewAccount, NewMember, NewRoom, Offset, OpenError,
-    ReadError, Record, RoomEvent, RoomId, RoomRecord, Seq, Store, StoreOptions, UnixMillis, UserId,
+    AppendError, ControlError, DeviceId, Message, NewAccount, NewDevice, NewMember, NewRoom,
+    Offset, OpenError, ReadError, Record, RoomEvent, RoomId, RoomRecord, Seq, Store, StoreOptions,
+    UnixMillis, UserId,
 };
 
 /// Rows in one transaction: long enough that its sync does not count, short enough for the bar.
@@ -35,6 +39,9 @@ pub enum SeedError {
     /// The database cannot be read.
     #[error("{0}")]
     Read(#[from] ReadError),
+    /// The tokens cannot be written.
+    #[error("cannot write {0}: {1}")]
+    Tokens(PathBuf, io::Error),
 }
 
 /// What was made.
@@ -68,6 +75,9 @@ pub async fn seed(directory: &Path, plan: &SeedPlan, now: UnixMillis) -> Result<
 async fn write(store: &Store, plan: &SeedPlan, now: UnixMillis) -> Result<Seeded, SeedError> {
     let began = UnixMillis::from_u64(now.as_u64().saturating_sub(PAST_MS));
     let users = write_users(store, plan, began).await?;
+    if let Some(file) = &plan.tokens {
+        sign_in(store, &users, file, now).await?;
+    }
     let mut seeded = Seeded { users: plan.users, ..Seeded::default() };
     let of =
         |count: fn(&RoomPlan) -> u64| plan.rooms.iter().map(|room| count(room) * room.rooms).sum();
@@ -75,16 +85,17 @@ async fn write(store: &Store, plan: &SeedPlan, now: UnixMillis) -> Result<Seeded
     let mut made = Vec::new();
     for room in &plan.rooms {
         for number in 1..=room.rooms {
-            let id = write_room(store, room, number, &users, began, &mut bar).await?;
-            made.push((id, room));
+            let members = Members::of(room, number, &users);
+            let id = write_room(store, room, number, members, began, &mut bar).await?;
+            made.push((id, room, members));
             seeded.rooms += 1;
             seeded.memberships += room.members;
         }
     }
     bar.end();
     let mut bar = Bar::new("messages", of(|room| room.messages.unwrap_or_default()));
-    for (id, room) in made {
-        let writer = Writer { store, room: id, users: &users[..room.members as usize], began, now };
+    for (id, room, members) in made {
+        let writer = Writer { store, room: id, members, began, now };
         seeded.messages += writer.say(room.messages.unwrap_or_default(), &mut bar).await?;
     }
     bar.end();
@@ -119,12 +130,62 @@ async fn write_users(
     Ok(ids)
 }
 
+/// Signs a device of each user in, and writes the tokens down in the order of their numbers.
+async fn sign_in(
+    store: &Store,
+    users: &[UserId],
+    file: &Path,
+    at: UnixMillis,
+) -> Result<(), SeedError> {
+    let failed = |error| SeedError::Tokens(file.to_owned(), error);
+    // For nobody else: each is as good as a password.
+    let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
+    let mut tokens = BufWriter::new(open.map_err(failed)?);
+    let mut bar = Bar::new("devices", users.len() as u64);
+    for chunk in users.chunks(ROWS_AT_ONCE) {
+        let mut devices = Vec::with_capacity(chunk.len());
+        for user in chunk {
+            let token = Token::random();
+            writeln!(tokens, "{}", token.reveal()).map_err(failed)?;
+            let (id, label) = (DeviceId::from_u64(random_id()), "seed".to_owned());
+            devices.push(NewDevice { id, user: *user, label, token_hash: token.hash(), at });
+        }
+        store.create_devices(devices).await?;
+        bar.add(chunk.len() as u64);
+    }
+    bar.end();
+    tokens.flush().map_err(failed)
+}
+
+/// Who is in a room: people one after the other, in a ring.
+#[derive(Clone, Copy)]
+struct Members<'a> {
+    users: &'a [UserId],
+    first: u64,
+    len: u64,
+}
+
+impl<'a> Members<'a> {
+    /// Of several rooms alike each begins where the one before it ends, so that all people are in
+    /// about as many.
+    fn of(room: &RoomPlan, number: u64, users: &'a [UserId]) -> Self {
+        let first = (number - 1) * room.members % users.len() as u64;
+        Self { users, first, len: room.members }
+    }
+
+    /// The member at a place: the number of their name, and their id.
+    fn at(self, place: u64) -> (u64, UserId) {
+        let index = (self.first + place) % self.users.len() as u64;
+        (index + 1, self.users[index as usize])
+    }
+}
+
 /// Makes a room with its members; the first of them owns it.
 async fn write_room(
     store: &Store,
     plan: &RoomPlan,
     number: u64,
-    users: &[UserId],
+    members: Members<'_>,
     at: UnixMillis,
     bar: &mut Bar,
 ) -> Result<RoomId, SeedError> {
@@ -132,12 +193,12 @@ async fn write_room(
     let name = plan.name.clone().unwrap_or_else(|| format!("Room of {}", plan.members));
     let name = if plan.rooms > 1 { format!("{name} #{number}") } else { name };
     let topic = String::new();
-    store.create_room(NewRoom { id, name, topic, owner: users[0], at }).await?;
+    store.create_room(NewRoom { id, name, topic, owner: members.at(0).1, at }).await?;
     bar.add(1);
-    let members: Vec<_> = (1..).zip(users).take(plan.members as usize).skip(1).collect();
-    for chunk in members.chunks(ROWS_AT_ONCE) {
+    let others: Vec<_> = (1..members.len).map(|place| members.at(place)).collect();
+    for chunk in others.chunks(ROWS_AT_ONCE) {
         let new = chunk.iter().map(|(number, user)| NewMember {
-            user: **user,
+            user: *user,
             name: super::names::name(*number),
             display_name: display_name(*number),
         });
@@ -151,14 +212,14 @@ async fn write_room(
 struct Writer<'a> {
     store: &'a Store,
     room: RoomId,
-    users: &'a [UserId],
+    members: Members<'a>,
     began: UnixMillis,
     now: UnixMillis,
 }
 
 impl Writer<'_> {
     async fn say(&self, messages: u64, bar: &mut Bar) -> Result<u64, SeedError> {
-        let members = self.users.len() as u64;
+        let members = self.members.len;
         let step = self.now.as_u64().saturating_sub(self.began.as_u64()) / (messages + 1);
         let epoch = self.store.write_epoch();
         let mut seq = 0;
@@ -185,10 +246,11 @@ impl Writer<'_> {
     fn message(&self, seq: u64, members: u64) -> Message {
         // By the number of members and not by id, so that the same plan says the same each time.
         let (body, author) = saying(members, seq, members);
+        let (number, user) = self.members.at(author);
         Message {
             seq: Seq::from_u64(seq),
-            user: self.users[author as usize],
-            name: display_name(author + 1),
+            user,
+            name: display_name(number),
             key: String::new(),
             content_hash: ContentHash::of(body, None, &[]).0,
             body: body.to_owned(),

@@ -15,6 +15,7 @@ use crate::chat::{Identity, user_failure};
 use crate::gateway::Outbox;
 use crate::server::Server;
 use crate::storage::SignedIn;
+use crate::storage::contract::StreamLog;
 use crate::storage::record::Record;
 use crate::storage::{DeviceId, Offset, UserId};
 use crate::stream::Since;
@@ -35,7 +36,7 @@ impl Opening {
         let SignedIn { account, device, .. } = signed_in;
         // Nobody waits for it: when a device was last seen may be a moment old after a crash.
         let seen = Record::DeviceSeen { device, at: self.server.now() };
-        drop(self.server.store.append(self.server.store.write_epoch(), &seen));
+        drop(self.server.streams().append(self.server.streams().write_epoch(), &seen));
         let user = account.id;
         let channel = Channel::User(user);
         let client: Arc<str> = format!("{:016x}{:016x}", random_id(), random_id()).into();

@@ -24,7 +24,8 @@ pub(crate) use publication::{Coming, Place, Publication, Removed};
 pub(crate) use recovery::{Attached, Missed, Since, events, missed};
 pub(crate) use tail::Tail;
 
-use crate::storage::{AppendError, Offset, Record, Store, WriteEpoch};
+use crate::storage::contract::StreamLog;
+use crate::storage::{AppendError, Offset, Record, WriteEpoch};
 use lane::Lane;
 
 /// Why publishing to a topic of a room or a user cannot be refused.
@@ -66,7 +67,7 @@ impl<P> Stream<P> {
     /// Whether an append would be taken now. Asked before a state is changed: then a refusal leaves
     /// nothing to take back, and a store that has too much to do is not asked to load the state
     /// again.
-    pub(crate) fn admits(&self, store: &Store) -> Result<(), AppendError> {
+    pub(crate) fn admits(&self, store: &impl StreamLog) -> Result<(), AppendError> {
         match self.lane.broken() {
             Some(error) => Err(error.clone()),
             None => store.admits(self.epoch, self.channel),
@@ -79,13 +80,13 @@ impl<P> Stream<P> {
     }
 
     /// Appends the record of the stream's next offset.
-    pub(crate) fn append(&mut self, store: &Store, record: &Record, pending: P) {
+    pub(crate) fn append(&mut self, store: &impl StreamLog, record: &Record, pending: P) {
         self.lane.push(store.append(self.epoch, record));
         self.pending.push_back(pending);
     }
 
     /// Logs something beside the stream, which nobody waits for and which merges in any order.
-    pub(crate) fn log(&self, store: &Store, record: &Record) {
+    pub(crate) fn log(&self, store: &impl StreamLog, record: &Record) {
         drop(store.append(self.epoch, record));
     }
 

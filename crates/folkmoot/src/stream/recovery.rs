@@ -8,7 +8,8 @@ use folkmoot_protocol::limits::{RECOVERED_EVENTS_MAX, REPLY_BYTES_MAX};
 
 use super::Publication;
 use super::{of_room, of_user};
-use crate::storage::{Offset, ReadError, Store};
+use crate::storage::contract::StreamLog;
+use crate::storage::{Offset, ReadError};
 
 /// Where a client stands that wants to go on rather than begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Missed {
 /// The events of a stream after `since` up to `last`, for a client further behind than memory
 /// reaches.
 pub(crate) async fn missed(
-    store: &Store,
+    store: &impl StreamLog,
     stream: Channel,
     since: Offset,
     last: Offset,
@@ -69,7 +70,7 @@ pub(crate) async fn missed(
 /// Events of a stream after an offset, as entries of a recovery or history reply; `None` if some of
 /// them are kept no more.
 pub(crate) async fn events(
-    store: &Store,
+    store: &impl StreamLog,
     stream: Channel,
     after: Offset,
     limit: u32,

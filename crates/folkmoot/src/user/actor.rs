@@ -94,7 +94,7 @@ impl User {
 
     /// Takes the state from the store: what is durable, and nothing else.
     pub(super) async fn reload(&mut self) -> Result<(), ReadError> {
-        let Some(loaded) = load::load(&self.ports.store, self.id).await? else {
+        let Some(loaded) = load::load(self.ports.streams(), self.id).await? else {
             self.known = None;
             return Ok(());
         };
@@ -121,7 +121,7 @@ impl User {
         let membership = self.membership_of(room)?.clone();
         let summary = AskedRoom::new(&self.ports, room).summary(self.id).await;
         let Ok(Ok(summary)) = summary else { return Err(UserError::NotMember) };
-        let view = room_view_of(&self.ports.store, &summary, &membership).await;
+        let view = room_view_of(self.ports.streams(), &summary, &membership).await;
         let event = UserEvent::RoomAdded { room: Box::new(view) };
         self.append(change, &event, Acknowledge::Nobody, ctx);
         Ok(())
@@ -134,7 +134,7 @@ impl User {
         acknowledge: Acknowledge,
         ctx: &mut Context<Self>,
     ) {
-        if let Err(error) = self.stream.admits(&self.ports.store) {
+        if let Err(error) = self.stream.admits(self.ports.streams()) {
             let news = acknowledge.failed(|| UserError::Append(error.clone()));
             return self.owe(news, ctx);
         }
@@ -147,7 +147,7 @@ impl User {
             effect: change.effect(),
         };
         let logged = Record::User(record.clone());
-        self.stream.append(&self.ports.store, &logged, Pending { record, acknowledge });
+        self.stream.append(self.ports.streams(), &logged, Pending { record, acknowledge });
         self.wait(ctx);
     }
 
@@ -201,7 +201,7 @@ impl User {
 #[actor(name = "folkmoot.user", key = UserId)]
 impl User {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
-        ctx.every(self.ports.user_idle / 2, super::CheckIdle);
+        ctx.every(self.ports.limits.user_idle / 2, super::CheckIdle);
         Ok(())
     }
 
@@ -390,7 +390,7 @@ impl User {
         ctx: &mut Context<Self>,
     ) {
         self.idle_ticks = 0;
-        let limit = self.ports.connections_per_user_max;
+        let limit = self.ports.limits.connections_per_user_max;
         if self.connections.len() >= limit {
             reply.send(Err(UserError::TooManyConnections(limit)));
             return;
@@ -404,7 +404,7 @@ impl User {
             Err(since) => since,
         };
         let (store, channel, offset) =
-            (self.ports.store.clone(), Channel::User(self.id), self.stream.last());
+            (self.ports.streams().clone(), Channel::User(self.id), self.stream.last());
         ctx.detach(async move {
             let missed = missed(&store, channel, since, offset).await;
             reply.send(missed.map(|missed| Attached { offset, missed }).map_err(UserError::Read));

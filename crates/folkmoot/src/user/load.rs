@@ -2,7 +2,8 @@
 
 use super::TAIL_LEN;
 use super::state::{Membership, UserState};
-use crate::storage::{Account, ReadError, Store, UserId, UserRoom, UserSnapshot, WriteEpoch};
+use crate::storage::contract::UserLog;
+use crate::storage::{Account, ReadError, UserId, UserRoom, UserSnapshot, WriteEpoch};
 use crate::stream::{Tail, of_user};
 
 /// A user as the store has it.
@@ -15,7 +16,7 @@ pub(super) struct Loaded {
 }
 
 /// Loads a user; `None` if there is no such user.
-pub(super) async fn load(store: &Store, id: UserId) -> Result<Option<Loaded>, ReadError> {
+pub(super) async fn load(store: &impl UserLog, id: UserId) -> Result<Option<Loaded>, ReadError> {
     let tail_len = u32::try_from(TAIL_LEN).expect("a small constant");
     Ok(store.load_user(id, tail_len).await?.map(Loaded::from))
 }

@@ -103,7 +103,7 @@ impl User {
             Ok(Err(error)) => return self.not_now(news, &error, ctx),
             Err(error) => return self.not_now(news, &error, ctx),
         };
-        let mut view = room_view_of(&self.ports.store, &summary, &membership).await;
+        let mut view = room_view_of(self.ports.streams(), &summary, &membership).await;
         // What people said is kept in one place, where it can be erased.
         view.last = None;
         let event = UserEvent::RoomAdded { room: Box::new(view) };

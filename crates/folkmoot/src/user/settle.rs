@@ -74,7 +74,7 @@ impl User {
                 Some(state) => self.take_read(room, state, ctx),
                 None => {
                     let cursor = Record::Cursor(ReadCursor { user: self.id, room, seq });
-                    self.stream.log(&self.ports.store, &cursor);
+                    self.stream.log(self.ports.streams(), &cursor);
                 }
             }
         }

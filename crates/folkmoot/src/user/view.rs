@@ -5,7 +5,7 @@ use folkmoot_protocol::chat::{RoomKind, RoomView, UserView};
 use super::state::Membership;
 use crate::room::Kind;
 use crate::room::view::Summary;
-use crate::storage::Store;
+use crate::storage::contract::{Directory, StreamLog};
 use crate::wire;
 
 /// The room as one user sees it.
@@ -42,7 +42,7 @@ pub(crate) fn room_view(
 
 /// The same, with the other one of a direct conversation read from the store.
 pub(crate) async fn room_view_of(
-    store: &Store,
+    store: &(impl StreamLog + Directory),
     summary: &Summary,
     membership: &Membership,
 ) -> RoomView {

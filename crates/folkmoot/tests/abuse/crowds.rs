@@ -1,4 +1,4 @@
-//! Crowds: 10,000 sockets that never say who they are, people whose line is dead, people who read
+//! Crowds: 20,000 sockets that never say who they are, people whose line is dead, people who read
 //! nothing. Everybody else goes on.
 
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::process::listening_with;
 use crate::support::{Account, Client, Scratch, Server, request};
 
-const SILENT: usize = 10_000;
+const SILENT: usize = 20_000;
 /// Descriptors for everything else that is open in this process.
 const SPARE: u64 = 512;
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -42,7 +42,7 @@ async fn connect(server: SocketAddr, number: usize) -> std::io::Result<TcpStream
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_silent_sockets_are_closed_and_hurt_nobody() {
+async fn twenty_thousand_silent_sockets_are_closed_and_hurt_nobody() {
     let count = descriptors();
     assert!(count >= 1_000, "this system gives a process descriptors for {count} sockets only");
     let scratch = Scratch::new();

@@ -5,5 +5,6 @@ mod collusion;
 mod crowds;
 mod direct_messages;
 mod full_disk;
+mod half_open;
 mod killed;
 mod silent_sockets;

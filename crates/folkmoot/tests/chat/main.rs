@@ -15,6 +15,7 @@ mod directory;
 mod erasure;
 mod http_api;
 mod limits;
+mod load;
 mod membership;
 mod messages;
 mod moderation_log;

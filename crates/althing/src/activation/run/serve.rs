@@ -12,6 +12,7 @@ use crate::activation::body::Body;
 use crate::activation::fault::refused_by_fault;
 use crate::activation::target::Target;
 use crate::activation::tick::skip_tick;
+use crate::activation::waits;
 use crate::address::place::Header;
 use crate::error::AskError;
 use crate::mail::access::Access;
@@ -434,6 +435,11 @@ impl Run {
             return Some(Served::Idle);
         }
         inner.park(cx.waker());
+        let has_new_wait = inner.extras().has_new_wait();
+        drop(inner);
+        if has_new_wait {
+            waits::suspended(&self.place);
+        }
         Some(Served::Suspended)
     }
 

@@ -44,10 +44,14 @@ impl Run {
                 let extras = inner.extras();
                 extras.suspended = Some(cx.waker().clone());
                 extras.doing = self.doing();
+                let has_new_wait = extras.has_new_wait();
                 inner.hold(self.held(), header.mailbox.tally());
                 let wakers = inner.call_up(header.kind.len_max);
                 drop(inner);
                 wake_all(wakers);
+                if has_new_wait {
+                    waits::suspended(&self.place);
+                }
                 return Served::Suspended;
             }
             drop(inner);

@@ -4,6 +4,7 @@
 use rusqlite::{Connection, params};
 
 use super::accounts::{Account, NewAccount, insert_row};
+use super::devices::{NewDevice, insert_device};
 use crate::storage::error::ControlError;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::{Role, RoomEvent};
@@ -39,6 +40,17 @@ impl Store {
             found_by.sort_unstable();
             note_all(connection, found_by.into_iter())?;
             Ok(())
+        })
+        .await
+    }
+
+    /// Signs devices in.
+    ///
+    /// # Errors
+    /// [`ControlError::NotAllowed`] if an account is disabled; none of them is signed in then.
+    pub async fn create_devices(&self, new: Vec<NewDevice>) -> Result<(), ControlError> {
+        self.control(move |connection| {
+            new.iter().try_for_each(|device| insert_device(connection, device))
         })
         .await
     }

@@ -168,16 +168,16 @@ pub(super) fn insert_device(
     if is_disabled(connection, device.user)? {
         return Err(ControlError::NotAllowed("this account is disabled"));
     }
-    connection.execute(
+    let mut statement = connection.prepare_cached(
         "INSERT INTO devices (id, user, label, token_hash, created_at, seen_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-        params![
-            to_sql(device.id.as_u64()),
-            to_sql(device.user.as_u64()),
-            device.label,
-            &device.token_hash[..],
-            to_sql(device.at.as_u64())
-        ],
     )?;
+    statement.execute(params![
+        to_sql(device.id.as_u64()),
+        to_sql(device.user.as_u64()),
+        device.label,
+        &device.token_hash[..],
+        to_sql(device.at.as_u64())
+    ])?;
     Ok(())
 }

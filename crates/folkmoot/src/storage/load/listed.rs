@@ -35,7 +35,7 @@ impl Store {
     pub async fn listed_rooms(
         &self,
         viewer: UserId,
-        search: &str,
+        search: String,
         after: Option<ListedPlace>,
         limit: usize,
     ) -> Result<ListedPage, ReadError> {

@@ -211,6 +211,11 @@ impl Client {
         }
     }
 
+    /// How many pushes on a channel came and were not asked for yet.
+    pub(crate) fn waiting_pushes(&self, channel: &str) -> usize {
+        self.pushes.iter().filter(|push| push["channel"] == channel).count()
+    }
+
     /// Drops the connection without a word.
     pub(crate) fn vanish(self) {
         drop(self.socket);

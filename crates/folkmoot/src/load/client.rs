@@ -1,0 +1,327 @@
+//! One simulated client: comes in, subscribes to rooms of its user, follows each by its offsets,
+//! and says something if it is one of those that send.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use folkmoot_protocol::RoomId;
+use folkmoot_protocol::frame::{
+    Outcome, Publication, PushKind, Reply, Request, SubscribeRequest, SubscribeResult,
+};
+use folkmoot_protocol::rpc::{MessageSend, RoomsList};
+use serde::Deserialize;
+use tokio::sync::watch;
+use tokio::time::Interval;
+
+use super::LoadError;
+use super::plan::LoadPlan;
+use super::socket::{Socket, SocketError, outcome, rpc};
+use super::tally::{Stamp, Tally};
+
+/// What all clients do at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Some have not come in yet.
+    Waiting,
+    Sending,
+    Listening,
+    Leaving,
+}
+
+/// Where a client stands in a room's stream.
+#[derive(Debug)]
+struct Cursor {
+    room: RoomId,
+    channel: String,
+    offset: u64,
+    epoch: String,
+}
+
+/// A client without a connection.
+#[derive(Debug)]
+pub(super) struct Absent {
+    pub(super) number: usize,
+    cursors: Vec<Cursor>,
+}
+
+#[derive(Debug)]
+pub(super) struct Client {
+    plan: Arc<LoadPlan>,
+    tally: Arc<Tally>,
+    number: usize,
+    socket: Socket,
+    cursors: Vec<Cursor>,
+    /// Messages on their way, by the numbers of their commands.
+    unanswered: HashMap<u32, Stamp>,
+    said: usize,
+    pace: Option<Interval>,
+}
+
+impl Absent {
+    /// One that never came in.
+    pub(super) fn stranger(number: usize) -> Self {
+        Self { number, cursors: Vec::new() }
+    }
+
+    pub(super) fn rooms(&self) -> impl Iterator<Item = RoomId> {
+        self.cursors.iter().map(|cursor| cursor.room)
+    }
+}
+
+impl Client {
+    /// Comes in and subscribes to rooms of its user.
+    pub(super) async fn enter(
+        plan: Arc<LoadPlan>,
+        tally: Arc<Tally>,
+        number: usize,
+    ) -> Result<Self, LoadError> {
+        let socket = Socket::open(plan.flags.server, number, plan.token(number)).await;
+        let socket = socket.map_err(|error| LoadError::Entrance { number, error })?;
+        let mut client = Self::on(plan, tally, socket, Absent::stranger(number));
+        client.choose().await?;
+        let subscribed = client.subscribe(false).await;
+        subscribed.map_err(|error| LoadError::Entrance { number, error })?;
+        Ok(client)
+    }
+
+    /// Comes back and recovers what it has missed.
+    pub(super) async fn come_back(
+        plan: Arc<LoadPlan>,
+        tally: Arc<Tally>,
+        absent: Absent,
+        began: Instant,
+    ) -> Result<Self, SocketError> {
+        let number = absent.number;
+        let socket = Socket::open(plan.flags.server, number, plan.token(number)).await?;
+        let mut client = Self::on(plan, tally, socket, absent);
+        client.subscribe(true).await?;
+        client.tally.to_return.note(began.elapsed());
+        Ok(client)
+    }
+
+    fn on(plan: Arc<LoadPlan>, tally: Arc<Tally>, socket: Socket, absent: Absent) -> Self {
+        let Absent { number, cursors } = absent;
+        let unanswered = HashMap::new();
+        Self { plan, tally, number, socket, cursors, unanswered, said: 0, pace: None }
+    }
+
+    pub(super) fn rooms(&self) -> impl Iterator<Item = RoomId> {
+        self.cursors.iter().map(|cursor| cursor.room)
+    }
+
+    /// Takes the first of the user's rooms that are as wanted.
+    async fn choose(&mut self) -> Result<(), LoadError> {
+        let number = self.number;
+        let (wanted, room_of) = (self.plan.flags.rooms, self.plan.flags.room_of);
+        let mut after = None;
+        while self.cursors.len() < wanted {
+            let page = RoomsList { after, ..RoomsList::default() };
+            let page = self.socket.call(&page).await;
+            let page = page.map_err(|error| LoadError::Entrance { number, error })?;
+            let fitting = page
+                .rooms
+                .into_iter()
+                .filter(|room| room_of.is_none_or(|members| room.members == members));
+            self.cursors.extend(fitting.take(wanted - self.cursors.len()).map(|room| Cursor {
+                room: room.id,
+                channel: format!("room:{}", room.id),
+                offset: 0,
+                epoch: String::new(),
+            }));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        match self.cursors.len() == wanted {
+            true => Ok(()),
+            false => Err(LoadError::TooFewRooms { number, found: self.cursors.len(), wanted }),
+        }
+    }
+
+    /// Subscribes to all rooms in one frame, and waits for all answers.
+    async fn subscribe(&mut self, recover: bool) -> Result<(), SocketError> {
+        let requests = self.cursors.iter().map(|cursor| {
+            Request::Subscribe(SubscribeRequest {
+                channel: cursor.channel.clone(),
+                recover,
+                epoch: cursor.epoch.clone(),
+                offset: cursor.offset,
+                ..SubscribeRequest::default()
+            })
+        });
+        let first = self.socket.send(requests.collect()).await?;
+        let mut left = self.cursors.len();
+        while left > 0 {
+            let reply = self.socket.next().await?;
+            let cursor = reply.id.checked_sub(first).map(|index| index as usize);
+            let Some(cursor) = cursor.filter(|index| *index < self.cursors.len()) else {
+                self.take(reply);
+                continue;
+            };
+            match outcome("subscribe", reply)? {
+                Outcome::Subscribe(result) if recover => self.recover(cursor, result),
+                Outcome::Subscribe(result) => {
+                    let cursor = &mut self.cursors[cursor];
+                    (cursor.offset, cursor.epoch) = (result.offset, result.epoch);
+                }
+                other => return Err(SocketError::NotUnderstood(format!("{other:?}"))),
+            }
+            left -= 1;
+        }
+        Ok(())
+    }
+
+    fn recover(&mut self, cursor: usize, result: SubscribeResult) {
+        if !result.recovered {
+            self.tally.unrecovered.fetch_add(1, Ordering::Relaxed);
+        }
+        self.tally.recovered.fetch_add(result.publications.len() as u64, Ordering::Relaxed);
+        for publication in &result.publications {
+            self.advance(cursor, publication.offset);
+        }
+        // What the position says beyond the events that came is missing.
+        if result.recovered && result.offset > self.cursors[cursor].offset {
+            let skipped = result.offset - self.cursors[cursor].offset;
+            self.tally.skipped.fetch_add(skipped, Ordering::Relaxed);
+        }
+        (self.cursors[cursor].offset, self.cursors[cursor].epoch) = (result.offset, result.epoch);
+    }
+
+    /// Listens, and sends if it is one of those, until all leave or the connection ends.
+    pub(super) async fn run(mut self, mut stage: watch::Receiver<Stage>) -> Absent {
+        let sends = self.plan.sends(self.number);
+        // Made once: thousands of clients would queue for the watch anew with each event.
+        let mut leaving = std::pin::pin!(left(stage.clone()));
+        loop {
+            let may_send = sends && *stage.borrow_and_update() == Stage::Sending;
+            let has_turn = may_send && (self.is_paced() || self.unanswered.is_empty());
+            let went_on = tokio::select! {
+                biased;
+                () = &mut leaving => break,
+                reply = self.socket.next() => reply.map(|reply| self.take(reply)),
+                _ = stage.changed(), if sends => Ok(()),
+                () = turn(&mut self.pace), if has_turn => self.say().await,
+            };
+            if let Err(error) = went_on {
+                self.tally.lose(&error);
+                break;
+            }
+        }
+        Absent { number: self.number, cursors: self.cursors }
+    }
+
+    /// Whether messages go out at their times; sets the first of them.
+    fn is_paced(&mut self) -> bool {
+        let Some(pause) = self.plan.pause() else { return false };
+        if self.pace.is_none() {
+            // Not all in the same moment.
+            let part = self.number as f64 / self.plan.flags.sockets as f64;
+            let first = tokio::time::Instant::now() + pause.mul_f64(part);
+            let pause = pause.max(Duration::from_nanos(1));
+            self.pace = Some(tokio::time::interval_at(first, pause));
+        }
+        true
+    }
+
+    async fn say(&mut self) -> Result<(), SocketError> {
+        let room = self.cursors[self.said % self.cursors.len()].room;
+        self.said += 1;
+        let Some(stamp) = self.tally.send(room) else {
+            // The run has had enough of them.
+            tokio::task::yield_now().await;
+            return Ok(());
+        };
+        let request = message(room, &format!("load{}", stamp.number), stamp, &self.plan);
+        let id = self.socket.send(vec![rpc(&request)]).await?;
+        self.unanswered.insert(id, stamp);
+        Ok(())
+    }
+
+    /// Says so many messages in a room of its own, one after the other.
+    pub(super) async fn fill(
+        plan: Arc<LoadPlan>,
+        number: usize,
+        room: RoomId,
+        messages: u32,
+    ) -> Result<(), SocketError> {
+        let mut socket = Socket::open(plan.flags.server, number, plan.token(number)).await?;
+        for n in 0..messages {
+            let stamp = Stamp { number: u64::MAX, at: Duration::ZERO };
+            socket.call(&message(room, &format!("missed{n}"), stamp, &plan)).await?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, reply: Reply) {
+        if let Some(stamp) = self.unanswered.remove(&reply.id) {
+            return match outcome("message.send", reply) {
+                Ok(_) => self.tally.acknowledge(stamp),
+                Err(error) => self.tally.refuse(stamp, &error),
+            };
+        }
+        let Some(Outcome::Push(push)) = reply.outcome else { return };
+        let Some(PushKind::Pub(publication)) = push.kind else { return };
+        let cursor = self.cursors.iter().position(|cursor| cursor.channel == push.channel);
+        if let Some(cursor) = cursor {
+            self.hear(cursor, &publication);
+        }
+    }
+
+    fn hear(&mut self, cursor: usize, publication: &Publication) {
+        // Typing has no place in the stream.
+        if publication.offset == 0 || !self.advance(cursor, publication.offset) {
+            return;
+        }
+        if let Some(stamp) = said(publication) {
+            self.tally.deliver(stamp);
+        }
+    }
+
+    /// Moves on in a room's stream; false for an event that was there before.
+    fn advance(&mut self, cursor: usize, offset: u64) -> bool {
+        let last = &mut self.cursors[cursor].offset;
+        let Some(skipped) = offset.checked_sub(*last + 1) else {
+            self.tally.doubled.fetch_add(1, Ordering::Relaxed);
+            return false;
+        };
+        *last = offset;
+        if skipped > 0 {
+            self.tally.skipped.fetch_add(skipped, Ordering::Relaxed);
+        }
+        true
+    }
+}
+
+fn message(room: RoomId, key: &str, stamp: Stamp, plan: &LoadPlan) -> MessageSend {
+    // A key of the run before would find its message.
+    let key = format!("{key}.{}", plan.run);
+    let body = stamp.text(plan.flags.bytes);
+    MessageSend { room, key, body, reply_to: None, attachments: Vec::new() }
+}
+
+/// What a publication says of itself, if it is a message of this run.
+fn said(publication: &Publication) -> Option<Stamp> {
+    #[derive(Deserialize)]
+    struct Said<'a> {
+        #[serde(borrow)]
+        body: Option<Cow<'a, str>>,
+    }
+    let said: Said<'_> = serde_json::from_slice(&publication.data).ok()?;
+    Stamp::of(&said.body?)
+}
+
+/// When all are to leave, or nobody is there who could say so.
+async fn left(mut stage: watch::Receiver<Stage>) {
+    let _ = stage.wait_for(|stage| *stage == Stage::Leaving).await;
+}
+
+/// When the next message is due; at once without a pace.
+async fn turn(pace: &mut Option<Interval>) {
+    if let Some(pace) = pace {
+        pace.tick().await;
+    }
+}

@@ -1,0 +1,167 @@
+//! What to put on a server: how many sockets, in which rooms, how much is said.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::account::token::random_id;
+
+/// Puts a running server under load, and checks that nothing is lost, doubled or out of order.
+#[derive(Debug, Clone, clap::Args)]
+pub struct LoadFlags {
+    /// Where the server listens
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    pub server: SocketAddr,
+    /// The file that `folkmoot seed --tokens` has written: one token a line
+    #[arg(long, value_name = "FILE")]
+    pub tokens: PathBuf,
+    /// Connections; they take the tokens in turn
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub sockets: usize,
+    /// Rooms that each connection subscribes to, of those that its user is in
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub rooms: usize,
+    /// Takes rooms with so many members only
+    #[arg(long, value_name = "MEMBERS")]
+    pub room_of: Option<u32>,
+    /// Connections that send, spread over all of them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub senders: usize,
+    /// Messages a second of all senders together; 0: each sends as soon as its last one is
+    /// acknowledged
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub rate: u32,
+    /// How long messages are sent, or connections are held that send nothing
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub seconds: u64,
+    /// Length of a message
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    pub bytes: usize,
+    /// Afterwards everybody leaves, misses so many messages in each room, and comes back at once
+    #[arg(long, value_name = "MESSAGES")]
+    pub reconnect: Option<u32>,
+    /// Process of a server on this machine: says what memory a connection takes there
+    #[arg(long, value_name = "PID")]
+    pub server_pid: Option<u32>,
+}
+
+/// What can be put on a server.
+#[derive(Debug, Clone)]
+pub struct LoadPlan {
+    pub(super) flags: LoadFlags,
+    pub(super) tokens: Vec<String>,
+    /// Tells this run from others on the same rooms.
+    pub(super) run: String,
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadPlanError {
+    /// The file of tokens cannot be read.
+    #[error("cannot read {0}: {1}")]
+    Tokens(PathBuf, std::io::Error),
+    /// It has none.
+    #[error("{0} has no tokens")]
+    NoTokens(PathBuf),
+    /// More than there are.
+    #[error("{senders} senders need as many sockets, there are {sockets}")]
+    TooManySenders {
+        /// Wanted.
+        senders: usize,
+        /// In all.
+        sockets: usize,
+    },
+    /// Nothing would be measured.
+    #[error("at least one socket and one room are needed")]
+    Nothing,
+}
+
+impl LoadPlan {
+    /// Reads the tokens and checks the rest.
+    ///
+    /// # Errors
+    /// [`LoadPlanError`], in one line.
+    pub fn load(flags: LoadFlags) -> Result<Self, LoadPlanError> {
+        let LoadFlags { sockets, senders, rooms, .. } = flags;
+        if sockets == 0 || rooms == 0 {
+            return Err(LoadPlanError::Nothing);
+        }
+        if senders > sockets {
+            return Err(LoadPlanError::TooManySenders { senders, sockets });
+        }
+        let tokens = read(&flags.tokens)?;
+        let run = format!("{:x}", random_id());
+        Ok(Self { flags, tokens, run })
+    }
+
+    pub(super) fn token(&self, socket: usize) -> &str {
+        &self.tokens[socket % self.tokens.len()]
+    }
+
+    pub(super) fn duration(&self) -> Duration {
+        Duration::from_secs(self.flags.seconds)
+    }
+
+    /// Between two messages of one sender; `None`: as soon as the last one is acknowledged.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        let LoadFlags { rate, senders, .. } = self.flags;
+        let senders = u32::try_from(senders).unwrap_or(u32::MAX);
+        (rate > 0).then(|| Duration::from_secs(1) * senders / rate)
+    }
+
+    /// Whether the socket of a number is one of those that send.
+    pub(super) fn sends(&self, socket: usize) -> bool {
+        let LoadFlags { senders, sockets, .. } = self.flags;
+        // So many of the first n sockets are the same part of them everywhere.
+        (socket + 1) * senders / sockets > socket * senders / sockets
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<String>, LoadPlanError> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| LoadPlanError::Tokens(path.to_owned(), error))?;
+    let tokens: Vec<String> = text.lines().map(str::to_owned).collect();
+    if tokens.is_empty() {
+        return Err(LoadPlanError::NoTokens(path.to_owned()));
+    }
+    Ok(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(sockets: usize, senders: usize, rate: u32) -> LoadPlan {
+        let flags = LoadFlags {
+            server: SocketAddr::from(([127, 0, 0, 1], 1)),
+            tokens: PathBuf::new(),
+            sockets,
+            rooms: 1,
+            room_of: None,
+            senders,
+            rate,
+            seconds: 1,
+            bytes: 1,
+            reconnect: None,
+            server_pid: None,
+        };
+        LoadPlan { flags, tokens: Vec::new(), run: String::new() }
+    }
+
+    #[test]
+    fn as_many_send_as_were_asked_for_and_they_are_spread() {
+        for (sockets, senders) in [(10, 3), (1_000, 64), (5, 5), (7, 0)] {
+            let plan = plan(sockets, senders, 0);
+            let sending: Vec<_> = (0..sockets).filter(|socket| plan.sends(*socket)).collect();
+            assert_eq!(sending.len(), senders);
+        }
+        let plan = plan(100, 2, 0);
+        assert!(plan.sends(49) && plan.sends(99));
+    }
+
+    #[test]
+    fn the_rate_is_that_of_all_senders_together() {
+        assert_eq!(plan(100, 10, 1_000).pause(), Some(Duration::from_millis(10)));
+        assert_eq!(plan(100, 10, 0).pause(), None);
+    }
+}
