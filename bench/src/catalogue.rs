@@ -173,6 +173,11 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         "changes of saved states acknowledged per second, embedded store, fsync on",
     ),
     solo("durable-wake", Better::Lower, "ns to load a saved state and answer, embedded store"),
+    solo(
+        "read-states",
+        Better::Higher,
+        "read states changed or read per second, 8 million entries, 80 % changes",
+    ),
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     application(

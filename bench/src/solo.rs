@@ -6,6 +6,7 @@ mod durable;
 mod fairness;
 mod map;
 mod passivate;
+mod read_states;
 mod timers;
 mod treasure;
 
@@ -19,6 +20,7 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "ask-chain-100k" => Some(chain::run(arguments.budget)),
         "durable-commit" => Some(durable::run(arguments.budget)),
         "durable-wake" => Some(durable::run_wake(arguments.budget)),
+        "read-states" => Some(read_states::run(arguments.budget)),
         "timers" => Some(timers::run(arguments.budget)),
         "passivate" => Some(passivate::run(arguments.budget)),
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),

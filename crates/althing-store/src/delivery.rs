@@ -70,6 +70,7 @@ impl Delivery {
     }
 
     /// About how much room it takes.
+    #[cfg(feature = "postgres")]
     pub(crate) fn bytes(&self) -> usize {
         let cron = self.cron.as_ref().map_or(0, String::len);
         size_of::<Self>()

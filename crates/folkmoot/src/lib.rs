@@ -21,6 +21,7 @@ mod open_rooms;
 mod ports;
 mod pulse;
 mod rate_limit;
+pub mod read_states;
 mod registration;
 mod room;
 mod search;

@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime};
 use anyhow::Context;
 use clap::Parser;
 use folkmoot::load::{LoadFlags, LoadPlan};
+use folkmoot::read_states::ReadStatesFlags;
 use folkmoot::seed::{SeedFlags, SeedPlan};
 use folkmoot::storage::UnixMillis;
 use folkmoot::{Config, Flags};
@@ -33,6 +34,8 @@ enum Task {
     Seed(SeedFlags),
     /// Puts a running server under load, and says how long messages take and whether any is lost
     Load(LoadFlags),
+    /// Serves read states to another chat, over a protocol of its own
+    ReadStates(ReadStatesFlags),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +59,7 @@ fn run() -> anyhow::Result<()> {
         None => runtime.block_on(serve(config)),
         Some(Task::Seed(flags)) => runtime.block_on(seed(&config, flags)),
         Some(Task::Load(flags)) => runtime.block_on(load(flags)),
+        Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
     }
 }
 
@@ -84,21 +88,36 @@ async fn load(flags: LoadFlags) -> anyhow::Result<()> {
     Ok(())
 }
 
+async fn read_states(config: &Config, flags: ReadStatesFlags) -> anyhow::Result<()> {
+    let stop = told_to_stop()?;
+    let server = folkmoot::read_states::open(config.data(), flags).await?;
+    say(&format!("Read states are served on {}", server.address()?));
+    server.serve(stop).await
+}
+
 async fn serve(config: Config) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = told_to_stop()?;
     let running = folkmoot::start(config).await?;
     say(&format!("Folkmoot listens on {}://{}", running.scheme(), running.address()));
     if let Some(link) = running.setup_link() {
         say(&format!("Nobody administers this server yet. Become its administrator at {link}"));
     }
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    stop.await;
     tracing::info!("stopping");
     running.stop().await;
     Ok(())
+}
+
+/// Ready once somebody stops the process.
+fn told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 /// Tells whoever started the server. A reader who went away after the first line ends nothing.

@@ -29,7 +29,14 @@ pub(crate) struct ContentHash(pub(crate) u64);
 impl ContentHash {
     pub(crate) fn of(body: &str, reply_to: Option<Seq>, attachments: &[AttachmentId]) -> Self {
         let mut hash = Sha256::new();
-        hash.update(reply_to.map_or(0, |seq| seq.as_u64()).to_le_bytes());
+        let reply_to = match reply_to.map(Seq::as_u64) {
+            // There is no message 0, but a reply to it is another content than no reply. No message
+            // has this number either, so it meets nothing that was stored.
+            Some(0) => u64::MAX,
+            Some(seq) => seq,
+            None => 0,
+        };
+        hash.update(reply_to.to_le_bytes());
         hash.update(body.as_bytes());
         for id in attachments {
             // No text contains U+0000, so files cannot be mistaken for more of the body.

@@ -317,6 +317,26 @@ fn rooms_do_what_one_would_explain_whatever_people_try() {
     }
 }
 
+/// Programs that once ended differently, each with what it takes.
+fn once_different() -> Vec<Vec<Step>> {
+    let send = |reply_to| {
+        let body = "why 0".to_owned();
+        Step::Send { by: 0, key: Some(2), body, reply_to }
+    };
+    // A reply to nothing under the key of the same words without a reply.
+    vec![vec![send(None), send(Some(0))]]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_once_differed_does_so_no_more() {
+    let house = House::open("once").await;
+    for steps in once_different() {
+        let play = Play::begin(&house, Model::new(FIRST_NAME)).await;
+        play.program(&steps).await.unwrap_or_else(|why| panic!("{why}\nin {steps:#?}"));
+    }
+    house.close().await;
+}
+
 #[test]
 fn a_difference_is_found_and_shrunk_to_what_it_takes() {
     let wrong = || {

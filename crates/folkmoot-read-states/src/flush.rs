@@ -1,0 +1,150 @@
+//! Moves changes to the store: in rounds, at once for those who leave memory, and from the log
+//! after a crash.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::block::Block;
+use crate::change::Change;
+use crate::error::ReadStatesError;
+use crate::log::Record;
+use crate::states::Shared;
+use crate::store::Row;
+
+/// Rows in one write.
+const BATCH_ROWS: usize = 1_000;
+/// Rounds begin so often that a change waits at most twice that.
+const ROUNDS_PER_WAIT: u32 = 2;
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Before a store that failed is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Stores what is due until the last handle is dropped. Nothing here keeps one alive while it waits:
+/// who drops the last may open the same log again.
+pub(crate) async fn run(shared: Weak<Shared>, hurry: Arc<Notify>, store_after: Duration) {
+    let mut next = Instant::now() + store_after / ROUNDS_PER_WAIT;
+    loop {
+        // Wakes now and then to see whether anybody still has a handle.
+        let until = next.min(Instant::now() + LOOK_EVERY);
+        let is_hurried = tokio::time::timeout_at(until, hurry.notified()).await.is_ok();
+        let Some(strong) = shared.upgrade() else { return };
+        let done = if Instant::now() >= next {
+            next = Instant::now() + store_after / ROUNDS_PER_WAIT;
+            round(&strong).await
+        } else if is_hurried {
+            let _storing = strong.storing.lock().await;
+            store_due(&strong, 0).await
+        } else {
+            continue;
+        };
+        drop(strong);
+        if let Err(error) = done {
+            tracing::warn!(%error, "read states were not stored");
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+    }
+}
+
+/// Stores everything that was changed before the call; the log forgets it then.
+pub(crate) async fn round(shared: &Arc<Shared>) -> Result<(), ReadStatesError> {
+    let _storing = shared.storing.lock().await;
+    let segment = match &shared.log {
+        Some(log) => Some((log, log.rotate()?)),
+        None => None,
+    };
+    let before_ms = shared.clock.now_ms() + 1;
+    let mut first_error = None;
+    for shard in &shared.shards {
+        loop {
+            let absent = shard.lock().due_deltas(before_ms, BATCH_ROWS);
+            if absent.is_empty() {
+                break;
+            }
+            for user in absent {
+                // What it lacks is merged, and due with the others below.
+                if let Err(error) = shared.load(user).await {
+                    first_error.get_or_insert(error);
+                }
+            }
+            if first_error.is_some() {
+                break;
+            }
+        }
+    }
+    store_due(shared, before_ms).await?;
+    if let Some(error) = first_error {
+        return Err(error);
+    }
+    if let Some((log, segment)) = segment {
+        log.remove(segment)?;
+    }
+    Ok(())
+}
+
+/// Stores those who leave, and those changed before a moment. The caller holds `storing`.
+async fn store_due(shared: &Arc<Shared>, before_ms: u64) -> Result<(), ReadStatesError> {
+    for shard in &shared.shards {
+        loop {
+            let rows = shard.lock().take_due(before_ms, BATCH_ROWS);
+            if rows.is_empty() {
+                break;
+            }
+            let taken: Vec<_> = rows.iter().map(|row| (row.user, row.version)).collect();
+            let saved = shared.store.save(rows).await;
+            let mut shard = shard.lock();
+            let now_ms = shared.clock.now_ms();
+            for (user, version) in taken {
+                match &saved {
+                    Ok(()) => shard.stored(user, version, now_ms),
+                    Err(_) => shard.not_stored(user, now_ms),
+                }
+            }
+            drop(shard);
+            saved?;
+        }
+    }
+    Ok(())
+}
+
+/// Brings the store up to what the log has, and empties the log.
+pub(crate) async fn replay(
+    shared: &Arc<Shared>,
+    records: Vec<Record>,
+) -> Result<(), ReadStatesError> {
+    let mut by_user: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
+    for record in records {
+        by_user.entry(record.user).or_default().push(record);
+    }
+    let mut rows = Vec::new();
+    for (user, records) in by_user {
+        let stored = shared.store.load(user).await?.unwrap_or_default();
+        let mut block = Block::new(&stored.entries, stored.version);
+        for record in records {
+            if record.version <= block.version() {
+                continue;
+            }
+            block.set_version(record.version);
+            if let Change::Forget = record.change {
+                block.remove(record.room);
+            } else {
+                _ = block.update(record.room, |state| record.change.apply(state));
+            }
+        }
+        if block.version() > stored.version {
+            let entries = block.entries().collect();
+            rows.push(Row { user, version: block.version(), entries });
+        }
+        if rows.len() == BATCH_ROWS {
+            shared.store.save(std::mem::take(&mut rows)).await?;
+        }
+    }
+    shared.store.save(rows).await?;
+    if let Some(log) = &shared.log {
+        log.remove(log.rotate()?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,350 @@
+//! One part of the users, under one lock: who is in memory, what waits to be stored, who goes.
+//!
+//! A user is in one of four states: **loaded** (a block in the table), **leaving** (evicted with
+//! changes that are not stored yet: still readable), **absent with deltas** (changed while not in
+//! memory), or **absent**. Each change gets the next version, and a block carries that of its last
+//! one, so that the store can refuse older blocks and the log knows what a stored block contains.
+//!
+//! Nothing here waits or does input or output: [`crate::ReadStates`] does, without the lock.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+
+use crate::block::{Block, Flag, ReadState};
+use crate::change::{Change, Deltas};
+use crate::error::ReadStatesError;
+use crate::states::Clock;
+use crate::store::Row;
+use crate::table::Table;
+
+/// Users that the clock's hand passes in search of one without changes before it takes one with
+/// changes.
+const PASSES_FOR_CLEAN: usize = 64;
+/// Users that it passes at most: the lock is held meanwhile.
+const PASSES_MAX: usize = 512;
+
+/// How much a shard may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) bytes_max: usize,
+    /// Users evicted with changes that wait for the store.
+    pub(crate) leaving_max: usize,
+    /// Changes to users who are not in memory.
+    pub(crate) deltas_max: usize,
+}
+
+pub(crate) struct Shard {
+    table: Table,
+    limits: Limits,
+    /// Of the blocks in the table.
+    bytes: usize,
+    /// The number of the last change.
+    version: u64,
+    /// Users with changes, once each, with the time of the first one.
+    dirty: VecDeque<(u64, u64)>,
+    leaving: HashMap<u64, Block>,
+    deltas: HashMap<u64, Deltas>,
+    /// Changes in `deltas`.
+    deltas_len: usize,
+    loading: HashMap<u64, Arc<Notify>>,
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// The entry as it is now, if the user is in memory.
+    pub(crate) state: Option<ReadState>,
+    /// The number of the change; `None` if it changed nothing.
+    pub(crate) version: Option<u64>,
+}
+
+/// Who may bring a user into memory.
+pub(crate) enum Load {
+    /// The user is there.
+    There,
+    /// The caller, who must end with `loaded` or `not_loaded`.
+    Yours,
+    /// Somebody else, who ends this.
+    Others(OwnedNotified),
+}
+
+impl Shard {
+    pub(crate) fn new(limits: Limits, version: u64) -> Self {
+        Self {
+            table: Table::new(),
+            limits,
+            bytes: 0,
+            version,
+            dirty: VecDeque::new(),
+            leaving: HashMap::new(),
+            deltas: HashMap::new(),
+            deltas_len: 0,
+            loading: HashMap::new(),
+        }
+    }
+
+    /// Applies a change, to memory or to what will be merged when the user is loaded.
+    #[inline]
+    pub(crate) fn change(
+        &mut self,
+        user: u64,
+        room: u64,
+        change: Change,
+        clock: &Clock,
+    ) -> Result<Applied, ReadStatesError> {
+        let version = self.version + 1;
+        let Some(block) = self.table.get_mut(user) else {
+            return self.change_absent(user, room, change, clock);
+        };
+        let bytes_before = block.bytes();
+        let (state, changed) = if let Change::Forget = change {
+            (ReadState { room, ..ReadState::default() }, block.remove(room))
+        } else {
+            let updated = block.update(room, |state| change.apply(state));
+            updated.ok_or(ReadStatesError::TooManyRooms { user })?
+        };
+        block.set(Flag::Referenced, true);
+        if !changed {
+            return Ok(Applied { state: Some(state), version: None });
+        }
+        block.set_version(version);
+        self.bytes = self.bytes + block.bytes() - bytes_before;
+        if !block.has(Flag::Dirty) {
+            block.set(Flag::Dirty, true);
+            self.dirty.push_back((user, clock.now_ms()));
+        }
+        self.version = version;
+        Ok(Applied { state: Some(state), version: Some(version) })
+    }
+
+    #[cold]
+    fn change_absent(
+        &mut self,
+        user: u64,
+        room: u64,
+        change: Change,
+        clock: &Clock,
+    ) -> Result<Applied, ReadStatesError> {
+        if self.come_back(user, clock) {
+            return self.change(user, room, change, clock);
+        }
+        if self.deltas_len >= self.limits.deltas_max {
+            return Err(ReadStatesError::Busy { waiting: self.deltas_len });
+        }
+        self.version += 1;
+        let deltas = self.deltas.entry(user).or_default();
+        let before = deltas.len();
+        if before == 0 {
+            deltas.since_ms = clock.now_ms();
+        }
+        deltas.push(room, change, self.version);
+        self.deltas_len += deltas.len() - before;
+        Ok(Applied { state: None, version: Some(self.version) })
+    }
+
+    /// Takes back a user who was about to leave.
+    fn come_back(&mut self, user: u64, clock: &Clock) -> bool {
+        let Some(mut block) = self.leaving.remove(&user) else { return false };
+        block.set(Flag::Referenced, true);
+        self.bytes += block.bytes();
+        self.dirty.push_back((user, clock.now_ms()));
+        self.table.insert(user, block);
+        true
+    }
+
+    /// What is known of a user; `None` if the store has to be asked.
+    pub(crate) fn read(&mut self, user: u64) -> Option<Vec<ReadState>> {
+        if let Some(block) = self.table.get_mut(user) {
+            block.set(Flag::Referenced, true);
+            return Some(block.entries().collect());
+        }
+        self.leaving.get(&user).map(|block| block.entries().collect())
+    }
+
+    /// What is known of a user in one room: `None` if the store has to be asked.
+    pub(crate) fn read_one(&mut self, user: u64, room: u64) -> Option<Option<ReadState>> {
+        let block = match self.table.get_mut(user) {
+            Some(block) => {
+                block.set(Flag::Referenced, true);
+                &*block
+            }
+            None => self.leaving.get(&user)?,
+        };
+        Some(block.get(room))
+    }
+
+    pub(crate) fn begin_load(&mut self, user: u64, clock: &Clock) -> Load {
+        if self.table.get(user).is_some() || self.come_back(user, clock) {
+            return Load::There;
+        }
+        if let Some(others) = self.loading.get(&user) {
+            return Load::Others(others.clone().notified_owned());
+        }
+        self.loading.insert(user, Arc::default());
+        Load::Yours
+    }
+
+    /// Ends a load that failed.
+    pub(crate) fn not_loaded(&mut self, user: u64) {
+        if let Some(waiting) = self.loading.remove(&user) {
+            waiting.notify_waiters();
+        }
+    }
+
+    /// Ends a load: takes the user in with what the store had, and merges what happened meanwhile.
+    pub(crate) fn loaded(
+        &mut self,
+        user: u64,
+        row: Option<Row>,
+        clock: &Clock,
+    ) -> Result<(), ReadStatesError> {
+        self.not_loaded(user);
+        let row = row.unwrap_or_else(|| Row { user, version: 0, entries: Vec::new() });
+        let mut block = Block::new(&row.entries, row.version);
+        self.make_room(block.bytes())?;
+        if let Some(deltas) = self.deltas.remove(&user) {
+            self.deltas_len -= deltas.len();
+            for (room, change) in deltas.iter() {
+                if let Change::Forget = change {
+                    block.remove(room);
+                } else {
+                    // A user in too many rooms already keeps those.
+                    _ = block.update(room, |state| change.apply(state));
+                }
+            }
+            block.set_version(deltas.version);
+            block.set(Flag::Dirty, true);
+            self.dirty.push_back((user, deltas.since_ms.min(clock.now_ms())));
+        }
+        self.bytes += block.bytes();
+        self.table.insert(user, block);
+        Ok(())
+    }
+
+    /// Evicts until so many bytes more may be taken in.
+    fn make_room(&mut self, bytes: usize) -> Result<(), ReadStatesError> {
+        while self.bytes + self.table.bytes() + bytes > self.limits.bytes_max
+            && self.table.len() > 0
+        {
+            let Some(user) = self.victim() else {
+                return Err(ReadStatesError::Busy { waiting: self.leaving.len() });
+            };
+            let Some(block) = self.table.remove(user) else { break };
+            self.bytes -= block.bytes();
+            if block.has(Flag::Dirty) {
+                self.leaving.insert(user, block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Who is to go: somebody who was not used since the hand last came by, best without changes.
+    fn victim(&mut self) -> Option<u64> {
+        let may_leave_dirty = self.leaving.len() < self.limits.leaving_max;
+        let (mut with_changes, mut used) = (None, None);
+        for pass in 0..PASSES_MAX {
+            if pass >= PASSES_FOR_CLEAN && with_changes.is_some() {
+                break;
+            }
+            let (user, block) = self.table.advance()?;
+            let is_dirty = block.has(Flag::Dirty);
+            let was_used = block.has(Flag::Referenced);
+            block.set(Flag::Referenced, false);
+            match (was_used, is_dirty) {
+                (false, false) => return Some(user),
+                (false, true) if may_leave_dirty => {
+                    with_changes.get_or_insert(user);
+                }
+                (true, false) => used = Some(user),
+                (_, true) => {}
+            }
+        }
+        with_changes.or(used)
+    }
+
+    /// Rows for the store: all that leave, then those changed before `before_ms`, at most `max`.
+    /// Each must be answered with `stored` or `not_stored`.
+    pub(crate) fn take_due(&mut self, before_ms: u64, max: usize) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (user, block) in &mut self.leaving {
+            if rows.len() < max && !block.has(Flag::Writing) {
+                block.set(Flag::Writing, true);
+                rows.push(row(*user, block));
+            }
+        }
+        while rows.len() < max && self.dirty.front().is_some_and(|(_, since)| *since < before_ms) {
+            let Some((user, _)) = self.dirty.pop_front() else { break };
+            // Those who have left since are among the leaving.
+            let Some(block) = self.table.get_mut(user) else { continue };
+            if block.has(Flag::Dirty) && !block.has(Flag::Writing) {
+                block.set(Flag::Writing, true);
+                rows.push(row(user, block));
+            }
+        }
+        rows
+    }
+
+    /// Users who are not in memory and were changed before `before_ms`.
+    pub(crate) fn due_deltas(&self, before_ms: u64, max: usize) -> Vec<u64> {
+        let due = self.deltas.iter().filter(|(_, deltas)| deltas.since_ms < before_ms);
+        due.map(|(user, _)| *user).take(max).collect()
+    }
+
+    /// The store has a user's row of that version.
+    pub(crate) fn stored(&mut self, user: u64, version: u64, now_ms: u64) {
+        if let Some(block) = self.table.get_mut(user) {
+            block.set(Flag::Writing, false);
+            if block.version() == version {
+                block.set(Flag::Dirty, false);
+            } else {
+                self.dirty.push_back((user, now_ms));
+            }
+        } else if let Some(block) = self.leaving.get_mut(&user) {
+            block.set(Flag::Writing, false);
+            if block.version() == version {
+                self.leaving.remove(&user);
+            }
+        }
+    }
+
+    /// The store did not take a user's row.
+    pub(crate) fn not_stored(&mut self, user: u64, now_ms: u64) {
+        if let Some(block) = self.table.get_mut(user) {
+            block.set(Flag::Writing, false);
+            self.dirty.push_front((user, now_ms));
+        } else if let Some(block) = self.leaving.get_mut(&user) {
+            block.set(Flag::Writing, false);
+        }
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Users in memory, their entries' bytes with the table's, and users with changes to store.
+    pub(crate) fn sizes(&self) -> Sizes {
+        Sizes {
+            users: self.table.len(),
+            bytes: self.bytes + self.table.bytes(),
+            waiting: self.dirty.len() + self.leaving.len() + self.deltas.len(),
+        }
+    }
+}
+
+fn row(user: u64, block: &Block) -> Row {
+    Row { user, version: block.version(), entries: block.entries().collect() }
+}
+
+/// How much there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Users in memory.
+    pub users: usize,
+    /// Bytes of their entries and of the tables that lead to them.
+    pub bytes: usize,
+    /// Users with changes that the store does not have yet; those changed twice may count twice.
+    pub waiting: usize,
+}

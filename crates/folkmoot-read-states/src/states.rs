@@ -1,0 +1,271 @@
+//! All read states of a node: shards in memory, a store behind them, a log between.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::block::ReadState;
+use crate::change::Change;
+use crate::error::ReadStatesError;
+use crate::flush;
+use crate::log::{Log, LogError, Record};
+use crate::shard::{Applied, Limits, Load, Shard, Sizes};
+use crate::store::RowStore;
+use crate::table::spread;
+
+/// How much is kept, and when it is stored.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of entries and of the tables that lead to them, about. The default holds 8 million
+    /// entries of users with 40 rooms each: 192 MiB.
+    pub bytes_max: usize,
+    /// How long a change may wait for the store; 30 s by default.
+    pub store_after: Duration,
+    /// Where the log lives. Without it, a crash forgets what the store does not have yet.
+    pub log: Option<PathBuf>,
+    /// Users evicted with changes, and changes to users not in memory, that wait for the store; a
+    /// change that would be one more is refused. 1,000,000 by default.
+    pub waiting_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            bytes_max: 192 << 20,
+            store_after: Duration::from_secs(30),
+            log: None,
+            waiting_max: 1_000_000,
+        }
+    }
+}
+
+/// Locks. More than threads that meet; few enough that each has a fair share of the memory.
+const SHARDS: usize = 64;
+const SHARD_BITS: u32 = SHARDS.trailing_zeros();
+
+/// Reads and changes read states; a clone is another handle on the same ones. The last one that is
+/// dropped ends the background work; `store_all` stores everything before that.
+#[derive(Clone)]
+pub struct ReadStates {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) shards: Box<[Mutex<Shard>]>,
+    pub(crate) store: Arc<dyn RowStore>,
+    pub(crate) log: Option<Log>,
+    /// Somebody waits for the store: it should not wait for its time.
+    pub(crate) hurry: Arc<Notify>,
+    /// Held while rows are on their way to the store: what a round finds unstored is stored when
+    /// it ends, by itself and nobody else.
+    pub(crate) storing: tokio::sync::Mutex<()>,
+    pub(crate) clock: Clock,
+}
+
+/// Milliseconds since a moment of its own.
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub(crate) fn now_ms(&self) -> u64 {
+        // An hour ahead, so that "before" can be asked of the first moment.
+        3_600_000 + self.0.elapsed().as_millis() as u64
+    }
+}
+
+/// A change that was made in memory. [`ReadStates::durable`] waits until a crash cannot undo it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "it may be lost in a crash until it is durable"]
+pub struct Changed {
+    state: Option<ReadState>,
+    position: Option<u64>,
+}
+
+impl Changed {
+    /// What is known of the room now; `None` if the user is not in memory.
+    pub fn state(&self) -> Option<ReadState> {
+        self.state
+    }
+}
+
+impl ReadStates {
+    /// Opens what the store has, with what the log has beyond it. Call it in a tokio runtime, which
+    /// then does the background work.
+    ///
+    /// # Errors
+    /// The store or the log cannot be read.
+    pub async fn open(store: Arc<dyn RowStore>, options: Options) -> Result<Self, ReadStatesError> {
+        let (log, records) = match &options.log {
+            None => (None, Vec::new()),
+            Some(directory) => {
+                let directory = directory.clone();
+                let opened = tokio::task::spawn_blocking(move || Log::open(&directory)).await;
+                let failed = |error: tokio::task::JoinError| LogError {
+                    doing: "open",
+                    why: error.to_string(),
+                };
+                let (log, records) = opened.map_err(failed)??;
+                (Some(log), records)
+            }
+        };
+        let of_log = records.iter().map(|record| record.version).max().unwrap_or(0);
+        let version = store.version_max().await?.max(of_log);
+        let limits = Limits {
+            bytes_max: options.bytes_max / SHARDS,
+            leaving_max: (options.waiting_max / SHARDS).max(1),
+            deltas_max: (options.waiting_max / SHARDS).max(1),
+        };
+        let shared = Arc::new(Shared {
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new(limits, version))).collect(),
+            store,
+            log,
+            hurry: Arc::default(),
+            storing: tokio::sync::Mutex::default(),
+            clock: Clock(Instant::now()),
+        });
+        flush::replay(&shared, records).await?;
+        let hurry = shared.hurry.clone();
+        tokio::spawn(flush::run(Arc::downgrade(&shared), hurry, options.store_after));
+        Ok(Self { shared })
+    }
+
+    /// Changes what is known of a user in a room, in microseconds: a user who is not in memory is
+    /// not loaded for it.
+    ///
+    /// # Errors
+    /// `TooManyRooms` and `Busy`; nothing was changed then.
+    #[inline]
+    pub fn change(&self, user: u64, room: u64, change: Change) -> Result<Changed, ReadStatesError> {
+        let mut shard = self.shared.shard(user).lock();
+        let Applied { state, version } = shard.change(user, room, change, &self.shared.clock)?;
+        // Under the shard's lock: a user's records are in the log in their order.
+        let position = match (&self.shared.log, version) {
+            (Some(log), Some(version)) => Some(log.append(&Record { user, room, version, change })),
+            _ => None,
+        };
+        drop(shard);
+        Ok(Changed { state, position })
+    }
+
+    /// Waits until a crash cannot undo a change. Without a log it returns at once.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    ///
+    /// # Cancel safety
+    /// The change is made, whether this is awaited or not.
+    pub async fn durable(&self, changed: Changed) -> Result<(), ReadStatesError> {
+        let (Some(log), Some(position)) = (&self.shared.log, changed.position) else {
+            return Ok(());
+        };
+        Ok(log.durable(position).await?)
+    }
+
+    /// What memory has of a user in a room; `None` if the user is not in memory or the room is not
+    /// known.
+    #[inline]
+    pub fn in_memory(&self, user: u64, room: u64) -> Option<ReadState> {
+        self.shared.shard(user).lock().read_one(user, room).flatten()
+    }
+
+    /// All read states of a user, in no particular order: what a client needs when it connects. Brings the user
+    /// into memory.
+    ///
+    /// # Errors
+    /// `Store`, and `Busy` when nobody can be evicted.
+    pub async fn all(&self, user: u64) -> Result<Vec<ReadState>, ReadStatesError> {
+        self.with_loaded(user, |shard| shard.read(user)).await
+    }
+
+    /// What is known of a user in one room; all zero if nothing is.
+    ///
+    /// # Errors
+    /// As `all`.
+    pub async fn one(&self, user: u64, room: u64) -> Result<ReadState, ReadStatesError> {
+        let found = self.with_loaded(user, |shard| shard.read_one(user, room)).await?;
+        Ok(found.unwrap_or(ReadState { room, ..ReadState::default() }))
+    }
+
+    async fn with_loaded<T>(
+        &self,
+        user: u64,
+        read: impl Fn(&mut Shard) -> Option<T>,
+    ) -> Result<T, ReadStatesError> {
+        loop {
+            if let Some(found) = read(&mut self.shared.shard(user).lock()) {
+                return Ok(found);
+            }
+            self.shared.load(user).await?;
+        }
+    }
+
+    /// How much is kept now.
+    pub fn sizes(&self) -> Sizes {
+        let mut sum = Sizes::default();
+        for shard in &self.shared.shards {
+            let sizes = shard.lock().sizes();
+            sum.users += sizes.users;
+            sum.bytes += sizes.bytes;
+            sum.waiting += sizes.waiting;
+        }
+        sum
+    }
+
+    /// Stores everything that was changed before the call.
+    ///
+    /// # Errors
+    /// The store or the log failed; what was not stored stays in memory, and in the log.
+    pub async fn store_all(&self) -> Result<(), ReadStatesError> {
+        // In a task of its own: rows that are on their way are answered for, whoever gives up.
+        let shared = self.shared.clone();
+        match tokio::spawn(async move { flush::round(&shared).await }).await {
+            Ok(done) => done,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}
+
+impl Shared {
+    #[inline]
+    pub(crate) fn shard(&self, user: u64) -> &Mutex<Shard> {
+        &self.shards[(spread(user) >> (u64::BITS - SHARD_BITS)) as usize]
+    }
+
+    /// Brings a user into memory.
+    pub(crate) async fn load(&self, user: u64) -> Result<(), ReadStatesError> {
+        let begun = self.shard(user).lock().begin_load(user, &self.clock);
+        match begun {
+            Load::There => return Ok(()),
+            Load::Others(ended) => {
+                ended.await;
+                return Ok(());
+            }
+            Load::Yours => {}
+        }
+        let loading = Loading { shared: self, user };
+        let row = self.store.load(user).await?;
+        std::mem::forget(loading);
+        let mut shard = self.shard(user).lock();
+        let loaded = shard.loaded(user, row, &self.clock);
+        let is_wanted = shard.is_leaving() || loaded.is_err();
+        drop(shard);
+        if is_wanted {
+            self.hurry.notify_one();
+        }
+        loaded
+    }
+}
+
+/// Lets others load a user when the load is given up.
+struct Loading<'a> {
+    shared: &'a Shared,
+    user: u64,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.shared.shard(self.user).lock().not_loaded(self.user);
+    }
+}

@@ -1,0 +1,141 @@
+//! Rows in a SQLite file, one record a user, so that a whole user is read and written at once.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Answer, Row, RowStore, StoreError};
+use crate::block::ReadState;
+
+const ENTRY_BYTES: usize = 20;
+const BUSY: Duration = Duration::from_secs(10);
+
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS read_states (
+        user INTEGER PRIMARY KEY,
+        version INTEGER NOT NULL,
+        entries BLOB NOT NULL
+    ) STRICT;
+";
+
+/// See the module. Reads and writes use a connection each.
+pub struct SqliteRows {
+    reader: Arc<Mutex<Connection>>,
+    writer: Arc<Mutex<Connection>>,
+}
+
+impl SqliteRows {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// The file cannot be opened or is no database.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let open = || -> rusqlite::Result<Connection> {
+            let connection = Connection::open(path)?;
+            connection.busy_timeout(BUSY)?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            // A commit is on the disk when it returns: the log forgets what was saved.
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.execute_batch(SCHEMA)?;
+            Ok(connection)
+        };
+        let opened = || open().map_err(failed("open its file"));
+        Ok(Self {
+            reader: Arc::new(Mutex::new(opened()?)),
+            writer: Arc::new(Mutex::new(opened()?)),
+        })
+    }
+}
+
+fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> StoreError {
+    move |error| StoreError { doing, why: error.to_string() }
+}
+
+/// Runs a statement where it may block.
+fn blocking<T: Send + 'static>(
+    connection: &Arc<Mutex<Connection>>,
+    doing: &'static str,
+    work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+) -> Answer<T> {
+    let connection = connection.clone();
+    Box::pin(async move {
+        let done = tokio::task::spawn_blocking(move || work(&mut connection.lock())).await;
+        let done = done.map_err(|error| StoreError { doing, why: error.to_string() })?;
+        done.map_err(failed(doing))
+    })
+}
+
+impl RowStore for SqliteRows {
+    fn load(&self, user: u64) -> Answer<Option<Row>> {
+        blocking(&self.reader, "load a row", move |connection| {
+            let mut select = connection
+                .prepare_cached("SELECT version, entries FROM read_states WHERE user = ?")?;
+            let row = select
+                .query_row([user.cast_signed()], |row| {
+                    Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+                })
+                .optional()?;
+            Ok(row.map(|(version, entries)| Row {
+                user,
+                version: version.cast_unsigned(),
+                entries: decode(&entries),
+            }))
+        })
+    }
+
+    fn save(&self, rows: Vec<Row>) -> Answer<()> {
+        blocking(&self.writer, "save rows", move |connection| {
+            let transaction = connection.transaction()?;
+            {
+                let mut upsert = transaction.prepare_cached(
+                    "INSERT INTO read_states (user, version, entries) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (user) DO UPDATE
+                     SET version = excluded.version, entries = excluded.entries
+                     WHERE excluded.version > version",
+                )?;
+                for row in &rows {
+                    let version = row.version.cast_signed();
+                    let entries = encode(&row.entries);
+                    upsert.execute(params![row.user.cast_signed(), version, entries])?;
+                }
+            }
+            transaction.commit()
+        })
+    }
+
+    fn version_max(&self) -> Answer<u64> {
+        blocking(&self.reader, "find its highest version", |connection| {
+            let query = "SELECT coalesce(max(version), 0) FROM read_states";
+            connection.query_row(query, [], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+        })
+    }
+}
+
+/// Room, last read message and mentions of each entry, little endian.
+fn encode(entries: &[ReadState]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(entries.len() * ENTRY_BYTES);
+    for entry in entries {
+        bytes.extend_from_slice(&entry.room.to_le_bytes());
+        bytes.extend_from_slice(&entry.last_read.to_le_bytes());
+        bytes.extend_from_slice(&entry.mentions.to_le_bytes());
+    }
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Vec<ReadState> {
+    let (entries, _) = bytes.as_chunks::<ENTRY_BYTES>();
+    let word = |entry: &[u8; ENTRY_BYTES], at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&entry[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let entry = |entry: &[u8; ENTRY_BYTES]| ReadState {
+        room: word(entry, 0),
+        last_read: word(entry, 8),
+        mentions: u32::from_le_bytes([entry[16], entry[17], entry[18], entry[19]]),
+    };
+    entries.iter().map(entry).collect()
+}

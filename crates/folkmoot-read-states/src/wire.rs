@@ -1,0 +1,195 @@
+//! The messages of `proto/read_states.proto`, and their frames.
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The longest message.
+pub const FRAME_LEN_MAX: u32 = 1 << 20;
+
+macro_rules! message {
+    ($(#[$about:meta])* $name:ident { $($(#[$field:meta])* $field_name:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, PartialEq, prost::Message)]
+        pub struct $name { $($(#[$field])* pub $field_name: $type,)* }
+    };
+}
+
+message! {
+    /// What a client asks for.
+    Request {
+        /// Nothing is a malformed request.
+        #[prost(oneof = "Command", tags = "1, 2, 3, 4, 5")]
+        command: Option<Command>,
+    }
+}
+
+/// See `proto/read_states.proto`.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Command {
+    /// The user has read up to a message.
+    #[prost(message, tag = "1")]
+    Acknowledge(Acknowledge),
+    /// A message mentions users.
+    #[prost(message, tag = "2")]
+    Mention(Mention),
+    /// The user has left the room.
+    #[prost(message, tag = "3")]
+    Forget(Place),
+    /// All of a user.
+    #[prost(message, tag = "4")]
+    All(All),
+    /// One of a user.
+    #[prost(message, tag = "5")]
+    One(Place),
+}
+
+message! {
+    /// The user has read up to a message.
+    Acknowledge {
+        /// Who.
+        #[prost(uint64, tag = "1")]
+        user: u64,
+        /// Where.
+        #[prost(uint64, tag = "2")]
+        room: u64,
+        /// The last message that was read.
+        #[prost(uint64, tag = "3")]
+        message: u64,
+        /// Mentions after it.
+        #[prost(uint32, tag = "4")]
+        mentions_left: u32,
+    }
+}
+
+message! {
+    /// A message mentions users.
+    Mention {
+        /// Whom.
+        #[prost(uint64, repeated, tag = "1")]
+        users: Vec<u64>,
+        /// Where.
+        #[prost(uint64, tag = "2")]
+        room: u64,
+        /// The message.
+        #[prost(uint64, tag = "3")]
+        message: u64,
+    }
+}
+
+message! {
+    /// A user in a room.
+    Place {
+        /// Who.
+        #[prost(uint64, tag = "1")]
+        user: u64,
+        /// Where.
+        #[prost(uint64, tag = "2")]
+        room: u64,
+    }
+}
+
+message! {
+    /// A user.
+    All {
+        /// Who.
+        #[prost(uint64, tag = "1")]
+        user: u64,
+    }
+}
+
+message! {
+    /// What the server answers.
+    Reply {
+        /// Always there.
+        #[prost(oneof = "Outcome", tags = "1, 2, 3")]
+        outcome: Option<Outcome>,
+    }
+}
+
+/// See `proto/read_states.proto`.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Outcome {
+    /// Changed, and safe from a crash.
+    #[prost(message, tag = "1")]
+    Done(Done),
+    /// What was asked for.
+    #[prost(message, tag = "2")]
+    States(States),
+    /// Refused.
+    #[prost(message, tag = "3")]
+    Failure(Failure),
+}
+
+message! {
+    /// Nothing more to say.
+    Done {}
+}
+
+message! {
+    /// Read states of a user.
+    States {
+        /// In no particular order.
+        #[prost(message, repeated, tag = "1")]
+        states: Vec<State>,
+    }
+}
+
+message! {
+    /// A read state.
+    State {
+        /// Where.
+        #[prost(uint64, tag = "1")]
+        room: u64,
+        /// The last message that was read.
+        #[prost(uint64, tag = "2")]
+        last_read: u64,
+        /// Mentions after it.
+        #[prost(uint32, tag = "3")]
+        mentions: u32,
+    }
+}
+
+message! {
+    /// Why not.
+    Failure {
+        /// A word for programs.
+        #[prost(string, tag = "1")]
+        code: String,
+        /// A sentence for people.
+        #[prost(string, tag = "2")]
+        text: String,
+    }
+}
+
+/// Appends a message with its length.
+pub fn put<M: prost::Message>(message: &M, out: &mut Vec<u8>) {
+    let len = u32::try_from(message.encoded_len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(&message.encode_to_vec());
+}
+
+/// The next message; `None` at the end of the connection.
+///
+/// # Errors
+/// The connection broke, ended within a message, or carried something that is none: `InvalidData`,
+/// with what is wrong.
+pub async fn get<M: prost::Message + Default>(
+    from: &mut (impl AsyncRead + Unpin),
+    buffer: &mut Vec<u8>,
+) -> std::io::Result<Option<M>> {
+    let malformed = |why: String| std::io::Error::new(std::io::ErrorKind::InvalidData, why);
+    let mut len = [0; 4];
+    if from.read(&mut len[..1]).await? == 0 {
+        return Ok(None);
+    }
+    from.read_exact(&mut len[1..]).await?;
+    let len = u32::from_le_bytes(len);
+    if len > FRAME_LEN_MAX {
+        return Err(malformed(format!("a message of {len} bytes; the limit is {FRAME_LEN_MAX}")));
+    }
+    buffer.clear();
+    let got = (&mut *from).take(u64::from(len)).read_to_end(buffer).await?;
+    if got < len as usize {
+        return Err(malformed(format!("the connection ended after {got} of {len} bytes")));
+    }
+    M::decode(&**buffer).map(Some).map_err(|error| malformed(error.to_string()))
+}

@@ -1,0 +1,246 @@
+//! What a user of read states is promised.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use folkmoot_read_states::{
+    Change, Options, ROOMS_MAX, ReadState, ReadStates, ReadStatesError, Row, RowStore, SqliteRows,
+};
+use support::{Faulty, acknowledge, mention};
+
+/// Small enough that of a thousand users most are evicted.
+const SMALL: usize = 64 * 2_048;
+
+async fn open(directory: &std::path::Path, options: Options) -> ReadStates {
+    let store = SqliteRows::open(&directory.join("read-states.db")).unwrap();
+    ReadStates::open(Arc::new(store), options).await.unwrap()
+}
+
+fn with_log(directory: &std::path::Path) -> Options {
+    Options { log: Some(directory.join("log")), ..Options::default() }
+}
+
+#[tokio::test]
+async fn an_acknowledgement_moves_forward_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let states = open(directory.path(), Options::default()).await;
+    assert_eq!(states.one(1, 2).await, Ok(ReadState { room: 2, ..ReadState::default() }));
+    for (message, left) in [(10, 3), (9, 7)] {
+        _ = states.change(1, 2, acknowledge(message, left)).unwrap();
+    }
+    assert_eq!(states.all(1).await.unwrap(), [ReadState { room: 2, last_read: 10, mentions: 3 }]);
+}
+
+#[tokio::test]
+async fn a_mention_that_was_read_already_does_not_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let states = open(directory.path(), Options::default()).await;
+    for change in [acknowledge(10, 0), mention(10), mention(11), mention(12)] {
+        _ = states.change(1, 2, change).unwrap();
+    }
+    assert_eq!(states.one(1, 2).await.unwrap().mentions, 2);
+    _ = states.change(1, 2, Change::Forget).unwrap();
+    assert_eq!(states.all(1).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_user_who_is_not_in_memory_is_not_loaded_for_a_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    let states = ReadStates::open(store.clone(), Options::default()).await.unwrap();
+    for message in 1..=5 {
+        assert_eq!(states.change(1, 2, mention(message)).unwrap().state(), None);
+    }
+    assert_eq!(store.loads(), 0);
+    assert_eq!(states.one(1, 2).await.unwrap().mentions, 5);
+    assert_eq!(store.loads(), 1);
+    assert!(states.change(1, 2, acknowledge(5, 0)).unwrap().state().is_some());
+}
+
+/// What is durable survives, though the store has nothing of it: the files as they are at that
+/// moment are all that a crash leaves.
+#[tokio::test]
+async fn a_durable_change_survives_a_crash() {
+    let (before, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let states = open(before.path(), with_log(before.path())).await;
+    _ = states.all(1).await.unwrap();
+    for (user, change) in
+        [(1, mention(1)), (1, mention(2)), (2, mention(1)), (1, acknowledge(1, 1))]
+    {
+        let changed = states.change(user, 7, change).unwrap();
+        states.durable(changed).await.unwrap();
+    }
+    support::copy(before.path(), after.path());
+    // Found twice, by the crash and by the crash after it, it still counts once.
+    for _ in 0..2 {
+        let states = open(after.path(), with_log(after.path())).await;
+        let one = states.one(1, 7).await.unwrap();
+        assert_eq!(one, ReadState { room: 7, last_read: 1, mentions: 1 });
+        assert_eq!(states.one(2, 7).await.unwrap().mentions, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_torn_tail_of_the_log_loses_only_what_was_not_durable() {
+    let directory = tempfile::tempdir().unwrap();
+    let states = open(directory.path(), with_log(directory.path())).await;
+    for message in 1..=100 {
+        let changed = states.change(1, 7, mention(message)).unwrap();
+        states.durable(changed).await.unwrap();
+    }
+    for cut in [1, 43, 44, 45, 44 * 50 + 7] {
+        let torn = tempfile::tempdir().unwrap();
+        support::copy(directory.path(), torn.path());
+        support::cut_log(torn.path(), cut);
+        let states = open(torn.path(), with_log(torn.path())).await;
+        let lost = cut.div_ceil(44);
+        assert_eq!(states.one(1, 7).await.unwrap().mentions, 100 - lost as u32, "{cut} bytes");
+    }
+}
+
+#[tokio::test]
+async fn who_is_evicted_with_changes_stays_readable_while_the_store_is_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    let options = Options { bytes_max: SMALL, ..Options::default() };
+    let states = ReadStates::open(store.clone(), options).await.unwrap();
+    store.fail_saves(true);
+    for user in 0..1_000 {
+        _ = states.all(user).await.unwrap();
+        _ = states.change(user, 1, acknowledge(user + 1, 0)).unwrap();
+    }
+    assert!(states.sizes().bytes < 2 * SMALL, "{:?}", states.sizes());
+    for user in 0..1_000 {
+        assert_eq!(states.one(user, 1).await.unwrap().last_read, user + 1);
+    }
+    assert!(states.store_all().await.is_err());
+    store.fail_saves(false);
+    states.store_all().await.unwrap();
+    for user in 0..1_000 {
+        assert_eq!(store.load(user).await.unwrap().unwrap().entries[0].last_read, user + 1);
+    }
+}
+
+#[tokio::test]
+async fn too_much_that_waits_is_refused_by_name_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    let options = Options { waiting_max: 64, ..Options::default() };
+    let states = ReadStates::open(store.clone(), options).await.unwrap();
+    _ = states.change(1, 1, mention(1)).unwrap();
+    let Err(refused) = states.change(1, 2, mention(1)) else { panic!("one waits already") };
+    assert_eq!(refused, ReadStatesError::Busy { waiting: 1 });
+    states.store_all().await.unwrap();
+    assert_eq!(states.all(1).await.unwrap().len(), 1);
+    _ = states.change(1, 2, mention(1)).unwrap();
+}
+
+#[tokio::test]
+async fn a_user_in_too_many_rooms_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let states = open(directory.path(), Options::default()).await;
+    _ = states.all(9).await.unwrap();
+    for room in 0..ROOMS_MAX as u64 {
+        _ = states.change(9, room, acknowledge(1, 0)).unwrap();
+    }
+    let Err(refused) = states.change(9, u64::MAX, mention(1)) else { panic!("one too many") };
+    assert_eq!(refused, ReadStatesError::TooManyRooms { user: 9 });
+    _ = states.change(9, 5, acknowledge(2, 0)).unwrap();
+}
+
+#[tokio::test]
+async fn a_store_ignores_rows_that_are_older_than_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = SqliteRows::open(&directory.path().join("read-states.db")).unwrap();
+    let row = |version, last_read| {
+        let entry = ReadState { room: u64::MAX, last_read, mentions: u32::MAX };
+        Row { user: u64::MAX, version, entries: vec![entry] }
+    };
+    store.save(vec![row(5, 50)]).await.unwrap();
+    store.save(vec![row(4, 40)]).await.unwrap();
+    assert_eq!(store.load(u64::MAX).await.unwrap(), Some(row(5, 50)));
+    assert_eq!(store.version_max().await, Ok(5));
+}
+
+#[tokio::test]
+async fn a_change_reaches_the_store_by_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    let store_after = Duration::from_millis(100);
+    let states =
+        ReadStates::open(store.clone(), Options { store_after, ..Options::default() }).await;
+    let states = states.unwrap();
+    _ = states.change(3, 4, mention(1)).unwrap();
+    store.saved(3).await;
+    assert_eq!(store.load(3).await.unwrap().unwrap().entries[0].mentions, 1);
+}
+
+/// Readers, writers and rounds at once, in little memory, over a store that fails now and then:
+/// nothing is lost and nothing is counted twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_lost_or_counted_twice_under_load_and_a_store_that_fails() {
+    const USERS: u64 = 400;
+    const ROOMS: u64 = 5;
+    const MENTIONS: u64 = 30;
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    store.fail_every(7);
+    let options = Options {
+        bytes_max: SMALL,
+        store_after: Duration::from_millis(20),
+        ..with_log(directory.path())
+    };
+    let states = ReadStates::open(store.clone(), options.clone()).await.unwrap();
+    let mut tasks = Vec::new();
+    for task in 0..4 {
+        let states = states.clone();
+        tasks.push(tokio::spawn(async move {
+            for n in 0..MENTIONS {
+                for user in (0..USERS).filter(|user| user % 4 == task) {
+                    let change = if user % 3 == 0 { acknowledge(n, 1) } else { mention(n + 1) };
+                    while states.change(user, n % ROOMS, change).is_err() {
+                        tokio::task::yield_now().await;
+                    }
+                    // A store that fails now and then, or nobody to evict: asked again later.
+                    _ = states.all((user * 7 + n) % USERS).await;
+                }
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let expected = |user: u64| -> BTreeMap<u64, ReadState> {
+        let entry = |room| {
+            let last = (0..MENTIONS).rfind(|n| n % ROOMS == room).unwrap();
+            let state = if user.is_multiple_of(3) {
+                ReadState { room, last_read: last, mentions: 1 }
+            } else {
+                ReadState { room, last_read: 0, mentions: (MENTIONS / ROOMS) as u32 }
+            };
+            (room, state)
+        };
+        (0..ROOMS).map(entry).collect()
+    };
+    store.fail_every(u32::MAX);
+    let check = async |states: &ReadStates| {
+        for user in 0..USERS {
+            let all = states.all(user).await.unwrap();
+            let all: BTreeMap<_, _> = all.into_iter().map(|state| (state.room, state)).collect();
+            assert_eq!(all, expected(user), "user {user}");
+        }
+    };
+    check(&states).await;
+    let crashed = tempfile::tempdir().unwrap();
+    let changed = states.change(USERS, 0, mention(1)).unwrap();
+    states.durable(changed).await.unwrap();
+    support::copy(directory.path(), crashed.path());
+    check(&open(crashed.path(), with_log(crashed.path())).await).await;
+    states.store_all().await.unwrap();
+    check(&open(directory.path(), Options::default()).await).await;
+}

@@ -1,0 +1,160 @@
+//! Read states over a socket.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+
+mod support;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use folkmoot_read_states::wire::{
+    Acknowledge, All, Command, Done, FRAME_LEN_MAX, Mention, Outcome, Place, Reply, Request, State,
+    States, get, put,
+};
+use folkmoot_read_states::{Options, ReadStates, SqliteRows, serve};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+struct Server {
+    address: std::net::SocketAddr,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<()>,
+}
+
+async fn start(directory: &Path) -> Server {
+    let store = Arc::new(SqliteRows::open(&directory.join("read-states.db")).unwrap());
+    let options = Options { log: Some(directory.join("log")), ..Options::default() };
+    let states = ReadStates::open(store, options).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(async move {
+        serve(listener, states, async { drop(stopped.await) }).await.unwrap();
+    });
+    Server { address, stop, ended }
+}
+
+struct Client(TcpStream);
+
+impl Client {
+    async fn connect(server: &Server) -> Self {
+        Self(TcpStream::connect(server.address).await.unwrap())
+    }
+
+    async fn send(&mut self, commands: &[Command]) {
+        let mut bytes = Vec::new();
+        for command in commands {
+            put(&Request { command: Some(command.clone()) }, &mut bytes);
+        }
+        self.0.write_all(&bytes).await.unwrap();
+    }
+
+    async fn reply(&mut self) -> io::Result<Option<Outcome>> {
+        let reply: Option<Reply> = get(&mut self.0, &mut Vec::new()).await?;
+        Ok(reply.and_then(|reply| reply.outcome))
+    }
+}
+
+fn acknowledge(user: u64, message: u64) -> Command {
+    Command::Acknowledge(Acknowledge { user, room: 5, message, mentions_left: 0 })
+}
+
+fn states(last_read: u64, mentions: u32) -> Outcome {
+    Outcome::States(States { states: vec![State { room: 5, last_read, mentions }] })
+}
+
+#[tokio::test]
+async fn replies_come_in_the_order_of_their_requests() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path()).await;
+    let mut client = Client::connect(&server).await;
+    let mention = Command::Mention(Mention { users: vec![1, 2], room: 5, message: 11 });
+    let one = |user| Command::One(Place { user, room: 5 });
+    let forget = Command::Forget(Place { user: 2, room: 5 });
+    let all = |user| Command::All(All { user });
+    client.send(&[acknowledge(1, 10), mention, all(1), one(2)]).await;
+    let done = Outcome::Done(Done {});
+    for expected in [done.clone(), done.clone(), states(10, 1), states(0, 1)] {
+        assert_eq!(client.reply().await.unwrap(), Some(expected));
+    }
+    client.send(&[forget, all(2)]).await;
+    assert_eq!(client.reply().await.unwrap(), Some(done));
+    assert_eq!(client.reply().await.unwrap(), Some(Outcome::States(States::default())));
+}
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_a_crash_and_after_a_stop() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path()).await;
+    let mut client = Client::connect(&server).await;
+    let commands: Vec<_> = (1..=500).map(|user| acknowledge(user, user)).collect();
+    client.send(&commands).await;
+    for _ in &commands {
+        assert_eq!(client.reply().await.unwrap(), Some(Outcome::Done(Done {})));
+    }
+    let crashed = tempfile::tempdir().unwrap();
+    support::copy(directory.path(), crashed.path());
+    server.stop.send(()).unwrap();
+    server.ended.await.unwrap();
+    for directory in [&crashed, &directory] {
+        let server = start(directory.path()).await;
+        let mut client = Client::connect(&server).await;
+        for user in 1..=500 {
+            client.send(&[Command::All(All { user })]).await;
+            assert_eq!(client.reply().await.unwrap(), Some(states(user, 0)));
+        }
+    }
+}
+
+/// More requests than may wait, from a client that reads no reply until it has sent them all: the
+/// server stops reading, and goes on when the client reads.
+#[tokio::test]
+async fn a_client_that_reads_late_is_answered_whole() {
+    const REQUESTS: usize = 200_000;
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path()).await;
+    let (mut reader, mut writer) = Client::connect(&server).await.0.into_split();
+    let sending = tokio::spawn(async move {
+        let mut bytes = Vec::new();
+        put(&Request { command: Some(Command::One(Place { user: 1, room: 5 })) }, &mut bytes);
+        for _ in 0..REQUESTS {
+            writer.write_all(&bytes).await.unwrap();
+        }
+        writer
+    });
+    let mut buffer = Vec::new();
+    for _ in 0..REQUESTS {
+        let reply: Reply = get(&mut reader, &mut buffer).await.unwrap().unwrap();
+        assert_eq!(reply.outcome, Some(states(0, 0)));
+    }
+    drop(sending.await.unwrap());
+}
+
+#[tokio::test]
+async fn garbage_is_named_and_ends_its_connection_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path()).await;
+    let mut honest = Client::connect(&server).await;
+    let mut oversized = (FRAME_LEN_MAX + 1).to_le_bytes().to_vec();
+    oversized.extend([0; 100]);
+    for (garbage, named) in [
+        (oversized, "1048577"),
+        (vec![0; 4], "without a command"),
+        ([&3u32.to_le_bytes()[..], &[0xff; 3]].concat(), "decode"),
+    ] {
+        let mut client = Client::connect(&server).await;
+        client.0.write_all(&garbage).await.unwrap();
+        let Some(Outcome::Failure(failure)) = client.reply().await.unwrap() else {
+            panic!("garbage is refused");
+        };
+        assert_eq!(failure.code, "malformed");
+        assert!(failure.text.contains(named), "{}", failure.text);
+        // Closed, perhaps with what was not read.
+        assert!(matches!(client.reply().await, Ok(None) | Err(_)));
+    }
+    honest.send(&[acknowledge(1, 1)]).await;
+    assert_eq!(honest.reply().await.unwrap(), Some(Outcome::Done(Done {})));
+}

@@ -1,0 +1,118 @@
+//! A store that fails when it is told to, and the files that a crash leaves.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
+
+use folkmoot_read_states::{Answer, Change, Row, RowStore, SqliteRows, StoreError};
+use tokio::sync::watch;
+
+pub(crate) fn acknowledge(message: u64, mentions_left: u32) -> Change {
+    Change::Acknowledge { message, mentions_left }
+}
+
+pub(crate) fn mention(message: u64) -> Change {
+    Change::Mention { message }
+}
+
+pub(crate) struct Faulty {
+    rows: SqliteRows,
+    loads: AtomicUsize,
+    fails_saves: AtomicBool,
+    fails_every: AtomicU32,
+    calls: AtomicU32,
+    saved: watch::Sender<Vec<u64>>,
+}
+
+impl Faulty {
+    pub(crate) fn new(rows: SqliteRows) -> Arc<Self> {
+        Arc::new(Self {
+            rows,
+            loads: AtomicUsize::new(0),
+            fails_saves: AtomicBool::new(false),
+            fails_every: AtomicU32::new(u32::MAX),
+            calls: AtomicU32::new(0),
+            saved: watch::Sender::default(),
+        })
+    }
+
+    pub(crate) fn loads(&self) -> usize {
+        self.loads.load(SeqCst)
+    }
+
+    pub(crate) fn fail_saves(&self, on: bool) {
+        self.fails_saves.store(on, SeqCst);
+    }
+
+    /// Fails the nth of so many calls.
+    pub(crate) fn fail_every(&self, calls: u32) {
+        self.fails_every.store(calls, SeqCst);
+    }
+
+    /// Waits until a row of the user was saved.
+    pub(crate) async fn saved(&self, user: u64) {
+        let mut saved = self.saved.subscribe();
+        saved.wait_for(|users| users.contains(&user)).await.unwrap();
+    }
+
+    fn is_down(&self) -> bool {
+        let call = self.calls.fetch_add(1, SeqCst) + 1;
+        call.is_multiple_of(self.fails_every.load(SeqCst))
+    }
+}
+
+fn away<T: Send + 'static>(doing: &'static str) -> Answer<T> {
+    Box::pin(async move { Err(StoreError { doing, why: "it is away".to_owned() }) })
+}
+
+impl RowStore for Faulty {
+    fn load(&self, user: u64) -> Answer<Option<Row>> {
+        self.loads.fetch_add(1, SeqCst);
+        if self.is_down() { away("load a row") } else { self.rows.load(user) }
+    }
+
+    fn save(&self, rows: Vec<Row>) -> Answer<()> {
+        if self.is_down() || self.fails_saves.load(SeqCst) {
+            return away("save rows");
+        }
+        let users: Vec<_> = rows.iter().map(|row| row.user).collect();
+        let (saving, saved) = (self.rows.save(rows), self.saved.clone());
+        Box::pin(async move {
+            saving.await?;
+            saved.send_modify(|all| all.extend(users));
+            Ok(())
+        })
+    }
+
+    fn version_max(&self) -> Answer<u64> {
+        self.rows.version_max()
+    }
+}
+
+/// Copies all files of a directory, as a crash at this moment would leave them.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir_all(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Cuts bytes off the end of the last segment that has any.
+pub(crate) fn cut_log(directory: &Path, bytes: usize) {
+    let mut segments: Vec<_> =
+        fs::read_dir(directory.join("log")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    segments.sort();
+    let last = segments.iter().rfind(|path| fs::metadata(path).unwrap().len() > 0).unwrap();
+    let file = OpenOptions::new().write(true).open(last).unwrap();
+    file.set_len(file.metadata().unwrap().len() - bytes as u64).unwrap();
+}

@@ -1,0 +1,154 @@
+//! `folkmoot read-states` as a real process that is killed without warning: what it answered is
+//! there afterwards.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command as Process, Stdio};
+
+use folkmoot_read_states::wire::{Command, Mention, Outcome, Place, Reply, Request, get, put};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const KILLS: u64 = 6;
+const USERS: u64 = 50;
+const ROOM: u64 = 3;
+
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(data: &Path) -> Self {
+        let mut process = Process::new(env!("CARGO_BIN_EXE_folkmoot"))
+            .args(["--data".as_ref(), data.as_os_str()])
+            // Rounds of storing are as likely to be hit as anything else.
+            .args(["read-states", "--at", "127.0.0.1:0", "--store-after", "1"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+        Self { process, address }
+    }
+}
+
+impl Drop for Server {
+    /// SIGKILL, at whatever moment that is.
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+fn frame(command: Command) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put(&Request { command: Some(command) }, &mut bytes);
+    bytes
+}
+
+/// Mentions each user by one message after the other, until the server is gone. Returns how many
+/// mentions of each were answered, and how many were sent.
+async fn mention_until_killed(mut server: Option<Server>, from: u64) -> (u64, u64) {
+    let address = server.as_ref().unwrap().address.clone();
+    let (mut reader, mut writer) = TcpStream::connect(address).await.unwrap().into_split();
+    let sending = tokio::spawn(async move {
+        let mut sent = 0;
+        loop {
+            let message = from + sent + 1;
+            let users = (0..USERS).collect();
+            let bytes = frame(Command::Mention(Mention { users, room: ROOM, message }));
+            if writer.write_all(&bytes).await.is_err() {
+                return sent;
+            }
+            sent += 1;
+        }
+    });
+    let (mut answered, mut buffer) = (0, Vec::new());
+    // Longer each time, so that kills meet different moments of a round.
+    let enough = 200 + from % 700;
+    while let Ok(Some(reply)) = get::<Reply>(&mut reader, &mut buffer).await {
+        assert!(matches!(reply.outcome, Some(Outcome::Done(_))), "{reply:?}");
+        answered += 1;
+        if answered == enough {
+            server = None;
+        }
+    }
+    drop(server);
+    let sent = sending.await.unwrap();
+    (answered, sent)
+}
+
+async fn mentions(server: &Server, user: u64) -> u64 {
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    stream.write_all(&frame(Command::One(Place { user, room: ROOM }))).await.unwrap();
+    let reply: Reply = get(&mut stream, &mut Vec::new()).await.unwrap().unwrap();
+    let Some(Outcome::States(states)) = reply.outcome else { panic!("{reply:?}") };
+    states.states[0].mentions.into()
+}
+
+#[tokio::test]
+async fn nothing_that_was_answered_is_lost_or_doubled_when_the_process_is_killed() {
+    let data = tempfile::tempdir().unwrap();
+    let (mut at_least, mut at_most) = (0, 0);
+    for kill in 0..KILLS {
+        let (answered, sent) =
+            mention_until_killed(Some(Server::start(data.path())), at_most + kill).await;
+        at_least += answered;
+        at_most += sent;
+        let server = Server::start(data.path());
+        let counted: Vec<_> =
+            futures_util::future::join_all((0..USERS).map(|user| mentions(&server, user))).await;
+        for (user, counted) in counted.iter().enumerate() {
+            assert!(
+                (at_least..=at_most).contains(counted),
+                "kill {kill}: user {user} has {counted} mentions, {at_least} were answered, {at_most} sent"
+            );
+        }
+        // A message mentions all of its users or, cut off by the kill, the first ones.
+        let most = counted.iter().max().copied().unwrap();
+        at_least = counted.iter().min().copied().unwrap();
+        at_most = most;
+    }
+}
+
+#[tokio::test]
+async fn two_processes_cannot_use_one_directory() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let second = Process::new(env!("CARGO_BIN_EXE_folkmoot"))
+        .args(["--data".as_ref(), data.path().as_os_str()])
+        .args(["read-states", "--at", "127.0.0.1:0"])
+        .output()
+        .unwrap();
+    assert!(!second.status.success());
+    let why = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(why.contains("another process"), "{why}");
+    drop(server);
+}
+
+/// A stop stores everything: what is left of the log is empty.
+#[tokio::test]
+async fn a_stop_stores_everything() {
+    let data = tempfile::tempdir().unwrap();
+    let mut server = Server::start(data.path());
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    let users = (0..USERS).collect();
+    let bytes = frame(Command::Mention(Mention { users, room: ROOM, message: 1 }));
+    stream.write_all(&bytes).await.unwrap();
+    let reply: Option<Reply> = get(&mut stream, &mut Vec::new()).await.unwrap();
+    assert!(reply.is_some());
+    let stopped = Process::new("kill").arg(server.process.id().to_string()).status().unwrap();
+    assert!(stopped.success());
+    assert!(server.process.wait().unwrap().success());
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    let log = data.path().join("read-states/log");
+    let bytes: u64 =
+        std::fs::read_dir(log).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    assert_eq!(bytes, 0);
+    assert_eq!(mentions(&Server::start(data.path()), USERS - 1).await, 1);
+}
