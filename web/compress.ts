@@ -1,5 +1,5 @@
-//! Names every built file that the client may need later, for its worker to keep at hand, and packs every built file that shrinks, once and as small as it gets: the server answers with the packed file and never
-//! compresses while somebody waits.
+//! Names every built file that the client may need later, for its worker to keep at hand, and packs every built file that
+//! shrinks, once and as small as it gets: the server answers with the packed file and never compresses while somebody waits.
 
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -12,6 +12,8 @@ import type { Plugin } from 'vite';
 const TEXT = /\.(?:js|css|html|svg|json|webmanifest)$/;
 /** What only administrators open is fetched when it is wanted. */
 const NOT_KEPT = /^assets\/(?:AdminPage|administration|SetupPage|ResetPage)-/;
+/** The chat itself, whatever it weighs. */
+const KEPT = /^assets\/Shell-/;
 /** So are lists of emoji and colours for code: they are large, and a journey does without. */
 const KEPT_BYTES_MAX = 64 * 1024;
 /** Below this the headers of the answer weigh more than what is saved. */
@@ -32,7 +34,7 @@ export function compress(): Plugin {
       const names = await readdir(folder, { recursive: true });
       const parts = names.filter((name) => /^assets\/.*\.(?:js|css)$/.test(name) && !NOT_KEPT.test(name));
       const sizes = await Promise.all(parts.map(async (name) => (await stat(path.join(folder, name))).size));
-      const kept = parts.filter((_, index) => (sizes[index] ?? 0) <= KEPT_BYTES_MAX);
+      const kept = parts.filter((name, index) => KEPT.test(name) || (sizes[index] ?? 0) <= KEPT_BYTES_MAX);
       await writeFile(path.join(folder, 'offline.json'), JSON.stringify(kept.map((name) => `/${name}`)));
       await Promise.all([...names, 'offline.json'].filter((name) => TEXT.test(name)).map((name) => pack(path.join(folder, name))));
     },

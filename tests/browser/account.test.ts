@@ -28,6 +28,20 @@ async function openAccount(person: Person) {
   return dialog;
 }
 
+describe('one’s own account', () => {
+  it('opens_with_the_focus_where_a_key_too_many_does_no_harm', async () => {
+    await astrid.page.getByRole('button', { name: /^Account:/ }).focus();
+    await astrid.page.keyboard.press('Enter');
+    const dialog = astrid.page.getByRole('dialog', { name: 'Account' });
+    await dialog.waitFor();
+    // Not on “Sign out”, which comes first.
+    await expect.poll(() => dialog.getByLabel('Display name').evaluate((field) => field === document.activeElement)).toBe(true);
+    await astrid.page.keyboard.press('Enter');
+    await dialog.getByRole('button', { name: 'Saved' }).waitFor();
+    await astrid.page.keyboard.press('Escape');
+  });
+});
+
 describe('one’s own password', () => {
   it('is_changed_after_the_old_one_and_signs_the_other_devices_out', async () => {
     const other = await Person.arrive(browser, 'bo');

@@ -2,6 +2,7 @@
 
 import { beforeAll, describe, expect, it } from 'vitest';
 
+import { delayListUntilAccepted } from './support/late_list';
 import { PASSWORD, Person } from './support/person';
 import { astrid, bo, browser, meetIn, server, withAstridAndBo } from './support/scene';
 
@@ -80,5 +81,43 @@ describe('an invitation', () => {
     await cleo.page.getByRole('heading', { name: 'Harbour', level: 1 }).waitFor();
     await cleo.context.close();
     expect([...astrid.errors, ...bo.errors]).toEqual([]);
+  });
+});
+
+describe('a room that one has just joined', () => {
+  it('stays_though_an_older_list_of_rooms_comes_after_it', async () => {
+    const link = await astrid.invite();
+    const dana = await Person.arrive(browser, 'dana');
+    await delayListUntilAccepted(dana);
+    await dana.joinBy(link, 'Dana Roth');
+    await dana.say('Here to stay');
+    await astrid.message('Here to stay').waitFor();
+    await dana.page.getByRole('link', { name: 'Harbour' }).waitFor();
+    expect(dana.errors).toEqual([]);
+    await dana.context.close();
+  });
+});
+
+describe('the members of a large room', () => {
+  it('are_found_by_any_word_of_their_names', async () => {
+    await astrid.open('Harbour');
+    const invite = new URL(await astrid.invite()).pathname.split('/').pop();
+    // Enough to be searched; by hand it would take all day.
+    for (let number = 0; number < 10; number += 1) {
+      const account = { name: `guest${number}`, display_name: `Guest ${number === 7 ? 'Müller' : 'Nobody'}`, password: PASSWORD, invite };
+      const made = await astrid.page.request.post(`${server.url}/api/v1/accounts`, { data: account });
+      expect(made.status()).toBe(201);
+    }
+    const panel = astrid.page.getByRole('complementary');
+    if (!(await panel.isVisible())) await astrid.page.getByRole('button', { name: 'Members' }).click();
+    await panel.getByLabel('Find a member').fill('mul');
+    await panel.getByText('@guest7').waitFor();
+    await panel.getByText('@guest6').waitFor({ state: 'detached' });
+    await panel.getByRole('status').getByText('1 member').waitFor({ state: 'attached' });
+    await panel.getByLabel('Find a member').fill('zzz');
+    await panel.getByText('Nobody found.').waitFor();
+    await panel.getByLabel('Find a member').fill('');
+    await panel.getByText('@guest6').waitFor();
+    expect(astrid.errors).toEqual([]);
   });
 });

@@ -17,6 +17,9 @@ let victim: Person;
 const fired: string[] = [];
 
 withServer();
+/** As much as fits beside a name. */
+const STATUS_CORPUS = XSS_CORPUS.filter((payload) => payload.length <= 80 && !/[\n\t\f\u0000-\u001f"\\]/.test(payload) && payload.trim() === payload).slice(0, 6);
+
 beforeAll(async () => {
   attacker = await Person.arrive(browser, 'mallory');
   victim = await Person.arrive(browser, 'victim');
@@ -96,6 +99,21 @@ describe('hostile text', () => {
     expect(victim.errors).toEqual([]);
   });
 
+  it('is_plain_text_in_the_directory', async () => {
+    await attacker.page.getByRole('button', { name: 'Room settings' }).click();
+    await attacker.page.getByRole('radio', { name: 'Open' }).check();
+    await attacker.page.getByText('Saved', { exact: true }).waitFor();
+    await attacker.page.keyboard.press('Escape');
+    const { page } = victim;
+    await page.getByRole('button', { name: 'Find a room' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Find a room' });
+    await dialog.getByText('<svg onload=boom()>', { exact: true }).waitFor();
+    await dialog.getByText('"><script>boom()</script>', { exact: true }).waitFor();
+    await page.keyboard.press('Escape');
+    expect(fired).toEqual([]);
+    expect(victim.errors).toEqual([]);
+  });
+
   it('is_plain_text_in_cards_the_inbox_a_forwarded_message_reactions_and_lines_of_coming_and_going', async () => {
     const { page } = victim;
     // A name stands above what is said after somebody else.
@@ -122,6 +140,25 @@ describe('hostile text', () => {
     await attacker.say('<img src=x onerror=boom()> for the inbox');
     await page.locator('[data-row]').getByText('for the inbox').waitFor();
     await page.goBack();
+    expect(fired).toEqual([]);
+    expect(victim.errors).toEqual([]);
+  });
+
+  it('is_plain_text_in_what_people_are_up_to', async () => {
+    const { page } = victim;
+    await page.getByRole('button', { name: 'Members' }).click();
+    const dialog = attacker.page.getByRole('dialog', { name: 'Account' });
+    for (const payload of STATUS_CORPUS) {
+      await attacker.page.getByRole('button', { name: /^Account:/ }).click();
+      await dialog.getByLabel('Status', { exact: true }).fill(payload);
+      await dialog.getByRole('button', { name: 'Set', exact: true }).click();
+      await dialog.getByRole('button', { name: 'Clear' }).waitFor();
+      await attacker.page.keyboard.press('Escape');
+      await page.locator(`[data-status][title=${JSON.stringify(payload)}]`).first().waitFor();
+    }
+    await victim.message('and so am I').locator('.name').click();
+    await page.getByRole('dialog', { name: /^Profile of/ }).getByText(STATUS_CORPUS.at(-1) ?? '').waitFor();
+    await page.keyboard.press('Escape');
     expect(fired).toEqual([]);
     expect(victim.errors).toEqual([]);
   });

@@ -14,7 +14,15 @@ const target = document.getElementById('app');
 if (!target) throw new Error('the page has no #app');
 
 const keep = new Keep(browserStorage());
-void loadStrings(chosenLanguage(keep)).then(() => mount(App, { target, props: { keep } }));
+/** The chat: asked for at once by whoever is signed in, and by everybody else while they type their name. */
+const loadShell = () => import('./ui/Shell.svelte');
+if (keep.session()) void loadShell().catch(() => undefined);
+void loadStrings(chosenLanguage(keep)).then(() => {
+  mount(App, { target, props: { keep, loadShell } });
+  // What fails here is asked for again, with words, by the page that needs it.
+  const whenIdle = window.requestIdleCallback ?? ((run: () => void) => setTimeout(run));
+  whenIdle(() => void loadShell().catch(() => undefined));
+});
 
 // The development server changes its files under the worker's feet.
 if (import.meta.env.PROD && 'serviceWorker' in navigator) {

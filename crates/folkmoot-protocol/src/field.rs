@@ -72,6 +72,16 @@ pub fn display_name(field: &'static str, text: &str) -> Result<(), RpcError> {
     title(field, text, limits::DISPLAY_NAME_CHARS_MAX)
 }
 
+/// Emoji of a status; may be empty.
+pub fn status_emoji(field: &'static str, text: &str) -> Result<(), RpcError> {
+    if text.is_empty() { Ok(()) } else { emoji(field, text) }
+}
+
+/// Words of a status; may be empty.
+pub fn status_text(field: &'static str, text: &str) -> Result<(), RpcError> {
+    if text.is_empty() { Ok(()) } else { title(field, text, limits::STATUS_CHARS_MAX) }
+}
+
 /// Name of a room.
 pub fn room_name(field: &'static str, text: &str) -> Result<(), RpcError> {
     title(field, text, limits::ROOM_NAME_CHARS_MAX)

@@ -118,6 +118,8 @@ id_types! {
     DeviceId;
     /// Names one uploaded attachment.
     AttachmentId;
+    /// Names one picture that a user shows.
+    PictureId;
 }
 
 macro_rules! number_types {

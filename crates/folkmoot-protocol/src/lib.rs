@@ -19,5 +19,6 @@ pub use channel::{Channel, ParseChannelError};
 pub use codec::{Commands, DecodeError, EncodeError, Format, PROTOBUF_SUBPROTOCOL};
 pub use codes::{DisconnectCode, ErrorCode};
 pub use id::{
-    AttachmentId, DeviceId, ID_TEXT_LEN, Offset, ParseIdError, RoomId, Seq, UnixMillis, UserId,
+    AttachmentId, DeviceId, ID_TEXT_LEN, Offset, ParseIdError, PictureId, RoomId, Seq, UnixMillis,
+    UserId,
 };

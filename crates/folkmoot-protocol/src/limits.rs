@@ -33,6 +33,12 @@ limits! {
     /// Longest display name of a user.
     DISPLAY_NAME_CHARS_MAX: usize = 64;
 
+    /// Longest text of a user's status: it stands beside the name.
+    STATUS_CHARS_MAX: usize = 80;
+
+    /// Bytes of a picture that a user sends; what others get is far smaller.
+    PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
     /// Longest name of a room.
     ROOM_NAME_CHARS_MAX: usize = 64;
 

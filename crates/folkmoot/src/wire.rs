@@ -32,7 +32,8 @@ same_variants! {
     Notify { All, Mentions, None }
     ModerationAction {
         Kicked, Banned, Unbanned, Muted, Unmuted, RoleSet, MessageDeleted, InviteMade,
-        InviteRevoked, RoomArchived, RoomOpened, RoomDeleted, SetUp, AdministratorMade, AdministratorUnmade, UserDisabled, UserEnabled,
+        InviteRevoked, RoomArchived, RoomOpened, RoomDeleted, RoomMadeOpen, RoomMadeListed,
+        RoomMadeHidden, SetUp, AdministratorMade, AdministratorUnmade, UserDisabled, UserEnabled,
         DevicesSignedOut, ResetLinkMade, PasswordReset, AccountDeleted
     }
 }
@@ -213,13 +214,14 @@ pub(crate) fn user_view(account: Account) -> chat::UserView {
     if account.is_deleted() {
         return deleted_user(account.id);
     }
-    let Account { id, name, display_name, .. } = account;
-    chat::UserView { id, name, display_name, deleted: false }
+    let Account { id, name, display_name, picture, status, .. } = account;
+    chat::UserView { id, name, display_name, picture, status, deleted: false }
 }
 
 /// A user whose account is deleted, as it is shown wherever its id is left.
 pub(crate) fn deleted_user(id: UserId) -> chat::UserView {
-    chat::UserView { id, name: String::new(), display_name: String::new(), deleted: true }
+    let (name, display_name) = (String::new(), String::new());
+    chat::UserView { id, name, display_name, picture: None, status: None, deleted: true }
 }
 
 pub(crate) fn admin_user(row: UserRow) -> chat::AdminUser {
@@ -250,7 +252,7 @@ pub(crate) fn moderation_entry(entry: ModerationEntry) -> chat::ModerationEntry 
             return deleted_user(user.id);
         }
         let NamedUser { id, name, display_name } = user;
-        chat::UserView { id, name, display_name, deleted: false }
+        chat::UserView { id, name, display_name, picture: None, status: None, deleted: false }
     };
     chat::ModerationEntry {
         id: entry.id,

@@ -25,6 +25,17 @@ export function harbour(name: string, width: number, height: number): NamedFile 
   return { name, mimeType: 'image/png', buffer: png(width, height, Buffer.concat(rows)) };
 }
 
+/** A picture whose header promises so many pixels, and which has none of them. */
+export function announcing(name: string, width: number, height: number): NamedFile {
+  return { name, mimeType: 'image/png', buffer: png(width, height, Buffer.alloc(0)) };
+}
+
+/** All black, of one bit a pixel: many pixels in a small file. */
+export function black(name: string, width: number, height: number): NamedFile {
+  const rows = Buffer.alloc((1 + Math.ceil(width / 8)) * height);
+  return { name, mimeType: 'image/png', buffer: png(width, height, rows, { bits: 1, kind: 0 }) };
+}
+
 export function text(name: string, content: string): NamedFile {
   return { name, mimeType: 'text/plain', buffer: Buffer.from(content) };
 }
@@ -60,13 +71,13 @@ function mix(from: Colour, to: Colour, part: number): Colour {
   return [at(0), at(1), at(2)];
 }
 
-/** Eight bits each of red, green and blue; every row begins with a 0, for “not filtered”. */
-function png(width: number, height: number, rows: Buffer): Buffer {
+/** Eight bits each of red, green and blue, or as told; every row begins with a 0, for “not filtered”. */
+function png(width: number, height: number, rows: Buffer, { bits, kind } = { bits: 8, kind: 2 }): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
-  header.writeUInt8(8, 8);
-  header.writeUInt8(2, 9);
+  header.writeUInt8(bits, 8);
+  header.writeUInt8(kind, 9);
   const chunks = [chunk('IHDR', header), chunk('IDAT', deflateSync(rows)), chunk('IEND', Buffer.alloc(0))];
   return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...chunks]);
 }

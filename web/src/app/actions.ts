@@ -2,12 +2,14 @@
 //! whoever asked, who shows them where they belong.
 
 import type { Methods } from '../protocol/generated/methods';
-import type { MessageView, RoomId, RoomView, UserId } from '../protocol/generated/chat';
+import type { MessageView, RoomAccess, RoomId, RoomView, UserId } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
 
-export async function createRoom(chat: Chat, name: string, topic: string): Promise<RoomView> {
+export async function createRoom(chat: Chat, name: string, topic: string, access: RoomAccess): Promise<RoomView> {
   const view = await chat.link.call('room.create', topic === '' ? { name } : { name, topic });
   chat.add(view);
+  // A room begins hidden.
+  if (access !== 'hidden') await setAccess(chat, view.id, access);
   return view;
 }
 
@@ -23,6 +25,11 @@ export async function hideDirect(chat: Chat, room: RoomId): Promise<void> {
   chat.drop(room, 'left');
 }
 
+/** Says what one is up to; without emoji and words, nothing any more. */
+export async function setStatus(chat: Chat, emoji: string, text: string, until?: number): Promise<void> {
+  chat.setProfile(await chat.link.call('status.set', until === undefined ? { emoji, text } : { emoji, text, until }));
+}
+
 /** Keeps somebody from writing to oneself alone, or lets them again. */
 export async function blockUser(chat: Chat, user: UserId, on: boolean): Promise<void> {
   await chat.link.call('user.block', { user, on });
@@ -34,9 +41,30 @@ export async function acceptInvite(chat: Chat, code: string): Promise<RoomView> 
   return view;
 }
 
+/** Comes into an open room. */
+export async function joinRoom(chat: Chat, room: RoomId): Promise<void> {
+  chat.add(await chat.link.call('room.join', { room }));
+}
+
+/** Says who finds a room and comes in. */
+export async function setAccess(chat: Chat, room: RoomId, access: RoomAccess): Promise<void> {
+  await chat.link.call('room.set_access', { room, access });
+}
+
 export async function leaveRoom(chat: Chat, room: RoomId): Promise<void> {
   await chat.link.call('room.leave', { room });
   chat.drop(room, 'left');
+}
+
+/** Closes a room for writing, or opens it again. */
+export async function archiveRoom(chat: Chat, room: RoomId, on: boolean): Promise<void> {
+  chat.add(await chat.link.call('room.archive', { room, on }));
+}
+
+/** With everything that was said in it, for good. */
+export async function deleteRoom(chat: Chat, room: RoomId): Promise<void> {
+  await chat.link.call('room.delete', { room });
+  chat.drop(room, 'deleted');
 }
 
 export async function editMessage(chat: Chat, message: MessageView, body: string): Promise<void> {

@@ -37,6 +37,8 @@ export interface ChatListener {
   arrived(event: Extract<RoomEvent, { type: 'message' }>, view: RoomView): void;
   /** Something asked for a moment ago did not work. */
   failed(failure: unknown): void;
+  /** How somebody is called whose account was deleted. */
+  nameless(): string;
   /** The person is not in the room any more; `reason` as far as the server gave one. */
   roomGone(view: RoomView, reason: LeaveReason | undefined): void;
 }
@@ -52,7 +54,7 @@ export class Chat {
   readonly sender: Sender;
   readonly media: Media;
   readonly reading = new Reading(this);
-  readonly people = new People();
+  readonly people = new People((user) => this.link.call('user.get', { user }), () => this.#listener.nameless());
   readonly presence = new Presence();
   readonly search: Search;
   readonly arrangement: Arrangement;
@@ -67,6 +69,9 @@ export class Chat {
   readonly #inbox = new Inbox((events) => this.#applyRoomEvents(events));
   readonly #changed = new Set<RoomId>();
   readonly #forgotten = new Set<RoomId>();
+  /** When rooms came and went, in steps: an answer that was asked for before that is older than what is known here. */
+  readonly #movedAt = new Map<RoomId, number>();
+  #moves = 0;
   /** Rooms left behind in this tab, for what is still to be said about them. */
   readonly #gone = new Map<RoomId, RoomView>();
   #archiving: ReturnType<typeof setTimeout> | undefined;
@@ -120,6 +125,7 @@ export class Chat {
     this.sender.stop();
     this.reading.stop();
     this.deletions.stop();
+    this.people.stop();
     this.link.stop();
     this.uploads?.end();
     this.media.forget();
@@ -179,13 +185,15 @@ export class Chat {
   }
 
   add(view: RoomView): void {
-    this.rooms = withRoom(this.rooms, view);
+    this.#moved(view.id);
+    this.rooms = withRoom(this.rooms, this.#named(view));
     this.#note(view.id);
     this.#follow();
   }
 
   /** Leaves a room behind; `reason` is absent where only a listing showed that it is gone. */
   drop(room: RoomId, reason?: LeaveReason): void {
+    this.#moved(room);
     const view = this.rooms.get(room);
     if (!view) {
       // A listing may show that it is gone before the event says why.
@@ -215,12 +223,16 @@ export class Chat {
   }
 
   async list(): Promise<void> {
-    const views = await this.#allRooms().catch(() => undefined);
-    if (!views) return;
+    const asked = this.#moves;
+    const answer = await this.#allRooms().catch(() => undefined);
+    if (!answer) return;
+    // What came or went while the answer was on its way is as it is known here.
+    const hasMoved = (room: RoomId) => (this.#movedAt.get(room) ?? 0) > asked;
+    const views = answer.filter(({ id }) => !hasMoved(id) || this.rooms.has(id));
     const present = new Set(views.map((view) => view.id));
-    const gone = [...this.rooms.keys()].filter((room) => !present.has(room));
-    for (const room of gone) this.drop(room);
-    this.rooms = listed(this.rooms, views);
+    const missing = [...this.rooms.values()].filter(({ id }) => !present.has(id));
+    for (const { id } of missing) if (!hasMoved(id)) this.drop(id);
+    this.rooms = listed(this.rooms, [...views, ...missing.filter(({ id }) => this.rooms.has(id))]);
     this.loaded = true;
     this.people.meet(views.flatMap((view) => view.peer ?? []));
     // Read here, but the page went before it could be reported.
@@ -237,20 +249,37 @@ export class Chat {
     this.#follow();
   }
 
-  /** All rooms, page by page. */
+  #moved(room: RoomId): void {
+    this.#moves += 1;
+    this.#movedAt.set(room, this.#moves);
+  }
+
+  /** All rooms, page by page; archived ones are listed by themselves. */
   async #allRooms(): Promise<RoomView[]> {
     const views: RoomView[] = [];
-    let page = await this.link.call('rooms.list', {});
-    views.push(...page.rooms);
-    while (page.next !== undefined) {
-      page = await this.link.call('rooms.list', { after: page.next });
+    for (const archived of [false, true]) {
+      let page = await this.link.call('rooms.list', { archived });
       views.push(...page.rooms);
+      while (page.next !== undefined) {
+        page = await this.link.call('rooms.list', { archived, after: page.next });
+        views.push(...page.rooms);
+      }
     }
-    return views;
+    return views.map((view) => this.#named(view));
+  }
+
+  /** Who has deleted the account has no name any more. */
+  #named(view: RoomView): RoomView {
+    if (view.peer?.deleted !== true) return view;
+    return { ...view, peer: { ...view.peer, display_name: this.#listener.nameless() } };
   }
 
   async #onOnline(): Promise<void> {
     this.presence.restart();
+    this.people.restart();
+    for (const conversation of this.#conversations.values()) conversation.membersStale = true;
+    // What one changed on another device while this one was away.
+    this.link.call('user.get', { user: this.me.id }).then((me) => this.setProfile(me), () => undefined);
     this.sender.dispatch({ type: 'online' });
     this.uploads?.resume();
     this.reading.flush();
@@ -267,9 +296,16 @@ export class Chat {
     for (const { event, offset } of batch) {
       const before = this.rooms.get(event.room);
       this.rooms = applyRoomEvent(this.rooms, event, offset, this.me.id);
+      if (event.type === 'profile') {
+        this.people.meet([{ name: '', ...event, id: event.user }]);
+        continue;
+      }
       const view = this.rooms.get(event.room);
       if (!view || !before) continue;
       this.conversation(view).apply(event);
+      if (event.type === 'left' && event.reason === 'deleted') this.people.forget(event.user);
+      // The two listings, of archived rooms and of the others, are not of one moment.
+      if (event.type === 'archived') this.#moved(event.room);
       if (event.type === 'message' || event.type === 'typing' || event.type === 'joined') this.people.heard(event.user, event.name);
       if (event.type === 'typing') continue;
       if (event.type === 'message' && event.room === this.#open && event.user !== this.me.id && !isLooking()) {
@@ -295,7 +331,7 @@ export class Chat {
     if (event.type === 'room_added') this.add(event.room);
     if (event.type === 'read') this.#note(event.room);
     if (event.type === 'profile' && event.user === this.me.id) {
-      this.setProfile({ id: event.user, name: event.name, display_name: event.display_name });
+      this.setProfile({ ...event, id: event.user });
     }
   }
 
@@ -318,7 +354,7 @@ export class Chat {
   async #refresh(room: RoomId): Promise<void> {
     const view = await this.link.call('room.get', { room }).catch(() => undefined);
     if (!view) return;
-    this.rooms = refreshed(this.rooms, view);
+    this.rooms = refreshed(this.rooms, this.#named(view));
     this.#conversations.get(room)?.extendTo(view.last_seq);
     this.#note(room);
   }

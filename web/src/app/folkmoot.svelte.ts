@@ -2,11 +2,11 @@
 
 import { getContext, setContext } from 'svelte';
 
-import { changePassword, resetPassword, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
+import { changePassword, deleteAccount, resetPassword, setPicture, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
 import { Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
-import type { Attachment, LeaveReason, MemberView, MessageView, PasswordChange, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn, UserId } from '../protocol/generated/chat';
+import type { AccountDelete, Attachment, LeaveReason, MemberView, MessageView, PasswordChange, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn, UserId } from '../protocol/generated/chat';
 import { plain } from '../text/plain';
 import { Chat } from './chat.svelte';
 import { HeldKeys } from './held_keys';
@@ -17,6 +17,7 @@ import { Router } from './router.svelte';
 /** At most one of these lies over the page. */
 export type Overlay =
   | { name: 'create_room' }
+  | { name: 'directory' }
   | { name: 'new_direct' }
   | { name: 'switcher' }
   | { name: 'shortcuts' }
@@ -63,9 +64,12 @@ export class Folkmoot {
   announcement = $state('');
   /** What went wrong with the last thing the person asked for. */
   notice = $state('');
+  /** How many dialogs lie over the page. */
+  dialogs = $state(0);
   toast = $state.raw<Toast>();
   /** The invitation on whose page somebody is signing in. */
   accepting: string | undefined;
+  #isLeaving = false;
   /** Why the person has to sign in again, if the server said so. */
   signedOutByServer = $state(false);
 
@@ -104,6 +108,29 @@ export class Folkmoot {
   async changePassword(change: PasswordChange): Promise<void> {
     const session = this.keep.session();
     if (session) await changePassword(session.token, change);
+  }
+
+  /** Shows a picture of oneself, or none. */
+  async setPicture(picture: Blob | undefined): Promise<void> {
+    const session = this.keep.session();
+    if (session) this.chat?.setProfile(await setPicture(session.token, picture));
+  }
+
+  /** The account of whoever is signed in, for good. */
+  async deleteAccount(wish: AccountDelete): Promise<void> {
+    const session = this.keep.session();
+    if (!session) return;
+    // The server ends the connection while it answers.
+    this.#isLeaving = true;
+    try {
+      await deleteAccount(session.token, wish);
+    } finally {
+      this.#isLeaving = false;
+    }
+    this.keep.setSession(undefined);
+    await this.#end(true);
+    this.router.go({ name: 'home' });
+    this.toast = { text: this.strings.account_deleted, stays: true };
   }
 
   async signOut(): Promise<void> {
@@ -158,6 +185,7 @@ export class Folkmoot {
       },
       failed: (failure) => (this.notice = this.explain(failure)),
       roomGone: (view, reason) => this.#onRoomGone(view, reason),
+      nameless: () => this.strings.deleted_account,
     });
     this.chat = chat;
     void chat.start();
@@ -168,10 +196,13 @@ export class Folkmoot {
     if (route.name === 'room' && route.room === view.id) this.router.replace({ name: 'home' });
     // Leaving by oneself is no news, here or on another device.
     if (reason === 'left') return;
-    this.toast = { text: this.strings.removed_from(titleOf(view), reason), stays: true };
+    const { room_was_deleted, removed_from } = this.strings;
+    const news = reason === 'deleted' ? room_was_deleted(titleOf(view)) : removed_from(titleOf(view), reason);
+    this.toast = { text: news, stays: true };
   }
 
   async #onTokenRejected(): Promise<void> {
+    if (this.#isLeaving) return;
     this.keep.setSession(undefined);
     this.signedOutByServer = true;
     // What was loaded stays archived: the same person signs in again in a moment.

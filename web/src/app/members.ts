@@ -1,6 +1,7 @@
 //! The members of a room as far as a page needs them: the first page for completion and the panel, more on demand.
 
 import { MEMBERS_PAGE_MAX } from '../protocol/generated/limits';
+import type { MemberView } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
 import type { Conversation } from './conversation.svelte';
 
@@ -18,6 +19,13 @@ export async function refreshMembers(chat: Chat, conversation: Conversation): Pr
     conversation.membersStale = true;
     throw failure;
   }
+}
+
+/** Those whose name, or a word of it, begins so: also of the pages that were not fetched. */
+export async function findMembers(chat: Chat, conversation: Conversation, prefix: string): Promise<readonly MemberView[]> {
+  const { members } = await chat.link.call('room.members', { room: conversation.room, prefix, limit: MEMBERS_PAGE_MAX });
+  chat.people.meet(members);
+  return members;
 }
 
 export async function moreMembers(chat: Chat, conversation: Conversation): Promise<void> {

@@ -111,6 +111,7 @@ export class Palette {
     const action = (title: string, icon: IconName, run: () => void): Found => ({ kind: 'action', key: title, title, icon, run });
     const all = [
       action(text.create_room, 'plus', () => (folkmoot.overlay = { name: 'create_room' })),
+      action(text.directory, 'compass', () => (folkmoot.overlay = { name: 'directory' })),
       action(text.new_direct, 'edit', () => (folkmoot.overlay = { name: 'new_direct' })),
       action(text.inbox, 'inbox', () => folkmoot.router.go({ name: 'inbox' })),
       action(text.account, 'gear', () => (folkmoot.overlay = { name: 'account' })),

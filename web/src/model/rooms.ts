@@ -69,6 +69,8 @@ function changed(view: RoomView, event: RoomEvent, me: UserId): RoomView {
       return event.user === me ? withRole(view, event) : view;
     case 'room':
       return { ...view, name: event.name, topic: event.topic };
+    case 'profile':
+      return view.peer?.id === event.user ? { ...view, peer: { ...view.peer, display_name: event.display_name } } : view;
     case 'archived':
       return withArchived(view, event.on);
     case 'reaction':

@@ -17,14 +17,25 @@ const shown = (layout: Layout) => Object.fromEntries(arranged(ROOMS, layout, [])
 
 describe('the list of rooms', () => {
   it('stands_by_name_whatever_is_going_on', () => {
-    expect(shown(NO_LAYOUT)).toEqual({ pinned: [], rooms: ['2', '3', '1'], direct: ['5'], muted: ['4'] });
+    expect(shown(NO_LAYOUT)).toEqual({ pinned: [], rooms: ['2', '3', '1'], direct: ['5'], muted: ['4'], archived: [] });
   });
 
   it('shows_each_room_once_where_it_was_put', () => {
     const layout = moveTo(togglePinned(NO_LAYOUT, '1'), '4', 'Later');
-    expect(shown(layout)).toEqual({ pinned: ['1'], 'own:Later': ['4'], rooms: ['2', '3'], direct: ['5'], muted: [] });
+    expect(shown(layout)).toEqual({ pinned: ['1'], 'own:Later': ['4'], rooms: ['2', '3'], direct: ['5'], muted: [], archived: [] });
     expect(sectionOf(layout, '4')).toBe('Later');
     expect(shown(moveTo(togglePinned(layout, '1'), '4', undefined))).toEqual(shown(NO_LAYOUT));
+  });
+
+  it('puts_what_is_archived_away_wherever_it_was', () => {
+    const layout = togglePinned(NO_LAYOUT, '1');
+    const archived = new Map([...ROOMS].map(([id, view]) => [id, id === '1' ? { ...view, archived: true } : view]));
+    const sections = arranged(archived, layout, []);
+    expect(sections.find(({ id }) => id === 'pinned')?.rooms).toEqual([]);
+    const away = sections.find(({ id }) => id === 'archived');
+    expect(away?.rooms.map((view) => view.id)).toEqual(['1']);
+    expect(away && visible(away, layout, undefined)).toEqual([]);
+    expect(away && visible(away, layout, '1').map((view) => view.id)).toEqual(['1']);
   });
 
   it('keeps_what_is_unread_visible_in_a_folded_section', () => {

@@ -1,5 +1,5 @@
 //! How the list of rooms is arranged: pinned ones first, sections made by hand, all other rooms by name, direct conversations,
-//! and what is muted at the end. Names do not change with every message, so nothing moves while one aims at it; only direct
+//! and what is muted or archived at the end. Names do not change with every message, so nothing moves while one aims at it; only direct
 //! conversations follow what is going on, in an order that the caller holds still while somebody points at it.
 
 import { fold } from '../text/fold';
@@ -20,16 +20,18 @@ export interface Layout {
 }
 
 export interface Section {
-  /** `pinned`, `rooms`, `direct`, `muted`, or `own:` with its name. */
+  /** `pinned`, `rooms`, `direct`, `muted`, `archived`, or `own:` with its name. */
   id: string;
   rooms: readonly RoomView[];
 }
 
-export const NO_LAYOUT: Layout = { pinned: [], sections: [], closed: [] };
+/** What was put away stays folded up until somebody looks for it. */
+export const NO_LAYOUT: Layout = { pinned: [], sections: [], closed: ['archived'] };
 export const OWN = 'own:';
 
 export function arranged(rooms: Rooms, layout: Layout, directOrder: readonly RoomId[]): Section[] {
-  const left = new Map(rooms);
+  const archived = [...rooms.values()].filter((view) => view.archived === true);
+  const left = new Map([...rooms].filter(([, view]) => view.archived !== true));
   const take = (ids: readonly RoomId[]) => ids.flatMap((id) => {
     const view = left.get(id);
     left.delete(id);
@@ -48,6 +50,7 @@ export function arranged(rooms: Rooms, layout: Layout, directOrder: readonly Roo
     { id: 'rooms', rooms: heard.filter((view) => view.kind === 'room').sort(byName) },
     { id: 'direct', rooms: heard.filter((view) => view.kind === 'direct').sort((a, b) => placeOf(a) - placeOf(b) || byName(a, b)) },
     { id: 'muted', rooms: muted },
+    { id: 'archived', rooms: archived.sort(byName) },
   ];
 }
 

@@ -1,7 +1,7 @@
 //! The few HTTP calls made before there is a socket: accounts, sessions, and looking at an invitation. The administration
 //! asks over HTTP too, with `request` from here.
 
-import type { PasswordChange, PasswordReset, SetupCreate, SetupState, SignedIn } from '../protocol/generated/chat';
+import type { AccountDelete, PasswordChange, PasswordReset, SetupCreate, SetupState, SignedIn, UserView } from '../protocol/generated/chat';
 import type { InvitePreview } from '../protocol/generated/methods';
 
 /** A problem document (RFC 9457) of the server; `field` and `limit` name what was wrong. */
@@ -66,17 +66,31 @@ export async function changePassword(token: string, change: PasswordChange): Pro
   await request<undefined>('POST', '/api/v1/me/password', { body: change, token });
 }
 
+/** Deletes the account of whoever asks. */
+export async function deleteAccount(token: string, wish: AccountDelete): Promise<void> {
+  await request<undefined>('POST', '/api/v1/me/deletion', { body: wish, token });
+}
+
+/** Shows a picture, or none. */
+export function setPicture(token: string, picture: Blob | undefined): Promise<UserView> {
+  const path = '/api/v1/me/picture';
+  return picture ? request<UserView>('PUT', path, { bytes: picture, token }) : request<UserView>('DELETE', path, { token });
+}
+
 interface Options {
   body?: object;
+  /** A body that is no JSON. */
+  bytes?: Blob;
   token?: string;
 }
 
-export async function request<T>(method: string, path: string, { body, token }: Options): Promise<T> {
+export async function request<T>(method: string, path: string, { body, bytes, token }: Options): Promise<T> {
   const headers: Record<string, string> = {};
   if (body !== undefined) headers['content-type'] = 'application/json';
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`;
   const init: RequestInit = { method, headers, credentials: 'omit' };
   if (body !== undefined) init.body = JSON.stringify(body);
+  if (bytes !== undefined) init.body = bytes;
   const response = await fetch(path, init).catch((cause: unknown) => {
     throw new Unreachable(cause);
   });

@@ -7,7 +7,7 @@ export type { RoomEvent, UserEvent };
 
 const ROOM_EVENTS: ReadonlySet<string> = new Set<RoomEvent['type']>([
   'message', 'edited', 'deleted', 'reaction', 'typing', 'joined', 'left', 'role', 'room', 'archived',
-  'room_deleted',
+  'room_deleted', 'profile',
 ]);
 const USER_EVENTS: ReadonlySet<string> = new Set<UserEvent['type']>([
   'room_added', 'room_removed', 'mention', 'read', 'profile', 'settings',

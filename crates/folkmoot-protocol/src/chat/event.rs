@@ -1,12 +1,12 @@
 //! Events: what the publications of a room's and a user's stream say. The stream's offset is the
-//! publication's, so that only `message` repeats it. All are recoverable except `typing` and
-//! `room_deleted`, which have no offset.
+//! publication's, so that only `message` repeats it. All are recoverable except `typing`,
+//! `room_deleted` and a room's `profile`, which have no offset.
 
 use serde::{Deserialize, Serialize};
 
 use super::is_false;
-use super::view::{Attachment, LeaveReason, Notify, ReplyRef, Role, RoomView};
-use crate::id::{Offset, RoomId, Seq, UnixMillis, UserId};
+use super::view::{Attachment, LeaveReason, Notify, ReplyRef, Role, RoomView, Status};
+use crate::id::{Offset, PictureId, RoomId, Seq, UnixMillis, UserId};
 
 /// An event of `room:<id>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,17 @@ pub enum RoomEvent {
     Reaction { room: RoomId, seq: Seq, user: UserId, emoji: String, on: bool },
     /// A member started or stopped writing.
     Typing { room: RoomId, user: UserId, name: String, on: bool },
+    /// A member shows another name, picture or status. Never recovered: lists of members have it
+    /// too.
+    Profile {
+        room: RoomId,
+        user: UserId,
+        display_name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        picture: Option<PictureId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<Status>,
+    },
     /// A user became a member.
     Joined { room: RoomId, user: UserId, name: String, role: Role, at: UnixMillis },
     /// A membership ended.
@@ -105,7 +116,15 @@ pub enum UserEvent {
     /// The user has read up to here, on any device.
     Read { room: RoomId, read_seq: Seq, unread: u32, mentions: u32 },
     /// The user's profile changed.
-    Profile { user: UserId, name: String, display_name: String },
+    Profile {
+        user: UserId,
+        name: String,
+        display_name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        picture: Option<PictureId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<Status>,
+    },
     /// The user's settings of a room changed.
     Settings { room: RoomId, notify: Notify },
 }

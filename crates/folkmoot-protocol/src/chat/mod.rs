@@ -21,8 +21,8 @@ pub use admin::{
 pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
 pub use limits::{AttachmentLimits, ServerLimits};
 pub use view::{
-    Attachment, ConnInfo, DeviceView, InviteView, LeaveReason, MemberView, MessageView, Notify,
-    Reaction, ReplyRef, Role, RoomKind, RoomView, UserView,
+    Attachment, ConnInfo, DeviceView, InviteView, LeaveReason, ListedRoom, MemberView, MessageView,
+    Notify, Reaction, ReplyRef, Role, RoomAccess, RoomKind, RoomView, Status, UserView,
 };
 
 pub(crate) fn is_false(flag: &bool) -> bool {

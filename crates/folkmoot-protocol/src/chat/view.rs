@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_false;
-use crate::id::{AttachmentId, DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
+use crate::id::{AttachmentId, DeviceId, Offset, PictureId, RoomId, Seq, UnixMillis, UserId};
 
 /// What a member may do; each role may do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,6 +58,19 @@ pub enum LeaveReason {
     Deleted,
 }
 
+/// What a user is up to. Emoji or text may be empty, and not both.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct Status {
+    /// An emoji that stands beside the name.
+    pub emoji: String,
+    /// A few words.
+    pub text: String,
+    /// From then on it is not shown any more; absent: until it is changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixMillis>,
+}
+
 /// A user as others see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
@@ -72,6 +85,12 @@ pub struct UserView {
     #[serde(default, skip_serializing_if = "is_false")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub deleted: bool,
+    /// The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<PictureId>,
+    /// What the user is up to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
 }
 
 /// A room as one of its members sees it.
@@ -117,6 +136,40 @@ pub struct RoomView {
     #[serde(default, skip_serializing_if = "is_false")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub archived: bool,
+}
+
+/// Who may find a room, and come in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub enum RoomAccess {
+    /// Everybody on the server finds it and may join.
+    Open,
+    /// Everybody on the server finds it; members let others in.
+    Invite,
+    /// Only members know of it, and whom they let in.
+    #[default]
+    Hidden,
+}
+
+/// A room in the directory, as somebody sees it who need not be a member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct ListedRoom {
+    /// The room.
+    pub id: RoomId,
+    /// Its name.
+    pub name: String,
+    /// Its topic.
+    pub topic: String,
+    /// Number of members.
+    pub members: u32,
+    /// Open or by invitation.
+    pub access: RoomAccess,
+    /// The viewer is a member.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub joined: bool,
 }
 
 /// A message as one member sees it.
@@ -231,6 +284,12 @@ pub struct MemberView {
     /// Until when the member may not write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub muted_until: Option<UnixMillis>,
+    /// The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<PictureId>,
+    /// What the user is up to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
 }
 
 /// What presence tells of a connection (`conn_info`).

@@ -2,6 +2,7 @@
 //! only way from a method's name and bytes to a typed request, so no unchecked field can reach an
 //! actor.
 
+mod directory;
 mod error;
 mod invite;
 mod message;
@@ -9,6 +10,9 @@ mod room;
 mod search;
 mod user;
 
+pub use directory::{
+    ListedCursor, ListedRooms, RoomAccessGet, RoomAccessSet, RoomAccessView, RoomJoin, RoomsBrowse,
+};
 pub use error::RpcError;
 pub use invite::{
     InviteAccept, InviteCreate, InviteCreated, InviteCursor, InviteGet, InviteList, InvitePreview,
@@ -26,8 +30,8 @@ pub use room::{
 };
 pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
-    DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, UserBlock, UserGet, UsersBlocked,
-    UsersFind, UsersFound,
+    DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, StatusSet, UserBlock, UserGet,
+    UsersBlocked, UsersFind, UsersFound,
 };
 
 use bytes::Bytes;
@@ -143,6 +147,10 @@ methods! {
     RoomNotify = "room.notify" => Empty;
     DirectOpen = "direct.open" => RoomView;
     DirectHide = "direct.hide" => Empty;
+    RoomsBrowse = "rooms.browse" => ListedRooms;
+    RoomJoin = "room.join" => RoomView;
+    RoomAccessGet = "room.access" => RoomAccessView;
+    RoomAccessSet = "room.set_access" => Empty;
     InviteCreate = "invite.create" => InviteCreated;
     InviteList = "invite.list" => InvitesPage;
     InviteRevoke = "invite.revoke" => Empty;
@@ -161,6 +169,7 @@ methods! {
     UserBlock = "user.block" => Empty;
     UsersBlocked = "users.blocked" => UsersFound;
     ProfileUpdate = "profile.update" => UserView;
+    StatusSet = "status.set" => UserView;
     DevicesList = "devices.list" => DevicesPage;
     DevicesRevoke = "devices.revoke" => Empty;
     Search = "search" => SearchHits;

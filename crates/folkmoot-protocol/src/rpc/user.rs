@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::RpcError;
 use crate::chat::{DeviceView, UserView};
 use crate::field::{self, Checked};
-use crate::id::{DeviceId, UserId};
+use crate::id::{DeviceId, UnixMillis, UserId};
 use crate::limits::USERS_FOUND_MAX;
 
 /// Finds users whose name or display name begins so.
@@ -75,6 +75,26 @@ pub struct ProfileUpdate {
 impl Checked for ProfileUpdate {
     fn check(&self) -> Result<(), RpcError> {
         field::display_name("display_name", &self.display_name)
+    }
+}
+
+/// Says what the caller is up to; without emoji and text nothing is said any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct StatusSet {
+    /// An emoji that stands beside the name; may be empty.
+    pub emoji: String,
+    /// A few words; may be empty.
+    pub text: String,
+    /// From then on it is not shown any more; absent: until it is changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixMillis>,
+}
+
+impl Checked for StatusSet {
+    fn check(&self) -> Result<(), RpcError> {
+        field::status_emoji("emoji", &self.emoji)?;
+        field::status_text("text", &self.text)
     }
 }
 

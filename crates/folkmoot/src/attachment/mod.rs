@@ -11,6 +11,7 @@ mod media_type;
 mod objects;
 mod picture;
 mod places;
+pub(crate) mod portrait;
 mod sweep;
 #[cfg(test)]
 mod tests;

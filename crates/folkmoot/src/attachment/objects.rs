@@ -16,18 +16,21 @@ use object_store::{
     Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, Result, WriteMultipart,
 };
 
-use crate::storage::AttachmentId;
+use crate::storage::{AttachmentId, PictureId};
 
 const FILES: &str = "files";
 const THUMBNAILS: &str = "thumbnails";
+const PORTRAITS: &str = "portraits";
 /// Bytes gathered before they are written.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Which bytes of an attachment.
+/// Which bytes of an attachment or a user.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Object {
     File(AttachmentId),
     Thumbnail(AttachmentId),
+    /// What a user shows beside the name.
+    Portrait(PictureId),
 }
 
 impl Object {
@@ -35,6 +38,7 @@ impl Object {
         match self {
             Self::File(id) => Path::from(format!("{FILES}/{id}")),
             Self::Thumbnail(id) => Path::from(format!("{THUMBNAILS}/{id}")),
+            Self::Portrait(id) => Path::from(format!("{PORTRAITS}/{id}")),
         }
     }
 }
@@ -45,7 +49,7 @@ pub(crate) struct Objects(Arc<dyn ObjectStore>);
 impl Objects {
     /// Opens a directory, making it if it is missing. Blocks.
     pub(crate) fn open(directory: &FilePath) -> io::Result<Self> {
-        for part in [FILES, THUMBNAILS] {
+        for part in [FILES, THUMBNAILS, PORTRAITS] {
             let part = directory.join(part);
             std::fs::create_dir_all(&part)?;
             remove_unfinished(&part)?;
@@ -84,12 +88,17 @@ impl Objects {
     /// Removes all bytes of an attachment; what is gone already counts as removed.
     pub(crate) async fn remove(&self, id: AttachmentId) -> Result<()> {
         for object in [Object::Thumbnail(id), Object::File(id)] {
-            match self.0.delete(&object.path()).await {
-                Ok(()) | Err(Error::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            self.remove_one(object).await?;
         }
         Ok(())
+    }
+
+    /// Removes an object; one that is gone already counts as removed.
+    pub(crate) async fn remove_one(&self, object: Object) -> Result<()> {
+        match self.0.delete(&object.path()).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 

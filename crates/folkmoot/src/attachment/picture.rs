@@ -17,6 +17,8 @@ use crate::storage::Picture;
 const THUMBNAIL_SIDE_MAX: u32 = 640;
 /// Hardly to be told from the original at this size.
 const JPEG_QUALITY: u8 = 82;
+/// Side of a user's picture: what the profile card shows, on screens with small pixels.
+const PORTRAIT_SIDE_MAX: u32 = 256;
 /// Decoders keep more than the pixels; beyond this much per pixel something is wrong.
 const BYTES_PER_PIXEL_MAX: u64 = 8;
 
@@ -50,11 +52,32 @@ pub(crate) fn decode(
         .unwrap_or(Err(NoPicture::Undecodable))
 }
 
-fn decode_trusting(
+/// Makes a user's picture: the square in the middle, small.
+pub(crate) fn portrait(
     bytes: &[u8],
     format: ImageFormat,
     pixels_max: u64,
-) -> Result<Decoded, NoPicture> {
+) -> Result<Vec<u8>, NoPicture> {
+    catch_unwind(AssertUnwindSafe(|| {
+        let (image, orientation) = opened(bytes, format, pixels_max)?;
+        let side = image.width().min(image.height());
+        let (x, y) = ((image.width() - side) / 2, (image.height() - side) / 2);
+        let mut small = image.crop_imm(x, y, side, side);
+        if side > PORTRAIT_SIDE_MAX {
+            small = small.thumbnail_exact(PORTRAIT_SIDE_MAX, PORTRAIT_SIDE_MAX);
+        }
+        small.apply_orientation(orientation);
+        encode(&small).map_err(|_| NoPicture::Undecodable)
+    }))
+    .unwrap_or(Err(NoPicture::Undecodable))
+}
+
+/// The pixels as they are stored, and how they are to be turned.
+fn opened(
+    bytes: &[u8],
+    format: ImageFormat,
+    pixels_max: u64,
+) -> Result<(DynamicImage, Orientation), NoPicture> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut limits = Limits::default();
     limits.max_alloc = Some(pixels_max.saturating_mul(BYTES_PER_PIXEL_MAX));
@@ -66,6 +89,16 @@ fn decode_trusting(
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let image = DynamicImage::from_decoder(decoder).map_err(|_| NoPicture::Undecodable)?;
+    Ok((image, orientation))
+}
+
+fn decode_trusting(
+    bytes: &[u8],
+    format: ImageFormat,
+    pixels_max: u64,
+) -> Result<Decoded, NoPicture> {
+    let (image, orientation) = opened(bytes, format, pixels_max)?;
+    let (width, height) = (image.width(), image.height());
     let is_larger = width.max(height) > THUMBNAIL_SIDE_MAX;
     let mut small = match is_larger {
         true => image.thumbnail(THUMBNAIL_SIDE_MAX, THUMBNAIL_SIDE_MAX),
@@ -136,6 +169,36 @@ mod tests {
         assert_eq!(media_type::of(&decoded.thumbnail), "image/png");
         assert_eq!((small.width(), small.height()), (40, 30));
         assert_eq!(small.to_rgba8().get_pixel(0, 0)[3], 10);
+    }
+
+    #[test]
+    fn a_portrait_is_the_square_in_the_middle_and_small() {
+        // Red to the left and right of a blue square.
+        let wide = RgbImage::from_fn(900, 300, |x, _| match x {
+            300..600 => Rgb([0, 0, 255]),
+            _ => Rgb([255, 0, 0]),
+        });
+        let made = portrait(&encoded(wide, ImageFormat::Png), ImageFormat::Png, 1_000_000).unwrap();
+        assert_eq!(media_type::of(&made), "image/jpeg");
+        let small = image::load_from_memory(&made).unwrap().to_rgb8();
+        assert_eq!((small.width(), small.height()), (256, 256));
+        for at in [(2, 2), (253, 128), (128, 253)] {
+            let Rgb([red, _, blue]) = *small.get_pixel(at.0, at.1);
+            assert!(blue > 200 && red < 60, "{at:?}");
+        }
+    }
+
+    #[test]
+    fn a_portrait_keeps_nothing_that_the_file_told_besides_its_pixels() {
+        let mut jpeg = encoded(RgbImage::new(40, 40), ImageFormat::Jpeg);
+        // An APP1 segment as cameras write it, with a place in it.
+        let told = b"Exif\0\0MM\0*GPS 59.91N 10.75E";
+        let len = u16::try_from(told.len() + 2).unwrap().to_be_bytes();
+        let segment = [&[0xff, 0xe1][..], &len[..], &told[..]].concat();
+        jpeg.splice(2..2, segment);
+        let made = portrait(&jpeg, ImageFormat::Jpeg, 1_000_000).unwrap();
+        assert!(jpeg.windows(4).any(|bytes| bytes == b"Exif"));
+        assert!(!made.windows(4).any(|bytes| bytes == b"Exif" || bytes == b"GPS "));
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(crate) async fn list(by: &Identity, request: RoomMembers) -> Result<MembersP
             role: member.role.into(),
             online: online.contains(&member.user),
             muted_until: member.muted_until,
+            picture: member.picture,
+            status: member.status,
         })
         .collect();
     Ok(MembersPage { members, next })

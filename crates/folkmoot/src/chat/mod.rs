@@ -2,6 +2,7 @@
 //! asks the actors it needs and puts the answer together; rules live in the actors, limits of
 //! fields were checked when the request was decoded.
 
+pub(crate) mod directory;
 pub(crate) mod error;
 #[cfg(test)]
 mod fuzz;
@@ -9,6 +10,7 @@ mod identity;
 pub(crate) mod invites;
 pub(crate) mod members;
 pub(crate) mod messages;
+pub(crate) mod profiles;
 pub(crate) mod rooms;
 pub(crate) mod search;
 pub(crate) mod stream;
@@ -37,6 +39,8 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::DirectOpen(_)
         | Rpc::InviteCreate(_)
         | Rpc::ProfileUpdate(_)
+        | Rpc::StatusSet(_)
+        | Rpc::RoomsBrowse(_)
         | Rpc::Search(_) => Ok(()),
         Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
         Rpc::HistoryGet(_)
@@ -44,6 +48,7 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::RoomsList(_)
         | Rpc::RoomGet(_)
         | Rpc::RoomMembers(_)
+        | Rpc::RoomAccessGet(_)
         | Rpc::Sync(_)
         | Rpc::InviteList(_)
         | Rpc::InviteGet(_)
@@ -62,6 +67,8 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::DirectHide(_)
         | Rpc::InviteRevoke(_)
         | Rpc::InviteAccept(_)
+        | Rpc::RoomJoin(_)
+        | Rpc::RoomAccessSet(_)
         | Rpc::UserBlock(_)
         | Rpc::DevicesRevoke(_) => by.count(|limits| &limits.changes),
     }
@@ -89,6 +96,10 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::DirectOpen(request) => reply(rooms::open_direct(by, request).await),
         Rpc::DirectHide(request) => empty(rooms::hide(by, request).await),
         Rpc::Sync(request) => reply(rooms::sync(by, &request).await),
+        Rpc::RoomsBrowse(request) => reply(directory::browse(by, request).await),
+        Rpc::RoomJoin(request) => reply(directory::join(by, request.room).await),
+        Rpc::RoomAccessGet(request) => reply(directory::access(by, request.room).await),
+        Rpc::RoomAccessSet(request) => empty(directory::set_access(by, request).await),
         Rpc::RoomLeave(request) => empty(members::leave(by, request).await),
         Rpc::RoomMembers(request) => reply(members::list(by, request).await),
         Rpc::RoomAdd(request) => empty(members::add(by, request).await),
@@ -105,7 +116,8 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::UserGet(request) => reply(users::get(by, request.user).await),
         Rpc::UserBlock(request) => empty(users::block(by, request).await),
         Rpc::UsersBlocked(_) => reply(users::blocked(by).await),
-        Rpc::ProfileUpdate(request) => reply(users::update_profile(by, request).await),
+        Rpc::ProfileUpdate(request) => reply(profiles::rename(by, request).await),
+        Rpc::StatusSet(request) => reply(profiles::set_status(by, request).await),
         Rpc::DevicesList(_) => reply(users::devices(by).await),
         Rpc::DevicesRevoke(request) => empty(users::revoke_device(by, request.id).await),
         Rpc::Search(request) => reply(search::find(by, request).await),

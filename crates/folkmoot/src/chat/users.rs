@@ -1,11 +1,9 @@
-//! Methods on users, profiles and devices.
+//! Methods on users and devices.
 
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::chat::{DeviceView, UserView};
 use folkmoot_protocol::limits::{BLOCKED_USERS_MAX, USERS_FOUND_MAX};
-use folkmoot_protocol::rpc::{
-    DevicesPage, ProfileUpdate, RpcError, UserBlock, UsersFind, UsersFound,
-};
+use folkmoot_protocol::rpc::{DevicesPage, RpcError, UserBlock, UsersFind, UsersFound};
 
 use super::error::{control_failure, failure, read_failure};
 use crate::chat::Identity;
@@ -42,18 +40,6 @@ pub(crate) async fn get(by: &Identity, user: UserId) -> Result<UserView, RpcErro
 pub(crate) async fn account(server: &Server, user: UserId) -> Result<Account, RpcError> {
     let account = server.directory().account(user).await.map_err(|error| read_failure(&error))?;
     account.ok_or_else(|| RpcError::new(ErrorCode::NotFound, "no such user"))
-}
-
-pub(crate) async fn update_profile(
-    by: &Identity,
-    request: ProfileUpdate,
-) -> Result<UserView, RpcError> {
-    by.count(|limits| &limits.profile_changes)?;
-    let account = by.server.directory().set_display_name(by.user, request.display_name).await;
-    let view = wire::user_view(account.map_err(|error| control_failure(&error))?);
-    let told = by.server.user(by.user).renamed(view.clone()).await;
-    told.map_err(|error| failure(&error))?;
-    Ok(view)
 }
 
 /// Keeps somebody from writing to the caller alone, or allows it again.

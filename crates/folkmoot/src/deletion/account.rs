@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 
 use super::{DeletionError, Progress};
+use crate::attachment::portrait;
 use crate::chat::Identity;
 use crate::chat::messages;
 use crate::room::{Command, RoomCalls};
@@ -53,6 +54,10 @@ impl AccountWork {
         self.stage = match self.stage {
             Stage::Connections => {
                 server.user(user).close().await?;
+                let account = server.directory().account(user).await?;
+                if let Some(picture) = account.and_then(|account| account.picture) {
+                    portrait::erase(server, picture).await?;
+                }
                 Stage::Memberships
             }
             Stage::Memberships => match server.erasure().first_tie(user).await? {

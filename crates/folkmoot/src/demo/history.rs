@@ -4,6 +4,7 @@
 //!
 //! Only for a room that was made by the demo a moment ago, so no history of people is ever touched.
 
+use folkmoot_protocol::chat::RoomAccess;
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{ErrorCode, UserId};
 use futures_util::future::try_join_all;
@@ -47,6 +48,8 @@ pub(super) async fn make_room(
     let (name, topic) = (scene.room.to_owned(), scene.topic.to_owned());
     let new = NewRoom { id, name, topic, owner: cast.host(), at: made_at };
     store.create_room(new).await.map_err(|error| control_failure(&error))?;
+    let open = store.set_room_access(id, RoomAccess::Open, cast.host(), made_at).await;
+    open.map_err(|error| control_failure(&error))?;
     let loaded = load::load(store, id, now).await.map_err(|error| read_failure(&error))?;
     let loaded = loaded.ok_or(ErrorCode::Internal)?;
     let (room, epoch) = (loaded.state, loaded.epoch);

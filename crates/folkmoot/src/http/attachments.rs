@@ -23,7 +23,7 @@ use super::rooms::room_id;
 use crate::attachment::{self, download, upload};
 
 /// Even if somebody opens a file as a page, it is one without origin, scripts or anything to load.
-const POLICY: &str = "default-src 'none'; sandbox";
+pub(super) const POLICY: &str = "default-src 'none'; sandbox";
 
 /// `GET /api/v1/limits`.
 pub(crate) async fn limits(signed: Signed) -> Result<Json<ServerLimits>, Refused> {

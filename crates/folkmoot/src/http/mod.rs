@@ -12,6 +12,7 @@ mod deletion;
 mod inner;
 mod metrics_page;
 mod openapi;
+mod pictures;
 mod problem;
 mod range;
 mod rooms;
@@ -26,8 +27,8 @@ use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware;
 use axum::response::IntoResponse;
-use axum::routing::{delete, get, patch, post};
-use folkmoot_protocol::limits::FRAME_BYTES_MAX;
+use axum::routing::{delete, get, patch, post, put};
+use folkmoot_protocol::limits::{FRAME_BYTES_MAX, PICTURE_BYTES_MAX};
 
 pub(crate) use problem::Refused;
 
@@ -55,6 +56,11 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/api/v1/me", get(accounts::me))
         .route("/api/v1/me/password", post(accounts::change_password))
         .route("/api/v1/me/deletion", post(deletion::delete_me))
+        .route("/api/v1/me/picture", {
+            let limit = DefaultBodyLimit::max(PICTURE_BYTES_MAX);
+            put(pictures::set).delete(pictures::remove).layer(limit)
+        })
+        .route("/api/v1/pictures/{id}", get(pictures::picture))
         .route("/api/v1/rooms", get(rooms::list).post(rooms::create))
         .route("/api/v1/rooms/{id}", get(rooms::get).delete(deletion::delete_room))
         .route("/api/v1/rooms/{id}/messages", get(rooms::history).post(rooms::send))

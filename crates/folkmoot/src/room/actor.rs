@@ -222,11 +222,15 @@ impl Room {
         Ok(())
     }
 
-    /// A user's actor tells that a member is called otherwise now.
-    pub(crate) async fn renamed(&mut self, user: UserId, display_name: String) {
-        if let Some(state) = &mut self.state {
-            state.rename(user, display_name);
-        }
+    /// A user's actor tells that a member shows another profile now. Who looks at the room is told;
+    /// it is not stored, because lists of members have it as well.
+    pub(crate) async fn renamed(&mut self, view: chat::UserView) {
+        let chat::UserView { id: user, display_name, picture, status, .. } = view;
+        let Some(state) = &mut self.state else { return };
+        state.rename(user, display_name.clone());
+        let room = self.id;
+        let event = chat::RoomEvent::Profile { room, user, display_name, picture, status };
+        self.stream.tell(rpc::encode_payload(&event));
     }
 
     /// Accepts a subscriber, which has joined the topic already: what is published after the

@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-pub use folkmoot_protocol::{AttachmentId, DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
+pub use folkmoot_protocol::{
+    AttachmentId, DeviceId, Offset, PictureId, RoomId, Seq, UnixMillis, UserId,
+};
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident) => {

@@ -32,13 +32,15 @@ pub use control::{
 pub(crate) use control::{Erased, is_deleted_name};
 pub use directory::FORMAT_VERSION;
 pub use error::{AppendError, ControlError, OpenError, ReadError};
-pub use ids::{AttachmentId, DeviceId, Lsn, Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
+pub use ids::{
+    AttachmentId, DeviceId, Lsn, Offset, PictureId, RoomId, Seq, UnixMillis, UserId, WriteEpoch,
+};
 #[cfg(test)]
 pub(crate) use load::snapshot_of;
 pub use load::{
-    ChangedMessage, HistoryPage, Member, MessageChanges, NamedRoom, PageAnchor, Reaction,
-    ReadableMessage, RecentKey, Rights, RoomHead, RoomRow, RoomSnapshot, RoomSummary, Standing,
-    StoredMessage, Totals, UserRoom, UserRow, UserSnapshot,
+    ChangedMessage, HistoryPage, ListedPage, ListedPlace, Member, MessageChanges, NamedRoom,
+    PageAnchor, Reaction, ReadableMessage, RecentKey, Rights, RoomHead, RoomRow, RoomSnapshot,
+    RoomSummary, Standing, StoredMessage, Totals, UserRoom, UserRow, UserSnapshot,
 };
 pub(crate) use load::{KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS};
 pub use log::append_times::AppendTimes;

@@ -177,16 +177,16 @@ impl User {
         self.stream.tell(encode_payload(&read_event(room, state)));
     }
 
-    /// Those in memory may know the old name; the others ask for it when it is needed.
-    fn tell_rooms(&self, display_name: &str) {
+    /// Those in memory may know the old profile; the others ask for it when it is needed.
+    fn tell_rooms(&self, view: &UserView) {
         for room in self.state().into_iter().flat_map(|state| state.rooms.keys()) {
             let room = self.ports.node.get::<Room>(*room);
             if !room.is_active() {
                 continue;
             }
-            let told = room.renamed(self.id, display_name.to_owned()).try_tell();
+            let told = room.renamed(view.clone()).try_tell();
             if let Err(error) = told {
-                tracing::debug!(room = %room.id(), %error, "a room goes on with an old name");
+                tracing::debug!(room = %room.id(), %error, "a room goes on with an old profile");
             }
         }
     }
@@ -368,12 +368,14 @@ impl User {
         }
     }
 
-    /// Takes a new display name, which the store has already.
+    /// Takes a new profile, which the store has already.
     pub(crate) async fn renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
         if let Some((account, _)) = &mut self.known {
             account.display_name.clone_from(&view.display_name);
+            account.picture = view.picture;
+            account.status.clone_from(&view.status);
         }
-        self.tell_rooms(&view.display_name);
+        self.tell_rooms(&view);
         self.take_renamed(view, ctx);
     }
 

@@ -169,8 +169,8 @@ impl User {
 
     pub(super) fn take_renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
         let news = News::Renamed(view.clone());
-        let UserView { id, name, display_name, .. } = view;
-        let event = UserEvent::Profile { user: id, name, display_name };
+        let UserView { id, name, display_name, picture, status, .. } = view;
+        let event = UserEvent::Profile { user: id, name, display_name, picture, status };
         self.append(UserChange::Profile, &event, Acknowledge::News(news), ctx);
     }
 

@@ -88,6 +88,7 @@ fn listed(method: &str, room: &str) -> Listed {
     let pages = |list, request: Value, next| Listed::Pages(list, request, next);
     match method {
         "rooms.list" => pages("rooms", json!({"limit": 1}), "next"),
+        "rooms.browse" => pages("rooms", json!({"limit": 1}), "next"),
         "room.members" => pages("members", json!({"room": room, "limit": 1}), "next"),
         "invite.list" => pages("invites", json!({"room": room, "limit": 1}), "next"),
         "search" => pages("hits", json!({"query": "tea", "limit": 1}), "next"),
@@ -103,7 +104,8 @@ fn listed(method: &str, room: &str) -> Listed {
         | "room.notify" | "direct.open" | "direct.hide" | "invite.create" | "invite.revoke"
         | "invite.get" | "invite.accept" | "message.send" | "message.edit" | "message.delete"
         | "message.react" | "read.set" | "typing.set" | "user.get" | "user.block"
-        | "profile.update" | "devices.revoke" => Listed::No,
+        | "profile.update" | "status.set" | "devices.revoke" | "room.join" | "room.access"
+        | "room.set_access" => Listed::No,
         method => panic!("does the answer of {method} have a list?"),
     }
 }
@@ -114,7 +116,10 @@ async fn every_list_comes_in_pages_or_ends() {
     let mut anna = server.join("anna").await;
     let mut bob = server.join("bob").await;
     let room = anna.create_room("Tea").await;
-    anna.create_room("Coffee").await;
+    let coffee = anna.create_room("Coffee").await;
+    for room in [&room, &coffee] {
+        anna.call("room.set_access", json!({"room": room, "access": "open"})).await;
+    }
     for _ in 0..2 {
         anna.invite(&room, &mut bob).await;
     }

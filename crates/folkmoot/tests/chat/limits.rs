@@ -42,6 +42,8 @@ async fn everything_that_costs_has_a_limit_of_its_own() {
     is_limited(&mut anna, "typing.set", &typing, "notices of typing").await;
     let profile = json!({"display_name": "A."});
     is_limited(&mut anna, "profile.update", &profile, "changes of the profile").await;
+    // Of whatever kind.
+    assert_eq!(anna.fail("status.set", json!({"emoji": "x", "text": ""})).await.code, 429);
     is_limited(&mut anna, "invite.create", &json!({"room": room}), "invites").await;
     is_limited(&mut anna, "search", &json!({"query": "tea"}), "searches").await;
     anna.create_room("Second").await;

@@ -46,6 +46,9 @@ async fn the_log_tells_who_did_what_to_whom_and_where() {
     owner.call("room.kick", user(json!({}))).await;
     owner.call("room.ban", user(json!({"on": true}))).await;
     owner.call("room.ban", user(json!({"on": false}))).await;
+    for access in ["open", "open", "invite", "hidden"] {
+        owner.call("room.set_access", json!({"room": room, "access": access})).await;
+    }
     let patch = format!("PATCH /api/v1/admin/users/{}", bob.id);
     for change in [json!({"disabled": true}), json!({"disabled": true}), json!({"disabled": false})]
     {
@@ -63,6 +66,9 @@ async fn the_log_tells_who_did_what_to_whom_and_where() {
         ["anna", "kicked", "bob", "Tea"],
         ["anna", "banned", "bob", "Tea"],
         ["anna", "unbanned", "bob", "Tea"],
+        ["anna", "room_made_open", "-", "Tea"],
+        ["anna", "room_made_listed", "-", "Tea"],
+        ["anna", "room_made_hidden", "-", "Tea"],
         ["anna", "user_disabled", "bob", "-"],
         ["anna", "user_enabled", "bob", "-"],
     ];

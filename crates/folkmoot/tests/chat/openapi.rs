@@ -63,6 +63,15 @@ async fn new_password(server: &Server, by: &Account, user: &str) -> String {
     json!({"token": link.json()["token"], "password": "battery staple"}).to_string()
 }
 
+/// The id of a picture that somebody shows now; its body is no JSON, so it is sent apart.
+async fn shown_picture(server: &Server, document: &Value, by: &Account) -> String {
+    let shown = server.exchange("PUT /api/v1/me/picture", by, &[], ONE_PIXEL).await;
+    assert_eq!(shown.status, 200, "{shown:?}");
+    let user_view = &document["components"]["schemas"]["UserView"];
+    conforms(document, user_view, &shown.json(), "/api/v1/me/picture");
+    shown.json()["picture"].as_str().expect("a picture").to_owned()
+}
+
 /// The routes of the administration.
 fn administration(
     user: &str,
@@ -112,6 +121,7 @@ async fn every_documented_route_answers_as_documented() {
     let file = file["id"].as_str().unwrap().to_owned();
     let files = json!({"room": room, "key": "5", "body": "", "attachments": [file]});
     client.call("message.send", files).await;
+    let picture = shown_picture(&server, &document, &anna).await;
     let doomed = [client.create_room("Gone").await, client.create_room("Gone too").await];
     let messages = format!("/api/v1/rooms/{room}/messages");
     let account = json!({"name": "cara", "password": "correct horse"}).to_string();
@@ -148,6 +158,8 @@ async fn every_documented_route_answers_as_documented() {
         ("get", "/api/v1/setup", "/api/v1/setup".to_owned(), ""),
         ("post", "/api/v1/password-resets", "/api/v1/password-resets".to_owned(), &reset),
         ("post", "/api/v1/me/password", "/api/v1/me/password".to_owned(), PASSWORD),
+        ("get", "/api/v1/pictures/{id}", format!("/api/v1/pictures/{picture}"), ""),
+        ("delete", "/api/v1/me/picture", "/api/v1/me/picture".to_owned(), ""),
         ("delete", "/api/v1/rooms/{id}", format!("/api/v1/rooms/{}", doomed[1]), ""),
         ("delete", "/api/v1/sessions/current", "/api/v1/sessions/current".to_owned(), ""),
     ];
@@ -155,8 +167,9 @@ async fn every_documented_route_answers_as_documented() {
     let last = calls.len() - 1;
     calls.splice(last..last, administration(&user, &doomed[0]));
     let documented = documented(&document);
-    // Setting up was the first call of all; deleting oneself leaves nobody to call anything.
-    assert_eq!(documented, calls.len() + 2, "a documented route is not called here");
+    // Setting up was the first call of all, and a picture has been sent; deleting oneself leaves
+    // nobody to call anything.
+    assert_eq!(documented, calls.len() + 3, "a documented route is not called here");
     for (method, path, target, body) in calls {
         let line = format!("{} {target}", method.to_uppercase());
         let answer = server.http(&line, Some(&anna.token), body).await;

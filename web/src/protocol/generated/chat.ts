@@ -235,6 +235,22 @@ export type InviteView = {
 /** How a membership ended. */
 export type LeaveReason = "left" | "kicked" | "banned" | "deleted";
 
+/** A room in the directory, as somebody sees it who need not be a member. */
+export type ListedRoom = {
+  /** The room. */
+  id: RoomId,
+  /** Its name. */
+  name: string,
+  /** Its topic. */
+  topic: string,
+  /** Number of members. */
+  members: number,
+  /** Open or by invitation. */
+  access: RoomAccess,
+  /** The viewer is a member. */
+  joined?: boolean,
+};
+
 /** One second of the server's life. */
 export type LiveSecond = {
   /** When it ended. */
@@ -289,6 +305,10 @@ export type MemberView = {
   online: boolean,
   /** Until when the member may not write. */
   muted_until?: UnixMillis,
+  /** The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id. */
+  picture?: PictureId,
+  /** What the user is up to. */
+  status?: Status,
 };
 
 /** A message was sent. */
@@ -355,7 +375,7 @@ export type MessageView = {
 export type MessagesFate = "keep" | "erase";
 
 /** What was done, in the log of moderation. */
-export type ModerationAction = "kicked" | "banned" | "unbanned" | "muted" | "unmuted" | "role_set" | "message_deleted" | "invite_made" | "invite_revoked" | "room_archived" | "room_opened" | "room_deleted" | "set_up" | "administrator_made" | "administrator_unmade" | "user_disabled" | "user_enabled" | "devices_signed_out" | "reset_link_made" | "password_reset" | "account_deleted";
+export type ModerationAction = "kicked" | "banned" | "unbanned" | "muted" | "unmuted" | "role_set" | "message_deleted" | "invite_made" | "invite_revoked" | "room_archived" | "room_opened" | "room_deleted" | "room_made_open" | "room_made_listed" | "room_made_hidden" | "set_up" | "administrator_made" | "administrator_unmade" | "user_disabled" | "user_enabled" | "devices_signed_out" | "reset_link_made" | "password_reset" | "account_deleted";
 
 /** An entry of the log of moderation. */
 export type ModerationEntry = {
@@ -422,6 +442,9 @@ export type PasswordReset = {
   device?: string,
 };
 
+/** Names one picture that a user shows. */
+export type PictureId = string;
+
 /** An error of the HTTP interface, `application/problem+json` (RFC 9457). */
 export type Problem = {
   /** Kind of problem, a URI reference. */
@@ -476,12 +499,16 @@ export type ResetLink = {
 /** What a member may do; each role may do what those before it may. */
 export type Role = "member" | "moderator" | "owner";
 
+/** Who may find a room, and come in. */
+export type RoomAccess = "open" | "invite" | "hidden";
+
 /** An event of `room:<id>`. */
 export type RoomEvent = { "type": "message" } & MessageEvent
   | { "type": "edited", room: RoomId, seq: Seq, body: string, edited_at: UnixMillis, mentions: Array<UserId> }
   | { "type": "deleted", room: RoomId, seq: Seq, by: UserId, at: UnixMillis }
   | { "type": "reaction", room: RoomId, seq: Seq, user: UserId, emoji: string, on: boolean }
   | { "type": "typing", room: RoomId, user: UserId, name: string, on: boolean }
+  | { "type": "profile", room: RoomId, user: UserId, display_name: string, picture?: PictureId, status?: Status }
   | { "type": "joined", room: RoomId, user: UserId, name: string, role: Role, at: UnixMillis }
   | { "type": "left", room: RoomId, user: UserId, by?: UserId, reason?: LeaveReason, at: UnixMillis }
   | { "type": "role", room: RoomId, user: UserId, role: Role, muted_until?: UnixMillis, by: UserId, at: UnixMillis }
@@ -586,6 +613,16 @@ export type SignedIn = {
   device: DeviceId,
 };
 
+/** What a user is up to. Emoji or text may be empty, and not both. */
+export type Status = {
+  /** An emoji that stands beside the name. */
+  emoji: string,
+  /** A few words. */
+  text: string,
+  /** From then on it is not shown any more; absent: until it is changed. */
+  until?: UnixMillis,
+};
+
 /** A part of the data directory. */
 export type StoragePart = {
   /** `log`, `database`, or the directory's name. */
@@ -626,7 +663,7 @@ export type UserEvent = { "type": "room_added", room: RoomView }
   | { "type": "room_removed", room: RoomId, reason: LeaveReason }
   | { "type": "mention" } & Excerpt
   | { "type": "read", room: RoomId, read_seq: Seq, unread: number, mentions: number }
-  | { "type": "profile", user: UserId, name: string, display_name: string }
+  | { "type": "profile", user: UserId, name: string, display_name: string, picture?: PictureId, status?: Status }
   | { "type": "settings", room: RoomId, notify: Notify };
 
 /** Names a user account. */
@@ -642,4 +679,8 @@ export type UserView = {
   display_name: string,
   /** The account was deleted: both names are empty. */
   deleted?: boolean,
+  /** The picture, at `/api/v1/pictures/<id>`; absent: one is drawn from the id. */
+  picture?: PictureId,
+  /** What the user is up to. */
+  status?: Status,
 };

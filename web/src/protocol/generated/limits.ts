@@ -18,6 +18,12 @@ export const NAME_CHARS_MAX = 32;
 /** Longest display name of a user. */
 export const DISPLAY_NAME_CHARS_MAX = 64;
 
+/** Longest text of a user's status: it stands beside the name. */
+export const STATUS_CHARS_MAX = 80;
+
+/** Bytes of a picture that a user sends; what others get is far smaller. */
+export const PICTURE_BYTES_MAX = 4194304;
+
 /** Longest name of a room. */
 export const ROOM_NAME_CHARS_MAX = 64;
 

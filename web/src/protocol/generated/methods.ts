@@ -1,6 +1,6 @@
 // Generated from crates/folkmoot-protocol by its example generate_types; do not edit.
 
-import type { AttachmentId, DeviceId, DeviceView, InviteView, MemberView, MessageView, Notify, Offset, Role, RoomId, RoomView, Seq, UnixMillis, UserId, UserView } from './chat';
+import type { AttachmentId, DeviceId, DeviceView, InviteView, ListedRoom, MemberView, MessageView, Notify, Offset, Role, RoomAccess, RoomId, RoomView, Seq, UnixMillis, UserId, UserView } from './chat';
 
 /** Asks for the caller's devices. */
 export type DevicesList = Record<string, never>;
@@ -142,6 +142,22 @@ export type InvitesPage = {
   next?: InviteCursor,
 };
 
+/** A place among the listed rooms. It stays one when the room it names is renamed or deleted. */
+export type ListedCursor = {
+  /** The room's name. */
+  name: string,
+  /** The room. */
+  id: RoomId,
+};
+
+/** Listed rooms, by name. A page of a search may be short, or empty, though there are more. */
+export type ListedRooms = {
+  /** The rooms. */
+  rooms: Array<ListedRoom>,
+  /** There may be more, after this place. */
+  next?: ListedCursor,
+};
+
 /** A page of members. */
 export type MembersPage = {
   /** The members. */
@@ -258,6 +274,26 @@ export type ReadState = {
   mentions: number,
 };
 
+/** Asks who may find a room and come in. */
+export type RoomAccessGet = {
+  /** The room. */
+  room: RoomId,
+};
+
+/** Says who may find a room and come in. */
+export type RoomAccessSet = {
+  /** The room. */
+  room: RoomId,
+  /** From now on. */
+  access: RoomAccess,
+};
+
+/** Who may find a room and come in, as it is now. */
+export type RoomAccessView = {
+  /** How it is. */
+  access: RoomAccess,
+};
+
 /** Makes another user a member, without an invite. */
 export type RoomAdd = {
   /** The room. */
@@ -300,6 +336,12 @@ export type RoomDelete = {
 
 /** Asks for one room. */
 export type RoomGet = {
+  /** The room. */
+  room: RoomId,
+};
+
+/** Makes the caller a member of an open room. */
+export type RoomJoin = {
   /** The room. */
   room: RoomId,
 };
@@ -388,6 +430,16 @@ export type Rooms = {
   next?: RoomId,
 };
 
+/** Asks for a page of the rooms that are listed for everybody. */
+export type RoomsBrowse = {
+  /** Only those that have all these words in name or topic, without case and accents. */
+  search?: string,
+  /** `next` of the page before. */
+  after?: ListedCursor,
+  /** Length of the page; absent: 100, the most. */
+  limit?: number,
+};
+
 /** Asks for a page of the caller's rooms. */
 export type RoomsList = {
   /** After this room: `next` of the page before. */
@@ -438,6 +490,16 @@ export type SearchHits = {
   /** How many of the newest changes the index has not looked at yet, so that hits may be missing;
    * absent: none. */
   behind?: number,
+};
+
+/** Says what the caller is up to; without emoji and text nothing is said any more. */
+export type StatusSet = {
+  /** An emoji that stands beside the name; may be empty. */
+  emoji: string,
+  /** A few words; may be empty. */
+  text: string,
+  /** From then on it is not shown any more; absent: until it is changed. */
+  until?: UnixMillis,
 };
 
 /** Asks which rooms have changed since the offsets the caller knows. */
@@ -506,6 +568,10 @@ export interface Methods {
   'room.notify': { request: RoomNotify; reply: Empty };
   'direct.open': { request: DirectOpen; reply: RoomView };
   'direct.hide': { request: DirectHide; reply: Empty };
+  'rooms.browse': { request: RoomsBrowse; reply: ListedRooms };
+  'room.join': { request: RoomJoin; reply: RoomView };
+  'room.access': { request: RoomAccessGet; reply: RoomAccessView };
+  'room.set_access': { request: RoomAccessSet; reply: Empty };
   'invite.create': { request: InviteCreate; reply: InviteCreated };
   'invite.list': { request: InviteList; reply: InvitesPage };
   'invite.revoke': { request: InviteRevoke; reply: Empty };
@@ -524,6 +590,7 @@ export interface Methods {
   'user.block': { request: UserBlock; reply: Empty };
   'users.blocked': { request: UsersBlocked; reply: UsersFound };
   'profile.update': { request: ProfileUpdate; reply: UserView };
+  'status.set': { request: StatusSet; reply: UserView };
   'devices.list': { request: DevicesList; reply: DevicesPage };
   'devices.revoke': { request: DevicesRevoke; reply: Empty };
   'search': { request: Search; reply: SearchHits };

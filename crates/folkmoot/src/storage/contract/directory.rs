@@ -1,10 +1,13 @@
 //! Accounts, devices, rooms, invites, bans and blocks.
 
+use folkmoot_protocol::chat::{RoomAccess, Status};
+
 use super::contract;
 use crate::storage::{
     Account, AccountDeletion, AccountDeletionBegun, Authority, ControlError, Device, DeviceId,
-    DirectRoom, Invite, NamedRoom, NewAccount, NewDevice, NewDirectRoom, NewInvite, NewRoom,
-    ReadError, Redeemed, RoomId, Seq, SignedIn, Store, TokenHash, UnixMillis, UserId,
+    DirectRoom, Invite, ListedPage, ListedPlace, NamedRoom, NewAccount, NewDevice, NewDirectRoom,
+    NewInvite, NewRoom, PictureId, ReadError, Redeemed, RoomId, Seq, SignedIn, Store, TokenHash,
+    UnixMillis, UserId,
 };
 
 contract! {
@@ -37,6 +40,15 @@ contract! {
 
         /// Changes the name to show.
         async fn set_display_name(user: UserId, name: String) -> Result<Account, ControlError>;
+
+        /// Says what a user is up to; `None`: nothing any more.
+        async fn set_status(user: UserId, status: Option<Status>) -> Result<Account, ControlError>;
+
+        /// Shows another picture, or none; says which one it replaces.
+        async fn set_picture(
+            user: UserId,
+            picture: Option<PictureId>,
+        ) -> Result<(Account, Option<PictureId>), ControlError>;
 
         /// An account with the hash of its password.
         async fn credentials(name: String) -> Result<Option<(Account, String)>, ReadError>;
@@ -71,6 +83,25 @@ contract! {
 
         /// Makes a room, whose stream begins with its owner.
         async fn create_room(new: NewRoom) -> Result<(), ControlError>;
+
+        /// Says who may find a room and come in.
+        async fn set_room_access(
+            room: RoomId,
+            access: RoomAccess,
+            by: UserId,
+            at: UnixMillis,
+        ) -> Result<(), ControlError>;
+
+        /// Who may find a room and come in. `None`: there is no such room.
+        async fn room_access(room: RoomId) -> Result<Option<RoomAccess>, ReadError>;
+
+        /// A page of the listed rooms by name, as a user may see them.
+        async fn listed_rooms(
+            viewer: UserId,
+            search: String,
+            after: Option<ListedPlace>,
+            limit: usize,
+        ) -> Result<ListedPage, ReadError>;
 
         /// The one direct room of two people, made if needed.
         async fn open_direct_room(new: NewDirectRoom) -> Result<DirectRoom, ControlError>;

@@ -1,18 +1,23 @@
-//! Accounts: made, found, named, and opened by a password.
+//! Accounts: made, found, and opened by a password.
 
+use folkmoot_protocol::chat::Status;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::devices::{NewDevice, insert_device};
 use super::invites::{Redeemed, redeem};
+use super::profiles;
 use crate::storage::error::{ControlError, ReadError};
-use crate::storage::ids::{DeviceId, RoomId, UnixMillis, UserId};
+use crate::storage::ids::{DeviceId, PictureId, RoomId, UnixMillis, UserId};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::sqlite::name_words::note_words;
 use crate::storage::store::Store;
 
 /// The columns of [`Account`], in its order.
-pub(crate) const ACCOUNT_COLUMNS: &str =
-    "users.id, users.name, users.display_name, users.is_admin, users.created_at";
+pub(crate) const ACCOUNT_COLUMNS: &str = "users.id, users.name, users.display_name, \
+     users.is_admin, users.created_at, users.picture, users.status_emoji, users.status_text, \
+     users.status_until";
+/// How many those are: further columns of a row begin there.
+pub(crate) const ACCOUNT_WIDTH: usize = 9;
 
 /// A person's account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +32,10 @@ pub struct Account {
     pub is_admin: bool,
     /// When it was made.
     pub created_at: UnixMillis,
+    /// The picture it shows.
+    pub picture: Option<PictureId>,
+    /// What its user is up to.
+    pub status: Option<Status>,
 }
 
 /// What the name of a deleted account begins with; no name that somebody can choose has it.
@@ -166,27 +175,6 @@ impl Store {
         .await
     }
 
-    /// Changes the name to show.
-    ///
-    /// # Errors
-    /// [`ControlError::NotFound`] if there is no such account.
-    pub async fn set_display_name(
-        &self,
-        user: UserId,
-        display_name: String,
-    ) -> Result<Account, ControlError> {
-        self.control(move |connection| {
-            connection.execute(
-                "UPDATE users SET display_name = ?2 WHERE id = ?1",
-                params![to_sql(user.as_u64()), display_name],
-            )?;
-            let account = existing(connection, user)?;
-            note_words(connection, to_sql(user.as_u64()), &account.name, &display_name)?;
-            Ok(account)
-        })
-        .await
-    }
-
     /// The account of this name and its password's hash.
     ///
     /// # Errors
@@ -196,7 +184,7 @@ impl Store {
             let sql = format!("SELECT {ACCOUNT_COLUMNS}, password_hash FROM users WHERE name = ?1");
             let found = connection
                 .prepare_cached(&sql)?
-                .query_row([name], |row| Ok((read_account(row)?, row.get(5)?)))
+                .query_row([name], |row| Ok((read_account(row)?, row.get(ACCOUNT_WIDTH)?)))
                 .optional()?;
             Ok(found)
         })
@@ -316,7 +304,15 @@ pub(super) fn insert_row(
         return Err(ControlError::NameTaken(new.name));
     }
     let NewAccount { id, name, display_name, at, .. } = new;
-    Ok(Account { id, name, display_name, is_admin: false, created_at: at })
+    Ok(Account {
+        id,
+        name,
+        display_name,
+        is_admin: false,
+        created_at: at,
+        picture: None,
+        status: None,
+    })
 }
 
 /// Reads an account inside a transaction.
@@ -339,5 +335,7 @@ pub(crate) fn read_account(row: &Row<'_>) -> rusqlite::Result<Account> {
         display_name: row.get(2)?,
         is_admin: row.get(3)?,
         created_at: UnixMillis::from_u64(from_sql(row.get(4)?)),
+        picture: profiles::read_picture(row, 5)?,
+        status: profiles::read_status(row, 6)?,
     })
 }

@@ -174,6 +174,7 @@ impl Store {
             }
             connection.execute(
                 "UPDATE users SET name = ?2, display_name = '', password_hash = '', \
+                                  status_emoji = '', status_text = '', status_until = NULL, \
                                   is_admin = FALSE, disabled_at = ?3, deleted_at = ?3 WHERE id = ?1",
                 params![id, format!("{DELETED_MARK}{}", new.user), to_sql(new.at.as_u64())],
             )?;

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::accounts::{ACCOUNT_COLUMNS, Account, account, read_account};
+use super::accounts::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, Account, account, read_account};
 use super::administration::is_disabled;
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{DeviceId, UnixMillis, UserId};
@@ -125,8 +125,8 @@ impl Store {
             let found = connection
                 .prepare_cached(&sql)?
                 .query_row([&token_hash[..]], |row| {
-                    let device = DeviceId::from_u64(from_sql(row.get(5)?));
-                    let seen_at = UnixMillis::from_u64(from_sql(row.get(6)?));
+                    let device = DeviceId::from_u64(from_sql(row.get(ACCOUNT_WIDTH)?));
+                    let seen_at = UnixMillis::from_u64(from_sql(row.get(ACCOUNT_WIDTH + 1)?));
                     Ok(SignedIn { account: read_account(row)?, device, seen_at })
                 })
                 .optional()?;

@@ -123,7 +123,8 @@ fn unname(event: &mut UserEvent, user: UserId) -> bool {
             let peer = room.peer.as_mut().filter(|peer| peer.id == user && !peer.deleted);
             let Some(peer) = peer else { return false };
             let (name, display_name) = (String::new(), String::new());
-            *peer = UserView { id: user, name, display_name, deleted: true };
+            let (picture, status) = (None, None);
+            *peer = UserView { id: user, name, display_name, picture, status, deleted: true };
             true
         }
         _ => false,

@@ -327,6 +327,7 @@ impl Store {
                 "DELETE FROM mentions WHERE user = ?1",
                 "DELETE FROM hidden_rooms WHERE user = ?1",
                 "DELETE FROM blocks WHERE user = ?1 OR blocked = ?1",
+                "UPDATE users SET picture = NULL WHERE id = ?1",
                 "DELETE FROM deletions WHERE user = ?1",
             ] {
                 connection.execute(sql, [id])?;

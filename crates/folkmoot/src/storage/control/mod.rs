@@ -4,6 +4,7 @@
 //! Each is one SQLite transaction on the writer's thread. What it must see of the log's tail it
 //! waits for first.
 
+mod access;
 mod accounts;
 mod administration;
 mod attachments;
@@ -15,11 +16,13 @@ mod erasure;
 mod invites;
 pub(crate) mod moderation;
 mod privacy;
+mod profiles;
 mod rooms;
 mod settings;
 
+pub(crate) use access::from_number as access_from_number;
+pub(crate) use accounts::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, account, is_deleted_name, read_account};
 pub use accounts::{Account, NewAccount};
-pub(crate) use accounts::{account, is_deleted_name, read_account};
 pub use administration::UserChange;
 pub(crate) use attachments::unsent;
 pub use attachments::{Begun, NewUpload, StoredAttachment, Upload};
@@ -33,4 +36,5 @@ pub use erasure::{NamePlaces, ScanPlace};
 pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
 pub(crate) use privacy::{blocked_ids, blockers_in};
+pub(crate) use profiles::{read_picture, read_status};
 pub use rooms::{DirectRoom, NewDirectRoom, NewRoom, RoomKind};

@@ -2,14 +2,15 @@
 
 use rusqlite::{OptionalExtension, Row, params};
 
-use crate::storage::control::{Account, read_account};
+use crate::storage::control::{ACCOUNT_WIDTH, Account, read_account};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
 /// The columns of [`UserRow`], in its order.
-const USER_COLUMNS: &str = "id, name, display_name, is_admin, created_at, disabled_at, \
+const USER_COLUMNS: &str = "id, name, display_name, is_admin, created_at, \
+     picture, status_emoji, status_text, status_until, disabled_at, \
      (SELECT count(*) FROM devices WHERE user = users.id), \
      (SELECT max(seen_at) FROM devices WHERE user = users.id), \
      (SELECT count(*) FROM members WHERE user = users.id)";
@@ -201,10 +202,10 @@ fn time(at: Option<i64>) -> Option<UnixMillis> {
 fn read_user(row: &Row<'_>) -> rusqlite::Result<UserRow> {
     Ok(UserRow {
         account: read_account(row)?,
-        disabled_at: time(row.get(5)?),
-        devices: from_sql(row.get(6)?),
-        seen_at: time(row.get(7)?),
-        rooms: from_sql(row.get(8)?),
+        disabled_at: time(row.get(ACCOUNT_WIDTH)?),
+        devices: from_sql(row.get(ACCOUNT_WIDTH + 1)?),
+        seen_at: time(row.get(ACCOUNT_WIDTH + 2)?),
+        rooms: from_sql(row.get(ACCOUNT_WIDTH + 3)?),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::storage::control::{Account, read_account};
+use crate::storage::control::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, Account, read_account};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
@@ -241,20 +241,21 @@ fn reaction_users(
     seq: Seq,
     limit: u32,
 ) -> Result<Vec<(String, Account)>, ReadError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT u.id, u.name, u.display_name, u.is_admin, u.created_at, r.emoji, \
+    let sql = format!(
+        "SELECT {ACCOUNT_COLUMNS}, r.emoji, \
          row_number() OVER (PARTITION BY r.emoji ORDER BY r.at, r.user) AS place, \
          min(r.at) OVER (PARTITION BY r.emoji) AS first \
-         FROM reactions r JOIN users u ON u.id = r.user WHERE r.room = ?1 AND r.seq = ?2 \
-         ORDER BY first, r.emoji, place",
-    )?;
+         FROM reactions r JOIN users ON users.id = r.user WHERE r.room = ?1 AND r.seq = ?2 \
+         ORDER BY first, r.emoji, place"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
     // A client's number may be anything; SQLite's largest is beyond every real one.
     let seq = seq.as_u64().min(i64::MAX.cast_unsigned());
     let mut rows = statement.query([to_sql(room.as_u64()), to_sql(seq)])?;
     let mut given = Vec::new();
     while let Some(row) = rows.next()? {
-        if row.get::<_, u32>(6)? <= limit {
-            given.push((row.get(5)?, read_account(row)?));
+        if row.get::<_, u32>(ACCOUNT_WIDTH + 1)? <= limit {
+            given.push((row.get(ACCOUNT_WIDTH)?, read_account(row)?));
         }
     }
     Ok(given)

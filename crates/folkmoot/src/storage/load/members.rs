@@ -1,9 +1,11 @@
 //! The members of a room.
 
+use folkmoot_protocol::chat::Status;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::storage::control::{read_picture, read_status};
 use crate::storage::error::ReadError;
-use crate::storage::ids::{RoomId, UnixMillis, UserId};
+use crate::storage::ids::{PictureId, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::Role;
 use crate::storage::sqlite::apply::{from_sql, to_sql};
@@ -27,6 +29,10 @@ pub struct Member {
     pub muted_until: Option<UnixMillis>,
     /// Since when.
     pub joined_at: UnixMillis,
+    /// The picture they show.
+    pub picture: Option<PictureId>,
+    /// What they are up to.
+    pub status: Option<Status>,
 }
 
 impl Store {
@@ -70,7 +76,8 @@ fn page(
     limit: u32,
 ) -> Result<Vec<Member>, ReadError> {
     let mut statement = connection.prepare_cached(
-        "SELECT m.user, m.name, u.display_name, m.role, m.muted_until, m.joined_at \
+        "SELECT m.user, m.name, u.display_name, m.role, m.muted_until, m.joined_at, \
+         u.picture, u.status_emoji, u.status_text, u.status_until \
          FROM members m INDEXED BY members_by_name JOIN users u ON u.id = m.user \
          WHERE m.room = ?1 AND m.name > ?2 ORDER BY m.name LIMIT ?3",
     )?;
@@ -100,7 +107,8 @@ fn called(
         }
     };
     let sql = format!(
-        "SELECT m.user, m.name, u.display_name, m.role, m.muted_until, m.joined_at \
+        "SELECT m.user, m.name, u.display_name, m.role, m.muted_until, m.joined_at, \
+         u.picture, u.status_emoji, u.status_text, u.status_until \
          FROM members m JOIN users u ON u.id = m.user \
          WHERE m.room = ?1 AND m.name > ?3 AND m.user IN ({found}) ORDER BY m.name LIMIT ?4"
     );
@@ -124,5 +132,7 @@ fn read_member(row: &Row<'_>) -> Result<Member, ReadError> {
         role: Role::from_number(row.get(3)?)?,
         muted_until: row.get::<_, Option<i64>>(4)?.map(|at| UnixMillis::from_u64(from_sql(at))),
         joined_at: UnixMillis::from_u64(from_sql(row.get(5)?)),
+        picture: read_picture(row, 6)?,
+        status: read_status(row, 7)?,
     })
 }

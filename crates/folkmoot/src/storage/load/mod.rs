@@ -9,6 +9,7 @@ mod events;
 mod facts;
 mod heads;
 mod history;
+mod listed;
 mod members;
 mod room;
 mod user;
@@ -19,6 +20,7 @@ pub(crate) use facts::{KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS};
 pub use facts::{RecentKey, Rights, Standing};
 pub use heads::RoomHead;
 pub use history::{HistoryPage, PageAnchor, Reaction, StoredMessage};
+pub use listed::{ListedPage, ListedPlace};
 pub use members::Member;
 #[cfg(test)]
 pub(crate) use room::snapshot_of;

@@ -22,6 +22,8 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0006_safety.sql"),
     include_str!("migrations/0007_deletion.sql"),
     include_str!("migrations/0008_by_person.sql"),
+    include_str!("migrations/0009_profiles.sql"),
+    include_str!("migrations/0010_directory.sql"),
 ];
 
 /// The step that brings the table of quotes, which are in the details of messages until then.

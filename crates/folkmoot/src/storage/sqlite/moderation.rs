@@ -33,6 +33,12 @@ pub enum ModerationAction {
     RoomOpened = 11,
     /// A room was deleted.
     RoomDeleted = 12,
+    /// Everybody on the server may find the room and join it.
+    RoomMadeOpen = 13,
+    /// Everybody on the server may find the room.
+    RoomMadeListed = 14,
+    /// Only members know of the room.
+    RoomMadeHidden = 15,
     /// The server got its first administrator.
     SetUp = 20,
     /// A user became an administrator.
@@ -55,7 +61,7 @@ pub enum ModerationAction {
 
 impl ModerationAction {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::Kicked,
         Self::Banned,
         Self::Unbanned,
@@ -68,6 +74,9 @@ impl ModerationAction {
         Self::RoomArchived,
         Self::RoomOpened,
         Self::RoomDeleted,
+        Self::RoomMadeOpen,
+        Self::RoomMadeListed,
+        Self::RoomMadeHidden,
         Self::SetUp,
         Self::AdministratorMade,
         Self::AdministratorUnmade,
