@@ -87,7 +87,8 @@ fn a_room_of_many_gets_every_message_once_and_in_order() {
     ]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(numbers(&output, "connections")[0], 200.0);
-    assert!(numbers(&output, "memory")[0] > 0.0);
+    // It may be none: what the start of the server has freed is used again.
+    assert_eq!(numbers(&output, "memory").len(), 1);
     let [sent, acknowledged, .., refused] = numbers(&output, "messages")[..] else {
         panic!("{output:?}");
     };
