@@ -178,6 +178,8 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         Better::Higher,
         "read states changed or read per second, 8 million entries, 80 % changes",
     ),
+    solo("remote-tell", Better::Higher, "messages told to another process per second"),
+    solo("remote-ask", Better::Lower, "ns per ask of another process, beside a plain socket"),
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     application(

@@ -105,6 +105,11 @@ fn main() -> ExitCode {
     if arguments.next().as_deref() == Some("once") {
         return althing_bench_workloads::main_with::<althing::Althing>(arguments, solo::run);
     }
+    let mut arguments = env::args().skip(1);
+    if let (Some("remote-node"), Some(authority)) = (arguments.next().as_deref(), arguments.next())
+    {
+        return solo::remote::serve(&authority);
+    }
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
