@@ -84,7 +84,7 @@ describe('an account that is deleted', () => {
     expect(await bo.page.getByText('Chidi Obi').count()).toBe(0);
     await bo.message('My last words').getByRole('button', { name: 'Deleted account' }).first().click();
     const card = bo.page.getByRole('dialog', { name: /^Profile of/ });
-    await card.getByText('Deleted account').waitFor();
+    await card.getByText('Deleted account', { exact: true }).waitFor();
     await expect.poll(() => card.getByRole('button').count()).toBe(0);
     await bo.page.keyboard.press('Escape');
   });
