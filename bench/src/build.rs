@@ -5,7 +5,7 @@
 use althing_bench_workloads::MAILBOX;
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Processes of the BEAM; its default limit is below the million of `publish-1m`.
@@ -74,11 +74,17 @@ fn rust(directory: PathBuf, name: &str) -> Result<Parts, String> {
 }
 
 fn go(directory: PathBuf, name: &str) -> Result<Parts, String> {
+    let program = go_program(&directory, &format!("./cmd/{name}"), name)?;
+    Ok((program.into(), Vec::new(), directory))
+}
+
+/// Builds the package at `path` of the module in `directory`; returns the program.
+pub(crate) fn go_program(directory: &Path, path: &str, name: &str) -> Result<PathBuf, String> {
     let program = directory.join("target").join(name);
     let mut go = Command::new("go");
-    go.args(["build", "-o"]).arg(&program).arg(format!("./cmd/{name}")).current_dir(&directory);
+    go.args(["build", "-o"]).arg(&program).arg(path).current_dir(directory);
     succeed("go (1.26 or newer)", go)?;
-    Ok((program.into(), Vec::new(), directory))
+    Ok(program)
 }
 
 fn elixir(directory: PathBuf, queue: &str) -> Result<Parts, String> {

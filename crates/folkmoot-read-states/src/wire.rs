@@ -5,21 +5,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The longest message.
 pub const FRAME_LEN_MAX: u32 = 1 << 20;
 
-macro_rules! message {
-    ($(#[$about:meta])* $name:ident { $($(#[$field:meta])* $field_name:ident: $type:ty,)* }) => {
-        $(#[$about])*
-        #[derive(Clone, PartialEq, prost::Message)]
-        pub struct $name { $($(#[$field])* pub $field_name: $type,)* }
-    };
-}
-
-message! {
-    /// What a client asks for.
-    Request {
-        /// Nothing is a malformed request.
-        #[prost(oneof = "Command", tags = "1, 2, 3, 4, 5")]
-        command: Option<Command>,
-    }
+/// What a client asks for.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Request {
+    /// Nothing is a malformed request.
+    #[prost(oneof = "Command", tags = "1, 2, 3, 4, 5")]
+    pub command: Option<Command>,
 }
 
 /// See `proto/read_states.proto`.
@@ -42,67 +33,62 @@ pub enum Command {
     One(Place),
 }
 
-message! {
-    /// The user has read up to a message.
-    Acknowledge {
-        /// Who.
-        #[prost(uint64, tag = "1")]
-        user: u64,
-        /// Where.
-        #[prost(uint64, tag = "2")]
-        room: u64,
-        /// The last message that was read.
-        #[prost(uint64, tag = "3")]
-        message: u64,
-        /// Mentions after it.
-        #[prost(uint32, tag = "4")]
-        mentions_left: u32,
-    }
+/// The user has read up to a message.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Acknowledge {
+    /// Who.
+    #[prost(uint64, tag = "1")]
+    pub user: u64,
+    /// Where.
+    #[prost(uint64, tag = "2")]
+    pub room: u64,
+    /// The last message that was read.
+    #[prost(uint64, tag = "3")]
+    pub message: u64,
+    /// Mentions after it.
+    #[prost(uint32, tag = "4")]
+    pub mentions_left: u32,
 }
 
-message! {
-    /// A message mentions users.
-    Mention {
-        /// Whom.
-        #[prost(uint64, repeated, tag = "1")]
-        users: Vec<u64>,
-        /// Where.
-        #[prost(uint64, tag = "2")]
-        room: u64,
-        /// The message.
-        #[prost(uint64, tag = "3")]
-        message: u64,
-    }
+/// A message mentions users.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Mention {
+    /// Whom.
+    #[prost(uint64, repeated, tag = "1")]
+    pub users: Vec<u64>,
+    /// Where.
+    #[prost(uint64, tag = "2")]
+    pub room: u64,
+    /// The message.
+    #[prost(uint64, tag = "3")]
+    pub message: u64,
 }
 
-message! {
-    /// A user in a room.
-    Place {
-        /// Who.
-        #[prost(uint64, tag = "1")]
-        user: u64,
-        /// Where.
-        #[prost(uint64, tag = "2")]
-        room: u64,
-    }
+/// A user in a room.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Place {
+    /// Who.
+    #[prost(uint64, tag = "1")]
+    pub user: u64,
+    /// Where.
+    #[prost(uint64, tag = "2")]
+    pub room: u64,
 }
 
-message! {
-    /// A user.
-    All {
-        /// Who.
-        #[prost(uint64, tag = "1")]
-        user: u64,
-    }
+/// A user.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct All {
+    /// Who.
+    #[prost(uint64, tag = "1")]
+    pub user: u64,
 }
 
-message! {
-    /// What the server answers.
-    Reply {
-        /// Always there.
-        #[prost(oneof = "Outcome", tags = "1, 2, 3")]
-        outcome: Option<Outcome>,
-    }
+/// What the server answers.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Reply {
+    /// Always there.
+    #[prost(oneof = "Outcome", tags = "1, 2, 3")]
+    pub outcome: Option<Outcome>,
 }
 
 /// See `proto/read_states.proto`.
@@ -119,45 +105,41 @@ pub enum Outcome {
     Failure(Failure),
 }
 
-message! {
-    /// Nothing more to say.
-    Done {}
+/// Nothing more to say.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Done {}
+
+/// Read states of a user.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct States {
+    /// In no particular order.
+    #[prost(message, repeated, tag = "1")]
+    pub states: Vec<State>,
 }
 
-message! {
-    /// Read states of a user.
-    States {
-        /// In no particular order.
-        #[prost(message, repeated, tag = "1")]
-        states: Vec<State>,
-    }
+/// A read state.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct State {
+    /// Where.
+    #[prost(uint64, tag = "1")]
+    pub room: u64,
+    /// The last message that was read.
+    #[prost(uint64, tag = "2")]
+    pub last_read: u64,
+    /// Mentions after it.
+    #[prost(uint32, tag = "3")]
+    pub mentions: u32,
 }
 
-message! {
-    /// A read state.
-    State {
-        /// Where.
-        #[prost(uint64, tag = "1")]
-        room: u64,
-        /// The last message that was read.
-        #[prost(uint64, tag = "2")]
-        last_read: u64,
-        /// Mentions after it.
-        #[prost(uint32, tag = "3")]
-        mentions: u32,
-    }
-}
-
-message! {
-    /// Why not.
-    Failure {
-        /// A word for programs.
-        #[prost(string, tag = "1")]
-        code: String,
-        /// A sentence for people.
-        #[prost(string, tag = "2")]
-        text: String,
-    }
+/// Why not.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Failure {
+    /// A word for programs.
+    #[prost(string, tag = "1")]
+    pub code: String,
+    /// A sentence for people.
+    #[prost(string, tag = "2")]
+    pub text: String,
 }
 
 /// Appends a message with its length.

@@ -1,6 +1,7 @@
 //! Processes under test: they print `map on http://ADDRESS`, and end with their handle.
 
 use super::{Health, Report};
+use crate::build::{bench_directory, go_program};
 use anyhow::{Context, Result, ensure};
 use std::env;
 use std::fs;
@@ -145,16 +146,6 @@ fn build(release: &Path) -> Result<()> {
 
 /// Builds the Go peers; returns the program.
 pub(super) fn build_peers() -> Result<PathBuf> {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/go-map");
-    let own = env::current_exe()?;
-    let program = own.parent().context("the program lies in a directory")?.join("go-map");
-    let status = Command::new("go")
-        .args(["build", "-o"])
-        .arg(&program)
-        .arg(".")
-        .current_dir(directory)
-        .status()
-        .context("map-http compares with Go peers: install Go 1.26")?;
-    ensure!(status.success(), "bench/peers/go-map does not build");
-    Ok(program)
+    let directory = bench_directory().join("peers/go-map");
+    go_program(&directory, ".", "go-map").map_err(anyhow::Error::msg)
 }

@@ -1,24 +1,14 @@
 //! The same in Go, as a process of its own: `bench/peers/go-read-states`.
 
+use crate::build::{bench_directory, go_program};
 use anyhow::{Context, Result, ensure};
-use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
 /// Builds the peers; returns their program.
 pub(super) fn build() -> Result<PathBuf> {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/go-read-states");
-    let own = env::current_exe()?;
-    let program = own.parent().context("the program lies in a directory")?.join("go-read-states");
-    let status = Command::new("go")
-        .args(["build", "-o"])
-        .arg(&program)
-        .arg(".")
-        .current_dir(directory)
-        .status()
-        .context("read-states compares with Go peers: install Go 1.26")?;
-    ensure!(status.success(), "bench/peers/go-read-states does not build");
-    Ok(program)
+    let directory = bench_directory().join("peers/go-read-states");
+    go_program(&directory, ".", "go-read-states").map_err(anyhow::Error::msg)
 }
 
 /// Runs one of them, `lru` or `slab`; returns what it measured, by name.
