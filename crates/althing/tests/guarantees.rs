@@ -104,3 +104,8 @@ fn every_test_that_althings_guarantees_name_is_there() {
 fn every_test_that_folkmoots_guarantees_name_is_there() {
     check("folkmoot.md", 80);
 }
+
+#[test]
+fn every_test_that_the_relays_guarantees_name_is_there() {
+    check("relay.md", 12);
+}

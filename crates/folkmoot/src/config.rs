@@ -7,11 +7,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use folkmoot_gateway::{Network, Settings, TlsFiles};
 use folkmoot_protocol::chat::Registration;
 use serde::Deserialize;
 
-use crate::accept::client_address::Network;
-use crate::accept::tls::TlsFiles;
 use crate::rate_limit::Rate;
 use attachments::AttachmentsSection;
 
@@ -314,6 +313,18 @@ pub(crate) struct GatewayConfig {
     pub(crate) connections_per_address_max: usize,
     pub(crate) connections_per_user_max: usize,
     pub(crate) outgoing_queue_bytes_max: usize,
+}
+
+impl GatewayConfig {
+    /// How each socket is kept.
+    pub(crate) fn sockets(&self) -> Settings {
+        Settings {
+            ping: self.ping,
+            pong_timeout: self.pong_timeout,
+            connect_timeout: self.connect_timeout,
+            outgoing_queue_bytes_max: self.outgoing_queue_bytes_max,
+        }
+    }
 }
 
 /// Why there is no configuration.

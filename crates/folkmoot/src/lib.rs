@@ -3,7 +3,6 @@
 //! Reading order equals data order: bytes come in at `gateway`, go through `session` to `room`
 //! and `user`, and end in [`storage`]; events come back as publications through topics.
 
-mod accept;
 mod account;
 mod attachment;
 #[cfg(test)]
@@ -23,6 +22,7 @@ mod pulse;
 mod rate_limit;
 pub mod read_states;
 mod registration;
+pub mod relay;
 mod room;
 mod search;
 pub mod seed;
@@ -36,7 +36,6 @@ mod text;
 mod user;
 mod wire;
 
-pub use accept::client_address::Network;
-pub use accept::tls::TlsError;
 pub use config::{Config, ConfigError, Flags, RegistrationFlag};
+pub use folkmoot_gateway::{Network, TlsError};
 pub use service::{Running, StartError, start};

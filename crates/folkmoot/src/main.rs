@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::Parser;
 use folkmoot::load::{LoadFlags, LoadPlan};
 use folkmoot::read_states::ReadStatesFlags;
+use folkmoot::relay::RelayFlags;
 use folkmoot::seed::{SeedFlags, SeedPlan};
 use folkmoot::storage::UnixMillis;
 use folkmoot::{Config, Flags};
@@ -36,6 +37,8 @@ enum Task {
     Load(LoadFlags),
     /// Serves read states to another chat, over a protocol of its own
     ReadStates(ReadStatesFlags),
+    /// Serves channels to the clients of another backend, with Centrifugo's protocol and server API
+    Relay(RelayFlags),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +63,7 @@ fn run() -> anyhow::Result<()> {
         Some(Task::Seed(flags)) => runtime.block_on(seed(&config, flags)),
         Some(Task::Load(flags)) => runtime.block_on(load(flags)),
         Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
+        Some(Task::Relay(flags)) => runtime.block_on(relay(flags)),
     }
 }
 
@@ -93,6 +97,16 @@ async fn read_states(config: &Config, flags: ReadStatesFlags) -> anyhow::Result<
     let server = folkmoot::read_states::open(config.data(), flags).await?;
     say(&format!("Read states are served on {}", server.address()?));
     server.serve(stop).await
+}
+
+async fn relay(flags: RelayFlags) -> anyhow::Result<()> {
+    let stop = told_to_stop()?;
+    let relay = folkmoot::relay::start(flags).await?;
+    say(&format!("Folkmoot relays on http://{}", relay.address()));
+    stop.await;
+    tracing::info!("stopping");
+    relay.stop().await;
+    Ok(())
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use folkmoot_protocol::DisconnectCode;
 use parking_lot::Mutex;
 
 #[derive(Debug, Default)]
@@ -20,8 +19,8 @@ impl Metrics {
         self.connections_total.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn connection_closed(&self, code: DisconnectCode) {
-        *self.disconnects.lock().entry(code.code()).or_default() += 1;
+    pub(crate) fn connection_closed(&self, code: u16) {
+        *self.disconnects.lock().entry(u32::from(code)).or_default() += 1;
     }
 
     /// A message became durable and was published.

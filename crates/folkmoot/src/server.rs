@@ -5,12 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use althing::{ActorRef, Node, Start, Topic};
+use folkmoot_gateway::{Door, Doorman, Network, Room as Doorway, Tls, raise_descriptors};
 use folkmoot_protocol::Channel;
 use tokio::sync::watch;
 
-use crate::accept::client_address::Network;
-use crate::accept::tls::Tls;
-use crate::accept::{Doorman, Room as Doorway, raise_descriptors};
 use crate::account::pool::PasswordPool;
 use crate::account::token::Token;
 use crate::attachment::Attachments;
@@ -228,6 +226,16 @@ impl Server {
     /// What connections are encrypted by; `None`: by nothing.
     pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
         self.tls.get()
+    }
+
+    /// What every connection passes.
+    pub(crate) fn door(&self) -> Door {
+        Door {
+            doorman: self.doorman.clone(),
+            header_timeout: self.config.gateway.header_timeout,
+            tls: self.tls.get().cloned(),
+            stopping: self.stopping(),
+        }
     }
 
     /// Turns true when the server begins to stop.

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use folkmoot_gateway::{Tls, TlsError, accept_until_stopped, look_until_stopped};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::accept::accept_until_stopped;
-use crate::accept::tls::{Tls, TlsError, look_until_stopped};
 use crate::attachment::{Attachments, sweep_until_stopped};
 use crate::config::Config;
 use crate::pulse::{self, Reading};
@@ -125,7 +124,7 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
     tokio::spawn(sweep_until_stopped(server.clone()));
     tokio::spawn(deletion::work_until_stopped(server.clone()));
     if let Some(tls) = server.tls() {
-        tokio::spawn(look_until_stopped(server.clone(), tls.clone()));
+        tokio::spawn(look_until_stopped(tls.clone(), server.stopping()));
     }
     keep_pulse(&server);
     // Before anybody can sign up, so that everybody is let into its rooms.
@@ -133,7 +132,7 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
         demo::start(&server).await;
     }
     let routes = http::router(server.clone());
-    let accepting = tokio::spawn(accept_until_stopped(server.clone(), listener, routes));
+    let accepting = tokio::spawn(accept_until_stopped(server.door(), listener, routes));
     Running { address, server, accepting }
 }
 

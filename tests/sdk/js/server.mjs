@@ -2,7 +2,7 @@
 // start; clients that must survive a restart go through a Proxy, whose address stays.
 
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -15,21 +15,34 @@ export class Server {
   #process;
   #exited;
 
-  constructor(data) {
+  constructor(data, flags) {
     this.data = data;
+    this.flags = flags;
   }
 
   static async start() {
+    const data = await mkdtemp(join(tmpdir(), 'folkmoot-sdk-'));
+    return Server.#launched(data, ['--listen', '127.0.0.1:0', '--data', data, '--messages-per-second', '0']);
+  }
+
+  /** A relay of another backend's channels, with these settings. */
+  static async startRelay(settings) {
+    const data = await mkdtemp(join(tmpdir(), 'folkmoot-relay-'));
+    const file = join(data, 'relay.json');
+    await writeFile(file, JSON.stringify(settings));
+    return Server.#launched(data, ['relay', '--at', '127.0.0.1:0', '--settings', file]);
+  }
+
+  static async #launched(data, flags) {
     if (!BINARY) throw new Error('FOLKMOOT_BINARY must name the server; run tests/sdk/run');
-    const server = new Server(await mkdtemp(join(tmpdir(), 'folkmoot-sdk-')));
+    const server = new Server(data, flags);
     await server.launch();
     return server;
   }
 
   /** Starts the process on the data directory; resolves once it listens. */
   async launch() {
-    const flags = ['--listen', '127.0.0.1:0', '--data', this.data, '--messages-per-second', '0'];
-    const child = spawn(BINARY, flags, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(BINARY, this.flags, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#process = child;
     this.#exited = new Promise((resolve) => child.once('exit', resolve));
     const said = [];

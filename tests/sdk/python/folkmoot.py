@@ -16,15 +16,22 @@ WAIT_S_MAX = 20
 class Server:
     """One server process; its port changes with every launch, its data stays."""
 
-    def __init__(self):
+    def __init__(self, relay_settings=None):
+        """The chat, or with settings a relay of another backend's channels."""
         self.data = tempfile.mkdtemp(prefix="folkmoot-sdk-")
+        self._flags = ["--listen", "127.0.0.1:0", "--data", self.data, "--messages-per-second", "0"]
+        if relay_settings is not None:
+            file = os.path.join(self.data, "relay.json")
+            with open(file, "w") as settings:
+                json.dump(relay_settings, settings)
+            self._flags = ["relay", "--at", "127.0.0.1:0", "--settings", file]
         self.port = None
         self._process = None
         self._reader = None
 
     @classmethod
-    async def start(cls):
-        server = cls()
+    async def start(cls, relay_settings=None):
+        server = cls(relay_settings)
         await server.launch()
         return server
 
@@ -33,9 +40,8 @@ class Server:
         binary = os.environ.get("FOLKMOOT_BINARY")
         if not binary:
             raise RuntimeError("FOLKMOOT_BINARY must name the server; run tests/sdk/run")
-        flags = ["--listen", "127.0.0.1:0", "--data", self.data, "--messages-per-second", "0"]
         self._process = await asyncio.create_subprocess_exec(
-            binary, *flags, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            binary, *self._flags, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
         self.port = await asyncio.wait_for(self._address(), START_S_MAX)
         # Somebody must read on, or the server stands still at a full pipe.

@@ -56,11 +56,6 @@ pub(crate) fn random_id() -> u64 {
     (OsRng.next_u64() >> 1).max(1)
 }
 
-/// A random number from 0 up to 1, to spread what would otherwise happen at once.
-pub(crate) fn random_part() -> f64 {
-    f64::from(OsRng.next_u32()) / (f64::from(u32::MAX) + 1.0)
-}
-
 /// An invite code: 96 random bits, so that it cannot be guessed and still fits a chat message.
 pub(crate) fn random_invite_code() -> String {
     let mut secret = [0; 12];

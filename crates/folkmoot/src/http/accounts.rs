@@ -15,7 +15,7 @@ use folkmoot_protocol::rpc::RpcError;
 use super::Refused;
 use super::auth::Signed;
 use super::body::Valid;
-use crate::accept::client_address::ClientAddress;
+use super::client_address::ClientAddress;
 use crate::account::token::{Token, random_id};
 use crate::chat::Identity;
 use crate::chat::{control_failure, failure, members, read_failure, users};

@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
+use folkmoot_gateway::client_address;
 
-use crate::accept::client_address::ClientAddress;
 use crate::server::Server;
+
+/// The client of a request, as limits by address count it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 impl FromRequestParts<Arc<Server>> for ClientAddress {
     type Rejection = std::convert::Infallible;
@@ -18,6 +22,6 @@ impl FromRequestParts<Arc<Server>> for ClientAddress {
     ) -> Result<Self, Self::Rejection> {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
-        Ok(Self::of(peer, &parts.headers, &server.config.trusted_proxies))
+        Ok(Self(client_address(peer, &parts.headers, &server.config.trusted_proxies)))
     }
 }

@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 
 use super::Refused;
 use super::auth::Administrator;
-use crate::accept::client_address::is_forwarded;
 use crate::server::Server;
+use folkmoot_gateway::is_forwarded;
 
 /// Lets only those pass who may see the inside.
 pub(crate) async fn guard(

@@ -32,9 +32,9 @@ use folkmoot_protocol::limits::{FRAME_BYTES_MAX, PICTURE_BYTES_MAX};
 
 pub(crate) use problem::Refused;
 
-use crate::accept::Guest;
 use crate::gateway;
 use crate::server::Server;
+use folkmoot_gateway::Guest;
 
 /// Where clients open their sockets.
 const SOCKET: &str = "/connection/websocket";

@@ -27,7 +27,7 @@ use report::{Said, Storm, Troubles};
 pub use socket::SocketError;
 use tally::Tally;
 
-use crate::accept::raise_descriptors;
+use folkmoot_gateway::raise_descriptors;
 
 /// Clients that come in at once: more wait in the server's queue for connections, and not here.
 const ENTERING_AT_ONCE: usize = 256;

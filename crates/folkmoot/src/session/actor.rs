@@ -11,12 +11,12 @@ use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, Format};
 
 use super::cursor::{Cursor, Gap};
-use crate::gateway::Outbox;
 use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::storage::{Offset, UserId};
 use crate::stream::{Coming, Publication, Removed};
 use crate::user::UserCalls;
+use folkmoot_gateway::Outbox;
 
 /// The SDKs do not subscribe again by themselves after a code below 2500.
 const UNSUBSCRIBED_BY_SERVER: u32 = 2000;

@@ -1,5 +1,6 @@
 //! Answers the commands of the client protocol: subscribing, publishing, history, presence, rpc.
 
+use folkmoot_gateway::encode;
 use folkmoot_protocol::frame::{
     HistoryRequest, HistoryResult, Outcome, PingResult, PresenceResult, PresenceStatsResult,
     PublishRequest, PublishResult, RefreshRequest, RefreshResult, Reply, Request, RpcRequest,
@@ -8,7 +9,7 @@ use folkmoot_protocol::frame::{
 use folkmoot_protocol::rpc::{self as methods, MessageSend, RoomPublish, Rpc, RpcError};
 use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, RoomId};
 
-use super::{Caller, Comings, SessionCalls, encode};
+use super::{Caller, Comings, SessionCalls};
 use crate::account::token::Token;
 use crate::chat::{self, failure};
 use crate::room::OnlineClient;

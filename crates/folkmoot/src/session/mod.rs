@@ -11,16 +11,14 @@ mod opening;
 use std::sync::Arc;
 
 use althing::ActorRef;
-use bytes::Bytes;
-use folkmoot_protocol::frame::Reply;
 use folkmoot_protocol::{Channel, Format};
 
 pub(crate) use actor::{Comings, Session, SessionCalls};
-pub(crate) use opening::Opening;
+pub(crate) use opening::open;
 
 use crate::chat::Identity;
-use crate::gateway::Outbox;
 use crate::storage::Offset;
+use folkmoot_gateway::Outbox;
 
 /// An open connection.
 #[derive(Debug)]
@@ -37,13 +35,6 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Queues the reply to a command once there is room for it.
-    pub(crate) async fn reply(&self, reply: Option<Reply>) {
-        if let Some(reply) = reply {
-            self.outbox.reply(encode(self.format, &reply)).await;
-        }
-    }
-
     /// The connect reply is out: the user's stream follows.
     pub(crate) async fn go_live(&self) {
         let channel = Channel::User(self.identity.user);
@@ -54,11 +45,4 @@ impl Caller {
     pub(crate) async fn end(&self) {
         self.session.stop().await;
     }
-}
-
-/// Encodes a reply for the outbox.
-pub(crate) fn encode(format: Format, reply: &Reply) -> Bytes {
-    let mut message = Vec::new();
-    format.encode_reply(reply, &mut message).expect("payloads of replies are JSON that we wrote");
-    message.into()
 }

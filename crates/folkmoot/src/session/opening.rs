@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use althing::ActorRef;
+use folkmoot_gateway::{Opening, Outbox, encode};
 use folkmoot_protocol::chat::ConnectData;
 use folkmoot_protocol::frame::{ConnectRequest, ConnectResult, Outcome, Reply, SubscribeResult};
 use folkmoot_protocol::rpc::encode_payload;
@@ -12,7 +13,6 @@ use folkmoot_protocol::{Channel, DisconnectCode, Format};
 use super::{Caller, Comings, Session, SessionCalls};
 use crate::account::token::{Token, random_id};
 use crate::chat::{Identity, user_failure};
-use crate::gateway::Outbox;
 use crate::server::Server;
 use crate::storage::SignedIn;
 use crate::storage::contract::StreamLog;
@@ -21,17 +21,25 @@ use crate::storage::{DeviceId, Offset, UserId};
 use crate::stream::Since;
 use crate::user::{Attachment, UserCalls, UserError};
 
-/// A connect command with the connection it came from.
-pub(crate) struct Opening {
-    pub(crate) server: Arc<Server>,
-    pub(crate) outbox: Arc<Outbox>,
-    pub(crate) format: Format,
-    pub(crate) request: ConnectRequest,
+/// Admits a connection, or says with which code to close it.
+pub(crate) async fn open(
+    server: Arc<Server>,
+    opening: Opening,
+) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
+    let Opening { id, outbox, format, request } = opening;
+    Newcomer { server, outbox, format, request }.connect(id).await
 }
 
-impl Opening {
-    /// Admits the connection, or says with which code to close it.
-    pub(crate) async fn connect(self, id: u32) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
+/// A connection that has said who it is.
+struct Newcomer {
+    server: Arc<Server>,
+    outbox: Arc<Outbox>,
+    format: Format,
+    request: ConnectRequest,
+}
+
+impl Newcomer {
+    async fn connect(self, id: u32) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
         let signed_in = self.authenticate().await?;
         let SignedIn { account, device, .. } = signed_in;
         // Nobody waits for it: when a device was last seen may be a moment old after a crash.
@@ -105,7 +113,7 @@ impl Opening {
             NotBegun::Closed(code) => code,
             NotBegun::TooMany(error) => {
                 let reply = Reply::failed(id, user_failure(error));
-                self.outbox.reply(super::encode(self.format, &reply)).await;
+                self.outbox.reply(encode(self.format, &reply)).await;
                 DisconnectCode::ConnectionLimit
             }
         }

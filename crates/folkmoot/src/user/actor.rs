@@ -16,7 +16,6 @@ use super::news::News;
 use super::state::{Membership, UserChange, UserState};
 use super::view::room_view_of;
 use super::{UserError, load};
-use crate::gateway::Outbox;
 use crate::ports::Ports;
 use crate::room::view::{Mention, Summary};
 use crate::room::{AskedRoom, Room, RoomCalls};
@@ -26,6 +25,7 @@ use crate::storage::{Account, Erased};
 use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::stream::{Attached, Since, Stream, missed};
 use crate::wire;
+use folkmoot_gateway::Outbox;
 
 /// One user, while a device is connected or a room has something to tell.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use folkmoot_protocol::{DisconnectCode, Format};
 use futures_util::stream::SplitSink;
 use futures_util::{Sink, SinkExt};
 
-use super::outbox::{Next, Outbox};
+use crate::outbox::{Close, Next, Outbox};
 
 /// Joined messages grow to about this size: larger ones gain nothing, and hold the browser up.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -22,7 +22,7 @@ pub(crate) async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     outbox: &Outbox,
     format: Format,
-) -> DisconnectCode {
+) -> u16 {
     loop {
         match outbox.next().await {
             Next::Messages(messages) => {
@@ -31,20 +31,20 @@ pub(crate) async fn write(
                     written = send_all(&mut sink, messages, format) => {
                         if written.is_err() {
                             outbox.close(DisconnectCode::WriteError);
-                            return DisconnectCode::WriteError;
+                            return Close::from(DisconnectCode::WriteError).code;
                         }
                     }
                     // The write above is stuck in a full socket; let it finish for a while, as
                     // the close frame can only follow it.
-                    code = outbox.overflowed() => {
-                        let _ = tokio::time::timeout(CLOSE_TIMEOUT, close(&mut sink, code)).await;
-                        return code;
+                    why = outbox.overflowed() => {
+                        let _ = tokio::time::timeout(CLOSE_TIMEOUT, close(&mut sink, &why)).await;
+                        return why.code;
                     }
                 }
             }
-            Next::Close(code) => {
-                let _ = tokio::time::timeout(CLOSE_TIMEOUT, close(&mut sink, code)).await;
-                return code;
+            Next::Close(why) => {
+                let _ = tokio::time::timeout(CLOSE_TIMEOUT, close(&mut sink, &why)).await;
+                return why.code;
             }
         }
     }
@@ -60,13 +60,9 @@ where
     sink.flush().await
 }
 
-async fn close<S: Sink<Message> + Unpin>(
-    sink: &mut S,
-    code: DisconnectCode,
-) -> Result<(), S::Error> {
-    let number = u16::try_from(code.code()).expect("close codes are below 5000");
-    let reason = Utf8Bytes::from_static(code.text());
-    let sent = sink.send(Message::Close(Some(CloseFrame { code: number, reason }))).await;
+async fn close<S: Sink<Message> + Unpin>(sink: &mut S, why: &Close) -> Result<(), S::Error> {
+    let frame = CloseFrame { code: why.code, reason: Utf8Bytes::from(why.reason.as_ref()) };
+    let sent = sink.send(Message::Close(Some(frame))).await;
     // A client that closed first is owed the answer that the library has ready: without it, it
     // would see a connection that broke (1006).
     if sent.is_err() {

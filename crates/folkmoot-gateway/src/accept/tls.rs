@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{Error, ServerConfig};
-
-use crate::server::Server;
 
 /// How often the files are looked at: they are small, and a certificate is renewed weeks before its
 /// end.
@@ -22,10 +21,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Where the certificate and its key are, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TlsFiles {
+pub struct TlsFiles {
     /// The certificate, followed by those that vouch for it.
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 /// Why a certificate and its key cannot be used.
@@ -62,7 +62,7 @@ pub enum TlsError {
 }
 
 /// What connections are encrypted by at the moment.
-pub(crate) struct Tls {
+pub struct Tls {
     files: TlsFiles,
     current: RwLock<Arc<ServerConfig>>,
     /// The bytes that were looked at last, usable or not.
@@ -80,14 +80,14 @@ impl Tls {
     ///
     /// # Errors
     /// [`TlsError`], which names the file.
-    pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
+    pub fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let pair = Pair::read(&files)?;
         let current = RwLock::new(usable(&files, &pair)?);
         Ok(Self { files, current, seen: Mutex::new(pair) })
     }
 
     /// What the next connection is encrypted by.
-    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+    pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.current.read().clone())
     }
 
@@ -95,7 +95,7 @@ impl Tls {
     ///
     /// # Errors
     /// [`TlsError`], once for each change; connections are encrypted as before.
-    pub(crate) fn look(&self) -> Result<bool, TlsError> {
+    pub fn look(&self) -> Result<bool, TlsError> {
         let pair = Pair::read(&self.files)?;
         let mut seen = self.seen.lock();
         if *seen == pair {
@@ -152,8 +152,7 @@ fn usable(files: &TlsFiles, pair: &Pair) -> Result<Arc<ServerConfig>, TlsError> 
 }
 
 /// Looks at the files now and then until the server stops.
-pub(crate) async fn look_until_stopped(server: Arc<Server>, tls: Arc<Tls>) {
-    let mut stopping = server.stopping();
+pub async fn look_until_stopped(tls: Arc<Tls>, mut stopping: watch::Receiver<bool>) {
     let mut is_unreadable = false;
     loop {
         tokio::select! {
@@ -161,7 +160,10 @@ pub(crate) async fn look_until_stopped(server: Arc<Server>, tls: Arc<Tls>) {
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         let looking = tls.clone();
-        match server.node().blocking(move || looking.look()).await {
+        match tokio::task::spawn_blocking(move || looking.look())
+            .await
+            .expect("looking does not panic")
+        {
             Ok(true) => tracing::info!("the certificate was read anew"),
             Ok(false) => {}
             // Said once: it is looked for every other second.

@@ -6,6 +6,8 @@
 //! asked for themselves, or by how much there is to answer. After the first disconnect reason
 //! nothing more is accepted, and that reason is the one the client sees.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use folkmoot_protocol::DisconnectCode;
 use parking_lot::Mutex;
@@ -16,15 +18,32 @@ const ENTRY_OVERHEAD_BYTES: usize = 32;
 
 /// What the write half does next.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// Write these, in this order.
     Messages(Vec<Bytes>),
     /// Write the close frame with this code and stop.
-    Close(DisconnectCode),
+    Close(Close),
 }
 
+/// Why a connection is ended, as its client hears it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Close {
+    /// Below 5000; SDKs do not come back after one from 3500 to 3999 or from 4500 on.
+    pub code: u16,
+    /// At most 123 bytes, as WebSocket's control frames want it.
+    pub reason: Cow<'static, str>,
+}
+
+impl From<DisconnectCode> for Close {
+    fn from(code: DisconnectCode) -> Self {
+        let number = u16::try_from(code.code()).expect("close codes are below 5000");
+        Self { code: number, reason: Cow::Borrowed(code.text()) }
+    }
+}
+
+/// What waits to be written to one connection.
 #[derive(Debug)]
-pub(crate) struct Outbox {
+pub struct Outbox {
     bytes_max: usize,
     queue: Mutex<Queue>,
     /// For the write half, the only one to wait for it.
@@ -46,11 +65,12 @@ struct Queue {
     replies_waiting: usize,
     /// How often the write half came back for more.
     takes: u64,
-    closing: Option<DisconnectCode>,
+    closing: Option<Close>,
 }
 
 impl Outbox {
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    /// An empty queue for `bytes_max` of events, and as much of replies.
+    pub fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
             queue: Mutex::new(Queue::default()),
@@ -61,7 +81,7 @@ impl Outbox {
     }
 
     /// Queues an encoded event; drops it if the connection is closing.
-    pub(crate) fn push(&self, message: Bytes) {
+    pub fn push(&self, message: Bytes) {
         {
             let mut queue = self.queue.lock();
             if queue.closing.is_some() {
@@ -88,7 +108,7 @@ impl Outbox {
     ///
     /// # Cancel safety
     /// Dropping the future before it resolves drops the reply.
-    pub(crate) async fn reply(&self, message: Bytes) {
+    pub async fn reply(&self, message: Bytes) {
         let len = message.len() + ENTRY_OVERHEAD_BYTES;
         let mut is_waiting = false;
         loop {
@@ -116,9 +136,26 @@ impl Outbox {
         self.pushed.notify_one();
     }
 
-    /// Whether a reply waits for room, so that nothing more should be asked.
-    pub(crate) fn is_congested(&self) -> bool {
-        self.queue.lock().replies_waiting > 0
+    /// Queues the encoded answer to a command at once, for who cannot wait; drops it if the
+    /// connection is closing. Further commands are not read until it is written, if it leaves no
+    /// room.
+    pub fn reply_now(&self, message: Bytes) {
+        {
+            let mut queue = self.queue.lock();
+            if queue.closing.is_some() {
+                return;
+            }
+            queue.reply_bytes += message.len() + ENTRY_OVERHEAD_BYTES;
+            queue.messages.push(message);
+        }
+        self.pushed.notify_one();
+    }
+
+    /// Whether replies have used up their room, so that nothing more should be asked.
+    pub fn is_congested(&self) -> bool {
+        let queue = self.queue.lock();
+        let is_overdrawn = queue.closing.is_none() && queue.reply_bytes > self.bytes_max;
+        queue.replies_waiting > 0 || is_overdrawn
     }
 
     /// How often the write half has taken what waited: rises as long as the client reads.
@@ -127,20 +164,21 @@ impl Outbox {
     }
 
     /// Ends the connection after what is queued already; the first reason given wins.
-    pub(crate) fn close(&self, reason: DisconnectCode) {
+    pub fn close(&self, reason: impl Into<Close>) {
         {
             let mut queue = self.queue.lock();
             if queue.closing.is_some() {
                 return;
             }
-            queue.closing = Some(reason);
+            queue.closing = Some(reason.into());
         }
         self.ended.notify_one();
         self.taken.notify_waiters();
         self.pushed.notify_one();
     }
 
-    pub(crate) fn is_closing(&self) -> bool {
+    /// Whether the connection is to end.
+    pub fn is_closing(&self) -> bool {
         self.queue.lock().closing.is_some()
     }
 
@@ -153,17 +191,18 @@ impl Outbox {
 
     /// Waits until messages were dropped because the client is slow. For the write half, while it
     /// is stuck.
-    pub(crate) async fn overflowed(&self) -> DisconnectCode {
+    pub(crate) async fn overflowed(&self) -> Close {
+        let slow = Close::from(DisconnectCode::Slow);
         loop {
-            if self.queue.lock().closing == Some(DisconnectCode::Slow) {
-                return DisconnectCode::Slow;
+            if self.queue.lock().closing.as_ref() == Some(&slow) {
+                return slow;
             }
             self.pushed.notified().await;
         }
     }
 
     /// Waits for something to write. Cancel safe: what is not returned stays queued.
-    pub(crate) async fn next(&self) -> Next {
+    pub async fn next(&self) -> Next {
         loop {
             if let Some(next) = self.take() {
                 return next;
@@ -180,7 +219,7 @@ impl Outbox {
             self.taken.notify_waiters();
             return Some(Next::Messages(std::mem::take(&mut queue.messages)));
         }
-        queue.closing.map(Next::Close)
+        queue.closing.clone().map(Next::Close)
     }
 }
 
@@ -189,7 +228,7 @@ impl Queue {
     fn close(&mut self, reason: DisconnectCode) {
         self.messages = Vec::new();
         (self.pushed_bytes, self.reply_bytes) = (0, 0);
-        self.closing = Some(reason);
+        self.closing = Some(reason.into());
     }
 }
 
@@ -212,7 +251,7 @@ mod tests {
         for _ in 0..10 {
             outbox.push(Bytes::from_static(&[0; 30]));
         }
-        assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Slow));
+        assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Slow.into()));
         assert_eq!(outbox.queue.lock().messages.capacity(), 0);
     }
 
@@ -224,7 +263,7 @@ mod tests {
         outbox.close(DisconnectCode::Slow);
         outbox.push(Bytes::from_static(b"too late"));
         assert_eq!(outbox.next().await, Next::Messages(vec![Bytes::from_static(b"last words")]));
-        assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Shutdown));
+        assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Shutdown.into()));
     }
 
     #[tokio::test]
@@ -254,7 +293,7 @@ mod tests {
         outbox.reply(Bytes::from_static(&[0; 1000])).await;
         outbox.push(Bytes::from_static(b"event"));
         let mut second = Box::pin(outbox.reply(Bytes::from_static(b"reply")));
-        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        assert!(futures_util::FutureExt::now_or_never(second.as_mut()).is_none());
         assert!(outbox.is_congested());
         assert!(matches!(outbox.next().await, Next::Messages(taken) if taken.len() == 2));
         second.await;
@@ -266,7 +305,7 @@ mod tests {
         let outbox = Outbox::new(100);
         outbox.reply(Bytes::from_static(&[0; 90])).await;
         let mut second = Box::pin(outbox.reply(Bytes::from_static(&[0; 90])));
-        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        assert!(futures_util::FutureExt::now_or_never(second.as_mut()).is_none());
         outbox.close(DisconnectCode::Shutdown);
         second.await;
         assert!(!outbox.is_congested());

@@ -15,16 +15,18 @@ use super::client_address::{Network, owner};
 
 /// How many may be inside.
 #[derive(Debug, Clone)]
-pub(crate) struct Room {
-    pub(crate) connections_max: usize,
+pub struct Room {
+    /// In all.
+    pub connections_max: usize,
     /// From one address, or one network of an IPv6 customer.
-    pub(crate) per_address_max: usize,
+    pub per_address_max: usize,
     /// Proxies and this machine itself bring the connections of many.
-    pub(crate) unlimited: Vec<Network>,
+    pub unlimited: Vec<Network>,
 }
 
+/// Counts the connections, and decides who gets a place.
 #[derive(Debug)]
-pub(crate) struct Doorman {
+pub struct Doorman {
     room: Room,
     inside: Mutex<Inside>,
     count: watch::Sender<usize>,
@@ -48,7 +50,7 @@ struct Silent {
 
 /// One connection, from the moment it was accepted; leaves when dropped.
 #[derive(Debug)]
-pub(crate) struct Visit {
+pub struct Visit {
     doorman: Arc<Doorman>,
     id: u64,
     /// `None`: not limited.
@@ -57,12 +59,13 @@ pub(crate) struct Visit {
 }
 
 impl Doorman {
-    pub(crate) fn new(room: Room) -> Arc<Self> {
+    /// Nobody is inside yet.
+    pub fn new(room: Room) -> Arc<Self> {
         Arc::new(Self { room, inside: Mutex::default(), count: watch::Sender::new(0) })
     }
 
     /// Lets a connection in, or not.
-    pub(crate) fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Visit> {
+    pub fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Visit> {
         let is_limited = !self.room.unlimited.iter().any(|network| network.contains(peer));
         let address = is_limited.then(|| owner(peer));
         let mut inside = self.inside.lock();
@@ -84,7 +87,7 @@ impl Doorman {
     }
 
     /// Waits until nobody is inside.
-    pub(crate) async fn emptied(&self) {
+    pub async fn emptied(&self) {
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
     }
 }
@@ -101,12 +104,12 @@ impl Inside {
 
 impl Visit {
     /// The client has asked for something, or has said who it is: it may stay.
-    pub(crate) fn has_spoken(&self) {
+    pub fn has_spoken(&self) {
         self.doorman.inside.lock().silent.remove(&self.id);
     }
 
     /// Waits until somebody else needs the place.
-    pub(crate) async fn asked_to_leave(&self) {
+    pub async fn asked_to_leave(&self) {
         self.leave.notified().await;
     }
 }

@@ -1,28 +1,16 @@
-//! The sockets: reading, decoding, the bounded write queue, ping and pong, close codes. Decides
-//! nothing about chat.
-
-mod connection;
-mod liveness;
-mod order;
-mod origin;
-mod outbox;
-mod writer;
+//! From an HTTP request to a socket of the client protocol: its format, its limits, its settings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{Extension, Query, State};
-use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use folkmoot_protocol::limits::FRAME_BYTES_MAX;
-use folkmoot_protocol::{ErrorCode, Format, PROTOBUF_SUBPROTOCOL};
+use folkmoot_protocol::{Format, PROTOBUF_SUBPROTOCOL};
 use serde::Deserialize;
 
-pub(crate) use outbox::Outbox;
-
-use crate::accept::Guest;
-use crate::http::Refused;
-use crate::server::Server;
+use crate::accept::Visit;
+use crate::connection::{self, Application};
 
 /// The SDKs name it when they speak JSON.
 const JSON_SUBPROTOCOL: &str = "centrifuge-json";
@@ -35,26 +23,36 @@ const MESSAGE_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
 /// cost a quarter of a megabyte.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1024;
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct SocketQuery {
+/// How sockets are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Between two pings of the server.
+    pub ping: Duration,
+    /// For the answer to a ping.
+    pub pong_timeout: Duration,
+    /// For the connect command.
+    pub connect_timeout: Duration,
+    /// Encoded events that may wait for one connection, in bytes.
+    pub outgoing_queue_bytes_max: usize,
+}
+
+/// How a client may choose its format in the URL.
+#[derive(Debug, Default, Deserialize)]
+pub struct SocketQuery {
     #[serde(default)]
     format: String,
     #[serde(default)]
     cf_protocol: String,
 }
 
-/// `GET /connection/websocket`.
-pub(crate) async fn websocket(
-    State(server): State<Arc<Server>>,
-    Extension(Guest(visit)): Extension<Guest>,
-    Query(query): Query<SocketQuery>,
-    headers: HeaderMap,
+/// Answers the request for a socket, and serves it until it ends.
+pub fn upgrade<A: Application>(
     upgrade: WebSocketUpgrade,
+    query: &SocketQuery,
+    visit: Arc<Visit>,
+    settings: Settings,
+    application: A,
 ) -> Response {
-    if !origin::is_allowed(&headers, &server.config.allow_origin) {
-        let text = "pages of this origin may not connect; see --allow-origin";
-        return Refused::new(ErrorCode::PermissionDenied, text).into_response();
-    }
     let upgrade = upgrade
         .protocols([PROTOBUF_SUBPROTOCOL, JSON_SUBPROTOCOL])
         .max_message_size(MESSAGE_BYTES_MAX)
@@ -70,9 +68,6 @@ pub(crate) async fn websocket(
         true => Format::Protobuf,
         false => Format::Json,
     };
-    upgrade.on_upgrade(move |socket| async move {
-        let connected = server.connected();
-        connection::serve(socket, server, format, visit).await;
-        drop(connected);
-    })
+    upgrade
+        .on_upgrade(move |socket| connection::serve(socket, application, format, visit, settings))
 }

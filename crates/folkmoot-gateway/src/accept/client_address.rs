@@ -12,19 +12,14 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 /// The part of an IPv6 address that one customer gets: the rest is theirs to choose.
 const CUSTOMER_BITS: u32 = 64;
 
-/// The client of a request, as limits by address count it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ClientAddress(pub(crate) IpAddr);
-
-impl ClientAddress {
-    /// Of a request from `peer`, behind the proxies that are believed.
-    pub(crate) fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
-        Self(owner(client(peer, headers, trusted)))
-    }
+/// The client of a request from `peer`, behind the proxies that are believed, as limits by address
+/// count it.
+pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+    owner(client(peer, headers, trusted))
 }
 
 /// Whether somebody else is spoken for, by a proxy that is believed or not.
-pub(crate) fn is_forwarded(headers: &HeaderMap) -> bool {
+pub fn is_forwarded(headers: &HeaderMap) -> bool {
     [FORWARDED_FOR, "forwarded", "x-real-ip"].iter().any(|name| headers.contains_key(*name))
 }
 
@@ -54,7 +49,7 @@ fn address(hop: &str) -> Option<IpAddr> {
 }
 
 /// Stands for everybody who has the same connection to the Internet.
-pub(crate) fn owner(address: IpAddr) -> IpAddr {
+pub fn owner(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = address.to_bits() & (u128::MAX << (128 - CUSTOMER_BITS));
@@ -73,7 +68,8 @@ pub struct Network {
 }
 
 impl Network {
-    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+    /// Whether an address is one of them.
+    pub fn contains(&self, address: IpAddr) -> bool {
         match (self.first, address.to_canonical()) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
                 let differing = first.to_bits() ^ address.to_bits();

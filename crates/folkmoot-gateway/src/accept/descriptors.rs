@@ -10,7 +10,7 @@ const CONNECTIONS_MAX: u64 = 1_000_000;
 /// Raises the limit as far as the system lets us; says for how many connections that is enough.
 /// Most systems start programs with 1,024, which a few hundred sockets that say nothing would use
 /// up.
-pub(crate) fn raise_descriptors() -> usize {
+pub fn raise_descriptors() -> usize {
     let limits = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limits.maximum, maximum: limits.maximum };
     let current = match setrlimit(Resource::Nofile, raised) {

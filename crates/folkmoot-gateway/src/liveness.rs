@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use folkmoot_protocol::DisconnectCode;
 
-use crate::config::GatewayConfig;
+use crate::upgrade::Settings;
 
 /// What is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub(crate) struct Liveness {
 }
 
 impl Liveness {
-    pub(crate) fn new(config: &GatewayConfig) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
-            ping: config.ping,
-            pong_timeout: config.pong_timeout,
-            phase: Phase::Opening { close_at: config.connect_timeout },
+            ping: settings.ping,
+            pong_timeout: settings.pong_timeout,
+            phase: Phase::Opening { close_at: settings.connect_timeout },
         }
     }
 
@@ -88,14 +88,10 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn liveness() -> Liveness {
-        Liveness::new(&GatewayConfig {
+        Liveness::new(&Settings {
             ping: 25 * SECOND,
             pong_timeout: 8 * SECOND,
             connect_timeout: 10 * SECOND,
-            header_timeout: 10 * SECOND,
-            connections_max: None,
-            connections_per_address_max: 1,
-            connections_per_user_max: 1,
             outgoing_queue_bytes_max: 1,
         })
     }

@@ -4,45 +4,104 @@
 //! start in the order in which they came, and those about one channel are answered in it. Too many
 //! at once, or answers that wait for room, stop the reading, never the memory.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
 use bytes::Bytes;
-use folkmoot_protocol::frame::{Command, Reply, Request};
+use folkmoot_protocol::frame::{Command, ConnectRequest, Reply, Request};
 use folkmoot_protocol::{Commands, DecodeError, DisconnectCode, Format};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, SplitStream};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_tungstenite::tungstenite::Error as WebSocketError;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 
-use super::liveness::{Due, Liveness};
-use super::order::Order;
-use super::outbox::Outbox;
-use super::writer;
 use crate::accept::Visit;
-use crate::account::token::random_part;
-use crate::server::Server;
-use crate::session::{self, Caller};
+use crate::liveness::{Due, Liveness};
+use crate::order::Order;
+use crate::outbox::Outbox;
+use crate::upgrade::Settings;
+use crate::writer;
 
 /// Commands of one connection under way at once. Each may have an answer of half a mebibyte in
 /// memory; one disk sync acknowledges all of them.
 const IN_FLIGHT_MAX: usize = 64;
 
+/// What a gateway serves: admits connections, and answers what they ask.
+pub trait Application: Clone + Send + Sync + 'static {
+    /// An open connection whose client has said who it is.
+    type Caller: Send + Sync + 'static;
+    /// Kept for as long as a socket is open.
+    type Guard: Send + 'static;
+
+    /// A socket was opened.
+    fn opened(&self) -> Self::Guard;
+
+    /// Admits a connection and makes the reply to its connect command, or says why to close it.
+    fn connect(
+        &self,
+        opening: Opening,
+    ) -> impl Future<Output = Result<(Arc<Self::Caller>, Reply), DisconnectCode>> + Send;
+
+    /// The reply to the connect command is queued: what comes unasked may follow it.
+    fn go_live(caller: &Self::Caller) -> impl Future<Output = ()> + Send;
+
+    /// Answers a command. `None`: its reply is queued already.
+    fn answer(
+        caller: &Self::Caller,
+        id: u32,
+        request: Request,
+    ) -> impl Future<Output = Option<Reply>> + Send;
+
+    /// The connection has ended.
+    fn end(caller: &Self::Caller) -> impl Future<Output = ()> + Send;
+
+    /// Something happened that is counted.
+    fn note(&self, note: Note);
+
+    /// Turns true when the server begins to stop.
+    fn stopping(&self) -> watch::Receiver<bool>;
+}
+
+/// A connect command with the connection it came from.
+#[derive(Debug)]
+pub struct Opening {
+    /// The command's number.
+    pub id: u32,
+    /// Where what the connection is told waits.
+    pub outbox: Arc<Outbox>,
+    /// How the connection writes its frames.
+    pub format: Format,
+    /// What it said.
+    pub request: ConnectRequest,
+}
+
+/// What a gateway counts.
+#[derive(Debug, Clone, Copy)]
+pub enum Note {
+    /// A command came.
+    Command,
+    /// A socket was closed, with this code.
+    Closed(u16),
+}
+
 /// Serves one socket until it ends.
-pub(crate) async fn serve(
+pub(crate) async fn serve<A: Application>(
     socket: WebSocket,
-    server: Arc<Server>,
+    application: A,
     format: Format,
     visit: Arc<Visit>,
+    settings: Settings,
 ) {
-    let outbox = Arc::new(Outbox::new(server.config.gateway.outgoing_queue_bytes_max));
+    let outbox = Arc::new(Outbox::new(settings.outgoing_queue_bytes_max));
     let (sink, stream) = socket.split();
-    server.metrics.connection_opened();
+    let guard = application.opened();
     let reader = Reader {
-        liveness: Liveness::new(&server.config.gateway),
+        liveness: Liveness::new(&settings),
         opened: Instant::now(),
         in_flight: FuturesUnordered::new(),
         frame: None,
@@ -51,16 +110,17 @@ pub(crate) async fn serve(
         takes: 0,
         caller: None,
         outbox: outbox.clone(),
-        server: server.clone(),
+        application: application.clone(),
         format,
         visit,
     };
     let ((), code) = tokio::join!(reader.run(stream), writer::write(sink, &outbox, format));
-    server.metrics.connection_closed(code);
+    application.note(Note::Closed(code));
+    drop(guard);
 }
 
-struct Reader {
-    server: Arc<Server>,
+struct Reader<A: Application> {
+    application: A,
     outbox: Arc<Outbox>,
     format: Format,
     /// Its place in the server.
@@ -68,7 +128,7 @@ struct Reader {
     liveness: Liveness,
     opened: Instant,
     /// Who is speaking, once known.
-    caller: Option<Arc<Caller>>,
+    caller: Option<Arc<A::Caller>>,
     in_flight: FuturesUnordered<BoxFuture<'static, ()>>,
     /// What is left of the last message.
     frame: Option<Commands>,
@@ -79,9 +139,9 @@ struct Reader {
     takes: u64,
 }
 
-impl Reader {
+impl<A: Application> Reader<A> {
     async fn run(mut self, mut stream: SplitStream<WebSocket>) {
-        let mut stopping = self.server.stopping();
+        let mut stopping = self.application.stopping();
         if *stopping.borrow() {
             self.outbox.close(DisconnectCode::Shutdown);
         }
@@ -106,7 +166,7 @@ impl Reader {
             }
         }
         if let Some(caller) = &self.caller {
-            caller.end().await;
+            A::end(caller).await;
         }
     }
 
@@ -148,7 +208,7 @@ impl Reader {
                 return Ok(());
             };
             let command = command.map_err(|error| unreadable(&error))?;
-            self.server.metrics.command();
+            self.application.note(Note::Command);
             self.command(command).await?;
         }
         Ok(())
@@ -159,20 +219,17 @@ impl Reader {
         match (request, &self.caller) {
             (None, Some(_)) if id == 0 => Ok(()),
             (Some(Request::Connect(request)), None) if id != 0 => {
-                let opening = session::Opening {
-                    server: self.server.clone(),
-                    outbox: self.outbox.clone(),
-                    format: self.format,
-                    request,
-                };
-                let (caller, reply) = opening.connect(id).await?;
+                let (outbox, format) = (self.outbox.clone(), self.format);
+                let opening = Opening { id, outbox, format, request };
+                let (caller, reply) = self.application.connect(opening).await?;
                 self.visit.has_spoken();
                 self.liveness.connected(self.elapsed(), random_part());
-                self.outbox.reply(session::encode(self.format, &reply)).await;
-                caller.go_live().await;
+                self.outbox.reply(encode(self.format, &reply)).await;
+                A::go_live(&caller).await;
                 self.caller = Some(caller);
                 Ok(())
             }
+            // Data for the application, of which none asks for it.
             (Some(Request::Send(_)), Some(_)) => Ok(()),
             // A second connect, or a command about a channel without its name, is a broken client.
             (Some(Request::Connect(_)), Some(_)) => Err(DisconnectCode::BadRequest),
@@ -182,9 +239,15 @@ impl Reader {
             (Some(request), Some(caller)) if id != 0 => {
                 let caller = caller.clone();
                 let turn = self.order.turn(&request);
+                let (outbox, format) = (self.outbox.clone(), self.format);
                 self.in_flight.push(Box::pin(async move {
-                    let answer = session::command::run(&caller, id, request);
-                    turn.take(answer, |reply| caller.reply(reply)).await;
+                    let answer = A::answer(&caller, id, request);
+                    let queue = async |reply: Option<Reply>| {
+                        if let Some(reply) = reply {
+                            outbox.reply(encode(format, &reply)).await;
+                        }
+                    };
+                    turn.take(answer, queue).await;
                 }));
                 Ok(())
             }
@@ -202,7 +265,7 @@ impl Reader {
         self.takes = takes;
         match self.liveness.due(self.elapsed()) {
             Due::Nothing => {}
-            Due::Ping => self.outbox.push(session::encode(self.format, &Reply::ping())),
+            Due::Ping => self.outbox.push(encode(self.format, &Reply::ping())),
             Due::Close(code) => self.outbox.close(code),
         }
     }
@@ -210,6 +273,23 @@ impl Reader {
     fn elapsed(&self) -> Duration {
         self.opened.elapsed()
     }
+}
+
+/// Encodes a reply for the outbox.
+///
+/// # Panics
+/// A payload of the reply is not JSON, in a connection of JSON: replies are written by the server.
+pub fn encode(format: Format, reply: &Reply) -> Bytes {
+    let mut message = Vec::new();
+    format.encode_reply(reply, &mut message).expect("payloads of replies are JSON that we wrote");
+    message.into()
+}
+
+/// A number from 0 up to 1 that differs between connections, to spread what would otherwise happen
+/// at once.
+fn random_part() -> f64 {
+    let drawn = RandomState::new().build_hasher().finish() >> 32;
+    drawn as f64 / (1_u64 << 32) as f64
 }
 
 fn unreadable(error: &DecodeError) -> DisconnectCode {

@@ -21,25 +21,36 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-pub(crate) use descriptors::raise_descriptors;
-pub(crate) use doorman::{Doorman, Room, Visit};
+pub use descriptors::raise_descriptors;
+pub use doorman::{Doorman, Room, Visit};
+pub use tls::look_until_stopped;
 
-use crate::server::Server;
+use tls::Tls;
 
 /// How long to leave the listener alone when the system has no room for another socket.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The visit that a request belongs to, among the request's extensions.
 #[derive(Debug, Clone)]
-pub(crate) struct Guest(pub(crate) Arc<Visit>);
+pub struct Guest(pub Arc<Visit>);
+
+/// What every connection passes.
+#[derive(Debug, Clone)]
+pub struct Door {
+    /// Who is inside.
+    pub doorman: Arc<Doorman>,
+    /// Until the headers of a request must be there, and how long a connection may be quiet
+    /// between two requests.
+    pub header_timeout: Duration,
+    /// `None`: connections are in the clear.
+    pub tls: Option<Arc<Tls>>,
+    /// Turns true when the server begins to stop.
+    pub stopping: watch::Receiver<bool>,
+}
 
 /// Accepts until the server stops, then lets the requests under way end.
-pub(crate) async fn accept_until_stopped(
-    server: Arc<Server>,
-    listener: TcpListener,
-    routes: Router,
-) {
-    let mut stopping = server.stopping();
+pub async fn accept_until_stopped(door: Door, listener: TcpListener, routes: Router) {
+    let mut stopping = door.stopping.clone();
     loop {
         let (socket, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -53,15 +64,15 @@ pub(crate) async fn accept_until_stopped(
             () = stops(&mut stopping) => break,
         };
         // Refused without a word: a word for each of thousands would be work for who sent them.
-        let Some(visit) = server.doorman.enter(peer.ip()) else { continue };
+        let Some(visit) = door.doorman.enter(peer.ip()) else { continue };
         // Messages are coalesced before they are written, so the kernel must not wait for more.
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
-        tokio::spawn(serve(server.clone(), socket, peer, routes.clone(), visit));
+        tokio::spawn(serve(door.clone(), socket, peer, routes.clone(), visit));
     }
     drop(listener);
-    server.doorman.emptied().await;
+    door.doorman.emptied().await;
 }
 
 /// Waits until the server stops.
@@ -70,41 +81,29 @@ async fn stops(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// Serves one connection, in the clear or encrypted.
-async fn serve(
-    server: Arc<Server>,
-    socket: TcpStream,
-    peer: SocketAddr,
-    routes: Router,
-    visit: Visit,
-) {
+async fn serve(door: Door, socket: TcpStream, peer: SocketAddr, routes: Router, visit: Visit) {
     let visit = Arc::new(visit);
-    let Some(tls) = server.tls().cloned() else {
-        return converse(server, socket, peer, routes, visit).await;
+    let Some(tls) = door.tls.clone() else {
+        return converse(door, socket, peer, routes, visit).await;
     };
     // Who cannot agree on a key in the time for a request's headers has nothing to ask.
-    let patience = server.config.gateway.header_timeout;
-    let handshake = tokio::time::timeout(patience, tls.acceptor().accept(socket));
-    let mut stopping = server.stopping();
+    let handshake = tokio::time::timeout(door.header_timeout, tls.acceptor().accept(socket));
+    let mut stopping = door.stopping.clone();
     let encrypted = tokio::select! {
         encrypted = handshake => encrypted,
         () = visit.asked_to_leave() => return,
         () = stops(&mut stopping) => return,
     };
     match encrypted {
-        Ok(Ok(socket)) => converse(server, socket, peer, routes, visit).await,
+        Ok(Ok(socket)) => converse(door, socket, peer, routes, visit).await,
         Ok(Err(error)) => tracing::debug!(%error, %peer, "a connection could not be encrypted"),
         Err(_) => tracing::debug!(%peer, "a connection was not encrypted in time"),
     }
 }
 
 /// Serves one connection until it ends, is asked to leave or becomes a WebSocket.
-async fn converse<S>(
-    server: Arc<Server>,
-    socket: S,
-    peer: SocketAddr,
-    routes: Router,
-    visit: Arc<Visit>,
-) where
+async fn converse<S>(door: Door, socket: S, peer: SocketAddr, routes: Router, visit: Arc<Visit>)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let guest = Guest(visit.clone());
@@ -113,11 +112,11 @@ async fn converse<S>(
         request.extensions_mut().insert(guest.clone());
         TowerToHyperService::new(routes.clone()).call(request)
     });
-    let mut stopping = server.stopping();
+    let mut stopping = door.stopping;
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // Also between two requests, so that nobody keeps a socket by having asked once.
-        .header_read_timeout(server.config.gateway.header_timeout)
+        .header_read_timeout(door.header_timeout)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);

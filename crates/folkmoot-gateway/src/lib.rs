@@ -1,0 +1,23 @@
+//! The front door that Folkmoot's servers share: who may connect and for how long without a word,
+//! TLS, and the sockets of the client protocol with their order and their bounded queues.
+//!
+//! Decides nothing about what is said: an [`Application`] admits connections and answers commands.
+
+mod accept;
+mod connection;
+mod liveness;
+mod order;
+mod origin;
+mod outbox;
+mod upgrade;
+mod writer;
+
+pub use accept::client_address::{Network, client_address, is_forwarded, owner};
+pub use accept::tls::{Tls, TlsError, TlsFiles};
+pub use accept::{
+    Door, Doorman, Guest, Room, Visit, accept_until_stopped, look_until_stopped, raise_descriptors,
+};
+pub use connection::{Application, Note, Opening, encode};
+pub use origin::is_allowed;
+pub use outbox::{Close, Next, Outbox};
+pub use upgrade::{Settings, SocketQuery, upgrade};

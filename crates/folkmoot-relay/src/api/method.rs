@@ -1,0 +1,305 @@
+//! The methods of the server API, each by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use folkmoot_gateway::Close;
+use folkmoot_protocol::frame::{PresenceResult, PushKind, Refresh, Unsubscribe};
+use folkmoot_protocol::rpc::RpcError;
+use folkmoot_protocol::{DisconnectCode, ErrorCode};
+use regex::Regex;
+use serde::Serialize;
+use serde_json::json;
+
+use super::params::{self, Content, read};
+use super::{Outcome, Reply, json};
+use crate::channels::{Answer, ChannelsCalls, Position, Post};
+use crate::connection::Connection;
+use crate::payload::{Encoded, Payload};
+use crate::rules::Rule;
+use crate::server::{Server, now_ms, seconds_left, unavailable};
+use crate::session::{ByServer, subscribe_by_server};
+use crate::stream::Query;
+
+/// Channels in one broadcast.
+const CHANNELS_LEN_MAX: usize = 1_000_000;
+/// The SDKs do not subscribe again by themselves after a code below 2500.
+const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
+/// What WebSocket's close frame carries beside its code.
+const REASON_BYTES_MAX: usize = 123;
+
+/// Runs a method with its parameters in JSON.
+pub(crate) async fn run(server: &Arc<Server>, method: &str, params: &[u8]) -> Outcome {
+    match method {
+        "publish" => publish(server, params).await,
+        "broadcast" => broadcast(server, params).await,
+        "subscribe" => subscribe(server, params).await,
+        "unsubscribe" => unsubscribe(server, params).await,
+        "disconnect" => disconnect(server, params),
+        "refresh" => refresh(server, params),
+        "presence" => presence(server, params).await,
+        "presence_stats" => presence_stats(server, params).await,
+        "history" => history(server, params).await,
+        "history_remove" => history_remove(server, params).await,
+        "channels" => channels(server, params).await,
+        "info" => info(server).await,
+        method => Err(RpcError::method_not_found(method)),
+    }
+}
+
+/// Where a publication went; nothing of it, if the channel keeps no history.
+#[derive(Serialize)]
+struct Published {
+    #[serde(skip_serializing_if = "is_zero")]
+    offset: u64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    epoch: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(offset: &u64) -> bool {
+    *offset == 0
+}
+
+impl From<Position> for Published {
+    fn from(position: Position) -> Self {
+        let Position { offset, epoch } = position;
+        let epoch = if offset == 0 { String::new() } else { epoch.to_string() };
+        Self { offset, epoch }
+    }
+}
+
+/// The payload of a request, held once for all channels it goes to.
+fn payload(content: &Content) -> Result<Arc<Payload>, RpcError> {
+    let (data, tags) = (content.bytes()?, content.tags.clone());
+    Ok(Arc::new(Payload { data, tags, info: None, time: now_ms() }))
+}
+
+fn post(content: &Content, payload: &Arc<Payload>, rule: &Rule, key: Option<&Arc<str>>) -> Post {
+    let keep = rule.keep().filter(|_| !content.skip_history);
+    Post { payload: payload.clone(), keep, key: key.cloned() }
+}
+
+fn key(content: &Content) -> Option<Arc<str>> {
+    let key = content.idempotency_key.as_str();
+    (!key.is_empty()).then(|| key.into())
+}
+
+async fn publish(server: &Server, params: &[u8]) -> Outcome {
+    let channel = read::<params::Channel>(params)?.channel;
+    let content = read::<Content>(params)?;
+    let rule = server.rules.of(&channel)?;
+    let post = post(&content, &payload(&content)?, rule, key(&content).as_ref());
+    let published = server.hub.of(&channel).publish(channel.into(), post).await;
+    json(&Published::from(published.map_err(|error| unavailable(&error))?))
+}
+
+async fn broadcast(server: &Server, params: &[u8]) -> Outcome {
+    let channels = read::<params::Broadcast>(params)?.channels;
+    if channels.is_empty() {
+        return Err(RpcError::new(ErrorCode::BadRequest, "channels is required"));
+    }
+    if channels.len() > CHANNELS_LEN_MAX {
+        let text = format!("channels: more than {CHANNELS_LEN_MAX} in one broadcast");
+        return Err(RpcError::new(ErrorCode::BadRequest, text));
+    }
+    let content = read::<Content>(params)?;
+    let (payload, key) = (payload(&content)?, key(&content));
+    let mut refused = Vec::new();
+    let mut posts = Vec::with_capacity(channels.len());
+    for channel in channels {
+        match server.rules.of(&channel) {
+            Ok(rule) => {
+                let post = post(&content, &payload, rule, key.as_ref());
+                posts.push((Arc::from(channel), post));
+                refused.push(None);
+            }
+            Err(error) => refused.push(Some(error)),
+        }
+    }
+    let positions = server.hub.broadcast(posts).await.map_err(|error| unavailable(&error))?;
+    let mut positions = positions.into_iter();
+    let responses: Result<Vec<Reply>, RpcError> = refused
+        .into_iter()
+        .map(|refused| match refused {
+            Some(error) => Ok(error.into()),
+            None => {
+                let position = positions.next().unwrap_or_default();
+                Ok(Reply::Result(json(&Published::from(position))?))
+            }
+        })
+        .collect();
+    #[derive(Serialize)]
+    struct Responses {
+        responses: Vec<Reply>,
+    }
+    json(&Responses { responses: responses? })
+}
+
+/// The connections that a request is about.
+fn connections(server: &Server, params: &[u8]) -> Result<Vec<Arc<Connection>>, RpcError> {
+    let of = read::<params::Of>(params)?;
+    if of.user.is_empty() && of.client.is_empty() {
+        return Err(RpcError::new(ErrorCode::BadRequest, "user is required"));
+    }
+    let mut connections = server.people.of(&of.user, &of.client);
+    connections.retain(|one| !of.whitelist.iter().any(|spared| **spared == *one.id));
+    Ok(connections)
+}
+
+async fn subscribe(server: &Arc<Server>, params: &[u8]) -> Outcome {
+    let asked = read::<params::Subscribe>(params)?;
+    server.rules.of(&asked.channel)?;
+    for connection in connections(server, params)? {
+        let since = asked.recover_since.as_ref();
+        let by_server = ByServer {
+            info: asked.info()?,
+            data: asked.data()?,
+            since: since.map(|since| (since.offset, since.epoch.clone())),
+            answer: Answer::Push,
+        };
+        match subscribe_by_server(server, &connection, &asked.channel, by_server).await {
+            Ok(_) => {}
+            // It has what was wanted for it.
+            Err(error) if error.code == ErrorCode::AlreadySubscribed => {}
+            // It ends.
+            Err(error) if error.code == ErrorCode::NotAvailable => {}
+            Err(error) => return Err(error),
+        }
+    }
+    json(&json!({}))
+}
+
+async fn unsubscribe(server: &Server, params: &[u8]) -> Outcome {
+    let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
+    server.rules.of(&channel)?;
+    for connection in connections(server, params)? {
+        let reason = "server unsubscribe".to_owned();
+        let why = Unsubscribe { code: UNSUBSCRIBED_BY_SERVER, reason };
+        let expelled = server.hub.of(&channel).expel(channel.clone(), connection.id.clone(), why);
+        expelled.await.map_err(|error| unavailable(&error))?;
+    }
+    json(&json!({}))
+}
+
+fn disconnect(server: &Server, params: &[u8]) -> Outcome {
+    let close = match read::<params::Disconnect>(params)?.disconnect {
+        None => Close::from(DisconnectCode::ForceDisconnect),
+        Some(params::Code { code, reason }) => {
+            let number = u16::try_from(code).ok().filter(|code| (3000..5000).contains(code));
+            let wrong = |text: &str| RpcError::new(ErrorCode::BadRequest, text);
+            let code = number.ok_or_else(|| wrong("disconnect.code is not from 3000 to 4999"))?;
+            if reason.len() > REASON_BYTES_MAX {
+                return Err(wrong("disconnect.reason is over the limit of 123 bytes"));
+            }
+            Close { code, reason: reason.into() }
+        }
+    };
+    for connection in connections(server, params)? {
+        connection.outbox.close(close.clone());
+    }
+    json(&json!({}))
+}
+
+/// Puts the end of connections off, or ends them.
+fn refresh(server: &Server, params: &[u8]) -> Outcome {
+    let asked = read::<params::Refresh>(params)?;
+    for connection in connections(server, params)? {
+        if asked.expired {
+            connection.outbox.close(DisconnectCode::Expired);
+            continue;
+        }
+        connection.end.store(asked.expire_at.max(0), Ordering::Relaxed);
+        let (expires, ttl) = (asked.expire_at > 0, seconds_left(asked.expire_at));
+        let refresh = PushKind::Refresh(Refresh { expires, ttl });
+        connection.push(Encoded::new(&Arc::from(""), refresh).bytes(connection.format));
+    }
+    json(&json!({}))
+}
+
+fn present_rule<'a>(server: &'a Server, channel: &str) -> Result<&'a Rule, RpcError> {
+    let rule = server.rules.of(channel)?;
+    if rule.has_presence() { Ok(rule) } else { Err(ErrorCode::NotAvailable.into()) }
+}
+
+async fn presence(server: &Server, params: &[u8]) -> Outcome {
+    let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
+    present_rule(server, &channel)?;
+    let present = server.hub.of(&channel).presence(channel.clone()).await;
+    let present = present.map_err(|error| unavailable(&error))?;
+    let presence = present.into_iter().map(|one| (one.client.clone(), one)).collect();
+    json(&PresenceResult { presence })
+}
+
+async fn presence_stats(server: &Server, params: &[u8]) -> Outcome {
+    let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
+    present_rule(server, &channel)?;
+    let stats = server.hub.of(&channel).presence_stats(channel.clone()).await;
+    json(&stats.map_err(|error| unavailable(&error))?)
+}
+
+async fn history(server: &Server, params: &[u8]) -> Outcome {
+    let asked = read::<params::History>(params)?;
+    let keep = server.rules.of(&asked.channel)?.keep().ok_or(ErrorCode::NotAvailable)?;
+    let limit_max = server.rules.history_limit;
+    let limit = usize::try_from(asked.limit).unwrap_or(limit_max).min(limit_max);
+    let since = asked.since.as_ref();
+    let query = Query {
+        limit: Some(limit),
+        since: since.map(|since| since.offset),
+        is_reverse: asked.reverse,
+    };
+    let channel: Arc<str> = asked.channel.into();
+    let page = server.hub.of(&channel).history(channel.clone(), query, keep).await;
+    let page = page.map_err(|error| unavailable(&error))?;
+    if since.is_some_and(|since| !since.epoch.is_empty() && since.epoch != page.epoch) {
+        return Err(ErrorCode::UnrecoverablePosition.into());
+    }
+    json(&page)
+}
+
+async fn history_remove(server: &Server, params: &[u8]) -> Outcome {
+    let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
+    server.rules.of(&channel)?.keep().ok_or(ErrorCode::NotAvailable)?;
+    let removed = server.hub.of(&channel).remove_history(channel.clone()).await;
+    removed.map_err(|error| unavailable(&error))?;
+    json(&json!({}))
+}
+
+async fn channels(server: &Server, params: &[u8]) -> Outcome {
+    let pattern = read::<params::List>(params)?.pattern;
+    let pattern = match pattern.as_str() {
+        "" => None,
+        pattern => Some(glob(pattern)?),
+    };
+    let listed = server.hub.list(pattern).await.map_err(|error| unavailable(&error))?;
+    let channels: serde_json::Map<_, _> = listed
+        .into_iter()
+        .map(|(channel, clients)| (channel.to_string(), json!({ "num_clients": clients })))
+        .collect();
+    json(&json!({ "channels": channels }))
+}
+
+/// `*` is any part of a name that stays within `.` and `:`, as in Centrifugo's patterns; `**` any.
+fn glob(pattern: &str) -> Result<Regex, RpcError> {
+    let escaped = regex::escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^.:]*");
+    let escaped = escaped.replace(r"\?", "[^.:]");
+    Regex::new(&format!("^(?:{escaped})$"))
+        .map_err(|error| RpcError::new(ErrorCode::BadRequest, format!("pattern: {error}")))
+}
+
+async fn info(server: &Server) -> Outcome {
+    let (clients, users) = server.people.count();
+    let listed = server.hub.list(None).await.map_err(|error| unavailable(&error))?;
+    let subscriptions: usize = listed.iter().map(|(_, clients)| clients).sum();
+    json(&json!({ "nodes": [{
+        "uid": server.node.incarnation().to_string(),
+        "name": "folkmoot-relay",
+        "version": env!("CARGO_PKG_VERSION"),
+        "num_clients": clients,
+        "num_users": users,
+        "num_subs": subscriptions,
+        "num_channels": listed.len(),
+        "uptime": server.started.elapsed().as_secs(),
+    }] }))
+}

@@ -1,0 +1,151 @@
+//! What the methods of the server API take.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::rpc::RpcError;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::claims;
+
+/// Reads a body; an empty one has no fields.
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, RpcError> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body)
+        .map_err(|error| RpcError::new(ErrorCode::BadRequest, format!("bad request: {error}")))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Named {
+    pub(super) method: String,
+    params: Option<Box<RawValue>>,
+}
+
+impl Named {
+    pub(super) fn params(&self) -> &[u8] {
+        self.params.as_ref().map_or(b"{}", |params| params.get().as_bytes())
+    }
+}
+
+/// What `publish` and `broadcast` share.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Content {
+    data: Option<Box<RawValue>>,
+    b64data: String,
+    pub(super) skip_history: bool,
+    pub(super) tags: BTreeMap<String, String>,
+    pub(super) idempotency_key: String,
+}
+
+impl Content {
+    /// The data, from either field.
+    pub(super) fn bytes(&self) -> Result<Bytes, RpcError> {
+        match claims::bytes(self.data.as_deref(), &self.b64data) {
+            Some(data) if !data.is_empty() => Ok(data),
+            Some(_) => Err(RpcError::new(ErrorCode::BadRequest, "data is required")),
+            None => Err(RpcError::new(ErrorCode::BadRequest, "b64data is no base64")),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Channel {
+    pub(super) channel: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Broadcast {
+    pub(super) channels: Vec<String>,
+}
+
+/// Which of a user's connections are meant.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Of {
+    pub(super) user: String,
+    /// One connection; empty: all.
+    pub(super) client: String,
+    /// Connections that are spared.
+    pub(super) whitelist: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Subscribe {
+    pub(super) channel: String,
+    info: Option<Box<RawValue>>,
+    b64info: String,
+    data: Option<Box<RawValue>>,
+    b64data: String,
+    pub(super) recover_since: Option<Since>,
+}
+
+impl Subscribe {
+    pub(super) fn info(&self) -> Result<Bytes, RpcError> {
+        claims::bytes(self.info.as_deref(), &self.b64info)
+            .ok_or_else(|| RpcError::new(ErrorCode::BadRequest, "b64info is no base64"))
+    }
+
+    pub(super) fn data(&self) -> Result<Bytes, RpcError> {
+        claims::bytes(self.data.as_deref(), &self.b64data)
+            .ok_or_else(|| RpcError::new(ErrorCode::BadRequest, "b64data is no base64"))
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Since {
+    pub(super) offset: u64,
+    pub(super) epoch: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Disconnect {
+    pub(super) disconnect: Option<Code>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Code {
+    pub(super) code: u32,
+    pub(super) reason: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Refresh {
+    pub(super) expired: bool,
+    pub(super) expire_at: i64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct History {
+    pub(super) channel: String,
+    pub(super) limit: i32,
+    pub(super) since: Option<Since>,
+    pub(super) reverse: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct List {
+    pub(super) pattern: String,
+}
+
+/// Commands of a batch, each an object with the method as its only key.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Batch {
+    pub(super) commands: Vec<BTreeMap<String, Box<RawValue>>>,
+    /// Whether they may run beside each other.
+    pub(super) parallel: bool,
+}

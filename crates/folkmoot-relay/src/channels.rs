@@ -1,0 +1,398 @@
+//! The actors that own the channels. Each channel belongs to one of them, by its name, so all that
+//! happens in a channel has one order: who subscribes gets what was published before in the reply
+//! and what comes after as pushes, with nothing between them lost or doubled.
+//!
+//! A channel that nobody is subscribed to and that has no history takes no memory.
+
+mod channel;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use althing::{ActorError, ActorOptions, ActorRef, AskError, Context, MailboxKind, Node, actor};
+use bytes::Bytes;
+use folkmoot_gateway::encode;
+use folkmoot_protocol::frame::{
+    ClientInfo, HistoryResult, Outcome, PresenceStatsResult, PushKind, Reply, Subscribe,
+    SubscribeResult, Unsubscribe,
+};
+
+use crate::connection::Connection;
+use crate::epoch::{Epoch, Epochs};
+use crate::payload::{Encoded, Payload};
+use crate::stream::{Keep, Query};
+use channel::{Channel, Subscriber};
+
+/// Actors among which the channels are dealt out. More than a machine has cores, so that a channel
+/// with a hundred thousand subscribers holds few others up.
+const SHARDS: usize = 64;
+/// How often what has expired is looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// How long the outcome of a publication with an idempotency key is known.
+pub(crate) const KEYS_KEPT_MS: u64 = 5 * 60 * 1_000;
+
+/// Where a publication went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// 0: in no history.
+    pub(crate) offset: u64,
+    pub(crate) epoch: Epoch,
+}
+
+/// What is to be published.
+#[derive(Debug, Clone)]
+pub(crate) struct Post {
+    pub(crate) payload: Arc<Payload>,
+    /// `None`: it goes into no history.
+    pub(crate) keep: Option<Keep>,
+    /// The same key in the same channel is published once.
+    pub(crate) key: Option<Arc<str>>,
+}
+
+/// A subscription that is to be made.
+#[derive(Debug)]
+pub(crate) struct Join {
+    pub(crate) channel: Arc<str>,
+    pub(crate) connection: Arc<Connection>,
+    /// What the backend says of the connection in this channel.
+    pub(crate) info: Bytes,
+    pub(crate) has_presence: bool,
+    /// Whether others hear of it, and whether it hears of others.
+    pub(crate) tells_coming: bool,
+    pub(crate) wants_comings: bool,
+    pub(crate) keep: Option<Keep>,
+    /// Where the client was, if it wants what it missed.
+    pub(crate) since: Option<(u64, String)>,
+    pub(crate) recovery_limit: usize,
+    pub(crate) recovers_newest: bool,
+    /// What the reply says beside the position.
+    pub(crate) result: SubscribeResult,
+    pub(crate) answer: Answer,
+}
+
+/// How the client hears of a new subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// By the reply to its command of this number.
+    Reply(u32),
+    /// By a push.
+    Push,
+    /// In the reply to its connect command, which the caller makes.
+    Connect,
+}
+
+/// All channels of a server.
+#[derive(Debug, Clone)]
+pub(crate) struct Hub {
+    shards: Arc<[ActorRef<Channels>]>,
+}
+
+impl Hub {
+    pub(crate) fn new(node: &Node) -> Self {
+        Self { shards: (0..SHARDS).map(|shard| node.get::<Channels>(shard.to_string())).collect() }
+    }
+
+    /// The owner of a channel.
+    pub(crate) fn of(&self, channel: &str) -> &ActorRef<Channels> {
+        &self.shards[Self::shard(channel)]
+    }
+
+    fn shard(channel: &str) -> usize {
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        (hasher.hash_one(channel) % SHARDS as u64) as usize
+    }
+
+    /// Publishes the same into many channels; the positions come in the order of the channels.
+    pub(crate) async fn broadcast(
+        &self,
+        channels: Vec<(Arc<str>, Post)>,
+    ) -> Result<Vec<Position>, AskError> {
+        let count = channels.len();
+        let mut shards: [(Vec<usize>, Vec<_>); SHARDS] =
+            std::array::from_fn(|_| Default::default());
+        for (place, channel) in channels.into_iter().enumerate() {
+            let shard = &mut shards[Self::shard(&channel.0)];
+            shard.0.push(place);
+            shard.1.push(channel);
+        }
+        let asked: Vec<_> = shards
+            .into_iter()
+            .zip(self.shards.iter())
+            .filter(|((places, _), _)| !places.is_empty())
+            .map(|((places, channels), owner)| {
+                let owner = owner.clone();
+                (places, tokio::spawn(async move { owner.publish_all(channels).await }))
+            })
+            .collect();
+        let mut positions = vec![Position::default(); count];
+        for (places, answer) in asked {
+            let answer = answer.await.expect("publishing does not panic")?;
+            for (place, position) in places.into_iter().zip(answer) {
+                positions[place] = position;
+            }
+        }
+        Ok(positions)
+    }
+
+    /// Every channel with subscribers and how many it has, those that match.
+    pub(crate) async fn list(
+        &self,
+        pattern: Option<regex::Regex>,
+    ) -> Result<Vec<(Arc<str>, usize)>, AskError> {
+        let mut all = Vec::new();
+        for shard in self.shards.iter() {
+            all.extend(shard.list(pattern.clone()).await?);
+        }
+        all.sort();
+        Ok(all)
+    }
+}
+
+/// A part of all channels.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    channels: HashMap<Arc<str>, Channel>,
+    /// When to look at which channel again; each is there at most once.
+    due: BinaryHeap<Reverse<(u64, Arc<str>)>>,
+    epochs: Epochs,
+}
+
+fn options() -> ActorOptions {
+    // It is never unloaded: what it keeps is nowhere else.
+    ActorOptions::default().mailbox(MailboxKind::Bounded(16 * 1024))
+}
+
+impl Channels {
+    pub(crate) fn new() -> Self {
+        Self { channels: HashMap::new(), due: BinaryHeap::new(), epochs: Epochs::new() }
+    }
+
+    fn publish_one(&mut self, name: &Arc<str>, post: &Post, now: u64) -> Position {
+        let is_kept = post.keep.is_some() || post.key.is_some();
+        let known = self.channels.get_mut(name);
+        let channel = match known {
+            Some(channel) => channel,
+            // Nobody hears it and nothing is kept of it.
+            None if !is_kept => return Position::default(),
+            None => self.channels.entry(name.clone()).or_default(),
+        };
+        let repeated = post.key.as_ref().and_then(|key| channel.repeats(key, now));
+        if let Some(position) = repeated {
+            return position;
+        }
+        let position = channel.push(post, now, &mut self.epochs);
+        if channel.has_subscribers() {
+            let publication = post.payload.at(position.offset);
+            channel.tell(&mut Encoded::new(name, PushKind::Pub(publication)), |_| true);
+        }
+        if let Some(key) = &post.key {
+            channel.remember(key.clone(), position, now + KEYS_KEPT_MS);
+        }
+        self.look_later(name, now);
+        position
+    }
+
+    /// Notes when a channel has something to forget, or forgets it.
+    fn look_later(&mut self, name: &Arc<str>, now: u64) {
+        let Some(channel) = self.channels.get_mut(name) else { return };
+        match channel.expire(now) {
+            None if !channel.has_subscribers() => {
+                self.channels.remove(name);
+            }
+            Some(at) if channel.due.is_none() => {
+                channel.due = Some(at);
+                self.due.push(Reverse((at, name.clone())));
+            }
+            // It is looked at before: what was published meanwhile lives longer.
+            Some(_) | None => {}
+        }
+    }
+
+    fn leave(&mut self, name: &Arc<str>, client: &str, now: u64) -> Option<Subscriber> {
+        let channel = self.channels.get_mut(name)?;
+        let gone = channel.remove(client)?;
+        if gone.tells_coming {
+            let info = Some(gone.connection.seen(&gone.info));
+            let leave = folkmoot_protocol::frame::Leave { info };
+            let mut push = Encoded::new(name, PushKind::Leave(leave));
+            channel.tell(&mut push, |subscriber| subscriber.wants_comings);
+        }
+        self.look_later(name, now);
+        Some(gone)
+    }
+}
+
+#[actor(name = "relay.channels", options = options)]
+impl Channels {
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        ctx.every(SWEEP_EVERY, Sweep);
+        Ok(())
+    }
+
+    pub(crate) async fn publish(
+        &mut self,
+        channel: Arc<str>,
+        post: Post,
+        ctx: &mut Context<Self>,
+    ) -> Position {
+        let now = ctx.now().0;
+        self.publish_one(&channel, &post, now)
+    }
+
+    pub(crate) async fn publish_all(
+        &mut self,
+        posts: Vec<(Arc<str>, Post)>,
+        ctx: &mut Context<Self>,
+    ) -> Vec<Position> {
+        let now = ctx.now().0;
+        posts.iter().map(|(channel, post)| self.publish_one(channel, post, now)).collect()
+    }
+
+    /// Makes a subscription, and tells its client of it before anything of the channel follows.
+    pub(crate) async fn join(&mut self, join: Join, ctx: &mut Context<Self>) -> SubscribeResult {
+        let now = ctx.now().0;
+        let Join { channel: name, connection, answer, mut result, .. } = join;
+        let channel = self.channels.entry(name.clone()).or_default();
+        if let Some(keep) = join.keep {
+            let stream = channel.stream(now, keep, &mut self.epochs);
+            stream.expire(now);
+            if result.recoverable || result.positioned {
+                (result.offset, result.epoch) = (stream.top(), stream.epoch().to_string());
+            }
+            if let Some((offset, epoch)) = join.since.filter(|_| result.recoverable) {
+                result.was_recovering = true;
+                if join.recovers_newest {
+                    let is_seen = stream.epoch().is(&epoch) && offset == stream.top();
+                    result.publications.extend(stream.newest().filter(|_| !is_seen));
+                    result.recovered = is_seen || !result.publications.is_empty();
+                } else {
+                    let missed = stream.since(offset, &epoch, join.recovery_limit);
+                    result.publications = missed.publications;
+                    result.recovered = missed.is_all;
+                }
+            }
+        }
+        match answer {
+            Answer::Reply(id) => {
+                let reply = Reply::ok(id, Outcome::Subscribe(result.clone()));
+                connection.outbox.reply_now(encode(connection.format, &reply));
+            }
+            Answer::Push => {
+                let SubscribeResult { recoverable, epoch, offset, positioned, data, .. } =
+                    result.clone();
+                let subscribe = Subscribe { recoverable, epoch, offset, positioned, data };
+                let mut push = Encoded::new(&name, PushKind::Subscribe(subscribe));
+                connection.push(push.bytes(connection.format));
+            }
+            Answer::Connect => {}
+        }
+        if join.tells_coming {
+            let info = Some(connection.seen(&join.info));
+            let coming = folkmoot_protocol::frame::Join { info };
+            let mut push = Encoded::new(&name, PushKind::Join(coming));
+            channel.tell(&mut push, |subscriber| subscriber.wants_comings);
+        }
+        channel.add(Subscriber {
+            connection,
+            info: join.info,
+            has_presence: join.has_presence,
+            tells_coming: join.tells_coming,
+            wants_comings: join.wants_comings,
+        });
+        self.look_later(&name, now);
+        result
+    }
+
+    /// Ends a subscription; says whether there was one.
+    pub(crate) async fn part(
+        &mut self,
+        channel: Arc<str>,
+        client: Arc<str>,
+        ctx: &mut Context<Self>,
+    ) -> bool {
+        self.leave(&channel, &client, ctx.now().0).is_some()
+    }
+
+    /// Ends a subscription that its client did not ask to end, and tells it why.
+    pub(crate) async fn expel(
+        &mut self,
+        channel: Arc<str>,
+        client: Arc<str>,
+        why: Unsubscribe,
+        ctx: &mut Context<Self>,
+    ) -> bool {
+        let Some(gone) = self.leave(&channel, &client, ctx.now().0) else { return false };
+        gone.connection.forget(&channel);
+        let mut push = Encoded::new(&channel, PushKind::Unsubscribe(why));
+        gone.connection.push(push.bytes(gone.connection.format));
+        true
+    }
+
+    /// Who is subscribed.
+    pub(crate) async fn presence(&self, channel: Arc<str>) -> Vec<ClientInfo> {
+        self.channels.get(&channel).map(Channel::presence).unwrap_or_default()
+    }
+
+    /// How many are subscribed.
+    pub(crate) async fn presence_stats(&self, channel: Arc<str>) -> PresenceStatsResult {
+        self.channels.get(&channel).map(Channel::presence_stats).unwrap_or_default()
+    }
+
+    /// A part of the history, and the position; makes the channel known, so that its epoch stays.
+    pub(crate) async fn history(
+        &mut self,
+        channel: Arc<str>,
+        query: Query,
+        keep: Keep,
+        ctx: &mut Context<Self>,
+    ) -> HistoryResult {
+        let now = ctx.now().0;
+        let known = self.channels.entry(channel.clone()).or_default();
+        let stream = known.stream(now, keep, &mut self.epochs);
+        stream.expire(now);
+        let publications = stream.page(&query);
+        let (epoch, offset) = (stream.epoch().to_string(), stream.top());
+        self.look_later(&channel, now);
+        HistoryResult { publications, epoch, offset }
+    }
+
+    pub(crate) async fn remove_history(&mut self, channel: Arc<str>) {
+        if let Some(channel) = self.channels.get_mut(&channel) {
+            channel.clear();
+        }
+    }
+
+    pub(crate) async fn list(&self, pattern: Option<regex::Regex>) -> Vec<(Arc<str>, usize)> {
+        let has_subscribers = self.channels.iter().filter(|(_, one)| one.has_subscribers());
+        has_subscribers
+            .filter(|(name, _)| pattern.as_ref().is_none_or(|pattern| pattern.is_match(name)))
+            .map(|(name, one)| (name.clone(), one.subscribers()))
+            .collect()
+    }
+
+    /// How many channels take memory.
+    pub(crate) async fn known(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// Forgets what has expired.
+    #[derive(Clone)]
+    async fn sweep(&mut self, ctx: &mut Context<Self>) {
+        let now = ctx.now().0;
+        while self.due.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            let Some(Reverse((_, name))) = self.due.pop() else { return };
+            if let Some(channel) = self.channels.get_mut(&name) {
+                channel.due = None;
+            }
+            self.look_later(&name, now);
+        }
+    }
+}
+
+use channels_messages::Sweep;
+
+#[cfg(test)]
+mod tests;

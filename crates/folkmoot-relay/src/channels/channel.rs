@@ -1,0 +1,145 @@
+//! One channel: who is subscribed, its history, and the idempotency keys it has seen.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use folkmoot_protocol::frame::{ClientInfo, PresenceStatsResult};
+
+use super::{Position, Post};
+use crate::connection::Connection;
+use crate::epoch::Epochs;
+use crate::payload::Encoded;
+use crate::stream::{Keep, Stream};
+
+#[derive(Debug, Default)]
+pub(super) struct Channel {
+    /// `None`: nothing here was ever kept.
+    stream: Option<Box<Stream>>,
+    /// By the ids of their connections.
+    subscribers: HashMap<Arc<str>, Subscriber>,
+    keys: Option<Box<Keys>>,
+    /// When it is looked at again.
+    pub(super) due: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Subscriber {
+    pub(super) connection: Arc<Connection>,
+    pub(super) info: Bytes,
+    pub(super) has_presence: bool,
+    pub(super) tells_coming: bool,
+    pub(super) wants_comings: bool,
+}
+
+/// What became of publications by their keys, and until when that is known.
+#[derive(Debug, Default)]
+struct Keys {
+    known: HashMap<Arc<str>, (Position, u64)>,
+    /// All are known for the same time, so the first to come is the first to go.
+    order: VecDeque<(u64, Arc<str>)>,
+}
+
+impl Keys {
+    /// Forgets the old ones; says when the next one goes.
+    fn expire(&mut self, now: u64) -> Option<u64> {
+        while self.order.front().is_some_and(|(until, _)| *until <= now) {
+            let (_, key) = self.order.pop_front()?;
+            // It may have been used anew since.
+            if self.known.get(&key).is_some_and(|(_, until)| *until <= now) {
+                self.known.remove(&key);
+            }
+        }
+        self.order.front().map(|(until, _)| *until)
+    }
+}
+
+impl Channel {
+    pub(super) fn stream(&mut self, now: u64, keep: Keep, epochs: &mut Epochs) -> &mut Stream {
+        self.stream.get_or_insert_with(|| Box::new(Stream::new(epochs.next(), now, keep)))
+    }
+
+    /// Numbers and keeps a publication, if it is to be kept.
+    pub(super) fn push(&mut self, post: &Post, now: u64, epochs: &mut Epochs) -> Position {
+        let Some(keep) = post.keep else { return Position::default() };
+        let stream = self.stream(now, keep, epochs);
+        let offset = stream.push(post.payload.clone(), now, keep);
+        Position { offset, epoch: stream.epoch() }
+    }
+
+    /// What became of the publication with this key.
+    pub(super) fn repeats(&self, key: &str, now: u64) -> Option<Position> {
+        let (position, until) = self.keys.as_ref()?.known.get(key)?;
+        (now < *until).then_some(*position)
+    }
+
+    pub(super) fn remember(&mut self, key: Arc<str>, position: Position, until: u64) {
+        let keys = self.keys.get_or_insert_default();
+        keys.known.insert(key.clone(), (position, until));
+        keys.order.push_back((until, key));
+    }
+
+    pub(super) fn clear(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            stream.clear();
+        }
+    }
+
+    /// Forgets what is too old; says when to look again.
+    pub(super) fn expire(&mut self, now: u64) -> Option<u64> {
+        let stream_at = self.stream.as_mut().and_then(|stream| stream.expire(now));
+        if stream_at.is_none() && self.subscribers.is_empty() {
+            self.stream = None;
+        }
+        let keys_at = self.keys.as_mut().and_then(|keys| keys.expire(now));
+        if keys_at.is_none() {
+            self.keys = None;
+        }
+        stream_at.into_iter().chain(keys_at).min()
+    }
+
+    pub(super) fn add(&mut self, subscriber: Subscriber) {
+        let id = subscriber.connection.id.clone();
+        self.subscribers.insert(id, subscriber);
+    }
+
+    pub(super) fn remove(&mut self, client: &str) -> Option<Subscriber> {
+        let gone = self.subscribers.remove(client);
+        if self.subscribers.is_empty() {
+            self.subscribers = HashMap::new();
+        }
+        gone
+    }
+
+    pub(super) fn has_subscribers(&self) -> bool {
+        !self.subscribers.is_empty()
+    }
+
+    pub(super) fn subscribers(&self) -> usize {
+        self.subscribers.len()
+    }
+
+    /// Sends a push to the subscribers that fit.
+    pub(super) fn tell(&self, push: &mut Encoded, fits: impl Fn(&Subscriber) -> bool) {
+        for subscriber in self.all().filter(|subscriber| fits(subscriber)) {
+            let connection = &subscriber.connection;
+            connection.push(push.bytes(connection.format));
+        }
+    }
+
+    pub(super) fn presence(&self) -> Vec<ClientInfo> {
+        let present = self.all().filter(|one| one.has_presence);
+        present.map(|one| one.connection.seen(&one.info)).collect()
+    }
+
+    pub(super) fn presence_stats(&self) -> PresenceStatsResult {
+        let present = self.all().filter(|one| one.has_presence);
+        let users: HashSet<&str> = present.clone().map(|one| &*one.connection.user).collect();
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        PresenceStatsResult { num_clients: count(present.count()), num_users: count(users.len()) }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Subscriber> + Clone {
+        self.subscribers.values()
+    }
+}

@@ -1,0 +1,132 @@
+use std::collections::BTreeMap;
+
+use folkmoot_gateway::{Next, Outbox};
+use folkmoot_protocol::Format;
+use folkmoot_protocol::frame::SubscribeResult;
+use futures_util::FutureExt;
+
+use super::*;
+
+const KEEP: Keep = Keep { len_max: 3, ttl_ms: 60_000, numbers_ttl_ms: 600_000 };
+
+fn hub() -> (Node, Hub) {
+    let node =
+        Node::builder("test").actor(|_: althing::Start<Channels>| async { Ok(Channels::new()) });
+    let node = node.build();
+    let hub = Hub::new(&node);
+    (node, hub)
+}
+
+fn post(text: &str, keep: Option<Keep>, key: Option<&str>) -> Post {
+    let data = Bytes::from(format!("{text:?}"));
+    let payload = Payload { data, tags: BTreeMap::new(), info: None, time: 0 };
+    Post { payload: Arc::new(payload), keep, key: key.map(Arc::from) }
+}
+
+fn connection(id: &str) -> Arc<Connection> {
+    let outbox = Arc::new(Outbox::new(1 << 20));
+    let connection = Connection::new(id.into(), "42".into(), Bytes::new(), Format::Json, outbox);
+    connection.go_live();
+    Arc::new(connection)
+}
+
+/// What is on its way to a client.
+fn waiting(connection: &Connection) -> Vec<Bytes> {
+    match connection.outbox.next().now_or_never() {
+        Some(Next::Messages(messages)) => messages,
+        Some(Next::Close(close)) => panic!("{close:?}"),
+        None => Vec::new(),
+    }
+}
+
+fn join(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Join {
+    Join {
+        channel: "news".into(),
+        connection: connection.clone(),
+        info: Bytes::new(),
+        has_presence: true,
+        tells_coming: true,
+        wants_comings: true,
+        keep: Some(KEEP),
+        since,
+        recovery_limit: 10,
+        recovers_newest: false,
+        result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
+        answer: Answer::Connect,
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_hears_and_nothing_keeps_takes_no_memory() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    assert_eq!(owner.publish("news".into(), post("a", None, None)).await, Ok(Position::default()));
+    assert_eq!(owner.known().await, Ok(0));
+    let ada = connection("ada");
+    owner.join(Join { keep: None, ..join(&ada, None) }).await.unwrap();
+    assert_eq!(owner.known().await, Ok(1));
+    assert_eq!(owner.part("news".into(), "ada".into()).await, Ok(true));
+    assert_eq!(owner.known().await, Ok(0));
+}
+
+#[tokio::test]
+async fn a_key_publishes_once_and_is_answered_again() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let publish = |text, key| owner.publish("news".into(), post(text, Some(KEEP), key));
+    let first = publish("a", Some("k")).await.unwrap();
+    assert_eq!(publish("a", Some("k")).await.unwrap(), first);
+    assert_eq!(publish("b", Some("other")).await.unwrap().offset, 2);
+    assert_eq!(publish("c", None).await.unwrap().offset, 3);
+}
+
+#[tokio::test]
+async fn who_comes_back_gets_what_was_missed_in_the_reply_and_the_rest_as_pushes() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let publish =
+        async |text| owner.publish("news".into(), post(text, Some(KEEP), None)).await.unwrap();
+    let seen = publish("a").await;
+    publish("b").await;
+    let ada = connection("ada");
+    let since = Some((seen.offset, seen.epoch.to_string()));
+    let result = owner.join(join(&ada, since)).await.unwrap();
+    assert!(result.recovered && result.was_recovering);
+    assert_eq!(result.publications.iter().map(|one| one.offset).collect::<Vec<_>>(), [2]);
+    publish("c").await;
+    let pushed = waiting(&ada);
+    assert_eq!(pushed, [r#"{"push":{"channel":"news","pub":{"data":"c","offset":3}}}"#]);
+}
+
+#[tokio::test]
+async fn others_are_told_who_comes_and_goes() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let (ada, bo) = (connection("ada"), connection("bo"));
+    owner.join(join(&ada, None)).await.unwrap();
+    owner.join(join(&bo, None)).await.unwrap();
+    assert_eq!(owner.presence_stats("news".into()).await.unwrap().num_clients, 2);
+    owner.part("news".into(), "bo".into()).await.unwrap();
+    let info = r#"{"info":{"user":"42","client":"bo"}}"#;
+    assert_eq!(
+        waiting(&ada),
+        [
+            format!(r#"{{"push":{{"channel":"news","join":{info}}}}}"#),
+            format!(r#"{{"push":{{"channel":"news","leave":{info}}}}}"#),
+        ]
+    );
+    assert!(waiting(&bo).is_empty());
+}
+
+#[tokio::test]
+async fn a_broadcast_is_answered_in_the_order_of_its_channels() {
+    let (_node, hub) = hub();
+    for times in 0..3 {
+        hub.of("c1").publish("c1".into(), post("x", Some(KEEP), None)).await.unwrap();
+        let names = ["c0", "c1", "c2", "c3"];
+        let posts = names.map(|name| (Arc::from(name), post("all", Some(KEEP), None)));
+        let positions = hub.broadcast(posts.to_vec()).await.unwrap();
+        let offsets: Vec<u64> = positions.iter().map(|position| position.offset).collect();
+        assert_eq!(offsets, [times + 1, 2 * times + 2, times + 1, times + 1]);
+    }
+}

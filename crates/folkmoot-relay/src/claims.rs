@@ -1,0 +1,62 @@
+//! What the tokens of a backend say, as Centrifugo's documentation names it.
+
+use std::collections::BTreeMap;
+
+use base64ct::{Base64, Encoding};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A token for a connection.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ConnectionClaims {
+    /// The user's id; empty: anonymous.
+    pub(crate) sub: String,
+    /// When it ends, in seconds since 1970; 0: never.
+    pub(crate) exp: i64,
+    /// When the connection ends, instead of `exp`.
+    pub(crate) expire_at: Option<i64>,
+    pub(crate) info: Option<Box<RawValue>>,
+    pub(crate) b64info: String,
+    /// Subscribed by the server.
+    pub(crate) channels: Vec<String>,
+    /// The same, with more to say about each.
+    pub(crate) subs: BTreeMap<String, SubClaims>,
+}
+
+/// How the server subscribes a connection.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SubClaims {
+    pub(crate) info: Option<Box<RawValue>>,
+    pub(crate) b64info: String,
+    pub(crate) data: Option<Box<RawValue>>,
+    pub(crate) b64data: String,
+}
+
+/// A token for a subscription.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SubscriptionClaims {
+    pub(crate) sub: String,
+    pub(crate) channel: String,
+    pub(crate) exp: i64,
+    pub(crate) expire_at: Option<i64>,
+    pub(crate) info: Option<Box<RawValue>>,
+    pub(crate) b64info: String,
+}
+
+/// JSON as it stands, or bytes in base64; `None`: the base64 is none.
+pub(crate) fn bytes(json: Option<&RawValue>, base64: &str) -> Option<Bytes> {
+    match (json, base64) {
+        (_, text) if !text.is_empty() => Base64::decode_vec(text).ok().map(Bytes::from),
+        (Some(json), _) => Some(Bytes::copy_from_slice(json.get().as_bytes())),
+        (None, _) => Some(Bytes::new()),
+    }
+}
+
+/// When what a token opens ends, in seconds since 1970; 0: never.
+pub(crate) fn ends_at(exp: i64, expire_at: Option<i64>) -> i64 {
+    expire_at.unwrap_or(exp).max(0)
+}

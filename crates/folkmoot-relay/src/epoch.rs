@@ -1,0 +1,38 @@
+//! Epochs: in which life of a channel its offsets count. A channel that was forgotten and is made
+//! again begins at offset 1, and whoever remembers the old offsets must hear that they mean nothing.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// One life of a channel; 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Epoch(u64);
+
+/// Gives each epoch once, also across restarts.
+#[derive(Debug)]
+pub(crate) struct Epochs(u64);
+
+impl Epochs {
+    pub(crate) fn new() -> Self {
+        // Random keys: two processes begin 2^63 apart on average.
+        Self(RandomState::new().build_hasher().finish())
+    }
+
+    pub(crate) fn next(&mut self) -> Epoch {
+        self.0 = self.0.wrapping_add(1).max(1);
+        Epoch(self.0)
+    }
+}
+
+impl Epoch {
+    /// Whether a client means this one.
+    pub(crate) fn is(self, text: &str) -> bool {
+        self.to_string() == text
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:x}", self.0)
+    }
+}

@@ -1,0 +1,26 @@
+//! Channels for a backend that has users and messages already, and wants only the last step: what
+//! was published there reaches everybody who is subscribed here, in order, once.
+//!
+//! Speaks Centrifugo's client protocol and its server API, so that its SDKs and server libraries
+//! work unmodified. A way through the code: `settings` and `rules` say what a channel allows,
+//! `session` answers clients, `api` answers backends, and both ask `channels`, the actors that own
+//! all channels; `stream` is one channel's numbered history.
+
+mod api;
+mod channels;
+mod claims;
+mod connection;
+mod epoch;
+mod name;
+mod outbox;
+mod payload;
+mod people;
+mod rules;
+mod server;
+mod session;
+mod settings;
+mod stream;
+mod token;
+
+pub use server::{Relay, StartError, start};
+pub use settings::{Settings, SettingsError};

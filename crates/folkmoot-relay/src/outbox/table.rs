@@ -1,0 +1,121 @@
+//! The table of an outbox, and the one beside it for rows that cannot be published.
+
+use tokio_postgres::Client;
+
+use super::OutboxError;
+
+#[derive(Debug)]
+pub(super) struct Table {
+    /// As the operator wrote it.
+    name: String,
+    outbox: String,
+    failed: String,
+}
+
+/// What a row must have.
+const COLUMNS: [(&str, &str); 4] =
+    [("id", "int8"), ("method", "text"), ("payload", "jsonb"), ("partition", "int4")];
+
+impl Table {
+    /// `None`: the name is empty, or has a NUL in it.
+    pub(super) fn new(name: &str) -> Option<Self> {
+        let parts: Vec<&str> = name.split('.').collect();
+        if parts.len() > 2 || parts.iter().any(|part| part.is_empty() || part.contains('\0')) {
+            return None;
+        }
+        let quote = |suffix: &str| {
+            let mut quoted: Vec<String> = parts.iter().map(|part| quoted(part)).collect();
+            if let (Some(last), Some(part)) = (quoted.last_mut(), parts.last()) {
+                *last = self::quoted(&format!("{part}{suffix}"));
+            }
+            quoted.join(".")
+        };
+        Some(Self { name: name.to_owned(), outbox: quote(""), failed: quote("_failed") })
+    }
+
+    /// Makes what is missing, and says what does not fit.
+    pub(super) async fn prepare(&self, client: &Client) -> Result<(), OutboxError> {
+        let Self { outbox, failed, .. } = self;
+        // Several connections may make the same table at once, which PostgreSQL does not forgive.
+        client
+            .batch_execute(&format!(
+                "BEGIN;
+                 SELECT pg_advisory_xact_lock(hashtext('folkmoot relay'), 0);
+                 CREATE TABLE IF NOT EXISTS {outbox} (
+                     id BIGSERIAL PRIMARY KEY,
+                     method text NOT NULL,
+                     payload jsonb NOT NULL,
+                     partition integer NOT NULL DEFAULT 0,
+                     created_at timestamptz NOT NULL DEFAULT now());
+                 CREATE TABLE IF NOT EXISTS {failed} (
+                     id bigint PRIMARY KEY,
+                     method text NOT NULL,
+                     payload jsonb NOT NULL,
+                     partition integer NOT NULL,
+                     error text NOT NULL,
+                     failed_at timestamptz NOT NULL DEFAULT now());
+                 COMMIT;"
+            ))
+            .await?;
+        let shape = client.prepare(&format!("SELECT * FROM {outbox} LIMIT 0")).await?;
+        for (column, wanted) in COLUMNS {
+            let found = shape.columns().iter().find(|one| one.name() == column);
+            if found.is_none_or(|one| one.type_().name() != wanted) {
+                let table = self.name.clone();
+                return Err(OutboxError::Column { table, column, wanted });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a partition for this transaction, if nobody else has it.
+    pub(super) fn lock(&self) -> String {
+        // By the table's own number, so that two outboxes do not wait for each other.
+        "SELECT pg_try_advisory_xact_lock($1::text::regclass::oid::int, $2)".to_owned()
+    }
+
+    /// For a regclass.
+    pub(super) fn quoted(&self) -> &str {
+        &self.outbox
+    }
+
+    pub(super) fn select(&self) -> String {
+        format!(
+            "SELECT id, method, payload::text FROM {} WHERE partition = $1 ORDER BY id LIMIT $2",
+            self.outbox
+        )
+    }
+
+    pub(super) fn delete(&self) -> String {
+        format!("DELETE FROM {} WHERE id = ANY($1)", self.outbox)
+    }
+
+    pub(super) fn set_aside(&self) -> String {
+        format!(
+            "INSERT INTO {} (id, method, payload, partition, error)
+             SELECT id, method, payload, partition, $2 FROM {} WHERE id = $1
+             ON CONFLICT (id) DO NOTHING",
+            self.failed, self.outbox
+        )
+    }
+}
+
+/// A name as SQL takes it, whatever is in it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_and_none_can_leave_its_quotes() {
+        let table = Table::new("app.out\"box").unwrap();
+        assert_eq!(table.outbox, "\"app\".\"out\"\"box\"");
+        assert_eq!(table.failed, "\"app\".\"out\"\"box_failed\"");
+        for wrong in ["", "a.b.c", "a.", "\0"] {
+            assert!(Table::new(wrong).is_none(), "{wrong:?}");
+        }
+    }
+}

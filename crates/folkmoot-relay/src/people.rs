@@ -1,0 +1,51 @@
+//! Who is connected: the connections of each user.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::connection::Connection;
+
+#[derive(Debug, Default)]
+pub(crate) struct People {
+    by_user: Mutex<HashMap<Arc<str>, Vec<Arc<Connection>>>>,
+}
+
+impl People {
+    /// Lets a connection in, unless its user has `len_max` already. Anonymous ones are not counted.
+    pub(crate) fn enter(&self, connection: &Arc<Connection>, len_max: usize) -> bool {
+        let mut by_user = self.by_user.lock();
+        let connections = by_user.entry(connection.user.clone()).or_default();
+        let is_counted = !connection.user.is_empty() && len_max > 0;
+        let has_room = !is_counted || connections.len() < len_max;
+        if has_room {
+            connections.push(connection.clone());
+        }
+        has_room
+    }
+
+    pub(crate) fn leave(&self, connection: &Connection) {
+        let mut by_user = self.by_user.lock();
+        let Some(connections) = by_user.get_mut(&connection.user) else { return };
+        if let Some(place) = connections.iter().position(|one| one.id == connection.id) {
+            connections.swap_remove(place);
+        }
+        if connections.is_empty() {
+            by_user.remove(&connection.user);
+        }
+    }
+
+    /// The connections of a user; only the one with the id `client`, if one is named.
+    pub(crate) fn of(&self, user: &str, client: &str) -> Vec<Arc<Connection>> {
+        let by_user = self.by_user.lock();
+        let connections = by_user.get(user).into_iter().flatten();
+        connections.filter(|one| client.is_empty() || *one.id == *client).cloned().collect()
+    }
+
+    /// How many connections there are, and how many users.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let by_user = self.by_user.lock();
+        (by_user.values().map(Vec::len).sum(), by_user.len())
+    }
+}

@@ -1,0 +1,254 @@
+//! What may be done in a channel, by its namespace and by who asks. A value, made once from the
+//! settings.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::rpc::RpcError;
+use regex::Regex;
+
+use crate::name::{self, NAME_BYTES_MAX};
+use crate::settings::{ChannelSettings, Namespace, RecoveryMode, SettingsError, Span};
+use crate::stream::Keep;
+
+/// All namespaces.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    without_namespace: Arc<Rule>,
+    namespaces: HashMap<String, Arc<Rule>>,
+    pub(crate) history_limit: usize,
+    pub(crate) recovery_limit: usize,
+}
+
+/// One namespace.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    options: Namespace,
+    pattern: Option<Regex>,
+    keep: Option<Keep>,
+}
+
+/// What a client wants to do, beside subscribing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Publish,
+    History,
+    Presence,
+}
+
+/// Who wants to do it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    /// Empty: anonymous.
+    pub(crate) user: &'a str,
+    pub(crate) is_subscribed: bool,
+}
+
+impl Rules {
+    pub(crate) fn new(settings: &ChannelSettings) -> Result<Self, SettingsError> {
+        let meta_ttl = settings.history_meta_ttl;
+        let mut namespaces = HashMap::new();
+        for namespace in &settings.namespaces {
+            let rule = Rule::new(namespace.options()?, meta_ttl, &namespace.name)?;
+            if namespaces.insert(namespace.name.clone(), Arc::new(rule)).is_some() {
+                let text = format!("namespace `{}` is there twice", namespace.name);
+                return Err(SettingsError::Invalid(text));
+            }
+        }
+        let without = Rule::new(settings.without_namespace.clone(), meta_ttl, "without_namespace")?;
+        Ok(Self {
+            without_namespace: Arc::new(without),
+            namespaces,
+            history_limit: settings.history_max_publication_limit,
+            recovery_limit: settings.recovery_max_publication_limit,
+        })
+    }
+
+    /// The rule of a channel.
+    pub(crate) fn of(&self, channel: &str) -> Result<&Arc<Rule>, RpcError> {
+        if channel.is_empty() {
+            return Err(RpcError::new(ErrorCode::BadRequest, "channel is empty"));
+        }
+        if channel.len() > NAME_BYTES_MAX {
+            let text = format!("channel is over the limit of {NAME_BYTES_MAX} bytes");
+            return Err(RpcError::new(ErrorCode::BadRequest, text));
+        }
+        match name::namespace(channel) {
+            None => Ok(&self.without_namespace),
+            Some(namespace) => self.namespaces.get(namespace).ok_or_else(|| {
+                RpcError::new(ErrorCode::UnknownChannel, format!("no namespace `{namespace}`"))
+            }),
+        }
+    }
+}
+
+impl Rule {
+    fn new(options: Namespace, meta_ttl: Span, name: &str) -> Result<Self, SettingsError> {
+        let pattern = match options.channel_regex.as_str() {
+            "" => None,
+            pattern => Some(Regex::new(pattern).map_err(|error| {
+                SettingsError::Invalid(format!("{name}: channel_regex: {error}"))
+            })?),
+        };
+        let has_history = options.history_size > 0 && options.history_ttl.as_millis() > 0;
+        let wants_history = options.force_recovery || options.force_positioning;
+        if wants_history && !has_history {
+            let text = format!("{name}: force_recovery needs history_size and history_ttl");
+            return Err(SettingsError::Invalid(text));
+        }
+        let keep = has_history.then(|| Keep {
+            len_max: options.history_size,
+            ttl_ms: options.history_ttl.as_millis(),
+            numbers_ttl_ms: options.history_meta_ttl.unwrap_or(meta_ttl).as_millis(),
+        });
+        Ok(Self { options, pattern, keep })
+    }
+
+    /// How much of a channel is kept; `None`: nothing.
+    pub(crate) fn keep(&self) -> Option<Keep> {
+        self.keep
+    }
+
+    pub(crate) fn has_presence(&self) -> bool {
+        self.options.presence
+    }
+
+    /// Whether who comes and goes is told at all.
+    pub(crate) fn tells_comings(&self) -> bool {
+        self.options.join_leave
+    }
+
+    /// Whether a subscriber is told who comes and goes.
+    pub(crate) fn wants_comings(&self, is_asked: bool) -> bool {
+        self.options.join_leave && (is_asked || self.options.force_push_join_leave)
+    }
+
+    pub(crate) fn is_positioned(&self, is_asked: bool) -> bool {
+        let options = &self.options;
+        self.keep.is_some() && (options.force_positioning || options.allow_positioning && is_asked)
+    }
+
+    pub(crate) fn is_recoverable(&self, is_asked: bool) -> bool {
+        let options = &self.options;
+        self.keep.is_some() && (options.force_recovery || options.allow_recovery && is_asked)
+    }
+
+    pub(crate) fn recovers_newest(&self) -> bool {
+        self.options.force_recovery_mode == RecoveryMode::Cache
+    }
+
+    /// Whether a client without a token may subscribe.
+    pub(crate) fn may_subscribe(&self, channel: &str, user: &str) -> Result<(), RpcError> {
+        let denied = |text: &str| Err(RpcError::new(ErrorCode::PermissionDenied, text));
+        self.fits(channel)?;
+        if name::is_private(channel) {
+            return denied("this channel needs a subscription token");
+        }
+        if let Some(mut users) = name::users(channel) {
+            return match self.options.allow_user_limited_channels {
+                true if !user.is_empty() && users.any(|one| one == user) => Ok(()),
+                _ => denied("this channel is for other users"),
+            };
+        }
+        let options = &self.options;
+        let is_allowed = match user {
+            "" => options.allow_subscribe_for_anonymous,
+            _ => options.allow_subscribe_for_client,
+        };
+        if is_allowed { Ok(()) } else { denied("this channel needs a subscription token") }
+    }
+
+    /// Whether the name has the form that the namespace wants.
+    pub(crate) fn fits(&self, channel: &str) -> Result<(), RpcError> {
+        let Some(pattern) = &self.pattern else { return Ok(()) };
+        let rest = channel.split_once(':').map_or(channel, |(_, rest)| rest);
+        match pattern.is_match(rest) {
+            true => Ok(()),
+            false => Err(RpcError::new(ErrorCode::BadRequest, "channel does not match its regex")),
+        }
+    }
+
+    /// Whether somebody may do something in a channel, and the channel offers it.
+    pub(crate) fn may(&self, action: Action, asker: Asker<'_>) -> Result<(), RpcError> {
+        let is_offered = match action {
+            Action::Publish => true,
+            Action::History => self.keep.is_some(),
+            Action::Presence => self.options.presence,
+        };
+        if !is_offered {
+            return Err(ErrorCode::NotAvailable.into());
+        }
+        let options = &self.options;
+        let (for_subscriber, for_client, for_anonymous) = match action {
+            Action::Publish => (
+                options.allow_publish_for_subscriber,
+                options.allow_publish_for_client,
+                options.allow_publish_for_anonymous,
+            ),
+            Action::History => (
+                options.allow_history_for_subscriber,
+                options.allow_history_for_client,
+                options.allow_history_for_anonymous,
+            ),
+            Action::Presence => (
+                options.allow_presence_for_subscriber,
+                options.allow_presence_for_client,
+                options.allow_presence_for_anonymous,
+            ),
+        };
+        let by_user = if asker.user.is_empty() { for_anonymous } else { for_client };
+        match by_user || for_subscriber && asker.is_subscribed {
+            true => Ok(()),
+            false => Err(ErrorCode::PermissionDenied.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    fn rules(text: &str) -> Result<Rules, SettingsError> {
+        Rules::new(&Settings::from_toml(text).unwrap().channel)
+    }
+
+    #[test]
+    fn who_may_subscribe_follows_from_the_name_and_its_namespace() {
+        let rules = rules(
+            "[channel.without_namespace]
+            allow_user_limited_channels = true
+            [[channel.namespaces]]
+            name = 'chat'
+            allow_subscribe_for_client = true
+            channel_regex = '^[a-z]+$'",
+        )
+        .unwrap();
+        let may = |channel: &str, user: &str| {
+            rules.of(channel).and_then(|rule| rule.may_subscribe(channel, user)).map_err(|e| e.code)
+        };
+        assert_eq!(may("chat:index", "42"), Ok(()));
+        assert_eq!(may("chat:index", ""), Err(ErrorCode::PermissionDenied));
+        assert_eq!(may("chat:INDEX", "42"), Err(ErrorCode::BadRequest));
+        assert_eq!(may("$chat:index", "42"), Err(ErrorCode::PermissionDenied));
+        assert_eq!(may("dialog#41,42", "42"), Ok(()));
+        assert_eq!(may("dialog#41,42", "43"), Err(ErrorCode::PermissionDenied));
+        assert_eq!(may("dialog#", ""), Err(ErrorCode::PermissionDenied));
+        assert_eq!(may("index", "42"), Err(ErrorCode::PermissionDenied));
+        assert_eq!(may("other:index", "42"), Err(ErrorCode::UnknownChannel));
+        assert_eq!(may(&"x".repeat(256), "42"), Err(ErrorCode::BadRequest));
+    }
+
+    #[test]
+    fn settings_that_contradict_themselves_are_refused_by_name() {
+        for (text, word) in [
+            ("[channel.without_namespace]\nforce_recovery = true", "history_size"),
+            ("[channel.without_namespace]\nchannel_regex = '('", "channel_regex"),
+            ("[[channel.namespaces]]\nname = 'a'\n[[channel.namespaces]]\nname = 'a'", "twice"),
+        ] {
+            let error = rules(text).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What one relay consists of, and its start and stop.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use althing::{AskError, Node, Start};
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{DefaultBodyLimit, Extension, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use axum::{Router, middleware};
+use folkmoot_gateway::{
+    Door, Doorman, Guest, Room, SocketQuery, accept_until_stopped, raise_descriptors,
+};
+use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::rpc::RpcError;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::api;
+use crate::channels::{Channels, Hub};
+use crate::outbox::Outbox;
+use crate::people::People;
+use crate::rules::Rules;
+use crate::session::Sockets;
+use crate::settings::{ClientSettings, Settings, SettingsError};
+use crate::token::Verifier;
+
+/// Where clients open their sockets, as with Centrifugo.
+const SOCKET: &str = "/connection/websocket";
+/// The largest request of a backend: a hundred thousand channels with names of some length.
+const API_BODY_BYTES_MAX: usize = 32 << 20;
+/// Until the headers of a request must be there.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// From one address that is not this machine.
+const CONNECTIONS_PER_ADDRESS_MAX: usize = 10_000;
+/// How long actors and connections may take to end.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a relay did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings contradict themselves, or a key is none.
+    #[error("{0}")]
+    Settings(#[from] SettingsError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// As given.
+        address: SocketAddr,
+        /// The system's reason, such as a port in use.
+        source: std::io::Error,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) client: ClientSettings,
+    pub(crate) rules: Rules,
+    pub(crate) connection_tokens: Verifier,
+    pub(crate) subscription_tokens: Verifier,
+    pub(crate) api_key: String,
+    pub(crate) hub: Hub,
+    pub(crate) people: People,
+    pub(crate) node: Node,
+    pub(crate) started: Instant,
+    ids: RandomState,
+    next_id: std::sync::atomic::AtomicU64,
+    stopping: watch::Sender<bool>,
+}
+
+/// A relay that is up.
+#[derive(Debug)]
+pub struct Relay {
+    address: SocketAddr,
+    server: Arc<Server>,
+    accepting: JoinHandle<()>,
+}
+
+/// Listens and serves.
+///
+/// # Errors
+/// [`StartError`]; nothing runs then.
+pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartError> {
+    let listen = |source| StartError::Listen { address: at, source };
+    let listener = TcpListener::bind(at).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let consumers = settings.consumers.clone();
+    let outboxes: Result<Vec<_>, _> =
+        consumers.into_iter().filter(|one| one.enabled).map(Outbox::new).collect();
+    let outboxes = outboxes?;
+    let server = Arc::new(Server::new(settings)?);
+    for outbox in outboxes {
+        outbox.start(&server);
+    }
+    let possible = raise_descriptors();
+    let doorman = Doorman::new(Room {
+        connections_max: possible,
+        per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
+        unlimited: vec!["127.0.0.0/8".parse().expect("a network"), "::1".parse().expect("one")],
+    });
+    let stopping = server.stopping();
+    let door = Door { doorman, header_timeout: HEADER_TIMEOUT, tls: None, stopping };
+    let accepting = tokio::spawn(accept_until_stopped(door, listener, routes(server.clone())));
+    Ok(Relay { address, server, accepting })
+}
+
+impl Relay {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Tells all clients to come back later, and ends.
+    pub async fn stop(self) {
+        self.server.stopping.send_replace(true);
+        if tokio::time::timeout(GOODBYE_TIMEOUT, self.accepting).await.is_err() {
+            tracing::warn!("some connections did not end in time");
+        }
+        self.server.node.shutdown(GOODBYE_TIMEOUT).await;
+    }
+}
+
+impl Server {
+    fn new(settings: Settings) -> Result<Self, SettingsError> {
+        let Settings { client, channel, http_api, consumers: _ } = settings;
+        let node = Node::builder("folkmoot-relay")
+            .actor(|_: Start<Channels>| async { Ok(Channels::new()) })
+            .build();
+        let subscriptions = client.subscription_token.as_ref().unwrap_or(&client.token);
+        Ok(Self {
+            rules: Rules::new(&channel)?,
+            connection_tokens: Verifier::new(&client.token)?,
+            subscription_tokens: Verifier::new(subscriptions)?,
+            client,
+            api_key: http_api.key,
+            hub: Hub::new(&node),
+            people: People::default(),
+            node,
+            started: Instant::now(),
+            ids: RandomState::new(),
+            next_id: std::sync::atomic::AtomicU64::new(0),
+            stopping: watch::Sender::new(false),
+        })
+    }
+
+    /// Turns true when the server begins to stop.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
+    /// An id that nobody has and nobody can guess: a number that is never given again, and a keyed
+    /// hash of it.
+    pub(crate) fn random_id(&self) -> Arc<str> {
+        let number = self.next_id.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let mut hasher = self.ids.build_hasher();
+        hasher.write_u64(number);
+        let low = hasher.finish();
+        hasher.write_u8(1);
+        format!("{:016x}{low:016x}", hasher.finish()).into()
+    }
+}
+
+fn routes(server: Arc<Server>) -> Router {
+    Router::new()
+        .merge(api::routes().layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX)))
+        .route(SOCKET, any(websocket))
+        .route("/health", get(async || ([("content-type", "application/json")], "{}")))
+        .layer(middleware::map_request(note_guest))
+        .with_state(server)
+}
+
+/// A whole request has come, so its connection is none of those that say nothing. A WebSocket has
+/// still to say who it is.
+async fn note_guest(
+    Extension(Guest(visit)): Extension<Guest>,
+    request: axum::extract::Request,
+) -> axum::extract::Request {
+    if request.uri().path() != SOCKET {
+        visit.has_spoken();
+    }
+    request
+}
+
+async fn websocket(
+    State(server): State<Arc<Server>>,
+    Extension(Guest(visit)): Extension<Guest>,
+    Query(query): Query<SocketQuery>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if !folkmoot_gateway::is_allowed(&headers, &server.client.allowed_origins) {
+        let text = "pages of this origin may not connect; see client.allowed_origins";
+        return (StatusCode::FORBIDDEN, text).into_response();
+    }
+    let client = &server.client;
+    let settings = folkmoot_gateway::Settings {
+        ping: client.ping_interval.0,
+        pong_timeout: client.pong_timeout.0,
+        connect_timeout: client.stale_close_delay.0,
+        outgoing_queue_bytes_max: client.queue_max_size,
+    };
+    folkmoot_gateway::upgrade(upgrade, &query, visit, settings, Sockets(server.clone()))
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How long until a moment in seconds since 1970; 0: it is over, or there is none.
+pub(crate) fn seconds_left(at: i64) -> u32 {
+    u32::try_from(at.saturating_sub(now_ms() / 1_000).max(0)).unwrap_or(u32::MAX)
+}
+
+/// A channel's owner does not answer, because there is too much to do or the server stops.
+pub(crate) fn unavailable(error: &AskError) -> RpcError {
+    match error {
+        AskError::Overloaded(_) | AskError::Timeout(_) => ErrorCode::TooManyRequests.into(),
+        error => {
+            tracing::warn!(%error, "a channel does not answer");
+            ErrorCode::Internal.into()
+        }
+    }
+}

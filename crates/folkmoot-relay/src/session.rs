@@ -1,0 +1,69 @@
+//! What clients ask, and what they get: the commands of the client protocol.
+
+mod command;
+mod expiry;
+mod opening;
+
+use std::sync::Arc;
+
+use folkmoot_gateway::{Application, Note, Opening};
+use folkmoot_protocol::DisconnectCode;
+use folkmoot_protocol::frame::{Reply, Request};
+use tokio::sync::watch;
+
+use crate::channels::ChannelsCalls;
+use crate::connection::Connection;
+use crate::server::Server;
+
+pub(crate) use command::{ByServer, subscribe_by_server};
+
+/// The relay, as its sockets see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Sockets(pub(crate) Arc<Server>);
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) server: Arc<Server>,
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl Application for Sockets {
+    type Caller = Caller;
+    type Guard = ();
+
+    fn opened(&self) {}
+
+    async fn connect(&self, opening: Opening) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
+        opening::open(self.0.clone(), opening).await
+    }
+
+    async fn go_live(caller: &Caller) {
+        caller.connection.go_live();
+    }
+
+    async fn answer(caller: &Caller, id: u32, request: Request) -> Option<Reply> {
+        command::answer(caller, id, request).await
+    }
+
+    async fn end(caller: &Caller) {
+        let connection = &caller.connection;
+        caller.server.people.leave(connection);
+        for channel in connection.end_all() {
+            let owner = caller.server.hub.of(&channel);
+            if let Err(error) = owner.part(channel, connection.id.clone()).tell().await {
+                tracing::warn!(%error, "a subscription could not be taken back");
+            }
+        }
+    }
+
+    fn note(&self, note: Note) {
+        if let Note::Closed(code) = note {
+            tracing::debug!(code, "a connection was closed");
+        }
+    }
+
+    fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.stopping()
+    }
+}

@@ -1,0 +1,305 @@
+//! Answers the commands of an open connection.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use folkmoot_protocol::frame::{
+    HistoryRequest, Outcome, PingResult, PresenceResult, PublishRequest, PublishResult,
+    RefreshRequest, RefreshResult, Reply, Request, SubRefreshRequest, SubRefreshResult,
+    SubscribeRequest, SubscribeResult, UnsubscribeResult,
+};
+use folkmoot_protocol::rpc::RpcError;
+use folkmoot_protocol::{DisconnectCode, ErrorCode};
+
+use super::{Caller, expiry};
+use crate::channels::{Answer, ChannelsCalls, Join, Post};
+use crate::claims::{self, ConnectionClaims, SubscriptionClaims};
+use crate::connection::{Connection, Full};
+use crate::payload::Payload;
+use crate::rules::{Action, Asker, Rule};
+use crate::server::{Server, now_ms, seconds_left, unavailable};
+use crate::stream::Query;
+use crate::token::TokenError;
+
+/// Answers a command. `None`: its reply is queued already.
+pub(super) async fn answer(caller: &Caller, id: u32, request: Request) -> Option<Reply> {
+    let outcome = match request {
+        Request::Subscribe(request) => match subscribe(caller, id, request).await {
+            Ok(()) => return None,
+            Err(error) => Err(error),
+        },
+        Request::Unsubscribe(request) => unsubscribe(caller, request.channel.into()).await,
+        Request::Publish(request) => publish(caller, request).await,
+        Request::History(request) => history(caller, request).await,
+        Request::Presence(request) => presence(caller, request.channel.into()).await,
+        Request::PresenceStats(request) => presence_stats(caller, request.channel.into()).await,
+        Request::Ping(_) => Ok(Outcome::Ping(PingResult {})),
+        Request::Rpc(request) => Err(RpcError::method_not_found(&request.method)),
+        Request::Refresh(request) => match refresh(caller, &request) {
+            Ok(outcome) => outcome,
+            Err(code) => {
+                caller.connection.outbox.close(code);
+                return None;
+            }
+        },
+        Request::SubRefresh(request) => sub_refresh(caller, request),
+        Request::Connect(_) | Request::Send(_) => Err(ErrorCode::BadRequest.into()),
+    };
+    Some(match outcome {
+        Ok(outcome) => Reply::ok(id, outcome),
+        Err(error) => Reply::failed(id, error),
+    })
+}
+
+/// How the server subscribes a connection.
+#[derive(Debug)]
+pub(crate) struct ByServer {
+    pub(crate) info: Bytes,
+    pub(crate) data: Bytes,
+    pub(crate) since: Option<(u64, String)>,
+    pub(crate) answer: Answer,
+}
+
+/// Subscribes a connection without being asked by it.
+pub(crate) async fn subscribe_by_server(
+    server: &Arc<Server>,
+    connection: &Arc<Connection>,
+    channel: &str,
+    by_server: ByServer,
+) -> Result<SubscribeResult, RpcError> {
+    let rule = server.rules.of(channel)?.clone();
+    let ByServer { info, data, since, answer } = by_server;
+    let result = SubscribeResult {
+        positioned: rule.is_positioned(false),
+        recoverable: rule.is_recoverable(false),
+        data,
+        ..SubscribeResult::default()
+    };
+    let wanted = Wanted { info, since, wants_comings: false, result, answer, ends_at: 0 };
+    join(server, connection, channel.into(), &rule, wanted).await
+}
+
+/// The part of a subscription that differs between who asks for it.
+struct Wanted {
+    info: Bytes,
+    since: Option<(u64, String)>,
+    wants_comings: bool,
+    result: SubscribeResult,
+    answer: Answer,
+    ends_at: i64,
+}
+
+async fn join(
+    server: &Arc<Server>,
+    connection: &Arc<Connection>,
+    channel: Arc<str>,
+    rule: &Rule,
+    wanted: Wanted,
+) -> Result<SubscribeResult, RpcError> {
+    let limit = server.client.channel_limit;
+    connection.reserve(&channel, limit).map_err(|full| match full {
+        Full::Already => ErrorCode::AlreadySubscribed.into(),
+        Full::Ended => ErrorCode::NotAvailable.into(),
+        Full::TooMany => {
+            RpcError::new(ErrorCode::LimitExceeded, format!("channel_limit is {limit}"))
+        }
+    })?;
+    let Wanted { info, since, wants_comings, result, answer, ends_at } = wanted;
+    let join = Join {
+        channel: channel.clone(),
+        connection: connection.clone(),
+        info,
+        has_presence: rule.has_presence(),
+        tells_coming: rule.tells_comings(),
+        wants_comings: rule.wants_comings(wants_comings),
+        keep: rule.keep(),
+        since,
+        recovery_limit: server.rules.recovery_limit,
+        recovers_newest: rule.recovers_newest(),
+        result,
+        answer,
+    };
+    match server.hub.of(&channel).join(join).await {
+        Ok(result) => {
+            connection.hold(&channel, ends_at);
+            Ok(result)
+        }
+        Err(error) => {
+            connection.forget(&channel);
+            Err(unavailable(&error))
+        }
+    }
+}
+
+async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Result<(), RpcError> {
+    let Caller { server, connection } = caller;
+    let rule = server.rules.of(&request.channel)?.clone();
+    if request.tf.is_some() {
+        return Err(RpcError::new(ErrorCode::BadRequest, "tf: filters by tags are not there yet"));
+    }
+    let (info, ends_at) = match request.token.as_str() {
+        "" => {
+            rule.may_subscribe(&request.channel, &connection.user)?;
+            (Bytes::new(), 0)
+        }
+        token => {
+            rule.fits(&request.channel)?;
+            let claims = subscription_claims(caller, token, &request.channel)?;
+            let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
+            let info = info.ok_or(ErrorCode::PermissionDenied)?;
+            (info, claims::ends_at(claims.exp, claims.expire_at))
+        }
+    };
+    let result = SubscribeResult {
+        expires: ends_at > 0,
+        ttl: seconds_left(ends_at),
+        positioned: rule.is_positioned(request.positioned),
+        recoverable: rule.is_recoverable(request.recoverable || request.recover),
+        ..SubscribeResult::default()
+    };
+    let wanted = Wanted {
+        info,
+        since: request.recover.then(|| (request.offset, request.epoch.clone())),
+        wants_comings: request.join_leave,
+        result,
+        answer: Answer::Reply(id),
+        ends_at,
+    };
+    let channel: Arc<str> = request.channel.into();
+    join(server, connection, channel.clone(), &rule, wanted).await?;
+    expiry::watch_subscription(server, connection, &channel);
+    Ok(())
+}
+
+/// What a subscription token says, if it is for this connection and this channel.
+fn subscription_claims(
+    caller: &Caller,
+    token: &str,
+    channel: &str,
+) -> Result<SubscriptionClaims, RpcError> {
+    let claims = caller.server.subscription_tokens.verify::<SubscriptionClaims>(token);
+    let claims = claims.map_err(|error| match error {
+        TokenError::Expired => RpcError::from(ErrorCode::TokenExpired),
+        TokenError::Invalid => RpcError::new(ErrorCode::PermissionDenied, "token is invalid"),
+    })?;
+    if claims.channel != channel || claims.sub != *caller.connection.user {
+        let text = "token is for another channel or user";
+        return Err(RpcError::new(ErrorCode::PermissionDenied, text));
+    }
+    Ok(claims)
+}
+
+async fn unsubscribe(caller: &Caller, channel: Arc<str>) -> Result<Outcome, RpcError> {
+    let Caller { server, connection } = caller;
+    server.rules.of(&channel)?;
+    connection.forget(&channel);
+    let parted = server.hub.of(&channel).part(channel.clone(), connection.id.clone()).await;
+    parted.map_err(|error| unavailable(&error))?;
+    Ok(Outcome::Unsubscribe(UnsubscribeResult {}))
+}
+
+/// Whether the caller may do something in a channel; its rule.
+fn allowed(caller: &Caller, channel: &str, action: Action) -> Result<Arc<Rule>, RpcError> {
+    let Caller { server, connection } = caller;
+    let rule = server.rules.of(channel)?;
+    let is_subscribed = connection.subscription(channel).is_some();
+    rule.may(action, Asker { user: &connection.user, is_subscribed })?;
+    Ok(rule.clone())
+}
+
+async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, RpcError> {
+    let rule = allowed(caller, &request.channel, Action::Publish)?;
+    let Caller { server, connection } = caller;
+    if request.data.is_empty() {
+        return Err(RpcError::new(ErrorCode::BadRequest, "data is empty"));
+    }
+    let payload = Payload {
+        data: request.data,
+        info: Some(connection.seen(&Bytes::new())),
+        time: now_ms(),
+        ..Payload::default()
+    };
+    let post = Post { payload: Arc::new(payload), keep: rule.keep(), key: None };
+    let published = server.hub.of(&request.channel).publish(request.channel.into(), post).await;
+    published.map_err(|error| unavailable(&error))?;
+    Ok(Outcome::Publish(PublishResult {}))
+}
+
+async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, RpcError> {
+    let rule = allowed(caller, &request.channel, Action::History)?;
+    let server = &caller.server;
+    let limit_max = server.rules.history_limit;
+    // A negative limit asks for all there is, 0 only for the position.
+    let limit = usize::try_from(request.limit).unwrap_or(limit_max).min(limit_max);
+    let since = request.since.as_ref();
+    let query = Query {
+        limit: Some(limit),
+        since: since.map(|since| since.offset),
+        is_reverse: request.reverse,
+    };
+    let keep = rule.keep().ok_or(ErrorCode::NotAvailable)?;
+    let owner = server.hub.of(&request.channel);
+    let page = owner.history(request.channel.as_str().into(), query, keep).await;
+    let page = page.map_err(|error| unavailable(&error))?;
+    if since.is_some_and(|since| !since.epoch.is_empty() && since.epoch != page.epoch) {
+        return Err(ErrorCode::UnrecoverablePosition.into());
+    }
+    Ok(Outcome::History(page))
+}
+
+async fn presence(caller: &Caller, channel: Arc<str>) -> Result<Outcome, RpcError> {
+    allowed(caller, &channel, Action::Presence)?;
+    let present = caller.server.hub.of(&channel).presence(channel.clone()).await;
+    let present = present.map_err(|error| unavailable(&error))?;
+    let presence = present.into_iter().map(|one| (one.client.clone(), one)).collect();
+    Ok(Outcome::Presence(PresenceResult { presence }))
+}
+
+async fn presence_stats(caller: &Caller, channel: Arc<str>) -> Result<Outcome, RpcError> {
+    allowed(caller, &channel, Action::Presence)?;
+    let stats = caller.server.hub.of(&channel).presence_stats(channel.clone()).await;
+    Ok(Outcome::PresenceStats(stats.map_err(|error| unavailable(&error))?))
+}
+
+/// Takes a token of the same user for the rest of the connection; any other ends it.
+fn refresh(
+    caller: &Caller,
+    request: &RefreshRequest,
+) -> Result<Result<Outcome, RpcError>, DisconnectCode> {
+    let Caller { server, connection } = caller;
+    let claims = match server.connection_tokens.verify::<ConnectionClaims>(&request.token) {
+        Ok(claims) => claims,
+        Err(TokenError::Expired) => return Ok(Err(ErrorCode::TokenExpired.into())),
+        Err(TokenError::Invalid) => return Err(DisconnectCode::InvalidToken),
+    };
+    if claims.sub != *connection.user {
+        return Err(DisconnectCode::InvalidToken);
+    }
+    let ends_at = claims::ends_at(claims.exp, claims.expire_at);
+    let had_end = connection.end.swap(ends_at, Ordering::Relaxed) > 0;
+    if !had_end {
+        expiry::watch_connection(server, connection);
+    }
+    Ok(Ok(Outcome::Refresh(RefreshResult {
+        client: connection.id.to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        expires: ends_at > 0,
+        ttl: seconds_left(ends_at),
+    })))
+}
+
+fn sub_refresh(caller: &Caller, request: SubRefreshRequest) -> Result<Outcome, RpcError> {
+    let Caller { server, connection } = caller;
+    let claims = subscription_claims(caller, &request.token, &request.channel)?;
+    let channel: Arc<str> = request.channel.into();
+    let Some(held) = connection.subscription(&channel) else {
+        return Err(RpcError::new(ErrorCode::PermissionDenied, "not subscribed to this channel"));
+    };
+    let ends_at = claims::ends_at(claims.exp, claims.expire_at);
+    connection.hold(&channel, ends_at);
+    if held.ends_at == 0 {
+        expiry::watch_subscription(server, connection, &channel);
+    }
+    Ok(Outcome::SubRefresh(SubRefreshResult { expires: ends_at > 0, ttl: seconds_left(ends_at) }))
+}

@@ -1,0 +1,158 @@
+//! Checks JSON web tokens. Each key is used with the algorithms of its own kind only, so that a
+//! public key is never taken for a secret, and a token without a signature is refused.
+
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::de::DeserializeOwned;
+
+use crate::settings::{SettingsError, TokenSettings};
+
+/// The keys of one kind of token.
+pub(crate) struct Verifier {
+    keys: Vec<(&'static [Algorithm], DecodingKey)>,
+    audience: String,
+    issuer: String,
+}
+
+/// Why a token opens nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TokenError {
+    /// Its time is over; a new one may help.
+    Expired,
+    /// Forged, of another issuer, or no token at all.
+    Invalid,
+}
+
+const HMAC: &[Algorithm] = &[Algorithm::HS256, Algorithm::HS384, Algorithm::HS512];
+const RSA: &[Algorithm] = &[Algorithm::RS256, Algorithm::RS384, Algorithm::RS512];
+const ECDSA: &[Algorithm] = &[Algorithm::ES256, Algorithm::ES384];
+const EDDSA: &[Algorithm] = &[Algorithm::EdDSA];
+
+impl Verifier {
+    pub(crate) fn new(settings: &TokenSettings) -> Result<Self, SettingsError> {
+        let mut keys = Vec::new();
+        if !settings.hmac_secret_key.is_empty() {
+            keys.push((HMAC, DecodingKey::from_secret(settings.hmac_secret_key.as_bytes())));
+        }
+        type Read = fn(&[u8]) -> jsonwebtoken::errors::Result<DecodingKey>;
+        let pems: [(&str, &str, &'static [Algorithm], Read); 3] = [
+            ("rsa_public_key", &settings.rsa_public_key, RSA, DecodingKey::from_rsa_pem),
+            ("ecdsa_public_key", &settings.ecdsa_public_key, ECDSA, DecodingKey::from_ec_pem),
+            ("eddsa_public_key", &settings.eddsa_public_key, EDDSA, DecodingKey::from_ed_pem),
+        ];
+        for (name, pem, algorithms, read) in pems {
+            if !pem.is_empty() {
+                let key = read(pem.as_bytes());
+                let key =
+                    key.map_err(|error| SettingsError::Invalid(format!("{name}: {error}")))?;
+                keys.push((algorithms, key));
+            }
+        }
+        let (audience, issuer) = (settings.audience.clone(), settings.issuer.clone());
+        Ok(Self { keys, audience, issuer })
+    }
+
+    /// What a token says, if a key of ours has signed it and its time is not over.
+    pub(crate) fn verify<T: DeserializeOwned>(&self, token: &str) -> Result<T, TokenError> {
+        let header = decode_header(token).map_err(|_| TokenError::Invalid)?;
+        let key = self.keys.iter().find(|(algorithms, _)| algorithms.contains(&header.alg));
+        let (_, key) = key.ok_or(TokenError::Invalid)?;
+        let mut wanted = Validation::new(header.alg);
+        // A token without an end has none.
+        wanted.required_spec_claims.clear();
+        wanted.leeway = 0;
+        wanted.validate_nbf = true;
+        match self.audience.as_str() {
+            "" => wanted.validate_aud = false,
+            audience => {
+                wanted.set_audience(&[audience]);
+                wanted.required_spec_claims.insert("aud".to_owned());
+            }
+        }
+        if !self.issuer.is_empty() {
+            wanted.set_issuer(&[&self.issuer]);
+            wanted.required_spec_claims.insert("iss".to_owned());
+        }
+        decode(token, key, &wanted).map(|token| token.claims).map_err(|error| match error.kind() {
+            jsonwebtoken::errors::ErrorKind::ExpiredSignature => TokenError::Expired,
+            _ => TokenError::Invalid,
+        })
+    }
+}
+
+impl std::fmt::Debug for Verifier {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let algorithms: Vec<_> = self.keys.iter().map(|(algorithms, _)| algorithms).collect();
+        formatter.debug_struct("Verifier").field("algorithms", &algorithms).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonwebtoken::{EncodingKey, Header, encode};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn signed(algorithm: Algorithm, secret: &str, claims: &Value) -> String {
+        encode(&Header::new(algorithm), claims, &EncodingKey::from_secret(secret.as_bytes()))
+            .unwrap()
+    }
+
+    fn check(settings: &TokenSettings, token: &str) -> Result<String, TokenError> {
+        let claims = Verifier::new(settings).unwrap().verify::<Value>(token)?;
+        Ok(claims["sub"].as_str().unwrap().to_owned())
+    }
+
+    fn hmac() -> TokenSettings {
+        TokenSettings { hmac_secret_key: "secret".to_owned(), ..TokenSettings::default() }
+    }
+
+    #[test]
+    fn only_what_the_key_has_signed_and_is_not_over_opens() {
+        let claims = json!({"sub": "42", "exp": 4_000_000_000_u64});
+        for algorithm in [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512] {
+            assert_eq!(check(&hmac(), &signed(algorithm, "secret", &claims)).unwrap(), "42");
+        }
+        let endless = signed(Algorithm::HS256, "secret", &json!({"sub": "42"}));
+        assert_eq!(check(&hmac(), &endless).unwrap(), "42");
+        let over = signed(Algorithm::HS256, "secret", &json!({"sub": "42", "exp": 1}));
+        assert_eq!(check(&hmac(), &over), Err(TokenError::Expired));
+        let forged = signed(Algorithm::HS256, "guess", &claims);
+        for token in ["", "a.b.c", &forged] {
+            assert_eq!(check(&hmac(), token), Err(TokenError::Invalid), "{token}");
+        }
+    }
+
+    #[test]
+    fn a_token_without_a_signature_is_refused() {
+        // {"alg":"none"} and {"sub":"42"}
+        let token = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiI0MiJ9.";
+        assert_eq!(check(&hmac(), token), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn a_public_key_is_never_taken_for_a_secret() {
+        let pem = "-----BEGIN PUBLIC KEY-----\n\
+            MCowBQYDK2VwAyEA2+Jj2UvNCvQiUPNYRgSi0cJSPiJI6Rs6D0UTeEpQVj8=\n\
+            -----END PUBLIC KEY-----\n";
+        let settings = TokenSettings { eddsa_public_key: pem.to_owned(), ..Default::default() };
+        let token = signed(Algorithm::HS256, pem, &json!({"sub": "42"}));
+        assert_eq!(check(&settings, &token), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn audience_and_issuer_are_wanted_when_they_are_set() {
+        let settings = || TokenSettings { audience: "chat".into(), issuer: "us".into(), ..hmac() };
+        let with = |claims: Value| signed(Algorithm::HS256, "secret", &claims);
+        let good = with(json!({"sub": "42", "aud": "chat", "iss": "us"}));
+        assert_eq!(check(&settings(), &good).unwrap(), "42");
+        for claims in [
+            json!({"sub": "42"}),
+            json!({"sub": "42", "aud": "chat"}),
+            json!({"sub": "42", "aud": "other", "iss": "us"}),
+            json!({"sub": "42", "aud": "chat", "iss": "them"}),
+        ] {
+            assert_eq!(check(&settings(), &with(claims)), Err(TokenError::Invalid));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What a backend commits to its outbox is published, in order and once, on a real PostgreSQL that
+//! is killed meanwhile.
+
+mod support;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use althing_testkit::servers::PostgresServer;
+use folkmoot_relay::{Relay, Settings, start};
+use serde_json::json;
+use support::{Listener, database};
+use tokio_postgres::Client;
+
+const PARTITIONS: i32 = 2;
+const ROWS: i64 = 2_000;
+const KILLS: usize = 5;
+
+async fn relay(server: &PostgresServer, poll: &str) -> Relay {
+    let settings = json!({
+        "client": { "allow_anonymous_connect_without_token": true },
+        "channel": { "namespaces": [{
+            "name": "news", "allow_subscribe_for_anonymous": true,
+            "history_size": 10, "history_ttl": "60s",
+        }] },
+        "consumers": [{ "name": "outbox", "type": "postgresql", "postgresql": {
+            "dsn": server.url(), "num_partitions": PARTITIONS,
+            "partition_poll_interval": poll, "partition_notification_channel": "outbox",
+        } }],
+    });
+    let settings = Settings::from_json(&settings.to_string()).expect("settings");
+    let free: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    start(settings, free).await.expect("it starts")
+}
+
+/// The tables of a backend; `sent` stands for its own data.
+async fn tables(server: &PostgresServer) -> Client {
+    let client = database(&server.url()).await.expect("it connects");
+    client
+        .batch_execute(
+            "CREATE TABLE centrifugo_outbox (
+                 id BIGSERIAL PRIMARY KEY, method text NOT NULL, payload jsonb NOT NULL,
+                 partition integer NOT NULL DEFAULT 0,
+                 created_at timestamptz NOT NULL DEFAULT now());
+             CREATE TABLE sent (partition integer, number bigint, PRIMARY KEY (partition, number))",
+        )
+        .await
+        .expect("tables are made");
+    client
+}
+
+/// Commits one change of the backend together with what is to be published of it.
+async fn commit(
+    client: &mut Client,
+    partition: i32,
+    number: i64,
+) -> Result<(), tokio_postgres::Error> {
+    let transaction = client.transaction().await?;
+    transaction.execute("INSERT INTO sent VALUES ($1, $2)", &[&partition, &number]).await?;
+    let payload = json!({ "channel": format!("news:{partition}"), "data": number }).to_string();
+    let insert = "INSERT INTO centrifugo_outbox (method, payload, partition)
+                  VALUES ('publish', $1::text::jsonb, $2)";
+    transaction.execute(insert, &[&payload, &partition]).await?;
+    transaction.execute("NOTIFY outbox", &[]).await?;
+    transaction.commit().await
+}
+
+/// Commits the numbers from 1, each once, whatever happens to the database.
+async fn write(url: String, partition: i32) {
+    let mut last = 0;
+    while last < ROWS {
+        let Ok(mut client) = database(&url).await else {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            continue;
+        };
+        // A commit without an answer may have been one.
+        let newest = "SELECT coalesce(max(number), 0) FROM sent WHERE partition = $1";
+        let Ok(row) = client.query_one(newest, &[&partition]).await else { continue };
+        last = row.get(0);
+        while last < ROWS && commit(&mut client, partition, last + 1).await.is_ok() {
+            last += 1;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_committed_is_published_once_and_in_order_though_the_database_is_killed() {
+    let mut server = PostgresServer::start();
+    drop(tables(&server).await);
+    let relay = relay(&server, "50ms").await;
+    let mut listener = Listener::subscribe(&relay, &["news:0", "news:1"]).await;
+    let writers: Vec<_> =
+        (0..PARTITIONS).map(|partition| tokio::spawn(write(server.url(), partition))).collect();
+    let listening = tokio::spawn(async move {
+        let mut next: HashMap<String, i64> = HashMap::new();
+        for _ in 0..i64::from(PARTITIONS) * ROWS {
+            let (channel, data) = listener.publication().await;
+            let next = next.entry(channel).or_insert(1);
+            assert_eq!(data, *next, "one is missing, doubled or out of order");
+            *next += 1;
+        }
+        listener
+    });
+    for _ in 0..KILLS {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        server = tokio::task::spawn_blocking(move || {
+            server.kill();
+            server.start_again();
+            server
+        })
+        .await
+        .unwrap();
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    listening.await.unwrap();
+    let client = database(&server.url()).await.unwrap();
+    let left = "SELECT count(*) FROM centrifugo_outbox";
+    while client.query_one(left, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_published_is_set_aside_and_holds_nobody_up() {
+    let server = PostgresServer::start();
+    let mut client = tables(&server).await;
+    for (method, payload) in [
+        ("publish", r#"{"channel": "nowhere:x", "data": 1}"#),
+        ("publish", r#"{"channel": "news:0"}"#),
+        ("publish", "[1]"),
+        ("disconnect", r#"{"user": "42"}"#),
+    ] {
+        let insert = "INSERT INTO centrifugo_outbox (method, payload) VALUES ($1, $2::text::jsonb)";
+        client.execute(insert, &[&method, &payload]).await.unwrap();
+    }
+    let relay = relay(&server, "20ms").await;
+    let mut listener = Listener::subscribe(&relay, &["news:0"]).await;
+    commit(&mut client, 0, 1).await.unwrap();
+    assert_eq!(listener.publication().await, ("news:0".to_owned(), json!(1)));
+    let failed = "SELECT method, error FROM centrifugo_outbox_failed ORDER BY id";
+    // The transaction that sets them aside may end after the publication was heard.
+    let mut rows = Vec::new();
+    while rows.is_empty() {
+        rows = client.query(failed, &[]).await.unwrap();
+    }
+    let told: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(told.len(), 4, "{told:?}");
+    for ((_, error), word) in told.iter().zip(["nowhere", "data", "bad request", "disconnect"]) {
+        assert!(error.contains(word), "{error}");
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn two_relays_on_one_outbox_publish_each_row_once() {
+    let server = PostgresServer::start();
+    let mut client = tables(&server).await;
+    let (one, other) = (relay(&server, "5ms").await, relay(&server, "5ms").await);
+    let mut listeners = [
+        Listener::subscribe(&one, &["news:0"]).await,
+        Listener::subscribe(&other, &["news:0"]).await,
+    ];
+    let [first, second] = &mut listeners;
+    let mut heard = Vec::new();
+    for number in 1..=50 {
+        commit(&mut client, 0, number).await.unwrap();
+        let (_, data) = tokio::select! {
+            heard = first.publication() => heard,
+            heard = second.publication() => heard,
+        };
+        heard.push(data);
+    }
+    let all: Vec<_> = (1..=50).map(|number| json!(number)).collect();
+    assert_eq!(heard, all);
+    one.stop().await;
+    other.stop().await;
+}
+
+#[tokio::test]
+async fn settings_of_an_outbox_that_mean_nothing_are_refused_by_name() {
+    for (postgresql, word) in [
+        (json!({ "dsn": "nonsense=" }), "dsn"),
+        (json!({ "dsn": "host=127.0.0.1", "outbox_table_name": "a.b.c" }), "outbox_table_name"),
+        (json!({ "dsn": "host=127.0.0.1", "num_partitions": 0 }), "num_partitions"),
+    ] {
+        let consumer = json!({ "name": "mine", "type": "postgresql", "postgresql": postgresql });
+        let settings = json!({ "consumers": [consumer] }).to_string();
+        let settings = Settings::from_json(&settings).unwrap();
+        let refused = start(settings, "127.0.0.1:0".parse().unwrap()).await.unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("mine") && text.contains(word), "{text}");
+    }
+}
