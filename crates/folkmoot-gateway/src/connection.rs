@@ -8,24 +8,20 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket};
 use bytes::Bytes;
-use folkmoot_protocol::frame::{Command, ConnectRequest, Reply, Request};
+use folkmoot_protocol::frame::{Command, ConnectRequest, Outcome, Reply, Request};
 use folkmoot_protocol::{Commands, DecodeError, DisconnectCode, Format};
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{FuturesUnordered, SplitStream};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{Stream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tokio_tungstenite::tungstenite::Error as WebSocketError;
-use tokio_tungstenite::tungstenite::error::ProtocolError;
 
 use crate::accept::Visit;
 use crate::liveness::{Due, Liveness};
 use crate::order::Order;
 use crate::outbox::Outbox;
 use crate::upgrade::Settings;
-use crate::writer;
 
 /// Commands of one connection under way at once. Each may have an answer of half a mebibyte in
 /// memory; one disk sync acknowledges all of them.
@@ -80,6 +76,13 @@ pub struct Opening {
     pub request: ConnectRequest,
 }
 
+/// By what a client's commands find its connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) node: String,
+}
+
 /// What a gateway counts.
 #[derive(Debug, Clone, Copy)]
 pub enum Note {
@@ -89,37 +92,8 @@ pub enum Note {
     Closed(u16),
 }
 
-/// Serves one socket until it ends.
-pub(crate) async fn serve<A: Application>(
-    socket: WebSocket,
-    application: A,
-    format: Format,
-    visit: Arc<Visit>,
-    settings: Settings,
-) {
-    let outbox = Arc::new(Outbox::new(settings.outgoing_queue_bytes_max));
-    let (sink, stream) = socket.split();
-    let guard = application.opened();
-    let reader = Reader {
-        liveness: Liveness::new(&settings),
-        opened: Instant::now(),
-        in_flight: FuturesUnordered::new(),
-        frame: None,
-        order: Order::default(),
-        ending: None,
-        takes: 0,
-        caller: None,
-        outbox: outbox.clone(),
-        application: application.clone(),
-        format,
-        visit,
-    };
-    let ((), code) = tokio::join!(reader.run(stream), writer::write(sink, &outbox, format));
-    application.note(Note::Closed(code));
-    drop(guard);
-}
-
-struct Reader<A: Application> {
+/// The read half of one connection, whatever its frames come by.
+pub(crate) struct Reader<A: Application> {
     application: A,
     outbox: Arc<Outbox>,
     format: Format,
@@ -137,10 +111,46 @@ struct Reader<A: Application> {
     ending: Option<DisconnectCode>,
     /// How often the write half had taken something at the last look.
     takes: u64,
+    /// By what the client's further commands are known, where each comes by a request of its own.
+    session: Option<Session>,
 }
 
 impl<A: Application> Reader<A> {
-    async fn run(mut self, mut stream: SplitStream<WebSocket>) {
+    pub(crate) fn new(
+        application: A,
+        outbox: Arc<Outbox>,
+        format: Format,
+        visit: Arc<Visit>,
+        settings: &Settings,
+    ) -> Self {
+        Self {
+            liveness: Liveness::new(settings),
+            opened: Instant::now(),
+            in_flight: FuturesUnordered::new(),
+            frame: None,
+            order: Order::default(),
+            ending: None,
+            takes: 0,
+            caller: None,
+            session: None,
+            outbox,
+            application,
+            format,
+            visit,
+        }
+    }
+
+    /// Tells the client by what its further commands are known.
+    pub(crate) fn known_as(self, session: Session) -> Self {
+        Self { session: Some(session), ..self }
+    }
+
+    /// Reads until the frames end or the connection is closed. An error among the frames is why
+    /// they end.
+    pub(crate) async fn run(
+        mut self,
+        mut frames: impl Stream<Item = Result<Bytes, DisconnectCode>> + Unpin,
+    ) {
         let mut stopping = self.application.stopping();
         if *stopping.borrow() {
             self.outbox.close(DisconnectCode::Shutdown);
@@ -155,7 +165,7 @@ impl<A: Application> Reader<A> {
                 continue;
             }
             tokio::select! {
-                frame = stream.next(), if self.may_read() => self.ending = self.receive(frame).err(),
+                frame = frames.next(), if self.may_read() => self.ending = self.receive(frame).err(),
                 Some(()) = self.in_flight.next(), if !self.in_flight.is_empty() => {}
                 () = sleep_until(self.opened + self.liveness.deadline()) => self.tick(),
                 () = self.outbox.closed() => {}
@@ -181,19 +191,9 @@ impl<A: Application> Reader<A> {
 
     fn receive(
         &mut self,
-        frame: Option<Result<Message, axum::Error>>,
+        frame: Option<Result<Bytes, DisconnectCode>>,
     ) -> Result<(), DisconnectCode> {
-        let frame: Bytes = match frame {
-            None | Some(Ok(Message::Close(_))) => return Err(DisconnectCode::ConnectionClosed),
-            Some(Err(error)) => return Err(code_of(&error)),
-            // The WebSocket layer answers pings by itself.
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
-            Some(Ok(Message::Text(text))) if self.format == Format::Json => text.into(),
-            Some(Ok(Message::Binary(bytes))) if self.format == Format::Protobuf => bytes,
-            Some(Ok(Message::Text(_) | Message::Binary(_))) => {
-                return Err(DisconnectCode::InappropriateProtocol);
-            }
-        };
+        let frame = frame.unwrap_or(Err(DisconnectCode::ConnectionClosed))?;
         self.liveness.heard(self.elapsed());
         self.frame = Some(self.format.commands(frame).map_err(|error| unreadable(&error))?);
         Ok(())
@@ -221,7 +221,12 @@ impl<A: Application> Reader<A> {
             (Some(Request::Connect(request)), None) if id != 0 => {
                 let (outbox, format) = (self.outbox.clone(), self.format);
                 let opening = Opening { id, outbox, format, request };
-                let (caller, reply) = self.application.connect(opening).await?;
+                let (caller, mut reply) = self.application.connect(opening).await?;
+                if let (Some(session), Some(Outcome::Connect(result))) =
+                    (self.session.take(), &mut reply.outcome)
+                {
+                    (result.session, result.node) = (session.id, session.node);
+                }
                 self.visit.has_spoken();
                 self.liveness.connected(self.elapsed(), random_part());
                 self.outbox.reply(encode(self.format, &reply)).await;
@@ -295,18 +300,4 @@ fn random_part() -> f64 {
 fn unreadable(error: &DecodeError) -> DisconnectCode {
     tracing::debug!(%error, "a client sent a frame that cannot be read");
     error.disconnect_code()
-}
-
-/// What a failed read means to the client.
-fn code_of(error: &axum::Error) -> DisconnectCode {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
-    match cause {
-        Some(WebSocketError::Capacity(_)) => DisconnectCode::FrameTooLarge,
-        // A client that vanished; anything else is a violation.
-        Some(WebSocketError::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => {
-            DisconnectCode::ConnectionClosed
-        }
-        Some(WebSocketError::Utf8(_) | WebSocketError::Protocol(_)) => DisconnectCode::BadRequest,
-        _ => DisconnectCode::ConnectionClosed,
-    }
 }

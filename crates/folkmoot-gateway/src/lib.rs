@@ -5,11 +5,16 @@
 
 mod accept;
 mod connection;
+mod cors;
+mod emulation;
+mod ids;
 mod liveness;
 mod order;
 mod origin;
 mod outbox;
+mod streaming;
 mod upgrade;
+mod websocket;
 mod writer;
 
 pub use accept::client_address::{Network, client_address, is_forwarded, owner};
@@ -18,6 +23,10 @@ pub use accept::{
     Door, Doorman, Guest, Room, Visit, accept_until_stopped, look_until_stopped, raise_descriptors,
 };
 pub use connection::{Application, Note, Opening, encode};
+pub use cors::cors;
+pub use emulation::Emulation;
+pub use ids::Ids;
 pub use origin::is_allowed;
 pub use outbox::{Close, Next, Outbox};
+pub use streaming::{EventQuery, event_stream, http_stream};
 pub use upgrade::{Settings, SocketQuery, upgrade};

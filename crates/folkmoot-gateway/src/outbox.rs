@@ -177,6 +177,11 @@ impl Outbox {
         self.pushed.notify_one();
     }
 
+    /// Why the connection is to end, if it is.
+    pub(crate) fn ending(&self) -> Option<Close> {
+        self.queue.lock().closing.clone()
+    }
+
     /// Whether the connection is to end.
     pub fn is_closing(&self) -> bool {
         self.queue.lock().closing.is_some()

@@ -10,7 +10,8 @@ use folkmoot_protocol::{Format, PROTOBUF_SUBPROTOCOL};
 use serde::Deserialize;
 
 use crate::accept::Visit;
-use crate::connection::{self, Application};
+use crate::connection::Application;
+use crate::websocket;
 
 /// The SDKs name it when they speak JSON.
 const JSON_SUBPROTOCOL: &str = "centrifuge-json";
@@ -68,6 +69,5 @@ pub fn upgrade<A: Application>(
         true => Format::Protobuf,
         false => Format::Json,
     };
-    upgrade
-        .on_upgrade(move |socket| connection::serve(socket, application, format, visit, settings))
+    upgrade.on_upgrade(move |socket| websocket::serve(socket, application, format, visit, settings))
 }

@@ -1,21 +1,24 @@
 //! What one relay consists of, and its start and stop.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use althing::{AskError, Node, Start};
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{DefaultBodyLimit, Extension, Query, State};
+use axum::extract::{DefaultBodyLimit, Extension, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use axum::{Router, middleware};
+use bytes::Bytes;
 use folkmoot_gateway::{
-    Door, Doorman, Guest, Room, SocketQuery, accept_until_stopped, raise_descriptors,
+    Door, Doorman, Emulation, EventQuery, Guest, Ids, Room, SocketQuery, accept_until_stopped,
+    raise_descriptors,
 };
 use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 use folkmoot_protocol::rpc::RpcError;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -34,6 +37,8 @@ use crate::token::Verifier;
 const SOCKET: &str = "/connection/websocket";
 /// The largest request of a backend: a hundred thousand channels with names of some length.
 const API_BODY_BYTES_MAX: usize = 32 << 20;
+/// A frame as a string in JSON, whose every character may be escaped.
+const EMULATION_BODY_BYTES_MAX: usize = 8 * FRAME_BYTES_MAX;
 /// Until the headers of a request must be there.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// From one address that is not this machine.
@@ -68,8 +73,8 @@ pub(crate) struct Server {
     pub(crate) people: People,
     pub(crate) node: Node,
     pub(crate) started: Instant,
-    ids: RandomState,
-    next_id: std::sync::atomic::AtomicU64,
+    pub(crate) ids: Ids,
+    pub(crate) emulation: Arc<Emulation>,
     stopping: watch::Sender<bool>,
 }
 
@@ -142,8 +147,8 @@ impl Server {
             people: People::default(),
             node,
             started: Instant::now(),
-            ids: RandomState::new(),
-            next_id: std::sync::atomic::AtomicU64::new(0),
+            ids: Ids::default(),
+            emulation: Arc::default(),
             stopping: watch::Sender::new(false),
         })
     }
@@ -153,33 +158,74 @@ impl Server {
         self.stopping.subscribe()
     }
 
-    /// An id that nobody has and nobody can guess: a number that is never given again, and a keyed
-    /// hash of it.
-    pub(crate) fn random_id(&self) -> Arc<str> {
-        let number = self.next_id.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let mut hasher = self.ids.build_hasher();
-        hasher.write_u64(number);
-        let low = hasher.finish();
-        hasher.write_u8(1);
-        format!("{:016x}{low:016x}", hasher.finish()).into()
+    /// How each connection is kept.
+    fn sockets(&self) -> folkmoot_gateway::Settings {
+        let client = &self.client;
+        folkmoot_gateway::Settings {
+            ping: client.ping_interval.0,
+            pong_timeout: client.pong_timeout.0,
+            connect_timeout: client.stale_close_delay.0,
+            outgoing_queue_bytes_max: client.queue_max_size,
+        }
     }
 }
 
 fn routes(server: Arc<Server>) -> Router {
+    let cors = middleware::from_fn_with_state(server.clone(), cors);
+    let transports = Router::new()
+        .route("/connection/http_stream", post(http_stream).options(no_content))
+        .route("/connection/sse", get(event_stream).options(no_content))
+        .route("/emulation", post(emulation).options(no_content))
+        .layer(DefaultBodyLimit::max(EMULATION_BODY_BYTES_MAX))
+        .layer(cors);
     Router::new()
         .merge(api::routes().layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX)))
+        .merge(transports)
         .route(SOCKET, any(websocket))
         .route("/health", get(async || ([("content-type", "application/json")], "{}")))
         .layer(middleware::map_request(note_guest))
         .with_state(server)
 }
 
+/// The answer is in the layer of origins.
+async fn no_content() -> StatusCode {
+    StatusCode::NO_CONTENT
+}
+
+async fn cors(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
+    folkmoot_gateway::cors(&server.client.allowed_origins, request, next).await
+}
+
+async fn http_stream(
+    State(server): State<Arc<Server>>,
+    Extension(Guest(visit)): Extension<Guest>,
+    headers: HeaderMap,
+    connect: Bytes,
+) -> Response {
+    let (settings, sockets) = (server.sockets(), Sockets(server.clone()));
+    folkmoot_gateway::http_stream(&headers, connect, visit, settings, sockets, &server.emulation)
+}
+
+async fn event_stream(
+    State(server): State<Arc<Server>>,
+    Extension(Guest(visit)): Extension<Guest>,
+    Query(query): Query<EventQuery>,
+) -> Response {
+    let (settings, sockets) = (server.sockets(), Sockets(server.clone()));
+    folkmoot_gateway::event_stream(query, visit, settings, sockets, &server.emulation)
+}
+
+async fn emulation(
+    State(server): State<Arc<Server>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
+    server.emulation.deliver(&headers, body).await
+}
+
 /// A whole request has come, so its connection is none of those that say nothing. A WebSocket has
 /// still to say who it is.
-async fn note_guest(
-    Extension(Guest(visit)): Extension<Guest>,
-    request: axum::extract::Request,
-) -> axum::extract::Request {
+async fn note_guest(Extension(Guest(visit)): Extension<Guest>, request: Request) -> Request {
     if request.uri().path() != SOCKET {
         visit.has_spoken();
     }
@@ -197,14 +243,8 @@ async fn websocket(
         let text = "pages of this origin may not connect; see client.allowed_origins";
         return (StatusCode::FORBIDDEN, text).into_response();
     }
-    let client = &server.client;
-    let settings = folkmoot_gateway::Settings {
-        ping: client.ping_interval.0,
-        pong_timeout: client.pong_timeout.0,
-        connect_timeout: client.stale_close_delay.0,
-        outgoing_queue_bytes_max: client.queue_max_size,
-    };
-    folkmoot_gateway::upgrade(upgrade, &query, visit, settings, Sockets(server.clone()))
+    let settings = server.sockets();
+    folkmoot_gateway::upgrade(upgrade, &query, visit, settings, Sockets(server))
 }
 
 /// Milliseconds since 1970.

@@ -1,5 +1,6 @@
 // A backend publishes by the server API and its users listen by the official JavaScript SDK, unmodified, in both
-// formats: what Centrifugo's documentation promises of tokens, namespaces, history, recovery and presence.
+// formats and by each transport: what Centrifugo's documentation promises of tokens, namespaces, history, recovery and
+// presence.
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -7,14 +8,17 @@ import { after, before, describe, test } from 'node:test';
 
 import { Centrifuge as JsonCentrifuge } from 'centrifuge';
 import { Centrifuge as ProtobufCentrifuge } from 'centrifuge/build/protobuf';
+import { EventSource } from 'eventsource';
 import WebSocket from 'ws';
 
 import { Inbox } from './inbox.mjs';
-import { FORMATS } from './person.mjs';
 import { Proxy } from './proxy.mjs';
 import { Server } from './server.mjs';
 
 const OPTIONS = { timeout: 60_000 };
+const TRANSPORTS = [
+  ['json', 'websocket'], ['protobuf', 'websocket'], ['json', 'http_stream'], ['protobuf', 'http_stream'], ['json', 'sse'],
+];
 const SECRET = 'a secret of the backend';
 const KEY = 'an api key';
 const HISTORY = { history_size: 100, history_ttl: '300s', force_recovery: true };
@@ -57,11 +61,13 @@ class Client {
   /** Publications of subscriptions that the server made. */
   pushed = new Inbox('server-side publications');
 
-  constructor(port, format, options) {
+  constructor(port, [format, transport], options) {
     this.format = format;
     const Centrifuge = format === 'json' ? JsonCentrifuge : ProtobufCentrifuge;
-    this.client = new Centrifuge(`ws://127.0.0.1:${port}/connection/websocket`, {
-      websocket: WebSocket, minReconnectDelay: 20, maxReconnectDelay: 200, ...options,
+    const scheme = transport === 'websocket' ? 'ws' : 'http';
+    this.client = new Centrifuge([{ transport, endpoint: `${scheme}://127.0.0.1:${port}/connection/${transport}` }], {
+      websocket: WebSocket, eventsource: EventSource, emulationEndpoint: `http://127.0.0.1:${port}/emulation`,
+      minReconnectDelay: 20, maxReconnectDelay: 200, ...options,
     });
     for (const event of ['connected', 'disconnected', 'subscribed', 'unsubscribed']) {
       this.client.on(event, (context) => this.life.put([event, context]));
@@ -101,12 +107,12 @@ class Client {
   }
 }
 
-for (const format of FORMATS) {
-  describe(`a relay in ${format}`, OPTIONS, () => {
+for (const way of TRANSPORTS) {
+  describe(`a relay in ${way.join(' by ')}`, OPTIONS, () => {
     let server, proxy;
     const clients = [];
     const connect = async (claims, port = server.port, options = {}) => {
-      const client = new Client(port, format, { token: token(claims), ...options });
+      const client = new Client(port, way, { token: token(claims), ...options });
       clients.push(client);
       client.connected = await client.lives('connected');
       return client;
@@ -241,7 +247,7 @@ for (const format of FORMATS) {
 
     test('a forged token and none are refused', async () => {
       for (const [bad, code] of [[token({ sub: 'ada' }, 'a guess'), 3500], ['', 3501]]) {
-        const client = new Client(server.port, format, { token: bad });
+        const client = new Client(server.port, way, { token: bad });
         clients.push(client);
         assert.equal((await client.lives('disconnected')).code, code);
       }

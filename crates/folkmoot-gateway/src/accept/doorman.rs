@@ -108,6 +108,11 @@ impl Visit {
         self.doorman.inside.lock().silent.remove(&self.id);
     }
 
+    /// Ends the connection, whatever it is doing.
+    pub(crate) fn end(&self) {
+        self.leave.notify_one();
+    }
+
     /// Waits until somebody else needs the place.
     pub async fn asked_to_leave(&self) {
         self.leave.notified().await;

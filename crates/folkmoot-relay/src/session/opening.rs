@@ -32,7 +32,7 @@ pub(super) async fn open(
     };
     let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
     let connection = Arc::new(Connection::new(
-        server.random_id(),
+        server.ids.next().into(),
         claims.sub.into(),
         info.ok_or(DisconnectCode::InvalidToken)?,
         opening.format,
