@@ -18,6 +18,9 @@ pub(crate) struct Record {
     pub(crate) buckets: Vec<Holding>,
     /// The longest lease that a member may believe in.
     pub(crate) lease_ms: u64,
+    /// The view with which somebody was last taken out. A request to join that names an older view
+    /// was sent before that, perhaps by a node that has gone since.
+    pub(crate) removed: u64,
 }
 
 /// A node that holds a lease.
@@ -65,13 +68,14 @@ struct OnWire {
     going_to: Vec<u32>,
     lost_before: Vec<u64>,
     lease_ms: u64,
+    removed: u64,
 }
 
 impl Record {
     /// Before any node came.
     pub(crate) fn empty() -> Self {
         let buckets = vec![Holding::default(); usize::from(BUCKETS)];
-        Self { view: 0, members: Vec::new(), buckets, lease_ms: 0 }
+        Self { view: 0, members: Vec::new(), buckets, lease_ms: 0, removed: 0 }
     }
 
     pub(crate) fn member(&self, incarnation: u64) -> Option<&Member> {
@@ -102,12 +106,13 @@ impl Wire for Record {
             going_to: self.buckets.iter().map(|holding| at(holding.going_to)).collect(),
             lost_before: self.buckets.iter().map(|holding| holding.lost_before).collect(),
             lease_ms: self.lease_ms,
+            removed: self.removed,
         }
         .encode(out);
     }
 
     fn decode_within(bytes: &[u8], depth: Depth) -> Result<Self, WireError> {
-        let OnWire { view, members, owners, epochs, going_to, lost_before, lease_ms } =
+        let OnWire { view, members, owners, epochs, going_to, lost_before, lease_ms, removed } =
             OnWire::decode_within(bytes, depth)?;
         let count = usize::from(BUCKETS);
         let lengths = [owners.len(), epochs.len(), going_to.len(), lost_before.len()];
@@ -130,7 +135,7 @@ impl Wire for Record {
                 lost_before: lost_before[bucket],
             });
         }
-        Ok(Self { view, members, buckets, lease_ms })
+        Ok(Self { view, members, buckets, lease_ms, removed })
     }
 }
 
