@@ -95,8 +95,6 @@ pub(crate) struct Router<P> {
 
 struct Unsettled<P> {
     barrier: Option<Barrier>,
-    /// The epoch in which the bucket came here; 0 if it has not.
-    arrived: u64,
     /// Markers of others that wait for this node's own.
     asked: Vec<Load<P>>,
     /// This node stops its actors. Never together with a barrier.
@@ -113,7 +111,6 @@ impl<P> Default for Unsettled<P> {
     fn default() -> Self {
         Self {
             barrier: None,
-            arrived: 0,
             asked: Vec::new(),
             is_leaving: false,
             has_stopped: false,
@@ -230,7 +227,7 @@ impl<P> Router<P> {
 
     /// Something that the node `from` sent here.
     pub(crate) fn receive(&mut self, from: u64, bucket: u16, load: Load<P>) -> Vec<Effect<P>> {
-        let Holding { owner, lost_before, .. } = self.record.holding(bucket);
+        let Holding { owner, arrived, lost_before, .. } = self.record.holding(bucket);
         if let Load::Marker { origin, token, epoch } = load {
             if origin == self.me {
                 // All that went before it has come back, and is in `transit` or delivered.
@@ -240,7 +237,7 @@ impl<P> Router<P> {
                 && let Some(route) = self.unsettled.get_mut(&bucket)
                 && route.barrier.is_some()
             {
-                if from == origin && epoch < route.arrived {
+                if from == origin && epoch < arrived {
                     route.asked.push(load);
                     return Vec::new();
                 }
@@ -392,9 +389,6 @@ impl<P> Router<P> {
             return false;
         }
         let waited = route.barrier.take().map(|barrier| (barrier.at, barrier.epoch));
-        if after.owner == Some(self.me) && (before.owner != after.owner || route.has_stopped) {
-            route.arrived = after.epoch;
-        }
         (route.is_leaving, route.has_stopped) = (false, false);
         route.transit.extend(route.asked.drain(..));
         if after.lost_before > before.epoch {
@@ -405,7 +399,9 @@ impl<P> Router<P> {
             effects.extend(lost.into_iter().filter_map(lose));
         } else {
             // What a node that is gone has passed on may be with the owner after it.
-            let former = before.owner.filter(|_| self.used[usize::from(bucket)]);
+            let has_moved = before.owner != after.owner || after.arrived > before.epoch;
+            let is_used = has_moved && self.used[usize::from(bucket)];
+            let former = before.owner.filter(|_| is_used);
             let former = former.map(|at| (at, before.epoch));
             let waited = waited.filter(|(at, _)| self.record.member(*at).is_some());
             self.mark(bucket, waited.or(former), effects);

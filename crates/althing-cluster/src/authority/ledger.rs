@@ -160,7 +160,8 @@ fn release(record: &mut Record, incarnation: u64, bucket: u16, epoch: u64) {
         && holding.epoch == epoch
         && let Some(to) = holding.going_to
     {
-        *holding = Holding { owner: Some(to), epoch: epoch + 1, going_to: None, ..*holding };
+        let (owner, epoch) = (Some(to), epoch + 1);
+        *holding = Holding { owner, epoch, arrived: epoch, going_to: None, ..*holding };
     }
 }
 
@@ -179,7 +180,8 @@ fn plan(record: &mut Record) {
             if holding.owner.is_some() || best.is_some() {
                 let epoch = holding.epoch + u64::from(best.is_some());
                 moves -= usize::from(holding.going_to.is_some());
-                *holding = Holding { owner: best, epoch, going_to: None, lost_before: epoch };
+                let (arrived, lost_before) = (epoch, epoch);
+                *holding = Holding { owner: best, epoch, arrived, going_to: None, lost_before };
             }
             continue;
         };

@@ -24,7 +24,7 @@ fn record(
     let members = members.iter().map(member).collect();
     let mut record = Record { view, members, ..Record::empty() };
     record.buckets[usize::from(BUCKET)] =
-        Holding { owner: Some(owner), epoch, going_to, lost_before: 0 };
+        Holding { owner: Some(owner), epoch, arrived: epoch, going_to, lost_before: 0 };
     Arc::new(record)
 }
 
@@ -167,4 +167,16 @@ fn an_owner_that_had_the_bucket_before_answers_once_what_it_sent_on_has_come_bac
     assert_eq!(router.receive(2, BUCKET, asked(8, 3)), [flushed(8)], "it is of this time");
     let effects = router.receive(3, BUCKET, Load::Marker { origin: 1, token: 1, epoch: 2 });
     assert_eq!(effects, [flushed(7), Effect::Settle { buckets: vec![BUCKET] }]);
+}
+
+#[test]
+fn nobody_waits_for_an_owner_whose_move_came_to_nothing() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2], 2, 1, None));
+    assert_eq!(router.send(BUCKET, 'a').into_iter().count(), 1);
+    let mut stays = (*record(2, &[1, 2], 2, 2, None)).clone();
+    stays.buckets[usize::from(BUCKET)].arrived = 1;
+    assert_eq!(transmitted(router.follow(Arc::new(stays))), []);
+    let sent = transmitted(router.send(BUCKET, 'b').into_iter().collect());
+    assert_eq!(sent, [(2, Load::Parcel(2, 'b'))]);
 }
