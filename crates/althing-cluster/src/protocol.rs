@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::record::{Member, Record};
 
 /// Version of everything in this file; nodes of another one are refused.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Longest frame of an authority's conversation: a record with thousands of members.
 pub(crate) const RECORD_LEN_MAX: usize = 4 << 20;
@@ -43,8 +43,11 @@ pub(crate) enum Welcome {
 /// What a node wants of the authority.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub(crate) enum Request {
+    /// It wants to be a member.
     Join {
         member: Member,
+        /// The latest view that the authority has told it; 0 if none.
+        known: u64,
     },
     Renew {
         incarnation: u64,
@@ -86,6 +89,11 @@ pub(crate) enum Answer {
     Refused {
         why: Refusal,
     },
+    /// Somebody has gone since the view that a request to join knew. A node that is still there
+    /// asks again and names this view; a request that was merely late is not repeated.
+    Outdated {
+        view: u64,
+    },
 }
 
 /// Why the authority does not do something.
@@ -125,6 +133,7 @@ pub(crate) enum Item {
         bucket: u16,
         origin: u64,
         token: u64,
+        epoch: u64,
     },
     /// A marker has reached the bucket's owner.
     Flushed {

@@ -18,6 +18,9 @@ pub(crate) struct Record {
     pub(crate) buckets: Vec<Holding>,
     /// The longest lease that a member may believe in.
     pub(crate) lease_ms: u64,
+    /// The view with which somebody was last taken out. A request to join that names an older view
+    /// was sent before that, perhaps by a node that has gone since.
+    pub(crate) removed: u64,
 }
 
 /// A node that holds a lease.
@@ -49,6 +52,8 @@ pub(crate) struct Holding {
     pub(crate) owner: Option<u64>,
     /// The fencing token under which the owner owns it.
     pub(crate) epoch: u64,
+    /// The epoch in which it came to the owner; a move that came to nothing is a new epoch as well.
+    pub(crate) arrived: u64,
     /// To whom the owner is to hand it over.
     pub(crate) going_to: Option<u64>,
     /// What was sent in an epoch before this one is lost, with an owner that died.
@@ -65,13 +70,16 @@ struct OnWire {
     going_to: Vec<u32>,
     lost_before: Vec<u64>,
     lease_ms: u64,
+    removed: u64,
+    /// Empty in records of before.
+    arrived: Vec<u64>,
 }
 
 impl Record {
     /// Before any node came.
     pub(crate) fn empty() -> Self {
         let buckets = vec![Holding::default(); usize::from(BUCKETS)];
-        Self { view: 0, members: Vec::new(), buckets, lease_ms: 0 }
+        Self { view: 0, members: Vec::new(), buckets, lease_ms: 0, removed: 0 }
     }
 
     pub(crate) fn member(&self, incarnation: u64) -> Option<&Member> {
@@ -102,16 +110,22 @@ impl Wire for Record {
             going_to: self.buckets.iter().map(|holding| at(holding.going_to)).collect(),
             lost_before: self.buckets.iter().map(|holding| holding.lost_before).collect(),
             lease_ms: self.lease_ms,
+            removed: self.removed,
+            arrived: self.buckets.iter().map(|holding| holding.arrived).collect(),
         }
         .encode(out);
     }
 
     fn decode_within(bytes: &[u8], depth: Depth) -> Result<Self, WireError> {
-        let OnWire { view, members, owners, epochs, going_to, lost_before, lease_ms } =
-            OnWire::decode_within(bytes, depth)?;
+        let on_wire = OnWire::decode_within(bytes, depth)?;
+        let OnWire { view, members, owners, epochs, going_to, lost_before, .. } = on_wire;
+        let OnWire { lease_ms, removed, mut arrived, .. } = on_wire;
+        if arrived.is_empty() {
+            arrived.clone_from(&epochs);
+        }
         let count = usize::from(BUCKETS);
-        let lengths = [owners.len(), epochs.len(), going_to.len(), lost_before.len()];
-        if lengths != [count; 4] {
+        let known = [epochs.len(), going_to.len(), lost_before.len(), arrived.len()];
+        if owners.len() != count || known != [count; 4] {
             return Err(WireError::new("a record without exactly 4,096 buckets"));
         }
         let who = |at: u32| match at.checked_sub(1) {
@@ -126,11 +140,12 @@ impl Wire for Record {
             buckets.push(Holding {
                 owner: who(owner)?,
                 epoch: epochs[bucket],
+                arrived: arrived[bucket],
                 going_to: who(going_to[bucket])?,
                 lost_before: lost_before[bucket],
             });
         }
-        Ok(Self { view, members, buckets, lease_ms })
+        Ok(Self { view, members, buckets, lease_ms, removed })
     }
 }
 

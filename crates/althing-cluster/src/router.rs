@@ -7,6 +7,14 @@
 //! passes it on. Links keep their order, so the answer says that all before it has arrived. A newer
 //! owner makes older markers void.
 //!
+//! An owner that had the bucket before may itself have sent on what others sent here then, and it may
+//! still be on its way back. So it answers a marker for that time, if it comes straight from its
+//! origin, only when its own marker has come back. One that was passed on is answered at once: who
+//! passed it on has waited, and may be waited for.
+//!
+//! A node that leaves stays until the markers that went to it have been answered: what it passed on
+//! may still be with another former owner, and only its markers say when it no longer is.
+//!
 //! When an owner dies, what was under way to it is lost with it, wherever it is: every parcel bears
 //! the epoch in which it set out, and those of an epoch before the owner's death go no further. So
 //! nobody has to wait after a death.
@@ -16,7 +24,7 @@
 //! full (`beside`), what others have sent here since (`transit`), and what this node's own actors
 //! have (`held`).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::bucket::BUCKETS;
@@ -27,10 +35,18 @@ use crate::record::{Holding, Record};
 pub(crate) enum Load<P> {
     /// With the epoch of the bucket in which it set out.
     Parcel(u64, P),
-    Marker {
-        origin: u64,
-        token: u64,
-    },
+    /// Behind what `origin` has sent in that epoch and before it.
+    Marker { origin: u64, token: u64, epoch: u64 },
+}
+
+/// A marker without an answer.
+#[derive(Clone, Copy, Debug)]
+struct Barrier {
+    /// The former owner to which it went.
+    at: u64,
+    token: u64,
+    /// The last epoch in which this node has sent something there.
+    epoch: u64,
 }
 
 /// Where something waited whose actor has left.
@@ -58,6 +74,8 @@ pub(crate) enum Effect<P> {
     Settle { buckets: Vec<u16> },
     /// It was under way to an owner that has died.
     Lose { parcel: P },
+    /// Tell a node that is about to leave that nothing comes that it would have to pass on.
+    Closed { to: u64 },
     /// That node is no member any more.
     Gone { node: u64 },
 }
@@ -71,11 +89,14 @@ pub(crate) struct Router<P> {
     /// Buckets of which this node has sent something to another one, so that it may be under way.
     used: Vec<bool>,
     next_token: u64,
+    /// Nodes that are about to leave and wait for markers of this node.
+    closing: BTreeSet<u64>,
 }
 
 struct Unsettled<P> {
-    /// The marker without an answer: to whom it went, and its token.
-    barrier: Option<(u64, u64)>,
+    barrier: Option<Barrier>,
+    /// Markers of others that wait for this node's own.
+    asked: Vec<Load<P>>,
     /// This node stops its actors. Never together with a barrier.
     is_leaving: bool,
     /// They have stopped, and the record does not say yet whose it is now.
@@ -90,6 +111,7 @@ impl<P> Default for Unsettled<P> {
     fn default() -> Self {
         Self {
             barrier: None,
+            asked: Vec::new(),
             is_leaving: false,
             has_stopped: false,
             left: VecDeque::new(),
@@ -124,7 +146,8 @@ impl<P> Router<P> {
     pub(crate) fn new(me: u64) -> Self {
         let record = Arc::new(Record::empty());
         let used = vec![false; usize::from(BUCKETS)];
-        Self { me, record, unsettled: BTreeMap::new(), used, next_token: 1 }
+        let (unsettled, closing) = (BTreeMap::new(), BTreeSet::new());
+        Self { me, record, unsettled, used, next_token: 1, closing }
     }
 
     pub(crate) fn record(&self) -> &Arc<Record> {
@@ -202,15 +225,25 @@ impl<P> Router<P> {
         Effect::Transmit { to, bucket, load }
     }
 
-    /// Something that another node sent here.
-    pub(crate) fn receive(&mut self, bucket: u16, load: Load<P>) -> Vec<Effect<P>> {
-        if let Load::Marker { origin, token } = load
-            && origin == self.me
-        {
-            // All that went before it has come back, and is in `transit` or delivered.
-            return self.flushed(bucket, token);
+    /// Something that the node `from` sent here.
+    pub(crate) fn receive(&mut self, from: u64, bucket: u16, load: Load<P>) -> Vec<Effect<P>> {
+        let Holding { owner, arrived, lost_before, .. } = self.record.holding(bucket);
+        if let Load::Marker { origin, token, epoch } = load {
+            if origin == self.me {
+                // All that went before it has come back, and is in `transit` or delivered.
+                return self.flushed(bucket, token);
+            }
+            if owner == Some(self.me)
+                && let Some(route) = self.unsettled.get_mut(&bucket)
+                && route.barrier.is_some()
+            {
+                if from == origin && epoch < arrived {
+                    route.asked.push(load);
+                    return Vec::new();
+                }
+                return vec![Effect::Flushed { to: origin, bucket, token }];
+            }
         }
-        let Holding { owner, lost_before, .. } = self.record.holding(bucket);
         let load = match load {
             Load::Parcel(epoch, parcel) if epoch < lost_before => {
                 return vec![Effect::Lose { parcel }];
@@ -236,11 +269,34 @@ impl<P> Router<P> {
     /// A marker of this node has arrived. One of an older owner's time means nothing any more.
     pub(crate) fn flushed(&mut self, bucket: u16, token: u64) -> Vec<Effect<P>> {
         let Some(route) = self.unsettled.get_mut(&bucket) else { return Vec::new() };
-        if route.barrier.is_none_or(|(_, expected)| expected != token) {
+        if route.barrier.is_none_or(|barrier| barrier.token != token) {
             return Vec::new();
         }
         route.barrier = None;
-        self.release(&[bucket])
+        let asked = std::mem::take(&mut route.asked).into_iter();
+        let mut effects: Vec<_> = asked.map(|marker| arrive(bucket, marker)).collect();
+        effects.extend(self.release(&[bucket]));
+        effects.extend(self.close());
+        effects
+    }
+
+    /// A node that owns nothing any more is about to leave. It is told to go behind all that this
+    /// node has sent there, once all of that has reached its owners.
+    pub(crate) fn closing(&mut self, node: u64) -> Vec<Effect<P>> {
+        self.closing.insert(node);
+        self.close()
+    }
+
+    fn close(&mut self) -> Vec<Effect<P>> {
+        if self.closing.is_empty() {
+            return Vec::new();
+        }
+        let markers = self.unsettled.values().filter_map(|route| route.barrier);
+        let awaited: BTreeSet<u64> = markers.map(|barrier| barrier.at).collect();
+        let (stay, go) = self.closing.iter().partition(|node| awaited.contains(node));
+        self.closing = stay;
+        let go: BTreeSet<u64> = go;
+        go.into_iter().map(|to| Effect::Closed { to }).collect()
     }
 
     /// What ran of these buckets has stopped. Where this node is to keep one, in a new epoch, it
@@ -307,14 +363,17 @@ impl<P> Router<P> {
                 departing.push((bucket, after.epoch));
             } else if !gone.is_empty()
                 && let Some(route) = self.unsettled.get_mut(&bucket)
-                && let Some((at, _)) = route.barrier.take()
+                && let Some(Barrier { at, epoch, .. }) = route.barrier.take()
             {
                 // The marker may have ended with a node that is gone.
-                self.mark(bucket, Some(at), &mut effects);
+                route.transit.extend(route.asked.drain(..));
+                self.mark(bucket, Some((at, epoch)), &mut effects);
                 changed.push(bucket);
             }
         }
         effects.extend(self.release(&changed));
+        self.closing.retain(|node| record.member(*node).is_some());
+        effects.extend(self.close());
         if !departing.is_empty() {
             effects.push(Effect::Depart { buckets: departing });
         }
@@ -329,8 +388,9 @@ impl<P> Router<P> {
             // The move came to nothing; its actors still stop.
             return false;
         }
+        let waited = route.barrier.take().map(|barrier| (barrier.at, barrier.epoch));
         (route.is_leaving, route.has_stopped) = (false, false);
-        let waited = route.barrier.take().map(|(at, _)| at);
+        route.transit.extend(route.asked.drain(..));
         if after.lost_before > before.epoch {
             let is_lost = |load: &Load<P>| matches!(load, Load::Parcel(..));
             let (lost, rest): (Vec<_>, Vec<_>) =
@@ -338,20 +398,25 @@ impl<P> Router<P> {
             route.transit = VecDeque::from(rest);
             effects.extend(lost.into_iter().filter_map(lose));
         } else {
-            let former = before.owner.filter(|_| self.used[usize::from(bucket)]);
+            // What a node that is gone has passed on may be with the owner after it.
+            let has_moved = before.owner != after.owner || after.arrived > before.epoch;
+            let is_used = has_moved && self.used[usize::from(bucket)];
+            let former = before.owner.filter(|_| is_used);
+            let former = former.map(|at| (at, before.epoch));
+            let waited = waited.filter(|(at, _)| self.record.member(*at).is_some());
             self.mark(bucket, waited.or(former), effects);
         }
         true
     }
 
     /// Sends a marker to a node; not to one that is gone, from which nothing comes any more.
-    fn mark(&mut self, bucket: u16, to: Option<u64>, effects: &mut Vec<Effect<P>>) {
-        let is_there = |to: &u64| *to != self.me && self.record.member(*to).is_some();
-        let Some(to) = to.filter(is_there) else { return };
+    fn mark(&mut self, bucket: u16, to: Option<(u64, u64)>, effects: &mut Vec<Effect<P>>) {
+        let is_there = |(to, _): &(u64, u64)| *to != self.me && self.record.member(*to).is_some();
+        let Some((to, epoch)) = to.filter(is_there) else { return };
         let token = self.next_token;
         self.next_token += 1;
-        self.unsettled.entry(bucket).or_default().barrier = Some((to, token));
-        let load = Load::Marker { origin: self.me, token };
+        self.unsettled.entry(bucket).or_default().barrier = Some(Barrier { at: to, token, epoch });
+        let load = Load::Marker { origin: self.me, token, epoch };
         effects.push(Effect::Transmit { to, bucket, load });
     }
 
@@ -387,7 +452,7 @@ impl<P> Router<P> {
 fn arrive<P>(bucket: u16, load: Load<P>) -> Effect<P> {
     match load {
         Load::Parcel(_, parcel) => Effect::Deliver { parcel },
-        Load::Marker { origin, token } => Effect::Flushed { to: origin, bucket, token },
+        Load::Marker { origin, token, .. } => Effect::Flushed { to: origin, bucket, token },
     }
 }
 

@@ -136,6 +136,9 @@ async fn strangers_on_the_ports_are_shown_out_and_harm_nobody() {
     assert_eq!(ear.heard().await, Ok(vec![1]));
 }
 
+/// The version of the protocol.
+const VERSION: u64 = 2;
+
 /// A greeting as a node would write it.
 fn greeting(version: u64, cluster: &str, from: u64, to: u64) -> Vec<u8> {
     let mut body = Vec::new();
@@ -173,10 +176,10 @@ async fn a_greeting_of_another_version_cluster_or_node_is_refused_with_its_reaso
     settled(&one, 2).await;
     let (from, to) = (first.incarnation().0, second.incarnation().0);
     let refused = [
-        (greeting(2, "test", from, to), "another version"),
-        (greeting(1, "tset", from, to), "another cluster"),
-        (greeting(1, "test", from, to ^ 1), "another node"),
-        (greeting(1, "test", from ^ 1, to), "not known as a member"),
+        (greeting(VERSION + 1, "test", from, to), "another version"),
+        (greeting(VERSION, "tset", from, to), "another cluster"),
+        (greeting(VERSION, "test", from, to ^ 1), "another node"),
+        (greeting(VERSION, "test", from ^ 1, to), "not known as a member"),
     ];
     for (bytes, why) in refused {
         let heard = say(two.address(), &bytes).await;
@@ -184,7 +187,7 @@ async fn a_greeting_of_another_version_cluster_or_node_is_refused_with_its_reaso
         assert!(heard.contains(why), "{why}: {heard}");
     }
     // The authority answers nothing at all.
-    for bytes in [greeting(2, "test", 0, 0), greeting(1, "tset", 0, 0)] {
+    for bytes in [greeting(VERSION + 1, "test", 0, 0), greeting(VERSION, "tset", 0, 0)] {
         assert_eq!(say(scene.authority.address(), &bytes).await, b"");
     }
 }
@@ -195,7 +198,7 @@ async fn garbage_in_the_name_of_a_member_ends_its_connection_and_loses_nothing()
     let (one, first) = scene.node(scene.config("one")).await;
     let (two, second) = scene.node(scene.config("two")).await;
     let ear = ear_on(&one, &second, &first).await;
-    let hello = greeting(1, "test", first.incarnation().0, second.incarnation().0);
+    let hello = greeting(VERSION, "test", first.incarnation().0, second.incarnation().0);
     let garbage: [&[u8]; 4] = [
         // A frame of four gigabytes.
         &[0xff, 0xff, 0xff, 0xff, 1, 2, 3],

@@ -48,7 +48,7 @@ impl Ledger {
     pub(crate) fn request(&mut self, now: Duration, request: Request) -> Answer {
         self.look(now);
         match request {
-            Request::Join { member } => self.join(now, member),
+            Request::Join { member, known } => self.join(now, member, known),
             Request::Renew { incarnation, counter, view } => {
                 let Some(heard) = self.heard.get_mut(&incarnation) else {
                     return Answer::Refused { why: Refusal::Evicted };
@@ -106,9 +106,15 @@ impl Ledger {
         self.looked = now;
     }
 
-    fn join(&mut self, now: Duration, member: Member) -> Answer {
+    /// A request may come late and twice, and its node may have left in between. Whoever was taken
+    /// out had become a member before, and had sent its requests before that: they know an older
+    /// view than the one with which it was taken out.
+    fn join(&mut self, now: Duration, member: Member, known: u64) -> Answer {
         let incarnation = member.incarnation;
         let is_known = self.record.member(incarnation).is_some();
+        if !is_known && known < self.record.removed {
+            return Answer::Outdated { view: self.record.view };
+        }
         if !is_known && self.record.members.iter().any(|other| other.name == member.name) {
             return Answer::Refused { why: Refusal::NameTaken };
         }
@@ -126,7 +132,11 @@ impl Ledger {
     fn remove(&mut self, gone: &[u64]) {
         self.heard.retain(|incarnation, _| !gone.contains(incarnation));
         self.change(|record| {
+            let count = record.members.len();
             record.members.retain(|member| !gone.contains(&member.incarnation));
+            if record.members.len() < count {
+                record.removed = record.view + 1;
+            }
         });
     }
 
@@ -150,7 +160,8 @@ fn release(record: &mut Record, incarnation: u64, bucket: u16, epoch: u64) {
         && holding.epoch == epoch
         && let Some(to) = holding.going_to
     {
-        *holding = Holding { owner: Some(to), epoch: epoch + 1, going_to: None, ..*holding };
+        let (owner, epoch) = (Some(to), epoch + 1);
+        *holding = Holding { owner, epoch, arrived: epoch, going_to: None, ..*holding };
     }
 }
 
@@ -169,7 +180,8 @@ fn plan(record: &mut Record) {
             if holding.owner.is_some() || best.is_some() {
                 let epoch = holding.epoch + u64::from(best.is_some());
                 moves -= usize::from(holding.going_to.is_some());
-                *holding = Holding { owner: best, epoch, going_to: None, lost_before: epoch };
+                let (arrived, lost_before) = (epoch, epoch);
+                *holding = Holding { owner: best, epoch, arrived, going_to: None, lost_before };
             }
             continue;
         };
@@ -187,5 +199,44 @@ fn plan(record: &mut Record) {
             }
             None => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Ledger;
+    use crate::lease::Timing;
+    use crate::protocol::{Answer, Request};
+    use crate::record::{Member, Record, Stage};
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn join(incarnation: u64, known: u64) -> Request {
+        let member = Member {
+            incarnation,
+            name: incarnation.to_string(),
+            address: String::new(),
+            stage: Stage::Active,
+            since: 0,
+        };
+        Request::Join { member, known }
+    }
+
+    #[test]
+    fn a_request_to_join_that_comes_late_does_not_bring_back_who_has_left() {
+        let timing = Timing { lease: Duration::from_secs(6) };
+        let mut ledger = Ledger::new(timing, Record::empty(), NOW);
+        assert!(matches!(ledger.request(NOW, join(1, 0)), Answer::Joined { .. }));
+        assert_eq!(ledger.request(NOW, Request::Goodbye { incarnation: 1 }), Answer::Done);
+        let view = ledger.record().view;
+        assert_eq!(ledger.request(NOW, join(1, 0)), Answer::Outdated { view });
+        // Whoever is still there asks again.
+        assert_eq!(ledger.request(NOW, join(2, 0)), Answer::Outdated { view });
+        assert!(matches!(ledger.request(NOW, join(2, view)), Answer::Joined { .. }));
+        // An authority that starts again remembers it.
+        let mut ledger = Ledger::new(timing, ledger.record().clone(), NOW);
+        assert!(matches!(ledger.request(NOW, join(1, 0)), Answer::Outdated { .. }));
     }
 }

@@ -107,8 +107,9 @@ async fn join(
         stage: Stage::Active,
         since: 0,
     };
+    let mut known = 0;
     loop {
-        write(to, &Request::Join { member: member.clone() }).await?;
+        write(to, &Request::Join { member: member.clone(), known }).await?;
         match hear_one(from, JOIN_SILENCE_MAX).await? {
             Answer::Joined { lease_ms, record } => {
                 let Some(member) = record.member(shared.me()) else { continue };
@@ -119,6 +120,7 @@ async fn join(
                 shared.follow(record);
                 return Ok(());
             }
+            Answer::Outdated { view } => known = view,
             Answer::Refused { why: Refusal::NameTaken } => {
                 shared.wants.send_modify(|wants| wants.is_name_taken = true);
                 sleep(RETRY_EVERY).await;
@@ -168,7 +170,10 @@ async fn hear(
             }
             Answer::News { record } => follow(shared, record),
             Answer::Refused { why: Refusal::Evicted } => end(shared),
-            Answer::Refused { .. } | Answer::Joined { .. } | Answer::Done => {}
+            Answer::Refused { .. }
+            | Answer::Joined { .. }
+            | Answer::Outdated { .. }
+            | Answer::Done => {}
         }
         if matches!(*shared.state.borrow(), State::Evicted | State::Left) {
             return Ok(());

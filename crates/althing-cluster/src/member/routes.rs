@@ -72,8 +72,8 @@ impl Core {
                 Effect::Transmit { to, load: Load::Parcel(epoch, parcel), .. } => {
                     self.transmit(to, parcel, epoch, len_max, later);
                 }
-                Effect::Transmit { to, bucket, load: Load::Marker { origin, token } } => {
-                    self.push(to, Item::Marker { bucket, origin, token }, len_max);
+                Effect::Transmit { to, bucket, load: Load::Marker { origin, token, epoch } } => {
+                    self.push(to, Item::Marker { bucket, origin, token, epoch }, len_max);
                 }
                 Effect::Flushed { to, bucket, token } => {
                     self.push(to, Item::Flushed { bucket, token }, len_max);
@@ -85,6 +85,7 @@ impl Core {
                 }
                 Effect::Depart { buckets } => later.departing.extend(buckets),
                 Effect::Settle { buckets } => later.settling.extend(buckets),
+                Effect::Closed { to } => self.push(to, Item::Closed, len_max),
                 Effect::Gone { node } => self.lose(node, later),
             }
         }
@@ -235,15 +236,14 @@ impl Shared {
             Item::Reply { ask, outcome } => self.answer(from, ask, outcome),
             Item::Marker { bucket, .. } | Item::Flushed { bucket, .. }
                 if bucket >= crate::bucket::BUCKETS => {}
-            Item::Marker { bucket, origin, token } => {
-                self.receive(bucket, Load::Marker { origin, token });
+            Item::Marker { bucket, origin, token, epoch } => {
+                let marker = Load::Marker { origin, token, epoch };
+                self.step(|core| core.router.receive(from, bucket, marker));
             }
             Item::Flushed { bucket, token } => {
                 self.step(|core| core.router.flushed(bucket, token));
             }
-            Item::Closing => {
-                self.core.lock().push(from, Item::Closed, self.config.frame_len_max);
-            }
+            Item::Closing => self.step(|core| core.router.closing(from)),
             Item::Closed => self.farewell.lock().closed(from),
         }
     }
@@ -263,7 +263,8 @@ impl Shared {
         }
         match bucket_of(&parcel.to) {
             Some(bucket) if !is_for_this_node => {
-                let effects = self.core.lock().router.receive(bucket, Load::Parcel(epoch, parcel));
+                let effects =
+                    self.core.lock().router.receive(from, bucket, Load::Parcel(epoch, parcel));
                 let mut ticket = Some(ticket);
                 let mut rest = Vec::new();
                 for effect in effects {
@@ -276,11 +277,6 @@ impl Shared {
             }
             _ => self.deliver(parcel, Some(ticket)),
         }
-    }
-
-    /// Passes something on that is about a bucket, or takes it.
-    pub(super) fn receive(self: &Arc<Self>, bucket: u16, load: Load<Parcel>) {
-        self.step(|core| core.router.receive(bucket, load));
     }
 
     pub(super) fn step(self: &Arc<Self>, step: impl FnOnce(&mut Core) -> Vec<Effect<Parcel>>) {

@@ -24,7 +24,7 @@ fn record(
     let members = members.iter().map(member).collect();
     let mut record = Record { view, members, ..Record::empty() };
     record.buckets[usize::from(BUCKET)] =
-        Holding { owner: Some(owner), epoch, going_to, lost_before: 0 };
+        Holding { owner: Some(owner), epoch, arrived: epoch, going_to, lost_before: 0 };
     Arc::new(record)
 }
 
@@ -37,8 +37,8 @@ fn transmitted(effects: Vec<Effect<char>>) -> Vec<(u64, Load<char>)> {
     effects.into_iter().filter_map(load).collect()
 }
 
-fn marker(to: u64, token: u64) -> (u64, Load<char>) {
-    (to, Load::Marker { origin: 1, token })
+fn marker(to: u64, token: u64, epoch: u64) -> (u64, Load<char>) {
+    (to, Load::Marker { origin: 1, token, epoch })
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn what_waited_for_an_actor_that_leaves_goes_before_what_came_later() {
     assert_eq!(router.standing(BUCKET), Standing::Here(1));
     router.follow(record(2, &[1, 2], 1, 1, Some(2)));
     assert_eq!(router.send(BUCKET, 'd'), None);
-    assert_eq!(router.receive(BUCKET, Load::Parcel(1, 'c')), []);
+    assert_eq!(router.receive(2, BUCKET, Load::Parcel(1, 'c')), []);
     assert_eq!(router.send_on(BUCKET, 'b', Waited::Beside), None);
     assert_eq!(router.send_on(BUCKET, 'a', Waited::Inside), None);
     router.departed(&[(BUCKET, 1)]);
@@ -90,11 +90,11 @@ fn a_newer_owner_makes_older_markers_void() {
     router.follow(record(1, &[1, 2, 3], 2, 1, None));
     assert_eq!(router.send(BUCKET, 'a').into_iter().count(), 1);
     let first = transmitted(router.follow(record(2, &[1, 2, 3], 3, 2, None)));
-    assert_eq!(first, [marker(2, 1)]);
+    assert_eq!(first, [marker(2, 1, 1)]);
     router.send(BUCKET, 'b');
     // In between the bucket was with a node that came and died, and the marker with it.
     let second = transmitted(router.follow(record(9, &[1, 2, 3], 3, 4, None)));
-    assert_eq!(second, [marker(2, 2)]);
+    assert_eq!(second, [marker(2, 2, 1)]);
     assert_eq!(router.flushed(BUCKET, 1), []);
     assert_eq!(transmitted(router.flushed(BUCKET, 2)), [(3, Load::Parcel(4, 'b'))]);
 }
@@ -107,8 +107,8 @@ fn what_was_under_way_to_an_owner_that_died_goes_no_further() {
     let mut died = (*record(2, &[1, 3], 3, 2, None)).clone();
     died.buckets[usize::from(BUCKET)].lost_before = 2;
     assert_eq!(transmitted(router.follow(Arc::new(died))), [], "nobody waits");
-    assert_eq!(router.receive(BUCKET, Load::Parcel(1, 'b')), [Effect::Lose { parcel: 'b' }]);
-    let later = router.receive(BUCKET, Load::Parcel(2, 'c'));
+    assert_eq!(router.receive(2, BUCKET, Load::Parcel(1, 'b')), [Effect::Lose { parcel: 'b' }]);
+    let later = router.receive(2, BUCKET, Load::Parcel(2, 'c'));
     assert_eq!(transmitted(later), [(3, Load::Parcel(2, 'c'))]);
 }
 
@@ -121,4 +121,62 @@ fn nobody_waits_for_a_bucket_that_it_never_sent_to() {
         transmitted(router.send(BUCKET, 'a').into_iter().collect()),
         [(3, Load::Parcel(2, 'a'))]
     );
+}
+
+#[test]
+fn a_node_that_leaves_is_let_go_once_what_it_passed_on_has_arrived() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2, 3], 2, 1, None));
+    assert_eq!(router.send(BUCKET, 'a').into_iter().count(), 1);
+    let first = transmitted(router.follow(record(2, &[1, 2, 3], 3, 2, None)));
+    assert_eq!(first, [marker(2, 1, 1)]);
+    assert_eq!(router.closing(2), [], "what it passes on may wait with 3");
+    assert_eq!(router.flushed(BUCKET, 1), [Effect::Closed { to: 2 }]);
+    assert_eq!(router.closing(3), [Effect::Closed { to: 3 }]);
+}
+
+#[test]
+fn a_marker_goes_to_the_next_owner_where_the_one_before_is_gone() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2, 3, 4], 2, 1, None));
+    assert_eq!(router.send(BUCKET, 'a').into_iter().count(), 1);
+    assert_eq!(transmitted(router.follow(record(2, &[1, 2, 3, 4], 3, 2, None))), [marker(2, 1, 1)]);
+    router.send(BUCKET, 'b');
+    // 2 has passed `a` on to 3 and died; 3 holds it for 4.
+    assert_eq!(transmitted(router.follow(record(3, &[1, 3, 4], 4, 3, None))), [marker(3, 2, 2)]);
+    assert_eq!(transmitted(router.flushed(BUCKET, 2)), [(4, Load::Parcel(3, 'b'))]);
+}
+
+#[test]
+fn an_owner_that_had_the_bucket_before_answers_once_what_it_sent_on_has_come_back() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2, 3], 1, 1, None));
+    router.settle(BUCKET);
+    router.follow(record(2, &[1, 2, 3], 1, 1, Some(3)));
+    router.departed(&[(BUCKET, 1)]);
+    router.follow(record(3, &[1, 2, 3], 3, 2, None));
+    // 2 sent it when this node was the owner.
+    let passed_on = transmitted(router.receive(2, BUCKET, Load::Parcel(1, 'a')));
+    assert_eq!(passed_on, [(3, Load::Parcel(1, 'a'))]);
+    let back = router.follow(record(4, &[1, 2, 3], 1, 3, None));
+    assert_eq!(transmitted(back), [marker(3, 1, 2)]);
+    let asked = |token, epoch| Load::Marker { origin: 2, token, epoch };
+    assert_eq!(router.receive(2, BUCKET, asked(7, 1)), [], "`a` is not back");
+    let flushed = |token| Effect::Flushed { to: 2, bucket: BUCKET, token };
+    assert_eq!(router.receive(3, BUCKET, asked(6, 1)), [flushed(6)], "3 has waited");
+    assert_eq!(router.receive(2, BUCKET, asked(8, 3)), [flushed(8)], "it is of this time");
+    let effects = router.receive(3, BUCKET, Load::Marker { origin: 1, token: 1, epoch: 2 });
+    assert_eq!(effects, [flushed(7), Effect::Settle { buckets: vec![BUCKET] }]);
+}
+
+#[test]
+fn nobody_waits_for_an_owner_whose_move_came_to_nothing() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2], 2, 1, None));
+    assert_eq!(router.send(BUCKET, 'a').into_iter().count(), 1);
+    let mut stays = (*record(2, &[1, 2], 2, 2, None)).clone();
+    stays.buckets[usize::from(BUCKET)].arrived = 1;
+    assert_eq!(transmitted(router.follow(Arc::new(stays))), []);
+    let sent = transmitted(router.send(BUCKET, 'b').into_iter().collect());
+    assert_eq!(sent, [(2, Load::Parcel(2, 'b'))]);
 }

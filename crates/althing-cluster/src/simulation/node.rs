@@ -71,6 +71,8 @@ pub(super) struct Node {
     pub(super) leaves: bool,
     /// The view with which it became a member.
     pub(super) since: u64,
+    /// The latest view that it names when it asks to join.
+    pub(super) known: u64,
     farewell: Farewell,
     pub(super) says_goodbye: bool,
     /// Buckets whose actors are to stop.
@@ -95,6 +97,7 @@ impl Node {
             paused_until: 0,
             leaves: false,
             since: 0,
+            known: 0,
             farewell: Farewell::default(),
             says_goodbye: false,
             departing: Vec::new(),
@@ -157,9 +160,9 @@ impl Node {
 
     pub(super) fn handle(&mut self, from: u64, item: Item) {
         let effects = match item {
-            Item::Load(bucket, load) => self.router.receive(bucket, load),
+            Item::Load(bucket, load) => self.router.receive(from, bucket, load),
             Item::Flushed { bucket, token } => self.router.flushed(bucket, token),
-            Item::Closing => return self.push(from, Item::Closed),
+            Item::Closing => self.router.closing(from),
             Item::Closed => return self.farewell.closed(from),
         };
         self.obey(effects);
@@ -180,6 +183,7 @@ impl Node {
                 }
                 // Its sender is told so.
                 Effect::Lose { .. } => {}
+                Effect::Closed { to } => self.push(to, Item::Closed),
                 Effect::Gone { node } => {
                     self.out.remove(&node);
                     self.into.remove(&node);

@@ -78,7 +78,7 @@ impl World {
             let (name, address) = (node.name.clone(), String::new());
             let stage = Stage::Active;
             let member = Member { incarnation: me, name, address, stage, since: 0 };
-            requests.push(Request::Join { member });
+            requests.push(Request::Join { member, known: node.known });
         } else {
             let counter = node.lease.renew(clock);
             requests.push(Request::Renew { incarnation: me, counter, view });
@@ -112,6 +112,10 @@ impl World {
             Answer::Renewed { counter, record } => (record, Some(counter)),
             Answer::News { record } => (Some(record), None),
             Answer::Refused { why: Refusal::Evicted } if was_member => return self.ended(me),
+            Answer::Outdated { view } => {
+                node.known = node.known.max(view);
+                (None, None)
+            }
             Answer::Refused { .. } | Answer::Done => (None, None),
         };
         if let Some(record) = record.filter(|record| record.view > node.router.record().view) {
