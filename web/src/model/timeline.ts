@@ -78,6 +78,7 @@ export class Timeline {
       case 'reaction':
         return this.#change(event.seq, (message) => withReaction(message, event.emoji, event.on, event.user === me));
       case 'typing':
+      case 'presence':
       case 'joined':
       case 'left':
       case 'role':

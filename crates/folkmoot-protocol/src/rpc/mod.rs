@@ -20,9 +20,9 @@ pub use message::{
     RoomPublish, TypingSet,
 };
 pub use room::{
-    DirectHide, DirectOpen, MembersPage, RoomAdd, RoomArchive, RoomBan, RoomCreate, RoomDelete,
-    RoomGet, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole, RoomUpdate,
-    Rooms, RoomsList, Sync,
+    DirectHide, DirectOpen, MembersPage, PresenceWatch, RoomAdd, RoomArchive, RoomBan, RoomCreate,
+    RoomDelete, RoomGet, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole,
+    RoomUpdate, Rooms, RoomsList, Sync,
 };
 pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
@@ -156,6 +156,7 @@ methods! {
     HistoryGet = "history.get" => HistoryPage;
     ReadSet = "read.set" => ReadState;
     TypingSet = "typing.set" => Empty;
+    PresenceWatch = "presence.watch" => Empty;
     UsersFind = "users.find" => UsersFound;
     UserGet = "user.get" => UserView;
     UserBlock = "user.block" => Empty;

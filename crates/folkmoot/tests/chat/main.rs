@@ -20,6 +20,7 @@ mod messages;
 mod moderation_log;
 mod names;
 mod openapi;
+mod presence;
 mod process;
 mod reading;
 mod recovery;
