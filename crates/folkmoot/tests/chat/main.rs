@@ -21,6 +21,7 @@ mod messages;
 mod moderation_log;
 mod names;
 mod openapi;
+mod presence;
 mod process;
 mod profiles;
 mod reading;
