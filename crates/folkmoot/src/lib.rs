@@ -6,6 +6,7 @@
 mod accept;
 mod account;
 mod attachment;
+pub mod backup;
 #[cfg(test)]
 mod bytes_kept;
 mod chat;
@@ -19,6 +20,7 @@ pub mod load;
 mod metrics;
 mod open_rooms;
 mod ports;
+mod progress;
 mod pulse;
 mod rate_limit;
 pub mod read_states;

@@ -7,6 +7,7 @@ mod account_deletion;
 mod administration;
 mod all_methods;
 mod attachments;
+mod backup;
 mod centrifugo;
 mod connections;
 mod conversation;
