@@ -132,6 +132,11 @@ pub fn sync_rooms(field: &'static str, rooms: usize) -> Result<(), RpcError> {
     count(field, rooms, limits::SYNC_ROOMS_MAX)
 }
 
+/// Users named in a `presence.watch`.
+pub fn watched(field: &'static str, users: usize) -> Result<(), RpcError> {
+    count(field, users, limits::WATCHED_USERS_MAX)
+}
+
 /// Idempotency key.
 pub fn key(field: &'static str, text: &str) -> Result<(), RpcError> {
     chars(field, text, 1, limits::KEY_CHARS_MAX)?;

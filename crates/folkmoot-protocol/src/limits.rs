@@ -98,6 +98,14 @@ limits! {
     /// who is online.
     PRESENCE_CLIENTS_MAX: usize = 2_000;
 
+    /// Users whom one connection watches in one room: a page of members, which is more than a screen
+    /// shows.
+    WATCHED_USERS_MAX: usize = 200;
+
+    /// Users whom one connection watches in all of its rooms: one in each direct conversation, and a
+    /// few pages of members.
+    WATCHED_USERS_PER_CONNECTION_MAX: usize = 1_000;
+
     /// Characters of a room's newest message in a `RoomView`, and of a message that another one
     /// quotes.
     EXCERPT_CHARS_MAX: usize = 140;

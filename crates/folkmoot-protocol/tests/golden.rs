@@ -194,6 +194,7 @@ fn methods_read_and_write_as_committed() {
         HistoryGet,
         ReadSet,
         TypingSet,
+        PresenceWatch,
         UsersFind,
         UserGet,
         UserBlock,

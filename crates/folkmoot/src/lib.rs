@@ -5,6 +5,7 @@
 
 mod account;
 mod attachment;
+pub mod backup;
 #[cfg(test)]
 mod bytes_kept;
 mod chat;
@@ -18,6 +19,7 @@ pub mod load;
 mod metrics;
 mod open_rooms;
 mod ports;
+mod progress;
 mod pulse;
 mod rate_limit;
 pub mod read_states;

@@ -1,12 +1,14 @@
-//! The `folkmoot` command: reads the settings, runs the server until it is told to stop; or fills a
-//! data directory, or puts another server under load.
+//! The `folkmoot` command: reads the settings, runs the server until it is told to stop; or does one
+//! of the tasks that an administrator has with its data.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
 use clap::Parser;
+use folkmoot::backup;
 use folkmoot::load::{LoadFlags, LoadPlan};
 use folkmoot::read_states::ReadStatesFlags;
 use folkmoot::relay::RelayFlags;
@@ -35,6 +37,16 @@ enum Task {
     Seed(SeedFlags),
     /// Puts a running server under load, and says how long messages take and whether any is lost
     Load(LoadFlags),
+    /// Writes all that the server keeps into one new file; the server may run meanwhile
+    Backup {
+        /// The backup: a file that is not there yet
+        file: PathBuf,
+    },
+    /// Makes the data directory, which must be empty, of a backup; clients fetch anew
+    Restore {
+        /// The backup
+        file: PathBuf,
+    },
     /// Serves read states to another chat, over a protocol of its own
     ReadStates(ReadStatesFlags),
     /// Serves channels to the clients of another backend, with Centrifugo's protocol and server API
@@ -45,10 +57,21 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("folkmoot: {error:#}");
+            eprintln!("folkmoot: {}", told(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with its causes, of which some tell theirs themselves.
+fn told(error: &anyhow::Error) -> String {
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
 }
 
 fn run() -> anyhow::Result<()> {
@@ -62,6 +85,8 @@ fn run() -> anyhow::Result<()> {
         None => runtime.block_on(serve(config)),
         Some(Task::Seed(flags)) => runtime.block_on(seed(&config, flags)),
         Some(Task::Load(flags)) => runtime.block_on(load(flags)),
+        Some(Task::Backup { file }) => back_up(&config, &file),
+        Some(Task::Restore { file }) => runtime.block_on(restore(&config, &file)),
         Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
         Some(Task::Relay(flags)) => runtime.block_on(relay(flags)),
     }
@@ -69,8 +94,7 @@ fn run() -> anyhow::Result<()> {
 
 async fn seed(config: &Config, flags: SeedFlags) -> anyhow::Result<()> {
     let plan = SeedPlan::load(flags)?;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let now = UnixMillis::from_u64(u64::try_from(now.as_millis())?);
+    let now = now()?;
     let began = Instant::now();
     let made = folkmoot::seed::seed(config.data(), &plan, now).await?;
     let folkmoot::seed::Seeded { users, rooms, memberships, messages } = made;
@@ -82,6 +106,33 @@ async fn seed(config: &Config, flags: SeedFlags) -> anyhow::Result<()> {
         plan.password,
     ));
     Ok(())
+}
+
+fn back_up(config: &Config, file: &Path) -> anyhow::Result<()> {
+    let made = backup::back_up(config, file, now()?)?;
+    let (mib, data) = (made.bytes.div_ceil(1 << 20), config.data().display());
+    for missing in &made.missing {
+        eprintln!("folkmoot: {} is missing; the backup lacks it", missing.display());
+    }
+    say(&format!("{data} is in {}: {mib} MiB with {} files", file.display(), made.files));
+    Ok(())
+}
+
+async fn restore(config: &Config, file: &Path) -> anyhow::Result<()> {
+    let made = backup::restore(config, file).await?;
+    let data = config.data().display();
+    say(&format!(
+        "{data} is as {} has it, with {} files; clients fetch anew",
+        file.display(),
+        made.files
+    ));
+    Ok(())
+}
+
+/// Milliseconds since 1970.
+fn now() -> anyhow::Result<UnixMillis> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    Ok(UnixMillis::from_u64(u64::try_from(now.as_millis())?))
 }
 
 async fn load(flags: LoadFlags) -> anyhow::Result<()> {

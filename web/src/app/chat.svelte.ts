@@ -26,8 +26,6 @@ import type { Uploads } from './uploads.svelte';
 
 /** The archive is written this long after the first change: often enough to be useful, rarely enough to be cheap. */
 const ARCHIVE_AFTER_MS = 1_500;
-/** In larger rooms coming and going would be told to so many that it costs more than it is worth. */
-export const WATCHED_MEMBERS_MAX = 300;
 /** Rooms beyond those followed are listed again this often. */
 const RELIST_MS = 60_000;
 
@@ -55,7 +53,7 @@ export class Chat {
   readonly media: Media;
   readonly reading = new Reading(this);
   readonly people = new People((user) => this.link.call('user.get', { user }), () => this.#listener.nameless());
-  readonly presence = new Presence();
+  readonly presence: Presence;
   readonly search: Search;
   readonly arrangement: Arrangement;
   readonly deletions: Deletions;
@@ -91,10 +89,11 @@ export class Chat {
       roomPublication: (room, payload, offset) => this.#onRoomPublication(room, payload, offset),
       userPublication: (payload) => this.#onUserPublication(payload),
       userStreamReset: () => void this.list(),
-      presence: (change) => this.presence.changed(change),
       subscribed: (subscribed) => this.#onSubscribed(subscribed),
       unsubscribed: (room) => void this.#onUnsubscribed(room),
     });
+    // A room that does not take the question is asked again when it is subscribed to again.
+    this.presence = new Presence((question) => void this.link.call('presence.watch', question).catch(() => undefined));
     this.search = new Search(this.link);
     this.deletions = new Deletions(this, (failure) => listener.failed(failure));
     this.arrangement = new Arrangement(keep, session.user.id);
@@ -147,7 +146,6 @@ export class Chat {
     conversation.newAfter = view.unread > 0 ? view.read_seq : undefined;
     this.#open = view.id;
     this.#follow();
-    void this.#askWhoIsHere(view.id);
     return conversation;
   }
 
@@ -289,6 +287,7 @@ export class Chat {
 
   #onRoomPublication(room: RoomId, payload: unknown, offset: number | undefined): void {
     const event = asRoomEvent(payload);
+    if (event?.type === 'presence') return this.presence.told(event);
     if (event && event.room === room) this.#inbox.push({ event, offset });
   }
 
@@ -336,18 +335,10 @@ export class Chat {
   }
 
   #onSubscribed({ room, complete }: Subscribed): void {
-    void this.#askWhoIsHere(room);
+    this.presence.subscribed(room);
     if (complete) return;
     this.#conversations.get(room)?.invalidate();
     void this.#refresh(room);
-  }
-
-  /** Whoever was there before one came; who comes and goes from then on is told. */
-  async #askWhoIsHere(room: RoomId): Promise<void> {
-    const view = this.rooms.get(room);
-    if (!view || !this.link.isOnline || (room !== this.#open && view.kind !== 'direct')) return;
-    const present = await this.link.socket.presence(room).catch(() => undefined);
-    if (present) this.presence.seed(room, present);
   }
 
   /** The view's counts after missed events; the missed messages themselves are fetched as they are looked at. */
@@ -361,7 +352,7 @@ export class Chat {
 
   /** The server ended the subscription. Only a listing tells whether the room is gone or the position was refused. */
   async #onUnsubscribed(room: RoomId): Promise<void> {
-    this.link.socket.unsubscribe(room);
+    this.#unfollow(room);
     this.#conversations.get(room)?.invalidate();
     const view = await this.link.call('room.get', { room }).catch(() => undefined);
     if (!view) return this.list();
@@ -405,9 +396,17 @@ export class Chat {
   #follow(): void {
     const chosen = followed(this.rooms, this.#open, FOLLOWED_MAX);
     for (const [room, view] of this.rooms) {
-      if (chosen.has(room)) this.link.socket.subscribe(room, { offset: view.offset, epoch: view.epoch }, view.members <= WATCHED_MEMBERS_MAX ? 'messages_and_people' : 'messages');
-      else this.link.socket.unsubscribe(room);
+      const isFollowed = chosen.has(room);
+      // Whether the other one of a direct conversation is there stands in the list of rooms.
+      this.presence.show(room, this, isFollowed && view.peer ? [view.peer.id] : []);
+      if (isFollowed) this.link.socket.subscribe(room, { offset: view.offset, epoch: view.epoch });
+      else this.#unfollow(room);
     }
+  }
+
+  #unfollow(room: RoomId): void {
+    this.link.socket.unsubscribe(room);
+    this.presence.unsubscribed(room);
   }
 
   #note(room: RoomId): void {

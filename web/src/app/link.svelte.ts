@@ -24,7 +24,6 @@ export class Link {
       roomPublication: (room, payload, offset) => listener.roomPublication(room, payload, offset),
       userPublication: (payload) => listener.userPublication(payload),
       userStreamReset: () => listener.userStreamReset(),
-      presence: (change) => listener.presence(change),
       subscribed: (subscribed) => listener.subscribed(subscribed),
       unsubscribed: (room, code) => listener.unsubscribed(room, code),
     });

@@ -1,46 +1,61 @@
-//! Who is there now, told by the rooms one follows: each connection that comes to or leaves one of them. A person is online
-//! while any room has a connection of theirs; which room told it makes no difference to what is shown.
+//! Who is there now, of those on screen. Parts of the page say whom they show; the rooms are asked for all of them together,
+//! and tell whenever one of them comes or goes. What follows from that is decided in `model/watched`.
 
-import type { Present, PresenceChange } from '../net/socket';
 import type { RoomId, UserId } from '../protocol/generated/chat';
+import { Watched, type PresenceEvent, type Question } from '../model/watched';
 
 export class Presence {
   online = $state.raw<ReadonlySet<UserId>>(new Set());
-  readonly #rooms = new Map<RoomId, Map<string, UserId>>();
+  /** How many are in each room of which somebody is shown. */
+  counts = $state.raw<ReadonlyMap<RoomId, number>>(new Map());
+  readonly #watched = new Watched();
+  readonly #ask: (question: Question) => void;
   #due = false;
 
-  /** What a room said when asked; it replaces what was known of it. */
-  seed(room: RoomId, present: readonly Present[]): void {
-    this.#rooms.set(room, new Map(present.map(({ client, user }) => [client, user])));
-    this.#tell();
+  constructor(ask: (question: Question) => void) {
+    this.#ask = ask;
   }
 
-  changed({ room, client, user, here }: PresenceChange): void {
-    const clients = this.#rooms.get(room) ?? new Map<string, UserId>();
-    if (here) clients.set(client, user);
-    else clients.delete(client);
-    this.#rooms.set(room, clients);
-    this.#tell();
+  /** From now on `part` shows these users of a room; none: it is gone. */
+  show(room: RoomId, part: object, users: readonly UserId[]): void {
+    this.#watched.show(room, part, users);
+    this.#settle();
+  }
+
+  subscribed(room: RoomId): void {
+    this.#watched.subscribed(room);
+    this.#settle();
+  }
+
+  unsubscribed(room: RoomId): void {
+    this.#watched.unsubscribed(room);
+    this.#settle();
+  }
+
+  told(event: PresenceEvent): void {
+    this.#watched.told(event);
+    this.#settle();
   }
 
   forget(room: RoomId): void {
-    if (this.#rooms.delete(room)) this.#tell();
+    this.#watched.forget(room);
+    this.#settle();
   }
 
-  /** A new connection: what the one before told is out of date, and shown until the rooms have answered. */
   restart(): void {
-    this.#rooms.clear();
+    this.#watched.restart();
   }
 
-  /** Hundreds may come back at once after a restart: they are told together. */
-  #tell(): void {
+  /** Hundreds may come back at once after a restart: they are shown together. */
+  #settle(): void {
     if (this.#due) return;
     this.#due = true;
     queueMicrotask(() => {
       this.#due = false;
-      const online = new Set<UserId>();
-      for (const clients of this.#rooms.values()) for (const user of clients.values()) online.add(user);
+      for (const question of this.#watched.questions()) this.#ask(question);
+      const [online, counts] = [this.#watched.online(), this.#watched.counts()];
       if (online.size !== this.online.size || [...online].some((user) => !this.online.has(user))) this.online = online;
+      if (counts.size !== this.counts.size || [...counts].some(([room, count]) => this.counts.get(room) !== count)) this.counts = counts;
     });
   }
 }

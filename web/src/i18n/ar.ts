@@ -60,6 +60,7 @@ export const ar: Strings = {
   room_settings: 'إعدادات الغرفة',
   members: 'الأعضاء',
   member_count: (count) => counted(count, { one: 'عضو واحد', two: 'عضوان', few: 'أعضاء', other: 'عضوًا' }),
+  online_count: (count) => `${count} متصل`,
   leave_room: 'مغادرة الغرفة',
   leave_confirm: (room) => `مغادرة «${room}»؟ لن تعود إلا بدعوة.`,
   unread_count: (count) => `غير مقروء: ${messages(count)}`,

@@ -44,6 +44,7 @@ export const de: Strings = {
   room_settings: 'Raumeinstellungen',
   members: 'Mitglieder',
   member_count: (count) => one(count, '1 Mitglied', `${count} Mitglieder`),
+  online_count: (count) => `${count} online`,
   leave_room: 'Raum verlassen',
   leave_confirm: (room) => `„${room}“ verlassen? Zurück kommst du nur mit einer Einladung.`,
   unread_count: (count) => one(count, '1 ungelesene Nachricht', `${count} ungelesene Nachrichten`),

@@ -46,6 +46,7 @@ export const en = {
   room_settings: 'Room settings',
   members: 'Members',
   member_count: (count: number) => one(count, '1 member', `${count} members`),
+  online_count: (count: number) => `${count} online`,
   leave_room: 'Leave room',
   leave_confirm: (room: string) => `Leave “${room}”? You can come back only if someone invites you.`,
   unread_count: (count: number) => one(count, '1 unread message', `${count} unread messages`),

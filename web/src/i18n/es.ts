@@ -44,6 +44,7 @@ export const es: Strings = {
   room_settings: 'Ajustes de la sala',
   members: 'Miembros',
   member_count: (count) => one(count, '1 miembro', `${count} miembros`),
+  online_count: (count) => `${count} en línea`,
   leave_room: 'Salir de la sala',
   leave_confirm: (room) => `¿Salir de «${room}»? Solo podrás volver si alguien te invita.`,
   unread_count: (count) => one(count, '1 mensaje sin leer', `${count} mensajes sin leer`),

@@ -44,6 +44,7 @@ export const fr: Strings = {
   room_settings: 'Réglages du salon',
   members: 'Membres',
   member_count: (count) => one(count, `${count} membre`, `${count} membres`),
+  online_count: (count) => `${count} en ligne`,
   leave_room: 'Quitter le salon',
   leave_confirm: (room) => `Quitter « ${room} » ? Vous ne pourrez revenir que sur invitation.`,
   unread_count: (count) => one(count, `${count} message non lu`, `${count} messages non lus`),

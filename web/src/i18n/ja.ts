@@ -41,6 +41,7 @@ export const ja: Strings = {
   room_settings: 'ルームの設定',
   members: 'メンバー',
   member_count: (count) => `メンバー${count}人`,
+  online_count: (count) => `${count}人がオンライン`,
   leave_room: 'ルームを退出',
   leave_confirm: (room) => `「${room}」を退出しますか？ 招待されないと戻れません。`,
   unread_count: (count) => `未読${count}件`,

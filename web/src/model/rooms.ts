@@ -45,7 +45,7 @@ export function without(rooms: Rooms, room: RoomId): Rooms {
 /** Applies an event of a room's stream; one at or before the view's offset is already part of it. */
 export function applyRoomEvent(rooms: Rooms, event: RoomEvent, offset: number | undefined, me: UserId): Rooms {
   const view = rooms.get(event.room);
-  if (!view || event.type === 'typing') return rooms;
+  if (!view || event.type === 'typing' || event.type === 'presence') return rooms;
   if (offset !== undefined && offset <= view.offset) return rooms;
   const moved = offset === undefined ? view : { ...view, offset };
   return withRoom(rooms, changed(moved, event, me));
@@ -76,6 +76,7 @@ function changed(view: RoomView, event: RoomEvent, me: UserId): RoomView {
     case 'reaction':
     case 'room_deleted':
     case 'typing':
+    case 'presence':
       return view;
   }
 }

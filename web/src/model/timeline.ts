@@ -79,6 +79,7 @@ export class Timeline {
         return this.#change(event.seq, (message) => withReaction(message, event.emoji, event.on, event.user === me));
       case 'typing':
       case 'profile':
+      case 'presence':
       case 'joined':
       case 'left':
       case 'role':

@@ -5,7 +5,7 @@ import { Centrifuge, type Subscription } from 'centrifuge';
 
 import { NoReply, ReplyError } from '../protocol/errors';
 import type { Method, Reply, Request } from '../protocol/generated/methods';
-import type { RoomId, UserId } from '../protocol/generated/chat';
+import type { RoomId } from '../protocol/generated/chat';
 import { isTerminal, type ConnectionEvent } from './connection';
 
 /** How long an rpc may take before it counts as unanswered. */
@@ -26,20 +26,6 @@ export interface Subscribed {
   position: Position | undefined;
 }
 
-/** One connection of somebody, by which they are there. */
-export interface Present {
-  client: string;
-  user: UserId;
-}
-
-export interface PresenceChange extends Present {
-  room: RoomId;
-  here: boolean;
-}
-
-/** Whether a room's comings and goings are told as well. */
-export type Watch = 'messages' | 'messages_and_people';
-
 export interface SocketListener {
   connection(event: ConnectionEvent): void;
   /** The server took the connection, and says what its user may do. */
@@ -48,8 +34,6 @@ export interface SocketListener {
   userPublication(payload: unknown): void;
   /** The user's own stream could not be resumed: rooms and counts must be listed again. */
   userStreamReset(): void;
-  /** Somebody's connection came to or left a room that is watched. */
-  presence(change: PresenceChange): void;
   subscribed(subscribed: Subscribed): void;
   unsubscribed(room: RoomId, code: number): void;
 }
@@ -107,33 +91,18 @@ export class Socket {
     }
   }
 
-  /** The connections in a room. */
-  async presence(room: RoomId): Promise<Present[]> {
-    try {
-      const result = await this.#client.presence(channelOf(room));
-      return Object.values(result.clients).map(({ client, user }) => ({ client, user }));
-    } catch (failure) {
-      throw asFailure(failure);
-    }
-  }
-
   isSubscribed(room: RoomId): boolean {
     return this.#subscriptions.has(room);
   }
 
   /** Follows a room from `since` on: events after it arrive in order and once. */
-  subscribe(room: RoomId, since: Position, watch: Watch): void {
+  subscribe(room: RoomId, since: Position): void {
     if (this.#subscriptions.has(room)) return;
-    const subscription = this.#client.newSubscription(channelOf(room), {
-      since, recoverable: true, positioned: true, joinLeave: watch === 'messages_and_people',
-    });
+    const subscription = this.#client.newSubscription(channelOf(room), { since, recoverable: true, positioned: true });
     this.#subscriptions.set(room, subscription);
     subscription.on('publication', (context) => {
       this.#listener.roomPublication(room, context.data as unknown, context.offset);
     });
-    const told = (here: boolean) => ({ info: { client, user } }: { info: Present }) => this.#listener.presence({ room, client, user, here });
-    subscription.on('join', told(true));
-    subscription.on('leave', told(false));
     subscription.on('subscribed', (context) => {
       const { streamPosition, wasRecovering, recovered } = context;
       this.#listener.subscribed({ room, complete: !wasRecovering || recovered, position: streamPosition });

@@ -6,7 +6,7 @@ import type { RoomEvent, UserEvent } from './generated/chat';
 export type { RoomEvent, UserEvent };
 
 const ROOM_EVENTS: ReadonlySet<string> = new Set<RoomEvent['type']>([
-  'message', 'edited', 'deleted', 'reaction', 'typing', 'joined', 'left', 'role', 'room', 'archived',
+  'message', 'edited', 'deleted', 'reaction', 'typing', 'presence', 'joined', 'left', 'role', 'room', 'archived',
   'room_deleted', 'profile',
 ]);
 const USER_EVENTS: ReadonlySet<string> = new Set<UserEvent['type']>([

@@ -1,6 +1,6 @@
 //! Events: what the publications of a room's and a user's stream say. The stream's offset is the
 //! publication's, so that only `message` repeats it. All are recoverable except `typing`,
-//! `room_deleted` and a room's `profile`, which have no offset.
+//! `presence`, `room_deleted` and a room's `profile`, which have no offset.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,9 @@ pub enum RoomEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<Status>,
     },
+    /// Who of those that this connection watches (`presence.watch`) is here and who is not, and how
+    /// many different users are. To this connection alone, without an offset.
+    Presence { room: RoomId, online: Vec<UserId>, away: Vec<UserId>, users: u32 },
     /// A user became a member.
     Joined { room: RoomId, user: UserId, name: String, role: Role, at: UnixMillis },
     /// A membership ended.

@@ -24,9 +24,9 @@ pub use message::{
     RoomPublish, TypingSet,
 };
 pub use room::{
-    DirectHide, DirectOpen, MembersPage, RoomAdd, RoomArchive, RoomBan, RoomCreate, RoomDelete,
-    RoomGet, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole, RoomUpdate,
-    Rooms, RoomsList, Sync,
+    DirectHide, DirectOpen, MembersPage, PresenceWatch, RoomAdd, RoomArchive, RoomBan, RoomCreate,
+    RoomDelete, RoomGet, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole,
+    RoomUpdate, Rooms, RoomsList, Sync,
 };
 pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
@@ -164,6 +164,7 @@ methods! {
     HistoryGet = "history.get" => HistoryPage;
     ReadSet = "read.set" => ReadState;
     TypingSet = "typing.set" => Empty;
+    PresenceWatch = "presence.watch" => Empty;
     UsersFind = "users.find" => UsersFound;
     UserGet = "user.get" => UserView;
     UserBlock = "user.block" => Empty;

@@ -131,6 +131,24 @@ pub struct RoomArchive {
 
 impl Checked for RoomArchive {}
 
+/// Names those whom the caller has on screen in a room that the connection is subscribed to. It is
+/// told at once who of them is there, in an event, and whenever one of them comes or goes. Replaces
+/// what it named before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct PresenceWatch {
+    /// The room.
+    pub room: RoomId,
+    /// Those on screen; none: nothing is told any more.
+    pub users: Vec<UserId>,
+}
+
+impl Checked for PresenceWatch {
+    fn check(&self) -> Result<(), RpcError> {
+        field::watched("users", self.users.len())
+    }
+}
+
 /// Ends the caller's membership.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]

@@ -7,6 +7,7 @@
 
 pub(crate) mod download;
 mod file_name;
+mod kept;
 mod media_type;
 mod objects;
 mod picture;
@@ -25,6 +26,8 @@ use folkmoot_protocol::rpc::RpcError;
 use tokio::sync::{Notify, Semaphore};
 
 pub(crate) use file_name::disposition;
+pub(crate) use kept::Kept;
+pub(crate) use objects::Object;
 pub(crate) use sweep::sweep_until_stopped;
 
 use crate::chat::Identity;

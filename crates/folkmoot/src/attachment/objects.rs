@@ -34,12 +34,17 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    fn path(self) -> Path {
+    /// The name under which its bytes are kept.
+    pub(crate) fn name(self) -> String {
         match self {
-            Self::File(id) => Path::from(format!("{FILES}/{id}")),
-            Self::Thumbnail(id) => Path::from(format!("{THUMBNAILS}/{id}")),
-            Self::Portrait(id) => Path::from(format!("{PORTRAITS}/{id}")),
+            Self::File(id) => format!("{FILES}/{id}"),
+            Self::Thumbnail(id) => format!("{THUMBNAILS}/{id}"),
+            Self::Portrait(id) => format!("{PORTRAITS}/{id}"),
         }
+    }
+
+    fn path(self) -> Path {
+        Path::from(self.name())
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::kept::may_remove;
 use crate::server::Server;
 use crate::storage::AttachmentId;
 use crate::storage::contract::Files;
@@ -30,6 +31,19 @@ pub(crate) async fn sweep_until_stopped(server: Arc<Server>) {
 /// Removes all that is to be removed now.
 pub(super) async fn sweep(server: &Server) {
     loop {
+        let directory = &server.config.attachments.directory;
+        let _removing = match may_remove(directory) {
+            Ok(Some(removing)) => removing,
+            Ok(None) => {
+                tracing::debug!("files are kept for a backup; the next sweep removes them");
+                return;
+            }
+            Err(error) => {
+                let directory = directory.display();
+                tracing::warn!(%directory, %error, "no file can be removed: locking failed");
+                return;
+            }
+        };
         let found = match server.files().expired_attachments(server.now(), BATCH).await {
             Ok(found) => found,
             Err(error) => {

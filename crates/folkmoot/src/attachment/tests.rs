@@ -10,7 +10,7 @@ use folkmoot_protocol::rpc::{MessageDelete, MessageSend, RoomCreate, RpcError};
 use folkmoot_protocol::{DeviceId, ErrorCode, RoomId, Seq, UserId};
 use futures_util::stream;
 
-use super::{Attachments, sweep, upload};
+use super::{Attachments, Kept, sweep, upload};
 use crate::chat::Identity;
 use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
@@ -130,6 +130,20 @@ async fn deleting_a_message_removes_its_files_and_gives_their_bytes_back() {
     sweep::sweep(&house.server).await;
     assert_eq!(house.files(), [other.id.to_string()]);
     assert_eq!(house.server.embedded().attachment_bytes(house.anna.user).await.unwrap(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_stay_while_a_backup_copies_them_and_go_with_the_next_sweep() {
+    let house = House::open("kept", "").await;
+    let file = house.upload("wanted").await;
+    let seq = house.send(&file).await.unwrap();
+    let kept = Kept::hold(&house.directory.join("attachments")).unwrap();
+    messages::delete(&house.anna, MessageDelete { room: house.room, seq }).await.unwrap();
+    sweep::sweep(&house.server).await;
+    assert_eq!(house.files(), [file.id.to_string()]);
+    drop(kept);
+    sweep::sweep(&house.server).await;
+    assert!(house.files().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

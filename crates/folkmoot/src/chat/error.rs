@@ -39,6 +39,7 @@ pub(crate) fn room_failure(error: RoomError) -> RpcError {
         RoomError::NoSuchRoom => RpcError::new(ErrorCode::NotFound, error.to_string()),
         RoomError::Busy => RpcError::new(ErrorCode::TooManyRequests, error.to_string()),
         RoomError::Crowded => RpcError::new(ErrorCode::LimitExceeded, error.to_string()),
+        RoomError::NotSubscribed => RpcError::new(ErrorCode::PermissionDenied, error.to_string()),
         RoomError::Refused(refusal) => refused(&refusal),
         RoomError::Append(error) => append_failure(&error),
         RoomError::Control(error) => control_failure(&error),

@@ -17,6 +17,7 @@ pub(crate) mod stream;
 pub(crate) mod users;
 
 use bytes::Bytes;
+use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::{Empty, Rpc, RpcError, encode_payload};
 
 pub(crate) use error::{
@@ -41,7 +42,8 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::ProfileUpdate(_)
         | Rpc::StatusSet(_)
         | Rpc::RoomsBrowse(_)
-        | Rpc::Search(_) => Ok(()),
+        | Rpc::Search(_)
+        | Rpc::PresenceWatch(_) => Ok(()),
         Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
         Rpc::HistoryGet(_)
         | Rpc::MessageReactions(_)
@@ -120,6 +122,8 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::StatusSet(request) => reply(profiles::set_status(by, request).await),
         Rpc::DevicesList(_) => reply(users::devices(by).await),
         Rpc::DevicesRevoke(request) => empty(users::revoke_device(by, request.id).await),
+        // Sessions answer it: only a connection can be told.
+        Rpc::PresenceWatch(_) => Err(ErrorCode::NotAvailable.into()),
         Rpc::Search(request) => reply(search::find(by, request).await),
     }
 }

@@ -15,6 +15,7 @@ use folkmoot_protocol::{Channel, chat, rpc};
 use super::command::{Refusal, Request};
 use super::online::{Online, OnlineClient};
 use super::people::Facts;
+use super::presence::{Looking, Screen};
 use super::recent::Recent;
 use super::state::RoomState;
 use super::view::{Done, Preview, Summary};
@@ -42,6 +43,8 @@ pub(crate) struct Room {
     pub(super) recent: Recent,
     pub(super) online: Online,
     pub(super) comings: Topic<Arc<Coming>>,
+    /// Whom the connections have on screen.
+    pub(super) looking: Looking,
     idle_ticks: u32,
     /// Users whose ban, or its end, is on its way to the store: they cannot join meanwhile.
     pub(super) pending_bans: HashSet<UserId>,
@@ -76,6 +79,7 @@ impl Room {
             recent: Recent::default(),
             online: Online::default(),
             comings,
+            looking: Looking::default(),
             idle_ticks: 0,
             pending_bans: HashSet::new(),
             waiting: Waiting::default(),
@@ -147,11 +151,20 @@ impl Room {
         self.wait(ctx);
     }
 
-    /// Tells that connections look at the room no more.
-    pub(super) fn tell_leaving(&self, gone: impl IntoIterator<Item = OnlineClient>) {
+    /// Tells that connections of `user` look at the room no more.
+    pub(super) fn tell_leaving(
+        &mut self,
+        user: UserId,
+        gone: &[OnlineClient],
+        ctx: &mut Context<Self>,
+    ) {
         for client in gone {
+            self.look_away(&client.client);
             let coming = Coming::leave(Channel::Room(self.id), client.info());
             self.comings.publish(Arc::new(coming)).expect(NO_OTHER_PUBLISHER);
+        }
+        if !gone.is_empty() && !self.online.has(user) {
+            self.tell_presence(user, ctx);
         }
     }
 
@@ -250,11 +263,15 @@ impl Room {
             reply.send(Err(refused));
             return;
         }
-        let info = client.info();
+        let (info, user) = (client.info(), client.user);
+        let was_here = self.online.has(user);
         if self.online.add(client) {
             self.note_online();
             let coming = Coming::join(Channel::Room(self.id), info);
             self.comings.publish(Arc::new(coming)).expect(NO_OTHER_PUBLISHER);
+            if !was_here {
+                self.tell_presence(user, ctx);
+            }
         }
         let since = match self.stream.accept(since, self.ports.epoch()) {
             Ok(attached) => {
@@ -291,10 +308,27 @@ impl Room {
         self.forget_names(user);
     }
 
-    pub(crate) async fn detach(&mut self, client: Arc<str>) {
-        let gone = self.online.remove(&client);
+    pub(crate) async fn detach(&mut self, client: Arc<str>, ctx: &mut Context<Self>) {
+        let Some(gone) = self.online.remove(&client) else { return };
         self.note_online();
-        self.tell_leaving(gone);
+        self.tell_leaving(gone.user, &[gone], ctx);
+    }
+
+    /// Tells the connection of a subscriber of those on its screen: at once, and whenever one of
+    /// them comes or goes.
+    pub(crate) async fn watch(
+        &mut self,
+        by: UserId,
+        screen: Screen,
+        facts: Option<Facts>,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), RoomError> {
+        self.meet(by, facts)?.member(by)?;
+        if !self.online.has_client(&screen.client) {
+            return Err(RoomError::NotSubscribed);
+        }
+        self.look(screen, ctx);
+        Ok(())
     }
 
     /// The room as the member `by` sees it.

@@ -11,7 +11,7 @@ use super::actor::{Room, RoomCalls};
 use super::command::{Command, Refusal, Request};
 use super::people::Facts;
 use super::view::{Done, Summary};
-use super::{OnlineClient, RoomError, load};
+use super::{OnlineClient, RoomError, Screen, load};
 use crate::ports::Ports;
 use crate::storage::{HistoryPage, Offset, PageAnchor, RoomId, UnixMillis, UserId};
 use crate::stream::{Attached, Since};
@@ -103,6 +103,15 @@ impl<'a> AskedRoom<'a> {
         let ask = |room: ActorRef<Room>, facts| {
             let users = users.clone();
             async move { room.online_among(by, users, facts).await }
+        };
+        self.ask(ask).await
+    }
+
+    /// Has the connection of a subscriber told of those on its screen.
+    pub(crate) async fn watch(&self, by: UserId, screen: Screen) -> Answer<()> {
+        let ask = |room: ActorRef<Room>, facts| {
+            let screen = screen.clone();
+            async move { room.watch(by, screen, facts).await }
         };
         self.ask(ask).await
     }

@@ -13,6 +13,7 @@ pub(crate) mod load;
 pub(crate) mod mentions;
 mod online;
 pub(crate) mod people;
+mod presence;
 mod recent;
 mod rules;
 mod settle;
@@ -20,11 +21,13 @@ pub(crate) mod state;
 mod uploads;
 pub(crate) mod view;
 mod waiting;
+mod watchers;
 
 pub(crate) use actor::{Room, RoomCalls};
 pub(crate) use asked::AskedRoom;
 pub(crate) use command::{Archivist, Command, Refusal, Request};
 pub(crate) use online::OnlineClient;
+pub(crate) use presence::Screen;
 pub(crate) use state::Kind;
 
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
@@ -51,6 +54,9 @@ pub(crate) enum RoomError {
     /// Too much is under way to the disk, or just this; nothing changed, retry.
     #[error("the room has too much on its way to the disk; try again in a moment")]
     Busy,
+    /// Only a connection that is subscribed to the room is told who is there.
+    #[error("not subscribed to this room")]
+    NotSubscribed,
     /// Too many connections look at the room to be named in one answer.
     #[error(
         "more than {PRESENCE_CLIENTS_MAX} connections look at this room; `presence_stats` counts \

@@ -33,17 +33,17 @@ impl OnlineClient {
 #[derive(Debug, Default)]
 pub(crate) struct Online {
     clients: BTreeMap<Arc<str>, OnlineClient>,
-    /// How many connections each user has here.
-    users: HashMap<UserId, usize>,
+    /// The connections that each user has here; nobody without one.
+    users: HashMap<UserId, Vec<Arc<str>>>,
 }
 
 impl Online {
     /// Returns whether it was not here before.
     pub(crate) fn add(&mut self, client: OnlineClient) -> bool {
-        let user = client.user;
-        let is_new = self.clients.insert(client.client.clone(), client).is_none();
+        let (user, id) = (client.user, client.client.clone());
+        let is_new = self.clients.insert(id.clone(), client).is_none();
         if is_new {
-            *self.users.entry(user).or_default() += 1;
+            self.users.entry(user).or_default().push(id);
         }
         is_new
     }
@@ -51,9 +51,9 @@ impl Online {
     /// Returns it, if it was here.
     pub(crate) fn remove(&mut self, client: &str) -> Option<OnlineClient> {
         let gone = self.clients.remove(client)?;
-        if let Some(count) = self.users.get_mut(&gone.user) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(clients) = self.users.get_mut(&gone.user) {
+            clients.retain(|kept| **kept != *client);
+            if clients.is_empty() {
                 self.users.remove(&gone.user);
             }
         }
@@ -62,17 +62,16 @@ impl Online {
 
     /// Returns the user's connections that were here.
     pub(crate) fn remove_user(&mut self, user: UserId) -> Vec<OnlineClient> {
-        if self.users.remove(&user).is_none() {
-            return Vec::new();
-        }
-        let clients = std::mem::take(&mut self.clients).into_iter();
-        let (gone, kept): (Vec<_>, _) = clients.partition(|(_, client)| client.user == user);
-        self.clients = kept.into_iter().collect();
-        gone.into_iter().map(|(_, client)| client).collect()
+        let clients = self.users.remove(&user).unwrap_or_default();
+        clients.iter().filter_map(|client| self.clients.remove(client)).collect()
     }
 
     pub(crate) fn has(&self, user: UserId) -> bool {
         self.users.contains_key(&user)
+    }
+
+    pub(crate) fn has_client(&self, client: &str) -> bool {
+        self.clients.contains_key(client)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -5,6 +5,7 @@ use super::RoomError;
 use super::actor::{Pending, Room, now};
 use super::idempotency::FirstSend;
 use super::online::Online;
+use super::presence::Looking;
 use super::recent::Recent;
 use super::view::{Done, Mention};
 use crate::storage::contract::Directory;
@@ -33,7 +34,7 @@ impl Handler<Settled> for Room {
     async fn handle(&mut self, settled: Settled, ctx: &mut Context<Self>) {
         let Completed { durable, failed } = self.stream.settle(settled);
         for Pending { record, client, unmentioned, reply, repeats } in durable {
-            self.publish(&record, client.as_deref());
+            self.publish(&record, client.as_deref(), ctx);
             self.tell_users(&record, ctx);
             self.tell_unmentioned(&record, unmentioned, ctx);
             let seq = match &record.event {
@@ -66,7 +67,7 @@ impl Room {
         }
     }
 
-    fn publish(&mut self, record: &RoomRecord, client: Option<&str>) {
+    fn publish(&mut self, record: &RoomRecord, client: Option<&str>, ctx: &mut Context<Self>) {
         match &record.event {
             RoomEvent::Message(message) => {
                 self.ports.metrics.message();
@@ -76,7 +77,7 @@ impl Room {
             RoomEvent::Left { user, .. } => {
                 let gone = self.online.remove_user(*user);
                 self.note_online();
-                self.tell_leaving(gone);
+                self.tell_leaving(*user, &gone, ctx);
             }
             _ => {}
         }
@@ -89,6 +90,7 @@ impl Room {
         self.state = None;
         self.recent = Recent::default();
         self.online = Online::default();
+        self.looking = Looking::default();
         self.stream.end(rpc::encode_payload(&chat::RoomEvent::RoomDeleted { room: self.id }));
     }
 

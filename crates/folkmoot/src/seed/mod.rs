@@ -6,7 +6,6 @@
 
 mod names;
 mod plan;
-mod progress;
 mod write;
 
 pub use plan::{PlanError, RoomPlan, SeedFlags, SeedPlan};

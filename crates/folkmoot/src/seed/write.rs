@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::names::{display_name, name, saying};
 use super::plan::{RoomPlan, SeedPlan};
-use super::progress::Bar;
 use crate::account::password;
 use crate::account::token::{Token, random_id};
+use crate::progress::Bar;
 use crate::room::idempotency::ContentHash;
 use crate::storage::{
     AppendError, ControlError, DeviceId, Message, NewAccount, NewDevice, NewMember, NewRoom,

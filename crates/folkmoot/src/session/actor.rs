@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use althing::{Context, Published, StopReason, Subscription, actor};
+use althing::{Context, Handler, Published, StopReason, Subscription, actor};
 use folkmoot_protocol::frame::{Push, PushKind, Unsubscribe};
-use folkmoot_protocol::limits::CHANNELS_PER_CONNECTION_MAX;
+use folkmoot_protocol::limits::{CHANNELS_PER_CONNECTION_MAX, WATCHED_USERS_PER_CONNECTION_MAX};
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, Format};
 
@@ -14,7 +14,7 @@ use super::cursor::{Cursor, Gap};
 use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::storage::{Offset, UserId};
-use crate::stream::{Coming, Publication, Removed};
+use crate::stream::{Coming, Presence, Publication, Removed};
 use crate::user::UserCalls;
 use folkmoot_gateway::Outbox;
 
@@ -29,6 +29,8 @@ pub(crate) struct Session {
     format: Format,
     outbox: Arc<Outbox>,
     channels: HashMap<Channel, Joined>,
+    /// How many screens the connection has named.
+    screens: u64,
 }
 
 /// A channel of the connection.
@@ -38,6 +40,8 @@ struct Joined {
     /// Ends the delivery when dropped.
     _subscription: Subscription,
     _comings: Option<Subscription>,
+    /// How many users of it are on screen.
+    watched: usize,
 }
 
 /// Whether a subscriber wants to hear of the connections that come and go.
@@ -55,7 +59,7 @@ impl Session {
         format: Format,
         outbox: Arc<Outbox>,
     ) -> Self {
-        Self { server, client, user, format, outbox, channels: HashMap::new() }
+        Self { server, client, user, format, outbox, channels: HashMap::new(), screens: 0 }
     }
 
     fn deliver(&mut self, publication: &Arc<Publication>) {
@@ -124,7 +128,7 @@ impl Session {
         let is_wanted = comings == Comings::Wanted;
         let comings = is_wanted.then(|| self.server.comings(channel).subscribe(&ctx.address()));
         let cursor = Cursor::joining();
-        let joined = Joined { cursor, _subscription: subscription, _comings: comings };
+        let joined = Joined { cursor, _subscription: subscription, _comings: comings, watched: 0 };
         self.channels.insert(channel, joined);
         Ok(())
     }
@@ -151,6 +155,28 @@ impl Session {
         self.channels.contains_key(&channel)
     }
 
+    /// Counts the users of a channel that are to be on screen from now on, and numbers the screen:
+    /// two of one connection may overtake each other on their way to the room.
+    pub(crate) async fn watches(
+        &mut self,
+        channel: Channel,
+        users: usize,
+    ) -> Result<u64, RpcError> {
+        let others = self.channels.iter().filter(|(other, _)| **other != channel);
+        let all = others.map(|(_, joined)| joined.watched).sum::<usize>() + users;
+        if all > WATCHED_USERS_PER_CONNECTION_MAX {
+            let max = WATCHED_USERS_PER_CONNECTION_MAX;
+            let text = format!("at most {max} users watched per connection; this would be {all}");
+            return Err(RpcError::new(ErrorCode::LimitExceeded, text));
+        }
+        // The room refuses who is not subscribed.
+        if let Some(joined) = self.channels.get_mut(&channel) {
+            joined.watched = users;
+        }
+        self.screens += 1;
+        Ok(self.screens)
+    }
+
     #[event]
     async fn on_publication(&mut self, event: &Published<Arc<Publication>>) {
         self.deliver(&event.payload);
@@ -169,6 +195,17 @@ impl Session {
         let channels: Vec<Channel> = self.channels.drain().map(|(channel, _)| channel).collect();
         for channel in channels {
             self.detach(channel).await;
+        }
+    }
+}
+
+impl Handler<Presence> for Session {
+    type Reply = ();
+
+    /// Not held for a subscription's reply: it was asked for, so the reply is out or close.
+    async fn handle(&mut self, Presence(publication): Presence, _: &mut Context<Self>) {
+        if self.channels.contains_key(&publication.channel) {
+            self.outbox.push(publication.encoded(self.format).clone());
         }
     }
 }

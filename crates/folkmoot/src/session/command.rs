@@ -6,13 +6,15 @@ use folkmoot_protocol::frame::{
     PublishRequest, PublishResult, RefreshRequest, RefreshResult, Reply, Request, RpcRequest,
     RpcResult, SubRefreshRequest, SubRefreshResult, SubscribeRequest, UnsubscribeResult,
 };
-use folkmoot_protocol::rpc::{self as methods, MessageSend, RoomPublish, Rpc, RpcError};
+use folkmoot_protocol::rpc::{
+    self as methods, Empty, MessageSend, PresenceWatch, RoomPublish, Rpc, RpcError, encode_payload,
+};
 use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, RoomId};
 
 use super::{Caller, Comings, SessionCalls};
 use crate::account::token::Token;
 use crate::chat::{self, failure};
-use crate::room::OnlineClient;
+use crate::room::{OnlineClient, Screen};
 use crate::storage::Offset;
 use crate::stream::Since;
 use crate::user::UserCalls;
@@ -212,6 +214,22 @@ async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, Rp
 
 async fn call(caller: &Caller, request: &RpcRequest) -> Result<Outcome, RpcError> {
     let method = Rpc::decode(&request.method, &request.data)?;
+    if let Rpc::PresenceWatch(request) = method {
+        let data = watch(caller, request).await.map(|()| encode_payload(&Empty {}))?;
+        return Ok(Outcome::Rpc(RpcResult { data }));
+    }
     let data = chat::call(&caller.identity, method).await?;
     Ok(Outcome::Rpc(RpcResult { data }))
+}
+
+/// Has the connection told of those on its screen.
+async fn watch(caller: &Caller, request: PresenceWatch) -> Result<(), RpcError> {
+    caller.identity.count(|limits| &limits.questions)?;
+    let PresenceWatch { room, users } = request;
+    let number = caller.session.watches(Channel::Room(room), users.len()).await;
+    let number = number.map_err(|error| failure(&error))??;
+    let (client, told) = (caller.client.clone(), caller.session.recipient());
+    let screen = Screen { client, number, told, users };
+    let room = caller.identity.server.asked(room);
+    chat::room_answer(room.watch(caller.identity.user, screen).await)
 }

@@ -33,7 +33,7 @@ impl DataDirectory {
         }
         let lock = lock(path)?;
         if version.is_none() {
-            std::fs::create_dir_all(path.join("log")).map_err(io_error)?;
+            std::fs::create_dir_all(log(path)).map_err(io_error)?;
             write_version(path).map_err(io_error)?;
         }
         Ok(Self { path: path.to_owned(), lock })
@@ -41,12 +41,30 @@ impl DataDirectory {
 
     /// Where the log's segments are.
     pub(crate) fn log(&self) -> PathBuf {
-        self.path.join("log")
+        log(&self.path)
     }
 
     /// Where the database is.
     pub(crate) fn database(&self) -> PathBuf {
-        self.path.join("folkmoot.sqlite")
+        database(&self.path)
+    }
+}
+
+/// Where the log's segments are in a data directory.
+pub(crate) fn log(path: &Path) -> PathBuf {
+    path.join("log")
+}
+
+/// Where the database is in a data directory.
+pub(crate) fn database(path: &Path) -> PathBuf {
+    path.join("folkmoot.sqlite")
+}
+
+/// Refuses what is no data directory of this format; a server may have it open.
+pub(crate) fn require(path: &Path) -> Result<(), OpenError> {
+    match read_version(path)? {
+        Some(_) => Ok(()),
+        None => Err(OpenError::NotADataDirectory { path: path.to_owned() }),
     }
 }
 
@@ -86,7 +104,8 @@ fn read_version(path: &Path) -> Result<Option<u32>, OpenError> {
     }
 }
 
-fn write_version(path: &Path) -> io::Result<()> {
+/// Says that a directory is a data directory of this format; all else in it is there already.
+pub(crate) fn write_version(path: &Path) -> io::Result<()> {
     let unfinished = path.join("VERSION.tmp");
     let mut file = File::create(&unfinished)?;
     writeln!(file, "{FORMAT_VERSION}")?;

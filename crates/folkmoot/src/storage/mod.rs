@@ -17,6 +17,7 @@ mod error;
 pub mod ids;
 mod load;
 pub mod log;
+mod moment;
 mod progress;
 pub mod record;
 mod sqlite;
@@ -31,6 +32,7 @@ pub use control::{
 };
 pub(crate) use control::{Erased, is_deleted_name};
 pub use directory::FORMAT_VERSION;
+pub(crate) use directory::{database, log as log_directory, write_version};
 pub use error::{AppendError, ControlError, OpenError, ReadError};
 pub use ids::{
     AttachmentId, DeviceId, Lsn, Offset, PictureId, RoomId, Seq, UnixMillis, UserId, WriteEpoch,
@@ -45,6 +47,7 @@ pub use load::{
 pub(crate) use load::{KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS};
 pub use log::append_times::AppendTimes;
 pub use log::queue::{Append, Appended};
+pub(crate) use moment::{Moment, NamedFiles, SegmentPart, forget_pictures};
 pub use record::{
     Attachment, LeaveReason, Message, Notify, Picture, Quote, ReadCursor, Record, Role, RoomEvent,
     RoomRecord, UserEffect, UserRecord,

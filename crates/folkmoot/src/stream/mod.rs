@@ -20,7 +20,7 @@ use folkmoot_protocol::Channel;
 
 pub(crate) use event::{of_room, of_user};
 pub(crate) use lane::{Settled, Wait};
-pub(crate) use publication::{Coming, Place, Publication, Removed};
+pub(crate) use publication::{Coming, Place, Presence, Publication, Removed};
 pub(crate) use recovery::{Attached, Missed, Since, events, missed};
 pub(crate) use tail::Tail;
 

@@ -4,7 +4,7 @@
 //! subscriber is a reference count and a push into its queue. A `Coming` has a topic of its own,
 //! because few ask for it and a crowd that reconnects would tell everybody of everybody.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use folkmoot_protocol::frame::{ClientInfo, Join, Leave, Publication as Frame, Push, PushKind};
@@ -52,6 +52,10 @@ pub(crate) struct Coming {
     kind: PushKind,
     encoded: Encoded,
 }
+
+/// What one connection alone is told about who is there.
+#[derive(Debug, Clone)]
+pub(crate) struct Presence(pub(crate) Arc<Publication>);
 
 /// A push in the formats that somebody needed so far.
 #[derive(Debug, Default)]

@@ -105,7 +105,7 @@ fn listed(method: &str, room: &str) -> Listed {
         | "invite.get" | "invite.accept" | "message.send" | "message.edit" | "message.delete"
         | "message.react" | "read.set" | "typing.set" | "user.get" | "user.block"
         | "profile.update" | "status.set" | "devices.revoke" | "room.join" | "room.access"
-        | "room.set_access" => Listed::No,
+        | "room.set_access" | "presence.watch" => Listed::No,
         method => panic!("does the answer of {method} have a list?"),
     }
 }

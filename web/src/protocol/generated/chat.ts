@@ -509,6 +509,7 @@ export type RoomEvent = { "type": "message" } & MessageEvent
   | { "type": "reaction", room: RoomId, seq: Seq, user: UserId, emoji: string, on: boolean }
   | { "type": "typing", room: RoomId, user: UserId, name: string, on: boolean }
   | { "type": "profile", room: RoomId, user: UserId, display_name: string, picture?: PictureId, status?: Status }
+  | { "type": "presence", room: RoomId, online: Array<UserId>, away: Array<UserId>, users: number }
   | { "type": "joined", room: RoomId, user: UserId, name: string, role: Role, at: UnixMillis }
   | { "type": "left", room: RoomId, user: UserId, by?: UserId, reason?: LeaveReason, at: UnixMillis }
   | { "type": "role", room: RoomId, user: UserId, role: Role, muted_until?: UnixMillis, by: UserId, at: UnixMillis }

@@ -81,6 +81,12 @@ export const INVITES_PAGE_MAX = 100;
 /** Connections in one answer of `presence`, which has no pages; `room.members` has, and says who is online. */
 export const PRESENCE_CLIENTS_MAX = 2000;
 
+/** Users whom one connection watches in one room: a page of members, which is more than a screen shows. */
+export const WATCHED_USERS_MAX = 200;
+
+/** Users whom one connection watches in all of its rooms: one in each direct conversation, and a few pages of members. */
+export const WATCHED_USERS_PER_CONNECTION_MAX = 1000;
+
 /** Characters of a room's newest message in a `RoomView`, and of a message that another one quotes. */
 export const EXCERPT_CHARS_MAX = 140;
 

@@ -236,6 +236,16 @@ export type MessageSent = {
   duplicate?: boolean,
 };
 
+/** Names those whom the caller has on screen in a room that the connection is subscribed to. It is
+ * told at once who of them is there, in an event, and whenever one of them comes or goes. Replaces
+ * what it named before. */
+export type PresenceWatch = {
+  /** The room. */
+  room: RoomId,
+  /** Those on screen; none: nothing is told any more. */
+  users: Array<UserId>,
+};
+
 /** Changes the caller's profile. */
 export type ProfileUpdate = {
   /** The new name to show. */
@@ -585,6 +595,7 @@ export interface Methods {
   'history.get': { request: HistoryGet; reply: HistoryPage };
   'read.set': { request: ReadSet; reply: ReadState };
   'typing.set': { request: TypingSet; reply: Empty };
+  'presence.watch': { request: PresenceWatch; reply: Empty };
   'users.find': { request: UsersFind; reply: UsersFound };
   'user.get': { request: UserGet; reply: UserView };
   'user.block': { request: UserBlock; reply: Empty };

@@ -114,7 +114,8 @@ pub(crate) fn segment_path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:08}.wal"))
 }
 
-fn list(directory: &Path) -> io::Result<Vec<u64>> {
+/// The numbers of the segments in a directory, oldest first.
+pub(crate) fn list(directory: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();

@@ -154,6 +154,17 @@ impl Client {
         }
     }
 
+    /// The next push on whatever channel.
+    pub(crate) async fn any_push(&mut self) -> Value {
+        loop {
+            if let Some(push) = self.pushes.pop_front() {
+                return push;
+            }
+            assert!(self.closed.is_none(), "closed while waiting: {:?}", self.closed);
+            self.receive().await;
+        }
+    }
+
     /// The data of the next publication of a type on a channel; others are passed over.
     pub(crate) async fn event(&mut self, channel: &str, kind: &str) -> Value {
         loop {

@@ -7,7 +7,7 @@ const WIDTH: usize = 30;
 /// Between two drawings of a bar.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
-pub(super) struct Bar {
+pub(crate) struct Bar {
     what: &'static str,
     all: u64,
     done: u64,
@@ -17,12 +17,12 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    pub(super) fn new(what: &'static str, all: u64) -> Self {
+    pub(crate) fn new(what: &'static str, all: u64) -> Self {
         let is_drawn = std::io::stderr().is_terminal();
         Self { what, all, done: 0, began: Instant::now(), drawn: None, is_drawn }
     }
 
-    pub(super) fn add(&mut self, done: u64) {
+    pub(crate) fn add(&mut self, done: u64) {
         self.done += done;
         if self.is_drawn && self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_EVERY) {
             self.drawn = Some(Instant::now());
@@ -31,7 +31,7 @@ impl Bar {
         }
     }
 
-    pub(super) fn end(self) {
+    pub(crate) fn end(self) {
         let begin = if self.is_drawn { "\r" } else { "" };
         let took = self.began.elapsed().as_secs_f64();
         let _ = writeln!(std::io::stderr(), "{begin}{}  {took:.1} s", self.line());

@@ -1,0 +1,95 @@
+//! What a room keeps of connections that have somebody on screen: nothing once they have ended.
+
+use althing::{ActorRef, Node, actor};
+use folkmoot_protocol::rpc::RoomCreate;
+use folkmoot_protocol::{DeviceId, RoomId};
+
+use super::*;
+use crate::attachment::Attachments;
+use crate::chat::{Identity, rooms};
+use crate::config::{Config, Flags};
+use crate::registration::Registrations;
+use crate::room::{OnlineClient, RoomCalls};
+use crate::server::Server;
+use crate::setup::Setup;
+use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
+
+const ANNA: UserId = UserId::from_u64(1);
+const BOB: UserId = UserId::from_u64(2);
+
+/// Stands for the session of a connection.
+#[derive(Debug)]
+struct Ears;
+
+#[actor(name = "folkmoot.room.presence.ears")]
+impl Ears {}
+
+impl Handler<Presence> for Ears {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Presence, _: &mut Context<Self>) {}
+}
+
+/// How many connections a room remembers, and how many users they look at.
+#[derive(Debug)]
+struct CountWatches;
+
+impl Handler<CountWatches> for Room {
+    type Reply = (usize, usize);
+
+    async fn handle(&mut self, _: CountWatches, _: &mut Context<Self>) -> (usize, usize) {
+        self.looking.watchers.counts()
+    }
+}
+
+async fn server(directory: &std::path::Path) -> Arc<Server> {
+    let store = Store::open(&StoreOptions::new(directory)).unwrap();
+    let flags = Flags { data: Some(directory.to_owned()), ..Flags::default() };
+    let config = Config::load(flags).unwrap();
+    let attachments = Attachments::open(&config.attachments).unwrap();
+    let (setup, registrations) = (Setup::default(), Registrations::default());
+    Server::new(config, store, None, attachments, setup, registrations)
+}
+
+async fn room_of_anna(server: &Arc<Server>) -> RoomId {
+    let (device, at) = (DeviceId::from_u64(2), server.now());
+    let text = || "anna".to_owned();
+    let (name, display_name, password_hash) = (text(), text(), text());
+    let account = NewAccount { id: ANNA, name, display_name, password_hash, at };
+    let new = NewDevice { id: device, user: ANNA, label: text(), token_hash: [0; 32], at };
+    server.embedded().create_account(account, new).await.unwrap();
+    let anna = Identity::new(server.clone(), ANNA, device);
+    let create = RoomCreate { name: "Tea".to_owned(), topic: None };
+    rooms::create(&anna, create).await.unwrap().id
+}
+
+async fn attach(server: &Server, room: RoomId, client: &str) {
+    let client = OnlineClient { client: client.into(), user: ANNA, name: "anna".into() };
+    server.asked(room).attach(client, None).await.unwrap().unwrap();
+}
+
+async fn look(server: &Server, room: RoomId, node: &Node, client: &str, number: u64) {
+    let ears: ActorRef<Ears> = node.spawn(Ears);
+    let (client, told) = (client.into(), ears.recipient());
+    let screen = Screen { client, number, told, users: vec![ANNA, BOB] };
+    server.asked(room).watch(ANNA, screen).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_ends_frees_what_it_watched() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path()).await;
+    let room = room_of_anna(&server).await;
+    let actor = server.room(room);
+    let count = || async { actor.send(CountWatches).await.unwrap() };
+    for client in ["phone", "desk"] {
+        attach(&server, room, client).await;
+        look(&server, room, server.node(), client, 1).await;
+    }
+    assert_eq!(count().await, (2, 2));
+    actor.detach("phone".into()).await.unwrap();
+    assert_eq!(count().await, (1, 2));
+    actor.detach("desk".into()).await.unwrap();
+    assert_eq!(count().await, (0, 0));
+    server.close().await;
+}

@@ -1,0 +1,267 @@
+//! A data directory as of one moment, also while a server writes to it: the database as it was
+//! then, and the part of the log that it lacked. What was acknowledged before is in one of the two.
+//!
+//! Whoever holds SQLite's write lock keeps the mover and every control transaction waiting. While it is
+//! held no segment is deleted, and no record comes into the log that depends on a transaction
+//! which the database lacks. In those milliseconds the snapshot begins and the end of the log is
+//! found; copying comes later, beside the server, and reads nothing that still changes.
+//!
+//! Nothing here writes into the directory.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use super::directory;
+use super::error::OpenError;
+use super::ids::{AttachmentId, Lsn, PictureId, UnixMillis};
+use super::log::segment::{self, End, SEGMENT_HEADER_LEN, SegmentHeader};
+use super::log::segments::{list, segment_path};
+use super::sqlite::apply::to_sql;
+use super::sqlite::mover::applied_lsn;
+use super::sqlite::open_reader;
+
+/// The server's own transactions take milliseconds; a batch on a slow disk takes seconds.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+/// A segment that the last batch emptied may vanish between being listed and opened.
+const LISTINGS_MAX: usize = 8;
+/// Pages of the database copied between two looks at the bar; 4 MiB.
+const PAGES_AT_ONCE: i32 = 1_024;
+
+/// The directory's content as of one moment.
+pub(crate) struct Moment {
+    /// In a transaction that sees the database as it was.
+    database: Connection,
+    /// What the database lacks, oldest first.
+    pub(crate) segments: Vec<SegmentPart>,
+}
+
+/// The beginning of a log segment, up to the moment.
+#[derive(Debug)]
+pub(crate) struct SegmentPart {
+    pub(crate) number: u64,
+    pub(crate) file: File,
+    pub(crate) len: u64,
+}
+
+/// The files that the database names.
+#[derive(Debug, Default)]
+pub(crate) struct NamedFiles {
+    pub(crate) attachments: Vec<NamedAttachment>,
+    pub(crate) pictures: Vec<PictureId>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamedAttachment {
+    pub(crate) id: AttachmentId,
+    pub(crate) has_thumbnail: bool,
+    /// Nobody names it any more, so its bytes may be gone already.
+    pub(crate) has_expired: bool,
+}
+
+/// A segment that is open, and where it begins.
+struct Opened {
+    number: u64,
+    path: PathBuf,
+    file: File,
+    first_lsn: Lsn,
+}
+
+impl Moment {
+    /// Takes the moment that is now. Blocks.
+    pub(crate) fn take(data: &Path) -> Result<Self, OpenError> {
+        directory::require(data)?;
+        let path = directory::database(data);
+        let holder = Connection::open_with_flags(
+            &path,
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )?;
+        holder.busy_timeout(LOCK_PATIENCE)?;
+        holder.execute_batch("BEGIN IMMEDIATE")?;
+        let database = open_reader(&path)?;
+        database.execute_batch("BEGIN")?;
+        // The first read is what begins the snapshot.
+        let applied = applied_lsn(&database)?;
+        let opened = open_segments(&directory::log(data))?;
+        let newest = match opened.last() {
+            Some(newest) => Some(end_of(newest, None)?),
+            None => None,
+        };
+        holder.execute_batch("ROLLBACK")?;
+        let segments = parts(opened, newest, applied)?;
+        Ok(Self { database, segments })
+    }
+
+    /// Copies the database into a new file; `on_pages` is told how many are done, and of how many.
+    pub(crate) fn copy_database(
+        &self,
+        to: &Path,
+        mut on_pages: impl FnMut(u64, u64),
+    ) -> Result<(), rusqlite::Error> {
+        let mut copy = Connection::open(to)?;
+        // Nobody reads it before it is whole, and whoever keeps it syncs it.
+        copy.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")?;
+        let backup = Backup::new(&self.database, &mut copy)?;
+        loop {
+            let step = backup.step(PAGES_AT_ONCE)?;
+            let progress = backup.progress();
+            let pages = |count: i32| u64::try_from(count).unwrap_or(0);
+            let all = pages(progress.pagecount);
+            on_pages(all - pages(progress.remaining).min(all), all);
+            match step {
+                StepResult::Done => return Ok(()),
+                StepResult::More => {}
+                // Somebody else opened the copy, which is new and ours.
+                _ => {
+                    return Err(rusqlite::Error::SqliteFailure(
+                        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+                        Some(format!("{} is in use", to.display())),
+                    ));
+                }
+            }
+        }
+    }
+
+    /// The files that the database names.
+    pub(crate) fn named_files(&self, now: UnixMillis) -> Result<NamedFiles, rusqlite::Error> {
+        named_files(&self.database, now)
+    }
+}
+
+/// The files that a database names; rows of uploads that have not arrived name none.
+pub(crate) fn named_files(
+    database: &Connection,
+    now: UnixMillis,
+) -> Result<NamedFiles, rusqlite::Error> {
+    let sql = "SELECT id, width > 0, expires_at IS NOT NULL AND expires_at <= ?1 \
+               FROM attachments WHERE media_type <> ''";
+    let mut statement = database.prepare(sql)?;
+    let attachment = |row: &rusqlite::Row<'_>| {
+        let id = AttachmentId::from_u64(row.get::<_, i64>(0)?.cast_unsigned());
+        let (has_thumbnail, has_expired) = (row.get(1)?, row.get(2)?);
+        Ok(NamedAttachment { id, has_thumbnail, has_expired })
+    };
+    let attachments = statement.query_map([to_sql(now.as_u64())], attachment)?;
+    let attachments = attachments.collect::<Result<Vec<_>, _>>()?;
+    let mut statement = database.prepare("SELECT picture FROM users WHERE picture IS NOT NULL")?;
+    let pictures = statement
+        .query_map([], |row| Ok(PictureId::from_u64(row.get::<_, i64>(0)?.cast_unsigned())))?;
+    let pictures = pictures.collect::<Result<Vec<_>, _>>()?;
+    Ok(NamedFiles { attachments, pictures })
+}
+
+/// Has nobody show these pictures in a copy of a database.
+pub(crate) fn forget_pictures(copy: &Path, pictures: &[PictureId]) -> Result<(), rusqlite::Error> {
+    if pictures.is_empty() {
+        return Ok(());
+    }
+    let mut copy = Connection::open(copy)?;
+    let transaction = copy.transaction()?;
+    for picture in pictures {
+        let sql = "UPDATE users SET picture = NULL WHERE picture = ?1";
+        transaction.execute(sql, [to_sql(picture.as_u64())])?;
+    }
+    transaction.commit()
+}
+
+fn open_segments(log: &Path) -> Result<Vec<Opened>, OpenError> {
+    let mut listings = 0;
+    loop {
+        listings += 1;
+        match try_open_segments(log) {
+            Err(OpenError::Io { source, .. })
+                if source.kind() == io::ErrorKind::NotFound && listings < LISTINGS_MAX => {}
+            opened => return opened,
+        }
+    }
+}
+
+fn try_open_segments(log: &Path) -> Result<Vec<Opened>, OpenError> {
+    let numbers = list(log).map_err(|source| io_error(log, source))?;
+    let mut opened = Vec::new();
+    for number in &numbers {
+        let path = segment_path(log, *number);
+        let file = File::open(&path).map_err(|source| io_error(&path, source))?;
+        let mut header = Vec::new();
+        let read = (&file).take(SEGMENT_HEADER_LEN as u64).read_to_end(&mut header);
+        read.map_err(|source| io_error(&path, source))?;
+        match SegmentHeader::decode(&header) {
+            Some(SegmentHeader { number: inside, first_lsn }) if inside == *number => {
+                opened.push(Opened { number: *number, path, file, first_lsn });
+            }
+            // Power went before the header was synced, so nothing in it was acknowledged.
+            None if Some(number) == numbers.last() && header.iter().all(|byte| *byte == 0) => {}
+            _ => {
+                let reason = "its header is damaged".to_owned();
+                return Err(OpenError::Corrupt { segment: path, position: 0, reason });
+            }
+        }
+    }
+    Ok(opened)
+}
+
+/// Of the segments, what the database lacks. `newest`: where the last one ended at the moment.
+fn parts(
+    opened: Vec<Opened>,
+    newest: Option<u64>,
+    applied: Lsn,
+) -> Result<Vec<SegmentPart>, OpenError> {
+    if let Some(found) = opened.first().map(|segment| segment.first_lsn)
+        && found > applied.next()
+    {
+        return Err(OpenError::MissingRecords { applied, found });
+    }
+    let ends: Vec<Option<Lsn>> =
+        opened.iter().skip(1).map(|next| Some(next.first_lsn)).chain([None]).collect();
+    let mut parts = Vec::new();
+    for (segment, until) in opened.into_iter().zip(ends) {
+        let len = match (until, newest) {
+            (Some(until), _) if until <= applied.next() => continue,
+            (None, Some(newest)) => newest,
+            (until, _) => end_of(&segment, until)?,
+        };
+        parts.push(SegmentPart { number: segment.number, file: segment.file, len });
+    }
+    Ok(parts)
+}
+
+/// Where the intact records of a segment end, which may be written to meanwhile.
+fn end_of(segment: &Opened, until: Option<Lsn>) -> Result<u64, OpenError> {
+    let mut damaged_before = None;
+    loop {
+        let bytes = read_all(&segment.file).map_err(|source| io_error(&segment.path, source))?;
+        let scan = segment::scan(&bytes, until, |_| {}).expect("the header was decoded before");
+        let position = scan.valid_len as u64;
+        match scan.end {
+            End::Clean | End::Torn => return Ok(position),
+            // While it was read, a record may have come in front of what was read last. A second
+            // look finds that one whole; what is damaged is still so.
+            End::Corrupt(_) if damaged_before != Some(position) => {
+                damaged_before = Some(position);
+            }
+            End::Corrupt(reason) => {
+                let segment = segment.path.clone();
+                return Err(OpenError::Corrupt { segment, position, reason });
+            }
+        }
+    }
+}
+
+fn read_all(file: &File) -> io::Result<Vec<u8>> {
+    let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    let mut bytes = vec![0; len];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+fn io_error(path: &Path, source: io::Error) -> OpenError {
+    OpenError::Io { path: path.to_owned(), source }
+}
