@@ -64,8 +64,15 @@ fix: ## format, and apply what clippy can
 	cargo fmt --all
 
 # The client is built first, because the server embeds it; the tests of real processes use the server that cargo built.
-test: packages web test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser ## every test
+# With BUILT, programs that `cargo test --workspace` has built are used: for one package alone cargo would build them and what they
+# depend on again, with other features.
+test: packages web ## every test
+	touch crates/folkmoot/src/http/assets.rs
+	$(MAKE) --no-print-directory test-rust
+	FOLKMOOT_BINARY="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot" $(MAKE) --no-print-directory BUILT=1 test-sdk test-web test-browser test-hunt-browser test-map-browser
 	@echo "all tests passed"
+
+BUILD = $(if $(BUILT),@true,cargo build --quiet --package)
 
 CHAOS_SECONDS ?= 60
 packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, valgrind
@@ -78,9 +85,9 @@ test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lo
 	tests/sdk/run
 
 # The server embeds the client of the moment: both are built before the browser starts.
-test-browser: web ## people in a real browser against the real server
-	touch crates/folkmoot/src/http/assets.rs
-	cargo build --quiet --package folkmoot
+test-browser: $(if $(BUILT),,web) ## people in a real browser against the real server
+	$(if $(BUILT),@true,touch crates/folkmoot/src/http/assets.rs)
+	$(BUILD) folkmoot
 	cd tests/browser && npm ci --silent && npm run --silent test
 
 screenshots: web ## take the pictures of docs/images anew
@@ -89,11 +96,11 @@ screenshots: web ## take the pictures of docs/images anew
 	cd tests/browser && npm ci --silent && SCREENSHOTS=1 npm run --silent test -- screenshots
 
 test-hunt-browser: ## the treasure hunt in Chromium (SCREENSHOT=path takes its picture)
-	cargo build --quiet -p treasure-hunt
+	$(BUILD) treasure-hunt
 	cd examples/treasure-hunt/tests/browser && npm ci --silent && npm test
 
 test-map-browser: ## the vehicle map in Chromium (SCREENSHOT=path takes its picture); needs chromium and mosquitto
-	cargo build --quiet -p realtime-map
+	$(BUILD) realtime-map
 	cd examples/realtime-map/browser && npm ci --silent && npm test
 
 TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --

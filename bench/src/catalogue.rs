@@ -178,6 +178,7 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         Better::Higher,
         "read states changed or read per second, 8 million entries, 80 % changes",
     ),
+    solo("relay-broadcast", Better::Lower, "one message into personal channels, until it is there"),
     solo("remote-tell", Better::Higher, "messages told to another process per second"),
     solo("remote-ask", Better::Lower, "ns per ask of another process, beside a plain socket"),
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),

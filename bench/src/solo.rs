@@ -7,6 +7,7 @@ mod fairness;
 mod map;
 mod passivate;
 mod read_states;
+mod relay;
 pub(crate) mod remote;
 mod timers;
 mod treasure;
@@ -22,6 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "durable-commit" => Some(durable::run(arguments.budget)),
         "durable-wake" => Some(durable::run_wake(arguments.budget)),
         "read-states" => Some(read_states::run(arguments.budget)),
+        "relay-broadcast" => Some(relay::run(arguments.budget)),
         "remote-tell" => Some(remote::run_tell(arguments.budget)),
         "remote-ask" => Some(remote::run_ask(arguments.budget)),
         "timers" => Some(timers::run(arguments.budget)),

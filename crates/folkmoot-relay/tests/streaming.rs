@@ -1,0 +1,173 @@
+//! Connections over HTTP, as strangers and networks use them: commands for sessions that are not
+//! there, pages of other sites, clients that go away or read nothing.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use folkmoot_relay::{Relay, Settings, start};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Only turns a promise that is never kept into a failure.
+const PATIENCE: Duration = Duration::from_secs(30);
+const KEY: &str = "key";
+
+async fn relay() -> Relay {
+    let settings = json!({
+        "client": {
+            "allow_anonymous_connect_without_token": true, "queue_max_size": 200_000,
+            "allowed_origins": ["https://app.example"],
+        },
+        "http_api": { "key": KEY },
+        "channel": { "namespaces": [{
+            "name": "news", "presence": true, "allow_subscribe_for_anonymous": true,
+        }] },
+    });
+    let settings = Settings::from_json(&settings.to_string()).expect("settings");
+    let free: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    start(settings, free).await.expect("it starts")
+}
+
+/// A request whose response has begun, with what was read of it.
+struct Asked {
+    socket: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Asked {
+    async fn request(relay: &Relay, head: &str, body: &str) -> Self {
+        let mut socket = TcpStream::connect(relay.address()).await.expect("it listens");
+        let len = body.len();
+        let text = format!("{head}\r\nHost: here\r\nContent-Length: {len}\r\n\r\n{body}");
+        socket.write_all(text.as_bytes()).await.expect("it is open");
+        let mut asked = Self { socket, read: Vec::new() };
+        asked.until("\r\n\r\n").await;
+        asked
+    }
+
+    /// Reads until a text has come; returns all that has.
+    async fn until(&mut self, text: &str) -> String {
+        loop {
+            let read = String::from_utf8_lossy(&self.read).into_owned();
+            if read.contains(text) {
+                return read;
+            }
+            let more = timeout(PATIENCE, self.socket.read_buf(&mut self.read)).await;
+            let more = more.expect("nothing came").expect("it reads");
+            assert!(more > 0, "ended before {text:?}: {read}");
+        }
+    }
+
+    fn status(&self) -> u16 {
+        let text = String::from_utf8_lossy(&self.read);
+        text.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+    }
+}
+
+async fn api(relay: &Relay, method: &str, params: &Value) -> Value {
+    let head = format!("POST /api/{method} HTTP/1.1\r\nX-API-Key: {KEY}\r\nConnection: close");
+    let mut asked = Asked::request(relay, &head, &params.to_string()).await;
+    timeout(PATIENCE, asked.socket.read_to_end(&mut asked.read)).await.unwrap().unwrap();
+    let text = String::from_utf8_lossy(&asked.read).into_owned();
+    let (_, body) = text.split_once("\r\n\r\n").expect("a head");
+    serde_json::from_str(body).expect("JSON")
+}
+
+/// Connects by HTTP streaming and subscribes to `news:x`.
+async fn subscribed(relay: &Relay) -> Asked {
+    let connect = json!({"id": 1, "connect": {}}).to_string();
+    let mut stream = Asked::request(relay, "POST /connection/http_stream HTTP/1.1", &connect).await;
+    let text = stream.until("\"node\"").await;
+    let line = text.lines().find(|line| line.contains("\"node\"")).expect("a reply");
+    let reply: Value = serde_json::from_str(line).expect("JSON");
+    let connect = &reply["connect"];
+    let data = json!({"id": 2, "subscribe": {"channel": "news:x"}}).to_string();
+    let body = json!({ "session": connect["session"], "node": connect["node"], "data": data });
+    let sent = Asked::request(relay, "POST /emulation HTTP/1.1", &body.to_string()).await;
+    assert_eq!(sent.status(), 204);
+    stream.until("\"subscribe\"").await;
+    stream
+}
+
+/// Waits until so many are subscribed.
+async fn until_present(relay: &Relay, wanted: u64) {
+    let present = async || {
+        let stats = api(relay, "presence_stats", &json!({"channel": "news:x"})).await;
+        stats["result"]["num_clients"].as_u64().expect("a number")
+    };
+    let all = async { while present().await != wanted {} };
+    timeout(PATIENCE, all).await.expect("they never came to that number");
+}
+
+#[tokio::test]
+async fn commands_find_their_session_or_are_told_that_it_is_elsewhere() {
+    let relay = relay().await;
+    for (body, status) in [
+        (json!({"node": "another", "session": "x", "data": "{}"}).to_string(), 404),
+        ("nonsense".to_owned(), 400),
+        ("{\"data\": 1}".to_owned(), 400),
+    ] {
+        let asked = Asked::request(&relay, "POST /emulation HTTP/1.1", &body).await;
+        assert_eq!(asked.status(), status, "{body}");
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_are_refused_unless_the_operator_named_them() {
+    let relay = relay().await;
+    for (origin, status) in [("https://evil.example", 403), ("https://app.example", 204)] {
+        let head = format!("OPTIONS /connection/http_stream HTTP/1.1\r\nOrigin: {origin}");
+        let asked = Asked::request(&relay, &head, "").await;
+        assert_eq!(asked.status(), status);
+        let text = String::from_utf8_lossy(&asked.read).into_owned();
+        assert_eq!(text.contains(&format!("access-control-allow-origin: {origin}")), status == 204);
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn who_goes_away_is_subscribed_no_more() {
+    let relay = relay().await;
+    let (first, second) = (subscribed(&relay).await, subscribed(&relay).await);
+    until_present(&relay, 2).await;
+    drop(first);
+    until_present(&relay, 1).await;
+    drop(second);
+    until_present(&relay, 0).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn who_reads_nothing_is_cut_off_and_holds_nobody_up() {
+    let relay = relay().await;
+    let mut silent = subscribed(&relay).await;
+    let mut reading = subscribed(&relay).await;
+    let text = "x".repeat(30_000);
+    let mut number = 0;
+    while api(&relay, "presence_stats", &json!({"channel": "news:x"})).await["result"]["num_clients"]
+        == 2
+    {
+        number += 1;
+        let data = json!({ "number": number, "text": text });
+        api(&relay, "publish", &json!({ "channel": "news:x", "data": data })).await;
+        reading.until(&format!("\"number\":{number},")).await;
+        reading.read.clear();
+    }
+    // What was under way may still be read, and then the connection is over.
+    let mut rest = Vec::new();
+    let ended = timeout(PATIENCE, silent.socket.read_to_end(&mut rest)).await;
+    assert!(ended.is_ok(), "the connection was kept");
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_relay_that_stops_says_so() {
+    let relay = relay().await;
+    let mut stream = subscribed(&relay).await;
+    relay.stop().await;
+    let said = stream.until("\"disconnect\"").await;
+    assert!(said.contains("3001") && said.contains("\"reconnect\":true"), "{said}");
+}
