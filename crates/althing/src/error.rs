@@ -59,6 +59,9 @@ impl AskError {
     /// Whether the message may have run, in whole or in part, or may still run: then a retry may
     /// run it twice.
     ///
+    /// Of an ask that was handed on (`reply_to`) it speaks of the actor that had it last, which the
+    /// error names; the one that handed it on has run.
+    ///
     /// ```
     /// use althing::AskError;
     ///

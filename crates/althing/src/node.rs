@@ -33,19 +33,29 @@ use crate::stop_reason::StopReason;
 impl Node {
     /// Address of the named actor; its first message activates it.
     pub fn get<A: Actor>(&self, key: impl ActorKey<A>) -> ActorRef<A> {
-        let make = |key| -> Arc<dyn AnyPlace> {
-            let header = Header::new(self.shared().kind::<A>(), Some(key));
-            let place = Place::<A>::new(header, None, None);
-            if !self.shared().close_if_shut(place.header()) {
-                place.header().settle();
-            }
-            Arc::new(place)
-        };
         let directory = &self.shared().holdings().directory;
-        let type_id = TypeId::of::<A>();
-        let place = key.with_text(|key| directory.get_or_insert(A::NAME, type_id, key, make));
+        let of = (A::NAME, TypeId::of::<A>());
+        let place = key.with_text(|key| {
+            let key = Key::from(key);
+            directory.of_name(of, &key).unwrap_or_else(|| {
+                let place = self.place_for::<A>(key.clone());
+                let close = || _ = self.shared().close_if_shut(place.header());
+                directory.get_or_insert(of, key, &place, close)
+            })
+        });
         let place = place.into_any().downcast().expect("a name holds places of its own type");
         ActorRef::from_place(place)
+    }
+
+    /// A place for a name that nobody has asked for yet. Made without a lock: the options of its type
+    /// and the cluster are foreign.
+    fn place_for<A: Actor>(&self, key: Key) -> Arc<dyn AnyPlace> {
+        let header = Header::new(self.shared().kind::<A>(), Some(key));
+        let place = Place::<A>::new(header, None, None);
+        if !self.shared().is_shut() {
+            place.header().settle();
+        }
+        Arc::new(place)
     }
 
     /// Starts an anonymous actor. It lives until it is stopped; without a factory it cannot

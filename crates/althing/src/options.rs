@@ -49,7 +49,7 @@ pub struct ActorOptions {
     pub supervision: Supervision,
     /// Which children restart when one of them does.
     pub children: ChildStrategy,
-    /// Idle time after which an actor is unloaded; `None`: never.
+    /// Idle time after which an actor that can come back is unloaded; `None`: never.
     pub passivate_after: Option<Duration>,
     /// Default deadline of asks and waiting tells.
     pub deadline: Duration,
@@ -92,7 +92,8 @@ impl ActorOptions {
         self
     }
 
-    /// Sets the idle time after which an actor is unloaded.
+    /// Sets the idle time after which an actor is unloaded that can come back: it has a name, and
+    /// its type a factory on its node. Others live until they are stopped.
     #[must_use]
     pub fn passivate_after(mut self, idle: Duration) -> Self {
         self.passivate_after = Some(idle);

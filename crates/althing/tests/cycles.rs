@@ -386,3 +386,94 @@ mod a_failed_handler {
         assert_eq!(answer.await.unwrap(), Ok(()));
     }
 }
+
+mod an_ask_that_was_handed_on {
+    use std::time::Duration;
+
+    use althing::{
+        Actor, ActorRef, AskError, Context, Delayed, DelayedHandler, Handler, Receives, ReplyTo,
+    };
+    use tokio::sync::oneshot;
+
+    use super::support::{Do, Flex, On, flex, later, node, nothing, settle, within};
+
+    /// Hands asks on, and asks.
+    struct Desk;
+
+    struct HandOn(ActorRef<Flex>, Do);
+    struct Ask(ActorRef<Flex>, oneshot::Sender<Result<u64, AskError>>);
+
+    impl Actor for Desk {
+        const NAME: &'static str = "test.desk";
+    }
+
+    impl Receives<HandOn> for Desk {
+        type Reply = u64;
+        type Way = Delayed;
+    }
+
+    impl DelayedHandler<HandOn> for Desk {
+        type Reply = u64;
+
+        async fn handle(
+            &mut self,
+            HandOn(to, what): HandOn,
+            reply: ReplyTo<u64>,
+            _: &mut Context<Self>,
+        ) {
+            to.send(what).reply_to(reply);
+        }
+    }
+
+    impl Handler<Ask> for Desk {
+        type Reply = ();
+
+        async fn handle(&mut self, Ask(other, outcome): Ask, _: &mut Context<Self>) {
+            outcome.send(other.send(nothing()).await).ok();
+        }
+    }
+
+    /// The asker waits for the one that has the ask now.
+    #[test]
+    fn is_no_wait_for_who_handed_it_on() {
+        within(On::PausedTime, async {
+            let node = node();
+            let (asker, library, desk) = (flex(&node), flex(&node), node.spawn(Desk));
+            let (end, ended) = oneshot::channel();
+            let desk_of_asker = desk.clone();
+            let asking = later(async move {
+                let slow = later(async move { ended.await.expect("the test says when") });
+                desk_of_asker.send(HandOn(library, slow)).await.expect("it is answered")
+            });
+            asker.send(asking).try_tell().expect("there is room");
+            settle().await;
+            let (tell, told) = oneshot::channel();
+            desk.send(Ask(asker, tell)).try_tell().expect("there is room");
+            settle().await;
+            end.send(1).expect("the library waits");
+            assert_eq!(told.await.expect("the desk answers"), Ok(0));
+        });
+    }
+
+    #[test]
+    fn closes_a_cycle_with_who_has_it_now() {
+        within(On::PausedTime, async {
+            let node = node();
+            let (asker, library, desk) = (flex(&node), flex(&node), node.spawn(Desk));
+            let (asker_id, library_id) = (asker.id(), library.id());
+            let (tell, told) = oneshot::channel();
+            let back = asker.clone();
+            let asking = later(async move {
+                let asking_back = later(async move {
+                    tell.send(back.send(nothing()).await).ok();
+                    7
+                });
+                desk.send(HandOn(library, asking_back)).await.expect("it is answered")
+            });
+            let asked = asker.send(asking).timeout(Duration::from_secs(1)).await;
+            assert_eq!(asked, Ok(7));
+            let path = vec![library_id.clone(), asker_id, library_id];
+            assert_eq!(told.await.expect("it is told"), Err(AskError::Cycle(path)));
+        });
+    }
+}

@@ -10,12 +10,12 @@ mod support;
 use std::future::{Future, IntoFuture, pending};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::task::{self, Wake, Waker};
+use std::task::{self, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::Duration;
 
 use althing::{
-    Actor, ActorError, ActorRef, Context, EventHandler, Group, Handler, Node, Published,
-    StopReason, Terminated, TopicOptions,
+    Actor, ActorError, ActorRef, Context, Delayed, DelayedHandler, EventHandler, Group, Handler,
+    Node, Published, Receives, ReplyTo, StopReason, Terminated, TopicOptions,
 };
 use parking_lot::Mutex;
 use support::{
@@ -393,5 +393,107 @@ fn a_refused_message_may_use_the_group_that_its_sender_looks_at() {
         });
         soon("the handler's end", teller.send(telling)).await.expect("it runs");
         assert_eq!(group.members().len(), 1, "it is a member once");
+    });
+}
+
+type AtClone = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+
+/// The function of a waker that calls something when it is cloned for the first time; its data is
+/// an `Arc<AtClone>`.
+static CALLS_AT_CLONE: RawWakerVTable = RawWakerVTable::new(
+    |data| {
+        // SAFETY: the data is an `Arc`'s, which the waker at hand keeps.
+        let at_clone: &AtClone = unsafe { &*data.cast() };
+        let call = at_clone.lock().take();
+        if let Some(call) = call {
+            call();
+        }
+        // SAFETY: as above.
+        unsafe { Arc::<AtClone>::increment_strong_count(data.cast()) }
+        RawWaker::new(data, &CALLS_AT_CLONE)
+    },
+    |data| {
+        // SAFETY: the waker's own reference, which ends with it.
+        drop(unsafe { Arc::<AtClone>::from_raw(data.cast()) });
+    },
+    |_| {},
+    |data| {
+        // SAFETY: as above.
+        drop(unsafe { Arc::<AtClone>::from_raw(data.cast()) });
+    },
+);
+
+/// A waker that calls something when it is cloned, and wakes nobody.
+fn calling_at_clone(call: impl FnOnce() + Send + 'static) -> Waker {
+    let at_clone: Arc<AtClone> = Arc::new(Mutex::new(Some(Box::new(call))));
+    // SAFETY: the functions take an `Arc<AtClone>` and keep count of it.
+    unsafe { Waker::new(Arc::into_raw(at_clone).cast(), &CALLS_AT_CLONE) }
+}
+
+/// Polls once with a waker that calls something when it is cloned.
+fn poll_calling<F: Future>(
+    future: std::pin::Pin<&mut F>,
+    call: impl FnOnce() + Send + 'static,
+) -> Option<F::Output> {
+    let waker = calling_at_clone(call);
+    match future.poll(&mut task::Context::from_waker(&waker)) {
+        task::Poll::Ready(output) => Some(output),
+        task::Poll::Pending => None,
+    }
+}
+
+struct Keeper(Arc<Mutex<Option<ReplyTo<u32>>>>);
+struct Keep;
+
+impl Actor for Keeper {
+    const NAME: &'static str = "test.keeper";
+}
+
+impl Receives<Keep> for Keeper {
+    type Reply = u32;
+    type Way = Delayed;
+}
+
+impl DelayedHandler<Keep> for Keeper {
+    type Reply = u32;
+
+    async fn handle(&mut self, _: Keep, reply: ReplyTo<u32>, _: &mut Context<Self>) {
+        *self.0.lock() = Some(reply);
+    }
+}
+
+#[test]
+fn an_askers_waker_may_use_the_reply_when_it_is_cloned() {
+    within(On::OneThread, async {
+        let kept = Arc::new(Mutex::new(None));
+        let keeper = node().spawn(Keeper(kept.clone()));
+        let mut ask = Box::pin(keeper.send(Keep).into_future());
+        assert!(futures_util::poll!(&mut ask).is_pending());
+        settle().await;
+        let reply = move || {
+            let reply: ReplyTo<u32> = kept.lock().take().expect("it was kept");
+            reply.send(7);
+        };
+        let answer = match poll_calling(ask.as_mut(), reply) {
+            Some(answer) => answer,
+            None => soon("the answer", ask).await,
+        };
+        assert_eq!(answer, Ok(7));
+    });
+}
+
+#[test]
+fn a_readers_waker_may_publish_when_it_is_cloned() {
+    within(On::OneThread, async {
+        let topic = node().topic::<u32>("numbers", TopicOptions::default());
+        let mut stream = topic.stream(topic.last());
+        let publishing = topic.clone();
+        let publish = move || _ = publishing.publish(7).expect("nobody owns it");
+        let mut next = Box::pin(stream.next());
+        let event = match poll_calling(next.as_mut(), publish) {
+            Some(event) => event,
+            None => soon("the event", next).await,
+        };
+        assert_eq!(event.expect("the node lives").expect("no gap").payload, 7);
     });
 }

@@ -192,3 +192,40 @@ async fn an_actor_with_a_stream_stays_in_memory() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(sink.is_active() && !other.is_active());
 }
+
+/// Whose first life attaches a stream that never yields anything.
+struct Drinker(Arc<Notify>);
+
+#[actor(name = "test.drinker")]
+impl Drinker {
+    async fn drink(&mut self, ctx: &mut Context<Self>) {
+        let dropped = OnDrop(self.0.clone());
+        ctx.attach(stream::pending(), move |()| {
+            let _kept = &dropped;
+            drinker_messages::Touch
+        });
+    }
+
+    async fn touch(&mut self) {}
+
+    async fn fail(&mut self) {
+        panic!("on purpose");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_dropped_when_its_actor_restarts_though_it_yields_nothing() {
+    let dropped = Arc::new(Notify::new());
+    let kept = dropped.clone();
+    let node = Node::builder("test")
+        .actor(move |_| {
+            let dropped = kept.clone();
+            async move { Ok(Drinker(dropped)) }
+        })
+        .build();
+    let drinker = node.get::<Drinker>("a");
+    drinker.drink().await.unwrap();
+    drinker.fail().await.unwrap_err();
+    drinker.touch().await.unwrap();
+    tokio::time::timeout(Duration::from_secs(1), dropped.notified()).await.unwrap();
+}

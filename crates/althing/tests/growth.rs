@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{
-    Actor, ActorOptions, ActorRef, Context, Handler, MailboxKind, Node, Read, ReadHandler,
+    Actor, ActorOptions, ActorRef, Context, Group, Handler, MailboxKind, Node, Read, ReadHandler,
     Receives, Terminated,
 };
+use futures_util::poll;
 use parking_lot::Mutex;
 use support::{Flex, Note, On, act, alone, flex, later, node, soon, within};
 use tokio::sync::Notify;
@@ -275,5 +276,52 @@ fn a_watcher_keeps_no_memory_of_those_whose_end_it_has_heard_of() {
             let grown = resident_bytes().saturating_sub(before);
             assert!(grown < 8 << 20, "{} KiB after a thousand ends", grown >> 10);
         });
+    });
+}
+
+#[test]
+fn joining_a_group_costs_the_same_beside_thousands() {
+    const GROUPS: usize = 10;
+    within(On::OneThread, async {
+        let took = |count| {
+            let node = node();
+            let members: Vec<_> = (0..count).map(|_| flex(&node)).collect();
+            let begun = worked();
+            let group = |_| members.iter().cloned().collect::<Group<Flex>>();
+            let groups: Vec<_> = (0..GROUPS).map(group).collect();
+            let took = worked() - begun;
+            assert!(groups.iter().all(|group| group.members().len() == count));
+            took
+        };
+        took(100);
+        let (few, many) = (took(4_000), took(32_000));
+        assert!(many < few * TIMES_MAX, "4,000 took {few:?}, 32,000 took {many:?}");
+    });
+}
+
+/// Each sender that waits for room looks again, and again.
+#[test]
+fn a_look_of_a_sender_that_waits_costs_the_same_beside_thousands() {
+    const LOOKS: usize = 20;
+    async fn took(count: usize) -> Duration {
+        let options = ActorOptions::default().mailbox(MailboxKind::Bounded(2));
+        let node = Node::builder("test").options::<Flex>(options).build();
+        let target = flex(&node);
+        target.send(later(std::future::pending())).try_tell().expect("there is room");
+        tokio::task::yield_now().await;
+        while target.send(Note(0)).try_tell().is_ok() {}
+        let mut tells: Vec<_> = (0..count).map(|_| target.send(Note(1)).tell()).collect();
+        let begun = worked();
+        for _ in 0..LOOKS {
+            for tell in &mut tells {
+                assert!(poll!(tell).is_pending());
+            }
+        }
+        worked() - begun
+    }
+    within(On::OneThread, async {
+        took(100).await;
+        let (few, many) = (took(1_000).await, took(8_000).await);
+        assert!(many < few * TIMES_MAX, "1,000 took {few:?}, 8,000 took {many:?}");
     });
 }

@@ -331,3 +331,43 @@ async fn a_subscriber_that_panics_takes_no_event_from_the_others() {
     assert_eq!(sum, 6 * (7 + 8));
     drop(subscriptions);
 }
+
+static CURIOUS: parking_lot::Mutex<Option<Node>> = parking_lot::Mutex::new(None);
+
+/// Whose options look at half a thousand actors of another type.
+struct Curious;
+
+impl Actor for Curious {
+    const NAME: &'static str = "test.curious";
+
+    fn options() -> ActorOptions {
+        if let Some(node) = CURIOUS.lock().take() {
+            for n in 0..500 {
+                drop(node.get::<Quiet>(n.to_string().as_str()));
+            }
+        }
+        ActorOptions::default()
+    }
+}
+
+struct Quiet;
+
+impl Actor for Quiet {
+    const NAME: &'static str = "test.quiet";
+}
+
+/// No lock is held while a type says its options.
+#[test]
+fn the_options_of_a_type_may_use_the_node() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let node = Node::builder("test").build();
+            *CURIOUS.lock() = Some(node.clone());
+            drop(node.get::<Curious>("a"));
+        });
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_secs(20)).expect("it does not hang");
+}

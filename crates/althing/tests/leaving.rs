@@ -438,3 +438,28 @@ async fn an_arriving_actor_stops_with_its_node() {
     assert_eq!((report.stopped, report.killed.len()), (1, 0));
     assert_eq!(scene.sent(), [] as [&str; 0], "its stop is no other node's business");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_room_sends_to_where_the_actor_has_gone_at_once() {
+    let scene = scene(HERE);
+    let scribe = scene.scribe();
+    scribe.slow("1".into()).tell().await.expect("there is room");
+    settle().await;
+    while scribe.write("2".into()).try_tell().is_ok() {}
+    let tell = |_| {
+        let scribe = scribe.clone();
+        tokio::spawn(async move { scribe.write("3".into()).tell().await.is_ok() })
+    };
+    let waiting: Vec<_> = (0..8).map(tell).collect();
+    settle().await;
+    scene.moves(Location::Elsewhere);
+    let begun = tokio::time::Instant::now();
+    scene.gate.add_permits(1);
+    let sealed = scene.node.seal(&id()).await.expect("it is in memory");
+    sealed.depart().await;
+    for told in waiting {
+        assert!(told.await.expect("it does not panic"));
+    }
+    assert_eq!(begun.elapsed(), Duration::ZERO, "nobody looks for himself");
+    assert_eq!(scene.sent().iter().filter(|line| *line == "3").count(), 8);
+}

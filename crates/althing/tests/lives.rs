@@ -14,6 +14,7 @@ use althing::{
     Start, StopReason, Supervision,
 };
 use support::{Flex, On, act, settle, soon, within};
+use tokio::sync::Notify;
 
 /// Counts lives and messages; asks for its own stop in one of its hooks.
 #[derive(Clone, Default)]
@@ -235,5 +236,69 @@ fn an_actor_that_was_asked_to_stop_before_it_failed_does_not_wait_out_its_pause(
         support::settle().await;
         fail.send(()).unwrap();
         soon("the stop", stopped).await;
+    });
+}
+
+/// Fails itself as its first life starts; waits in a handler until the test lets it go on.
+#[derive(Clone, Default)]
+struct FailsOnce {
+    lives: Arc<AtomicU32>,
+    handled: Arc<AtomicU32>,
+    gate: Arc<Notify>,
+}
+
+struct Wait;
+
+impl Actor for FailsOnce {
+    const NAME: &'static str = "test.fails-once";
+
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        if self.lives.fetch_add(1, SeqCst) == 0 {
+            ctx.fail(ActorError::new("on purpose"));
+        }
+        Ok(())
+    }
+}
+
+impl Handler<Wait> for FailsOnce {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Wait, _: &mut Context<Self>) {
+        self.gate.notified().await;
+    }
+}
+
+impl Handler<Touch> for FailsOnce {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Touch, _: &mut Context<Self>) {
+        self.handled.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_start_that_failed_takes_nothing_from_the_lives_after_it() {
+    within(On::PausedTime, async {
+        let FailsOnce { lives, handled, gate } = FailsOnce::default();
+        let each = FailsOnce { lives, handled: handled.clone(), gate: gate.clone() };
+        let node = Node::builder("test")
+            .actor(move |_| {
+                let actor = each.clone();
+                async move { Ok(actor) }
+            })
+            .build();
+        let actor = node.get::<FailsOnce>("a");
+        for _ in 0..2 {
+            actor.send(Wait).try_tell().unwrap();
+        }
+        settle().await;
+        let stopped = actor.stop();
+        gate.notify_one();
+        settle().await;
+        actor.send(Touch).try_tell().unwrap();
+        gate.notify_one();
+        soon("the stop", stopped).await;
+        settle().await;
+        assert_eq!(handled.load(SeqCst), 1, "it comes after the stop: the next life runs it");
     });
 }

@@ -107,3 +107,17 @@ fn an_actor_that_is_activated_while_it_unloads_comes_back() {
         assert_eq!((lives.load(SeqCst), slow.is_active()), (2, true));
     });
 }
+
+#[test]
+fn an_actor_that_could_not_come_back_is_not_unloaded() {
+    within(On::PausedTime, async {
+        let node = Node::builder("test").build();
+        let anonymous = node.spawn(Keeper::default());
+        let named = node.spawn_named("a", Keeper::default()).expect("the name is free");
+        for keeper in [&anonymous, &named] {
+            keeper.send(Answer).await.expect("it runs");
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(anonymous.is_active() && named.is_active());
+    });
+}

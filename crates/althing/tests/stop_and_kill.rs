@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use althing::{Actor, ActorError, AskError, Context, Node, StopReason};
+use althing::{
+    Actor, ActorError, ActorRef, AskError, Context, Handler, Node, Priority, StopReason,
+};
 use parking_lot::Mutex;
-use support::{Do, Note, On, act, flex, lines, logging, node, settle, soon, within};
+use support::{Do, Log, Note, On, act, flex, lines, logging, node, settle, soon, within};
+use tokio::sync::Notify;
 
 /// Tells of a handler travel in bundles; a stop must not pass the bundle that was made before it.
 #[test]
@@ -119,5 +122,95 @@ fn hooks_that_block_do_not_hold_up_a_shutdown_beyond_its_deadline() {
         let report = node.shutdown(Duration::from_millis(100)).await;
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(2), "{took:?} for a deadline of 100 ms: {report:?}");
+    });
+}
+
+/// Writes down what it is told, and its end; waits in a handler until the test lets it go on.
+#[derive(Clone, Default)]
+struct Clerk {
+    log: Log,
+    gate: Arc<Notify>,
+}
+
+struct Wait;
+struct Write(&'static str);
+
+impl Actor for Clerk {
+    const NAME: &'static str = "test.clerk";
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        self.log.lock().push("the end".into());
+    }
+}
+
+impl Handler<Wait> for Clerk {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Wait, _: &mut Context<Self>) {
+        self.gate.notified().await;
+    }
+}
+
+impl Handler<Write> for Clerk {
+    type Reply = ();
+
+    async fn handle(&mut self, Write(line): Write, _: &mut Context<Self>) {
+        self.log.lock().push(line.into());
+    }
+}
+
+/// A named one that waits in each of two handlers.
+async fn clerk() -> (ActorRef<Clerk>, Clerk) {
+    let clerk = Clerk::default();
+    let each = clerk.clone();
+    let node = Node::builder("test")
+        .actor(move |_| {
+            let clerk = each.clone();
+            async move { Ok(clerk) }
+        })
+        .build();
+    let named = node.get::<Clerk>("a");
+    for _ in 0..2 {
+        named.send(Wait).try_tell().expect("there is room");
+    }
+    settle().await;
+    (named, clerk)
+}
+
+#[test]
+fn what_waits_at_a_stop_runs_before_it_though_urgent_messages_come() {
+    within(On::PausedTime, async {
+        let (named, Clerk { log, gate }) = clerk().await;
+        for line in ["1", "2", "3"] {
+            named.send(Write(line)).try_tell().unwrap();
+        }
+        let stopped = named.stop();
+        gate.notify_one();
+        settle().await;
+        for line in ["urgent 1", "urgent 2", "urgent 3"] {
+            named.send(Write(line)).priority(Priority::High).try_tell().unwrap();
+        }
+        gate.notify_one();
+        soon("the stop", stopped).await;
+        assert_eq!(lines(&log)[..4], ["1", "2", "3", "the end"]);
+        settle().await;
+        assert_eq!(lines(&log)[4..], ["urgent 1", "urgent 2", "urgent 3"], "in its next life");
+    });
+}
+
+#[test]
+fn what_waits_with_low_priority_at_a_stop_runs_before_it_though_others_come() {
+    within(On::PausedTime, async {
+        let (named, Clerk { log, gate }) = clerk().await;
+        named.send(Write("low")).priority(Priority::Low).try_tell().unwrap();
+        let stopped = named.stop();
+        gate.notify_one();
+        settle().await;
+        named.send(Write("later")).try_tell().unwrap();
+        gate.notify_one();
+        soon("the stop", stopped).await;
+        assert_eq!(lines(&log)[..2], ["low", "the end"]);
+        settle().await;
+        assert_eq!(lines(&log)[2..], ["later"], "in its next life");
     });
 }

@@ -329,3 +329,59 @@ async fn linked_actors_stop_together() {
     assert_eq!(stopped.await.unwrap(), StopReason::Linked(one.id()));
     two.stopped().await;
 }
+
+mod reads_of_an_actor_that_resumes {
+    use althing::{Actor, ActorOptions, Context, Node, Read, ReadHandler, Receives, Supervision};
+    use tokio::sync::oneshot;
+
+    struct Reader;
+
+    /// Waits for the word, whether to panic.
+    struct Look(oneshot::Receiver<bool>);
+
+    impl Actor for Reader {
+        const NAME: &'static str = "test.reader";
+
+        fn options() -> ActorOptions {
+            ActorOptions::default().supervision(Supervision::Resume)
+        }
+    }
+
+    impl Receives<Look> for Reader {
+        type Reply = ();
+        type Way = Read;
+    }
+
+    impl ReadHandler<Look> for Reader {
+        type Reply = ();
+
+        async fn read(&self, Look(panics): Look, _: &Context<Self>) {
+            assert!(!panics.await.expect("the test says"), "on purpose");
+        }
+    }
+
+    #[tokio::test]
+    async fn go_on_beside_one_that_panics() {
+        let reader = Node::builder("test").build().spawn(Reader);
+        let look = |_| {
+            let (say, said) = oneshot::channel();
+            let reader = reader.clone();
+            (say, tokio::spawn(async move { reader.send(Look(said)).await }))
+        };
+        let mut looks = (0..3).map(look);
+        let ((first, one), (second, two), (third, three)) = (
+            looks.next().expect("there are three"),
+            looks.next().expect("there are three"),
+            looks.next().expect("there are three"),
+        );
+        while reader.mailbox_depth() > 0 || !reader.is_active() {
+            tokio::task::yield_now().await;
+        }
+        second.send(true).expect("it waits");
+        two.await.expect("the task ends").expect_err("it panicked");
+        for (say, look) in [(first, one), (third, three)] {
+            say.send(false).expect("it waits still");
+            assert_eq!(look.await.expect("the task ends"), Ok(()));
+        }
+    }
+}

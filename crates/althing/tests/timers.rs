@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-use althing::{Actor, ActorError, Context, Handler, Node, Start, StopReason};
-use support::{Charge, Count, Flex, Note, On, act, flex, node, within};
+use althing::{
+    Actor, ActorError, ActorOptions, Context, Handler, Node, Start, StopReason, Supervision,
+};
+use support::{Charge, Count, Flex, Note, On, act, flex, lines, node, within};
 
 /// A named actor with a timer, which takes longer to stop than its timer to fire.
 struct Ticking(Arc<AtomicU32>);
@@ -115,5 +117,38 @@ fn timers_go_on_after_a_message_whose_drop_panics() {
         bad.stop().await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(rings_on(&node).await, 1);
+    });
+}
+
+/// Counts how often it was cloned; the second clone panics.
+struct ClonesBadlyOnce(Arc<AtomicU32>);
+
+impl Clone for ClonesBadlyOnce {
+    fn clone(&self) -> Self {
+        assert_ne!(self.0.fetch_add(1, SeqCst), 1, "a clone on purpose");
+        Self(self.0.clone())
+    }
+}
+
+impl Handler<ClonesBadlyOnce> for Flex {
+    type Reply = ();
+
+    async fn handle(&mut self, _: ClonesBadlyOnce, _: &mut Context<Self>) {
+        self.log.lock().push("tick".into());
+    }
+}
+
+#[test]
+fn a_periodic_timer_goes_on_with_an_actor_that_survives_its_clone() {
+    within(On::PausedTime, async {
+        let options = ActorOptions::default().supervision(Supervision::Resume);
+        let node = Node::builder("test").options::<Flex>(options).build();
+        let (actor, log) = support::logging(&node);
+        let arming = act(|_, ctx| {
+            ctx.every(Duration::from_secs(1), ClonesBadlyOnce(Arc::default()));
+        });
+        actor.send(arming).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5_500)).await;
+        assert_eq!(lines(&log).len(), 4, "of five ticks one failed");
     });
 }

@@ -367,3 +367,59 @@ async fn a_task_of_a_turn_starts_with_the_commit() {
     asked.await.unwrap().unwrap();
     is_done.await.expect("it runs now");
 }
+
+/// Holds its turns and hears events.
+struct Listener {
+    disk: Disk,
+    friend: ActorRef<Friend>,
+    heard: u32,
+    is_written: bool,
+}
+
+struct Begin;
+
+impl Actor for Listener {
+    const NAME: &'static str = "test.listener";
+    const TURNS: Turns = Turns::Held;
+
+    fn commit(&mut self, _: &mut Context<Self>) -> Commit {
+        if std::mem::replace(&mut self.is_written, true) {
+            return Commit::unchanged();
+        }
+        self.disk.write(self.heard)
+    }
+}
+
+impl Handler<Begin> for Listener {
+    type Reply = ();
+    async fn handle(&mut self, _: Begin, _: &mut Context<Self>) {}
+}
+
+impl EventHandler<u32> for Listener {
+    async fn event(&mut self, event: &Published<u32>, _: &mut Context<Self>) {
+        self.heard = event.payload;
+        self.is_written = false;
+        self.friend.send(News(self.heard)).try_tell().expect("there is room");
+    }
+}
+
+/// An idle subscriber is run on its publisher's thread, unless its turns are held.
+#[tokio::test]
+async fn an_event_is_a_turn_also_of_a_subscriber_that_is_idle() {
+    let disk = Disk::default();
+    let node = Node::builder("radio").build();
+    let friend = node.spawn(Friend::default());
+    let (heard, written) = (friend.clone(), disk.clone());
+    let listener = node.spawn(Listener { disk: written, friend, heard: 0, is_written: true });
+    listener.send(Begin).await.expect("it runs");
+    let topic = node.topic::<u32>("numbers", TopicOptions::default());
+    let subscription = topic.subscribe(&listener);
+    topic.publish(7).expect("nobody owns it");
+    tokio::time::timeout(Duration::from_secs(5), disk.until_waiting(1)).await.expect("it commits");
+    assert_eq!(heard.send(Heard).await, Ok(vec![]));
+    disk.sync_one();
+    while heard.send(Heard).await != Ok(vec![7]) {
+        tokio::task::yield_now().await;
+    }
+    drop(subscription);
+}

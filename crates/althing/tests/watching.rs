@@ -207,3 +207,29 @@ fn a_parent_hears_of_a_child_that_fails_while_it_starts() {
         }
     });
 }
+
+struct WatchAnEnd(ActorRef<Flex>);
+
+impl Handler<WatchAnEnd> for Watcher {
+    type Reply = ();
+
+    async fn handle(&mut self, WatchAnEnd(other): WatchAnEnd, ctx: &mut Context<Self>) {
+        ctx.watch(&other);
+        other.stop().await;
+        settle().await;
+        ctx.unwatch(&other);
+    }
+}
+
+#[test]
+fn a_watcher_that_takes_its_watch_back_does_not_hear_of_an_end_before_that() {
+    within(On::PausedTime, async {
+        let node = node();
+        let watcher = Watcher::default();
+        let news = watcher.news.clone();
+        let watcher = node.spawn(watcher);
+        watcher.send(WatchAnEnd(flex(&node))).await.unwrap();
+        settle().await;
+        assert_eq!(*news.lock(), []);
+    });
+}

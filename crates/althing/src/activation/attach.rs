@@ -93,7 +93,8 @@ async fn pass_on<A, S, M, W>(
     let mut running: Option<Receiver<A::Reply>> = None;
     poll_fn(|cx| {
         loop {
-            if Pin::new(&mut ended).poll(cx).is_ready() {
+            // In this order: what ends the life meanwhile wakes us.
+            if Pin::new(&mut ended).poll(cx).is_ready() || me.life() != life {
                 return Poll::Ready(());
             }
             if let Some(handler) = &running {

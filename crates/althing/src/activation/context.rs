@@ -108,7 +108,8 @@ impl<A: Actor> Context<A> {
         self.core.stop();
     }
 
-    /// Unloads the actor after this handler; its next message brings it back.
+    /// Unloads the actor after this handler; its next message brings it back. One that cannot come
+    /// back, because it has no name or its type no factory, stops.
     pub fn passivate(&mut self) {
         self.core.passivate();
     }

@@ -7,10 +7,16 @@ use crate::address::actor_id::ActorId;
 use crate::address::place::AnyPlace;
 use crate::mail::awaited::Awaited;
 
+/// A reply that is waited for, and who is to give it.
+pub(crate) trait Owed: Awaited {
+    /// The actor that owes it, where a handler has kept it or has handed the ask on.
+    fn owed_by(&self) -> Option<Arc<dyn AnyPlace>>;
+}
+
 /// One handler's wait, as its actor's mailbox keeps it.
 pub(crate) struct Edge {
     pub(super) to: Arc<dyn AnyPlace>,
-    pub(super) reply: Arc<dyn Awaited>,
+    pub(super) reply: Arc<dyn Owed>,
     /// Its number with the actor that is waited for, where there is a cluster.
     pub(super) called: Option<u64>,
     /// Whether the handler is suspended: until then it may still end, and leave the ask to a task.

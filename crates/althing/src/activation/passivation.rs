@@ -56,12 +56,14 @@ fn pass(node: &NodeShared, is_over_budget: bool) -> Option<Duration> {
     node.holdings().directory.pass(CELLS_PER_PASS, |place| {
         let header = place.header();
         let idle_s = now_s.saturating_sub(header.last_active_s.load(Ordering::Relaxed));
-        let limit = header.kind.options.passivate_after;
+        // Whom nobody could bring back is not unloaded but stopped, by whoever wants that.
+        let comes_back = header.key().is_some() && place.is_rebuildable();
+        let limit = header.kind.options.passivate_after.filter(|_| comes_back);
         let idle_s =
             if limit.is_some() { idle_s.max(idle_besides_ticks(header, now_s)) } else { idle_s };
         let idle_for = Duration::from_secs(u64::from(idle_s));
         let is_due = limit.is_some_and(|limit| idle_for >= limit);
-        let may_be_longest = is_over_budget && header.key().is_some();
+        let may_be_longest = is_over_budget && comes_back;
         if let Some(limit) = limit
             && !is_due
             && header.mailbox.is_quiet()
@@ -136,9 +138,6 @@ struct Longest {
 
 impl Longest {
     fn offer(&mut self, idle_s: u32, place: &Arc<dyn AnyPlace>) {
-        if !place.is_rebuildable() {
-            return;
-        }
         if self.places.len() < UNLOADED_PER_PASS {
             self.heap.push((std::cmp::Reverse(idle_s), self.places.len()));
             self.places.push(place.clone());

@@ -243,7 +243,10 @@ impl Run {
         let holding = if is_turn { self.hold_turn() } else { None };
         let outcome = match &mut self.stage {
             Stage::Begin | Stage::Serving => return self.begin(),
-            Stage::Held => return self.suspend(cx),
+            Stage::Held => {
+                self.look_again();
+                return self.suspend(cx);
+            }
             Stage::Starting(hook) | Stage::Hooking(hook) | Stage::Stopping(hook, _) => {
                 hook.as_mut().poll(cx)
             }
@@ -251,6 +254,9 @@ impl Run {
         };
         let Poll::Ready(outcome) = outcome else {
             self.pause_turn(holding, false);
+            if self.backs_off {
+                self.look_again();
+            }
             return self.suspend(cx);
         };
         let stage = std::mem::replace(&mut self.stage, Stage::Begin);
@@ -285,7 +291,7 @@ impl Run {
         let is_active = inner.active;
         drop(inner);
         let header = self.place.header();
-        if header.kind.node.is_frozen() && !is_killed {
+        if !self.may_go_on() && !is_killed {
             self.stage = Stage::Held;
             return Served::Changed;
         }
@@ -373,6 +379,14 @@ impl Run {
 
     /// Drops hooks and handlers, which borrow the state.
     fn drop_futures(&mut self) {
+        while let Some(read) = self.reads.pop() {
+            shielded("dropping a handler", || read.clear());
+        }
+        self.drop_handler();
+    }
+
+    /// Drops the hook, or the handler that is not among the reads under way.
+    fn drop_handler(&mut self) {
         self.abort_turns();
         let stage = std::mem::replace(&mut self.stage, Stage::Begin);
         if !matches!(stage, Stage::Begin | Stage::Serving) {
@@ -381,10 +395,7 @@ impl Run {
         if !self.body.is_empty() {
             shielded("dropping a handler", || self.body.clear());
         }
-        while let Some(read) = self.reads.pop() {
-            shielded("dropping a handler", || read.clear());
-        }
-        if self.place.header().has_attention() {
+        if self.reads.is_empty() && self.place.header().has_attention() {
             // No handler is left that could wait, whoever has the ask that it began.
             waits::forget(&self.place);
         }

@@ -3,6 +3,7 @@
 //! `Restarts::decide` is a value function of its history and the time; the activation executes what
 //! it says.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Restarts allowed within [`RESTART_WINDOW_DEFAULT`] before supervision gives up (Erlang/OTP's
@@ -10,6 +11,9 @@ use std::time::Duration;
 pub const RESTARTS_MAX_DEFAULT: u32 = 10;
 /// Window in which restarts are counted.
 pub const RESTART_WINDOW_DEFAULT: Duration = Duration::from_secs(60);
+/// Restarts that are remembered at most: one MiB. A policy that allows more within its window means
+/// that there is no limit.
+const RECENT_MAX: usize = 65_536;
 /// Longest text of a failure that is kept: enough for a panic's message, little beside an actor.
 const FAILURE_CHARS_MAX: usize = 500;
 
@@ -115,7 +119,8 @@ pub(crate) enum Verdict {
 /// The restarts of one actor, kept only once it has failed.
 #[derive(Debug, Default)]
 pub(crate) struct Restarts {
-    recent: Vec<Duration>,
+    /// Of the present window, oldest first.
+    recent: VecDeque<Duration>,
     /// All of them, by a sibling's failure too.
     total: u32,
     /// What the actor failed with last, as text: the error itself may hold something foreign.
@@ -173,7 +178,10 @@ impl Restarts {
             Supervision::Escalate => return Verdict::Escalate,
             Supervision::Restart(policy) => policy,
         };
-        self.recent.retain(|at| now.saturating_sub(*at) < policy.window);
+        let is_over = |at: &Duration| now.saturating_sub(*at) >= policy.window;
+        while self.recent.len() >= RECENT_MAX || self.recent.front().is_some_and(is_over) {
+            self.recent.pop_front();
+        }
         if self.recent.len() >= policy.restarts_max as usize {
             return Verdict::Stop;
         }
@@ -181,7 +189,7 @@ impl Restarts {
             0 => Duration::ZERO,
             n => policy.backoff.saturating_mul(1 << (n - 1).min(20) as u32).min(policy.backoff_max),
         };
-        self.recent.push(now);
+        self.recent.push_back(now);
         Verdict::RestartAfter(pause)
     }
 }
@@ -208,6 +216,21 @@ mod tests {
                 Verdict::Stop
             ]
         );
+    }
+
+    #[test]
+    fn a_policy_without_a_limit_remembers_a_bounded_number_of_restarts() {
+        let policy = Supervision::Restart(RestartPolicy {
+            restarts_max: u32::MAX,
+            window: Duration::MAX,
+            ..RestartPolicy::default()
+        });
+        let mut restarts = Restarts::default();
+        for second in 0..3 * RECENT_MAX as u64 {
+            let verdict = restarts.decide(policy, Duration::from_secs(second));
+            assert!(matches!(verdict, Verdict::RestartAfter(_)));
+        }
+        assert_eq!(restarts.recent.len(), RECENT_MAX);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! The two tables below are paired with `Tick` in `Envelope::tick` and nowhere else.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task;
 
 use crate::activation::target::Target;
@@ -86,7 +87,11 @@ fn made(target: Target<'_>, id: TimerId) -> Option<Envelope> {
     }
     let mut make: Make = timer.make.take()?;
     drop(inner);
-    let Made { envelope, ended } = make();
+    let made = catch_unwind(AssertUnwindSafe(&mut make));
+    let (envelope, ended) = match made {
+        Ok(Made { envelope, ended }) => (Ok(envelope), ended),
+        Err(panic) => (Err(panic), None),
+    };
     let mut inner = target.header.mailbox.lock();
     let timer = inner.extras.as_mut().and_then(|extras| extras.timers.get_mut(&id));
     let (unused, before) = match timer {
@@ -99,7 +104,8 @@ fn made(target: Target<'_>, id: TimerId) -> Option<Envelope> {
     // Released before dropping what is foreign.
     drop(inner);
     drop((unused, before));
-    Some(envelope)
+    // The actor may survive it, and then the timer goes on.
+    Some(envelope.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
 /// # Safety

@@ -10,7 +10,8 @@
 //! before it looks. In a cycle of waits one such ask always exists: the last one sent.
 //!
 //! An edge whose reply has come no longer counts, nor one whose handler has ended, nor one whose
-//! ask is polled elsewhere.
+//! ask is polled elsewhere. One whose ask was handed on leads to the actor that has it now; a reply
+//! that an actor has kept is its own to give, in whatever task it has put it.
 //!
 //! The rule is careful rather than clever: reads that could overlap count as waiting too, because a
 //! write queued between them would not let them.
@@ -19,11 +20,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::activation::current;
-use crate::activation::edge::{Caller, Edge};
+use crate::activation::edge::{Caller, Edge, Owed};
 use crate::address::actor_id::ActorId;
 use crate::address::place::AnyPlace;
 use crate::error::AskError;
-use crate::mail::awaited::Awaited;
 
 /// Actors looked at in search of a cycle: a larger tangle of waits is left to its deadlines.
 const VISITED_MAX: usize = 4_096;
@@ -58,7 +58,7 @@ impl Drop for Waiting {
 /// The cycle that this would close, from the actor around to it again.
 pub(crate) fn begin(
     to: Arc<dyn AnyPlace>,
-    reply: Arc<dyn Awaited>,
+    reply: Arc<dyn Owed>,
 ) -> Result<Option<Waiting>, Vec<ActorId>> {
     let Some(waiting) = record(&to, reply.clone()) else { return Ok(None) };
     match cycle(&waiting.from, vec![Wait { id: waiting.id, to, reply }]) {
@@ -68,7 +68,7 @@ pub(crate) fn begin(
 }
 
 /// As `begin`, for a message that is on its way already, or whose handler has begun.
-pub(crate) fn begin_late(to: &Arc<dyn AnyPlace>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
+pub(crate) fn begin_late(to: &Arc<dyn AnyPlace>, reply: Arc<dyn Owed>) -> Option<Waiting> {
     record(to, reply)
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn awaited_places(place: &Arc<dyn AnyPlace>) -> Vec<Arc<dyn AnyPlace>
     edges_of(place, |_| true).into_iter().map(|wait| wait.to).collect()
 }
 
-fn record(to: &Arc<dyn AnyPlace>, reply: Arc<dyn Awaited>) -> Option<Waiting> {
+fn record(to: &Arc<dyn AnyPlace>, reply: Arc<dyn Owed>) -> Option<Waiting> {
     let from = current::actor()?;
     let header = from.header();
     let id = header.kind.node.next_serial();
@@ -128,7 +128,7 @@ struct Wait {
     /// Later waits have higher numbers.
     id: u64,
     to: Arc<dyn AnyPlace>,
-    reply: Arc<dyn Awaited>,
+    reply: Arc<dyn Owed>,
 }
 
 /// Waits that lead from an actor back to it, each from where the one before it leads.
@@ -211,5 +211,10 @@ fn edges_of(place: &Arc<dyn AnyPlace>, counts: impl Fn(&Edge) -> bool) -> Vec<Wa
             .collect()
     };
     waits.retain(|wait| !wait.reply.is_settled());
+    for wait in &mut waits {
+        if let Some(other) = wait.reply.owed_by() {
+            wait.to = other;
+        }
+    }
     waits
 }

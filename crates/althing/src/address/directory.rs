@@ -48,22 +48,35 @@ impl Directory {
         }
     }
 
-    /// The place of a name, made by `make` if there is none.
+    /// The place of a name: `place`, told by `insert` that it will be known, unless there is one.
     pub(crate) fn get_or_insert(
         &self,
-        kind: &'static str,
-        type_id: TypeId,
-        key: &str,
-        make: impl FnOnce(Key) -> Arc<dyn AnyPlace>,
+        (name, type_id): (&'static str, TypeId),
+        key: Key,
+        place: &Arc<dyn AnyPlace>,
+        insert: impl FnOnce(),
     ) -> Arc<dyn AnyPlace> {
-        let name = Name { name: kind, type_id, key: Key::from(key) };
+        let name = Name { name, type_id, key };
         let mut shard = self.shard_of(&name).lock();
-        shard.entry(name).or_insert_with_key(|name| make(name.key.clone())).clone()
+        let place = shard.entry(name).or_insert_with(|| {
+            insert();
+            place.clone()
+        });
+        place.clone()
     }
 
     /// The place of a name, if there is one.
     pub(crate) fn find(&self, kind: &Kind, key: &Key) -> Option<Arc<dyn AnyPlace>> {
-        let name = Name { name: kind.name, type_id: kind.type_id, key: key.clone() };
+        self.of_name((kind.name, kind.type_id), key)
+    }
+
+    /// As `find`, of a type of that name.
+    pub(crate) fn of_name(
+        &self,
+        (name, type_id): (&'static str, TypeId),
+        key: &Key,
+    ) -> Option<Arc<dyn AnyPlace>> {
+        let name = Name { name, type_id, key: key.clone() };
         self.shard_of(&name).lock().get(&name).cloned()
     }
 

@@ -3,6 +3,7 @@
 //! A group is a list that its owner keeps; it starts and stops nobody. Members that have stopped
 //! are passed over and dropped from the list by the next pick that meets them.
 
+use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,8 +44,15 @@ pub struct Group<A: Actor> {
 }
 
 struct Shared<A: Actor> {
-    members: RwLock<Vec<ActorRef<A>>>,
+    members: RwLock<Members<A>>,
     next: AtomicUsize,
+}
+
+/// The members in the order in which they joined.
+struct Members<A: Actor> {
+    list: Vec<ActorRef<A>>,
+    /// Who is on the list, so that nobody who joins pays for all others.
+    listed: HashSet<ActorRef<A>>,
 }
 
 impl<A: Actor> Group<A> {
@@ -56,22 +64,24 @@ impl<A: Actor> Group<A> {
     /// Adds a member; adding it again changes nothing.
     pub fn join(&self, member: &ActorRef<A>) {
         let mut members = self.shared.members.write();
-        if !members.contains(member) {
-            members.push(member.clone());
+        if members.listed.insert(member.clone()) {
+            members.list.push(member.clone());
         }
     }
 
     /// Removes a member; returns whether it was one.
     pub fn leave(&self, member: &ActorRef<A>) -> bool {
         let mut members = self.shared.members.write();
-        let before = members.len();
-        members.retain(|other| other != member);
-        members.len() < before
+        let was_listed = members.listed.remove(member);
+        if was_listed {
+            members.list.retain(|other| other != member);
+        }
+        was_listed
     }
 
     /// The members at this moment, without those that have stopped.
     pub fn members(&self) -> Vec<ActorRef<A>> {
-        let mut members = self.shared.members.read().clone();
+        let mut members = self.shared.members.read().list.clone();
         // Asked without the lock: what the caller has told is handed over first, which may drop
         // what is foreign.
         members.retain(|member| !member.is_stopped());
@@ -124,7 +134,7 @@ impl<A: Actor> Group<A> {
         loop {
             let chosen = {
                 let members = self.shared.members.read();
-                members[choose(&members)?].clone()
+                members.list[choose(&members.list)?].clone()
             };
             if !chosen.is_stopped() {
                 return Some(chosen);
@@ -136,7 +146,8 @@ impl<A: Actor> Group<A> {
 
 impl<A: Actor> Default for Group<A> {
     fn default() -> Self {
-        let shared = Shared { members: RwLock::default(), next: AtomicUsize::new(0) };
+        let members = Members { list: Vec::new(), listed: HashSet::new() };
+        let shared = Shared { members: RwLock::new(members), next: AtomicUsize::new(0) };
         Self { shared: Arc::new(shared) }
     }
 }
@@ -157,6 +168,6 @@ impl<A: Actor> FromIterator<ActorRef<A>> for Group<A> {
 
 impl<A: Actor> std::fmt::Debug for Group<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.shared.members.read().iter()).finish()
+        f.debug_list().entries(self.shared.members.read().list.iter()).finish()
     }
 }

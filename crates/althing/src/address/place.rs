@@ -262,6 +262,11 @@ impl Debt {
         actor.header().debts.fetch_add(1, Ordering::Relaxed);
         Self { actor }
     }
+
+    /// Who owes it.
+    pub(crate) fn actor(&self) -> &Arc<dyn AnyPlace> {
+        &self.actor
+    }
 }
 
 impl Drop for Debt {

@@ -113,6 +113,23 @@ impl Extras {
             && self.stopped.is_none()
     }
 
+    /// Takes the news of an actor's end that nobody has heard yet.
+    pub(crate) fn take_news_of(&mut self, watched: u64) -> Vec<System> {
+        let is_news = |message: &System| match message {
+            System::Terminated(_, serial) => *serial == watched,
+            _ => false,
+        };
+        let mut news = Vec::new();
+        for list in [&mut self.deferred, &mut self.system] {
+            if list.iter().any(is_news) {
+                let (taken, kept) = list.drain(..).partition::<Vec<_>, _>(is_news);
+                list.extend(kept);
+                news.extend(taken);
+            }
+        }
+        news
+    }
+
     /// Whether a handler has begun to wait and has not been suspended since. The latest wait has
     /// the highest number.
     pub(crate) fn has_new_wait(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::activation::current;
 use crate::activation::turn::{self, Effect, Fate};
 use crate::actor::Actor;
 use crate::address::call::Call;
-use crate::address::place::{AnyPlace, wake};
+use crate::address::place::{AnyPlace, AsAnyPlace, wake};
 use crate::address::tell::call_attention;
 use crate::address::typed::Place;
 use crate::error::AskError;
@@ -66,11 +66,11 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'_, A, M, D> {
         if turn::is_held() {
             return self.reply_with_the_turn(slot);
         }
-        slot.disown();
         // What was told before it must arrive before it.
         outbox::hand_over();
         let (target, message, priority) = self.into_unsent();
         let place = target.place();
+        slot.hand_on(place.as_any_place());
         let header = place.header();
         let mut parts = Some((message, slot));
         let sender = header.sender();

@@ -58,9 +58,9 @@ impl WaitingSenders {
         // The mailbox is full: those called before were enough.
         self.more = 0;
         if let Some(id) = place
-            && let Some(waiter) = self.waiters.iter_mut().find(|waiter| waiter.0 == id)
+            && let Ok(index) = self.position(id)
         {
-            return (id, Some(std::mem::replace(&mut waiter.1, waker)));
+            return (id, Some(std::mem::replace(&mut self.waiters[index].1, waker)));
         }
         self.serial += 1;
         self.waiters.push_back((self.serial, waker));
@@ -69,10 +69,15 @@ impl WaitingSenders {
 
     /// Gives up a place; one who had been called up passes the call on.
     fn leave(&mut self, place: u64) -> Left {
-        match self.waiters.iter().position(|waiter| waiter.0 == place) {
-            Some(index) => Left::Waiting(self.waiters.remove(index).map(|(_, waker)| waker)),
-            None => Left::Called(self.waiters.pop_front().map(|(_, waker)| waker)),
+        match self.position(place) {
+            Ok(index) => Left::Waiting(self.waiters.remove(index).map(|(_, waker)| waker)),
+            Err(_) => Left::Called(self.waiters.pop_front().map(|(_, waker)| waker)),
         }
+    }
+
+    /// Where a place in the line is. Places rise from front to back.
+    fn position(&self, place: u64) -> Result<usize, usize> {
+        self.waiters.binary_search_by_key(&place, |waiter| waiter.0)
     }
 }
 

@@ -328,11 +328,6 @@ impl Inner {
         }
     }
 
-    /// Messages in the queue, without those a runner holds.
-    pub(crate) fn queued(&self) -> usize {
-        self.queue.len() + self.aside as usize
-    }
-
     /// Gives up what only a busy actor needs: a stale waker keeps the memory of a finished task,
     /// and the extras themselves weigh more than an idle actor. Returns the queue's buffer, which
     /// is empty.

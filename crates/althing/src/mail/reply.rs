@@ -5,11 +5,13 @@
 //! message not yet started is skipped.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
 use crate::activation::current;
+use crate::activation::edge::Owed;
 use crate::activation::turn::{self, Effect, Fate};
-use crate::address::place::Debt;
+use crate::address::place::{AnyPlace, Debt};
 use crate::error::AskError;
 use crate::mail::awaited::Awaited;
 use crate::shield::shielded;
@@ -18,6 +20,9 @@ use crate::sync::Mutex;
 /// Where the reply of an ask goes; for a tell it goes nowhere.
 ///
 /// Dropping it without a reply fails the ask with `AskError::NoReply`.
+///
+/// Whoever gives the reply in the end, its asker waits for the actor whose handler has kept this: an
+/// ask back by that actor is a cycle.
 ///
 /// ```
 /// use althing::{Node, ReplyTo, actor};
@@ -80,13 +85,16 @@ type Forward<R> = Box<dyn FnOnce(Result<R, Option<AskError>>) + Send>;
 /// The asker's half.
 pub(crate) struct Receiver<R> {
     slot: Arc<Slot<R>>,
+    /// Whether it has been polled: from then on the slot mostly has the right waker.
+    has_waited: AtomicBool,
 }
 
 /// Makes a slot and returns both halves.
 pub(crate) fn channel<R>() -> (ReplyTo<R>, Receiver<R>) {
     let state = State::Waiting(None, None, Message::Queued);
     let slot = Arc::new(Slot { state: Mutex::new(state) });
-    (ReplyTo { slot: Some(slot.clone()) }, Receiver { slot })
+    let has_waited = AtomicBool::new(false);
+    (ReplyTo { slot: Some(slot.clone()) }, Receiver { slot, has_waited })
 }
 
 impl<R: Send> Awaited for Slot<R> {
@@ -103,6 +111,15 @@ impl<R: Send> Awaited for Slot<R> {
         drop(state);
         wake_asker(waker);
         true
+    }
+}
+
+impl<R: Send> Owed for Slot<R> {
+    fn owed_by(&self) -> Option<Arc<dyn AnyPlace>> {
+        match &*self.state.lock() {
+            State::Waiting(_, Some(debt), _) => Some(debt.actor().clone()),
+            _ => None,
+        }
     }
 }
 
@@ -283,17 +300,17 @@ impl<R> ReplyTo<R> {
         Self { slot: self.slot.take() }
     }
 
-    /// Counts the reply no longer among what its actor owes: another one settles it.
-    pub(crate) fn disown(&self) {
+    /// Counts the reply among what another actor owes, and no longer among what its first one does.
+    pub(crate) fn hand_on(&self, to: Arc<dyn AnyPlace>) {
         let Some(slot) = &self.slot else { return };
+        let mut other = Some(Debt::of(to));
         let mut state = slot.state.lock();
-        let debt = match &mut *state {
-            State::Waiting(_, debt, _) | State::Forwarded(_, debt) => debt.take(),
-            State::Replied(_) | State::Failed(_) | State::Abandoned => None,
-        };
+        if let State::Waiting(_, debt, _) | State::Forwarded(_, debt) = &mut *state {
+            std::mem::swap(debt, &mut other);
+        }
         // Released before dropping: the last reference to an actor may go.
         drop(state);
-        drop(debt);
+        drop(other);
     }
 
     /// Counts the reply among what the actor polled here owes, until somebody settles it.
@@ -333,7 +350,7 @@ impl<R> Receiver<R> {
     }
 
     /// The slot, for those who follow who waits for whom.
-    pub(crate) fn awaited(&self) -> Arc<dyn Awaited>
+    pub(crate) fn awaited(&self) -> Arc<dyn Owed>
     where
         R: Send + 'static,
     {
@@ -342,21 +359,31 @@ impl<R> Receiver<R> {
 
     /// The reply; `Err(None)` when the replier went without one.
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<R, Option<AskError>>> {
-        let mut state = self.slot.state.lock();
-        if let State::Waiting(waiting, ..) = &mut *state {
+        // Wakers are foreign: cloned and dropped outside the lock. Who comes for the first time
+        // nearly always has to leave one.
+        let is_first = !self.has_waited.load(Ordering::Relaxed);
+        self.has_waited.store(true, Ordering::Relaxed);
+        let mut fresh = is_first.then(|| waker.clone());
+        loop {
+            let mut state = self.slot.state.lock();
+            let State::Waiting(waiting, ..) = &mut *state else {
+                return Poll::Ready(match std::mem::replace(&mut *state, State::Abandoned) {
+                    State::Replied(reply) => Ok(reply),
+                    State::Failed(why) => Err(why),
+                    State::Waiting(..) | State::Forwarded(..) | State::Abandoned => Err(None),
+                });
+            };
             if waiting.as_ref().is_some_and(|old| old.will_wake(waker)) {
                 return Poll::Pending;
             }
-            let old = waiting.replace(waker.clone());
-            // Released before dropping: a waker may be anybody's.
+            if let Some(fresh) = fresh.take() {
+                let old = waiting.replace(fresh);
+                drop(state);
+                drop(old);
+                return Poll::Pending;
+            }
             drop(state);
-            drop(old);
-            return Poll::Pending;
-        }
-        match std::mem::replace(&mut *state, State::Abandoned) {
-            State::Replied(reply) => Poll::Ready(Ok(reply)),
-            State::Failed(why) => Poll::Ready(Err(why)),
-            State::Waiting(..) | State::Forwarded(..) | State::Abandoned => Poll::Ready(Err(None)),
+            fresh = Some(waker.clone());
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::remote::ancestors;
 use crate::remote::cluster::Location;
 use crate::remote::outgoing::{ship_system, ship_watch};
 use crate::remote::parcel::{Cargo, Parcel};
+use crate::shield::wake_all;
 
 /// Has the node where an actor lives now know that it is watched from here.
 pub(crate) fn watch_on(place: &Arc<dyn AnyPlace>) {
@@ -40,13 +41,14 @@ pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> 
     loop {
         let mut inner = header.mailbox.lock();
         let rest = inner.take_queue();
-        let wakers = inner.call_up(header.kind.len_max);
         if rest.is_empty() {
             inner.send_elsewhere();
             let system = inner.take_travelling();
+            // There is no line here any more: they send to where it lives now.
+            let wakers = inner.call_all();
             drop(inner);
             system.into_iter().for_each(|message| ship_system(place, message));
-            wakers.into_iter().for_each(std::task::Waker::wake);
+            wake_all(wakers);
             return true;
         }
         drop(inner);

@@ -37,15 +37,27 @@ impl<T> Buffer<T> {
         ready: &mut VecDeque<Arc<Published<T>>>,
         cx: &Context<'_>,
     ) -> Poll<()> {
-        let mut inner = self.inner.lock();
-        if inner.events.is_empty() && !inner.is_closed {
-            let waker = inner.waker.replace(cx.waker().clone());
-            drop(inner);
-            shielded("the waker of a stream", || drop(waker));
-            return Poll::Pending;
+        if self.take(ready) {
+            return Poll::Ready(());
         }
-        std::mem::swap(ready, &mut inner.events);
-        Poll::Ready(())
+        // Wakers are foreign: cloned and dropped outside the lock.
+        let waker = cx.waker().clone();
+        let mut inner = self.inner.lock();
+        let old = inner.waker.replace(waker);
+        drop(inner);
+        shielded("the waker of a stream", || drop(old));
+        // It may have come before the waker.
+        if self.take(ready) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Moves what waits into `ready`; returns whether there is no need to wait.
+    fn take(&self, ready: &mut VecDeque<Arc<Published<T>>>) -> bool {
+        let mut inner = self.inner.lock();
+        let is_there = !inner.events.is_empty() || inner.is_closed;
+        if is_there {
+            std::mem::swap(ready, &mut inner.events);
+        }
+        is_there
     }
 
     /// Adds an event; the oldest goes if there are too many. Returns whether it had to.

@@ -203,7 +203,11 @@ impl<'a> Visitor<'a> {
             return 0;
         };
         let kind = &first.header().kind;
-        if !self.may_run || kind.tracing.is_on() || kind.node.env.is_simulated() {
+        if !self.may_run
+            || A::TURNS == Turns::Held
+            || kind.tracing.is_on()
+            || kind.node.env.is_simulated()
+        {
             return 0;
         }
         let shard = kind.metrics.shard();

@@ -67,15 +67,19 @@ impl<A: Actor> Context<A> {
         other.add_watcher(&me);
     }
 
-    /// Takes `watch` back.
+    /// Takes `watch` back: the hook hears no more of an end that has been told by now.
     pub fn unwatch<B: Actor>(&mut self, other: &ActorRef<B>) {
         let them = other.place().as_any_place();
-        let mut inner = self.core.header().mailbox.lock();
-        if let Some(extras) = &mut inner.extras {
-            extras.watched.remove(&them.header().serial());
-        }
-        drop(inner);
+        let serial = them.header().serial();
         forget_watcher(&them, self.core.header().serial());
+        let mut inner = self.core.header().mailbox.lock();
+        let unheard = inner.extras.as_mut().map(|extras| {
+            extras.watched.remove(&serial);
+            extras.take_news_of(serial)
+        });
+        // Released before dropping: the cause of an end may be foreign.
+        drop(inner);
+        drop(unheard);
     }
 
     /// Ties two lives: when one of them stops, so does the other.

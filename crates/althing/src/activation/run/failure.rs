@@ -14,7 +14,7 @@ use crate::error::{ActorError, AskError, ChildFailed};
 use crate::mail::extras::System;
 use crate::metrics::Counter;
 use crate::metrics::step::Step;
-use crate::shield::{panic_text, shielded};
+use crate::shield::{panic_text, shielded, wake_all};
 use crate::stop_reason::StopReason;
 
 impl Run {
@@ -39,7 +39,12 @@ impl Run {
         let earlier = header.mailbox.lock().extras.as_mut().and_then(|it| it.failure.take());
         drop(earlier);
         self.take_back(shard);
-        self.fail_handlers();
+        if self.policy() == Supervision::Resume && header.mailbox.lock().active {
+            // The others' handlers go on: they have the state that the actor keeps.
+            self.fail_handler();
+        } else {
+            self.fail_handlers();
+        }
         match &self.stage {
             Stage::Starting(_) | Stage::Begin if !self.place.is_rebuildable() => {
                 self.finish(&StopReason::NotStarted(error))
@@ -52,9 +57,24 @@ impl Run {
         }
     }
 
+    /// What follows a failure.
+    fn policy(&self) -> Supervision {
+        match self.place.header().kind.options.supervision {
+            // A state that is ahead of what is durable must not be built on.
+            Supervision::Resume if self.place.header().kind.holds_turns() => Supervision::default(),
+            policy => policy,
+        }
+    }
+
+    /// Fails the ask whose handler has panicked.
+    fn fail_handler(&self) {
+        let why = AskError::HandlerPanicked(self.place.header().id());
+        shielded("dropping a handler", || self.body.fail(why));
+    }
+
     fn fail_handlers(&mut self) {
+        self.fail_handler();
         let id = self.place.header().id();
-        shielded("dropping a handler", || self.body.fail(AskError::HandlerPanicked(id.clone())));
         while let Some(read) = self.reads.pop() {
             shielded("dropping a handler", || read.fail(AskError::HandlerPanicked(id.clone())));
         }
@@ -64,11 +84,7 @@ impl Run {
     pub(super) fn supervise(&mut self, error: ActorError) -> ControlFlow<()> {
         let place = self.place.clone();
         let header = place.header();
-        let policy = match header.kind.options.supervision {
-            // A state that is ahead of what is durable must not be built on.
-            Supervision::Resume if header.kind.holds_turns() => Supervision::default(),
-            policy => policy,
-        };
+        let policy = self.policy();
         let now = header.kind.node.env.elapsed();
         // Before the lock: the error may be foreign.
         let failure = Failure::new(&error, now);
@@ -79,7 +95,7 @@ impl Run {
         drop(inner);
         match verdict {
             Verdict::Resume if header.mailbox.lock().active => {
-                self.drop_futures();
+                self.drop_handler();
                 self.stage = Stage::Serving;
                 ControlFlow::Continue(())
             }
@@ -113,15 +129,19 @@ impl Run {
         }
         inner.begin_life();
         let left = inner.extras.as_mut().map(|extras| {
-            (std::mem::take(&mut extras.children), std::mem::take(&mut extras.timers))
+            // Some wait for the end of this life only, and the others look again.
+            let waiters = std::mem::take(&mut extras.stop_waiters);
+            (std::mem::take(&mut extras.children), std::mem::take(&mut extras.timers), waiters)
         });
         drop(inner);
         self.drop_futures();
+        self.refuses_waiting = false;
         self.stage = Stage::Pausing(header.kind.node.env.sleep(pause));
         self.backs_off = !pause.is_zero();
         // SAFETY: the claim is ours and no future is left that could use the state.
         shielded("dropping a state", || unsafe { place.clear() });
-        let Some((children, timers)) = left else { return };
+        let Some((children, timers, waiters)) = left else { return };
+        wake_all(waiters.into_values());
         for timer in timers.into_values() {
             place.header().kind.node.holdings().timers.withdraw(&timer);
             shielded("dropping a timer's message", || drop(timer));

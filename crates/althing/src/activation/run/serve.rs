@@ -141,10 +141,12 @@ impl Run {
         poll
     }
 
-    /// Goes on with the reads that wait.
+    /// Goes on with the reads that wait, each in `body`, where one that panics is looked for.
     fn poll_reads(&mut self, header: &Header, cx: &mut Context<'_>) {
-        self.reads.retain(|read| {
-            let is_pending = read.poll(cx).is_pending();
+        self.reads.retain_mut(|read| {
+            std::mem::swap(read, &mut self.body);
+            let is_pending = self.body.poll(cx).is_pending();
+            std::mem::swap(read, &mut self.body);
             if !is_pending {
                 header.observe(Step::Ended);
             }

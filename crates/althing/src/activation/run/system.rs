@@ -10,7 +10,9 @@ use crate::activation::waits;
 use crate::address::place::AnyPlace;
 use crate::address::watching::end_watch;
 use crate::epoch::Epoch;
+use crate::mail::envelope::Envelope;
 use crate::mail::extras::System;
+use crate::mail::mailbox::Inner;
 use crate::metrics::doing::{Activity, Doing};
 use crate::shield::wake_all;
 use crate::stop_reason::StopReason;
@@ -86,10 +88,8 @@ impl Run {
             return Some(Served::End(StopReason::Fenced));
         }
         if matches!(self.stage, Stage::Held) {
-            let pending = std::mem::take(system);
-            let is_active = inner.active;
             drop(inner);
-            return self.system_while_held(pending, is_active);
+            return self.system_while_held();
         }
         if matches!(self.stage, Stage::Pausing(_)) && !inner.active {
             // Between two lives: there is no handler to wait for, and no state to stop.
@@ -107,6 +107,10 @@ impl Run {
                 drop(unread);
                 return Some(Served::End(reason));
             }
+            if self.backs_off {
+                drop(inner);
+                return self.system_while_held();
+            }
         }
         let extras = inner.extras();
         extras.deferred.append(&mut extras.system);
@@ -115,7 +119,7 @@ impl Run {
         None
     }
 
-    fn may_go_on(&self) -> bool {
+    pub(super) fn may_go_on(&self) -> bool {
         self.holds == 0 && !self.place.header().kind.node.is_frozen()
     }
 
@@ -125,9 +129,24 @@ impl Run {
         hand_over(self.place.clone());
     }
 
-    /// Lets go on, or away, whoever is held; the rest waits.
-    fn system_while_held(&mut self, pending: VecDeque<System>, is_active: bool) -> Option<Served> {
-        let mut pending = pending.into_iter();
+    /// Has what waits for the end of a handler looked at now, because none runs.
+    pub(super) fn look_again(&self) {
+        let mut inner = self.place.header().mailbox.lock();
+        if let Some(extras) = &mut inner.extras
+            && !extras.deferred.is_empty()
+        {
+            extras.deferred.append(&mut extras.system);
+            std::mem::swap(&mut extras.deferred, &mut extras.system);
+        }
+    }
+
+    /// Lets go on, or away, whoever is held, or pauses before a restart; the rest waits.
+    fn system_while_held(&mut self) -> Option<Served> {
+        let is_held = matches!(self.stage, Stage::Held);
+        let mut inner = self.place.header().mailbox.lock();
+        let is_active = inner.active;
+        let mut pending = std::mem::take(&mut inner.extras().system).into_iter();
+        drop(inner);
         let mut deferred = Vec::new();
         let served = pending.by_ref().find_map(|message| match message {
             System::Seal(sealed) => {
@@ -143,9 +162,9 @@ impl Run {
                 if life == self.place.header().mailbox.lock().lives() {
                     self.holds = self.holds.saturating_sub(1);
                 }
-                self.may_go_on().then_some(Served::Changed)
+                (is_held && self.may_go_on()).then_some(Served::Changed)
             }
-            System::Thaw => self.may_go_on().then_some(Served::Changed),
+            System::Thaw => (is_held && self.may_go_on()).then_some(Served::Changed),
             System::Depart if is_active => Some(Served::Stop(StopReason::Moved)),
             System::Depart => Some(Served::End(StopReason::Moved)),
             other => {
@@ -190,21 +209,27 @@ impl Run {
             }
             let Some(message) = extras.deferred.pop_front().or_else(|| extras.system.pop_front())
             else {
-                self.urgent.extend(std::mem::take(&mut extras.unstashed));
-                self.urgent.extend(std::iter::from_fn(|| inner.take_high()));
+                take_urgent(&mut self.urgent, &mut self.stop_after, &mut inner);
                 inner.hold(self.held(), header.mailbox.tally());
                 return None;
             };
             if !extras.deferred.is_empty() || !extras.system.is_empty() {
                 header.call_attention();
             }
-            let waiting = inner.queued();
+            if matches!(message, System::Stop(_)) && self.stop_after.is_none() {
+                // All that waits, in the order in which it runs: what comes from now on, of
+                // whatever priority, must not run in its place before the stop.
+                take_urgent(&mut self.urgent, &mut self.stop_after, &mut inner);
+                self.urgent.extend(self.batch.rest());
+                self.urgent.extend(inner.take_queue());
+                inner.hold(self.held(), header.mailbox.tally());
+            }
             drop(inner);
             match message {
                 System::Start => {}
                 System::Kill => return Some(Served::End(StopReason::Killed)),
                 System::Stop(reason) => {
-                    let before = self.held() + waiting;
+                    let before = self.held();
                     self.stop_after.get_or_insert((before, reason));
                 }
                 System::Fail(reason) => return Some(Served::Stop(reason)),
@@ -242,4 +267,22 @@ impl Run {
             }
         }
     }
+}
+
+/// Takes what runs before all that waits: what leaves the stash, and what is of high priority.
+fn take_urgent(
+    urgent: &mut VecDeque<Envelope>,
+    stop_after: &mut Option<(usize, StopReason)>,
+    inner: &mut Inner,
+) {
+    let unstashed = std::mem::take(&mut inner.extras().unstashed);
+    match stop_after {
+        // They came before what is still to run, and so run before the stop, too.
+        Some((left, _)) if *left > 0 => {
+            *left += unstashed.len();
+            unstashed.into_iter().rev().for_each(|message| urgent.push_front(message));
+        }
+        _ => urgent.extend(unstashed),
+    }
+    urgent.extend(std::iter::from_fn(|| inner.take_high()));
 }

@@ -137,11 +137,13 @@ impl Inner {
     /// Empties the queue, also of those who wait for room.
     pub(crate) fn close(&mut self) -> (Vec<Envelope>, Vec<Waker>) {
         self.shut();
-        self.awaited = false;
-        let wakers = match self.extras.as_mut() {
-            Some(extras) => extras.room.call_all(),
-            None => Vec::new(),
-        };
+        let wakers = self.call_all();
         (self.take_queue(), wakers)
+    }
+
+    /// Takes the wakers of all who wait for room.
+    pub(crate) fn call_all(&mut self) -> Vec<Waker> {
+        self.awaited = false;
+        self.extras.as_mut().map(|extras| extras.room.call_all()).unwrap_or_default()
     }
 }
