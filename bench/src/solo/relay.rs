@@ -34,7 +34,7 @@ fn measure(budget: Budget) -> Result<Vec<Sample>> {
             let time = Duration::from_secs_f64(budget.seconds / 4.0);
             let (delivery, reply) = broadcast(relay.address(), namespace, size, time)?;
             let history = if namespace == "kept" { "-history" } else { "" };
-            samples.push(Sample::new(format!("delivery{history}-{name}"), "ms", delivery));
+            samples.push(Sample::new(&format!("delivery{history}-{name}"), "ms", delivery));
             if namespace == "kept" && size == 100_000 {
                 samples.push(Sample::new("reply", "ms", reply));
             }

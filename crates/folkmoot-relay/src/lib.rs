@@ -7,6 +7,7 @@
 //! all channels; `stream` is one channel's numbered history.
 
 mod api;
+mod cdc;
 mod channels;
 mod claims;
 mod connection;

@@ -8,14 +8,17 @@
 //! `<outbox>_failed` with the reason, and holds nobody up.
 
 mod partition;
-mod table;
+pub(crate) mod table;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::rpc::RpcError;
 use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 
+use crate::api::method;
 use crate::server::Server;
 use crate::settings::{ConsumerSettings, OutboxSettings, SettingsError};
 use partition::Partition;
@@ -46,8 +49,21 @@ pub(crate) enum OutboxError {
     Column { table: String, column: &'static str, wanted: &'static str },
 }
 
+/// Publishes what a row says.
+pub(crate) async fn publish(
+    server: &Arc<Server>,
+    method: &str,
+    payload: &[u8],
+) -> Result<(), RpcError> {
+    if !matches!(method, "publish" | "broadcast") {
+        let text = format!("method `{method}` is neither publish nor broadcast");
+        return Err(RpcError::new(ErrorCode::MethodNotFound, text));
+    }
+    method::run(server, method, payload).await.map(drop)
+}
+
 /// The library says only "db error"; the server's words are in the source.
-fn told(error: &tokio_postgres::Error) -> String {
+pub(crate) fn told(error: &tokio_postgres::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }

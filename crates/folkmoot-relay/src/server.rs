@@ -25,12 +25,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::api;
+use crate::cdc::Cdc;
 use crate::channels::{Channels, Hub};
 use crate::outbox::Outbox;
 use crate::people::People;
 use crate::rules::Rules;
 use crate::session::Sockets;
-use crate::settings::{ClientSettings, Settings, SettingsError};
+use crate::settings::{ClientSettings, ConsumerKind, ConsumerSettings, Settings, SettingsError};
 use crate::token::Verifier;
 
 /// Where clients open their sockets, as with Centrifugo.
@@ -94,13 +95,15 @@ pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartErr
     let listen = |source| StartError::Listen { address: at, source };
     let listener = TcpListener::bind(at).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let consumers = settings.consumers.clone();
-    let outboxes: Result<Vec<_>, _> =
-        consumers.into_iter().filter(|one| one.enabled).map(Outbox::new).collect();
-    let outboxes = outboxes?;
+    let consumers = settings.consumers.iter().filter(|one| one.enabled).cloned();
+    let consumers: Result<Vec<_>, _> = consumers.map(Consumer::new).collect();
+    let consumers = consumers?;
     let server = Arc::new(Server::new(settings)?);
-    for outbox in outboxes {
-        outbox.start(&server);
+    for consumer in consumers {
+        match consumer {
+            Consumer::Outbox(outbox) => outbox.start(&server),
+            Consumer::Cdc(cdc) => cdc.start(&server),
+        }
     }
     let possible = raise_descriptors();
     let doorman = Doorman::new(Room {
@@ -112,6 +115,21 @@ pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartErr
     let door = Door { doorman, header_timeout: HEADER_TIMEOUT, tls: None, stopping };
     let accepting = tokio::spawn(accept_until_stopped(door, listener, routes(server.clone())));
     Ok(Relay { address, server, accepting })
+}
+
+/// Where publications come from beside the API.
+enum Consumer {
+    Outbox(Outbox),
+    Cdc(Cdc),
+}
+
+impl Consumer {
+    fn new(settings: ConsumerSettings) -> Result<Self, SettingsError> {
+        match settings.kind {
+            ConsumerKind::Postgresql => Outbox::new(settings).map(Self::Outbox),
+            ConsumerKind::PostgresqlCdc => Cdc::new(settings).map(Self::Cdc),
+        }
+    }
 }
 
 impl Relay {

@@ -72,8 +72,11 @@ pub(crate) struct ConsumerSettings {
     #[serde(default = "yes")]
     pub(crate) enabled: bool,
     #[serde(rename = "type")]
-    pub(crate) _kind: ConsumerKind,
+    pub(crate) kind: ConsumerKind,
+    #[serde(default)]
     pub(crate) postgresql: OutboxSettings,
+    #[serde(default)]
+    pub(crate) postgresql_cdc: CdcSettings,
 }
 
 fn yes() -> bool {
@@ -82,10 +85,12 @@ fn yes() -> bool {
 
 /// Where commands come from.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ConsumerKind {
-    /// A table of PostgreSQL.
+    /// A table of PostgreSQL, whose rows are deleted once they are published.
     Postgresql,
+    /// What is inserted into a table of PostgreSQL, by logical replication.
+    PostgresqlCdc,
 }
 
 /// The table, and how it is read.
@@ -114,6 +119,28 @@ impl Default for OutboxSettings {
             partition_select_limit: 500,
             partition_poll_interval: Span(Duration::from_millis(300)),
             partition_notification_channel: String::new(),
+        }
+    }
+}
+
+/// The table, and the slot by which the database knows how far it was read.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CdcSettings {
+    /// Of the database, for a user with the right to replicate.
+    pub(crate) dsn: String,
+    pub(crate) outbox_table_name: String,
+    pub(crate) slot_name: String,
+    pub(crate) publication_name: String,
+}
+
+impl Default for CdcSettings {
+    fn default() -> Self {
+        Self {
+            dsn: String::new(),
+            outbox_table_name: "centrifugo_outbox".to_owned(),
+            slot_name: "folkmoot_relay".to_owned(),
+            publication_name: "folkmoot_relay".to_owned(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Connections over HTTP, as strangers and networks use them: commands for sessions that are not
 //! there, pages of other sites, clients that go away or read nothing.
 
+mod support;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -12,7 +14,6 @@ use tokio::time::timeout;
 
 /// Only turns a promise that is never kept into a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
-const KEY: &str = "key";
 
 async fn relay() -> Relay {
     let settings = json!({
@@ -20,7 +21,7 @@ async fn relay() -> Relay {
             "allow_anonymous_connect_without_token": true, "queue_max_size": 200_000,
             "allowed_origins": ["https://app.example"],
         },
-        "http_api": { "key": KEY },
+        "http_api": { "key": "key" },
         "channel": { "namespaces": [{
             "name": "news", "presence": true, "allow_subscribe_for_anonymous": true,
         }] },
@@ -67,11 +68,8 @@ impl Asked {
 }
 
 async fn api(relay: &Relay, method: &str, params: &Value) -> Value {
-    let head = format!("POST /api/{method} HTTP/1.1\r\nX-API-Key: {KEY}\r\nConnection: close");
-    let mut asked = Asked::request(relay, &head, &params.to_string()).await;
-    timeout(PATIENCE, asked.socket.read_to_end(&mut asked.read)).await.unwrap().unwrap();
-    let text = String::from_utf8_lossy(&asked.read).into_owned();
-    let (_, body) = text.split_once("\r\n\r\n").expect("a head");
+    let answer = support::post(relay, method, params).await;
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
     serde_json::from_str(body).expect("JSON")
 }
 

@@ -4,14 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Statement, Transaction};
 
-use super::{Outbox, OutboxError, RETRY_AFTER, STATEMENT_TIMEOUT};
-use crate::api::method;
+use super::{Outbox, OutboxError, RETRY_AFTER, STATEMENT_TIMEOUT, publish};
 use crate::server::Server;
 
 pub(super) struct Partition {
@@ -119,7 +117,7 @@ impl Partition {
             let id: i64 = row.get(0);
             if !self.published.contains(&id) {
                 let (method, payload): (&str, &str) = (row.get(1), row.get(2));
-                match self.publish(method, payload).await {
+                match publish(&self.server, method, payload.as_bytes()).await {
                     Ok(()) => {
                         self.published.insert(id);
                     }
@@ -138,14 +136,6 @@ impl Partition {
         // Only now is it known that they do not come again.
         self.published.clear();
         Ok(found)
-    }
-
-    async fn publish(&self, method: &str, payload: &str) -> Result<(), RpcError> {
-        if !matches!(method, "publish" | "broadcast") {
-            let text = format!("method `{method}` is neither publish nor broadcast");
-            return Err(RpcError::new(ErrorCode::MethodNotFound, text));
-        }
-        method::run(&self.server, method, payload.as_bytes()).await.map(drop)
     }
 
     async fn set_aside(

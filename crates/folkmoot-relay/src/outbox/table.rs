@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use super::OutboxError;
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// As the operator wrote it.
     name: String,
     outbox: String,
@@ -18,7 +18,7 @@ const COLUMNS: [(&str, &str); 4] =
 
 impl Table {
     /// `None`: the name is empty, or has a NUL in it.
-    pub(super) fn new(name: &str) -> Option<Self> {
+    pub(crate) fn new(name: &str) -> Option<Self> {
         let parts: Vec<&str> = name.split('.').collect();
         if parts.len() > 2 || parts.iter().any(|part| part.is_empty() || part.contains('\0')) {
             return None;
@@ -34,7 +34,7 @@ impl Table {
     }
 
     /// Makes what is missing, and says what does not fit.
-    pub(super) async fn prepare(&self, client: &Client) -> Result<(), OutboxError> {
+    pub(crate) async fn prepare(&self, client: &Client) -> Result<(), OutboxError> {
         let Self { outbox, failed, .. } = self;
         // Several connections may make the same table at once, which PostgreSQL does not forgive.
         client
@@ -75,7 +75,7 @@ impl Table {
     }
 
     /// For a regclass.
-    pub(super) fn quoted(&self) -> &str {
+    pub(crate) fn quoted(&self) -> &str {
         &self.outbox
     }
 
@@ -90,6 +90,19 @@ impl Table {
         format!("DELETE FROM {} WHERE id = ANY($1)", self.outbox)
     }
 
+    /// The table for rows that cannot be published, quoted.
+    pub(crate) fn failed(&self) -> &str {
+        &self.failed
+    }
+
+    /// Schema and name as the database reports them, without quotes; the schema may be left out.
+    pub(crate) fn parts(&self) -> (Option<&str>, &str) {
+        match self.name.split_once('.') {
+            Some((schema, name)) => (Some(schema), name),
+            None => (None, &self.name),
+        }
+    }
+
     pub(super) fn set_aside(&self) -> String {
         format!(
             "INSERT INTO {} (id, method, payload, partition, error)
@@ -101,7 +114,7 @@ impl Table {
 }
 
 /// A name as SQL takes it, whatever is in it.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

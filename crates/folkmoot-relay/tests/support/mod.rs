@@ -1,9 +1,12 @@
 //! A client of the relay over a real socket, in JSON, and a database that a backend writes to.
 
+#![allow(dead_code)] // Not every test uses all of it.
+
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls};
@@ -31,16 +34,35 @@ impl Listener {
         listener
     }
 
+    /// Connects and subscribes with all that the channel keeps.
+    pub(crate) async fn recover(relay: &folkmoot_relay::Relay, channel: &str) -> Self {
+        let mut listener = Self::subscribe(relay, &[channel]).await;
+        let history = json!({"id": 9, "history": {"channel": channel, "limit": -1}});
+        let kept = listener.ask(history).await;
+        let kept = kept["history"]["publications"].as_array().cloned().unwrap_or_default();
+        let pushes = std::mem::take(&mut listener.waiting);
+        let push = |kept| json!({ "push": { "channel": channel, "pub": kept } });
+        listener.waiting = kept.into_iter().map(push).collect();
+        let last = listener.waiting.last().map_or(0, offset);
+        listener.waiting.extend(pushes.into_iter().filter(|push| offset(push) > last));
+        listener
+    }
+
     /// Sends a command and waits for its reply.
-    async fn ask(&mut self, command: Value) {
+    async fn ask(&mut self, command: Value) -> Value {
         let id = command["id"].clone();
         self.socket.send(Message::text(command.to_string())).await.expect("the socket is open");
+        let mut before = Vec::new();
         loop {
             let message = self.message().await;
             if message["id"] == id {
                 assert!(message["error"].is_null(), "{command}: {message}");
-                return;
+                // What was pushed meanwhile comes first.
+                before.append(&mut self.waiting);
+                self.waiting = before;
+                return message;
             }
+            before.push(message);
         }
     }
 
@@ -73,6 +95,25 @@ impl Listener {
             self.waiting = lines.map(|line| serde_json::from_str(line).expect("JSON")).collect();
         }
     }
+}
+
+fn offset(push: &Value) -> u64 {
+    push["push"]["pub"]["offset"].as_u64().unwrap_or(0)
+}
+
+/// Calls the server API, whose key is `key`; returns its answer with its head.
+pub(crate) async fn post(relay: &folkmoot_relay::Relay, method: &str, params: &Value) -> String {
+    let mut socket = TcpStream::connect(relay.address()).await.expect("it listens");
+    let (body, mut answer) = (params.to_string(), String::new());
+    let head = format!(
+        "POST /api/{method} HTTP/1.1\r\nHost: here\r\nX-API-Key: key\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all((head + &body).as_bytes()).await.expect("it is open");
+    let read = timeout(PATIENCE, socket.read_to_string(&mut answer)).await;
+    read.expect("nothing came").expect("it reads");
+    answer
 }
 
 /// A connection of the backend.

@@ -1,0 +1,194 @@
+//! What a backend commits is published from PostgreSQL's own log, on a real server that is killed
+//! meanwhile.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use althing_testkit::servers::PostgresServer;
+use folkmoot_relay::{Relay, Settings, start};
+use serde_json::json;
+use support::{Listener, database};
+use tokio_postgres::Client;
+
+const ROWS: i64 = 2_000;
+const KILLS: usize = 5;
+/// Rows that the backend inserts in one transaction.
+const AT_ONCE: i64 = 7;
+
+/// A server that keeps enough in its log.
+async fn server() -> PostgresServer {
+    let mut server = PostgresServer::start();
+    let client = database(&server.url()).await.expect("it connects");
+    let level = "ALTER SYSTEM SET wal_level = 'logical'";
+    client.batch_execute(level).await.expect("it is set");
+    server = tokio::task::spawn_blocking(move || {
+        server.start_again();
+        server
+    })
+    .await
+    .expect("it starts again");
+    server
+}
+
+async fn relay(server: &PostgresServer) -> Relay {
+    let settings = json!({
+        "client": { "allow_anonymous_connect_without_token": true },
+        "http_api": { "key": "key" },
+        "channel": { "namespaces": [{
+            "name": "news", "allow_subscribe_for_anonymous": true,
+            "allow_history_for_anonymous": true, "history_size": 10, "history_ttl": "60s",
+        }] },
+        "consumers": [{
+            "name": "changes", "type": "postgresql_cdc", "postgresql_cdc": { "dsn": server.url() },
+        }],
+    });
+    let settings = Settings::from_json(&settings.to_string()).expect("settings");
+    let free: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    start(settings, free).await.expect("it starts")
+}
+
+/// Connects once the relay has made its table and slot.
+async fn prepared(server: &PostgresServer) -> Client {
+    let client = database(&server.url()).await.expect("it connects");
+    let slots = "SELECT count(*) FROM pg_replication_slots WHERE active";
+    while client.query_one(slots, &[]).await.expect("it reads").get::<_, i64>(0) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let sent = "CREATE TABLE sent (number bigint PRIMARY KEY)";
+    client.batch_execute(sent).await.expect("it is made");
+    client
+}
+
+const INSERT: &str = "INSERT INTO centrifugo_outbox (method, payload, partition)
+                      VALUES ('publish', $1::text::jsonb, 0)";
+
+/// Commits some numbers as changes of the backend, and what is to be published of them. The rows of
+/// the outbox are deleted at once: the log has them.
+async fn commit(client: &mut Client, first: i64) -> Result<(), tokio_postgres::Error> {
+    let transaction = client.transaction().await?;
+    for number in first..first + AT_ONCE {
+        transaction.execute("INSERT INTO sent VALUES ($1)", &[&number]).await?;
+        let payload = json!({ "channel": "news:x", "data": number }).to_string();
+        transaction.execute(INSERT, &[&payload]).await?;
+    }
+    transaction.execute("DELETE FROM centrifugo_outbox", &[]).await?;
+    transaction.commit().await
+}
+
+/// Commits the numbers from 1, each once, whatever happens to the database.
+async fn write(url: String) {
+    let mut last = 0;
+    while last < ROWS {
+        let Ok(mut client) = database(&url).await else {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            continue;
+        };
+        // A commit without an answer may have been one.
+        let newest = "SELECT coalesce(max(number), 0) FROM sent";
+        let Ok(row) = client.query_one(newest, &[]).await else { continue };
+        last = row.get(0);
+        while last < ROWS && commit(&mut client, last + 1).await.is_ok() {
+            last += AT_ONCE;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_commit_is_published_once_and_in_order_though_the_database_is_killed() {
+    let mut server = server().await;
+    let relay = relay(&server).await;
+    drop(prepared(&server).await);
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    let writing = tokio::spawn(write(server.url()));
+    let listening = tokio::spawn(async move {
+        for number in 1..=ROWS {
+            let (_, data) = listener.publication().await;
+            assert_eq!(data, number, "one is missing, doubled or out of order");
+        }
+    });
+    for _ in 0..KILLS {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        server = tokio::task::spawn_blocking(move || {
+            server.kill();
+            server.start_again();
+            server
+        })
+        .await
+        .unwrap();
+    }
+    writing.await.unwrap();
+    listening.await.unwrap();
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_committed_while_no_relay_ran_is_published_by_the_next() {
+    let server = server().await;
+    let first = relay(&server).await;
+    let mut client = prepared(&server).await;
+    let mut listener = Listener::subscribe(&first, &["news:x"]).await;
+    commit(&mut client, 1).await.unwrap();
+    for number in 1..=AT_ONCE {
+        assert_eq!(listener.publication().await.1, number);
+    }
+    // Until the database has heard of it.
+    let behind = "SELECT count(*) FROM pg_replication_slots
+                  WHERE confirmed_flush_lsn < pg_current_wal_insert_lsn() - 200::numeric";
+    let mut left = 1;
+    while left > 0 {
+        left = client.query_one(behind, &[]).await.unwrap().get::<_, i64>(0);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    first.stop().await;
+    commit(&mut client, 100).await.unwrap();
+    let second = relay(&server).await;
+    let mut listener = Listener::recover(&second, "news:x").await;
+    for number in 100..100 + AT_ONCE {
+        assert_eq!(listener.publication().await.1, number);
+    }
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_published_is_set_aside_and_holds_nobody_up() {
+    let server = server().await;
+    let relay = relay(&server).await;
+    let mut client = prepared(&server).await;
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    client.execute(INSERT, &[&r#"{"channel": "nowhere:x", "data": 1}"#]).await.unwrap();
+    commit(&mut client, 1).await.unwrap();
+    assert_eq!(listener.publication().await.1, 1);
+    let failed = "SELECT error FROM centrifugo_outbox_failed";
+    let rows = client.query(failed, &[]).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    assert!(rows[0].get::<_, &str>(0).contains("nowhere"));
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn one_idempotency_key_by_api_and_by_change_is_published_once() {
+    let server = server().await;
+    let relay = relay(&server).await;
+    let client = prepared(&server).await;
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    for number in 1..=20 {
+        let payload =
+            json!({ "channel": "news:x", "data": number, "idempotency_key": number.to_string() });
+        let by_change = async {
+            client.execute(INSERT, &[&payload.to_string()]).await.unwrap();
+        };
+        let by_api = support::post(&relay, "publish", &payload);
+        tokio::join!(by_change, by_api);
+        assert_eq!(listener.publication().await.1, number);
+    }
+    commit_end(&client).await;
+    assert_eq!(listener.publication().await.1, "end", "something was published twice");
+    relay.stop().await;
+}
+
+async fn commit_end(client: &Client) {
+    let payload = json!({ "channel": "news:x", "data": "end" }).to_string();
+    client.execute(INSERT, &[&payload]).await.expect("it is inserted");
+}
