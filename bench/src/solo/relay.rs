@@ -2,8 +2,8 @@
 //! room, by the server API, and one of them is online.
 //!
 //! Each figure is the median time from before the request is written until the publication has come
-//! to that client, over real sockets: for 100 to 100,000 channels, without history and with. `reply`
-//! is the time until the backend has its answer, for 100,000 channels with history.
+//! to that client, over real sockets: `delivery` for channels without history, `kept` with it.
+//! `reply-100k` is the time until the backend has its answer, for 100,000 channels with history.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,14 @@ use tokio_tungstenite::tungstenite::stream::MaybeTlsStream;
 use tokio_tungstenite::tungstenite::{Message, WebSocket, connect};
 
 const KEY: &str = "bench";
-const SIZES: [(usize, &str); 4] = [(100, "100"), (1_000, "1k"), (10_000, "10k"), (100_000, "100k")];
+/// Channels, and the names of the figures without history and with it.
+const SIZES: [(usize, [&str; 2]); 4] = [
+    (100, ["delivery-100", "kept-100"]),
+    (1_000, ["delivery-1k", "kept-1k"]),
+    (10_000, ["delivery-10k", "kept-10k"]),
+    (100_000, ["delivery-100k", "kept-100k"]),
+];
+const NAMESPACES: [&str; 2] = ["user", "kept"];
 /// Broadcasts of one size at least, whatever the budget.
 const ROUNDS_MIN: usize = 5;
 const ROUNDS_MAX: usize = 200;
@@ -29,14 +36,13 @@ fn measure(budget: Budget) -> Result<Vec<Sample>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let relay = runtime.block_on(serve())?;
     let mut samples = Vec::new();
-    for namespace in ["user", "kept"] {
-        for (size, name) in SIZES {
+    for (size, names) in SIZES {
+        for (namespace, name) in NAMESPACES.into_iter().zip(names) {
             let time = Duration::from_secs_f64(budget.seconds / 4.0);
             let (delivery, reply) = broadcast(relay.address(), namespace, size, time)?;
-            let history = if namespace == "kept" { "-history" } else { "" };
-            samples.push(Sample::new(&format!("delivery{history}-{name}"), "ms", delivery));
-            if namespace == "kept" && size == 100_000 {
-                samples.push(Sample::new("reply", "ms", reply));
+            samples.push(Sample::new(name, "ms", delivery));
+            if name == "kept-100k" {
+                samples.push(Sample::new("reply-100k", "ms", reply));
             }
         }
     }

@@ -39,7 +39,7 @@ impl Process {
         let answer = exchange(self.address, line, None, &[], body.as_bytes()).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         let answer = answer.json();
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let text = |value: &Value| value.as_str().expect("the test's own data").to_owned();
         let (id, device) = (text(&answer["user"]["id"]), text(&answer["device"]));
         Account { id, token: text(&answer["token"]), device }
     }
@@ -52,8 +52,8 @@ impl Process {
 
     /// As the power goes.
     fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.child.kill().expect("the test's own data");
+        self.child.wait().expect("the test's own data");
     }
 }
 
@@ -93,7 +93,7 @@ async fn write(mut client: Client, room: String, writer: usize, load: Load) -> V
         let id = client.post("rpc", json!({"method": "message.send", "data": request})).await;
         let Some(seq) = answer(&mut client, id).await else { break };
         acked.push((seq, body));
-        load.acks.send_modify(|acks| acks.push(acked.last().unwrap().clone()));
+        load.acks.send_modify(|acks| acks.push(acked.last().expect("the test's own data").clone()));
     }
     acked
 }
@@ -101,7 +101,7 @@ async fn write(mut client: Client, room: String, writer: usize, load: Load) -> V
 async fn answer(client: &mut Client, id: u64) -> Option<u64> {
     while client.closed.is_none() {
         if client.answered(id) {
-            let reply = client.reply(id, "rpc").await.unwrap();
+            let reply = client.reply(id, "rpc").await.expect("the test's own data");
             return reply["data"]["seq"].as_u64();
         }
         client.receive().await;
@@ -122,12 +122,15 @@ async fn history(client: &mut Client, room: &str) -> Vec<(u64, String)> {
         let after = all.last().map_or(0, |(seq, _)| *seq);
         let request = json!({"room": room, "after": after, "limit": 100});
         let page = client.call("history.get", request).await;
-        let messages = page["messages"].as_array().unwrap();
+        let messages = page["messages"].as_array().expect("the test's own data");
         if messages.is_empty() {
             return all;
         }
         all.extend(messages.iter().map(|message| {
-            (message["seq"].as_u64().unwrap(), message["body"].as_str().unwrap().to_owned())
+            (
+                message["seq"].as_u64().expect("the test's own data"),
+                message["body"].as_str().expect("the test's own data").to_owned(),
+            )
         }));
     }
 }
@@ -140,7 +143,7 @@ fn are_whole(messages: &[(u64, String)]) {
         assert_eq!(*seq, expected, "a gap");
         assert!(seen.insert(body), "{body:?} is there twice");
         let Some((writer, number)) = body.split_once(" says ") else { continue };
-        let number: u64 = number.parse().unwrap();
+        let number: u64 = number.parse().expect("the test's own data");
         let next = said.entry(writer).or_default();
         assert_eq!(number, *next, "{writer} out of order");
         *next += 1;
