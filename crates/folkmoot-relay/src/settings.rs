@@ -375,11 +375,11 @@ mod tests {
 
     #[test]
     fn a_misspelt_setting_is_named() {
-        let error = Settings::from_toml("[client]\nchanel_limit = 1").unwrap_err().to_string();
-        assert!(error.contains("chanel_limit"), "{error}");
-        let text = "[[channel.namespaces]]\nname = 'chat'\nhistory_sise = 10";
+        let error = Settings::from_toml("[client]\nchannels_limit = 1").unwrap_err().to_string();
+        assert!(error.contains("channels_limit"), "{error}");
+        let text = "[[channel.namespaces]]\nname = 'chat'\nhistory_length = 10";
         let namespaces = Settings::from_toml(text).unwrap().channel.namespaces;
         let error = namespaces[0].options().unwrap_err().to_string();
-        assert!(error.contains("chat") && error.contains("history_sise"), "{error}");
+        assert!(error.contains("chat") && error.contains("history_length"), "{error}");
     }
 }
