@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
@@ -26,7 +26,7 @@ use crate::protocol::{
     Answer, Broken, GREETING_LEN_MAX, Greeting, RECORD_LEN_MAX, Request, VERSION, read, write,
 };
 use crate::record::Record;
-use crate::transport::{self, GREETING_TIMEOUT, Stream};
+use crate::transport::{self, GREETING_TIMEOUT};
 use crate::worker::Worker;
 
 /// Connections at one time: each node has one.
@@ -165,7 +165,7 @@ async fn serve(desk: Arc<Desk>, listener: TcpListener) {
     }
 }
 
-async fn converse(desk: &Desk, mut stream: Stream) -> Result<(), Broken> {
+async fn converse(desk: &Desk, mut stream: TcpStream) -> Result<(), Broken> {
     let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
     let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;
     if greeting.version != VERSION || greeting.cluster != desk.cluster {
@@ -220,6 +220,7 @@ mod tests {
             address: String::new(),
             stage: Stage::Active,
             since: 0,
+            frame_len_max: 0,
         };
         let record = Record { lease_ms: 9_000, members: vec![member], ..Record::empty() };
         Kept::open(directory.path()).and_then(|kept| kept.store(&record)).expect("there is room");

@@ -4,9 +4,14 @@
 //! no dial has to yield to another. What was sent is kept until the other side has it; a
 //! connection that breaks is dialled again and goes on behind the last item that arrived. So each
 //! item arrives exactly once and in order as long as both nodes live.
+//!
+//! Items are encoded one behind the other, and written in parts: all that has come since the last
+//! one. A part is kept as a whole until the last of its items has arrived, and may be written a
+//! second time for the sake of that one; the other side knows the rest by their numbers.
 
 pub(crate) mod accept;
 pub(crate) mod dial;
+mod inbox;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,27 +19,59 @@ use std::sync::Arc;
 /// Items for one node that nobody has taken yet from which on senders wait.
 pub(crate) const UNTAKEN_MAX: u64 = 4_096;
 
+/// Longest buffer that is kept for later parts: one large message must not hold its memory for ever.
+const SPARE_LEN_MAX: usize = 256 << 10;
+
 /// The sending side, without its socket.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     /// Number of the last item.
     last: u64,
-    /// Frames that the other side may not have, each with its number.
-    kept: VecDeque<(u64, Arc<[u8]>)>,
-    /// The first item that was not written to the present connection.
-    next: u64,
+    /// Parts that the other side may not have, each with the number of its last item.
+    kept: VecDeque<(u64, Arc<Vec<u8>>)>,
+    /// The frames behind them, of which no part was made yet.
+    fresh: Vec<u8>,
+    /// A buffer that is empty again.
+    spare: Vec<u8>,
+    /// How many of `kept` were written to the present connection, and how many bytes of the next.
+    written: usize,
+    offset: usize,
+    connection: u64,
     taken: u64,
 }
 
-impl Outgoing {
-    /// The number of the next item; its frame follows by `push`.
-    pub(crate) fn number(&self) -> u64 {
-        self.last + 1
-    }
+/// What is to be written next.
+pub(crate) struct Part {
+    connection: u64,
+    bytes: Arc<Vec<u8>>,
+    offset: usize,
+}
 
-    pub(crate) fn push(&mut self, frame: Arc<[u8]>) {
+impl Part {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.offset..]
+    }
+}
+
+impl Outgoing {
+    /// Queues the next item; `encode` gets its number and appends its frame.
+    ///
+    /// # Errors
+    /// The length of the frame, if that is more than `len_max`.
+    pub(crate) fn push(
+        &mut self,
+        len_max: usize,
+        encode: impl FnOnce(u64, &mut Vec<u8>),
+    ) -> Result<(), usize> {
+        let start = self.fresh.len();
+        encode(self.last + 1, &mut self.fresh);
+        let len = self.fresh.len() - start;
+        if len > len_max {
+            self.fresh.truncate(start);
+            return Err(len);
+        }
         self.last += 1;
-        self.kept.push_back((self.last, frame));
+        Ok(())
     }
 
     /// A new connection, on which the other side has said what it has.
@@ -42,8 +79,11 @@ impl Outgoing {
     /// # Errors
     /// It says it has what was never sent.
     pub(crate) fn resume(&mut self, received: u64) -> Result<(), u64> {
+        // What was written to the connection before may have arrived.
+        self.written = self.kept.len();
         self.acknowledge(received, self.taken)?;
-        self.next = received + 1;
+        (self.written, self.offset) = (0, 0);
+        self.connection += 1;
         Ok(())
     }
 
@@ -56,19 +96,52 @@ impl Outgoing {
             return Err(received.max(taken));
         }
         self.taken = self.taken.max(taken);
-        while self.kept.front().is_some_and(|(number, _)| *number <= received) {
-            self.kept.pop_front();
+        // One that is being written goes on to its end, whatever the other side says.
+        while self.written > 0 && self.kept.front().is_some_and(|(last, _)| *last <= received) {
+            self.written -= 1;
+            let part = self.kept.pop_front().and_then(|(_, bytes)| Arc::into_inner(bytes));
+            if let Some(mut bytes) = part.filter(|bytes| bytes.capacity() <= SPARE_LEN_MAX) {
+                bytes.clear();
+                self.spare = bytes;
+            }
         }
         Ok(())
     }
 
-    /// The next frame to write.
-    pub(crate) fn take(&mut self) -> Option<Arc<[u8]>> {
-        let first = self.kept.front()?.0;
-        let at = usize::try_from(self.next.max(first) - first).ok()?;
-        let (number, frame) = self.kept.get(at)?;
-        self.next = number + 1;
-        Some(frame.clone())
+    /// The next part to write; `wrote` says how far that went.
+    pub(crate) fn part(&mut self) -> Option<Part> {
+        if self.written == self.kept.len() {
+            if self.fresh.is_empty() {
+                return None;
+            }
+            let spare = std::mem::take(&mut self.spare);
+            let bytes = std::mem::replace(&mut self.fresh, spare);
+            self.kept.push_back((self.last, Arc::new(bytes)));
+        }
+        let (_, bytes) = self.kept.get(self.written)?;
+        Some(Part { connection: self.connection, bytes: bytes.clone(), offset: self.offset })
+    }
+
+    /// So many more bytes of the part were written; to a connection that was replaced, none.
+    pub(crate) fn wrote(&mut self, part: &Part, count: usize) {
+        if part.connection != self.connection {
+            return;
+        }
+        self.offset += count;
+        if self.offset == part.bytes.len() {
+            self.offset = 0;
+            self.written += 1;
+        }
+    }
+
+    /// Whether something is to be written.
+    pub(crate) fn has_more(&self) -> bool {
+        self.written < self.kept.len() || !self.fresh.is_empty()
+    }
+
+    /// Whether a part was written up to somewhere in its middle.
+    pub(crate) fn is_amid(&self) -> bool {
+        self.offset > 0
     }
 
     /// Whether senders should wait.
@@ -78,7 +151,7 @@ impl Outgoing {
 
     /// Whether the other side has everything.
     pub(crate) fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.kept.is_empty() && self.fresh.is_empty()
     }
 }
 
@@ -126,12 +199,11 @@ impl Incoming {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::{Arrival, Incoming, Outgoing};
 
-    fn frame(number: u64) -> Arc<[u8]> {
-        Arc::from(number.to_be_bytes())
+    fn push(out: &mut Outgoing) {
+        let encode = |number: u64, bytes: &mut Vec<u8>| bytes.extend(number.to_be_bytes());
+        out.push(8, encode).expect("it is short enough");
     }
 
     #[test]
@@ -142,15 +214,19 @@ mod tests {
             let mut connection = into.connect();
             let (mut wire, mut written) = (std::collections::VecDeque::new(), 0);
             for n in 1..=20_u64 {
-                assert_eq!(out.number(), n);
-                out.push(frame(n));
-                while let Some(bytes) = out.take() {
-                    wire.push_back(bytes);
+                push(&mut out);
+                // Two in one part, now and then.
+                if n % 5 == cut % 5 && n < 20 {
+                    continue;
+                }
+                while let Some(part) = out.part() {
+                    // In pieces of half a frame.
+                    wire.push_back(part.bytes()[..4].to_vec());
+                    out.wrote(&part, 4);
                     written += 1;
                     // Some frames are on the way when the connection breaks.
-                    if written % 3 == cut % 3
-                        && let Some(bytes) = wire.pop_front()
-                    {
+                    if written % 3 == cut % 3 && wire.len() > 1 {
+                        let bytes: Vec<u8> = wire.drain(..2).flatten().collect();
                         arrive(&mut into, connection, &bytes, &mut arrived);
                     }
                     if written == cut {
@@ -163,7 +239,8 @@ mod tests {
                     out.acknowledge(into.received(), 0).expect("it was sent");
                 }
             }
-            wire.drain(..).for_each(|bytes| arrive(&mut into, connection, &bytes, &mut arrived));
+            let rest: Vec<u8> = wire.drain(..).flatten().collect();
+            rest.chunks(8).for_each(|bytes| arrive(&mut into, connection, bytes, &mut arrived));
             assert_eq!(arrived, (1..=20).collect::<Vec<_>>(), "cut after {cut}");
             out.acknowledge(20, 20).expect("it was sent");
             assert!(out.is_empty());
@@ -194,7 +271,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_what_was_never_sent_is_refused() {
         let mut out = Outgoing::default();
-        out.push(frame(1));
+        push(&mut out);
         assert_eq!(out.acknowledge(2, 0), Err(2));
         assert_eq!(out.resume(9), Err(9));
         assert_eq!(out.acknowledge(1, 1), Ok(()));

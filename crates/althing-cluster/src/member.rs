@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use althing::remote::Cluster;
 use althing::{ActorId, Incarnation, Node, ShutdownReport, WeakNode};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, ReentrantMutex};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -56,7 +56,8 @@ pub struct MemberConfig {
     pub advertised: Option<String>,
     /// Where the authority is.
     pub authority: String,
-    /// Longest frame between two nodes; all nodes need the same. A longer message fails its ask.
+    /// Longest frame that the node sends or reads; it is read by its own runtime, which needs I/O.
+    /// A message that is longer than the limit of either side fails its ask.
     pub frame_len_max: usize,
     /// How long `join` waits.
     pub join_timeout: Duration,
@@ -183,6 +184,11 @@ pub(crate) struct Shared {
     /// The view with which this node became a member.
     since: AtomicU64,
     core: Mutex<Core>,
+    /// Whose turn it is to change what is under way: an item is handled to its end, its delivery
+    /// included, before the next one or a record is. Each task takes it before any other lock.
+    pub(super) turn: ReentrantMutex<()>,
+    /// The runtime of the node, where its actors run: what comes is read there.
+    runtime: OnceLock<tokio::runtime::Handle>,
     peers: Mutex<HashMap<u64, Arc<Peer>>>,
     parked: Mutex<HashMap<ActorId, Parked>>,
     /// Asks that came from other nodes and are not answered.
@@ -222,6 +228,8 @@ impl Member {
             me: AtomicU64::new(0),
             since: AtomicU64::new(0),
             core: Mutex::new(Core::new(0)),
+            turn: ReentrantMutex::new(()),
+            runtime: OnceLock::new(),
             peers: Mutex::default(),
             parked: Mutex::default(),
             owed: Arc::default(),
@@ -244,7 +252,8 @@ impl Member {
         self.address
     }
 
-    /// For `NodeBuilder::cluster`, of one node.
+    /// For `NodeBuilder::cluster`, of one node. The runtime in which that is built reads what other
+    /// nodes send: it needs I/O (`enable_all`).
     pub fn way(&self) -> Arc<dyn Cluster> {
         Arc::new(ways::Way(self.shared.clone()))
     }
@@ -338,6 +347,11 @@ impl Shared {
     pub(crate) fn is_serving(&self) -> bool {
         let until = Duration::from_nanos(self.lease_until.load(Ordering::Acquire));
         clock::now() < until
+    }
+
+    /// The runtime of the node, if it was built in one.
+    pub(crate) fn runtime(&self) -> &tokio::runtime::Handle {
+        self.runtime.get().unwrap_or(&self.handle)
     }
 
     pub(crate) fn is_member(&self, who: u64) -> bool {

@@ -38,6 +38,7 @@ mod tests {
             address: String::new(),
             stage: Stage::Active,
             since: 0,
+            frame_len_max: 0,
         };
         names.iter().enumerate().map(member).collect()
     }

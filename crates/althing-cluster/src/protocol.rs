@@ -189,11 +189,18 @@ pub(crate) enum Broken {
 
 /// A value as a frame.
 pub(crate) fn framed(value: &impl Wire) -> Vec<u8> {
-    let mut bytes = vec![0; 4];
-    value.encode(&mut bytes);
-    let len = u32::try_from(bytes.len() - 4).unwrap_or(u32::MAX);
-    bytes[..4].copy_from_slice(&len.to_be_bytes());
+    let mut bytes = Vec::new();
+    append_framed(value, &mut bytes);
     bytes
+}
+
+/// Appends a value as a frame.
+pub(crate) fn append_framed(value: &impl Wire, bytes: &mut Vec<u8>) {
+    let start = bytes.len();
+    bytes.extend([0; 4]);
+    value.encode(bytes);
+    let len = u32::try_from(bytes.len() - start - 4).unwrap_or(u32::MAX);
+    bytes[start..start + 4].copy_from_slice(&len.to_be_bytes());
 }
 
 /// Reads one frame.

@@ -34,6 +34,8 @@ pub(crate) struct Member {
     /// The view with which it came; the authority sets it. A request to join that was on its way
     /// for long may bring back a member that was evicted: by this its node notices.
     pub(crate) since: u64,
+    /// The longest frame that it reads; what is longer is not sent to it.
+    pub(crate) frame_len_max: u64,
 }
 
 /// Whether a member takes buckets.

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
@@ -11,14 +10,6 @@ use crate::protocol::Broken;
 
 /// For a connection and for each greeting; loopback and data centres need milliseconds.
 pub(crate) const GREETING_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// An open connection.
-pub(crate) type Stream = Box<dyn Duplex>;
-
-/// What can be read and written.
-pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 /// Binds before the runtime that will accept exists, so that a port that is taken is told to the
 /// caller.
@@ -29,18 +20,18 @@ pub(crate) fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener
 }
 
 /// Connects.
-pub(crate) async fn dial(address: &str) -> Result<Stream, Broken> {
+pub(crate) async fn dial(address: &str) -> Result<TcpStream, Broken> {
     let connect = timeout(GREETING_TIMEOUT, TcpStream::connect(address));
     let socket = connect.await.map_err(|_| Broken::Silent)??;
     socket.set_nodelay(true)?;
-    Ok(Box::new(socket))
+    Ok(socket)
 }
 
 /// Takes the next connection. An error of one connection is not one of the listener.
-pub(crate) async fn accept(listener: &TcpListener) -> Stream {
+pub(crate) async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
-            Ok((socket, _)) if socket.set_nodelay(true).is_ok() => return Box::new(socket),
+            Ok((socket, _)) if socket.set_nodelay(true).is_ok() => return socket,
             Ok(_) => {}
             // Out of descriptors, most likely: they come back as connections end.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,

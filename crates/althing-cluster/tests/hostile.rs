@@ -231,6 +231,20 @@ async fn a_message_that_is_too_long_fails_its_ask_and_no_other() {
     assert_eq!(ear.weigh(vec![1; 10]).await, Ok(10));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_reads_shorter_frames_is_sent_no_longer_ones_and_goes_on() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let (_two, second) = scene.node(scene.config("two").frame_len_max(10_000)).await;
+    let ear = ear_on(&one, &second, &first).await;
+    let refused = ear.weigh(vec![1; 20_000]).await;
+    assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
+    assert_eq!(ear.weigh(vec![1; 9_000]).await, Ok(9_000), "the link goes on");
+    let refused = ear.grow(20_000).await;
+    assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
+    assert_eq!(ear.grow(9_000).await, Ok(vec![7; 9_000]));
+}
+
 /// A way to a node that breaks and hangs on demand.
 struct Proxy {
     address: SocketAddr,

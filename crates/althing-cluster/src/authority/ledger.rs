@@ -220,6 +220,7 @@ mod tests {
             address: String::new(),
             stage: Stage::Active,
             since: 0,
+            frame_len_max: 0,
         };
         Request::Join { member, known }
     }

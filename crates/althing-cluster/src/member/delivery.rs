@@ -103,6 +103,7 @@ impl Shared {
         let shared = self.clone();
         self.handle.spawn(async move {
             tokio::task::yield_now().await;
+            let _turn = shared.turn.lock();
             shared.will_relocate.store(false, Ordering::Release);
             if let Some(node) = shared.node() {
                 node.relocate();
@@ -123,6 +124,7 @@ async fn unpark(shared: Arc<Shared>, id: ActorId) {
         node.room_for(&id).await;
         drop(node);
         loop {
+            let _turn = shared.turn.lock();
             let next = {
                 let mut parked = shared.parked.lock();
                 match parked.get_mut(&id).and_then(VecDeque::pop_front) {
@@ -148,6 +150,7 @@ async fn unpark(shared: Arc<Shared>, id: ActorId) {
             }
         }
     }
+    let _turn = shared.turn.lock();
     let rest = shared.parked.lock().remove(&id);
     rest.into_iter().flatten().for_each(|(parcel, _)| fail(parcel));
 }

@@ -106,6 +106,7 @@ async fn join(
         address: shared.address.clone(),
         stage: Stage::Active,
         since: 0,
+        frame_len_max: shared.config.frame_len_max as u64,
     };
     let mut known = 0;
     loop {
@@ -117,6 +118,7 @@ async fn join(
                 let timing = Timing { lease: Duration::from_millis(lease_ms) };
                 *lease.lock() = Some(Lease::new(timing));
                 shared.wants.send_modify(|wants| wants.is_name_taken = false);
+                let _turn = shared.turn.lock();
                 shared.follow(record);
                 return Ok(());
             }
@@ -182,6 +184,7 @@ async fn hear(
 }
 
 fn follow(shared: &Arc<Shared>, record: Record) {
+    let _turn = shared.turn.lock();
     let since = shared.since.load(Ordering::Acquire);
     if record.member(shared.me()).is_some_and(|member| member.since == since) {
         shared.follow(record);
@@ -192,6 +195,7 @@ fn follow(shared: &Arc<Shared>, record: Record) {
 
 /// The node is no member any more.
 fn end(shared: &Arc<Shared>) {
+    let _turn = shared.turn.lock();
     shared.lease_until.store(0, Ordering::Release);
     let has_left = shared.wants.borrow().goodbye;
     let state = if has_left { State::Left } else { State::Evicted };

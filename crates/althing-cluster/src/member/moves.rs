@@ -30,14 +30,20 @@ pub(super) async fn depart(shared: Arc<Shared>, buckets: Vec<(u16, u64)>) {
     let is_meant = |id: &ActorId| bucket_of(id).is_some_and(|bucket| set.contains(&bucket));
     loop {
         let Some(node) = shared.node() else { return };
-        let mut misplaced = node.relocate();
-        misplaced.retain(is_meant);
-        if misplaced.is_empty() {
-            if set.iter().any(|bucket| shared.is_parked(*bucket)) {
-                sleep(LOOK_EVERY).await;
-                continue;
+        let misplaced = {
+            let _turn = shared.turn.lock();
+            let mut misplaced = node.relocate();
+            misplaced.retain(is_meant);
+            let is_parked = |bucket: &u16| shared.is_parked(*bucket);
+            if misplaced.is_empty() && !set.iter().any(is_parked) {
+                shared.step(|core| core.router.departed(&buckets));
+                break;
             }
-            break;
+            misplaced
+        };
+        if misplaced.is_empty() {
+            sleep(LOOK_EVERY).await;
+            continue;
         }
         for some in misplaced.chunks(STOPPING_MAX) {
             let stopping: Vec<_> =
@@ -47,7 +53,6 @@ pub(super) async fn depart(shared: Arc<Shared>, buckets: Vec<(u16, u64)>) {
             }
         }
     }
-    shared.step(|core| core.router.departed(&buckets));
     shared.released.lock().extend(buckets);
     shared.wants.send_modify(|_| {});
 }
@@ -118,6 +123,6 @@ impl Shared {
     }
 
     fn has_sent_all(&self) -> bool {
-        self.core.lock().links.values().all(|link| link.out.lock().is_empty())
+        self.core.lock().links.values().all(|link| link.is_empty())
     }
 }

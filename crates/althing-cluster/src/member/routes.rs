@@ -47,6 +47,8 @@ pub(super) struct Later {
     departing: Vec<(u16, u64)>,
     settling: Vec<u16>,
     wakers: Vec<Waker>,
+    /// A link that got something to write.
+    link: Option<Arc<Link>>,
 }
 
 impl Core {
@@ -95,6 +97,7 @@ impl Core {
         if let Some(link) = self.links.get(&to) {
             // These are short.
             _ = link.push(self.view(), item, len_max);
+            link.wake();
         }
     }
 
@@ -115,6 +118,9 @@ impl Core {
         packed.ask = ask;
         match link.push(self.view(), Item::Parcel(packed), len_max) {
             Ok(()) => {
+                if let Some(other) = later.link.replace(link) {
+                    other.wake();
+                }
                 if let (Some(ask), Some(reply)) = (ask, reply) {
                     self.asks.insert(ask, Asked { of: to, id, reply });
                 }
@@ -177,7 +183,8 @@ impl Shared {
         for member in &record.members {
             let who = member.incarnation;
             if who != me && !core.links.contains_key(&who) {
-                let link = Arc::new(Link::new(who, member.address.clone()));
+                let len_max = usize::try_from(member.frame_len_max).unwrap_or(usize::MAX);
+                let link = Arc::new(Link::new(who, member.address.clone(), len_max));
                 core.links.insert(who, link.clone());
                 self.handle.spawn(dial::run(self.clone(), link));
             }
@@ -294,7 +301,11 @@ impl Shared {
 
     /// Does what was put off until the lock was free.
     pub(super) fn finish(self: &Arc<Self>, later: Later) {
-        let Later { deliveries, own_deliveries, failures, departing, settling, wakers } = later;
+        let Later { deliveries, own_deliveries, failures, departing, settling, .. } = later;
+        let Later { wakers, link, .. } = later;
+        if let Some(link) = link {
+            link.flush(|| self.is_serving());
+        }
         wakers.into_iter().for_each(Waker::wake);
         for (reply, why) in failures {
             reply(Err(why));
@@ -318,7 +329,7 @@ impl Shared {
             Err(why) => Outcome::Failed(why),
         };
         let core = self.core.lock();
-        let Some(link) = core.links.get(&to) else { return };
+        let Some(link) = core.links.get(&to).cloned() else { return };
         let len_max = self.config.frame_len_max;
         if let Err(len) = link.push(core.view(), Item::Reply { ask, outcome }, len_max) {
             let why = format!("a reply of {len} bytes is longer than a frame may be");
@@ -326,6 +337,8 @@ impl Shared {
             let outcome = Outcome::Failed(AskError::NotUnderstood(nobody, why));
             _ = link.push(core.view(), Item::Reply { ask, outcome }, len_max);
         }
+        drop(core);
+        link.flush(|| self.is_serving());
     }
 
     /// Takes the reply of an ask that was sent to another node.

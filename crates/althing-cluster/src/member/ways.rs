@@ -39,7 +39,7 @@ impl Cluster for Way {
             None => to.origin().map(|(node, _)| node.0),
         };
         let is_crowded = match hop.and_then(|hop| core.links.get(&hop)) {
-            Some(link) => link.out.lock().is_crowded(),
+            Some(link) => link.is_crowded(),
             None => bucket.is_some_and(|bucket| core.router.held(bucket) >= HELD_MAX),
         };
         if !is_crowded {
@@ -54,6 +54,7 @@ impl Cluster for Way {
     }
 
     fn send_on(&self, parcel: Parcel) {
+        let _turn = self.0.turn.lock();
         self.0.send_on(parcel, Waited::Inside);
     }
 
@@ -62,6 +63,9 @@ impl Cluster for Way {
         if self.0.node.set(node.downgrade()).is_ok() {
             self.0.me.store(me, Ordering::Release);
             *self.0.core.lock() = Core::new(me);
+            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                _ = self.0.runtime.set(runtime);
+            }
         }
     }
 }

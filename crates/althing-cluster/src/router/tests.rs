@@ -20,6 +20,7 @@ fn record(
         address: String::new(),
         stage: Stage::Active,
         since: 1,
+        frame_len_max: 0,
     };
     let members = members.iter().map(member).collect();
     let mut record = Record { view, members, ..Record::empty() };

@@ -195,15 +195,22 @@ impl Node {
     fn push(&mut self, to: u64, item: Item) {
         let Some(out) = self.out.get_mut(&to) else { return };
         let at = self.frames.len() as u64;
-        self.frames.push(Frame { number: out.number(), view: self.router.record().view, item });
-        out.push(Arc::from(at.to_be_bytes()));
+        let (frames, view) = (&mut self.frames, self.router.record().view);
+        let pushed = out.push(8, |number, bytes| {
+            frames.push(Frame { number, view, item });
+            bytes.extend(at.to_be_bytes());
+        });
+        pushed.expect("each is eight bytes long");
     }
 
-    /// The next frame to write on the connection to a node.
-    pub(super) fn take(&mut self, to: u64) -> Option<Frame> {
-        let bytes = self.out.get_mut(&to)?.take()?;
-        let at = u64::from_be_bytes(bytes[..8].try_into().expect("eight bytes"));
-        self.frames.get(usize::try_from(at).ok()?).cloned()
+    /// The next frames to write on the connection to a node.
+    pub(super) fn take(&mut self, to: u64) -> Option<Vec<Frame>> {
+        let out = self.out.get_mut(&to)?;
+        let part = out.part()?;
+        out.wrote(&part, part.bytes().len());
+        let at = |bytes: &[u8; 8]| usize::try_from(u64::from_be_bytes(*bytes)).expect("small");
+        let (frames, _) = part.bytes().as_chunks::<8>();
+        Some(frames.iter().map(|bytes| self.frames[at(bytes)].clone()).collect())
     }
 
     /// From another node: into the mailbox, or beside it while that is full.

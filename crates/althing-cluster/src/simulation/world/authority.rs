@@ -77,7 +77,8 @@ impl World {
         if node.router.record().member(me).is_none() {
             let (name, address) = (node.name.clone(), String::new());
             let stage = Stage::Active;
-            let member = Member { incarnation: me, name, address, stage, since: 0 };
+            let member =
+                Member { incarnation: me, name, address, stage, since: 0, frame_len_max: 0 };
             requests.push(Request::Join { member, known: node.known });
         } else {
             let counter = node.lease.renew(clock);

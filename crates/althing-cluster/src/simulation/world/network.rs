@@ -26,14 +26,15 @@ impl World {
                 continue;
             }
             loop {
-                let delay = 1 + self.draw(30);
-                let now = self.now;
                 let node = self.nodes.get_mut(&me).expect("it writes");
-                let Some(frame) = node.take(to) else { break };
-                let wire = self.wires.get_mut(&(me, to)).expect("dialled above");
-                wire.arrives = wire.arrives.max(now + delay);
-                let (delay, connection) = (wire.arrives - now, wire.connection);
-                self.after(delay, Event::Arrives { from: me, to, connection, frame });
+                let Some(frames) = node.take(to) else { break };
+                for frame in frames {
+                    let (now, delay) = (self.now, 1 + self.draw(30));
+                    let wire = self.wires.get_mut(&(me, to)).expect("dialled above");
+                    wire.arrives = wire.arrives.max(now + delay);
+                    let (delay, connection) = (wire.arrives - now, wire.connection);
+                    self.after(delay, Event::Arrives { from: me, to, connection, frame });
+                }
             }
         }
     }
