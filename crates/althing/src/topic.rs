@@ -11,7 +11,6 @@
 use std::sync::Arc;
 
 use crate::activation::context::Context;
-use crate::activation::turn;
 use crate::actor::{Actor, EventHandler};
 use crate::address::actor_ref::ActorRef;
 use crate::epoch::Epoch;
@@ -145,14 +144,28 @@ impl Node {
 
 impl<A: Actor> Context<A> {
     /// Publishes with the next number, when this turn lets go of what it lets out: at once, unless
-    /// turns are held. Why it could not be published by then is logged.
-    pub fn publish<T: Send + Sync + 'static>(&mut self, topic: &Topic<T>, payload: T) {
-        let topic = topic.clone();
-        turn::with_the_turn(move || {
-            if let Err(error) = topic.publish(payload) {
-                tracing::error!(%error, "an event of a turn was not published");
-            }
-        });
+    /// turns are held. The owner of a topic names its [`Publisher`] instead of the topic. Why it
+    /// could not be published by then is logged.
+    pub fn publish<T: Send + Sync + 'static>(&mut self, outlet: &impl Outlet<T>, payload: T) {
+        outlet.publish_with_the_turn(payload);
+    }
+}
+
+/// Where a turn publishes: a [`Topic`] that nobody owns, or the [`Publisher`] that owns one.
+pub trait Outlet<T: Send + Sync + 'static>: sealed::Sealed<T> {}
+
+impl<T: Send + Sync + 'static> Outlet<T> for Topic<T> {}
+impl<T: Send + Sync + 'static> Outlet<T> for Publisher<T> {}
+
+mod sealed {
+    pub trait Sealed<T> {
+        fn publish_with_the_turn(&self, payload: T);
+    }
+}
+
+impl<T: Send + Sync + 'static> sealed::Sealed<T> for Topic<T> {
+    fn publish_with_the_turn(&self, payload: T) {
+        self.shared.publish_with_the_turn(Author::Anybody, payload);
     }
 }
 

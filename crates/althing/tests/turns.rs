@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{
-    Actor, ActorError, ActorRef, AskError, Commit, Context, EventHandler, Handler, Node,
-    PublishError, Published, ReadHandler, Receives, Topic, TopicOptions, Turns,
+    Actor, ActorError, ActorRef, AskError, Commit, Context, Epoch, EventHandler, Handler, Node,
+    PublishError, Published, Publisher, ReadHandler, Receives, Sequence, Topic, TopicOptions,
+    Turns,
 };
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -422,4 +423,46 @@ async fn an_event_is_a_turn_also_of_a_subscriber_that_is_idle() {
         tokio::task::yield_now().await;
     }
     drop(subscription);
+}
+
+/// Holds its turns and owns a topic.
+struct Owner {
+    disk: Disk,
+    publisher: Publisher<u32>,
+    is_written: bool,
+}
+
+impl Actor for Owner {
+    const NAME: &'static str = "test.owner";
+    const TURNS: Turns = Turns::Held;
+
+    fn commit(&mut self, _: &mut Context<Self>) -> Commit {
+        if std::mem::replace(&mut self.is_written, true) {
+            return Commit::unchanged();
+        }
+        self.disk.write(1)
+    }
+}
+
+impl Handler<Begin> for Owner {
+    type Reply = ();
+    async fn handle(&mut self, _: Begin, ctx: &mut Context<Self>) {
+        self.is_written = false;
+        ctx.publish(&self.publisher, 7);
+    }
+}
+
+#[tokio::test]
+async fn the_owner_of_a_topic_publishes_with_its_turn() {
+    let disk = Disk::default();
+    let node = Node::builder("log").build();
+    let topic = node.topic::<u32>("numbers", TopicOptions::default());
+    let publisher = topic.publisher(Epoch(1)).expect("nobody owns it");
+    let owner = node.spawn(Owner { disk: disk.clone(), publisher, is_written: true });
+    let asked = tokio::spawn(async move { owner.send(Begin).await });
+    disk.until_waiting(1).await;
+    assert_eq!(topic.last(), Sequence(0));
+    disk.sync_one();
+    asked.await.expect("the task ends").expect("it is durable");
+    assert_eq!(topic.kept().first().map(|event| (event.epoch, event.payload)), Some((Epoch(1), 7)));
 }

@@ -393,7 +393,7 @@ impl Run {
             shielded("dropping a hook", || drop(stage));
         }
         if !self.body.is_empty() {
-            shielded("dropping a handler", || self.body.clear());
+            self.drop_body(Body::clear);
         }
         if self.reads.is_empty() && self.place.header().has_attention() {
             // No handler is left that could wait, whoever has the ask that it began.

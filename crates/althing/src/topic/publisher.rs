@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Topic;
 use super::published::Sequence;
 use super::refusal::{Fenced, PublishError};
+use super::sealed::Sealed;
 use super::shared::{Author, Shared};
 use crate::epoch::Epoch;
 
@@ -82,6 +83,12 @@ impl<T: Send + Sync + 'static> Publisher<T> {
     /// last.
     pub fn publish_at(&self, sequence: Sequence, payload: T) -> Result<(), PublishError<T>> {
         self.shared.publish(Author::OwnerAt(self.epoch, sequence), payload).map(drop)
+    }
+}
+
+impl<T: Send + Sync + 'static> Sealed<T> for Publisher<T> {
+    fn publish_with_the_turn(&self, payload: T) {
+        self.shared.publish_with_the_turn(Author::Owner(self.epoch), payload);
     }
 }
 

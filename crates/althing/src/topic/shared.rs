@@ -179,6 +179,16 @@ impl<T: Send + Sync + 'static> Shared<T> {
         Ok(sequence)
     }
 
+    /// Publishes when the turn at hand lets go of what it lets out.
+    pub(super) fn publish_with_the_turn(self: &Arc<Self>, author: Author, payload: T) {
+        let shared = self.clone();
+        turn::with_the_turn(move || {
+            if let Err(error) = shared.publish(author, payload) {
+                tracing::error!(%error, "an event of a turn was not published");
+            }
+        });
+    }
+
     /// Delivers here for a moment, if handlers may run here or there is only one chunk; what is
     /// left is for workers.
     fn deliver(self: &Arc<Self>, chunks: &[Arc<TopicChunk<T>>]) {

@@ -9,6 +9,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::{Run, Served};
+use crate::activation::body::Body;
+use crate::activation::current;
 use crate::activation::turn::{Effects, Holding};
 use crate::error::AskError;
 use crate::mail::outbox;
@@ -82,7 +84,22 @@ impl Run {
     /// Drops the handler that waits, whose turn is built on what has not become durable.
     fn abort_handler(&self) {
         let why = AskError::NotCommitted(self.place.header().id());
-        shielded("dropping a handler", || self.body.fail(why));
+        self.drop_body(|body| body.fail(why));
+    }
+
+    /// Drops a handler before its end. What its locals let out when they are dropped goes the way of
+    /// its turn, which is aborted.
+    pub(super) fn drop_body(&self, end: impl FnOnce(&Body)) {
+        // Outside of a run nobody is polled who could hold anything.
+        let is_held = self.place.header().kind.holds_turns() && current::depth() > 0;
+        let holding = is_held.then(|| {
+            outbox::hand_over();
+            Holding::resume(Effects::default())
+        });
+        shielded("dropping a handler", || end(&self.body));
+        if let Some(holding) = holding {
+            holding.pause().abort();
+        }
     }
 
     /// Whether turns are on their way to be durable.

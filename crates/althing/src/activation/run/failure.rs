@@ -69,7 +69,7 @@ impl Run {
     /// Fails the ask whose handler has panicked.
     fn fail_handler(&self) {
         let why = AskError::HandlerPanicked(self.place.header().id());
-        shielded("dropping a handler", || self.body.fail(why));
+        self.drop_body(|body| body.fail(why));
     }
 
     fn fail_handlers(&mut self) {
