@@ -28,6 +28,20 @@ pub(crate) struct Caller {
     pub(crate) connection: Arc<Connection>,
 }
 
+impl Caller {
+    /// Takes back everything that others know of the connection.
+    async fn end(&self) {
+        let Self { server, connection } = self;
+        server.people.leave(connection);
+        for channel in connection.end_all() {
+            let owner = server.hub.of(&channel);
+            if let Err(error) = owner.part(channel, connection.id.clone()).tell().await {
+                tracing::warn!(%error, "a subscription could not be taken back");
+            }
+        }
+    }
+}
+
 impl Application for Sockets {
     type Caller = Caller;
     type Guard = ();
@@ -47,14 +61,7 @@ impl Application for Sockets {
     }
 
     async fn end(caller: &Caller) {
-        let connection = &caller.connection;
-        caller.server.people.leave(connection);
-        for channel in connection.end_all() {
-            let owner = caller.server.hub.of(&channel);
-            if let Err(error) = owner.part(channel, connection.id.clone()).tell().await {
-                tracing::warn!(%error, "a subscription could not be taken back");
-            }
-        }
+        caller.end().await;
     }
 
     fn note(&self, note: Note) {

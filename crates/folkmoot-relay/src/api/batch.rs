@@ -1,5 +1,6 @@
 //! `batch`: many commands in one request, one after the other or beside each other.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folkmoot_protocol::ErrorCode;
@@ -22,7 +23,7 @@ struct Replies {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Reply {
-    Result(std::collections::BTreeMap<String, Box<RawValue>>),
+    Result(BTreeMap<String, Box<RawValue>>),
     Error { error: Refused },
 }
 
@@ -53,10 +54,7 @@ pub(super) async fn run(server: &Arc<Server>, params: &[u8]) -> Outcome {
     json(&Replies { replies })
 }
 
-async fn one(
-    server: &Arc<Server>,
-    command: std::collections::BTreeMap<String, Box<RawValue>>,
-) -> Reply {
+async fn one(server: &Arc<Server>, command: BTreeMap<String, Box<RawValue>>) -> Reply {
     let Some((name, params)) = command.into_iter().next() else {
         let error = RpcError::new(ErrorCode::BadRequest, "a command without a method");
         return Reply::Error { error: refused(error) };

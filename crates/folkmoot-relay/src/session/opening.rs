@@ -60,7 +60,7 @@ pub(super) async fn open(
             Ok(result) => subs.extend([(channel, result)]),
             Err(error) => {
                 tracing::info!(%error, %channel, "a token names a channel that cannot be subscribed");
-                <super::Sockets as folkmoot_gateway::Application>::end(&caller).await;
+                caller.end().await;
                 return Err(DisconnectCode::InvalidToken);
             }
         }
