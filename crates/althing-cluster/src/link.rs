@@ -19,7 +19,8 @@ use std::sync::Arc;
 /// Items for one node that nobody has taken yet from which on senders wait.
 pub(crate) const UNTAKEN_MAX: u64 = 4_096;
 
-/// Longest buffer that is kept for later parts: one large message must not hold its memory for ever.
+/// Longest buffer that is kept for later parts: one large message must not hold its memory for
+/// ever.
 const SPARE_LEN_MAX: usize = 256 << 10;
 
 /// The sending side, without its socket.

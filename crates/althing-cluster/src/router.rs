@@ -7,10 +7,10 @@
 //! passes it on. Links keep their order, so the answer says that all before it has arrived. A newer
 //! owner makes older markers void.
 //!
-//! An owner that had the bucket before may itself have sent on what others sent here then, and it may
+//! An owner that had the bucket before may have passed on what others sent it then, and that may
 //! still be on its way back. So it answers a marker for that time, if it comes straight from its
 //! origin, only when its own marker has come back. One that was passed on is answered at once: who
-//! passed it on has waited, and may be waited for.
+//! passed it on has waited already, and may be waited for.
 //!
 //! A node that leaves stays until the markers that went to it have been answered: what it passed on
 //! may still be with another former owner, and only its markers say when it no longer is.

@@ -3,9 +3,9 @@
 //! An item is handled when this node knows at least the record that its sender knew, and has its
 //! lease. What a node that is no member any more has sent is not handled at all.
 //!
-//! Greetings and acknowledgements are a matter of the cluster's thread, which no handler blocks. The
-//! items are read by the runtime of the node: an actor that was idle runs next on the thread that
-//! read its message, and nobody else is woken for it.
+//! Greetings and acknowledgements are a matter of the cluster's thread, which no handler blocks.
+//! The items are read by the runtime of the node: an actor that was idle runs next on the thread
+//! that read its message, and nobody else is woken for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! The driver of the sending side: dials, writes what is queued, dials again.
 //!
-//! Whoever queues an item writes it from its own thread, without waiting, if the link has been quiet.
-//! Otherwise the link's task writes, on the cluster's thread, all that has come meanwhile. At any
-//! moment one of them writes at most; who comes in between leaves its item to it.
+//! Whoever queues an item writes it from its own thread, without waiting, if the link has been
+//! quiet. Otherwise the link's task writes, on the cluster's thread, all that has come meanwhile. At
+//! any moment one of them writes at most; who comes in between leaves its item to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
