@@ -10,6 +10,7 @@ pub mod backup;
 #[cfg(test)]
 mod bytes_kept;
 mod chat;
+pub mod check;
 mod config;
 mod deletion;
 mod demo;
