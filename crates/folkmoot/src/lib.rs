@@ -9,6 +9,7 @@ pub mod backup;
 #[cfg(test)]
 mod bytes_kept;
 mod chat;
+pub mod check;
 mod config;
 mod deletion;
 mod demo;

@@ -9,6 +9,7 @@ use std::time::{Instant, SystemTime};
 use anyhow::Context;
 use clap::Parser;
 use folkmoot::backup;
+use folkmoot::check::Checked;
 use folkmoot::load::{LoadFlags, LoadPlan};
 use folkmoot::read_states::ReadStatesFlags;
 use folkmoot::relay::RelayFlags;
@@ -47,6 +48,8 @@ enum Task {
         /// The backup
         file: PathBuf,
     },
+    /// Says what is wrong with what the server keeps, and changes nothing; the server may run
+    Check,
     /// Serves read states to another chat, over a protocol of its own
     ReadStates(ReadStatesFlags),
     /// Serves channels to the clients of another backend, with Centrifugo's protocol and server API
@@ -87,6 +90,7 @@ fn run() -> anyhow::Result<()> {
         Some(Task::Load(flags)) => runtime.block_on(load(flags)),
         Some(Task::Backup { file }) => back_up(&config, &file),
         Some(Task::Restore { file }) => runtime.block_on(restore(&config, &file)),
+        Some(Task::Check) => check(&config),
         Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
         Some(Task::Relay(flags)) => runtime.block_on(relay(flags)),
     }
@@ -126,6 +130,27 @@ async fn restore(config: &Config, file: &Path) -> anyhow::Result<()> {
         file.display(),
         made.files
     ));
+    Ok(())
+}
+
+fn check(config: &Config) -> anyhow::Result<()> {
+    let checked = folkmoot::check::check(config, now()?)?;
+    checked.lines.iter().for_each(|line| say(line));
+    let untold = checked.wrong - checked.lines.len() as u64;
+    if untold > 0 {
+        say(&format!("and {untold} more"));
+    }
+    checked.notes.iter().for_each(|note| say(&format!("note: {note}")));
+    let (data, Checked { records, rooms, messages, files, wrong, .. }) =
+        (config.data().display(), &checked);
+    say(&format!(
+        "{data}: {messages} messages in {rooms} rooms, {files} files and {records} records of the \
+         log were looked at"
+    ));
+    anyhow::ensure!(
+        *wrong == 0,
+        "{wrong} of it is wrong; keep a copy of the directory, then restore a backup from before"
+    );
     Ok(())
 }
 

@@ -1,9 +1,12 @@
-//! Keeps the files of messages from being removed while a backup copies them, by a lock on their
-//! directory. The lock belongs to an open file: it ends with its process, however that ends.
+//! Keeps the files of messages from being removed while a backup copies them, by a lock on a file in
+//! their directory. The lock belongs to the open file: it ends with its process, however that ends.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
+
+/// A file of its own: over NFS a directory cannot be locked.
+const LOCK: &str = "lock";
 
 /// As long as this is there, no file of a message is removed.
 #[derive(Debug)]
@@ -15,7 +18,7 @@ impl Kept {
     /// Waits for a removal that is under way, and holds up later ones. A directory that is missing
     /// has nothing to be removed.
     pub(crate) fn hold(directory: &Path) -> io::Result<Self> {
-        let lock = match File::open(directory) {
+        let lock = match open(directory) {
             Ok(lock) => lock,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Self { _lock: None });
@@ -29,12 +32,17 @@ impl Kept {
 
 /// The permission to remove files; `None` while they are kept.
 pub(super) fn may_remove(directory: &Path) -> io::Result<Option<File>> {
-    let lock = File::open(directory)?;
+    let lock = open(directory)?;
     match lock.try_lock() {
         Ok(()) => Ok(Some(lock)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+fn open(directory: &Path) -> io::Result<File> {
+    let path = directory.join(LOCK);
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
 #[cfg(test)]

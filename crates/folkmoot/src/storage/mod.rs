@@ -10,6 +10,7 @@
 //! control/ ────────────────────────────────────────────▶ sqlite/writer ─┘
 //! ```
 
+mod check;
 pub mod contract;
 mod control;
 mod directory;
@@ -24,6 +25,7 @@ mod sqlite;
 mod store;
 mod usage;
 
+pub(crate) use check::{Findings, Looked, check};
 pub use control::{
     Account, AccountDeletion, AccountDeletionBegun, Authority, Begun, Deletion, DeletionTarget,
     Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamePlaces, NamedUser,

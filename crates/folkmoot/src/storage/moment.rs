@@ -62,42 +62,53 @@ pub(crate) struct NamedFiles {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamedAttachment {
     pub(crate) id: AttachmentId,
+    /// Bytes of the file.
+    pub(crate) size: u64,
     pub(crate) has_thumbnail: bool,
     /// Nobody names it any more, so its bytes may be gone already.
     pub(crate) has_expired: bool,
 }
 
 /// A segment that is open, and where it begins.
-struct Opened {
+#[derive(Debug)]
+pub(crate) struct Opened {
     number: u64,
-    path: PathBuf,
-    file: File,
-    first_lsn: Lsn,
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    pub(crate) first_lsn: Lsn,
 }
 
 impl Moment {
     /// Takes the moment that is now. Blocks.
     pub(crate) fn take(data: &Path) -> Result<Self, OpenError> {
+        let (database, (applied, opened, newest)) = Self::begin(data, |applied, opened| {
+            let opened = opened?;
+            let newest = opened.last().map(|newest| end_of(newest, None)).transpose()?;
+            Ok((applied, opened, newest))
+        })?;
+        let segments = parts(opened, newest, applied)?;
+        Ok(Self { database, segments })
+    }
+
+    /// Begins a snapshot of the database. With SQLite's write lock still held, `look` is given the
+    /// last record that the database has and the log's segments.
+    pub(super) fn begin<T>(
+        data: &Path,
+        look: impl FnOnce(Lsn, Result<Vec<Opened>, OpenError>) -> Result<T, OpenError>,
+    ) -> Result<(Connection, T), OpenError> {
         directory::require(data)?;
         let path = directory::database(data);
-        let holder = Connection::open_with_flags(
-            &path,
-            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-        )?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let holder = Connection::open_with_flags(&path, flags)?;
         holder.busy_timeout(LOCK_PATIENCE)?;
         holder.execute_batch("BEGIN IMMEDIATE")?;
         let database = open_reader(&path)?;
         database.execute_batch("BEGIN")?;
         // The first read is what begins the snapshot.
         let applied = applied_lsn(&database)?;
-        let opened = open_segments(&directory::log(data))?;
-        let newest = match opened.last() {
-            Some(newest) => Some(end_of(newest, None)?),
-            None => None,
-        };
+        let seen = look(applied, open_segments(&directory::log(data)))?;
         holder.execute_batch("ROLLBACK")?;
-        let segments = parts(opened, newest, applied)?;
-        Ok(Self { database, segments })
+        Ok((database, seen))
     }
 
     /// Copies the database into a new file; `on_pages` is told how many are done, and of how many.
@@ -141,13 +152,14 @@ pub(crate) fn named_files(
     database: &Connection,
     now: UnixMillis,
 ) -> Result<NamedFiles, rusqlite::Error> {
-    let sql = "SELECT id, width > 0, expires_at IS NOT NULL AND expires_at <= ?1 \
+    let sql = "SELECT id, size, width > 0, expires_at IS NOT NULL AND expires_at <= ?1 \
                FROM attachments WHERE media_type <> ''";
     let mut statement = database.prepare(sql)?;
     let attachment = |row: &rusqlite::Row<'_>| {
         let id = AttachmentId::from_u64(row.get::<_, i64>(0)?.cast_unsigned());
-        let (has_thumbnail, has_expired) = (row.get(1)?, row.get(2)?);
-        Ok(NamedAttachment { id, has_thumbnail, has_expired })
+        let size = row.get::<_, i64>(1)?.cast_unsigned();
+        let (has_thumbnail, has_expired) = (row.get(2)?, row.get(3)?);
+        Ok(NamedAttachment { id, size, has_thumbnail, has_expired })
     };
     let attachments = statement.query_map([to_sql(now.as_u64())], attachment)?;
     let attachments = attachments.collect::<Result<Vec<_>, _>>()?;
@@ -255,7 +267,8 @@ fn end_of(segment: &Opened, until: Option<Lsn>) -> Result<u64, OpenError> {
     }
 }
 
-fn read_all(file: &File) -> io::Result<Vec<u8>> {
+/// All bytes that a segment has now.
+pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
     let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     let mut bytes = vec![0; len];
     file.read_exact_at(&mut bytes, 0)?;

@@ -1,6 +1,8 @@
 //! `folkmoot backup` and `folkmoot restore`: taken from a server that is being written to, brought
 //! back elsewhere.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
+
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ mod all_methods;
 mod attachments;
 mod backup;
 mod centrifugo;
+mod check;
 mod connections;
 mod conversation;
 mod demo;

@@ -1,0 +1,160 @@
+//! `folkmoot check`: finds what is damaged on purpose, names it, and finds nothing else.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+fn check(data: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
+    command.arg("--data").arg(data).arg("check");
+    command.output().expect("the binary was built")
+}
+
+/// What is said line by line; `Err` with it if something is wrong.
+fn verdict(data: &Path) -> Result<String, String> {
+    let output = check(data);
+    let said = String::from_utf8(output.stdout).unwrap();
+    match output.status.code() {
+        Some(0) => Ok(said),
+        Some(1) => Err(said),
+        _ => panic!("{said}{}", String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+fn finds(data: &Path, words: &[&str]) {
+    let said = verdict(data).expect_err("the damage is not noticed");
+    let is_named = |line: &str| words.iter().all(|word| line.contains(word));
+    assert!(said.lines().any(is_named), "{words:?} in {said}");
+}
+
+struct Furnished {
+    server: Server,
+    room: String,
+    file: Value,
+}
+
+impl Furnished {
+    async fn new() -> Self {
+        let server = Server::start().await;
+        let anna = server.sign_up("anna").await;
+        let mut client = server.connect(&anna).await;
+        let room = client.create_room("Tea").await;
+        let line = format!("POST /api/v1/rooms/{room}/attachments?name=leaves.txt");
+        let file = server.exchange(&line, &anna, &[], b"dried leaves").await.json();
+        let request = json!({"room": room, "key": "f", "body": "", "attachments": [file["id"]]});
+        client.call("message.send", request).await;
+        for n in 0..20 {
+            client.say(&room, &n.to_string(), &format!("cup number {n}")).await;
+        }
+        Self { server, room, file }
+    }
+
+    async fn stopped() -> Self {
+        let mut furnished = Self::new().await;
+        furnished.server.stop().await;
+        furnished
+    }
+
+    fn data(&self) -> PathBuf {
+        self.server.data()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.data().join("attachments/files").join(self.file["id"].as_str().unwrap())
+    }
+
+    /// The segment with the records of all messages.
+    fn segment(&self) -> PathBuf {
+        let entries = std::fs::read_dir(self.data().join("log")).unwrap();
+        let mut segments: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        segments.sort();
+        segments.remove(0)
+    }
+
+    fn database(&self) -> Connection {
+        Connection::open(self.data().join("folkmoot.sqlite")).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_wrong_with_a_server_that_runs_nor_after_it_has_stopped() {
+    let mut furnished = Furnished::new().await;
+    // The newest messages may be in the log only.
+    let said = verdict(&furnished.data()).unwrap();
+    assert!(said.contains("in 1 rooms, 1 files"), "{said}");
+    furnished.server.stop().await;
+    assert!(verdict(&furnished.data()).unwrap().contains("21 messages in 1 rooms, 1 files"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flipped_byte_in_the_log_is_found() {
+    let furnished = Furnished::stopped().await;
+    let segment = furnished.segment();
+    let whole = std::fs::read(&segment).unwrap();
+    let position = |text: &str| {
+        let found = whole.windows(text.len()).position(|bytes| bytes == text.as_bytes());
+        found.unwrap_or_else(|| panic!("{text:?} is not in the log"))
+    };
+    // In the middle, in the very last record, and in the segment's header.
+    for place in [position("cup number 3"), position("cup number 19"), 9] {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x20;
+        std::fs::write(&segment, damaged).unwrap();
+        finds(&furnished.data(), &[segment.to_str().unwrap()]);
+    }
+    std::fs::write(&segment, whole).unwrap();
+    verdict(&furnished.data()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_page_of_the_database_is_found() {
+    let furnished = Furnished::stopped().await;
+    let path = furnished.data().join("folkmoot.sqlite");
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'messages'";
+    let page: u32 = furnished.database().query_row(root, [], |row| row.get(0)).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The header of the table's first page says what kind of page it is.
+    bytes[(page as usize - 1) * 4096] ^= 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    assert!(verdict(&furnished.data()).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_file_and_one_that_was_cut_short_are_found() {
+    let furnished = Furnished::stopped().await;
+    let file = furnished.file();
+    let name = file.to_str().unwrap();
+    std::fs::write(&file, "dried").unwrap();
+    finds(&furnished.data(), &[name, "has 5 bytes", "12"]);
+    std::fs::remove_file(&file).unwrap();
+    finds(&furnished.data(), &[name, "is missing"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gaps_and_references_to_nothing_are_found() {
+    let furnished = Furnished::stopped().await;
+    let (data, room) = (furnished.data(), furnished.room.as_str());
+    let cases: [(&str, &[&str]); 6] = [
+        ("DELETE FROM messages WHERE seq IN (7, 8)", &[room, "messages 7 to 8 are missing"]),
+        ("DELETE FROM messages WHERE seq = 21", &[room, "message 21 is missing"]),
+        ("DELETE FROM room_events WHERE offset = 5", &[room, "events 1 to", "are there"]),
+        ("DELETE FROM users", &[room, "message 2 is by an account that is not there"]),
+        ("DELETE FROM attachments", &[room, "message 1 shows file", "not known"]),
+        ("DELETE FROM rooms", &["message 2 is of room", room, "not there"]),
+    ];
+    let whole = std::fs::read(data.join("folkmoot.sqlite")).unwrap();
+    for (damage, words) in cases {
+        let database = furnished.database();
+        assert!(database.execute(damage, []).unwrap() > 0, "{damage}");
+        database.close().unwrap();
+        finds(&data, words);
+        std::fs::write(data.join("folkmoot.sqlite"), &whole).unwrap();
+    }
+    verdict(&data).unwrap();
+}
