@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use althing::{ActorError, ActorOptions, ActorRef, AskError, Context, MailboxKind, Node, actor};
 use bytes::Bytes;
-use folkmoot_gateway::encode;
+use folkmoot_gateway::try_encode;
 use folkmoot_protocol::frame::{
     ClientInfo, HistoryResult, Outcome, PresenceStatsResult, PushKind, Reply, Subscribe,
     SubscribeResult, Unsubscribe,
@@ -278,7 +278,10 @@ impl Channels {
         match answer {
             Answer::Reply(id) => {
                 let reply = Reply::ok(id, Outcome::Subscribe(result.clone()));
-                connection.outbox.reply_now(encode(connection.format, &reply));
+                match try_encode(connection.format, &reply) {
+                    Ok(reply) => connection.outbox.reply_now(reply),
+                    Err(_) => connection.cannot_read(),
+                }
             }
             Answer::Push => {
                 let SubscribeResult { recoverable, epoch, offset, positioned, data, .. } =

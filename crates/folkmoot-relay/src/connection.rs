@@ -79,10 +79,7 @@ impl Connection {
 
     /// Sends an encoded push, after the reply to the connect command.
     pub(crate) fn push(&self, push: Result<Bytes, NotJson>) {
-        let Ok(push) = push else {
-            tracing::warn!(client = %self.id, "bytes were published to a client that speaks JSON");
-            return self.outbox.close(DisconnectCode::InappropriateProtocol);
-        };
+        let Ok(push) = push else { return self.cannot_read() };
         let mut early = self.early.lock();
         match &mut *early {
             Some(early) => early.push(push),
@@ -91,6 +88,12 @@ impl Connection {
                 self.outbox.push(push);
             }
         }
+    }
+
+    /// Ends the connection, because it speaks JSON and something for it is none.
+    pub(crate) fn cannot_read(&self) {
+        tracing::warn!(client = %self.id, "bytes were published to a client that speaks JSON");
+        self.outbox.close(DisconnectCode::InappropriateProtocol);
     }
 
     /// The reply to the connect command is queued.

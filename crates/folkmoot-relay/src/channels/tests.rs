@@ -130,3 +130,19 @@ async fn a_broadcast_is_answered_in_the_order_of_its_channels() {
         assert_eq!(offsets, [times + 1, 2 * times + 2, times + 1, times + 1]);
     }
 }
+
+#[tokio::test]
+async fn bytes_that_are_no_json_end_the_connection_that_asks_for_them_and_no_channel() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let payload = Payload { data: Bytes::from_static(b"\xff"), ..Payload::default() };
+    let bytes = Post { payload: Arc::new(payload), keep: Some(KEEP), key: None };
+    let seen = owner.publish("news".into(), post("a", Some(KEEP), None)).await.unwrap();
+    owner.publish("news".into(), bytes).await.unwrap();
+    let ada = connection("ada");
+    let since = Some((seen.offset, seen.epoch.to_string()));
+    owner.join(Join { answer: Answer::Reply(1), ..join(&ada, since) }).await.unwrap();
+    assert!(ada.outbox.is_closing());
+    let next = owner.publish("news".into(), post("b", Some(KEEP), None)).await.unwrap();
+    assert_eq!(next, Position { offset: 3, ..seen });
+}
