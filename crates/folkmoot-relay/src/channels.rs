@@ -71,6 +71,8 @@ pub(crate) struct Join {
     /// What the reply says beside the position.
     pub(crate) result: SubscribeResult,
     pub(crate) answer: Answer,
+    /// When it ends, in seconds since 1970; 0: never.
+    pub(crate) ends_at: i64,
 }
 
 /// How the client hears of a new subscription.
@@ -214,6 +216,7 @@ impl Channels {
     fn leave(&mut self, name: &Arc<str>, client: &str, now: u64) -> Option<Subscriber> {
         let channel = self.channels.get_mut(name)?;
         let gone = channel.remove(client)?;
+        gone.connection.forget(name);
         if gone.tells_coming {
             let info = Some(gone.connection.seen(&gone.info));
             let leave = folkmoot_protocol::frame::Leave { info };
@@ -252,9 +255,18 @@ impl Channels {
     }
 
     /// Makes a subscription, and tells its client of it before anything of the channel follows.
-    pub(crate) async fn join(&mut self, join: Join, ctx: &mut Context<Self>) -> SubscribeResult {
+    /// `None`: it is not wanted any more, because it was taken back or its connection has ended.
+    pub(crate) async fn join(
+        &mut self,
+        join: Join,
+        ctx: &mut Context<Self>,
+    ) -> Option<SubscribeResult> {
         let now = ctx.now().0;
         let Join { channel: name, connection, answer, mut result, .. } = join;
+        // Decided here and not by who asks: whoever takes it back tells this actor afterwards.
+        if !connection.hold(&name, join.ends_at) {
+            return None;
+        }
         let channel = self.channels.entry(name.clone()).or_default();
         if let Some(keep) = join.keep {
             let stream = channel.stream(now, keep, &mut self.epochs);
@@ -306,7 +318,7 @@ impl Channels {
             wants_comings: join.wants_comings,
         });
         self.look_later(&name, now);
-        result
+        Some(result)
     }
 
     /// Ends a subscription; says whether there was one.
@@ -328,7 +340,6 @@ impl Channels {
         ctx: &mut Context<Self>,
     ) -> bool {
         let Some(gone) = self.leave(&channel, &client, ctx.now().0) else { return false };
-        gone.connection.forget(&channel);
         let mut push = Encoded::new(&channel, PushKind::Unsubscribe(why));
         gone.connection.push(push.bytes(gone.connection.format));
         true

@@ -106,7 +106,11 @@ impl Connection {
     }
 
     /// Takes a place for a subscription that is about to be made.
-    pub(crate) fn reserve(&self, channel: &Arc<str>, len_max: usize) -> Result<(), Full> {
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        channel: &Arc<str>,
+        len_max: usize,
+    ) -> Result<Reserved, Full> {
         let mut subscriptions = self.subscriptions.lock();
         let Some(subscriptions) = &mut *subscriptions else { return Err(Full::Ended) };
         if subscriptions.contains_key(channel) {
@@ -116,15 +120,14 @@ impl Connection {
             return Err(Full::TooMany);
         }
         subscriptions.insert(channel.clone(), Held { ends_at: 0, is_pending: true });
-        Ok(())
+        Ok(Reserved { connection: self.clone(), channel: channel.clone() })
     }
 
-    /// The subscription stands, or has a new end.
-    pub(crate) fn hold(&self, channel: &Arc<str>, ends_at: i64) {
+    /// The subscription stands, or has a new end. `false`: it is not wanted any more.
+    pub(crate) fn hold(&self, channel: &str, ends_at: i64) -> bool {
         let mut subscriptions = self.subscriptions.lock();
-        if let Some(held) = subscriptions.as_mut().and_then(|all| all.get_mut(channel)) {
-            *held = Held { ends_at, is_pending: false };
-        }
+        let held = subscriptions.as_mut().and_then(|all| all.get_mut(channel));
+        held.map(|held| *held = Held { ends_at, is_pending: false }).is_some()
     }
 
     /// Returns whether there was one.
@@ -150,5 +153,22 @@ impl Connection {
 
     pub(crate) fn ends_at(&self) -> i64 {
         self.end.load(Ordering::Relaxed)
+    }
+}
+
+/// The place of a subscription that is about to be made: given back, unless it was made.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    connection: Arc<Connection>,
+    channel: Arc<str>,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut subscriptions = self.connection.subscriptions.lock();
+        let Some(all) = &mut *subscriptions else { return };
+        if all.get(&self.channel).is_some_and(|held| held.is_pending) {
+            all.remove(&self.channel);
+        }
     }
 }

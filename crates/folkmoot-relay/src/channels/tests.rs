@@ -40,6 +40,12 @@ fn waiting(connection: &Connection) -> Vec<Bytes> {
 }
 
 fn join(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Join {
+    // It is given back when it is dropped before the subscription is made.
+    std::mem::forget(connection.reserve(&"news".into(), 1));
+    unreserved(connection, since)
+}
+
+fn unreserved(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Join {
     Join {
         channel: "news".into(),
         connection: connection.clone(),
@@ -53,6 +59,7 @@ fn join(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Join {
         recovers_newest: false,
         result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
         answer: Answer::Connect,
+        ends_at: 0,
     }
 }
 
@@ -90,7 +97,7 @@ async fn who_comes_back_gets_what_was_missed_in_the_reply_and_the_rest_as_pushes
     publish("b").await;
     let ada = connection("ada");
     let since = Some((seen.offset, seen.epoch.to_string()));
-    let result = owner.join(join(&ada, since)).await.unwrap();
+    let result = owner.join(join(&ada, since)).await.unwrap().unwrap();
     assert!(result.recovered && result.was_recovering);
     assert_eq!(result.publications.iter().map(|one| one.offset).collect::<Vec<_>>(), [2]);
     publish("c").await;
@@ -145,4 +152,24 @@ async fn bytes_that_are_no_json_end_the_connection_that_asks_for_them_and_no_cha
     assert!(ada.outbox.is_closing());
     let next = owner.publish("news".into(), post("b", Some(KEEP), None)).await.unwrap();
     assert_eq!(next, Position { offset: 3, ..seen });
+}
+
+#[tokio::test]
+async fn what_was_under_way_subscribes_nobody_who_has_ended_or_taken_it_back() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let (ada, bo, cy) = (connection("ada"), connection("bo"), connection("cy"));
+    let (ada_joins, bo_joins) = (join(&ada, None), join(&bo, None));
+    for channel in ada.end_all() {
+        owner.part(channel, "ada".into()).await.unwrap();
+    }
+    bo.forget("news");
+    owner.part("news".into(), "bo".into()).await.unwrap();
+    // Whoever asked for it was dropped.
+    drop(cy.reserve(&"news".into(), 1).unwrap());
+    for late in [ada_joins, bo_joins, unreserved(&cy, None)] {
+        owner.join(late).await.unwrap();
+    }
+    assert_eq!(owner.presence_stats("news".into()).await.unwrap().num_clients, 0);
+    assert!(cy.reserve(&"news".into(), 1).is_ok(), "the place was not given back");
 }

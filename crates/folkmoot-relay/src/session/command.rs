@@ -98,7 +98,7 @@ async fn join(
     wanted: Wanted,
 ) -> Result<SubscribeResult, RpcError> {
     let limit = server.client.channel_limit;
-    connection.reserve(&channel, limit).map_err(|full| match full {
+    let reserved = connection.reserve(&channel, limit).map_err(|full| match full {
         Full::Already => ErrorCode::AlreadySubscribed.into(),
         Full::Ended => ErrorCode::NotAvailable.into(),
         Full::TooMany => {
@@ -119,17 +119,11 @@ async fn join(
         recovers_newest: rule.recovers_newest(),
         result,
         answer,
+        ends_at,
     };
-    match server.hub.of(&channel).join(join).await {
-        Ok(result) => {
-            connection.hold(&channel, ends_at);
-            Ok(result)
-        }
-        Err(error) => {
-            connection.forget(&channel);
-            Err(unavailable(&error))
-        }
-    }
+    let joined = server.hub.of(&channel).join(join).await;
+    drop(reserved);
+    joined.map_err(|error| unavailable(&error))?.ok_or_else(|| ErrorCode::NotAvailable.into())
 }
 
 async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Result<(), RpcError> {
