@@ -71,8 +71,6 @@ pub(crate) struct Join {
     /// What the reply says beside the position.
     pub(crate) result: SubscribeResult,
     pub(crate) answer: Answer,
-    /// When it ends, in seconds since 1970; 0: never.
-    pub(crate) ends_at: i64,
 }
 
 /// How the client hears of a new subscription.
@@ -264,7 +262,7 @@ impl Channels {
         let now = ctx.now().0;
         let Join { channel: name, connection, answer, mut result, .. } = join;
         // Decided here and not by who asks: whoever takes it back tells this actor afterwards.
-        if !connection.hold(&name, join.ends_at) {
+        if !connection.hold(&name) {
             return None;
         }
         let channel = self.channels.entry(name.clone()).or_default();

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 async fn relay() -> Relay {
     let settings = json!({
         "client": {
-            "allow_anonymous_connect_without_token": true, "queue_max_size": 200_000,
+            "allow_anonymous_connect_without_token": true, "queue_max_size": 200_000, "expired_close_delay": "1ms",
             "allowed_origins": ["https://app.example"],
         },
         "http_api": { "key": "key" },
@@ -192,5 +192,19 @@ async fn who_asks_for_bytes_that_are_no_json_is_told_so_and_subscribed_no_more()
     command(&relay, &connect, &history).await;
     stream.until("\"disconnect\"").await;
     until_present(&relay, 0).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn an_end_that_the_backend_sets_counts_though_it_is_the_first_or_earlier() {
+    let relay = relay().await;
+    let (mut stream, connect) = connected(&relay).await;
+    let client = &connect["client"];
+    // In a hundred years, and then long ago.
+    for expire_at in [5_000_000_000_u64, 1] {
+        api(&relay, "refresh", &json!({ "client": client, "expire_at": expire_at })).await;
+    }
+    let said = stream.until("\"disconnect\"").await;
+    assert!(said.contains("3005"), "{said}");
     relay.stop().await;
 }

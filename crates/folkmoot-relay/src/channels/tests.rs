@@ -59,7 +59,6 @@ fn unreserved(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Joi
         recovers_newest: false,
         result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
         answer: Answer::Connect,
-        ends_at: 0,
     }
 }
 

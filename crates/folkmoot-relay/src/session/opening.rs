@@ -39,7 +39,6 @@ pub(super) async fn open(
         opening.outbox,
     ));
     let ends_at = claims::ends_at(claims.exp, claims.expire_at);
-    connection.set_end(ends_at);
     if !server.people.enter(&connection, server.client.user_connection_limit) {
         return Err(DisconnectCode::ConnectionLimit);
     }
@@ -65,7 +64,7 @@ pub(super) async fn open(
             }
         }
     }
-    expiry::watch_connection(&server, &connection);
+    expiry::end_connection_at(&server, &connection, ends_at);
     let result = ConnectResult {
         client: connection.id.to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
