@@ -172,3 +172,34 @@ async fn what_was_under_way_subscribes_nobody_who_has_ended_or_taken_it_back() {
     assert_eq!(owner.presence_stats("news".into()).await.unwrap().num_clients, 0);
     assert!(cy.reserve(&"news".into(), 1).is_ok(), "the place was not given back");
 }
+
+#[test]
+fn history_goes_in_its_time_though_its_numbers_stay_for_longer() {
+    let (mut channels, name) = (Channels::new(), Arc::from("news"));
+    for round in 0..3 {
+        let now = round * (KEEP.ttl_ms + 1);
+        channels.publish_one(&name, &post("a", Some(KEEP), Some("k")), now);
+        channels.publish_one(&name, &post("b", Some(KEEP), None), now);
+        let ends = now + KEEP.ttl_ms;
+        channels.forget_old(ends);
+        // Nobody asked, and it is gone.
+        let channel = channels.channels.get_mut("news").unwrap();
+        assert_eq!(channel.due, Some((KEYS_KEPT_MS).min(ends + KEEP.numbers_ttl_ms)), "{round}");
+        assert_eq!(channels.due.len(), 1);
+    }
+    channels.forget_old(u64::MAX);
+    assert!(channels.channels.is_empty() && channels.due.is_empty());
+}
+
+#[tokio::test]
+async fn channels_that_were_only_asked_for_take_no_memory_and_keep_their_epoch() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let history = async || owner.history("news".into(), Query::default(), KEEP).await.unwrap();
+    let epoch = history().await.epoch;
+    let ada = connection("ada");
+    assert_eq!(owner.join(join(&ada, None)).await.unwrap().unwrap().epoch, epoch);
+    owner.part("news".into(), "ada".into()).await.unwrap();
+    assert_eq!(owner.known().await, Ok(0));
+    assert_eq!(history().await.epoch, epoch);
+}
