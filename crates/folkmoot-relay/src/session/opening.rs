@@ -45,7 +45,8 @@ pub(super) async fn open(
     let caller = Arc::new(Caller { server: server.clone(), connection: connection.clone() });
     let named = claims.channels.into_iter().map(|channel| (channel, SubClaims::default()));
     let mut subs = BTreeMap::new();
-    for (channel, sub) in named.chain(claims.subs) {
+    // What is said of a channel in `subs` counts, also if `channels` names it too.
+    for (channel, sub) in named.chain(claims.subs).collect::<BTreeMap<_, _>>() {
         let asked = opening.request.subs.get(&channel);
         let since = asked.filter(|asked| asked.recover);
         let since = since.map(|asked| (asked.offset, asked.epoch.clone()));
