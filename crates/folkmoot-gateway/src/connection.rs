@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use folkmoot_protocol::frame::{Command, ConnectRequest, Outcome, Reply, Request};
-use folkmoot_protocol::{Commands, DecodeError, DisconnectCode, Format};
+use folkmoot_protocol::{Commands, DecodeError, DisconnectCode, EncodeError, Format};
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt};
@@ -229,7 +229,7 @@ impl<A: Application> Reader<A> {
                 }
                 self.visit.has_spoken();
                 self.liveness.connected(self.elapsed(), random_part());
-                self.outbox.reply(encode(self.format, &reply)).await;
+                say(&self.outbox, self.format, &reply).await;
                 A::go_live(&caller).await;
                 self.caller = Some(caller);
                 Ok(())
@@ -249,7 +249,7 @@ impl<A: Application> Reader<A> {
                     let answer = A::answer(&caller, id, request);
                     let queue = async |reply: Option<Reply>| {
                         if let Some(reply) = reply {
-                            outbox.reply(encode(format, &reply)).await;
+                            say(&outbox, format, &reply).await;
                         }
                     };
                     turn.take(answer, queue).await;
@@ -280,14 +280,34 @@ impl<A: Application> Reader<A> {
     }
 }
 
+/// Queues a reply. One with bytes that the client's format cannot carry ends the connection: what
+/// was published to others is in replies too.
+async fn say(outbox: &Outbox, format: Format, reply: &Reply) {
+    match try_encode(format, reply) {
+        Ok(reply) => outbox.reply(reply).await,
+        Err(error) => {
+            tracing::warn!(%error, "a reply has bytes that its client cannot read");
+            outbox.close(DisconnectCode::InappropriateProtocol);
+        }
+    }
+}
+
 /// Encodes a reply for the outbox.
 ///
-/// # Panics
-/// A payload of the reply is not JSON, in a connection of JSON: replies are written by the server.
-pub fn encode(format: Format, reply: &Reply) -> Bytes {
+/// # Errors
+/// A payload of the reply is not JSON, in a connection of JSON.
+pub fn try_encode(format: Format, reply: &Reply) -> Result<Bytes, EncodeError> {
     let mut message = Vec::new();
-    format.encode_reply(reply, &mut message).expect("payloads of replies are JSON that we wrote");
-    message.into()
+    format.encode_reply(reply, &mut message)?;
+    Ok(message.into())
+}
+
+/// Encodes a reply whose payloads the server wrote.
+///
+/// # Panics
+/// A payload of the reply is not JSON, in a connection of JSON.
+pub fn encode(format: Format, reply: &Reply) -> Bytes {
+    try_encode(format, reply).expect("payloads of replies are JSON that we wrote")
 }
 
 /// A number from 0 up to 1 that differs between connections, to spread what would otherwise happen

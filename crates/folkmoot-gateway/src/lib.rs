@@ -22,7 +22,7 @@ pub use accept::tls::{Tls, TlsError, TlsFiles};
 pub use accept::{
     Door, Doorman, Guest, Room, Visit, accept_until_stopped, look_until_stopped, raise_descriptors,
 };
-pub use connection::{Application, Note, Opening, encode};
+pub use connection::{Application, Note, Opening, encode, try_encode};
 pub use cors::cors;
 pub use emulation::Emulation;
 pub use ids::Ids;

@@ -137,7 +137,10 @@ impl Cdc {
         let state = client.query_opt(state, &[slot]).await?;
         let is_lost =
             state.as_ref().is_some_and(|row| row.get::<_, Option<&str>>(0) == Some("lost"));
+        let note = "INSERT INTO folkmoot_relay_slots (slot) VALUES ($1) ON CONFLICT DO NOTHING";
         if state.is_some() && !is_lost {
+            // Also one that somebody else made, or a relay that was killed just then.
+            client.execute(note, &[slot]).await?;
             return Ok(());
         }
         // A slot that was there once and is not would hide what it has missed.
@@ -147,7 +150,7 @@ impl Cdc {
         }
         let made = "SELECT pg_create_logical_replication_slot($1, 'pgoutput')";
         client.query_one(made, &[slot]).await?;
-        client.execute("INSERT INTO folkmoot_relay_slots (slot) VALUES ($1)", &[slot]).await?;
+        client.execute(note, &[slot]).await?;
         Ok(())
     }
 }

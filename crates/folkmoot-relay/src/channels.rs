@@ -6,15 +6,14 @@
 
 mod channel;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{ActorError, ActorOptions, ActorRef, AskError, Context, MailboxKind, Node, actor};
 use bytes::Bytes;
-use folkmoot_gateway::encode;
+use folkmoot_gateway::try_encode;
 use folkmoot_protocol::frame::{
     ClientInfo, HistoryResult, Outcome, PresenceStatsResult, PushKind, Reply, Subscribe,
     SubscribeResult, Unsubscribe,
@@ -156,7 +155,7 @@ impl Hub {
 pub(crate) struct Channels {
     channels: HashMap<Arc<str>, Channel>,
     /// When to look at which channel again; each is there at most once.
-    due: BinaryHeap<Reverse<(u64, Arc<str>)>>,
+    due: BTreeSet<(u64, Arc<str>)>,
     epochs: Epochs,
 }
 
@@ -167,7 +166,7 @@ fn options() -> ActorOptions {
 
 impl Channels {
     pub(crate) fn new() -> Self {
-        Self { channels: HashMap::new(), due: BinaryHeap::new(), epochs: Epochs::new() }
+        Self { channels: HashMap::new(), due: BTreeSet::new(), epochs: Epochs::new() }
     }
 
     fn publish_one(&mut self, name: &Arc<str>, post: &Post, now: u64) -> Position {
@@ -183,7 +182,7 @@ impl Channels {
         if let Some(position) = repeated {
             return position;
         }
-        let position = channel.push(post, now, &mut self.epochs);
+        let position = channel.push(post, now, &self.epochs);
         if channel.has_subscribers() {
             let publication = post.payload.at(position.offset);
             channel.tell(&mut Encoded::new(name, PushKind::Pub(publication)), |_| true);
@@ -198,22 +197,38 @@ impl Channels {
     /// Notes when a channel has something to forget, or forgets it.
     fn look_later(&mut self, name: &Arc<str>, now: u64) {
         let Some(channel) = self.channels.get_mut(name) else { return };
-        match channel.expire(now) {
-            None if !channel.has_subscribers() => {
-                self.channels.remove(name);
+        let (at, due) = (channel.expire(now, &mut self.epochs), channel.due);
+        let is_over = at.is_none() && !channel.has_subscribers();
+        let is_earlier = at.is_some_and(|at| due.is_none_or(|due| at < due));
+        if !is_over && !is_earlier {
+            // It is looked at soon enough.
+            return;
+        }
+        if let Some(due) = due {
+            self.due.remove(&(due, name.clone()));
+        }
+        channel.due = at;
+        match at {
+            Some(at) => drop(self.due.insert((at, name.clone()))),
+            None => drop(self.channels.remove(name)),
+        }
+    }
+
+    /// Forgets what has expired.
+    fn forget_old(&mut self, now: u64) {
+        while self.due.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, name)) = self.due.pop_first() else { return };
+            if let Some(channel) = self.channels.get_mut(&name) {
+                channel.due = None;
             }
-            Some(at) if channel.due.is_none() => {
-                channel.due = Some(at);
-                self.due.push(Reverse((at, name.clone())));
-            }
-            // It is looked at before: what was published meanwhile lives longer.
-            Some(_) | None => {}
+            self.look_later(&name, now);
         }
     }
 
     fn leave(&mut self, name: &Arc<str>, client: &str, now: u64) -> Option<Subscriber> {
         let channel = self.channels.get_mut(name)?;
         let gone = channel.remove(client)?;
+        gone.connection.forget(name);
         if gone.tells_coming {
             let info = Some(gone.connection.seen(&gone.info));
             let leave = folkmoot_protocol::frame::Leave { info };
@@ -252,12 +267,21 @@ impl Channels {
     }
 
     /// Makes a subscription, and tells its client of it before anything of the channel follows.
-    pub(crate) async fn join(&mut self, join: Join, ctx: &mut Context<Self>) -> SubscribeResult {
+    /// `None`: it is not wanted any more, because it was taken back or its connection has ended.
+    pub(crate) async fn join(
+        &mut self,
+        join: Join,
+        ctx: &mut Context<Self>,
+    ) -> Option<SubscribeResult> {
         let now = ctx.now().0;
         let Join { channel: name, connection, answer, mut result, .. } = join;
+        // Decided here and not by who asks: whoever takes it back tells this actor afterwards.
+        if !connection.hold(&name) {
+            return None;
+        }
         let channel = self.channels.entry(name.clone()).or_default();
         if let Some(keep) = join.keep {
-            let stream = channel.stream(now, keep, &mut self.epochs);
+            let stream = channel.stream(now, keep, &self.epochs);
             stream.expire(now);
             if result.recoverable || result.positioned {
                 (result.offset, result.epoch) = (stream.top(), stream.epoch().to_string());
@@ -278,7 +302,10 @@ impl Channels {
         match answer {
             Answer::Reply(id) => {
                 let reply = Reply::ok(id, Outcome::Subscribe(result.clone()));
-                connection.outbox.reply_now(encode(connection.format, &reply));
+                match try_encode(connection.format, &reply) {
+                    Ok(reply) => connection.outbox.reply_now(reply),
+                    Err(_) => connection.cannot_read(),
+                }
             }
             Answer::Push => {
                 let SubscribeResult { recoverable, epoch, offset, positioned, data, .. } =
@@ -303,7 +330,7 @@ impl Channels {
             wants_comings: join.wants_comings,
         });
         self.look_later(&name, now);
-        result
+        Some(result)
     }
 
     /// Ends a subscription; says whether there was one.
@@ -325,7 +352,6 @@ impl Channels {
         ctx: &mut Context<Self>,
     ) -> bool {
         let Some(gone) = self.leave(&channel, &client, ctx.now().0) else { return false };
-        gone.connection.forget(&channel);
         let mut push = Encoded::new(&channel, PushKind::Unsubscribe(why));
         gone.connection.push(push.bytes(gone.connection.format));
         true
@@ -341,7 +367,7 @@ impl Channels {
         self.channels.get(&channel).map(Channel::presence_stats).unwrap_or_default()
     }
 
-    /// A part of the history, and the position; makes the channel known, so that its epoch stays.
+    /// A part of the history, and the position.
     pub(crate) async fn history(
         &mut self,
         channel: Arc<str>,
@@ -351,7 +377,7 @@ impl Channels {
     ) -> HistoryResult {
         let now = ctx.now().0;
         let known = self.channels.entry(channel.clone()).or_default();
-        let stream = known.stream(now, keep, &mut self.epochs);
+        let stream = known.stream(now, keep, &self.epochs);
         stream.expire(now);
         let publications = stream.page(&query);
         let (epoch, offset) = (stream.epoch().to_string(), stream.top());
@@ -381,14 +407,7 @@ impl Channels {
     /// Forgets what has expired.
     #[derive(Clone)]
     async fn sweep(&mut self, ctx: &mut Context<Self>) {
-        let now = ctx.now().0;
-        while self.due.peek().is_some_and(|Reverse((at, _))| *at <= now) {
-            let Some(Reverse((_, name))) = self.due.pop() else { return };
-            if let Some(channel) = self.channels.get_mut(&name) {
-                channel.due = None;
-            }
-            self.look_later(&name, now);
-        }
+        self.forget_old(ctx.now().0);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64ct::{Base64, Encoding};
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// A token for a connection.
@@ -14,6 +14,7 @@ pub(crate) struct ConnectionClaims {
     /// The user's id; empty: anonymous.
     pub(crate) sub: String,
     /// When it ends, in seconds since 1970; 0: never.
+    #[serde(deserialize_with = "date")]
     pub(crate) exp: i64,
     /// When the connection ends, instead of `exp`.
     pub(crate) expire_at: Option<i64>,
@@ -41,10 +42,21 @@ pub(crate) struct SubClaims {
 pub(crate) struct SubscriptionClaims {
     pub(crate) sub: String,
     pub(crate) channel: String,
+    #[serde(deserialize_with = "date")]
     pub(crate) exp: i64,
     pub(crate) expire_at: Option<i64>,
     pub(crate) info: Option<Box<RawValue>>,
     pub(crate) b64info: String,
+}
+
+/// Seconds since 1970, perhaps with a fraction, as RFC 7519 has them. A negative one would pass for
+/// none, and open for ever.
+fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let seconds = f64::deserialize(deserializer)?;
+    match seconds >= 0.0 {
+        true => Ok(seconds as i64),
+        false => Err(serde::de::Error::custom("a date before 1970")),
+    }
 }
 
 /// JSON as it stands, or bytes in base64; `None`: the base64 is none.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use folkmoot_gateway::Outbox;
 use folkmoot_protocol::frame::ClientInfo;
 use folkmoot_protocol::{DisconnectCode, Format};
 use parking_lot::Mutex;
+use tokio::task::AbortHandle;
 
 use crate::payload::NotJson;
 
@@ -22,8 +22,8 @@ pub(crate) struct Connection {
     pub(crate) info: Bytes,
     pub(crate) format: Format,
     pub(crate) outbox: Arc<Outbox>,
-    /// When it ends, in seconds since 1970; 0: never.
-    pub(crate) end: AtomicI64,
+    /// What ends it in time; `None`: it has no end.
+    end: Mutex<Option<Watch>>,
     /// What came before the reply to the connect command was queued.
     early: Mutex<Option<Vec<Bytes>>>,
     /// `None`: the connection has ended and takes none any more.
@@ -31,12 +31,23 @@ pub(crate) struct Connection {
 }
 
 /// A subscription of the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Held {
-    /// When it ends, in seconds since 1970; 0: never.
-    pub(crate) ends_at: i64,
+#[derive(Debug)]
+struct Held {
+    /// What ends it in time; `None`: it has no end.
+    end: Option<Watch>,
     /// Asked for, and not answered yet.
-    pub(crate) is_pending: bool,
+    is_pending: bool,
+}
+
+/// A task that waits for the end of something. It goes with what it watches, and when another end
+/// takes its place: there are as many as there are ends, however long their time is.
+#[derive(Debug)]
+pub(crate) struct Watch(pub(crate) AbortHandle);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Why a connection takes no further subscription.
@@ -61,7 +72,7 @@ impl Connection {
             info,
             format,
             outbox,
-            end: AtomicI64::new(0),
+            end: Mutex::new(None),
             early: Mutex::new(Some(Vec::new())),
             subscriptions: Mutex::new(Some(BTreeMap::new())),
         }
@@ -79,10 +90,7 @@ impl Connection {
 
     /// Sends an encoded push, after the reply to the connect command.
     pub(crate) fn push(&self, push: Result<Bytes, NotJson>) {
-        let Ok(push) = push else {
-            tracing::warn!(client = %self.id, "bytes were published to a client that speaks JSON");
-            return self.outbox.close(DisconnectCode::InappropriateProtocol);
-        };
+        let Ok(push) = push else { return self.cannot_read() };
         let mut early = self.early.lock();
         match &mut *early {
             Some(early) => early.push(push),
@@ -91,6 +99,12 @@ impl Connection {
                 self.outbox.push(push);
             }
         }
+    }
+
+    /// Ends the connection, because it speaks JSON and something for it is none.
+    pub(crate) fn cannot_read(&self) {
+        tracing::warn!(client = %self.id, "bytes were published to a client that speaks JSON");
+        self.outbox.close(DisconnectCode::InappropriateProtocol);
     }
 
     /// The reply to the connect command is queued.
@@ -103,7 +117,11 @@ impl Connection {
     }
 
     /// Takes a place for a subscription that is about to be made.
-    pub(crate) fn reserve(&self, channel: &Arc<str>, len_max: usize) -> Result<(), Full> {
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        channel: &Arc<str>,
+        len_max: usize,
+    ) -> Result<Reserved, Full> {
         let mut subscriptions = self.subscriptions.lock();
         let Some(subscriptions) = &mut *subscriptions else { return Err(Full::Ended) };
         if subscriptions.contains_key(channel) {
@@ -112,15 +130,22 @@ impl Connection {
         if subscriptions.len() >= len_max {
             return Err(Full::TooMany);
         }
-        subscriptions.insert(channel.clone(), Held { ends_at: 0, is_pending: true });
-        Ok(())
+        subscriptions.insert(channel.clone(), Held { end: None, is_pending: true });
+        Ok(Reserved { connection: self.clone(), channel: channel.clone() })
     }
 
-    /// The subscription stands, or has a new end.
-    pub(crate) fn hold(&self, channel: &Arc<str>, ends_at: i64) {
+    /// The subscription stands. `false`: it is not wanted any more.
+    pub(crate) fn hold(&self, channel: &str) -> bool {
+        let mut subscriptions = self.subscriptions.lock();
+        let held = subscriptions.as_mut().and_then(|all| all.get_mut(channel));
+        held.map(|held| held.is_pending = false).is_some()
+    }
+
+    /// Gives the subscription another end, if it stands.
+    pub(crate) fn set_subscription_end(&self, channel: &str, end: Option<Watch>) {
         let mut subscriptions = self.subscriptions.lock();
         if let Some(held) = subscriptions.as_mut().and_then(|all| all.get_mut(channel)) {
-            *held = Held { ends_at, is_pending: false };
+            held.end = end;
         }
     }
 
@@ -129,10 +154,10 @@ impl Connection {
         self.subscriptions.lock().as_mut().is_some_and(|all| all.remove(channel).is_some())
     }
 
-    pub(crate) fn subscription(&self, channel: &str) -> Option<Held> {
+    pub(crate) fn is_subscribed(&self, channel: &str) -> bool {
         let subscriptions = self.subscriptions.lock();
-        let held = subscriptions.as_ref()?.get(channel).copied()?;
-        (!held.is_pending).then_some(held)
+        let held = subscriptions.as_ref().and_then(|all| all.get(channel));
+        held.is_some_and(|held| !held.is_pending)
     }
 
     /// Takes no further subscriptions; returns the channels of all there are, also of those that
@@ -141,11 +166,25 @@ impl Connection {
         self.subscriptions.lock().take().into_iter().flatten().map(|(channel, _)| channel).collect()
     }
 
-    pub(crate) fn set_end(&self, ends_at: i64) {
-        self.end.store(ends_at, Ordering::Relaxed);
+    /// Gives the connection another end.
+    pub(crate) fn set_end(&self, end: Option<Watch>) {
+        *self.end.lock() = end;
     }
+}
 
-    pub(crate) fn ends_at(&self) -> i64 {
-        self.end.load(Ordering::Relaxed)
+/// The place of a subscription that is about to be made: given back, unless it was made.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    connection: Arc<Connection>,
+    channel: Arc<str>,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut subscriptions = self.connection.subscriptions.lock();
+        let Some(all) = &mut *subscriptions else { return };
+        if all.get(&self.channel).is_some_and(|held| held.is_pending) {
+            all.remove(&self.channel);
+        }
     }
 }

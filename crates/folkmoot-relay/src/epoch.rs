@@ -8,19 +8,25 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Epoch(u64);
 
-/// Gives each epoch once, also across restarts.
+/// Gives epochs, others after a restart. Channels that begin in the same epoch share it: what a
+/// channel must not have is an epoch in which it gave offsets before.
 #[derive(Debug)]
 pub(crate) struct Epochs(u64);
 
 impl Epochs {
     pub(crate) fn new() -> Self {
         // Random keys: two processes begin 2^63 apart on average.
-        Self(RandomState::new().build_hasher().finish())
+        Self(RandomState::new().build_hasher().finish().max(1))
     }
 
-    pub(crate) fn next(&mut self) -> Epoch {
-        self.0 = self.0.wrapping_add(1).max(1);
+    /// In which a channel begins that is not known.
+    pub(crate) fn current(&self) -> Epoch {
         Epoch(self.0)
+    }
+
+    /// The offsets of a channel are forgotten: it, or any other, begins in another epoch.
+    pub(crate) fn advance(&mut self) {
+        self.0 = self.0.wrapping_add(1).max(1);
     }
 }
 

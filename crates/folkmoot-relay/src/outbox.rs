@@ -45,7 +45,7 @@ pub(crate) enum OutboxError {
     Database(#[from] tokio_postgres::Error),
     #[error("the database did not answer within {} s", STATEMENT_TIMEOUT.as_secs())]
     Timeout,
-    #[error("the table {table} has no column `{column}` of type {wanted}")]
+    #[error("the table {table} has no column `{column}` of type {wanted} NOT NULL")]
     Column { table: String, column: &'static str, wanted: &'static str },
 }
 

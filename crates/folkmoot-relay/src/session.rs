@@ -16,6 +16,7 @@ use crate::connection::Connection;
 use crate::server::Server;
 
 pub(crate) use command::{ByServer, subscribe_by_server};
+pub(crate) use expiry::end_connection_at;
 
 /// The relay, as its sockets see it.
 #[derive(Debug, Clone)]

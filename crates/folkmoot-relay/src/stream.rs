@@ -142,7 +142,7 @@ mod tests {
     const KEEP: Keep = Keep { len_max: 3, ttl_ms: 1_000, numbers_ttl_ms: 10_000 };
 
     fn stream(published: u64) -> Stream {
-        let mut stream = Stream::new(Epochs::new().next(), 0, KEEP);
+        let mut stream = Stream::new(Epochs::new().current(), 0, KEEP);
         for number in 1..=published {
             assert_eq!(stream.push(payload(number), 0, KEEP), number);
         }

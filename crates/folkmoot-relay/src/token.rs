@@ -92,6 +92,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::claims::ConnectionClaims;
 
     fn signed(algorithm: Algorithm, secret: &str, claims: &Value) -> String {
         encode(&Header::new(algorithm), claims, &EncodingKey::from_secret(secret.as_bytes()))
@@ -120,6 +121,22 @@ mod tests {
         let forged = signed(Algorithm::HS256, "guess", &claims);
         for token in ["", "a.b.c", &forged] {
             assert_eq!(check(&hmac(), token), Err(TokenError::Invalid), "{token}");
+        }
+    }
+
+    #[test]
+    fn a_token_ends_though_its_end_is_no_whole_number_or_before_all_others() {
+        let opens = |exp: Value| {
+            let token = signed(Algorithm::HS256, "secret", &json!({"sub": "42", "exp": exp}));
+            let claims = Verifier::new(&hmac()).unwrap().verify::<ConnectionClaims>(&token);
+            claims.map(|claims| claims.exp)
+        };
+        assert_eq!(opens(json!(4_000_000_000.5)), Ok(4_000_000_000));
+        for over in [json!(0), json!(1.5)] {
+            assert_eq!(opens(over), Err(TokenError::Expired));
+        }
+        for wrong in [json!(-1), json!("4000000000"), json!(null)] {
+            assert_eq!(opens(wrong), Err(TokenError::Invalid));
         }
     }
 

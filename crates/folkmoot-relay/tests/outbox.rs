@@ -18,6 +18,11 @@ const ROWS: i64 = 2_000;
 const KILLS: usize = 5;
 
 async fn relay(server: &PostgresServer, poll: &str) -> Relay {
+    relay_with(server, poll, 500).await
+}
+
+/// A relay that takes so many rows at once.
+async fn relay_with(server: &PostgresServer, poll: &str, rows_max: u32) -> Relay {
     let settings = json!({
         "client": { "allow_anonymous_connect_without_token": true },
         "channel": { "namespaces": [{
@@ -26,7 +31,7 @@ async fn relay(server: &PostgresServer, poll: &str) -> Relay {
         }] },
         "consumers": [{ "name": "outbox", "type": "postgresql", "postgresql": {
             "dsn": server.url(), "num_partitions": PARTITIONS,
-            "partition_poll_interval": poll, "partition_notification_channel": "outbox",
+            "partition_select_limit": rows_max, "partition_poll_interval": poll, "partition_notification_channel": "outbox",
         } }],
     });
     let settings = Settings::from_json(&settings.to_string()).expect("settings");
@@ -194,4 +199,35 @@ async fn settings_of_an_outbox_that_mean_nothing_are_refused_by_name() {
         let text = refused.to_string();
         assert!(text.contains("mine") && text.contains(word), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_row_whose_deletion_failed_is_published_once_though_earlier_ids_come_later() {
+    let server = PostgresServer::start();
+    let client = tables(&server).await;
+    // Deleting fails until the table `broken` is empty.
+    let breaking = "CREATE TABLE broken (); INSERT INTO broken DEFAULT VALUES;
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF EXISTS (SELECT FROM broken) THEN RAISE EXCEPTION 'broken'; END IF;
+            RETURN OLD;
+        END $$;
+        CREATE TRIGGER refuse BEFORE DELETE ON centrifugo_outbox
+            FOR EACH ROW EXECUTE FUNCTION refuse();";
+    client.batch_execute(breaking).await.expect("it is made");
+    let relay = relay_with(&server, "20ms", 1).await;
+    let mut listener = Listener::subscribe(&relay, &["news:0"]).await;
+    let insert = async |id: i64| {
+        let payload = json!({ "channel": "news:0", "data": id }).to_string();
+        let insert = "INSERT INTO centrifugo_outbox (id, method, payload)
+                      VALUES ($1, 'publish', $2::text::jsonb)";
+        client.execute(insert, &[&id, &payload]).await.expect("it is inserted");
+    };
+    insert(5).await;
+    assert_eq!(listener.publication().await.1, 5);
+    insert(1).await;
+    assert_eq!(listener.publication().await.1, 1);
+    client.batch_execute("DELETE FROM broken").await.expect("it is deleted");
+    insert(9).await;
+    assert_eq!(listener.publication().await.1, 9);
+    relay.stop().await;
 }

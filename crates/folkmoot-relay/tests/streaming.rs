@@ -18,12 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 async fn relay() -> Relay {
     let settings = json!({
         "client": {
-            "allow_anonymous_connect_without_token": true, "queue_max_size": 200_000,
+            "allow_anonymous_connect_without_token": true, "queue_max_size": 200_000, "expired_close_delay": "1ms",
             "allowed_origins": ["https://app.example"],
         },
         "http_api": { "key": "key" },
         "channel": { "namespaces": [{
             "name": "news", "presence": true, "allow_subscribe_for_anonymous": true,
+            "history_size": 10, "history_ttl": "60s", "allow_history_for_anonymous": true,
         }] },
     });
     let settings = Settings::from_json(&settings.to_string()).expect("settings");
@@ -75,18 +76,28 @@ async fn api(relay: &Relay, method: &str, params: &Value) -> Value {
 
 /// Connects by HTTP streaming and subscribes to `news:x`.
 async fn subscribed(relay: &Relay) -> Asked {
+    let (mut stream, connect) = connected(relay).await;
+    command(relay, &connect, &json!({"id": 2, "subscribe": {"channel": "news:x"}})).await;
+    stream.until("\"subscribe\"").await;
+    stream
+}
+
+/// Sends a command of the connection that got this reply to its connect command.
+async fn command(relay: &Relay, connect: &Value, command: &Value) {
+    let (session, node) = (&connect["session"], &connect["node"]);
+    let body = json!({ "session": session, "node": node, "data": command.to_string() });
+    let sent = Asked::request(relay, "POST /emulation HTTP/1.1", &body.to_string()).await;
+    assert_eq!(sent.status(), 204);
+}
+
+/// Connects by HTTP streaming; returns the result of the connect command too.
+async fn connected(relay: &Relay) -> (Asked, Value) {
     let connect = json!({"id": 1, "connect": {}}).to_string();
     let mut stream = Asked::request(relay, "POST /connection/http_stream HTTP/1.1", &connect).await;
     let text = stream.until("\"node\"").await;
     let line = text.lines().find(|line| line.contains("\"node\"")).expect("a reply");
     let reply: Value = serde_json::from_str(line).expect("JSON");
-    let connect = &reply["connect"];
-    let data = json!({"id": 2, "subscribe": {"channel": "news:x"}}).to_string();
-    let body = json!({ "session": connect["session"], "node": connect["node"], "data": data });
-    let sent = Asked::request(relay, "POST /emulation HTTP/1.1", &body.to_string()).await;
-    assert_eq!(sent.status(), 204);
-    stream.until("\"subscribe\"").await;
-    stream
+    (stream, reply["connect"].clone())
 }
 
 /// Waits until so many are subscribed.
@@ -168,4 +179,32 @@ async fn a_relay_that_stops_says_so() {
     relay.stop().await;
     let said = stream.until("\"disconnect\"").await;
     assert!(said.contains("3001") && said.contains("\"reconnect\":true"), "{said}");
+}
+
+#[tokio::test]
+async fn who_asks_for_bytes_that_are_no_json_is_told_so_and_subscribed_no_more() {
+    let relay = relay().await;
+    api(&relay, "publish", &json!({"channel": "news:x", "b64data": "/w=="})).await;
+    let (mut stream, connect) = connected(&relay).await;
+    command(&relay, &connect, &json!({"id": 2, "subscribe": {"channel": "news:x"}})).await;
+    until_present(&relay, 1).await;
+    let history = json!({"id": 3, "history": {"channel": "news:x", "limit": 1}});
+    command(&relay, &connect, &history).await;
+    stream.until("\"disconnect\"").await;
+    until_present(&relay, 0).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn an_end_that_the_backend_sets_counts_though_it_is_the_first_or_earlier() {
+    let relay = relay().await;
+    let (mut stream, connect) = connected(&relay).await;
+    let client = &connect["client"];
+    // In a hundred years, and then long ago.
+    for expire_at in [5_000_000_000_u64, 1] {
+        api(&relay, "refresh", &json!({ "client": client, "expire_at": expire_at })).await;
+    }
+    let said = stream.until("\"disconnect\"").await;
+    assert!(said.contains("3005"), "{said}");
+    relay.stop().await;
 }

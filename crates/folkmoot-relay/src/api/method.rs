@@ -1,7 +1,6 @@
 //! The methods of the server API, each by itself.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use folkmoot_gateway::Close;
 use folkmoot_protocol::frame::{PresenceResult, PushKind, Refresh, Unsubscribe};
@@ -18,7 +17,7 @@ use crate::connection::Connection;
 use crate::payload::{Encoded, Payload};
 use crate::rules::Rule;
 use crate::server::{Server, now_ms, seconds_left, unavailable};
-use crate::session::{ByServer, subscribe_by_server};
+use crate::session::{ByServer, end_connection_at, subscribe_by_server};
 use crate::stream::Query;
 
 /// Channels in one broadcast.
@@ -202,14 +201,14 @@ fn disconnect(server: &Server, params: &[u8]) -> Outcome {
 }
 
 /// Puts the end of connections off, or ends them.
-fn refresh(server: &Server, params: &[u8]) -> Outcome {
+fn refresh(server: &Arc<Server>, params: &[u8]) -> Outcome {
     let asked = read::<params::Refresh>(params)?;
     for connection in connections(server, params)? {
         if asked.expired {
             connection.outbox.close(DisconnectCode::Expired);
             continue;
         }
-        connection.end.store(asked.expire_at.max(0), Ordering::Relaxed);
+        end_connection_at(server, &connection, asked.expire_at);
         let (expires, ttl) = (asked.expire_at > 0, seconds_left(asked.expire_at));
         let refresh = PushKind::Refresh(Refresh { expires, ttl });
         connection.push(Encoded::new(&Arc::from(""), refresh).bytes(connection.format));

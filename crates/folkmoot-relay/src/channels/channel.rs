@@ -55,12 +55,12 @@ impl Keys {
 }
 
 impl Channel {
-    pub(super) fn stream(&mut self, now: u64, keep: Keep, epochs: &mut Epochs) -> &mut Stream {
-        self.stream.get_or_insert_with(|| Box::new(Stream::new(epochs.next(), now, keep)))
+    pub(super) fn stream(&mut self, now: u64, keep: Keep, epochs: &Epochs) -> &mut Stream {
+        self.stream.get_or_insert_with(|| Box::new(Stream::new(epochs.current(), now, keep)))
     }
 
     /// Numbers and keeps a publication, if it is to be kept.
-    pub(super) fn push(&mut self, post: &Post, now: u64, epochs: &mut Epochs) -> Position {
+    pub(super) fn push(&mut self, post: &Post, now: u64, epochs: &Epochs) -> Position {
         let Some(keep) = post.keep else { return Position::default() };
         let stream = self.stream(now, keep, epochs);
         let offset = stream.push(post.payload.clone(), now, keep);
@@ -86,10 +86,15 @@ impl Channel {
     }
 
     /// Forgets what is too old; says when to look again.
-    pub(super) fn expire(&mut self, now: u64) -> Option<u64> {
-        let stream_at = self.stream.as_mut().and_then(|stream| stream.expire(now));
-        if stream_at.is_none() && self.subscribers.is_empty() {
-            self.stream = None;
+    pub(super) fn expire(&mut self, now: u64, epochs: &mut Epochs) -> Option<u64> {
+        let mut stream_at = self.stream.as_mut().and_then(|stream| stream.expire(now));
+        let has_numbers = self.stream.as_ref().is_some_and(|stream| stream.top() > 0);
+        if self.subscribers.is_empty() && !(has_numbers && stream_at.is_some()) {
+            // One without numbers begins in the same epoch again.
+            (self.stream, stream_at) = (None, None);
+            if has_numbers {
+                epochs.advance();
+            }
         }
         let keys_at = self.keys.as_mut().and_then(|keys| keys.expire(now));
         if keys_at.is_none() {

@@ -40,6 +40,12 @@ fn waiting(connection: &Connection) -> Vec<Bytes> {
 }
 
 fn join(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Join {
+    // It is given back when it is dropped before the subscription is made.
+    std::mem::forget(connection.reserve(&"news".into(), 1));
+    unreserved(connection, since)
+}
+
+fn unreserved(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Join {
     Join {
         channel: "news".into(),
         connection: connection.clone(),
@@ -90,7 +96,7 @@ async fn who_comes_back_gets_what_was_missed_in_the_reply_and_the_rest_as_pushes
     publish("b").await;
     let ada = connection("ada");
     let since = Some((seen.offset, seen.epoch.to_string()));
-    let result = owner.join(join(&ada, since)).await.unwrap();
+    let result = owner.join(join(&ada, since)).await.unwrap().unwrap();
     assert!(result.recovered && result.was_recovering);
     assert_eq!(result.publications.iter().map(|one| one.offset).collect::<Vec<_>>(), [2]);
     publish("c").await;
@@ -129,4 +135,71 @@ async fn a_broadcast_is_answered_in_the_order_of_its_channels() {
         let offsets: Vec<u64> = positions.iter().map(|position| position.offset).collect();
         assert_eq!(offsets, [times + 1, 2 * times + 2, times + 1, times + 1]);
     }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_json_end_the_connection_that_asks_for_them_and_no_channel() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let payload = Payload { data: Bytes::from_static(b"\xff"), ..Payload::default() };
+    let bytes = Post { payload: Arc::new(payload), keep: Some(KEEP), key: None };
+    let seen = owner.publish("news".into(), post("a", Some(KEEP), None)).await.unwrap();
+    owner.publish("news".into(), bytes).await.unwrap();
+    let ada = connection("ada");
+    let since = Some((seen.offset, seen.epoch.to_string()));
+    owner.join(Join { answer: Answer::Reply(1), ..join(&ada, since) }).await.unwrap();
+    assert!(ada.outbox.is_closing());
+    let next = owner.publish("news".into(), post("b", Some(KEEP), None)).await.unwrap();
+    assert_eq!(next, Position { offset: 3, ..seen });
+}
+
+#[tokio::test]
+async fn what_was_under_way_subscribes_nobody_who_has_ended_or_taken_it_back() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let (ada, bo, cy) = (connection("ada"), connection("bo"), connection("cy"));
+    let (ada_joins, bo_joins) = (join(&ada, None), join(&bo, None));
+    for channel in ada.end_all() {
+        owner.part(channel, "ada".into()).await.unwrap();
+    }
+    bo.forget("news");
+    owner.part("news".into(), "bo".into()).await.unwrap();
+    // Whoever asked for it was dropped.
+    drop(cy.reserve(&"news".into(), 1).unwrap());
+    for late in [ada_joins, bo_joins, unreserved(&cy, None)] {
+        owner.join(late).await.unwrap();
+    }
+    assert_eq!(owner.presence_stats("news".into()).await.unwrap().num_clients, 0);
+    assert!(cy.reserve(&"news".into(), 1).is_ok(), "the place was not given back");
+}
+
+#[test]
+fn history_goes_in_its_time_though_its_numbers_stay_for_longer() {
+    let (mut channels, name) = (Channels::new(), Arc::from("news"));
+    for round in 0..3 {
+        let now = round * (KEEP.ttl_ms + 1);
+        channels.publish_one(&name, &post("a", Some(KEEP), Some("k")), now);
+        channels.publish_one(&name, &post("b", Some(KEEP), None), now);
+        let ends = now + KEEP.ttl_ms;
+        channels.forget_old(ends);
+        // Nobody asked, and it is gone.
+        let channel = channels.channels.get_mut("news").unwrap();
+        assert_eq!(channel.due, Some((KEYS_KEPT_MS).min(ends + KEEP.numbers_ttl_ms)), "{round}");
+        assert_eq!(channels.due.len(), 1);
+    }
+    channels.forget_old(u64::MAX);
+    assert!(channels.channels.is_empty() && channels.due.is_empty());
+}
+
+#[tokio::test]
+async fn channels_that_were_only_asked_for_take_no_memory_and_keep_their_epoch() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let history = async || owner.history("news".into(), Query::default(), KEEP).await.unwrap();
+    let epoch = history().await.epoch;
+    let ada = connection("ada");
+    assert_eq!(owner.join(join(&ada, None)).await.unwrap().unwrap().epoch, epoch);
+    owner.part("news".into(), "ada".into()).await.unwrap();
+    assert_eq!(owner.known().await, Ok(0));
+    assert_eq!(history().await.epoch, epoch);
 }

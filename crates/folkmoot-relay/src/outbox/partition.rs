@@ -133,8 +133,11 @@ impl Partition {
         }
         transaction.execute(&statements.delete, &[&done]).await?;
         transaction.commit().await?;
-        // Only now is it known that they do not come again.
-        self.published.clear();
+        // Only now is it known that these do not come again. Others may: rows with smaller ids that
+        // were committed later came between.
+        for id in &done {
+            self.published.remove(id);
+        }
         Ok(found)
     }
 

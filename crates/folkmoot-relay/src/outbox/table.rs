@@ -1,6 +1,6 @@
 //! The table of an outbox, and the one beside it for rows that cannot be published.
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 
 use super::OutboxError;
 
@@ -57,10 +57,15 @@ impl Table {
                  COMMIT;"
             ))
             .await?;
-        let shape = client.prepare(&format!("SELECT * FROM {outbox} LIMIT 0")).await?;
+        // A row without one of them could be neither published nor set aside.
+        let shape = "SELECT attname::text, typname::text
+                     FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+                     WHERE attrelid = $1::text::regclass AND attnotnull AND NOT attisdropped";
+        let shape = client.query(shape, &[outbox]).await?;
         for (column, wanted) in COLUMNS {
-            let found = shape.columns().iter().find(|one| one.name() == column);
-            if found.is_none_or(|one| one.type_().name() != wanted) {
+            let fits =
+                |row: &Row| row.get::<_, &str>(0) == column && row.get::<_, &str>(1) == wanted;
+            if !shape.iter().any(fits) {
                 let table = self.name.clone();
                 return Err(OutboxError::Column { table, column, wanted });
             }

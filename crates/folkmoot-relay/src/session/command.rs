@@ -1,7 +1,6 @@
 //! Answers the commands of an open connection.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use folkmoot_protocol::frame::{
@@ -76,7 +75,7 @@ pub(crate) async fn subscribe_by_server(
         data,
         ..SubscribeResult::default()
     };
-    let wanted = Wanted { info, since, wants_comings: false, result, answer, ends_at: 0 };
+    let wanted = Wanted { info, since, wants_comings: false, result, answer };
     join(server, connection, channel.into(), &rule, wanted).await
 }
 
@@ -87,7 +86,6 @@ struct Wanted {
     wants_comings: bool,
     result: SubscribeResult,
     answer: Answer,
-    ends_at: i64,
 }
 
 async fn join(
@@ -98,14 +96,14 @@ async fn join(
     wanted: Wanted,
 ) -> Result<SubscribeResult, RpcError> {
     let limit = server.client.channel_limit;
-    connection.reserve(&channel, limit).map_err(|full| match full {
+    let reserved = connection.reserve(&channel, limit).map_err(|full| match full {
         Full::Already => ErrorCode::AlreadySubscribed.into(),
         Full::Ended => ErrorCode::NotAvailable.into(),
         Full::TooMany => {
             RpcError::new(ErrorCode::LimitExceeded, format!("channel_limit is {limit}"))
         }
     })?;
-    let Wanted { info, since, wants_comings, result, answer, ends_at } = wanted;
+    let Wanted { info, since, wants_comings, result, answer } = wanted;
     let join = Join {
         channel: channel.clone(),
         connection: connection.clone(),
@@ -120,16 +118,9 @@ async fn join(
         result,
         answer,
     };
-    match server.hub.of(&channel).join(join).await {
-        Ok(result) => {
-            connection.hold(&channel, ends_at);
-            Ok(result)
-        }
-        Err(error) => {
-            connection.forget(&channel);
-            Err(unavailable(&error))
-        }
-    }
+    let joined = server.hub.of(&channel).join(join).await;
+    drop(reserved);
+    joined.map_err(|error| unavailable(&error))?.ok_or_else(|| ErrorCode::NotAvailable.into())
 }
 
 async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Result<(), RpcError> {
@@ -164,11 +155,10 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
         wants_comings: request.join_leave,
         result,
         answer: Answer::Reply(id),
-        ends_at,
     };
     let channel: Arc<str> = request.channel.into();
     join(server, connection, channel.clone(), &rule, wanted).await?;
-    expiry::watch_subscription(server, connection, &channel);
+    expiry::end_subscription_at(server, connection, &channel, ends_at);
     Ok(())
 }
 
@@ -203,7 +193,7 @@ async fn unsubscribe(caller: &Caller, channel: Arc<str>) -> Result<Outcome, RpcE
 fn allowed(caller: &Caller, channel: &str, action: Action) -> Result<Arc<Rule>, RpcError> {
     let Caller { server, connection } = caller;
     let rule = server.rules.of(channel)?;
-    let is_subscribed = connection.subscription(channel).is_some();
+    let is_subscribed = connection.is_subscribed(channel);
     rule.may(action, Asker { user: &connection.user, is_subscribed })?;
     Ok(rule.clone())
 }
@@ -277,10 +267,7 @@ fn refresh(
         return Err(DisconnectCode::InvalidToken);
     }
     let ends_at = claims::ends_at(claims.exp, claims.expire_at);
-    let had_end = connection.end.swap(ends_at, Ordering::Relaxed) > 0;
-    if !had_end {
-        expiry::watch_connection(server, connection);
-    }
+    expiry::end_connection_at(server, connection, ends_at);
     Ok(Ok(Outcome::Refresh(RefreshResult {
         client: connection.id.to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -293,13 +280,10 @@ fn sub_refresh(caller: &Caller, request: SubRefreshRequest) -> Result<Outcome, R
     let Caller { server, connection } = caller;
     let claims = subscription_claims(caller, &request.token, &request.channel)?;
     let channel: Arc<str> = request.channel.into();
-    let Some(held) = connection.subscription(&channel) else {
+    if !connection.is_subscribed(&channel) {
         return Err(RpcError::new(ErrorCode::PermissionDenied, "not subscribed to this channel"));
-    };
-    let ends_at = claims::ends_at(claims.exp, claims.expire_at);
-    connection.hold(&channel, ends_at);
-    if held.ends_at == 0 {
-        expiry::watch_subscription(server, connection, &channel);
     }
+    let ends_at = claims::ends_at(claims.exp, claims.expire_at);
+    expiry::end_subscription_at(server, connection, &channel, ends_at);
     Ok(Outcome::SubRefresh(SubRefreshResult { expires: ends_at > 0, ttl: seconds_left(ends_at) }))
 }

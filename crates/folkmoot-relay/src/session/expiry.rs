@@ -1,71 +1,78 @@
 //! Ends what has expired: connections and subscriptions whose token was not renewed in time. What
-//! expires has a task of its own, which holds nothing of the connection while it sleeps.
+//! expires has a task of its own, which holds nothing of the connection while it sleeps, and which
+//! goes with the connection or when the end is another one.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use folkmoot_protocol::DisconnectCode;
 use folkmoot_protocol::frame::Unsubscribe;
 
 use crate::channels::ChannelsCalls;
-use crate::connection::Connection;
+use crate::connection::{Connection, Watch};
 use crate::server::{Server, seconds_left};
 
 /// The SDKs ask for a new token and subscribe again.
 const UNSUBSCRIBED_AS_EXPIRED: u32 = 2501;
 
-/// Closes the connection some time after its end, unless that was put off meanwhile.
-pub(super) fn watch_connection(server: &Arc<Server>, connection: &Arc<Connection>) {
+/// Closes the connection some time after its end, unless it gets another end before.
+pub(crate) fn end_connection_at(server: &Server, connection: &Arc<Connection>, ends_at: i64) {
     let delay = server.client.expired_close_delay.0;
-    let (watched, first) = (Arc::downgrade(connection), connection.ends_at());
-    tokio::spawn(async move {
-        let end = async |connection: Arc<Connection>| {
+    let watched = Arc::downgrade(connection);
+    let end = async move {
+        if let Some(connection) = watched.upgrade() {
             connection.outbox.close(DisconnectCode::Expired);
-        };
-        until_over(watched, first, delay, |connection| Some(connection.ends_at()), end).await;
-    });
+        }
+    };
+    connection.set_end(watch(ends_at, delay, end));
 }
 
-/// Ends the subscription some time after its end, unless that was put off meanwhile.
-pub(super) fn watch_subscription(
+/// Ends the subscription some time after its end, unless it gets another end before.
+pub(super) fn end_subscription_at(
     server: &Arc<Server>,
     connection: &Arc<Connection>,
     channel: &Arc<str>,
+    ends_at: i64,
 ) {
     let delay = server.client.expired_sub_close_delay.0;
-    let Some(held) = connection.subscription(channel) else { return };
-    let (server, watched, channel) = (server.clone(), Arc::downgrade(connection), channel.clone());
-    tokio::spawn(async move {
-        let end = async |connection: Arc<Connection>| {
-            let reason = "subscription expired".to_owned();
-            let why = Unsubscribe { code: UNSUBSCRIBED_AS_EXPIRED, reason };
-            let owner = server.hub.of(&channel);
-            let _ = owner.expel(channel.clone(), connection.id.clone(), why).await;
-        };
-        let ends_at =
-            |connection: &Connection| connection.subscription(&channel).map(|held| held.ends_at);
-        until_over(watched, held.ends_at, delay, ends_at, end).await;
-    });
+    let (hub, client, name) = (server.hub.clone(), connection.id.clone(), channel.clone());
+    let end = async move {
+        let reason = "subscription expired".to_owned();
+        let why = Unsubscribe { code: UNSUBSCRIBED_AS_EXPIRED, reason };
+        let _ = hub.of(&name).expel(name.clone(), client, why).await;
+    };
+    connection.set_subscription_end(channel, watch(ends_at, delay, end));
 }
 
-/// Sleeps until the end and `delay` after it, looks whether the end is another one by now, and ends
-/// what is over. 0 is no end, `None` means that it is gone already.
-async fn until_over(
-    watched: Weak<Connection>,
-    first: i64,
+/// Does something `delay` after an end in seconds since 1970; 0 or less: there is no end.
+fn watch(
+    ends_at: i64,
     delay: Duration,
-    ends_at: impl Fn(&Connection) -> Option<i64>,
-    end: impl AsyncFnOnce(Arc<Connection>),
-) {
-    let mut at = first;
-    while at > 0 {
-        let left = Duration::from_secs(seconds_left(at).into());
+    end: impl Future<Output = ()> + Send + 'static,
+) -> Option<Watch> {
+    if ends_at <= 0 {
+        return None;
+    }
+    let left = Duration::from_secs(seconds_left(ends_at).into());
+    let task = tokio::spawn(async move {
         tokio::time::sleep(left + delay).await;
-        let Some(connection) = watched.upgrade() else { return };
-        match ends_at(&connection) {
-            Some(later) if later != at => at = later,
-            Some(_) => return end(connection).await,
-            None => return,
-        }
+        end.await;
+    });
+    Some(Watch(task.abort_handle()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_what_has_gone_takes_no_memory() {
+        let (held, by_task) = tokio::sync::oneshot::channel::<()>();
+        let end = async move { drop(held) };
+        let watch = watch(i64::MAX, Duration::ZERO, end);
+        assert!(watch.is_some());
+        drop(watch);
+        let gone = tokio::time::timeout(Duration::from_secs(30), by_task).await;
+        assert!(gone.is_ok(), "the task goes on");
     }
 }

@@ -39,14 +39,14 @@ pub(super) async fn open(
         opening.outbox,
     ));
     let ends_at = claims::ends_at(claims.exp, claims.expire_at);
-    connection.set_end(ends_at);
     if !server.people.enter(&connection, server.client.user_connection_limit) {
         return Err(DisconnectCode::ConnectionLimit);
     }
     let caller = Arc::new(Caller { server: server.clone(), connection: connection.clone() });
     let named = claims.channels.into_iter().map(|channel| (channel, SubClaims::default()));
     let mut subs = BTreeMap::new();
-    for (channel, sub) in named.chain(claims.subs) {
+    // What is said of a channel in `subs` counts, also if `channels` names it too.
+    for (channel, sub) in named.chain(claims.subs).collect::<BTreeMap<_, _>>() {
         let asked = opening.request.subs.get(&channel);
         let since = asked.filter(|asked| asked.recover);
         let since = since.map(|asked| (asked.offset, asked.epoch.clone()));
@@ -65,7 +65,7 @@ pub(super) async fn open(
             }
         }
     }
-    expiry::watch_connection(&server, &connection);
+    expiry::end_connection_at(&server, &connection, ends_at);
     let result = ConnectResult {
         client: connection.id.to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
