@@ -181,6 +181,7 @@ fn history_goes_in_its_time_though_its_numbers_stay_for_longer() {
         channels.publish_one(&name, &post("a", Some(KEEP), Some("k")), now);
         channels.publish_one(&name, &post("b", Some(KEEP), None), now);
         let ends = now + KEEP.ttl_ms;
+        assert_eq!(channels.channels["news"].due, Some(ends), "{round}");
         channels.forget_old(ends);
         // Nobody asked, and it is gone.
         let channel = channels.channels.get_mut("news").unwrap();
