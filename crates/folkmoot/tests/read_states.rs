@@ -6,14 +6,18 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
+use std::sync::Arc;
 
 use folkmoot_read_states::wire::{Command, Mention, Outcome, Place, Reply, Request, get, put};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 
 const KILLS: u64 = 6;
 const USERS: u64 = 50;
 const ROOM: u64 = 3;
+/// Messages without an answer. More of them would be refused by name while the disk is slow.
+const UNANSWERED_MAX: usize = 1_000;
 
 struct Server {
     process: Child,
@@ -56,9 +60,13 @@ fn frame(command: Command) -> Vec<u8> {
 async fn mention_until_killed(mut server: Option<Server>, from: u64) -> (u64, u64) {
     let address = server.as_ref().unwrap().address.clone();
     let (mut reader, mut writer) = TcpStream::connect(address).await.unwrap().into_split();
+    let room = Arc::new(Semaphore::new(UNANSWERED_MAX));
+    let for_sender = room.clone();
     let sending = tokio::spawn(async move {
         let mut sent = 0;
         loop {
+            let Ok(permit) = for_sender.acquire().await else { return sent };
+            permit.forget();
             let message = from + sent + 1;
             let users = (0..USERS).collect();
             let bytes = frame(Command::Mention(Mention { users, room: ROOM, message }));
@@ -74,11 +82,13 @@ async fn mention_until_killed(mut server: Option<Server>, from: u64) -> (u64, u6
     while let Ok(Some(reply)) = get::<Reply>(&mut reader, &mut buffer).await {
         assert!(matches!(reply.outcome, Some(Outcome::Done(_))), "{reply:?}");
         answered += 1;
+        room.add_permits(1);
         if answered == enough {
             server = None;
         }
     }
     drop(server);
+    room.close();
     let sent = sending.await.unwrap();
     (answered, sent)
 }
