@@ -16,6 +16,7 @@ mod name;
 mod outbox;
 mod payload;
 mod people;
+mod question;
 mod rules;
 mod server;
 mod session;

@@ -97,7 +97,7 @@ async fn write(url: String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_commit_is_published_once_and_in_order_though_the_database_is_killed() {
-    let mut server = server().await;
+    let server = server().await;
     let relay = relay(&server).await;
     drop(prepared(&server).await);
     let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
@@ -108,16 +108,7 @@ async fn each_commit_is_published_once_and_in_order_though_the_database_is_kille
             assert_eq!(data, number, "one is missing, doubled or out of order");
         }
     });
-    for _ in 0..KILLS {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        server = tokio::task::spawn_blocking(move || {
-            server.kill();
-            server.start_again();
-            server
-        })
-        .await
-        .unwrap();
-    }
+    let _server = support::killed(server, KILLS).await;
     writing.await.unwrap();
     listening.await.unwrap();
     relay.stop().await;

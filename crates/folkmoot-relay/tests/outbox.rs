@@ -91,7 +91,7 @@ async fn write(url: String, partition: i32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_committed_is_published_once_and_in_order_though_the_database_is_killed() {
-    let mut server = PostgresServer::start();
+    let server = PostgresServer::start();
     drop(tables(&server).await);
     let relay = relay(&server, "50ms").await;
     let mut listener = Listener::subscribe(&relay, &["news:0", "news:1"]).await;
@@ -107,16 +107,7 @@ async fn what_was_committed_is_published_once_and_in_order_though_the_database_i
         }
         listener
     });
-    for _ in 0..KILLS {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        server = tokio::task::spawn_blocking(move || {
-            server.kill();
-            server.start_again();
-            server
-        })
-        .await
-        .unwrap();
-    }
+    let server = support::killed(server, KILLS).await;
     for writer in writers {
         writer.await.unwrap();
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use folkmoot_gateway::Close;
-use folkmoot_protocol::frame::{PresenceResult, PushKind, Refresh, Unsubscribe};
+use folkmoot_protocol::frame::{HistoryRequest, PushKind, Refresh, Unsubscribe};
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
 use regex::Regex;
@@ -15,10 +15,10 @@ use super::{Outcome, Reply, json};
 use crate::channels::{Answer, ChannelsCalls, Position, Post};
 use crate::connection::Connection;
 use crate::payload::{Encoded, Payload};
+use crate::question;
 use crate::rules::Rule;
 use crate::server::{Server, now_ms, seconds_left, unavailable};
 use crate::session::{ByServer, end_connection_at, subscribe_by_server};
-use crate::stream::Query;
 
 /// Channels in one broadcast.
 const CHANNELS_LEN_MAX: usize = 1_000_000;
@@ -224,37 +224,19 @@ fn present_rule<'a>(server: &'a Server, channel: &str) -> Result<&'a Rule, RpcEr
 async fn presence(server: &Server, params: &[u8]) -> Outcome {
     let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
     present_rule(server, &channel)?;
-    let present = server.hub.of(&channel).presence(channel.clone()).await;
-    let present = present.map_err(|error| unavailable(&error))?;
-    let presence = present.into_iter().map(|one| (one.client.clone(), one)).collect();
-    json(&PresenceResult { presence })
+    json(&question::presence(server, channel).await?)
 }
 
 async fn presence_stats(server: &Server, params: &[u8]) -> Outcome {
     let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
     present_rule(server, &channel)?;
-    let stats = server.hub.of(&channel).presence_stats(channel.clone()).await;
-    json(&stats.map_err(|error| unavailable(&error))?)
+    json(&question::presence_stats(server, channel).await?)
 }
 
 async fn history(server: &Server, params: &[u8]) -> Outcome {
-    let asked = read::<params::History>(params)?;
-    let keep = server.rules.of(&asked.channel)?.keep().ok_or(ErrorCode::NotAvailable)?;
-    let limit_max = server.rules.history_limit;
-    let limit = usize::try_from(asked.limit).unwrap_or(limit_max).min(limit_max);
-    let since = asked.since.as_ref();
-    let query = Query {
-        limit: Some(limit),
-        since: since.map(|since| since.offset),
-        is_reverse: asked.reverse,
-    };
-    let channel: Arc<str> = asked.channel.into();
-    let page = server.hub.of(&channel).history(channel.clone(), query, keep).await;
-    let page = page.map_err(|error| unavailable(&error))?;
-    if since.is_some_and(|since| !since.epoch.is_empty() && since.epoch != page.epoch) {
-        return Err(ErrorCode::UnrecoverablePosition.into());
-    }
-    json(&page)
+    let asked = read::<HistoryRequest>(params)?;
+    let rule = server.rules.of(&asked.channel)?;
+    json(&question::history(server, rule, &asked).await?)
 }
 
 async fn history_remove(server: &Server, params: &[u8]) -> Outcome {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::frame::StreamPosition;
 use folkmoot_protocol::rpc::RpcError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -84,7 +85,7 @@ pub(super) struct Subscribe {
     b64info: String,
     data: Option<Box<RawValue>>,
     b64data: String,
-    pub(super) recover_since: Option<Since>,
+    pub(super) recover_since: Option<StreamPosition>,
 }
 
 impl Subscribe {
@@ -97,13 +98,6 @@ impl Subscribe {
         claims::bytes(self.data.as_deref(), &self.b64data)
             .ok_or_else(|| RpcError::new(ErrorCode::BadRequest, "b64data is no base64"))
     }
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Since {
-    pub(super) offset: u64,
-    pub(super) epoch: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -124,15 +118,6 @@ pub(super) struct Code {
 pub(super) struct Refresh {
     pub(super) expired: bool,
     pub(super) expire_at: i64,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct History {
-    pub(super) channel: String,
-    pub(super) limit: i32,
-    pub(super) since: Option<Since>,
-    pub(super) reverse: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]

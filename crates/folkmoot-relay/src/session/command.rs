@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use folkmoot_protocol::frame::{
-    HistoryRequest, Outcome, PingResult, PresenceResult, PublishRequest, PublishResult,
-    RefreshRequest, RefreshResult, Reply, Request, SubRefreshRequest, SubRefreshResult,
-    SubscribeRequest, SubscribeResult, UnsubscribeResult,
+    HistoryRequest, Outcome, PingResult, PublishRequest, PublishResult, RefreshRequest,
+    RefreshResult, Reply, Request, SubRefreshRequest, SubRefreshResult, SubscribeRequest,
+    SubscribeResult, UnsubscribeResult,
 };
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
@@ -16,9 +16,9 @@ use crate::channels::{Answer, ChannelsCalls, Join, Post};
 use crate::claims::{self, ConnectionClaims, SubscriptionClaims};
 use crate::connection::{Connection, Full};
 use crate::payload::Payload;
+use crate::question;
 use crate::rules::{Action, Asker, Rule};
 use crate::server::{Server, now_ms, seconds_left, unavailable};
-use crate::stream::Query;
 use crate::token::TokenError;
 
 /// Answers a command. `None`: its reply is queued already.
@@ -218,38 +218,17 @@ async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, Rp
 
 async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, RpcError> {
     let rule = allowed(caller, &request.channel, Action::History)?;
-    let server = &caller.server;
-    let limit_max = server.rules.history_limit;
-    // A negative limit asks for all there is, 0 only for the position.
-    let limit = usize::try_from(request.limit).unwrap_or(limit_max).min(limit_max);
-    let since = request.since.as_ref();
-    let query = Query {
-        limit: Some(limit),
-        since: since.map(|since| since.offset),
-        is_reverse: request.reverse,
-    };
-    let keep = rule.keep().ok_or(ErrorCode::NotAvailable)?;
-    let owner = server.hub.of(&request.channel);
-    let page = owner.history(request.channel.as_str().into(), query, keep).await;
-    let page = page.map_err(|error| unavailable(&error))?;
-    if since.is_some_and(|since| !since.epoch.is_empty() && since.epoch != page.epoch) {
-        return Err(ErrorCode::UnrecoverablePosition.into());
-    }
-    Ok(Outcome::History(page))
+    question::history(&caller.server, &rule, &request).await.map(Outcome::History)
 }
 
 async fn presence(caller: &Caller, channel: Arc<str>) -> Result<Outcome, RpcError> {
     allowed(caller, &channel, Action::Presence)?;
-    let present = caller.server.hub.of(&channel).presence(channel.clone()).await;
-    let present = present.map_err(|error| unavailable(&error))?;
-    let presence = present.into_iter().map(|one| (one.client.clone(), one)).collect();
-    Ok(Outcome::Presence(PresenceResult { presence }))
+    question::presence(&caller.server, channel).await.map(Outcome::Presence)
 }
 
 async fn presence_stats(caller: &Caller, channel: Arc<str>) -> Result<Outcome, RpcError> {
     allowed(caller, &channel, Action::Presence)?;
-    let stats = caller.server.hub.of(&channel).presence_stats(channel.clone()).await;
-    Ok(Outcome::PresenceStats(stats.map_err(|error| unavailable(&error))?))
+    question::presence_stats(&caller.server, channel).await.map(Outcome::PresenceStats)
 }
 
 /// Takes a token of the same user for the rest of the connection; any other ends it.

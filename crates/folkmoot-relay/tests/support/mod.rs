@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use althing_testkit::servers::PostgresServer;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -121,4 +122,19 @@ pub(crate) async fn database(url: &str) -> Result<Client, tokio_postgres::Error>
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     Ok(client)
+}
+
+/// Kills the database so many times while others use it; returns it running.
+pub(crate) async fn killed(mut server: PostgresServer, times: usize) -> PostgresServer {
+    for _ in 0..times {
+        // Work that the kill interrupts.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let restart = tokio::task::spawn_blocking(move || {
+            server.kill();
+            server.start_again();
+            server
+        });
+        server = restart.await.expect("it starts again");
+    }
+    server
 }
