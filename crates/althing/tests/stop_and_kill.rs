@@ -81,6 +81,24 @@ fn an_actor_that_sleeps_is_not_started_to_be_stopped_or_killed() {
     });
 }
 
+/// Both waits are for a life that was there, and there was none: the next life is nobody's to wait
+/// for, even if it begins before the waits are polled.
+#[test]
+fn the_end_of_an_actor_that_sleeps_is_not_that_of_the_life_after_it() {
+    within(On::OneThread, async {
+        let node = Node::builder("test").actor(|_| async { Ok(Sleeper(Arc::default())) }).build();
+        let sleeper = node.get::<Sleeper>("woken");
+        let (stop, stopped) = (sleeper.stop(), sleeper.stopped());
+        sleeper.activate();
+        while !sleeper.is_active() {
+            tokio::task::yield_now().await;
+        }
+        soon("the stop", stop).await;
+        soon("the end", stopped).await;
+        assert!(sleeper.is_active());
+    });
+}
+
 /// Its own stop can end only after it: waiting for that inside would be waiting for itself, and a
 /// stop has no deadline.
 #[test]

@@ -27,7 +27,7 @@ pub struct Stopped {
 
 impl Stopped {
     pub(crate) fn of(place: Arc<dyn AnyPlace>) -> Self {
-        let life = place.header().mailbox.lock().lives();
+        let life = place.header().mailbox.lock().life_to_await();
         Self::of_life(place, life)
     }
 

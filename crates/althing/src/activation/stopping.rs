@@ -30,18 +30,18 @@ pub(crate) fn request_stop(
     None
 }
 
-/// Has an actor that has no later life take no more messages. Returns which life it is in, and
-/// whether it was idle: then its claim is the caller's, who stops it.
+/// Has an actor that has no later life take no more messages. Returns which life to wait for,
+/// and whether it was idle: then its claim is the caller's, who stops it.
 pub(crate) fn begin_stop(place: &Arc<dyn AnyPlace>) -> (u32, bool) {
     // What the caller has told it before comes before its end.
     outbox::hand_over();
     let mut inner = place.header().mailbox.lock();
-    let is_idle = inner.is_quiet();
+    let (life, is_idle) = (inner.life_to_await(), inner.is_quiet());
     close_for_good(place, &mut inner);
     if is_idle {
         inner.phase = Phase::Running;
     }
-    (inner.lives(), is_idle)
+    (life, is_idle)
 }
 
 /// Takes the claim of a quiet actor, whose mailbox is locked, for the run that stops it.

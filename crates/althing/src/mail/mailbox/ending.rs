@@ -29,6 +29,14 @@ impl Inner {
         self.lives
     }
 
+    /// The number of the life that is there, for who waits for its end. Of an actor that sleeps it
+    /// is the last one that ended: somebody may wake it before the waiter looks, and nobody has
+    /// asked that life to end.
+    pub(crate) fn life_to_await(&self) -> u32 {
+        let sleeps_here = self.is_asleep() && !self.is_elsewhere();
+        self.lives.wrapping_sub(u32::from(sleeps_here))
+    }
+
     /// Counts the end of a life.
     pub(crate) fn count_end(&mut self) {
         self.lives = self.lives.wrapping_add(1);
