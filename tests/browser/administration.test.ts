@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { CHECKED, violations } from './support/axe';
 import { tabTo } from './support/keyboard';
 import { PASSWORD, Person } from './support/person';
+import { harbour } from './support/picture';
 import { astrid, bo, browser, server, withAstridAndBo } from './support/scene';
 
 withAstridAndBo({ astrid: CHECKED });
@@ -133,11 +134,63 @@ describe('the administration', () => {
     expect(await violations(page)).toEqual([]);
   });
 
+  it('gives_the_server_a_name_a_colour_and_a_logo_that_everybody_sees', async () => {
+    const { page } = astrid;
+    const NAME = '<img src=x onerror=alert(1)>';
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await page.getByLabel('Name of the server').fill(NAME);
+    await page.getByLabel('Hue of the accent colour').fill('300');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.waitForFunction((name) => document.title.endsWith(name), NAME);
+    const [chooser] = await Promise.all([page.waitForEvent('filechooser'), page.getByRole('button', { name: 'Choose a picture' }).click()]);
+    await chooser.setFiles(harbour('logo.png', 300, 200));
+    await page.locator('main img[src^="/api/v1/logo/"]').waitFor();
+    expect(await violations(page)).toEqual([]);
+
+    const stranger = await Person.arrive(browser, 'stranger', CHECKED);
+    await stranger.page.goto(server.url);
+    // Text, and nothing else, whatever it looks like.
+    await stranger.page.getByText(NAME, { exact: true }).waitFor();
+    await stranger.page.locator('header img[src^="/api/v1/logo/"]').waitFor();
+    const accent = () => stranger.page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue('--hue'));
+    expect(await accent()).toBe('300');
+    expect(await violations(stranger.page)).toEqual([]);
+    const manifest = await stranger.page.request.get(`${server.url}/manifest.webmanifest`);
+    expect(await manifest.json()).toMatchObject({ name: NAME });
+    // The next visit begins with them, before the server has answered.
+    await stranger.context.setOffline(true);
+    await stranger.page.reload();
+    await stranger.page.getByText(NAME, { exact: true }).waitFor();
+    expect(await accent()).toBe('300');
+    await stranger.context.close();
+
+    await page.getByRole('button', { name: 'Remove the picture' }).click();
+    await page.locator('main img[src="/icon.svg"]').waitFor();
+    await page.getByLabel('Name of the server').fill('');
+    await page.getByLabel('Folkmoot’s own colour').check();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.waitForFunction(() => document.title.endsWith('Folkmoot') && !('accent' in document.documentElement.dataset));
+  });
+
+  it('says_who_may_make_an_account', async () => {
+    const { page } = astrid;
+    await page.getByLabel('Nobody').check();
+    const late = await Person.arrive(browser, 'late');
+    const closed = late.page.getByText('takes no new accounts');
+    await late.page.goto(server.url);
+    await closed.waitFor();
+    await page.getByLabel('Everybody').check();
+    await late.page.reload();
+    await late.page.getByRole('button', { name: 'Create account' }).waitFor();
+    expect(await closed.count()).toBe(0);
+    await late.context.close();
+  });
+
   it('is_walked_through_by_keyboard_alone', async () => {
     const { page } = astrid;
     await page.goto(`${server.url}/admin`);
     await page.locator('[data-counter=connections]').waitFor();
-    for (const view of ['Users', 'Rooms', 'Storage', 'Moderation log']) {
+    for (const view of ['Users', 'Rooms', 'Settings', 'Storage', 'Moderation log']) {
       await tabTo(page, view);
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: view, level: 2 }).waitFor();
@@ -164,7 +217,7 @@ describe('the administration', () => {
     await page.getByLabel('Passwort', { exact: true }).fill(PASSWORD);
     await page.getByRole('button', { name: 'Anmelden' }).click();
     await page.getByRole('link', { name: 'Verwaltung' }).click();
-    for (const view of ['Überblick', 'Personen', 'Räume', 'Speicher', 'Moderation']) {
+    for (const view of ['Überblick', 'Personen', 'Räume', 'Einstellungen', 'Speicher', 'Moderation']) {
       await page.getByRole('link', { name: view }).click();
       await page.getByRole('heading', { name: view, level: 2 }).waitFor();
       await page.getByText('Wird geladen').waitFor({ state: 'detached' });

@@ -25,7 +25,7 @@ self.addEventListener('fetch', (event) => {
   const url = new URL(request.url);
   if (request.method !== 'GET' || url.origin !== self.location.origin) return;
   if (request.mode === 'navigate') event.respondWith(page(request));
-  else if (url.pathname.startsWith('/assets/') || url.pathname === '/icon.svg') event.respondWith(asset(request));
+  else if (url.pathname.startsWith('/assets/') || url.pathname.startsWith('/api/v1/logo/') || url.pathname === '/icon.svg') event.respondWith(asset(request));
 });
 
 /** The room of a notification, in the window that is open or in a new one. */

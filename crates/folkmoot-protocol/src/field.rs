@@ -87,6 +87,16 @@ pub fn room_name(field: &'static str, text: &str) -> Result<(), RpcError> {
     title(field, text, limits::ROOM_NAME_CHARS_MAX)
 }
 
+/// Name of a server.
+pub fn server_name(field: &'static str, text: &str) -> Result<(), RpcError> {
+    title(field, text, limits::SERVER_NAME_CHARS_MAX)
+}
+
+/// Hue of a colour, in degrees.
+pub fn hue(field: &'static str, degrees: u16) -> Result<(), RpcError> {
+    between(field, degrees.into(), 0, limits::HUE_MAX)
+}
+
 /// Topic of a room; may be empty.
 pub fn topic(field: &'static str, text: &str) -> Result<(), RpcError> {
     chars(field, text, 0, limits::TOPIC_CHARS_MAX)?;

@@ -39,6 +39,12 @@ limits! {
     /// Bytes of a picture that a user sends; what others get is far smaller.
     PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+    /// Longest name of a server: it stands above the rooms, in one line.
+    SERVER_NAME_CHARS_MAX: usize = 32;
+
+    /// Largest hue of a colour, in degrees: 360 is 0 again.
+    HUE_MAX: u32 = 359;
+
     /// Longest name of a room.
     ROOM_NAME_CHARS_MAX: usize = 64;
 

@@ -19,9 +19,9 @@ use crate::metrics::Metrics;
 use crate::open_rooms::OpenRooms;
 use crate::ports::{self, ActorLimits, Feed, Ports};
 use crate::pulse::Pulse;
-use crate::registration::Registrations;
 use crate::room::{AskedRoom, Room};
 use crate::search::{Index, Search};
+use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::contract::{Administration, ChangeFeed, Directory, Erasure, Files, StreamLog};
 use crate::storage::{ReadError, Record, RoomId, SignedIn, Store, UnixMillis, UserId};
@@ -46,7 +46,7 @@ pub(crate) struct Server {
     pub(crate) pulse: Pulse,
     /// How the first administrator is made.
     pub(crate) setup: Setup,
-    pub(crate) registrations: Registrations,
+    pub(crate) settings: Settings,
     pub(crate) doorman: Arc<Doorman>,
     /// Unset: connections are in the clear.
     tls: OnceLock<Arc<Tls>>,
@@ -73,7 +73,7 @@ impl Server {
         index: Option<Index>,
         attachments: Attachments,
         setup: Setup,
-        registrations: Registrations,
+        settings: Settings,
     ) -> Arc<Self> {
         let metrics = Arc::new(Metrics::default());
         let ports = {
@@ -102,7 +102,7 @@ impl Server {
             limits: Limits::new(&config.limits),
             pulse: Pulse::default(),
             setup,
-            registrations,
+            settings,
             passwords: PasswordPool::default(),
             tls: OnceLock::new(),
             doorman: Doorman::new(room_at_the_door(&config)),

@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 use crate::attachment::{Attachments, sweep_until_stopped};
 use crate::config::Config;
 use crate::pulse::{self, Reading};
-use crate::registration::Registrations;
 use crate::search::{Index, Search};
 use crate::server::Server;
+use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::contract::{Administration, Files};
 use crate::storage::{OpenError, ReadError, Restored, Store, StoreOptions};
@@ -92,9 +92,9 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     .expect("opening a store does not panic")?;
     let attachments = open_attachments(&config).await?;
     let setup = Setup::of(&store).await.map_err(StartError::Read)?;
-    let registrations = Registrations::load(&store, config.registration).await;
-    let registrations = registrations.map_err(StartError::Read)?;
-    let server = Server::new(config, store, index, attachments, setup, registrations);
+    let settings = Settings::load(&store, config.registration).await;
+    let settings = settings.map_err(StartError::Read)?;
+    let server = Server::new(config, store, index, attachments, setup, settings);
     if let Some(tls) = tls {
         server.encrypt(tls);
     }

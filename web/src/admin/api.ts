@@ -3,7 +3,7 @@
 
 import { request } from '../net/http';
 import type {
-  AdminRoom, AdminRooms, AdminUser, AdminUsers, AdminUserUpdate, LiveView, ModerationEntry, ModerationPage, ResetLink, RoomId,
+  AdminRoom, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUser, AdminUsers, AdminUserUpdate, LiveView, ModerationEntry, ModerationPage, ResetLink, RoomId,
   StorageView, UserId,
 } from '../protocol/generated/chat';
 import { Listing } from './listing.svelte';
@@ -42,6 +42,20 @@ export class Administration {
       const { rooms, next } = await this.#get<AdminRooms>(`rooms${query({ search, after, limit: PAGE_ROWS })}`);
       return { rows: rooms, next };
     });
+  }
+
+  settings(): Promise<AdminSettings> {
+    return this.#get('settings');
+  }
+
+  updateSettings(update: AdminSettingsUpdate): Promise<AdminSettings> {
+    return request('PATCH', `${ROOT}/settings`, { token: this.#token, body: update });
+  }
+
+  /** Shows a logo of the server's own, or Folkmoot's again. */
+  setLogo(picture: Blob | undefined): Promise<AdminSettings> {
+    const path = `${ROOT}/logo`;
+    return picture ? request('PUT', path, { token: this.#token, bytes: picture }) : request('DELETE', path, { token: this.#token });
   }
 
   storage(): Promise<StorageView> {

@@ -2,12 +2,13 @@
 
 import { getContext, setContext } from 'svelte';
 
-import { changePassword, deleteAccount, resetPassword, setPicture, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
+import { changePassword, deleteAccount, resetPassword, setPicture, setupState, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
 import { Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
-import type { AccountDelete, Attachment, LeaveReason, MemberView, MessageView, PasswordChange, PasswordReset, RoomId, RoomView, SetupCreate, SignedIn, UserId } from '../protocol/generated/chat';
+import type { AccountDelete, Attachment, LeaveReason, MemberView, MessageView, PasswordChange, PasswordReset, RoomId, RoomView, SetupCreate, SetupState, SignedIn, UserId } from '../protocol/generated/chat';
 import { plain } from '../text/plain';
+import { Brand } from './brand.svelte';
 import { Chat } from './chat.svelte';
 import { HeldKeys } from './held_keys';
 import { Notifier } from './notifier';
@@ -53,6 +54,7 @@ const ENDPOINT = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.
 export class Folkmoot {
   readonly keep: Keep;
   readonly preferences: Preferences;
+  readonly brand: Brand;
   readonly router = new Router();
   readonly notifier: Notifier;
   readonly heldKeys = new HeldKeys();
@@ -76,9 +78,20 @@ export class Folkmoot {
   constructor(keep: Keep) {
     this.keep = keep;
     this.preferences = new Preferences(keep);
+    this.brand = new Brand(keep);
     this.notifier = new Notifier((room, seq) => this.router.go({ name: 'room', room, seq }));
     const session = keep.session();
-    if (session) this.#begin(session);
+    if (!session) return;
+    this.#begin(session);
+    // Whoever signs in learns it there.
+    this.lookAtServer().catch(() => undefined);
+  }
+
+  /** What the server tells everybody about itself. */
+  async lookAtServer(): Promise<SetupState> {
+    const state = await setupState();
+    this.brand.take(state.branding);
+    return state;
   }
 
   get strings() {

@@ -22,7 +22,6 @@ const files = (count: number) => counted(count, { one: 'ملف واحد', two: '
 const persons = (count: number) => counted(count, { one: 'شخص واحد', two: 'شخصان', few: 'أشخاص', other: 'شخصًا' });
 
 export const ar: Strings = {
-  app_name: 'Folkmoot',
   tagline: 'مكان للحديث على خادمك الخاص.',
   sign_in: 'تسجيل الدخول',
   sign_up: 'إنشاء حساب',

@@ -6,7 +6,6 @@ import { plural } from './plural';
 const one = (count: number, singular: string, other: string) => plural('de', count, { one: singular, other });
 
 export const de: Strings = {
-  app_name: 'Folkmoot',
   tagline: 'Ein Ort zum Reden, auf dem eigenen Server.',
   sign_in: 'Anmelden',
   sign_up: 'Konto anlegen',

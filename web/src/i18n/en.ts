@@ -6,7 +6,6 @@ import { plural } from './plural';
 const one = (count: number, singular: string, other: string) => plural('en', count, { one: singular, other });
 
 export const en = {
-  app_name: 'Folkmoot',
   tagline: 'A place to talk, on your own server.',
   // Accounts
   sign_in: 'Sign in',

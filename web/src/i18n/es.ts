@@ -6,7 +6,6 @@ import { plural } from './plural';
 const one = (count: number, singular: string, other: string) => plural('es', count, { one: singular, other });
 
 export const es: Strings = {
-  app_name: 'Folkmoot',
   tagline: 'Un lugar para hablar, en tu propio servidor.',
   sign_in: 'Iniciar sesión',
   sign_up: 'Crear cuenta',

@@ -6,7 +6,6 @@ import { plural } from './plural';
 const one = (count: number, singular: string, other: string) => plural('fr', count, { one: singular, other });
 
 export const fr: Strings = {
-  app_name: 'Folkmoot',
   tagline: 'Un lieu pour parler, sur votre propre serveur.',
   sign_in: 'Se connecter',
   sign_up: 'Créer un compte',

@@ -3,7 +3,6 @@
 import type { Strings } from './en';
 
 export const ja: Strings = {
-  app_name: 'Folkmoot',
   tagline: '自分のサーバーで話せる場所。',
   sign_in: 'サインイン',
   sign_up: 'アカウントを作成',

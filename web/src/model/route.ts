@@ -13,7 +13,7 @@ export type Route =
   | { name: 'reset' }
   | { name: 'admin'; view: AdminView };
 
-export const ADMIN_VIEWS = ['overview', 'users', 'rooms', 'storage', 'log'] as const;
+export const ADMIN_VIEWS = ['overview', 'users', 'rooms', 'settings', 'storage', 'log'] as const;
 export type AdminView = (typeof ADMIN_VIEWS)[number];
 
 export function parseRoute(path: string): Route {

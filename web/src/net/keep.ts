@@ -1,7 +1,7 @@
 //! What must survive a closed tab and is small: the session, unsent messages, drafts, preferences. One key per thing, so
 //! that two tabs never overwrite each other's entries. A browser that refuses storage costs persistence, never the session.
 
-import type { RoomId, UserId, UserView } from '../protocol/generated/chat';
+import type { Branding, RoomId, UserId, UserView } from '../protocol/generated/chat';
 import type { Layout } from '../model/sidebar';
 import type { OutboxEntry } from './outbox';
 
@@ -17,6 +17,7 @@ export type KeyValue = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key
 /** More than anybody remembers. */
 const RECENT_ROOMS_MAX = 50;
 const SESSION = 'folkmoot.session';
+const BRANDING = 'folkmoot.branding';
 
 export class Keep {
   readonly #storage: KeyValue | undefined;
@@ -65,6 +66,15 @@ export class Keep {
 
   setLayout(user: UserId, layout: Layout): void {
     this.#write(`folkmoot.layout.${user}`, layout);
+  }
+
+  /** How the server showed itself the last time. */
+  branding(): Branding | undefined {
+    return this.#read<Branding>(BRANDING);
+  }
+
+  setBranding(branding: Branding): void {
+    this.#write(BRANDING, branding);
   }
 
   preference(name: string): string | undefined {

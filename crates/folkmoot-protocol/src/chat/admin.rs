@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::account::{AccountCreate, MessagesFate, OwnedRooms};
+use super::branding::{Branding, BrandingUpdate};
 use super::is_false;
 use super::view::{Role, UserView};
 use crate::field::{self, Checked};
@@ -11,13 +12,15 @@ use crate::id::{RoomId, UnixMillis, UserId};
 use crate::rpc::RpcError;
 
 /// Answer of `GET /api/v1/setup`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct SetupState {
     /// Nobody administers the server yet.
     pub needed: bool,
     /// Who may make an account.
     pub registration: Registration,
+    /// How the server shows itself.
+    pub branding: Branding,
 }
 
 /// Who may make an account.
@@ -34,25 +37,35 @@ pub enum Registration {
     Closed,
 }
 
-/// Answer of `GET` and `PATCH /api/v1/admin/settings`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Answer of `GET` and `PATCH /api/v1/admin/settings`, and of `PUT` and `DELETE /api/v1/admin/logo`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct AdminSettings {
     /// Who may make an account.
     pub registration: Registration,
     /// Set by a flag or the settings file, and so not to be changed here.
     pub registration_fixed: bool,
+    /// How the server shows itself.
+    pub branding: Branding,
 }
 
-/// Body of `PATCH /api/v1/admin/settings`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+/// Body of `PATCH /api/v1/admin/settings`. What is left out stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
 pub struct AdminSettingsUpdate {
     /// Who may make an account.
-    pub registration: Registration,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registration: Option<Registration>,
+    /// How the server shows itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branding: Option<BrandingUpdate>,
 }
 
-impl Checked for AdminSettingsUpdate {}
+impl Checked for AdminSettingsUpdate {
+    fn check(&self) -> Result<(), RpcError> {
+        field::optional(&self.branding, Checked::check)
+    }
+}
 
 /// Body of `POST /api/v1/setup`: makes the first administrator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 
 mod account;
 mod admin;
+mod branding;
 mod event;
 mod limits;
 mod view;
@@ -18,6 +19,7 @@ pub use admin::{
     ModerationAction, ModerationEntry, ModerationPage, NamedRoom, PasswordReset, Registration,
     ResetLink, SetupCreate, SetupState, StoragePart, StorageView,
 };
+pub use branding::{Branding, BrandingUpdate};
 pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
 pub use limits::{AttachmentLimits, ServerLimits};
 pub use view::{

@@ -8,7 +8,7 @@
 pub(crate) mod download;
 mod file_name;
 mod kept;
-mod media_type;
+pub(crate) mod media_type;
 mod objects;
 mod picture;
 mod places;

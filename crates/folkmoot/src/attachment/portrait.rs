@@ -19,8 +19,17 @@ use crate::account::token::random_id;
 use crate::server::Server;
 use crate::storage::PictureId;
 
-/// Stores a picture under a new id.
+/// Makes a picture of what was sent, and stores it under a new id.
 pub(crate) async fn store(server: &Arc<Server>, sent: Bytes) -> Result<PictureId, RpcError> {
+    let made = make(server, sent).await?;
+    let id = PictureId::from_u64(random_id());
+    let stored = server.attachments.objects.put(Object::Portrait(id), made).await;
+    stored.map_err(|error| object_failure(&error))?;
+    Ok(id)
+}
+
+/// Makes a picture of what was sent: PNG or JPEG.
+pub(crate) async fn make(server: &Server, sent: Bytes) -> Result<Vec<u8>, RpcError> {
     let media_type = media_type::of(&sent);
     let format = media_type::image_format(media_type).ok_or_else(|| {
         let rule = format!("is {media_type} by its content, not PNG, JPEG, GIF or WebP");
@@ -31,17 +40,13 @@ pub(crate) async fn store(server: &Arc<Server>, sent: Bytes) -> Result<PictureId
     let _place = attachments.decoding.acquire().await.map_err(|_| ErrorCode::Internal)?;
     let pixels_max = server.config.attachments.image_pixels_max;
     let made = server.node().blocking(move || picture::portrait(&sent, format, pixels_max)).await;
-    let made = made.map_err(|error| match error {
+    made.map_err(|error| match error {
         NoPicture::TooManyPixels => {
             let limit = usize::try_from(pixels_max).unwrap_or(usize::MAX);
             RpcError::too_large("picture", limit, "pixels")
         }
         NoPicture::Undecodable => RpcError::invalid("picture", "is damaged"),
-    })?;
-    let id = PictureId::from_u64(random_id());
-    let stored = attachments.objects.put(Object::Portrait(id), made).await;
-    stored.map_err(|error| object_failure(&error))?;
-    Ok(id)
+    })
 }
 
 /// A picture's bytes and their type.

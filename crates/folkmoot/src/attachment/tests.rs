@@ -14,8 +14,8 @@ use super::{Attachments, Kept, sweep, upload};
 use crate::chat::Identity;
 use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
-use crate::registration::Registrations;
 use crate::server::Server;
+use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
 
@@ -90,7 +90,7 @@ fn start(directory: &PathBuf, settings: &str) -> Arc<Server> {
     let config = Config::load(flags).unwrap();
     let _ = std::fs::remove_file(file);
     let attachments = Attachments::open(&config.attachments).unwrap();
-    Server::new(config, store, None, attachments, Setup::default(), Registrations::default())
+    Server::new(config, store, None, attachments, Setup::default(), Settings::default())
 }
 
 async fn anna(server: &Arc<Server>) -> Identity {

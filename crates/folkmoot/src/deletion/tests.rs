@@ -12,9 +12,9 @@ use super::{Progress, Work, work};
 use crate::attachment::Attachments;
 use crate::chat::{Identity, members, messages, rooms};
 use crate::config::{Config, Flags};
-use crate::registration::Registrations;
 use crate::search::Search;
 use crate::server::Server;
+use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::{
     AccountDeletion, AccountDeletionBegun, DeletionTarget, NewAccount, NewDevice, PageAnchor,
@@ -52,8 +52,8 @@ fn open(directory: &Path) -> Arc<Server> {
     let config = Config::load(flags).unwrap();
     let index = Search::open(directory, &store, 16 << 20).unwrap();
     let attachments = Attachments::open(&config.attachments).unwrap();
-    let (setup, registrations) = (Setup::default(), Registrations::default());
-    Server::new(config, store, Some(index), attachments, setup, registrations)
+    let (setup, settings) = (Setup::default(), Settings::default());
+    Server::new(config, store, Some(index), attachments, setup, settings)
 }
 
 async fn person(server: &Arc<Server>, user: UserId, name: &str, shown: &str) -> Identity {

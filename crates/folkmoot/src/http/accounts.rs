@@ -37,7 +37,7 @@ pub(crate) async fn create(
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
     let invite = request.invite.take();
     // Before the password is hashed: strangers must not be able to keep the processor busy.
-    match (server.registrations.now(), &invite) {
+    match (server.settings.registrations.now(), &invite) {
         (Registration::Closed, _) => {
             let text = "this server takes no new accounts";
             return Err(Refused::new(ErrorCode::PermissionDenied, text));

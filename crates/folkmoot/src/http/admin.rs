@@ -152,7 +152,7 @@ pub(crate) async fn settings(
     State(server): State<Arc<Server>>,
     _: Administrator,
 ) -> Json<AdminSettings> {
-    Json(server.registrations.settings())
+    Json(server.settings.view())
 }
 
 /// `PATCH /api/v1/admin/settings`.
@@ -161,11 +161,18 @@ pub(crate) async fn update_settings(
     by: Administrator,
     Valid(request): Valid<AdminSettingsUpdate>,
 ) -> Result<Json<AdminSettings>, Refused> {
-    let AdminSettingsUpdate { registration } = request;
-    let chosen = server.registrations.choose(server.administration(), registration).await;
-    chosen.map_err(|error| control_failure(&error))?;
-    tracing::info!(by = %by.user(), ?registration, "registration was changed");
-    Ok(Json(server.registrations.settings()))
+    let AdminSettingsUpdate { registration, branding } = request;
+    let (settings, store) = (&server.settings, server.administration());
+    if let Some(registration) = registration {
+        let chosen = settings.registrations.choose(store, registration).await;
+        chosen.map_err(|error| control_failure(&error))?;
+        tracing::info!(by = %by.user(), ?registration, "registration was changed");
+    }
+    if let Some(branding) = branding {
+        let chosen = settings.brand.choose(store, branding).await;
+        chosen.map_err(|error| control_failure(&error))?;
+    }
+    Ok(Json(server.settings.view()))
 }
 
 /// `GET /api/v1/admin/storage`.

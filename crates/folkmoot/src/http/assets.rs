@@ -3,6 +3,8 @@
 //! built (`web/compress.ts`): a file and its `.br` and `.gz` are one answer in three encodings, and
 //! nothing is compressed while somebody waits.
 
+use std::borrow::Cow;
+
 use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
@@ -41,6 +43,11 @@ pub(crate) async fn serve(method: Method, uri: Uri, headers: HeaderMap) -> Respo
         return StatusCode::NOT_FOUND.into_response();
     }
     answer(PAGE, &headers).unwrap_or_else(|| Html(NOT_BUILT).into_response())
+}
+
+/// A file of the client as it was built.
+pub(super) fn file(path: &str) -> Option<Cow<'static, [u8]>> {
+    Client::get(path).map(|file| file.data)
 }
 
 /// The file, packed in the best way that the client reads.

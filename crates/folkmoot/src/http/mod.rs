@@ -7,6 +7,7 @@ mod assets;
 mod attachments;
 mod auth;
 mod body;
+mod branding;
 mod client_address;
 mod deletion;
 mod inner;
@@ -61,6 +62,8 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
             put(pictures::set).delete(pictures::remove).layer(limit)
         })
         .route("/api/v1/pictures/{id}", get(pictures::picture))
+        .route("/api/v1/logo/{id}", get(branding::logo))
+        .route("/manifest.webmanifest", get(branding::manifest))
         .route("/api/v1/rooms", get(rooms::list).post(rooms::create))
         .route("/api/v1/rooms/{id}", get(rooms::get).delete(deletion::delete_room))
         .route("/api/v1/rooms/{id}/messages", get(rooms::history).post(rooms::send))
@@ -95,6 +98,10 @@ fn administration() -> Router<Arc<Server>> {
             patch(deletion::update_room).delete(deletion::delete_any_room),
         )
         .route("/api/v1/admin/settings", get(admin::settings).patch(admin::update_settings))
+        .route("/api/v1/admin/logo", {
+            let limit = DefaultBodyLimit::max(PICTURE_BYTES_MAX);
+            put(branding::set_logo).delete(branding::remove_logo).layer(limit)
+        })
         .route("/api/v1/admin/storage", get(admin::storage))
         .route("/api/v1/admin/live", get(admin::live))
         .route("/api/v1/admin/moderation", get(admin::moderation))

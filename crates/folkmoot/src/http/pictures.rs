@@ -31,13 +31,17 @@ pub(crate) async fn set(
     signed: Signed,
     picture: Result<Bytes, BytesRejection>,
 ) -> Result<Json<UserView>, Refused> {
-    let picture = picture.map_err(|error| match error.status() {
+    Ok(Json(profiles::set_picture(&signed.identity, sent(picture)?).await?))
+}
+
+/// The body of a request that sends an image, or the limit that it breaks.
+pub(super) fn sent(body: Result<Bytes, BytesRejection>) -> Result<Bytes, Refused> {
+    body.map_err(|error| match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             RpcError::too_large("picture", PICTURE_BYTES_MAX, "bytes").into()
         }
         _ => Refused::new(ErrorCode::BadRequest, error.body_text()),
-    })?;
-    Ok(Json(profiles::set_picture(&signed.identity, picture).await?))
+    })
 }
 
 /// `DELETE /api/v1/me/picture`.
@@ -53,10 +57,15 @@ pub(crate) async fn picture(
     let missing = |_| Refused::new(ErrorCode::NotFound, "no such picture");
     let id: PictureId = id.parse().map_err(missing)?;
     let (media_type, bytes) = portrait::read(&server, id).await?;
+    Ok(for_ever(media_type, bytes))
+}
+
+/// Answers an image whose address never leads to another one.
+pub(super) fn for_ever(media_type: &'static str, bytes: Bytes) -> Response {
     let mut response = Body::from(bytes).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(FOREVER));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    Ok(response)
+    response
 }

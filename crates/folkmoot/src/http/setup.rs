@@ -25,7 +25,9 @@ use folkmoot_protocol::DisconnectCode;
 pub(crate) async fn state(State(server): State<Arc<Server>>) -> Result<Json<SetupState>, Refused> {
     let needed =
         server.administration().needs_setup().await.map_err(|error| read_failure(&error))?;
-    Ok(Json(SetupState { needed, registration: server.registrations.now() }))
+    let settings = &server.settings;
+    let (registration, branding) = (settings.registrations.now(), settings.brand.now());
+    Ok(Json(SetupState { needed, registration, branding }))
 }
 
 /// `POST /api/v1/setup`.

@@ -14,9 +14,9 @@ use crate::attachment::Attachments;
 use crate::chat::Identity;
 use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
-use crate::registration::Registrations;
 use crate::room::view::Mention;
 use crate::server::Server;
+use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::log::disk::faulty::{Fault, FaultyDisk};
 use crate::storage::{NewAccount, NewDevice, Seq, Store, StoreOptions};
@@ -45,14 +45,8 @@ impl House {
         let flags = Flags { data, messages_per_second: Some(0), ..Flags::default() };
         let config = Config::load(flags).unwrap();
         let attachments = Attachments::open(&config.attachments).unwrap();
-        let server = Server::new(
-            config,
-            store,
-            None,
-            attachments,
-            Setup::default(),
-            Registrations::default(),
-        );
+        let server =
+            Server::new(config, store, None, attachments, Setup::default(), Settings::default());
         let anna = anna(&server).await;
         let create = RoomCreate { name: "Tea".to_owned(), topic: None };
         let room = rooms::create(&anna, create).await.unwrap().id;

@@ -8,6 +8,7 @@ mod administration;
 mod all_methods;
 mod attachments;
 mod backup;
+mod branding;
 mod centrifugo;
 mod check;
 mod connections;

@@ -72,6 +72,15 @@ async fn shown_picture(server: &Server, document: &Value, by: &Account) -> Strin
     shown.json()["picture"].as_str().expect("a picture").to_owned()
 }
 
+/// The id of a logo that the server shows now, sent like a picture.
+async fn shown_logo(server: &Server, document: &Value, by: &Account) -> String {
+    let shown = server.exchange("PUT /api/v1/admin/logo", by, &[], ONE_PIXEL).await;
+    assert_eq!(shown.status, 200, "{shown:?}");
+    let settings = &document["components"]["schemas"]["AdminSettings"];
+    conforms(document, settings, &shown.json(), "/api/v1/admin/logo");
+    shown.json()["branding"]["logo"].as_str().expect("a logo").to_owned()
+}
+
 /// The routes of the administration.
 fn administration(
     user: &str,
@@ -122,6 +131,7 @@ async fn every_documented_route_answers_as_documented() {
     let files = json!({"room": room, "key": "5", "body": "", "attachments": [file]});
     client.call("message.send", files).await;
     let picture = shown_picture(&server, &document, &anna).await;
+    let logo = shown_logo(&server, &document, &anna).await;
     let doomed = [client.create_room("Gone").await, client.create_room("Gone too").await];
     let messages = format!("/api/v1/rooms/{room}/messages");
     let account = json!({"name": "cara", "password": "correct horse"}).to_string();
@@ -160,6 +170,8 @@ async fn every_documented_route_answers_as_documented() {
         ("post", "/api/v1/me/password", "/api/v1/me/password".to_owned(), PASSWORD),
         ("get", "/api/v1/pictures/{id}", format!("/api/v1/pictures/{picture}"), ""),
         ("delete", "/api/v1/me/picture", "/api/v1/me/picture".to_owned(), ""),
+        ("get", "/api/v1/logo/{id}", format!("/api/v1/logo/{logo}"), ""),
+        ("delete", "/api/v1/admin/logo", "/api/v1/admin/logo".to_owned(), ""),
         ("delete", "/api/v1/rooms/{id}", format!("/api/v1/rooms/{}", doomed[1]), ""),
         ("delete", "/api/v1/sessions/current", "/api/v1/sessions/current".to_owned(), ""),
     ];
@@ -167,9 +179,9 @@ async fn every_documented_route_answers_as_documented() {
     let last = calls.len() - 1;
     calls.splice(last..last, administration(&user, &doomed[0]));
     let documented = documented(&document);
-    // Setting up was the first call of all, and a picture has been sent; deleting oneself leaves
-    // nobody to call anything.
-    assert_eq!(documented, calls.len() + 3, "a documented route is not called here");
+    // Setting up was the first call of all, a picture and a logo have been sent; deleting oneself
+    // leaves nobody to call anything.
+    assert_eq!(documented, calls.len() + 4, "a documented route is not called here");
     for (method, path, target, body) in calls {
         let line = format!("{} {target}", method.to_uppercase());
         let answer = server.http(&line, Some(&anna.token), body).await;

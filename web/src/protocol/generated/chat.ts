@@ -72,18 +72,22 @@ export type AdminRooms = {
   next?: RoomId,
 };
 
-/** Answer of `GET` and `PATCH /api/v1/admin/settings`. */
+/** Answer of `GET` and `PATCH /api/v1/admin/settings`, and of `PUT` and `DELETE /api/v1/admin/logo`. */
 export type AdminSettings = {
   /** Who may make an account. */
   registration: Registration,
   /** Set by a flag or the settings file, and so not to be changed here. */
   registration_fixed: boolean,
+  /** How the server shows itself. */
+  branding: Branding,
 };
 
-/** Body of `PATCH /api/v1/admin/settings`. */
+/** Body of `PATCH /api/v1/admin/settings`. What is left out stays as it is. */
 export type AdminSettingsUpdate = {
   /** Who may make an account. */
-  registration: Registration,
+  registration?: Registration,
+  /** How the server shows itself. */
+  branding?: BrandingUpdate,
 };
 
 /** A user as administrators see them. */
@@ -171,6 +175,26 @@ export type AttachmentLimits = {
   types: Array<string>,
   /** Seconds after which an uploaded file is removed that no message names. */
   unsent_s: number,
+};
+
+/** How a server shows itself. What is left out is Folkmoot's own. */
+export type Branding = {
+  /** Its name. */
+  name?: string,
+  /** Hue of its accent colour, in degrees of OKLCH; lightness and chroma are the client's, so that
+   * every hue can be read. */
+  accent?: number,
+  /** Its logo, which `GET /api/v1/logo/{id}` answers; another logo has another id. */
+  logo?: PictureId,
+};
+
+/** A new name and colour; the logo is sent by `PUT /api/v1/admin/logo`. What is left out becomes
+ * Folkmoot's own again. */
+export type BrandingUpdate = {
+  /** The server's name. */
+  name?: string,
+  /** Hue of its accent colour, in degrees of OKLCH. */
+  accent?: number,
 };
 
 /** What presence tells of a connection (`conn_info`). */
@@ -602,6 +626,8 @@ export type SetupState = {
   needed: boolean,
   /** Who may make an account. */
   registration: Registration,
+  /** How the server shows itself. */
+  branding: Branding,
 };
 
 /** Answer of both: the session's token is shown this once. */

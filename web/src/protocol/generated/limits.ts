@@ -24,6 +24,12 @@ export const STATUS_CHARS_MAX = 80;
 /** Bytes of a picture that a user sends; what others get is far smaller. */
 export const PICTURE_BYTES_MAX = 4194304;
 
+/** Longest name of a server: it stands above the rooms, in one line. */
+export const SERVER_NAME_CHARS_MAX = 32;
+
+/** Largest hue of a colour, in degrees: 360 is 0 again. */
+export const HUE_MAX = 359;
+
 /** Longest name of a room. */
 export const ROOM_NAME_CHARS_MAX = 64;
 

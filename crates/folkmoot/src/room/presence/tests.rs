@@ -8,9 +8,9 @@ use super::*;
 use crate::attachment::Attachments;
 use crate::chat::{Identity, rooms};
 use crate::config::{Config, Flags};
-use crate::registration::Registrations;
 use crate::room::{OnlineClient, RoomCalls};
 use crate::server::Server;
+use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
 
@@ -47,8 +47,8 @@ async fn server(directory: &std::path::Path) -> Arc<Server> {
     let flags = Flags { data: Some(directory.to_owned()), ..Flags::default() };
     let config = Config::load(flags).unwrap();
     let attachments = Attachments::open(&config.attachments).unwrap();
-    let (setup, registrations) = (Setup::default(), Registrations::default());
-    Server::new(config, store, None, attachments, setup, registrations)
+    let (setup, settings) = (Setup::default(), Settings::default());
+    Server::new(config, store, None, attachments, setup, settings)
 }
 
 async fn room_of_anna(server: &Arc<Server>) -> RoomId {

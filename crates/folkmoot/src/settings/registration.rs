@@ -1,7 +1,7 @@
 //! Who may make an account. What the operator wrote into a flag or the settings file holds; else
 //! what an administrator has chosen from the browser; else everybody.
 
-use folkmoot_protocol::chat::{AdminSettings, Registration};
+use folkmoot_protocol::chat::Registration;
 use parking_lot::RwLock;
 
 use crate::storage::contract::Administration;
@@ -33,9 +33,8 @@ impl Registrations {
         *self.now.read()
     }
 
-    /// As administrators see it.
-    pub(crate) fn settings(&self) -> AdminSettings {
-        AdminSettings { registration: self.now(), registration_fixed: self.is_fixed }
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.is_fixed
     }
 
     /// Takes an administrator's choice.
