@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser screenshots
+.PHONY: help packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -69,7 +69,7 @@ fix: ## format, and apply what clippy can
 test: packages web ## every test
 	touch crates/folkmoot/src/http/assets.rs
 	$(MAKE) --no-print-directory test-rust
-	FOLKMOOT_BINARY="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot" $(MAKE) --no-print-directory BUILT=1 test-sdk test-web test-browser test-hunt-browser test-map-browser
+	FOLKMOOT_BINARY="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot" $(MAKE) --no-print-directory BUILT=1 test-sdk test-web test-browser test-hunt-browser test-map-browser test-messenger-browser
 	@echo "all tests passed"
 
 BUILD = $(if $(BUILT),@true,cargo build --quiet --package)
@@ -102,6 +102,10 @@ test-hunt-browser: ## the treasure hunt in Chromium (SCREENSHOT=path takes its p
 test-map-browser: ## the vehicle map in Chromium (SCREENSHOT=path takes its picture); needs chromium and mosquitto
 	$(BUILD) realtime-map
 	cd examples/realtime-map/browser && npm ci --silent && npm test
+
+test-messenger-browser: ## the messenger in Django, two people in Chromium in each mode of publishing, while the relay is killed
+	$(BUILD) folkmoot
+	cd examples/messenger && npm ci --silent && FOLKMOOT_BINARY="$${FOLKMOOT_BINARY:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot}" npm test --silent
 
 TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --
 
