@@ -2,8 +2,9 @@
 //! the key in `X-API-Key`. What a method refuses is an `error` in a reply with status 200.
 
 mod batch;
-pub(crate) mod method;
+mod method;
 mod params;
+pub(crate) mod publish;
 
 use std::sync::Arc;
 

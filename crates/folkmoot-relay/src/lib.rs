@@ -11,7 +11,9 @@ mod cdc;
 mod channels;
 mod claims;
 mod connection;
+mod durable;
 mod epoch;
+mod feed;
 mod name;
 mod outbox;
 mod payload;
@@ -24,5 +26,6 @@ mod settings;
 mod stream;
 mod token;
 
+pub use durable::DiskError;
 pub use server::{Relay, StartError, start};
 pub use settings::{Settings, SettingsError};

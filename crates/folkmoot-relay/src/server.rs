@@ -26,7 +26,8 @@ use tokio::task::JoinHandle;
 
 use crate::api;
 use crate::cdc::Cdc;
-use crate::channels::{Channels, Hub};
+use crate::channels::{Channels, Hub, Refused};
+use crate::durable::{DiskError, Ledger};
 use crate::outbox::Outbox;
 use crate::people::People;
 use crate::rules::Rules;
@@ -53,6 +54,9 @@ pub enum StartError {
     /// The settings contradict themselves, or a key is none.
     #[error("{0}")]
     Settings(#[from] SettingsError),
+    /// The histories on disk cannot be used.
+    #[error("the histories: {0}")]
+    Disk(#[from] DiskError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -76,6 +80,8 @@ pub(crate) struct Server {
     pub(crate) started: Instant,
     pub(crate) ids: Ids,
     pub(crate) emulation: Arc<Emulation>,
+    /// What is kept on disk beside the channels; `None`: nothing is.
+    pub(crate) ledger: Option<Ledger>,
     stopping: watch::Sender<bool>,
 }
 
@@ -98,7 +104,7 @@ pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartErr
     let consumers = settings.consumers.iter().filter(|one| one.enabled).cloned();
     let consumers: Result<Vec<_>, _> = consumers.map(Consumer::new).collect();
     let consumers = consumers?;
-    let server = Arc::new(Server::new(settings)?);
+    let server = Arc::new(Server::new(settings).await?);
     for consumer in consumers {
         match consumer {
             Consumer::Outbox(outbox) => outbox.start(&server),
@@ -145,28 +151,47 @@ impl Relay {
             tracing::warn!("some connections did not end in time");
         }
         self.server.node.shutdown(GOODBYE_TIMEOUT).await;
+        if let Some(ledger) = &self.server.ledger {
+            ledger.disk.close().await;
+        }
     }
 }
 
 impl Server {
-    fn new(settings: Settings) -> Result<Self, SettingsError> {
+    async fn new(settings: Settings) -> Result<Self, StartError> {
         let Settings { client, channel, http_api, consumers: _ } = settings;
+        let rules = Rules::new(&channel)?;
+        let (ledger, found) = Ledger::open(channel.history_directory).await?;
+        let keeper = ledger.as_ref().map(|ledger| (ledger.disk.clone(), ledger.rows.clone()));
+        let new = move || match &keeper {
+            Some((disk, rows)) => Channels::on_disk(disk.clone(), rows.clone()),
+            None => Channels::new(),
+        };
         let node = Node::builder("folkmoot-relay")
-            .actor(|_: Start<Channels>| async { Ok(Channels::new()) })
+            .actor(move |_: Start<Channels>| std::future::ready(Ok(new())))
             .build();
+        let hub = Hub::new(&node);
+        // Of namespaces that are durable no more, nothing is given back.
+        let found = found.into_iter().filter_map(|(channel, restored)| {
+            let keep = rules.of(&channel).ok()?.keep().filter(|keep| keep.is_durable)?;
+            Some((channel, restored, keep))
+        });
+        let restored = hub.restore(found.collect()).await;
+        restored.expect("owners of channels that nobody knows yet answer");
         let subscriptions = client.subscription_token.as_ref().unwrap_or(&client.token);
         Ok(Self {
-            rules: Rules::new(&channel)?,
+            rules,
             connection_tokens: Verifier::new(&client.token)?,
             subscription_tokens: Verifier::new(subscriptions)?,
             client,
             api_key: http_api.key,
-            hub: Hub::new(&node),
+            hub,
             people: People::default(),
             node,
             started: Instant::now(),
             ids: Ids::default(),
             emulation: Arc::default(),
+            ledger,
             stopping: watch::Sender::new(false),
         })
     }
@@ -274,6 +299,14 @@ pub(crate) fn now_ms() -> i64 {
 /// How long until a moment in seconds since 1970; 0: it is over, or there is none.
 pub(crate) fn seconds_left(at: i64) -> u32 {
     u32::try_from(at.saturating_sub(now_ms() / 1_000).max(0)).unwrap_or(u32::MAX)
+}
+
+/// Why something was not published; it may be tried again.
+pub(crate) fn not_published(refused: &Refused) -> RpcError {
+    match refused {
+        Refused::Asking(error) => unavailable(error),
+        Refused::Disk => ErrorCode::StoreUnavailable.into(),
+    }
 }
 
 /// A channel's owner does not answer, because there is too much to do or the server stops.

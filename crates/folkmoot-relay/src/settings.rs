@@ -156,6 +156,8 @@ pub(crate) struct ChannelSettings {
     /// Publications in one answer.
     pub(crate) history_max_publication_limit: usize,
     pub(crate) recovery_max_publication_limit: usize,
+    /// Where durable histories are kept; one process at a time has it.
+    pub(crate) history_directory: Option<PathBuf>,
 }
 
 /// A namespace with its name.
@@ -174,6 +176,8 @@ pub(crate) struct Namespace {
     pub(crate) join_leave: bool,
     pub(crate) force_push_join_leave: bool,
     pub(crate) history_size: usize,
+    /// Whether histories are on disk before anybody hears of them.
+    pub(crate) durable_history: bool,
     pub(crate) history_ttl: Span,
     pub(crate) history_meta_ttl: Option<Span>,
     pub(crate) force_positioning: bool,
@@ -256,6 +260,7 @@ impl Default for ChannelSettings {
             history_meta_ttl: Span(Duration::from_secs(30 * 24 * 60 * 60)),
             history_max_publication_limit: 300,
             recovery_max_publication_limit: 300,
+            history_directory: None,
         }
     }
 }

@@ -188,6 +188,14 @@ impl Wire {
         self.send(b'd', &status).await
     }
 
+    /// Whether a whole message was received and not looked at.
+    pub(super) fn has_more(&self) -> bool {
+        self.read.get(1..5).is_some_and(|len| {
+            let len = u32::from_be_bytes([len[0], len[1], len[2], len[3]]) as usize;
+            self.read.len() > len
+        })
+    }
+
     async fn send(&mut self, kind: u8, body: &[u8]) -> Result<(), WireError> {
         let mut message = BytesMut::with_capacity(body.len() + 5);
         message.put_u8(kind);

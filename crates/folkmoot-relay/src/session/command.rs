@@ -18,7 +18,7 @@ use crate::connection::{Connection, Full};
 use crate::payload::Payload;
 use crate::question;
 use crate::rules::{Action, Asker, Rule};
-use crate::server::{Server, now_ms, seconds_left, unavailable};
+use crate::server::{Server, not_published, now_ms, seconds_left, unavailable};
 use crate::token::TokenError;
 
 /// Answers a command. `None`: its reply is queued already.
@@ -210,9 +210,9 @@ async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, Rp
         time: now_ms(),
         ..Payload::default()
     };
-    let post = Post { payload: Arc::new(payload), keep: rule.keep(), key: None };
-    let published = server.hub.of(&request.channel).publish(request.channel.into(), post).await;
-    published.map_err(|error| unavailable(&error))?;
+    let post = Post { payload: Arc::new(payload), keep: rule.keep(), key: None, row: None };
+    let published = server.hub.publish(request.channel.into(), post).await;
+    published.map_err(|refused| not_published(&refused))?;
     Ok(Outcome::Publish(PublishResult {}))
 }
 
