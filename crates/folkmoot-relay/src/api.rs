@@ -124,7 +124,7 @@ fn is_allowed(server: &Server, headers: &HeaderMap) -> bool {
 }
 
 /// Compares in a time that says nothing of where they differ.
-fn is_same(key: &[u8], wanted: &[u8]) -> bool {
+pub(crate) fn is_same(key: &[u8], wanted: &[u8]) -> bool {
     let differing = key.iter().zip(wanted).fold(0, |differing, (one, two)| differing | (one ^ two));
     key.len() == wanted.len() && differing == 0
 }

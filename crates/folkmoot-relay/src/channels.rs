@@ -58,6 +58,15 @@ pub(crate) struct Post {
 /// Publications with their channels.
 pub(crate) type Posts = Vec<(Arc<str>, Post)>;
 
+/// How much there is in channels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// Those that take memory.
+    pub(crate) channels: usize,
+    pub(crate) with_subscribers: usize,
+    pub(crate) subscriptions: usize,
+}
+
 /// A subscription that is to be made.
 #[derive(Debug)]
 pub(crate) struct Join {
@@ -399,9 +408,14 @@ impl Channels {
             .collect()
     }
 
-    /// How many channels take memory.
-    pub(crate) async fn known(&self) -> usize {
-        self.channels.len()
+    /// How much there is.
+    pub(crate) async fn count(&self) -> Count {
+        let subscriptions = self.channels.values().map(Channel::subscribers);
+        Count {
+            channels: self.channels.len(),
+            with_subscribers: subscriptions.clone().filter(|count| *count > 0).count(),
+            subscriptions: subscriptions.sum(),
+        }
     }
 
     /// Forgets what has expired.

@@ -11,6 +11,7 @@ use folkmoot_protocol::rpc::RpcError;
 use crate::api::publish::asked;
 use crate::channels::Posts;
 use crate::durable::RowKey;
+use crate::metrics::ConsumerMetrics;
 use crate::server::{Server, not_published};
 
 /// A row that is to be published.
@@ -23,7 +24,17 @@ pub(crate) struct Row<'a> {
 
 /// Publishes rows; what came of each, up to the first that must be tried again. All after that one
 /// must be tried again too: what of them is durable is known by its key.
-pub(crate) async fn publish(server: &Arc<Server>, rows: &[Row<'_>]) -> Vec<Result<(), RpcError>> {
+pub(crate) async fn publish(
+    server: &Arc<Server>,
+    metrics: &ConsumerMetrics,
+    rows: &[Row<'_>],
+) -> Vec<Result<(), RpcError>> {
+    let outcomes = publish_all(server, rows).await;
+    outcomes.iter().for_each(|outcome| metrics.rows.count(outcome));
+    outcomes
+}
+
+async fn publish_all(server: &Arc<Server>, rows: &[Row<'_>]) -> Vec<Result<(), RpcError>> {
     let mut outcomes = Vec::with_capacity(rows.len());
     let mut in_memory: Vec<Posts> = Vec::with_capacity(rows.len());
     let (mut durable, mut durable_rows) = (Posts::new(), Vec::new());

@@ -14,6 +14,8 @@ mod connection;
 mod durable;
 mod epoch;
 mod feed;
+mod inner;
+mod metrics;
 mod name;
 mod outbox;
 mod payload;

@@ -7,6 +7,7 @@
 //! by this process, and not by its successor if its channel is durable. One that names no method or is refused is set aside in the table
 //! `<outbox>_failed` with the reason, and holds nobody up.
 
+mod backlog;
 mod partition;
 pub(crate) mod table;
 
@@ -74,6 +75,7 @@ impl Outbox {
     /// Publishes until the server stops, each partition by a task of its own.
     pub(crate) fn start(self, server: &Arc<Server>) {
         let outbox = Arc::new(self);
+        tokio::spawn(backlog::watch(outbox.clone(), server.clone()));
         for number in 0..outbox.settings.num_partitions {
             let partition = Partition::new(outbox.clone(), server.clone(), number);
             tokio::spawn(partition.run());

@@ -28,6 +28,8 @@ use crate::api;
 use crate::cdc::Cdc;
 use crate::channels::{Channels, Hub, Refused};
 use crate::durable::{DiskError, Ledger};
+use crate::inner;
+use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::people::People;
 use crate::rules::Rules;
@@ -74,6 +76,9 @@ pub(crate) struct Server {
     pub(crate) connection_tokens: Verifier,
     pub(crate) subscription_tokens: Verifier,
     pub(crate) api_key: String,
+    /// Opens the metrics from other machines; empty: nothing does.
+    pub(crate) metrics_token: String,
+    pub(crate) metrics: Metrics,
     pub(crate) hub: Hub,
     pub(crate) people: People,
     pub(crate) node: Node,
@@ -159,7 +164,7 @@ impl Relay {
 
 impl Server {
     async fn new(settings: Settings) -> Result<Self, StartError> {
-        let Settings { client, channel, http_api, consumers: _ } = settings;
+        let Settings { client, channel, http_api, prometheus, consumers: _ } = settings;
         let rules = Rules::new(&channel)?;
         let (ledger, found) = Ledger::open(channel.history_directory).await?;
         let keeper = ledger.as_ref().map(|ledger| (ledger.disk.clone(), ledger.rows.clone()));
@@ -185,6 +190,8 @@ impl Server {
             subscription_tokens: Verifier::new(subscriptions)?,
             client,
             api_key: http_api.key,
+            metrics_token: prometheus.token,
+            metrics: Metrics::default(),
             hub,
             people: People::default(),
             node,
@@ -225,7 +232,8 @@ fn routes(server: Arc<Server>) -> Router {
         .merge(api::routes().layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX)))
         .merge(transports)
         .route(SOCKET, any(websocket))
-        .route("/health", get(async || ([("content-type", "application/json")], "{}")))
+        .route("/health", get(inner::health))
+        .route("/metrics", get(inner::metrics))
         .layer(middleware::map_request(note_guest))
         .with_state(server)
 }

@@ -5,6 +5,7 @@ mod expiry;
 mod opening;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use folkmoot_gateway::{Application, Note, Opening};
 use folkmoot_protocol::DisconnectCode;
@@ -47,7 +48,9 @@ impl Application for Sockets {
     type Caller = Caller;
     type Guard = ();
 
-    fn opened(&self) {}
+    fn opened(&self) {
+        self.0.metrics.connections_total.fetch_add(1, Ordering::Relaxed);
+    }
 
     async fn connect(&self, opening: Opening) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
         opening::open(self.0.clone(), opening).await
@@ -66,8 +69,13 @@ impl Application for Sockets {
     }
 
     fn note(&self, note: Note) {
-        if let Note::Closed(code) = note {
-            tracing::debug!(code, "a connection was closed");
+        let metrics = &self.0.metrics;
+        match note {
+            Note::Command => drop(metrics.commands_total.fetch_add(1, Ordering::Relaxed)),
+            Note::Closed(code) => {
+                metrics.count_disconnect(code);
+                tracing::debug!(code, "a connection was closed");
+            }
         }
     }
 

@@ -15,6 +15,7 @@ pub struct Settings {
     pub(crate) client: ClientSettings,
     pub(crate) channel: ChannelSettings,
     pub(crate) http_api: ApiSettings,
+    pub(crate) prometheus: MetricsSettings,
     pub(crate) consumers: Vec<ConsumerSettings>,
 }
 
@@ -62,6 +63,14 @@ pub(crate) struct TokenSettings {
 pub(crate) struct ApiSettings {
     /// Who knows it may do everything; empty: there is no API.
     pub(crate) key: String,
+}
+
+/// Of the page of metrics.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct MetricsSettings {
+    /// Opens it from other machines; empty: only this one may read it.
+    pub(crate) token: String,
 }
 
 /// Of a table whose rows are commands of the server API.

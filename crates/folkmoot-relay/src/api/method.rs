@@ -27,8 +27,11 @@ const REASON_BYTES_MAX: usize = 123;
 /// Runs a method with its parameters in JSON.
 pub(crate) async fn run(server: &Arc<Server>, method: &str, params: &[u8]) -> Outcome {
     match method {
-        "publish" => publish::publish(server, params).await,
-        "broadcast" => publish::broadcast(server, params).await,
+        "publish" | "broadcast" => {
+            let outcome = publish::run(server, method, params).await;
+            server.metrics.by_api.count(&outcome);
+            outcome
+        }
         "subscribe" => subscribe(server, params).await,
         "unsubscribe" => unsubscribe(server, params).await,
         "disconnect" => disconnect(server, params),
@@ -179,16 +182,15 @@ fn glob(pattern: &str) -> Result<Regex, RpcError> {
 
 async fn info(server: &Server) -> Outcome {
     let (clients, users) = server.people.count();
-    let listed = server.hub.list(None).await.map_err(|error| unavailable(&error))?;
-    let subscriptions: usize = listed.iter().map(|(_, clients)| clients).sum();
+    let count = server.hub.count().await.map_err(|error| unavailable(&error))?;
     json(&json!({ "nodes": [{
         "uid": server.node.incarnation().to_string(),
         "name": "folkmoot-relay",
         "version": env!("CARGO_PKG_VERSION"),
         "num_clients": clients,
         "num_users": users,
-        "num_subs": subscriptions,
-        "num_channels": listed.len(),
+        "num_subs": count.subscriptions,
+        "num_channels": count.with_subscribers,
         "uptime": server.started.elapsed().as_secs(),
     }] }))
 }

@@ -116,14 +116,22 @@ impl From<Position> for Published {
     }
 }
 
-pub(super) async fn publish(server: &Server, params: &[u8]) -> Outcome {
+/// Runs either method.
+pub(super) async fn run(server: &Server, method: &str, params: &[u8]) -> Outcome {
+    match method {
+        "publish" => publish(server, params).await,
+        _ => broadcast(server, params).await,
+    }
+}
+
+async fn publish(server: &Server, params: &[u8]) -> Outcome {
     let asked = one(server, params, None)?;
     let (channel, post) = asked.posts.into_iter().next().expect("one was asked for");
     let published = server.hub.publish(channel, post).await;
     json(&Published::from(published.map_err(|refused| not_published(&refused))?))
 }
 
-pub(super) async fn broadcast(server: &Server, params: &[u8]) -> Outcome {
+async fn broadcast(server: &Server, params: &[u8]) -> Outcome {
     let Asked { posts, refused } = many(server, params, None)?;
     let mut outcomes = server.hub.publish_all(posts).await.into_iter();
     let mut responses: Vec<Reply> = Vec::with_capacity(refused.len());

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use super::wire::{Streamed, Wire};
 use super::{Cdc, CdcError, RETRY_AFTER, Row, SILENCE_MAX, STATEMENT_TIMEOUT};
 use crate::durable::RowKey;
 use crate::feed;
+use crate::metrics::ConsumerMetrics;
 use crate::outbox::OutboxError;
 use crate::server::Server;
 
@@ -28,6 +30,9 @@ const WAITING_BYTES_MAX: usize = 4 << 20;
 pub(super) struct Reader {
     cdc: Cdc,
     server: Arc<Server>,
+    metrics: Arc<ConsumerMetrics>,
+    /// How far the database's log goes.
+    server_end: Lsn,
     /// By the numbers that the stream gives them.
     relations: HashMap<u32, Relation>,
     /// By which slot `done` counts.
@@ -65,9 +70,12 @@ struct Transaction {
 
 impl Reader {
     pub(super) fn new(cdc: Cdc, server: Arc<Server>) -> Self {
+        let metrics = server.metrics.consumer(&cdc.name);
         Self {
             cdc,
             server,
+            metrics,
+            server_end: 0,
             relations: HashMap::new(),
             source: "".into(),
             done: 0,
@@ -87,6 +95,7 @@ impl Reader {
             if !self.is_down {
                 tracing::error!(%error, consumer = %self.cdc.name, "the changes cannot be read");
             }
+            self.metrics.is_up.store(false, Ordering::Relaxed);
             self.is_down = true;
             sleep(RETRY_AFTER).await;
         }
@@ -103,6 +112,7 @@ impl Reader {
         if std::mem::take(&mut self.is_down) {
             tracing::info!(consumer = %self.cdc.name, "the changes are read again");
         }
+        self.metrics.is_up.store(true, Ordering::Relaxed);
         // A transaction that was cut off begins anew, and what was not published comes again.
         (self.now, self.waiting_bytes) = (None, 0);
         self.waiting.clear();
@@ -115,12 +125,16 @@ impl Reader {
                 Ok(streamed) => {
                     heard = Instant::now();
                     match streamed? {
-                        Streamed::Change(message) => self.take(pgoutput::read(message)?)?,
+                        Streamed::Change { end, message } => {
+                            self.server_end = self.server_end.max(end);
+                            self.take(pgoutput::read(message)?)?;
+                        }
                         Streamed::Keepalive { end, wants_reply } => {
+                            self.server_end = self.server_end.max(end);
                             // Between two transactions: nothing of ours is in between.
                             if self.now.is_none() {
-                                self.publish().await;
                                 self.done = self.done.max(end);
+                                self.publish().await;
                             }
                             is_asked |= wants_reply;
                         }
@@ -145,7 +159,8 @@ impl Reader {
 
     fn take(&mut self, change: Change) -> Result<(), CdcError> {
         match change {
-            Change::Begin { commit } => {
+            Change::Begin { commit, at_ms } => {
+                self.metrics.committed_ms.store(at_ms, Ordering::Relaxed);
                 self.now = Some(Transaction { commit, read: 0 });
             }
             Change::Relation(relation) => {
@@ -198,7 +213,7 @@ impl Reader {
                     payload: &row.payload,
                 })
                 .collect();
-            let outcomes = feed::publish(&self.server, &rows).await;
+            let outcomes = feed::publish(&self.server, &self.metrics, &rows).await;
             let mut done = 0;
             for (one, outcome) in self.waiting.iter().zip(outcomes) {
                 match outcome {
@@ -218,7 +233,10 @@ impl Reader {
         self.waiting_bytes = 0;
         if self.now.is_none() {
             self.done = self.done.max(self.read_to);
+            self.metrics.committed_ms.store(0, Ordering::Relaxed);
         }
+        let behind = self.server_end.saturating_sub(self.done);
+        self.metrics.lag_bytes.store(behind, Ordering::Relaxed);
     }
 
     /// Goes on where this slot was left, be it by an earlier process.

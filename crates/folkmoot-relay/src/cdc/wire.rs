@@ -42,8 +42,8 @@ pub(super) struct Wire {
 /// What the server sends in a stream.
 #[derive(Debug)]
 pub(super) enum Streamed {
-    /// A message of the plugin.
-    Change(Bytes),
+    /// A message of the plugin, and how far the server's log goes.
+    Change { end: Lsn, message: Bytes },
     /// How far the server's log goes, and whether it wants to hear how far we are.
     Keepalive { end: Lsn, wants_reply: bool },
 }
@@ -154,10 +154,10 @@ impl Wire {
             match kind {
                 b'd' => match take_u8(&mut message)? {
                     b'w' => {
-                        for _ in 0..3 {
-                            take_u64(&mut message)?;
-                        }
-                        return Ok(Streamed::Change(message));
+                        take_u64(&mut message)?;
+                        let end = take_u64(&mut message)?;
+                        take_u64(&mut message)?;
+                        return Ok(Streamed::Change { end, message });
                     }
                     b'k' => {
                         let end = take_u64(&mut message)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use althing::{ActorRef, AskError, Node};
 use tokio::sync::oneshot;
 
-use super::{Channels, ChannelsCalls, Position, Post, Posts};
+use super::{Channels, ChannelsCalls, Count, Position, Post, Posts};
 use crate::durable::Restored;
 use crate::stream::Keep;
 
@@ -118,6 +118,18 @@ impl Hub {
     /// Removes the publications of a channel; its numbers go on.
     pub(crate) async fn remove_history(&self, channel: Arc<str>) -> Result<(), AskError> {
         self.of(&channel).remove_history(channel.clone()).await
+    }
+
+    /// How much there is in all.
+    pub(crate) async fn count(&self) -> Result<Count, AskError> {
+        let mut all = Count::default();
+        for shard in self.shards.iter() {
+            let count = shard.count().await?;
+            all.channels += count.channels;
+            all.with_subscribers += count.with_subscribers;
+            all.subscriptions += count.subscriptions;
+        }
+        Ok(all)
     }
 
     /// Every channel with subscribers and how many it has, those that match.

@@ -12,12 +12,14 @@ use tokio_postgres::{Client, Statement, Transaction};
 use super::{Outbox, OutboxError, RETRY_AFTER, STATEMENT_TIMEOUT};
 use crate::durable::{RowKey, fingerprint};
 use crate::feed::{self, Row};
+use crate::metrics::ConsumerMetrics;
 use crate::server::Server;
 
 pub(super) struct Partition {
     outbox: Arc<Outbox>,
     server: Arc<Server>,
     number: u32,
+    metrics: Arc<ConsumerMetrics>,
     /// Published, and perhaps not deleted: the connection was lost in between.
     published: HashSet<i64>,
     /// Said already: it is said once, not at each attempt.
@@ -44,7 +46,8 @@ struct Statements {
 
 impl Partition {
     pub(super) fn new(outbox: Arc<Outbox>, server: Arc<Server>, number: u32) -> Self {
-        Self { outbox, server, number, published: HashSet::new(), is_down: false }
+        let metrics = server.metrics.consumer(&outbox.name);
+        Self { outbox, server, number, metrics, published: HashSet::new(), is_down: false }
     }
 
     /// Publishes until the server stops, whatever happens to the database meanwhile.
@@ -118,7 +121,7 @@ impl Partition {
         let is_new = |row: &Row<'_>| !self.published.contains(&id(row));
         let (new, mut done): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_new);
         // Without a limit of time: what is given up here in the middle would be published again.
-        let outcomes = feed::publish(&self.server, &new).await;
+        let outcomes = feed::publish(&self.server, &self.metrics, &new).await;
         let mut found = Found::Rows;
         let mut refused = Vec::new();
         for (row, outcome) in new.into_iter().zip(outcomes) {

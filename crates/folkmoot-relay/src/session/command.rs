@@ -29,7 +29,11 @@ pub(super) async fn answer(caller: &Caller, id: u32, request: Request) -> Option
             Err(error) => Err(error),
         },
         Request::Unsubscribe(request) => unsubscribe(caller, request.channel.into()).await,
-        Request::Publish(request) => publish(caller, request).await,
+        Request::Publish(request) => {
+            let outcome = publish(caller, request).await;
+            caller.server.metrics.by_clients.count(&outcome);
+            outcome
+        }
         Request::History(request) => history(caller, request).await,
         Request::Presence(request) => presence(caller, request.channel.into()).await,
         Request::PresenceStats(request) => presence_stats(caller, request.channel.into()).await,

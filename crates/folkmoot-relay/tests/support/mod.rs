@@ -104,14 +104,25 @@ fn offset(push: &Value) -> u64 {
 
 /// Calls the server API, whose key is `key`; returns its answer with its head.
 pub(crate) async fn post(relay: &folkmoot_relay::Relay, method: &str, params: &Value) -> String {
-    let mut socket = TcpStream::connect(relay.address()).await.expect("it listens");
-    let (body, mut answer) = (params.to_string(), String::new());
+    let body = params.to_string();
     let head = format!(
         "POST /api/{method} HTTP/1.1\r\nHost: here\r\nX-API-Key: key\r\nConnection: close\r\n\
          Content-Length: {}\r\n\r\n",
         body.len()
     );
-    socket.write_all((head + &body).as_bytes()).await.expect("it is open");
+    exchange(relay, &(head + &body)).await
+}
+
+/// Reads a page, with further headers; returns it with its head.
+pub(crate) async fn get(relay: &folkmoot_relay::Relay, path: &str, headers: &str) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{headers}\r\n");
+    exchange(relay, &head).await
+}
+
+async fn exchange(relay: &folkmoot_relay::Relay, request: &str) -> String {
+    let mut socket = TcpStream::connect(relay.address()).await.expect("it listens");
+    socket.write_all(request.as_bytes()).await.expect("it is open");
+    let mut answer = String::new();
     let read = timeout(PATIENCE, socket.read_to_string(&mut answer)).await;
     read.expect("nothing came").expect("it reads");
     answer
