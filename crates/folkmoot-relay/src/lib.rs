@@ -20,6 +20,7 @@ mod name;
 mod outbox;
 mod payload;
 mod people;
+mod proxy;
 mod question;
 mod rules;
 mod server;

@@ -124,6 +124,10 @@ pub(crate) async fn page(server: &Server) -> String {
         metrics.consumers.lock().iter().map(|(name, one)| (name.clone(), one.clone())).collect();
     publications(&mut page, metrics, &consumers);
     consuming(&mut page, &consumers);
+    page.family("folkmoot_relay_proxy_errors_total", "counter", "Proxies without an answer.");
+    for (event, failed) in server.proxies.failures() {
+        page.line("folkmoot_relay_proxy_errors_total", &[("event", event)], failed);
+    }
     page.0 + &server.node.metrics().prometheus_text()
 }
 

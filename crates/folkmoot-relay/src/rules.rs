@@ -56,8 +56,22 @@ impl Rules {
                 return Err(SettingsError::Invalid(text));
             }
         }
+        let endpoints = &settings.proxy;
         let without = settings.without_namespace.clone();
         let without = Arc::new(Rule::new(without, meta_ttl, "without_namespace")?);
+        for rule in namespaces.values().chain([&without]) {
+            let options = &rule.options;
+            for (is_enabled, name, proxy) in [
+                (options.subscribe_proxy_enabled, "subscribe", &endpoints.subscribe),
+                (options.publish_proxy_enabled, "publish", &endpoints.publish),
+                (options.sub_refresh_proxy_enabled, "sub_refresh", &endpoints.sub_refresh),
+            ] {
+                if is_enabled && proxy.endpoint.is_empty() {
+                    let text = format!("{name}_proxy_enabled needs channel.proxy.{name}.endpoint");
+                    return Err(SettingsError::Invalid(text));
+                }
+            }
+        }
         let is_durable = |rule: &Arc<Rule>| rule.options.durable_history;
         let some_are = namespaces.values().any(is_durable) || is_durable(&without);
         if some_are && settings.history_directory.is_none() {
@@ -144,6 +158,22 @@ impl Rule {
     pub(crate) fn is_recoverable(&self, is_asked: bool) -> bool {
         let options = &self.options;
         self.keep.is_some() && (options.force_recovery || options.allow_recovery && is_asked)
+    }
+
+    /// Whether a backend decides who subscribes to a channel.
+    pub(crate) fn asks_to_subscribe(&self, channel: &str) -> bool {
+        let is_decided = name::is_private(channel) || name::users(channel).is_some();
+        self.options.subscribe_proxy_enabled && !is_decided
+    }
+
+    /// Whether a backend decides who publishes.
+    pub(crate) fn asks_to_publish(&self) -> bool {
+        self.options.publish_proxy_enabled
+    }
+
+    /// Whether a backend decides what becomes of subscriptions that expire.
+    pub(crate) fn asks_to_renew(&self) -> bool {
+        self.options.sub_refresh_proxy_enabled
     }
 
     pub(crate) fn recovers_newest(&self) -> bool {

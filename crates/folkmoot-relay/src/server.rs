@@ -32,8 +32,9 @@ use crate::inner;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::people::People;
+use crate::proxy::Proxies;
 use crate::rules::Rules;
-use crate::session::Sockets;
+use crate::session::{Calls, Sockets};
 use crate::settings::{ClientSettings, ConsumerKind, ConsumerSettings, Settings, SettingsError};
 use crate::token::Verifier;
 
@@ -79,6 +80,8 @@ pub(crate) struct Server {
     /// Opens the metrics from other machines; empty: nothing does.
     pub(crate) metrics_token: String,
     pub(crate) metrics: Metrics,
+    pub(crate) proxies: Proxies,
+    pub(crate) rpc: Calls,
     pub(crate) hub: Hub,
     pub(crate) people: People,
     pub(crate) node: Node,
@@ -164,7 +167,8 @@ impl Relay {
 
 impl Server {
     async fn new(settings: Settings) -> Result<Self, StartError> {
-        let Settings { client, channel, http_api, prometheus, consumers: _ } = settings;
+        let (proxies, rpc) = (Proxies::new(&settings)?, Calls::new(&settings.rpc));
+        let Settings { client, channel, http_api, prometheus, rpc: _, consumers: _ } = settings;
         let rules = Rules::new(&channel)?;
         let (ledger, found) = Ledger::open(channel.history_directory).await?;
         let keeper = ledger.as_ref().map(|ledger| (ledger.disk.clone(), ledger.rows.clone()));
@@ -192,6 +196,8 @@ impl Server {
             api_key: http_api.key,
             metrics_token: prometheus.token,
             metrics: Metrics::default(),
+            proxies,
+            rpc,
             hub,
             people: People::default(),
             node,
@@ -253,7 +259,8 @@ async fn http_stream(
     headers: HeaderMap,
     connect: Bytes,
 ) -> Response {
-    let (settings, sockets) = (server.sockets(), Sockets(server.clone()));
+    let sockets = Sockets::new(server.clone(), "http_stream", &headers);
+    let settings = server.sockets();
     folkmoot_gateway::http_stream(&headers, connect, visit, settings, sockets, &server.emulation)
 }
 
@@ -261,8 +268,10 @@ async fn event_stream(
     State(server): State<Arc<Server>>,
     Extension(Guest(visit)): Extension<Guest>,
     Query(query): Query<EventQuery>,
+    headers: HeaderMap,
 ) -> Response {
-    let (settings, sockets) = (server.sockets(), Sockets(server.clone()));
+    let sockets = Sockets::new(server.clone(), "sse", &headers);
+    let settings = server.sockets();
     folkmoot_gateway::event_stream(query, visit, settings, sockets, &server.emulation)
 }
 
@@ -295,7 +304,8 @@ async fn websocket(
         return (StatusCode::FORBIDDEN, text).into_response();
     }
     let settings = server.sockets();
-    folkmoot_gateway::upgrade(upgrade, &query, visit, settings, Sockets(server))
+    let sockets = Sockets::new(server, "websocket", &headers);
+    folkmoot_gateway::upgrade(upgrade, &query, visit, settings, sockets)
 }
 
 /// Milliseconds since 1970.

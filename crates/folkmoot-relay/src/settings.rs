@@ -2,11 +2,15 @@
 //! that a file can be taken over. A name that is not known is an error: a misspelt setting must not
 //! pass silently.
 
+mod proxies;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+
+pub(crate) use proxies::{ChannelProxies, ClientProxies, ProxySettings, RpcSettings};
 
 /// All settings of a relay.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -16,6 +20,7 @@ pub struct Settings {
     pub(crate) channel: ChannelSettings,
     pub(crate) http_api: ApiSettings,
     pub(crate) prometheus: MetricsSettings,
+    pub(crate) rpc: RpcSettings,
     pub(crate) consumers: Vec<ConsumerSettings>,
 }
 
@@ -40,6 +45,7 @@ pub(crate) struct ClientSettings {
     /// How long a client may take to renew what has expired.
     pub(crate) expired_close_delay: Span,
     pub(crate) expired_sub_close_delay: Span,
+    pub(crate) proxy: ClientProxies,
 }
 
 /// How tokens are checked.
@@ -167,6 +173,7 @@ pub(crate) struct ChannelSettings {
     pub(crate) recovery_max_publication_limit: usize,
     /// Where durable histories are kept; one process at a time has it.
     pub(crate) history_directory: Option<PathBuf>,
+    pub(crate) proxy: ChannelProxies,
 }
 
 /// A namespace with its name.
@@ -206,6 +213,9 @@ pub(crate) struct Namespace {
     pub(crate) allow_presence_for_client: bool,
     pub(crate) allow_presence_for_anonymous: bool,
     pub(crate) allow_user_limited_channels: bool,
+    pub(crate) subscribe_proxy_enabled: bool,
+    pub(crate) publish_proxy_enabled: bool,
+    pub(crate) sub_refresh_proxy_enabled: bool,
     /// What the part of the name after the namespace must match.
     pub(crate) channel_regex: String,
 }
@@ -257,6 +267,7 @@ impl Default for ClientSettings {
             stale_close_delay: seconds(10),
             expired_close_delay: seconds(25),
             expired_sub_close_delay: seconds(25),
+            proxy: ClientProxies::default(),
         }
     }
 }
@@ -270,6 +281,7 @@ impl Default for ChannelSettings {
             history_max_publication_limit: 300,
             recovery_max_publication_limit: 300,
             history_directory: None,
+            proxy: ChannelProxies::default(),
         }
     }
 }

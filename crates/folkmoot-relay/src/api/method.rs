@@ -21,8 +21,6 @@ use crate::session::{ByServer, end_connection_at, subscribe_by_server};
 
 /// The SDKs do not subscribe again by themselves after a code below 2500.
 const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
-/// What WebSocket's close frame carries beside its code.
-const REASON_BYTES_MAX: usize = 123;
 
 /// Runs a method with its parameters in JSON.
 pub(crate) async fn run(server: &Arc<Server>, method: &str, params: &[u8]) -> Outcome {
@@ -99,7 +97,7 @@ fn disconnect(server: &Server, params: &[u8]) -> Outcome {
             let number = u16::try_from(code).ok().filter(|code| (3000..5000).contains(code));
             let wrong = |text: &str| RpcError::new(ErrorCode::BadRequest, text);
             let code = number.ok_or_else(|| wrong("disconnect.code is not from 3000 to 4999"))?;
-            if reason.len() > REASON_BYTES_MAX {
+            if reason.len() > Close::REASON_BYTES_MAX {
                 return Err(wrong("disconnect.reason is over the limit of 123 bytes"));
             }
             Close { code, reason: reason.into() }
