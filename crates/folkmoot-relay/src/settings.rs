@@ -59,6 +59,8 @@ pub(crate) struct TokenSettings {
     pub(crate) ecdsa_public_key: String,
     /// PEM, Ed25519.
     pub(crate) eddsa_public_key: String,
+    /// `http://…`, for tokens that name their key.
+    pub(crate) jwks_public_endpoint: String,
     pub(crate) audience: String,
     pub(crate) issuer: String,
 }

@@ -82,6 +82,11 @@ impl Endpoint {
         self.ask(&Method::POST, &all, body).await
     }
 
+    /// Reads what is there.
+    pub(crate) async fn get(&self) -> Result<Bytes, HttpError> {
+        self.ask(&Method::GET, &self.headers, Bytes::new()).await
+    }
+
     async fn ask(
         &self,
         method: &Method,

@@ -41,11 +41,11 @@ pub(super) async fn answer(caller: &Caller, id: u32, request: Request) -> Option
         }
         Request::Ping(_) => Ok(Outcome::Ping(PingResult {})),
         Request::Rpc(request) => proxied::rpc(caller, &request).await.map(Outcome::Rpc),
-        Request::Refresh(request) => match refresh(caller, &request) {
+        Request::Refresh(request) => match refresh(caller, &request).await {
             Ok(outcome) => outcome.map_err(Refusal::from),
             Err(code) => Err(Refusal::Disconnect(code.into())),
         },
-        Request::SubRefresh(request) => sub_refresh(caller, request).map_err(Refusal::from),
+        Request::SubRefresh(request) => sub_refresh(caller, request).await.map_err(Refusal::from),
         Request::Connect(_) | Request::Send(_) => Err(ErrorCode::BadRequest.into()),
     };
     Some(match outcome {
@@ -149,7 +149,7 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
         }
         token => {
             rule.fits(&request.channel)?;
-            let claims = subscription_claims(caller, token, &request.channel)?;
+            let claims = subscription_claims(caller, token, &request.channel).await?;
             let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
             let info = info.ok_or(ErrorCode::PermissionDenied)?;
             (info, Bytes::new(), claims::ends_at(claims.exp, claims.expire_at))
@@ -179,14 +179,15 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
 }
 
 /// What a subscription token says, if it is for this connection and this channel.
-fn subscription_claims(
+async fn subscription_claims(
     caller: &Caller,
     token: &str,
     channel: &str,
 ) -> Result<SubscriptionClaims, RpcError> {
-    let claims = caller.server.subscription_tokens.verify::<SubscriptionClaims>(token);
+    let claims = caller.server.subscription_tokens.verify::<SubscriptionClaims>(token).await;
     let claims = claims.map_err(|error| match error {
         TokenError::Expired => RpcError::from(ErrorCode::TokenExpired),
+        TokenError::Unknown => RpcError::from(ErrorCode::Internal),
         TokenError::Invalid => RpcError::new(ErrorCode::PermissionDenied, "token is invalid"),
     })?;
     if claims.channel != channel || claims.sub != *caller.connection.user {
@@ -262,14 +263,15 @@ async fn presence_stats(caller: &Caller, channel: Arc<str>) -> Result<Outcome, R
 }
 
 /// Takes a token of the same user for the rest of the connection; any other ends it.
-fn refresh(
+async fn refresh(
     caller: &Caller,
     request: &RefreshRequest,
 ) -> Result<Result<Outcome, RpcError>, DisconnectCode> {
     let Caller { server, connection } = caller;
-    let claims = match server.connection_tokens.verify::<ConnectionClaims>(&request.token) {
+    let claims = match server.connection_tokens.verify::<ConnectionClaims>(&request.token).await {
         Ok(claims) => claims,
         Err(TokenError::Expired) => return Ok(Err(ErrorCode::TokenExpired.into())),
+        Err(TokenError::Unknown) => return Ok(Err(ErrorCode::Internal.into())),
         Err(TokenError::Invalid) => return Err(DisconnectCode::InvalidToken),
     };
     if claims.sub != *connection.user {
@@ -285,9 +287,9 @@ fn refresh(
     })))
 }
 
-fn sub_refresh(caller: &Caller, request: SubRefreshRequest) -> Result<Outcome, RpcError> {
+async fn sub_refresh(caller: &Caller, request: SubRefreshRequest) -> Result<Outcome, RpcError> {
     let Caller { server, connection } = caller;
-    let claims = subscription_claims(caller, &request.token, &request.channel)?;
+    let claims = subscription_claims(caller, &request.token, &request.channel).await?;
     let channel: Arc<str> = request.channel.into();
     if !connection.is_subscribed(&channel) {
         return Err(RpcError::new(ErrorCode::PermissionDenied, "not subscribed to this channel"));

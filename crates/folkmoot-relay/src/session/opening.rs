@@ -126,7 +126,9 @@ async fn authenticate(
             false => Err(Refused::Closed(DisconnectCode::BadRequest)),
         };
     }
-    server.connection_tokens.verify(&request.token).map_err(|error| match error {
+    let claims = server.connection_tokens.verify(&request.token).await;
+    claims.map_err(|error| match error {
+        TokenError::Unknown => Refused::Asked(ErrorCode::Internal.into()),
         TokenError::Expired => Refused::Expired,
         TokenError::Invalid => Refused::Closed(DisconnectCode::InvalidToken),
     })
