@@ -30,8 +30,13 @@ pub enum Next {
 pub struct Close {
     /// Below 5000; SDKs do not come back after one from 3500 to 3999 or from 4500 on.
     pub code: u16,
-    /// At most 123 bytes, as WebSocket's control frames want it.
+    /// At most [`Self::REASON_BYTES_MAX`] bytes.
     pub reason: Cow<'static, str>,
+}
+
+impl Close {
+    /// What WebSocket's close frame carries beside its code.
+    pub const REASON_BYTES_MAX: usize = 123;
 }
 
 impl From<DisconnectCode> for Close {

@@ -2,8 +2,9 @@
 //! the key in `X-API-Key`. What a method refuses is an `error` in a reply with status 200.
 
 mod batch;
-pub(crate) mod method;
+mod method;
 mod params;
+pub(crate) mod publish;
 
 use std::sync::Arc;
 
@@ -123,7 +124,7 @@ fn is_allowed(server: &Server, headers: &HeaderMap) -> bool {
 }
 
 /// Compares in a time that says nothing of where they differ.
-fn is_same(key: &[u8], wanted: &[u8]) -> bool {
+pub(crate) fn is_same(key: &[u8], wanted: &[u8]) -> bool {
     let differing = key.iter().zip(wanted).fold(0, |differing, (one, two)| differing | (one ^ two));
     key.len() == wanted.len() && differing == 0
 }

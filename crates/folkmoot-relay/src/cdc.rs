@@ -7,28 +7,27 @@
 //! passes over that.
 
 mod pgoutput;
+mod reader;
 mod wire;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use folkmoot_protocol::rpc::RpcError;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls};
 
+use crate::outbox::OutboxError;
 use crate::outbox::table::{Table, quoted};
-use crate::outbox::{OutboxError, publish};
 use crate::server::Server;
 use crate::settings::{CdcSettings, ConsumerSettings, SettingsError};
-use pgoutput::{Change, Lsn, Relation, Unreadable};
-use wire::{Streamed, Wire, WireError};
+use pgoutput::{Relation, Unreadable};
+use reader::Reader;
+use wire::WireError;
 
 /// Between two attempts to reach the database, or to publish what cannot be published just now.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
-/// How often the database hears how far we are.
-const CONFIRM_EVERY: Duration = Duration::from_millis(200);
 /// The database says something every half minute; who says nothing for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
 /// For statements beside the stream.
@@ -88,15 +87,7 @@ impl Cdc {
     /// Publishes until the server stops.
     pub(crate) fn start(self, server: &Arc<Server>) {
         let mut stopping = server.stopping();
-        let reader = Reader {
-            cdc: self,
-            server: server.clone(),
-            relations: HashMap::new(),
-            done: 0,
-            now: None,
-            partial: None,
-            is_down: false,
-        };
+        let reader = Reader::new(self, server.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = reader.run() => {}
@@ -111,8 +102,8 @@ impl Cdc {
         Ok(client)
     }
 
-    /// Makes table, publication and slot, as far as they are missing.
-    async fn prepare(&self) -> Result<(), CdcError> {
+    /// Makes table, publication and slot, as far as they are missing; returns which slot it is.
+    async fn prepare(&self) -> Result<Arc<str>, CdcError> {
         let client = self.client().await?;
         self.table.prepare(&client).await?;
         let level: String = client.query_one("SHOW wal_level", &[]).await?.get(0);
@@ -141,7 +132,7 @@ impl Cdc {
         if state.is_some() && !is_lost {
             // Also one that somebody else made, or a relay that was killed just then.
             client.execute(note, &[slot]).await?;
-            return Ok(());
+            return source(&client, slot).await;
         }
         // A slot that was there once and is not would hide what it has missed.
         let known = "SELECT 1 FROM folkmoot_relay_slots WHERE slot = $1";
@@ -151,143 +142,26 @@ impl Cdc {
         let made = "SELECT pg_create_logical_replication_slot($1, 'pgoutput')";
         client.query_one(made, &[slot]).await?;
         client.execute(note, &[slot]).await?;
-        Ok(())
+        source(&client, slot).await
     }
 }
 
-/// Reads the stream, connection after connection.
-struct Reader {
-    cdc: Cdc,
-    server: Arc<Server>,
-    /// By the numbers that the stream gives them.
-    relations: HashMap<u32, Relation>,
-    /// All transactions up to here are published.
-    done: Lsn,
-    /// The transaction that is read.
-    now: Option<Transaction>,
-    /// The newest transaction of which rows were published, and how many: a connection may be lost
-    /// in the middle of one.
-    partial: Option<(Lsn, u64)>,
-    /// Said already: it is said once, not at each attempt.
-    is_down: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Transaction {
-    commit: Lsn,
-    /// Rows of it so far.
-    read: u64,
+/// The slot with the time at which it was noted: another one of the same name, perhaps of another
+/// database, has other places in its log.
+async fn source(client: &Client, slot: &str) -> Result<Arc<str>, CdcError> {
+    let made = "SELECT (extract(epoch FROM made_at) * 1000000)::bigint
+                FROM folkmoot_relay_slots WHERE slot = $1";
+    let made: i64 = client.query_one(made, &[&slot]).await?.get(0);
+    Ok(format!("cdc/{slot}/{made}").into())
 }
 
 /// A row of the outbox.
+#[derive(Debug)]
 struct Row {
     id: Option<Bytes>,
     method: Bytes,
     payload: Bytes,
     partition: Option<Bytes>,
-}
-
-impl Reader {
-    async fn run(mut self) {
-        loop {
-            let Err(error) = self.follow().await;
-            if !self.is_down {
-                tracing::error!(%error, consumer = %self.cdc.name, "the changes cannot be read");
-            }
-            self.is_down = true;
-            sleep(RETRY_AFTER).await;
-        }
-    }
-
-    /// Publishes as long as one connection lasts.
-    async fn follow(&mut self) -> Result<std::convert::Infallible, CdcError> {
-        let prepared = timeout(STATEMENT_TIMEOUT, self.cdc.prepare()).await;
-        prepared.unwrap_or(Err(OutboxError::Timeout.into()))?;
-        let mut wire = Wire::connect(&self.cdc.database).await?;
-        let settings = &self.cdc.settings;
-        wire.replicate(&settings.slot_name, &settings.publication_name).await?;
-        if std::mem::take(&mut self.is_down) {
-            tracing::info!(consumer = %self.cdc.name, "the changes are read again");
-        }
-        // A transaction that was cut off begins anew.
-        self.now = None;
-        let (mut confirmed, mut confirm_at) = (0, Instant::now());
-        let (mut heard, mut is_asked) = (Instant::now(), false);
-        loop {
-            let is_idle = confirmed == self.done;
-            let until = if is_idle { heard + SILENCE_MAX } else { confirm_at };
-            match timeout_at(until, wire.next()).await {
-                Ok(streamed) => {
-                    heard = Instant::now();
-                    match streamed? {
-                        Streamed::Change(message) => self.take(pgoutput::read(message)?).await?,
-                        Streamed::Keepalive { end, wants_reply } => {
-                            // Between two transactions: nothing of ours is in between.
-                            if self.now.is_none() {
-                                self.done = self.done.max(end);
-                            }
-                            is_asked |= wants_reply;
-                        }
-                    }
-                }
-                Err(_) if is_idle => return Err(CdcError::Silent),
-                Err(_) => {}
-            }
-            if is_asked || confirmed != self.done && Instant::now() >= confirm_at {
-                wire.confirm(self.done).await?;
-                (confirmed, is_asked) = (self.done, false);
-                confirm_at = Instant::now() + CONFIRM_EVERY;
-            }
-        }
-    }
-
-    async fn take(&mut self, change: Change) -> Result<(), CdcError> {
-        match change {
-            Change::Begin { commit } => {
-                self.now = Some(Transaction { commit, read: 0 });
-            }
-            Change::Relation(relation) => {
-                self.relations.insert(relation.id, relation);
-            }
-            Change::Insert { relation, values } => self.insert(relation, values).await?,
-            Change::Commit { end } => {
-                self.done = self.done.max(end);
-                self.now = None;
-            }
-            Change::Other => {}
-        }
-        Ok(())
-    }
-
-    /// Publishes a row, unless that was done before the connection was lost.
-    async fn insert(&mut self, relation: u32, values: Vec<Option<Bytes>>) -> Result<(), CdcError> {
-        let Some(now) = &mut self.now else { return Err(Unreadable.into()) };
-        now.read += 1;
-        let Transaction { commit, read } = *now;
-        let is_partial =
-            self.partial.is_some_and(|(of, published)| of == commit && read <= published);
-        if commit < self.done || is_partial {
-            return Ok(());
-        }
-        let relation = self.relations.get(&relation).ok_or(Unreadable)?;
-        if let Some(row) = self.cdc.row(relation, &values)? {
-            self.publish(row).await?;
-        }
-        self.partial = Some((commit, read));
-        Ok(())
-    }
-
-    async fn publish(&self, row: Row) -> Result<(), CdcError> {
-        let method = String::from_utf8_lossy(&row.method);
-        loop {
-            match publish(&self.server, &method, &row.payload).await {
-                Ok(()) => return Ok(()),
-                // Nothing may overtake it.
-                Err(error) if error.code.is_temporary() => sleep(RETRY_AFTER).await,
-                Err(error) => return self.cdc.set_aside(&row, &error).await,
-            }
-        }
-    }
 }
 
 impl Cdc {
@@ -313,12 +187,19 @@ impl Cdc {
         }))
     }
 
-    /// Keeps a row that cannot be published where people find it.
-    async fn set_aside(&self, row: &Row, error: &RpcError) -> Result<(), CdcError> {
+    /// Keeps a row that cannot be published where people find it, as soon as the database takes it:
+    /// those behind it may be published already, and must not come again.
+    async fn set_aside(&self, row: &Row, error: &RpcError) {
+        tracing::warn!(%error, consumer = %self.name, id = %row.id(), "a row was set aside");
+        while let Err(failed) = self.try_set_aside(row, error).await {
+            tracing::debug!(error = %failed, "a row could not be set aside yet");
+            sleep(RETRY_AFTER).await;
+        }
+    }
+
+    async fn try_set_aside(&self, row: &Row, error: &RpcError) -> Result<(), CdcError> {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
-        let number = |bytes: &Option<Bytes>| bytes.as_ref().map_or_else(|| "0".to_owned(), text);
-        let id = number(&row.id);
-        tracing::warn!(%error, consumer = %self.name, id, "a row of the outbox was set aside");
+        let partition = row.partition.as_ref().map_or_else(|| "0".to_owned(), text);
         let keep = format!(
             "INSERT INTO {} (id, method, payload, partition, error)
              VALUES ($1::text::bigint, $2, $3::text::jsonb, $4::text::integer, $5)
@@ -329,10 +210,17 @@ impl Cdc {
             let client = self.client().await?;
             let (method, payload) = (text(&row.method), text(&row.payload));
             let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-                [&id, &method, &payload, &number(&row.partition), &error.message];
+                [&row.id(), &method, &payload, &partition, &error.message];
             client.execute(&keep, &values).await?;
             Ok(())
         };
         timeout(STATEMENT_TIMEOUT, kept).await.unwrap_or(Err(OutboxError::Timeout.into()))
+    }
+}
+
+impl Row {
+    fn id(&self) -> String {
+        let id = self.id.as_ref().map(|id| String::from_utf8_lossy(id).into_owned());
+        id.unwrap_or_else(|| "0".to_owned())
     }
 }

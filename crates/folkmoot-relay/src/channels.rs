@@ -5,13 +5,14 @@
 //! A channel that nobody is subscribed to and that has no history takes no memory.
 
 mod channel;
+mod hub;
+mod keeping;
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, ActorOptions, ActorRef, AskError, Context, MailboxKind, Node, actor};
+use althing::{ActorError, ActorOptions, Context, MailboxKind, actor};
 use bytes::Bytes;
 use folkmoot_gateway::try_encode;
 use folkmoot_protocol::frame::{
@@ -20,14 +21,15 @@ use folkmoot_protocol::frame::{
 };
 
 use crate::connection::Connection;
+use crate::durable::{Disk, KnownRows, Restored, RowKey};
 use crate::epoch::{Epoch, Epochs};
 use crate::payload::{Encoded, Payload};
 use crate::stream::{Keep, Query};
 use channel::{Channel, Subscriber};
+pub(crate) use hub::{Hub, Refused};
+use keeping::{Keeper, Written};
+use tokio::sync::oneshot;
 
-/// Actors among which the channels are dealt out. More than a machine has cores, so that a channel
-/// with a hundred thousand subscribers holds few others up.
-const SHARDS: usize = 64;
 /// How often what has expired is looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// How long the outcome of a publication with an idempotency key is known.
@@ -49,6 +51,20 @@ pub(crate) struct Post {
     pub(crate) keep: Option<Keep>,
     /// The same key in the same channel is published once.
     pub(crate) key: Option<Arc<str>>,
+    /// So is the same row, if the channel is durable.
+    pub(crate) row: Option<RowKey>,
+}
+
+/// Publications with their channels.
+pub(crate) type Posts = Vec<(Arc<str>, Post)>;
+
+/// How much there is in channels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// Those that take memory.
+    pub(crate) channels: usize,
+    pub(crate) with_subscribers: usize,
+    pub(crate) subscriptions: usize,
 }
 
 /// A subscription that is to be made.
@@ -83,70 +99,9 @@ pub(crate) enum Answer {
     Connect,
 }
 
-/// All channels of a server.
-#[derive(Debug, Clone)]
-pub(crate) struct Hub {
-    shards: Arc<[ActorRef<Channels>]>,
-}
-
-impl Hub {
-    pub(crate) fn new(node: &Node) -> Self {
-        Self { shards: (0..SHARDS).map(|shard| node.get::<Channels>(shard.to_string())).collect() }
-    }
-
-    /// The owner of a channel.
-    pub(crate) fn of(&self, channel: &str) -> &ActorRef<Channels> {
-        &self.shards[Self::shard(channel)]
-    }
-
-    fn shard(channel: &str) -> usize {
-        let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        (hasher.hash_one(channel) % SHARDS as u64) as usize
-    }
-
-    /// Publishes the same into many channels; the positions come in the order of the channels.
-    pub(crate) async fn broadcast(
-        &self,
-        channels: Vec<(Arc<str>, Post)>,
-    ) -> Result<Vec<Position>, AskError> {
-        let count = channels.len();
-        let mut shards: [(Vec<usize>, Vec<_>); SHARDS] =
-            std::array::from_fn(|_| Default::default());
-        for (place, channel) in channels.into_iter().enumerate() {
-            let shard = &mut shards[Self::shard(&channel.0)];
-            shard.0.push(place);
-            shard.1.push(channel);
-        }
-        let asked: Vec<_> = shards
-            .into_iter()
-            .zip(self.shards.iter())
-            .filter(|((places, _), _)| !places.is_empty())
-            .map(|((places, channels), owner)| {
-                let owner = owner.clone();
-                (places, tokio::spawn(async move { owner.publish_all(channels).await }))
-            })
-            .collect();
-        let mut positions = vec![Position::default(); count];
-        for (places, answer) in asked {
-            let answer = answer.await.expect("publishing does not panic")?;
-            for (place, position) in places.into_iter().zip(answer) {
-                positions[place] = position;
-            }
-        }
-        Ok(positions)
-    }
-
-    /// Every channel with subscribers and how many it has, those that match.
-    pub(crate) async fn list(
-        &self,
-        pattern: Option<regex::Regex>,
-    ) -> Result<Vec<(Arc<str>, usize)>, AskError> {
-        let mut all = Vec::new();
-        for shard in self.shards.iter() {
-            all.extend(shard.list(pattern.clone()).await?);
-        }
-        all.sort();
-        Ok(all)
+impl Post {
+    pub(crate) fn is_durable(&self) -> bool {
+        self.keep.is_some_and(|keep| keep.is_durable)
     }
 }
 
@@ -157,6 +112,7 @@ pub(crate) struct Channels {
     /// When to look at which channel again; each is there at most once.
     due: BTreeSet<(u64, Arc<str>)>,
     epochs: Epochs,
+    keeper: Keeper,
 }
 
 fn options() -> ActorOptions {
@@ -166,22 +122,39 @@ fn options() -> ActorOptions {
 
 impl Channels {
     pub(crate) fn new() -> Self {
-        Self { channels: HashMap::new(), due: BTreeSet::new(), epochs: Epochs::new() }
+        Self {
+            channels: HashMap::new(),
+            due: BTreeSet::new(),
+            epochs: Epochs::new(),
+            keeper: Keeper::default(),
+        }
+    }
+
+    /// Some of which are durable.
+    pub(crate) fn on_disk(disk: Disk, rows: Arc<KnownRows>) -> Self {
+        Self { keeper: Keeper::new(disk, rows), ..Self::new() }
     }
 
     fn publish_one(&mut self, name: &Arc<str>, post: &Post, now: u64) -> Position {
         let is_kept = post.keep.is_some() || post.key.is_some();
-        let known = self.channels.get_mut(name);
-        let channel = match known {
-            Some(channel) => channel,
+        let known = self.channels.get(name);
+        if known.is_none() && !is_kept {
             // Nobody hears it and nothing is kept of it.
-            None if !is_kept => return Position::default(),
-            None => self.channels.entry(name.clone()).or_default(),
-        };
-        let repeated = post.key.as_ref().and_then(|key| channel.repeats(key, now));
-        if let Some(position) = repeated {
+            return Position::default();
+        }
+        let key = post.key.as_ref();
+        if let Some(position) = known.zip(key).and_then(|(channel, key)| channel.repeats(key, now))
+        {
             return position;
         }
+        let position = self.enter(name, post, now);
+        self.look_later(name, now);
+        position
+    }
+
+    /// Takes a publication into its channel and tells its subscribers.
+    fn enter(&mut self, name: &Arc<str>, post: &Post, now: u64) -> Position {
+        let channel = self.channels.entry(name.clone()).or_default();
         let position = channel.push(post, now, &self.epochs);
         if channel.has_subscribers() {
             let publication = post.payload.at(position.offset);
@@ -190,14 +163,21 @@ impl Channels {
         if let Some(key) = &post.key {
             channel.remember(key.clone(), position, now + KEYS_KEPT_MS);
         }
-        self.look_later(name, now);
         position
     }
 
     /// Notes when a channel has something to forget, or forgets it.
     fn look_later(&mut self, name: &Arc<str>, now: u64) {
         let Some(channel) = self.channels.get_mut(name) else { return };
+        let before = channel.state().filter(|_| channel.is_durable);
         let (at, due) = (channel.expire(now, &mut self.epochs), channel.due);
+        if let (Some((position, had_history)), Some(disk)) = (before, &self.keeper.disk) {
+            match channel.state() {
+                None => disk.forget(name.clone(), position.epoch),
+                Some((_, false)) if had_history => disk.clear(name.clone(), position.offset),
+                Some(_) => {}
+            }
+        }
         let is_over = at.is_none() && !channel.has_subscribers();
         let is_earlier = at.is_some_and(|at| due.is_none_or(|due| at < due));
         if !is_over && !is_earlier {
@@ -264,6 +244,32 @@ impl Channels {
     ) -> Vec<Position> {
         let now = ctx.now().0;
         posts.iter().map(|(channel, post)| self.publish_one(channel, post, now)).collect()
+    }
+
+    /// Publishes into durable channels; `reply` hears of it once they are on disk.
+    pub(crate) async fn store(
+        &mut self,
+        posts: Posts,
+        reply: oneshot::Sender<Written>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.take_in(posts, reply, ctx);
+    }
+
+    /// The disk has answered.
+    async fn kept(&mut self, is_kept: bool, ctx: &mut Context<Self>) {
+        self.settle(is_kept, ctx);
+    }
+
+    pub(crate) async fn restore(
+        &mut self,
+        found: Vec<(Arc<str>, Restored, Keep)>,
+        ctx: &mut Context<Self>,
+    ) {
+        for (name, restored, keep) in found {
+            self.channels.entry(name.clone()).or_default().restore(restored, keep);
+            self.look_later(&name, ctx.now().0);
+        }
     }
 
     /// Makes a subscription, and tells its client of it before anything of the channel follows.
@@ -386,8 +392,11 @@ impl Channels {
     }
 
     pub(crate) async fn remove_history(&mut self, channel: Arc<str>) {
-        if let Some(channel) = self.channels.get_mut(&channel) {
-            channel.clear();
+        let Some(known) = self.channels.get_mut(&channel) else { return };
+        known.clear();
+        let position = known.state().filter(|_| known.is_durable);
+        if let (Some((position, _)), Some(disk)) = (position, &self.keeper.disk) {
+            disk.clear(channel, position.offset);
         }
     }
 
@@ -399,9 +408,14 @@ impl Channels {
             .collect()
     }
 
-    /// How many channels take memory.
-    pub(crate) async fn known(&self) -> usize {
-        self.channels.len()
+    /// How much there is.
+    pub(crate) async fn count(&self) -> Count {
+        let subscriptions = self.channels.values().map(Channel::subscribers);
+        Count {
+            channels: self.channels.len(),
+            with_subscribers: subscriptions.clone().filter(|count| *count > 0).count(),
+            subscriptions: subscriptions.sum(),
+        }
     }
 
     /// Forgets what has expired.

@@ -24,6 +24,9 @@ pub(crate) struct ConnectionClaims {
     pub(crate) channels: Vec<String>,
     /// The same, with more to say about each.
     pub(crate) subs: BTreeMap<String, SubClaims>,
+    /// What a backend says to the client; tokens have none.
+    #[serde(skip)]
+    pub(crate) data: Bytes,
 }
 
 /// How the server subscribes a connection.

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use crate::payload::NotJson;
+use crate::proxy::Origin;
 
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -22,6 +23,8 @@ pub(crate) struct Connection {
     pub(crate) info: Bytes,
     pub(crate) format: Format,
     pub(crate) outbox: Arc<Outbox>,
+    /// How the client came.
+    pub(crate) origin: Origin,
     /// What ends it in time; `None`: it has no end.
     end: Mutex<Option<Watch>>,
     /// What came before the reply to the connect command was queued.
@@ -72,10 +75,16 @@ impl Connection {
             info,
             format,
             outbox,
+            origin: Origin::default(),
             end: Mutex::new(None),
             early: Mutex::new(Some(Vec::new())),
             subscriptions: Mutex::new(Some(BTreeMap::new())),
         }
+    }
+
+    /// One that came like this.
+    pub(crate) fn by(self, origin: Origin) -> Self {
+        Self { origin, ..self }
     }
 
     /// As others see it in a channel where the backend says `chan_info` of it.

@@ -31,6 +31,16 @@ impl Epochs {
 }
 
 impl Epoch {
+    /// As it is kept on disk.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
+    /// One that was kept on disk.
+    pub(crate) fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
     /// Whether a client means this one.
     pub(crate) fn is(self, text: &str) -> bool {
         self.to_string() == text

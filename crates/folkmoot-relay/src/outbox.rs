@@ -4,21 +4,19 @@
 //!
 //! Rows of one partition are published in the order of their ids and deleted afterwards. A row that
 //! was published and could not be deleted, because the database went away, is not published again
-//! by this process. One that names no method or is refused is set aside in the table
+//! by this process, and not by its successor if its channel is durable. One that names no method or is refused is set aside in the table
 //! `<outbox>_failed` with the reason, and holds nobody up.
 
+mod backlog;
 mod partition;
 pub(crate) mod table;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use folkmoot_protocol::ErrorCode;
-use folkmoot_protocol::rpc::RpcError;
 use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 
-use crate::api::method;
 use crate::server::Server;
 use crate::settings::{ConsumerSettings, OutboxSettings, SettingsError};
 use partition::Partition;
@@ -33,6 +31,8 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Outbox {
     name: Arc<str>,
+    /// By which its rows are recognised.
+    source: Arc<str>,
     settings: OutboxSettings,
     database: tokio_postgres::Config,
     table: Table,
@@ -47,19 +47,6 @@ pub(crate) enum OutboxError {
     Timeout,
     #[error("the table {table} has no column `{column}` of type {wanted} NOT NULL")]
     Column { table: String, column: &'static str, wanted: &'static str },
-}
-
-/// Publishes what a row says.
-pub(crate) async fn publish(
-    server: &Arc<Server>,
-    method: &str,
-    payload: &[u8],
-) -> Result<(), RpcError> {
-    if !matches!(method, "publish" | "broadcast") {
-        let text = format!("method `{method}` is neither publish nor broadcast");
-        return Err(RpcError::new(ErrorCode::MethodNotFound, text));
-    }
-    method::run(server, method, payload).await.map(drop)
 }
 
 /// The library says only "db error"; the server's words are in the source.
@@ -81,12 +68,14 @@ impl Outbox {
             let text = "num_partitions and partition_select_limit are at least 1";
             return Err(invalid(text.to_owned()));
         }
-        Ok(Self { name: name.into(), settings, database, table })
+        let source = format!("outbox/{name}").into();
+        Ok(Self { name: name.into(), source, settings, database, table })
     }
 
     /// Publishes until the server stops, each partition by a task of its own.
     pub(crate) fn start(self, server: &Arc<Server>) {
         let outbox = Arc::new(self);
+        tokio::spawn(backlog::watch(outbox.clone(), server.clone()));
         for number in 0..outbox.settings.num_partitions {
             let partition = Partition::new(outbox.clone(), server.clone(), number);
             tokio::spawn(partition.run());

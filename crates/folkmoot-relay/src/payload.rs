@@ -32,6 +32,14 @@ impl Payload {
     }
 }
 
+/// One that was kept on disk.
+impl From<Publication> for Payload {
+    fn from(publication: Publication) -> Self {
+        let Publication { data, info, tags, time, .. } = publication;
+        Self { data, tags, info, time }
+    }
+}
+
 /// A push to the subscribers of a channel: encoded at most once in each format, and only if
 /// somebody speaks it.
 pub(crate) struct Encoded {

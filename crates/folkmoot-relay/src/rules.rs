@@ -56,9 +56,30 @@ impl Rules {
                 return Err(SettingsError::Invalid(text));
             }
         }
-        let without = Rule::new(settings.without_namespace.clone(), meta_ttl, "without_namespace")?;
+        let endpoints = &settings.proxy;
+        let without = settings.without_namespace.clone();
+        let without = Arc::new(Rule::new(without, meta_ttl, "without_namespace")?);
+        for rule in namespaces.values().chain([&without]) {
+            let options = &rule.options;
+            for (is_enabled, name, proxy) in [
+                (options.subscribe_proxy_enabled, "subscribe", &endpoints.subscribe),
+                (options.publish_proxy_enabled, "publish", &endpoints.publish),
+                (options.sub_refresh_proxy_enabled, "sub_refresh", &endpoints.sub_refresh),
+            ] {
+                if is_enabled && proxy.endpoint.is_empty() {
+                    let text = format!("{name}_proxy_enabled needs channel.proxy.{name}.endpoint");
+                    return Err(SettingsError::Invalid(text));
+                }
+            }
+        }
+        let is_durable = |rule: &Arc<Rule>| rule.options.durable_history;
+        let some_are = namespaces.values().any(is_durable) || is_durable(&without);
+        if some_are && settings.history_directory.is_none() {
+            let text = "durable_history needs channel.history_directory".to_owned();
+            return Err(SettingsError::Invalid(text));
+        }
         Ok(Self {
-            without_namespace: Arc::new(without),
+            without_namespace: without,
             namespaces,
             history_limit: settings.history_max_publication_limit,
             recovery_limit: settings.recovery_max_publication_limit,
@@ -97,10 +118,15 @@ impl Rule {
             let text = format!("{name}: force_recovery needs history_size and history_ttl");
             return Err(SettingsError::Invalid(text));
         }
+        if options.durable_history && !has_history {
+            let text = format!("{name}: durable_history needs history_size and history_ttl");
+            return Err(SettingsError::Invalid(text));
+        }
         let keep = has_history.then(|| Keep {
             len_max: options.history_size,
             ttl_ms: options.history_ttl.as_millis(),
             numbers_ttl_ms: options.history_meta_ttl.unwrap_or(meta_ttl).as_millis(),
+            is_durable: options.durable_history,
         });
         Ok(Self { options, pattern, keep })
     }
@@ -132,6 +158,22 @@ impl Rule {
     pub(crate) fn is_recoverable(&self, is_asked: bool) -> bool {
         let options = &self.options;
         self.keep.is_some() && (options.force_recovery || options.allow_recovery && is_asked)
+    }
+
+    /// Whether a backend decides who subscribes to a channel.
+    pub(crate) fn asks_to_subscribe(&self, channel: &str) -> bool {
+        let is_decided = name::is_private(channel) || name::users(channel).is_some();
+        self.options.subscribe_proxy_enabled && !is_decided
+    }
+
+    /// Whether a backend decides who publishes.
+    pub(crate) fn asks_to_publish(&self) -> bool {
+        self.options.publish_proxy_enabled
+    }
+
+    /// Whether a backend decides what becomes of subscriptions that expire.
+    pub(crate) fn asks_to_renew(&self) -> bool {
+        self.options.sub_refresh_proxy_enabled
     }
 
     pub(crate) fn recovers_newest(&self) -> bool {
@@ -244,6 +286,12 @@ mod tests {
     fn settings_that_contradict_themselves_are_refused_by_name() {
         for (text, word) in [
             ("[channel.without_namespace]\nforce_recovery = true", "history_size"),
+            ("[channel.without_namespace]\ndurable_history = true", "history_size"),
+            (
+                "[channel.without_namespace]\ndurable_history = true\nhistory_size = 1\n\
+                 history_ttl = '1s'",
+                "history_directory",
+            ),
             ("[channel.without_namespace]\nchannel_regex = '('", "channel_regex"),
             ("[[channel.namespaces]]\nname = 'a'\n[[channel.namespaces]]\nname = 'a'", "twice"),
         ] {

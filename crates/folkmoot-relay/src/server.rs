@@ -26,11 +26,15 @@ use tokio::task::JoinHandle;
 
 use crate::api;
 use crate::cdc::Cdc;
-use crate::channels::{Channels, Hub};
+use crate::channels::{Channels, Hub, Refused};
+use crate::durable::{DiskError, Ledger};
+use crate::inner;
+use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::people::People;
+use crate::proxy::Proxies;
 use crate::rules::Rules;
-use crate::session::Sockets;
+use crate::session::{Calls, Sockets};
 use crate::settings::{ClientSettings, ConsumerKind, ConsumerSettings, Settings, SettingsError};
 use crate::token::Verifier;
 
@@ -53,6 +57,9 @@ pub enum StartError {
     /// The settings contradict themselves, or a key is none.
     #[error("{0}")]
     Settings(#[from] SettingsError),
+    /// The histories on disk cannot be used.
+    #[error("the histories: {0}")]
+    Disk(#[from] DiskError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -70,12 +77,19 @@ pub(crate) struct Server {
     pub(crate) connection_tokens: Verifier,
     pub(crate) subscription_tokens: Verifier,
     pub(crate) api_key: String,
+    /// Opens the metrics from other machines; empty: nothing does.
+    pub(crate) metrics_token: String,
+    pub(crate) metrics: Metrics,
+    pub(crate) proxies: Proxies,
+    pub(crate) rpc: Calls,
     pub(crate) hub: Hub,
     pub(crate) people: People,
     pub(crate) node: Node,
     pub(crate) started: Instant,
     pub(crate) ids: Ids,
     pub(crate) emulation: Arc<Emulation>,
+    /// What is kept on disk beside the channels; `None`: nothing is.
+    pub(crate) ledger: Option<Ledger>,
     stopping: watch::Sender<bool>,
 }
 
@@ -98,7 +112,7 @@ pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartErr
     let consumers = settings.consumers.iter().filter(|one| one.enabled).cloned();
     let consumers: Result<Vec<_>, _> = consumers.map(Consumer::new).collect();
     let consumers = consumers?;
-    let server = Arc::new(Server::new(settings)?);
+    let server = Arc::new(Server::new(settings).await?);
     for consumer in consumers {
         match consumer {
             Consumer::Outbox(outbox) => outbox.start(&server),
@@ -145,28 +159,52 @@ impl Relay {
             tracing::warn!("some connections did not end in time");
         }
         self.server.node.shutdown(GOODBYE_TIMEOUT).await;
+        if let Some(ledger) = &self.server.ledger {
+            ledger.disk.close().await;
+        }
     }
 }
 
 impl Server {
-    fn new(settings: Settings) -> Result<Self, SettingsError> {
-        let Settings { client, channel, http_api, consumers: _ } = settings;
+    async fn new(settings: Settings) -> Result<Self, StartError> {
+        let (proxies, rpc) = (Proxies::new(&settings)?, Calls::new(&settings.rpc));
+        let Settings { client, channel, http_api, prometheus, rpc: _, consumers: _ } = settings;
+        let rules = Rules::new(&channel)?;
+        let (ledger, found) = Ledger::open(channel.history_directory).await?;
+        let keeper = ledger.as_ref().map(|ledger| (ledger.disk.clone(), ledger.rows.clone()));
+        let new = move || match &keeper {
+            Some((disk, rows)) => Channels::on_disk(disk.clone(), rows.clone()),
+            None => Channels::new(),
+        };
         let node = Node::builder("folkmoot-relay")
-            .actor(|_: Start<Channels>| async { Ok(Channels::new()) })
+            .actor(move |_: Start<Channels>| std::future::ready(Ok(new())))
             .build();
+        let hub = Hub::new(&node);
+        // Of namespaces that are durable no more, nothing is given back.
+        let found = found.into_iter().filter_map(|(channel, restored)| {
+            let keep = rules.of(&channel).ok()?.keep().filter(|keep| keep.is_durable)?;
+            Some((channel, restored, keep))
+        });
+        let restored = hub.restore(found.collect()).await;
+        restored.expect("owners of channels that nobody knows yet answer");
         let subscriptions = client.subscription_token.as_ref().unwrap_or(&client.token);
         Ok(Self {
-            rules: Rules::new(&channel)?,
+            rules,
             connection_tokens: Verifier::new(&client.token)?,
             subscription_tokens: Verifier::new(subscriptions)?,
             client,
             api_key: http_api.key,
-            hub: Hub::new(&node),
+            metrics_token: prometheus.token,
+            metrics: Metrics::default(),
+            proxies,
+            rpc,
+            hub,
             people: People::default(),
             node,
             started: Instant::now(),
             ids: Ids::default(),
             emulation: Arc::default(),
+            ledger,
             stopping: watch::Sender::new(false),
         })
     }
@@ -200,7 +238,8 @@ fn routes(server: Arc<Server>) -> Router {
         .merge(api::routes().layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX)))
         .merge(transports)
         .route(SOCKET, any(websocket))
-        .route("/health", get(async || ([("content-type", "application/json")], "{}")))
+        .route("/health", get(inner::health))
+        .route("/metrics", get(inner::metrics))
         .layer(middleware::map_request(note_guest))
         .with_state(server)
 }
@@ -220,7 +259,8 @@ async fn http_stream(
     headers: HeaderMap,
     connect: Bytes,
 ) -> Response {
-    let (settings, sockets) = (server.sockets(), Sockets(server.clone()));
+    let sockets = Sockets::new(server.clone(), "http_stream", &headers);
+    let settings = server.sockets();
     folkmoot_gateway::http_stream(&headers, connect, visit, settings, sockets, &server.emulation)
 }
 
@@ -228,8 +268,10 @@ async fn event_stream(
     State(server): State<Arc<Server>>,
     Extension(Guest(visit)): Extension<Guest>,
     Query(query): Query<EventQuery>,
+    headers: HeaderMap,
 ) -> Response {
-    let (settings, sockets) = (server.sockets(), Sockets(server.clone()));
+    let sockets = Sockets::new(server.clone(), "sse", &headers);
+    let settings = server.sockets();
     folkmoot_gateway::event_stream(query, visit, settings, sockets, &server.emulation)
 }
 
@@ -262,7 +304,8 @@ async fn websocket(
         return (StatusCode::FORBIDDEN, text).into_response();
     }
     let settings = server.sockets();
-    folkmoot_gateway::upgrade(upgrade, &query, visit, settings, Sockets(server))
+    let sockets = Sockets::new(server, "websocket", &headers);
+    folkmoot_gateway::upgrade(upgrade, &query, visit, settings, sockets)
 }
 
 /// Milliseconds since 1970.
@@ -274,6 +317,14 @@ pub(crate) fn now_ms() -> i64 {
 /// How long until a moment in seconds since 1970; 0: it is over, or there is none.
 pub(crate) fn seconds_left(at: i64) -> u32 {
     u32::try_from(at.saturating_sub(now_ms() / 1_000).max(0)).unwrap_or(u32::MAX)
+}
+
+/// Why something was not published; it may be tried again.
+pub(crate) fn not_published(refused: &Refused) -> RpcError {
+    match refused {
+        Refused::Asking(error) => unavailable(error),
+        Refused::Disk => ErrorCode::StoreUnavailable.into(),
+    }
 }
 
 /// A channel's owner does not answer, because there is too much to do or the server stops.

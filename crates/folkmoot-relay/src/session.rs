@@ -3,24 +3,49 @@
 mod command;
 mod expiry;
 mod opening;
+mod proxied;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use folkmoot_gateway::{Application, Note, Opening};
+use axum::http::HeaderMap;
+use folkmoot_gateway::{Application, Close, Note, Opening};
 use folkmoot_protocol::DisconnectCode;
-use folkmoot_protocol::frame::{Reply, Request};
+use folkmoot_protocol::frame::{Error, Reply, Request};
 use tokio::sync::watch;
 
 use crate::channels::ChannelsCalls;
 use crate::connection::Connection;
+use crate::proxy::Origin;
 use crate::server::Server;
 
 pub(crate) use command::{ByServer, subscribe_by_server};
 pub(crate) use expiry::end_connection_at;
+pub(crate) use proxied::Calls;
 
-/// The relay, as its sockets see it.
+/// The relay, as one socket sees it.
 #[derive(Debug, Clone)]
-pub(crate) struct Sockets(pub(crate) Arc<Server>);
+pub(crate) struct Sockets {
+    server: Arc<Server>,
+    /// How the client came.
+    origin: Arc<Origin>,
+}
+
+impl Sockets {
+    /// For a client that comes by this transport, with these headers.
+    pub(crate) fn new(server: Arc<Server>, transport: &'static str, headers: &HeaderMap) -> Self {
+        let origin = Arc::new(server.proxies.origin(transport, headers));
+        Self { server, origin }
+    }
+}
+
+/// Why a command has no result.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Error(Error),
+    /// The connection ends.
+    Disconnect(Close),
+}
 
 /// An open connection.
 #[derive(Debug)]
@@ -47,10 +72,12 @@ impl Application for Sockets {
     type Caller = Caller;
     type Guard = ();
 
-    fn opened(&self) {}
+    fn opened(&self) {
+        self.server.metrics.connections_total.fetch_add(1, Ordering::Relaxed);
+    }
 
     async fn connect(&self, opening: Opening) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
-        opening::open(self.0.clone(), opening).await
+        opening::open(self.server.clone(), &self.origin, opening).await
     }
 
     async fn go_live(caller: &Caller) {
@@ -66,12 +93,17 @@ impl Application for Sockets {
     }
 
     fn note(&self, note: Note) {
-        if let Note::Closed(code) = note {
-            tracing::debug!(code, "a connection was closed");
+        let metrics = &self.server.metrics;
+        match note {
+            Note::Command => drop(metrics.commands_total.fetch_add(1, Ordering::Relaxed)),
+            Note::Closed(code) => {
+                metrics.count_disconnect(code);
+                tracing::debug!(code, "a connection was closed");
+            }
         }
     }
 
     fn stopping(&self) -> watch::Receiver<bool> {
-        self.0.stopping()
+        self.server.stopping()
     }
 }

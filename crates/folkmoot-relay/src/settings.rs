@@ -2,11 +2,15 @@
 //! that a file can be taken over. A name that is not known is an error: a misspelt setting must not
 //! pass silently.
 
+mod proxies;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+
+pub(crate) use proxies::{ChannelProxies, ClientProxies, ProxySettings, RpcSettings};
 
 /// All settings of a relay.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -15,6 +19,8 @@ pub struct Settings {
     pub(crate) client: ClientSettings,
     pub(crate) channel: ChannelSettings,
     pub(crate) http_api: ApiSettings,
+    pub(crate) prometheus: MetricsSettings,
+    pub(crate) rpc: RpcSettings,
     pub(crate) consumers: Vec<ConsumerSettings>,
 }
 
@@ -39,6 +45,7 @@ pub(crate) struct ClientSettings {
     /// How long a client may take to renew what has expired.
     pub(crate) expired_close_delay: Span,
     pub(crate) expired_sub_close_delay: Span,
+    pub(crate) proxy: ClientProxies,
 }
 
 /// How tokens are checked.
@@ -52,6 +59,8 @@ pub(crate) struct TokenSettings {
     pub(crate) ecdsa_public_key: String,
     /// PEM, Ed25519.
     pub(crate) eddsa_public_key: String,
+    /// `http://…`, for tokens that name their key.
+    pub(crate) jwks_public_endpoint: String,
     pub(crate) audience: String,
     pub(crate) issuer: String,
 }
@@ -62,6 +71,14 @@ pub(crate) struct TokenSettings {
 pub(crate) struct ApiSettings {
     /// Who knows it may do everything; empty: there is no API.
     pub(crate) key: String,
+}
+
+/// Of the page of metrics.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct MetricsSettings {
+    /// Opens it from other machines; empty: only this one may read it.
+    pub(crate) token: String,
 }
 
 /// Of a table whose rows are commands of the server API.
@@ -156,6 +173,9 @@ pub(crate) struct ChannelSettings {
     /// Publications in one answer.
     pub(crate) history_max_publication_limit: usize,
     pub(crate) recovery_max_publication_limit: usize,
+    /// Where durable histories are kept; one process at a time has it.
+    pub(crate) history_directory: Option<PathBuf>,
+    pub(crate) proxy: ChannelProxies,
 }
 
 /// A namespace with its name.
@@ -174,6 +194,8 @@ pub(crate) struct Namespace {
     pub(crate) join_leave: bool,
     pub(crate) force_push_join_leave: bool,
     pub(crate) history_size: usize,
+    /// Whether histories are on disk before anybody hears of them.
+    pub(crate) durable_history: bool,
     pub(crate) history_ttl: Span,
     pub(crate) history_meta_ttl: Option<Span>,
     pub(crate) force_positioning: bool,
@@ -193,6 +215,9 @@ pub(crate) struct Namespace {
     pub(crate) allow_presence_for_client: bool,
     pub(crate) allow_presence_for_anonymous: bool,
     pub(crate) allow_user_limited_channels: bool,
+    pub(crate) subscribe_proxy_enabled: bool,
+    pub(crate) publish_proxy_enabled: bool,
+    pub(crate) sub_refresh_proxy_enabled: bool,
     /// What the part of the name after the namespace must match.
     pub(crate) channel_regex: String,
 }
@@ -244,6 +269,7 @@ impl Default for ClientSettings {
             stale_close_delay: seconds(10),
             expired_close_delay: seconds(25),
             expired_sub_close_delay: seconds(25),
+            proxy: ClientProxies::default(),
         }
     }
 }
@@ -256,6 +282,8 @@ impl Default for ChannelSettings {
             history_meta_ttl: Span(Duration::from_secs(30 * 24 * 60 * 60)),
             history_max_publication_limit: 300,
             recovery_max_publication_limit: 300,
+            history_directory: None,
+            proxy: ChannelProxies::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use folkmoot_protocol::frame::Publication;
 
+use crate::durable::Restored;
 use crate::epoch::Epoch;
 use crate::payload::Payload;
 
@@ -18,6 +19,8 @@ pub(crate) struct Keep {
     pub(crate) ttl_ms: u64,
     /// How long the numbers outlive the last publication.
     pub(crate) numbers_ttl_ms: u64,
+    /// Whether it is on disk before anybody hears of it.
+    pub(crate) is_durable: bool,
 }
 
 #[derive(Debug)]
@@ -55,6 +58,15 @@ impl Stream {
         Self { epoch, top: 0, history: VecDeque::new(), history_until: 0, numbers_until }
     }
 
+    /// One as it was found on disk.
+    pub(crate) fn restored(restored: &Restored, keep: Keep) -> Self {
+        let &Restored { epoch, top, at, .. } = restored;
+        let surplus = restored.history.len().saturating_sub(keep.len_max.max(1));
+        let history = restored.history[surplus..].iter().cloned().collect();
+        let numbers_until = at.saturating_add(keep.numbers_ttl_ms.max(keep.ttl_ms));
+        Self { epoch, top, history, history_until: at.saturating_add(keep.ttl_ms), numbers_until }
+    }
+
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }
@@ -86,6 +98,10 @@ impl Stream {
         }
         self.history = VecDeque::new();
         (now < self.numbers_until).then_some(self.numbers_until)
+    }
+
+    pub(crate) fn has_history(&self) -> bool {
+        !self.history.is_empty()
     }
 
     /// Removes the publications; the numbers go on.
@@ -139,7 +155,8 @@ mod tests {
     use super::*;
     use crate::epoch::Epochs;
 
-    const KEEP: Keep = Keep { len_max: 3, ttl_ms: 1_000, numbers_ttl_ms: 10_000 };
+    const KEEP: Keep =
+        Keep { len_max: 3, ttl_ms: 1_000, numbers_ttl_ms: 10_000, is_durable: false };
 
     fn stream(published: u64) -> Stream {
         let mut stream = Stream::new(Epochs::new().current(), 0, KEEP);

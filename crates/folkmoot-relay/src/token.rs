@@ -1,14 +1,30 @@
 //! Checks JSON web tokens. Each key is used with the algorithms of its own kind only, so that a
 //! public key is never taken for a secret, and a token without a signature is refused.
 
+mod jwks;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::de::DeserializeOwned;
 
+use crate::proxy::http::Endpoint;
 use crate::settings::{SettingsError, TokenSettings};
+use jwks::{Jwks, NoKey};
+
+/// How long a provider of keys may take.
+const JWKS_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A key with the algorithms of its kind.
+type Key = (&'static [Algorithm], DecodingKey);
 
 /// The keys of one kind of token.
 pub(crate) struct Verifier {
-    keys: Vec<(&'static [Algorithm], DecodingKey)>,
+    keys: Vec<Arc<Key>>,
+    /// For tokens that name their key.
+    jwks: Option<Jwks>,
     audience: String,
     issuer: String,
 }
@@ -20,6 +36,8 @@ pub(crate) enum TokenError {
     Expired,
     /// Forged, of another issuer, or no token at all.
     Invalid,
+    /// Whoever has the keys did not answer.
+    Unknown,
 }
 
 const HMAC: &[Algorithm] = &[Algorithm::HS256, Algorithm::HS384, Algorithm::HS512];
@@ -31,7 +49,8 @@ impl Verifier {
     pub(crate) fn new(settings: &TokenSettings) -> Result<Self, SettingsError> {
         let mut keys = Vec::new();
         if !settings.hmac_secret_key.is_empty() {
-            keys.push((HMAC, DecodingKey::from_secret(settings.hmac_secret_key.as_bytes())));
+            let key = DecodingKey::from_secret(settings.hmac_secret_key.as_bytes());
+            keys.push(Arc::new((HMAC, key)));
         }
         type Read = fn(&[u8]) -> jsonwebtoken::errors::Result<DecodingKey>;
         let pems: [(&str, &str, &'static [Algorithm], Read); 3] = [
@@ -44,18 +63,26 @@ impl Verifier {
                 let key = read(pem.as_bytes());
                 let key =
                     key.map_err(|error| SettingsError::Invalid(format!("{name}: {error}")))?;
-                keys.push((algorithms, key));
+                keys.push(Arc::new((algorithms, key)));
             }
         }
         let (audience, issuer) = (settings.audience.clone(), settings.issuer.clone());
-        Ok(Self { keys, audience, issuer })
+        let jwks = match settings.jwks_public_endpoint.as_str() {
+            "" => None,
+            url => {
+                let endpoint = Endpoint::new(url, JWKS_TIMEOUT, &BTreeMap::new());
+                let invalid =
+                    |error| SettingsError::Invalid(format!("jwks_public_endpoint: {error}"));
+                Some(Jwks::new(endpoint.map_err(invalid)?))
+            }
+        };
+        Ok(Self { keys, jwks, audience, issuer })
     }
 
     /// What a token says, if a key of ours has signed it and its time is not over.
-    pub(crate) fn verify<T: DeserializeOwned>(&self, token: &str) -> Result<T, TokenError> {
+    pub(crate) async fn verify<T: DeserializeOwned>(&self, token: &str) -> Result<T, TokenError> {
         let header = decode_header(token).map_err(|_| TokenError::Invalid)?;
-        let key = self.keys.iter().find(|(algorithms, _)| algorithms.contains(&header.alg));
-        let (_, key) = key.ok_or(TokenError::Invalid)?;
+        let key = self.key(header.alg, header.kid.as_deref()).await?;
         let mut wanted = Validation::new(header.alg);
         // A token without an end has none.
         wanted.required_spec_claims.clear();
@@ -72,22 +99,40 @@ impl Verifier {
             wanted.set_issuer(&[&self.issuer]);
             wanted.required_spec_claims.insert("iss".to_owned());
         }
-        decode(token, key, &wanted).map(|token| token.claims).map_err(|error| match error.kind() {
-            jsonwebtoken::errors::ErrorKind::ExpiredSignature => TokenError::Expired,
-            _ => TokenError::Invalid,
+        decode(token, &key.1, &wanted).map(|token| token.claims).map_err(|error| {
+            match error.kind() {
+                jsonwebtoken::errors::ErrorKind::ExpiredSignature => TokenError::Expired,
+                _ => TokenError::Invalid,
+            }
         })
+    }
+}
+
+impl Verifier {
+    /// The key that a token must be signed with.
+    async fn key(&self, algorithm: Algorithm, id: Option<&str>) -> Result<Arc<Key>, TokenError> {
+        let fits = |key: &Arc<Key>| key.0.contains(&algorithm);
+        let key = match (&self.jwks, id) {
+            (Some(jwks), Some(id)) => Some(jwks.key(id).await.map_err(|error| match error {
+                NoKey::Unknown => TokenError::Invalid,
+                NoKey::Unreachable => TokenError::Unknown,
+            })?),
+            _ => self.keys.iter().find(|key| fits(key)).cloned(),
+        };
+        key.filter(fits).ok_or(TokenError::Invalid)
     }
 }
 
 impl std::fmt::Debug for Verifier {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let algorithms: Vec<_> = self.keys.iter().map(|(algorithms, _)| algorithms).collect();
+        let algorithms: Vec<_> = self.keys.iter().map(|key| key.0).collect();
         formatter.debug_struct("Verifier").field("algorithms", &algorithms).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
     use jsonwebtoken::{EncodingKey, Header, encode};
     use serde_json::{Value, json};
 
@@ -100,7 +145,8 @@ mod tests {
     }
 
     fn check(settings: &TokenSettings, token: &str) -> Result<String, TokenError> {
-        let claims = Verifier::new(settings).unwrap().verify::<Value>(token)?;
+        let claims =
+            Verifier::new(settings).unwrap().verify::<Value>(token).now_or_never().unwrap()?;
         Ok(claims["sub"].as_str().unwrap().to_owned())
     }
 
@@ -128,7 +174,11 @@ mod tests {
     fn a_token_ends_though_its_end_is_no_whole_number_or_before_all_others() {
         let opens = |exp: Value| {
             let token = signed(Algorithm::HS256, "secret", &json!({"sub": "42", "exp": exp}));
-            let claims = Verifier::new(&hmac()).unwrap().verify::<ConnectionClaims>(&token);
+            let claims = Verifier::new(&hmac())
+                .unwrap()
+                .verify::<ConnectionClaims>(&token)
+                .now_or_never()
+                .unwrap();
             claims.map(|claims| claims.exp)
         };
         assert_eq!(opens(json!(4_000_000_000.5)), Ok(4_000_000_000));

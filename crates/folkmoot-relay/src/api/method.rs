@@ -7,31 +7,29 @@ use folkmoot_protocol::frame::{HistoryRequest, PushKind, Refresh, Unsubscribe};
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
 use regex::Regex;
-use serde::Serialize;
 use serde_json::json;
 
-use super::params::{self, Content, read};
-use super::{Outcome, Reply, json};
-use crate::channels::{Answer, ChannelsCalls, Position, Post};
+use super::params::{self, read};
+use super::{Outcome, json, publish};
+use crate::channels::{Answer, ChannelsCalls};
 use crate::connection::Connection;
-use crate::payload::{Encoded, Payload};
+use crate::payload::Encoded;
 use crate::question;
 use crate::rules::Rule;
-use crate::server::{Server, now_ms, seconds_left, unavailable};
+use crate::server::{Server, seconds_left, unavailable};
 use crate::session::{ByServer, end_connection_at, subscribe_by_server};
 
-/// Channels in one broadcast.
-const CHANNELS_LEN_MAX: usize = 1_000_000;
 /// The SDKs do not subscribe again by themselves after a code below 2500.
 const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
-/// What WebSocket's close frame carries beside its code.
-const REASON_BYTES_MAX: usize = 123;
 
 /// Runs a method with its parameters in JSON.
 pub(crate) async fn run(server: &Arc<Server>, method: &str, params: &[u8]) -> Outcome {
     match method {
-        "publish" => publish(server, params).await,
-        "broadcast" => broadcast(server, params).await,
+        "publish" | "broadcast" => {
+            let outcome = publish::run(server, method, params).await;
+            server.metrics.by_api.count(&outcome);
+            outcome
+        }
         "subscribe" => subscribe(server, params).await,
         "unsubscribe" => unsubscribe(server, params).await,
         "disconnect" => disconnect(server, params),
@@ -44,95 +42,6 @@ pub(crate) async fn run(server: &Arc<Server>, method: &str, params: &[u8]) -> Ou
         "info" => info(server).await,
         method => Err(RpcError::method_not_found(method)),
     }
-}
-
-/// Where a publication went; nothing of it, if the channel keeps no history.
-#[derive(Serialize)]
-struct Published {
-    #[serde(skip_serializing_if = "is_zero")]
-    offset: u64,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    epoch: String,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_zero(offset: &u64) -> bool {
-    *offset == 0
-}
-
-impl From<Position> for Published {
-    fn from(position: Position) -> Self {
-        let Position { offset, epoch } = position;
-        let epoch = if offset == 0 { String::new() } else { epoch.to_string() };
-        Self { offset, epoch }
-    }
-}
-
-/// The payload of a request, held once for all channels it goes to.
-fn payload(content: &Content) -> Result<Arc<Payload>, RpcError> {
-    let (data, tags) = (content.bytes()?, content.tags.clone());
-    Ok(Arc::new(Payload { data, tags, info: None, time: now_ms() }))
-}
-
-fn post(content: &Content, payload: &Arc<Payload>, rule: &Rule, key: Option<&Arc<str>>) -> Post {
-    let keep = rule.keep().filter(|_| !content.skip_history);
-    Post { payload: payload.clone(), keep, key: key.cloned() }
-}
-
-fn key(content: &Content) -> Option<Arc<str>> {
-    let key = content.idempotency_key.as_str();
-    (!key.is_empty()).then(|| key.into())
-}
-
-async fn publish(server: &Server, params: &[u8]) -> Outcome {
-    let channel = read::<params::Channel>(params)?.channel;
-    let content = read::<Content>(params)?;
-    let rule = server.rules.of(&channel)?;
-    let post = post(&content, &payload(&content)?, rule, key(&content).as_ref());
-    let published = server.hub.of(&channel).publish(channel.into(), post).await;
-    json(&Published::from(published.map_err(|error| unavailable(&error))?))
-}
-
-async fn broadcast(server: &Server, params: &[u8]) -> Outcome {
-    let channels = read::<params::Broadcast>(params)?.channels;
-    if channels.is_empty() {
-        return Err(RpcError::new(ErrorCode::BadRequest, "channels is required"));
-    }
-    if channels.len() > CHANNELS_LEN_MAX {
-        let text = format!("channels: more than {CHANNELS_LEN_MAX} in one broadcast");
-        return Err(RpcError::new(ErrorCode::BadRequest, text));
-    }
-    let content = read::<Content>(params)?;
-    let (payload, key) = (payload(&content)?, key(&content));
-    let mut refused = Vec::new();
-    let mut posts = Vec::with_capacity(channels.len());
-    for channel in channels {
-        match server.rules.of(&channel) {
-            Ok(rule) => {
-                let post = post(&content, &payload, rule, key.as_ref());
-                posts.push((Arc::from(channel), post));
-                refused.push(None);
-            }
-            Err(error) => refused.push(Some(error)),
-        }
-    }
-    let positions = server.hub.broadcast(posts).await.map_err(|error| unavailable(&error))?;
-    let mut positions = positions.into_iter();
-    let responses: Result<Vec<Reply>, RpcError> = refused
-        .into_iter()
-        .map(|refused| match refused {
-            Some(error) => Ok(error.into()),
-            None => {
-                let position = positions.next().unwrap_or_default();
-                Ok(Reply::Result(json(&Published::from(position))?))
-            }
-        })
-        .collect();
-    #[derive(Serialize)]
-    struct Responses {
-        responses: Vec<Reply>,
-    }
-    json(&Responses { responses: responses? })
 }
 
 /// The connections that a request is about.
@@ -188,7 +97,7 @@ fn disconnect(server: &Server, params: &[u8]) -> Outcome {
             let number = u16::try_from(code).ok().filter(|code| (3000..5000).contains(code));
             let wrong = |text: &str| RpcError::new(ErrorCode::BadRequest, text);
             let code = number.ok_or_else(|| wrong("disconnect.code is not from 3000 to 4999"))?;
-            if reason.len() > REASON_BYTES_MAX {
+            if reason.len() > Close::REASON_BYTES_MAX {
                 return Err(wrong("disconnect.reason is over the limit of 123 bytes"));
             }
             Close { code, reason: reason.into() }
@@ -242,7 +151,7 @@ async fn history(server: &Server, params: &[u8]) -> Outcome {
 async fn history_remove(server: &Server, params: &[u8]) -> Outcome {
     let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
     server.rules.of(&channel)?.keep().ok_or(ErrorCode::NotAvailable)?;
-    let removed = server.hub.of(&channel).remove_history(channel.clone()).await;
+    let removed = server.hub.remove_history(channel).await;
     removed.map_err(|error| unavailable(&error))?;
     json(&json!({}))
 }
@@ -271,16 +180,15 @@ fn glob(pattern: &str) -> Result<Regex, RpcError> {
 
 async fn info(server: &Server) -> Outcome {
     let (clients, users) = server.people.count();
-    let listed = server.hub.list(None).await.map_err(|error| unavailable(&error))?;
-    let subscriptions: usize = listed.iter().map(|(_, clients)| clients).sum();
+    let count = server.hub.count().await.map_err(|error| unavailable(&error))?;
     json(&json!({ "nodes": [{
         "uid": server.node.incarnation().to_string(),
         "name": "folkmoot-relay",
         "version": env!("CARGO_PKG_VERSION"),
         "num_clients": clients,
         "num_users": users,
-        "num_subs": subscriptions,
-        "num_channels": listed.len(),
+        "num_subs": count.subscriptions,
+        "num_channels": count.with_subscribers,
         "uptime": server.started.elapsed().as_secs(),
     }] }))
 }

@@ -3,6 +3,9 @@
 
 use bytes::{Buf, Bytes};
 
+/// The first of January 2000, from which the database counts, in milliseconds since 1970.
+const EPOCH_MS: i64 = 946_684_800_000;
+
 /// A place in the database's log.
 pub(super) type Lsn = u64;
 
@@ -12,6 +15,8 @@ pub(super) enum Change {
     /// A transaction that was committed at this place.
     Begin {
         commit: Lsn,
+        /// When that was, in milliseconds since 1970.
+        at_ms: i64,
     },
     /// The shape of a table, before its first row.
     Relation(Relation),
@@ -43,7 +48,11 @@ pub(crate) struct Unreadable;
 /// Reads one message.
 pub(super) fn read(mut message: Bytes) -> Result<Change, Unreadable> {
     Ok(match take_u8(&mut message)? {
-        b'B' => Change::Begin { commit: take_u64(&mut message)? },
+        b'B' => {
+            let commit = take_u64(&mut message)?;
+            let at_ms = take_u64(&mut message)?.cast_signed() / 1_000 + EPOCH_MS;
+            Change::Begin { commit, at_ms }
+        }
         b'C' => {
             take_u8(&mut message)?;
             take_u64(&mut message)?;

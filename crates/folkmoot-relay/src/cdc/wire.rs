@@ -42,8 +42,8 @@ pub(super) struct Wire {
 /// What the server sends in a stream.
 #[derive(Debug)]
 pub(super) enum Streamed {
-    /// A message of the plugin.
-    Change(Bytes),
+    /// A message of the plugin, and how far the server's log goes.
+    Change { end: Lsn, message: Bytes },
     /// How far the server's log goes, and whether it wants to hear how far we are.
     Keepalive { end: Lsn, wants_reply: bool },
 }
@@ -154,10 +154,10 @@ impl Wire {
             match kind {
                 b'd' => match take_u8(&mut message)? {
                     b'w' => {
-                        for _ in 0..3 {
-                            take_u64(&mut message)?;
-                        }
-                        return Ok(Streamed::Change(message));
+                        take_u64(&mut message)?;
+                        let end = take_u64(&mut message)?;
+                        take_u64(&mut message)?;
+                        return Ok(Streamed::Change { end, message });
                     }
                     b'k' => {
                         let end = take_u64(&mut message)?;
@@ -186,6 +186,14 @@ impl Wire {
         status.put_u64(0);
         status.put_u8(0);
         self.send(b'd', &status).await
+    }
+
+    /// Whether a whole message was received and not looked at.
+    pub(super) fn has_more(&self) -> bool {
+        self.read.get(1..5).is_some_and(|len| {
+            let len = u32::from_be_bytes([len[0], len[1], len[2], len[3]]) as usize;
+            self.read.len() > len
+        })
     }
 
     async fn send(&mut self, kind: u8, body: &[u8]) -> Result<(), WireError> {

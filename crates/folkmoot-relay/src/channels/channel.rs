@@ -8,9 +8,13 @@ use folkmoot_protocol::frame::{ClientInfo, PresenceStatsResult};
 
 use super::{Position, Post};
 use crate::connection::Connection;
+use crate::durable::Restored;
 use crate::epoch::Epochs;
 use crate::payload::Encoded;
 use crate::stream::{Keep, Stream};
+
+/// Until a channel with publications on their way to the disk is looked at again.
+const IN_FLIGHT_PAUSE_MS: u64 = 1_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Channel {
@@ -21,6 +25,10 @@ pub(super) struct Channel {
     keys: Option<Box<Keys>>,
     /// When it is looked at again.
     pub(super) due: Option<u64>,
+    /// Publications on their way to the disk, which have their numbers.
+    pub(super) in_flight: u64,
+    /// Whether something of it is on disk.
+    pub(super) is_durable: bool,
 }
 
 #[derive(Debug)]
@@ -85,8 +93,37 @@ impl Channel {
         }
     }
 
+    /// The place of the next publication that is written, if all on their way are.
+    pub(super) fn next_place(&mut self, now: u64, keep: Keep, epochs: &Epochs) -> Position {
+        (self.in_flight, self.is_durable) = (self.in_flight + 1, true);
+        let in_flight = self.in_flight;
+        let stream = self.stream(now, keep, epochs);
+        Position { offset: stream.top() + in_flight, epoch: stream.epoch() }
+    }
+
+    /// Takes over what was found on disk.
+    pub(super) fn restore(&mut self, restored: Restored, keep: Keep) {
+        let stream = Stream::restored(&restored, keep);
+        let epoch = stream.epoch();
+        (self.stream, self.is_durable) = (Some(Box::new(stream)), true);
+        for (key, offset, until) in restored.keys {
+            self.remember(key, Position { offset, epoch }, until);
+        }
+    }
+
+    /// Its epoch and its newest offset, and whether publications are kept.
+    pub(super) fn state(&self) -> Option<(Position, bool)> {
+        let stream = self.stream.as_ref()?;
+        let position = Position { offset: stream.top(), epoch: stream.epoch() };
+        Some((position, stream.has_history()))
+    }
+
     /// Forgets what is too old; says when to look again.
     pub(super) fn expire(&mut self, now: u64, epochs: &mut Epochs) -> Option<u64> {
+        if self.in_flight > 0 {
+            // What is on its way goes on from these numbers.
+            return Some(now + IN_FLIGHT_PAUSE_MS);
+        }
         let mut stream_at = self.stream.as_mut().and_then(|stream| stream.expire(now));
         let has_numbers = self.stream.as_ref().is_some_and(|stream| stream.top() > 0);
         if self.subscribers.is_empty() && !(has_numbers && stream_at.is_some()) {

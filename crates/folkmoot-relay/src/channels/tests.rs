@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use althing::Node;
 use folkmoot_gateway::{Next, Outbox};
 use folkmoot_protocol::Format;
 use folkmoot_protocol::frame::SubscribeResult;
@@ -7,7 +8,7 @@ use futures_util::FutureExt;
 
 use super::*;
 
-const KEEP: Keep = Keep { len_max: 3, ttl_ms: 60_000, numbers_ttl_ms: 600_000 };
+const KEEP: Keep = Keep { len_max: 3, ttl_ms: 60_000, numbers_ttl_ms: 600_000, is_durable: false };
 
 fn hub() -> (Node, Hub) {
     let node =
@@ -20,7 +21,7 @@ fn hub() -> (Node, Hub) {
 fn post(text: &str, keep: Option<Keep>, key: Option<&str>) -> Post {
     let data = Bytes::from(format!("{text:?}"));
     let payload = Payload { data, tags: BTreeMap::new(), info: None, time: 0 };
-    Post { payload: Arc::new(payload), keep, key: key.map(Arc::from) }
+    Post { payload: Arc::new(payload), keep, key: key.map(Arc::from), row: None }
 }
 
 fn connection(id: &str) -> Arc<Connection> {
@@ -67,12 +68,12 @@ async fn what_nobody_hears_and_nothing_keeps_takes_no_memory() {
     let (_node, hub) = hub();
     let owner = hub.of("news");
     assert_eq!(owner.publish("news".into(), post("a", None, None)).await, Ok(Position::default()));
-    assert_eq!(owner.known().await, Ok(0));
+    assert_eq!(owner.count().await.unwrap().channels, 0);
     let ada = connection("ada");
     owner.join(Join { keep: None, ..join(&ada, None) }).await.unwrap();
-    assert_eq!(owner.known().await, Ok(1));
+    assert_eq!(owner.count().await.unwrap().channels, 1);
     assert_eq!(owner.part("news".into(), "ada".into()).await, Ok(true));
-    assert_eq!(owner.known().await, Ok(0));
+    assert_eq!(owner.count().await.unwrap().channels, 0);
 }
 
 #[tokio::test]
@@ -131,8 +132,8 @@ async fn a_broadcast_is_answered_in_the_order_of_its_channels() {
         hub.of("c1").publish("c1".into(), post("x", Some(KEEP), None)).await.unwrap();
         let names = ["c0", "c1", "c2", "c3"];
         let posts = names.map(|name| (Arc::from(name), post("all", Some(KEEP), None)));
-        let positions = hub.broadcast(posts.to_vec()).await.unwrap();
-        let offsets: Vec<u64> = positions.iter().map(|position| position.offset).collect();
+        let outcomes = hub.publish_all(posts.to_vec()).await;
+        let offsets: Vec<u64> = outcomes.into_iter().map(|one| one.unwrap().offset).collect();
         assert_eq!(offsets, [times + 1, 2 * times + 2, times + 1, times + 1]);
     }
 }
@@ -142,7 +143,7 @@ async fn bytes_that_are_no_json_end_the_connection_that_asks_for_them_and_no_cha
     let (_node, hub) = hub();
     let owner = hub.of("news");
     let payload = Payload { data: Bytes::from_static(b"\xff"), ..Payload::default() };
-    let bytes = Post { payload: Arc::new(payload), keep: Some(KEEP), key: None };
+    let bytes = Post { payload: Arc::new(payload), keep: Some(KEEP), key: None, row: None };
     let seen = owner.publish("news".into(), post("a", Some(KEEP), None)).await.unwrap();
     owner.publish("news".into(), bytes).await.unwrap();
     let ada = connection("ada");
@@ -201,6 +202,6 @@ async fn channels_that_were_only_asked_for_take_no_memory_and_keep_their_epoch()
     let ada = connection("ada");
     assert_eq!(owner.join(join(&ada, None)).await.unwrap().unwrap().epoch, epoch);
     owner.part("news".into(), "ada".into()).await.unwrap();
-    assert_eq!(owner.known().await, Ok(0));
+    assert_eq!(owner.count().await.unwrap().channels, 0);
     assert_eq!(history().await.epoch, epoch);
 }

@@ -95,6 +95,12 @@ impl Table {
         format!("DELETE FROM {} WHERE id = ANY($1)", self.outbox)
     }
 
+    /// How many rows wait, and how many were set aside.
+    pub(super) fn count(&self) -> String {
+        let Self { outbox, failed, .. } = self;
+        format!("SELECT (SELECT count(*) FROM {outbox}), (SELECT count(*) FROM {failed})")
+    }
+
     /// The table for rows that cannot be published, quoted.
     pub(crate) fn failed(&self) -> &str {
         &self.failed

@@ -2,32 +2,58 @@
 //! expires has a task of its own, which holds nothing of the connection while it sleeps, and which
 //! goes with the connection or when the end is another one.
 
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use folkmoot_protocol::DisconnectCode;
 use folkmoot_protocol::frame::Unsubscribe;
 
+use super::{Refusal, proxied};
 use crate::channels::ChannelsCalls;
 use crate::connection::{Connection, Watch};
+use crate::proxy::{Event, Refreshed};
 use crate::server::{Server, seconds_left};
 
 /// The SDKs ask for a new token and subscribe again.
 const UNSUBSCRIBED_AS_EXPIRED: u32 = 2501;
 
-/// Closes the connection some time after its end, unless it gets another end before.
-pub(crate) fn end_connection_at(server: &Server, connection: &Arc<Connection>, ends_at: i64) {
+/// Between two questions to a backend that does not answer.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Closes the connection some time after its end, unless it gets another end before: from its
+/// client, or from the backend, where that is asked.
+pub(crate) fn end_connection_at(server: &Arc<Server>, connection: &Arc<Connection>, ends_at: i64) {
     let delay = server.client.expired_close_delay.0;
     let watched = Arc::downgrade(connection);
-    let end = async move {
+    let end = |watched: Weak<Connection>| async move {
         if let Some(connection) = watched.upgrade() {
             connection.outbox.close(DisconnectCode::Expired);
         }
     };
-    connection.set_end(watch(ends_at, delay, end));
+    if !server.proxies.has(Event::Refresh) {
+        return connection.set_end(watch(ends_at, delay, end(watched)));
+    }
+    let server = server.clone();
+    let ask = async move {
+        let answer = answered(delay, || async {
+            let Some(connection) = watched.upgrade() else { return Ok(Refreshed::default()) };
+            proxied::refresh(&server, &connection).await
+        });
+        match answer.await {
+            Some(answer) if goes_on(&answer) => {
+                if let Some(connection) = watched.upgrade() {
+                    end_connection_at(&server, &connection, answer.expire_at);
+                }
+            }
+            _ => end(watched).await,
+        }
+    };
+    connection.set_end(watch(ends_at, Duration::ZERO, Box::pin(ask) as Ending));
 }
 
-/// Ends the subscription some time after its end, unless it gets another end before.
+/// Ends the subscription some time after its end, unless it gets another end before: from its
+/// client, or from the backend, where that is asked.
 pub(super) fn end_subscription_at(
     server: &Arc<Server>,
     connection: &Arc<Connection>,
@@ -41,7 +67,48 @@ pub(super) fn end_subscription_at(
         let why = Unsubscribe { code: UNSUBSCRIBED_AS_EXPIRED, reason };
         let _ = hub.of(&name).expel(name.clone(), client, why).await;
     };
-    connection.set_subscription_end(channel, watch(ends_at, delay, end));
+    if !server.rules.of(channel).is_ok_and(|rule| rule.asks_to_renew()) {
+        return connection.set_subscription_end(channel, watch(ends_at, delay, end));
+    }
+    let (server, name, watched) = (server.clone(), channel.clone(), Arc::downgrade(connection));
+    let ask = async move {
+        let answer = answered(delay, || async {
+            let Some(connection) = watched.upgrade() else { return Ok(Refreshed::default()) };
+            proxied::sub_refresh(&server, &connection, &name).await
+        });
+        match (answer.await, watched.upgrade()) {
+            (Some(answer), Some(connection)) if goes_on(&answer) => {
+                end_subscription_at(&server, &connection, &name, answer.expire_at);
+            }
+            _ => end.await,
+        }
+    };
+    connection
+        .set_subscription_end(channel, watch(ends_at, Duration::ZERO, Box::pin(ask) as Ending));
+}
+
+/// A task's work that may begin another one of its kind.
+type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+fn goes_on(answer: &Refreshed) -> bool {
+    !answer.expired && answer.expire_at > 0
+}
+
+/// Asks until there is an answer, for little longer than that at most.
+async fn answered<F>(within: Duration, ask: impl Fn() -> F) -> Option<Refreshed>
+where
+    F: Future<Output = Result<Refreshed, Refusal>>,
+{
+    let asking = async {
+        loop {
+            match ask().await {
+                Ok(answer) => return answer,
+                Err(Refusal::Disconnect(_)) => return Refreshed { expired: true, expire_at: 0 },
+                Err(Refusal::Error(_)) => tokio::time::sleep(ASK_AGAIN_AFTER).await,
+            }
+        }
+    };
+    tokio::time::timeout(within + ASK_AGAIN_AFTER, asking).await.ok()
 }
 
 /// Does something `delay` after an end in seconds since 1970; 0 or less: there is no end.

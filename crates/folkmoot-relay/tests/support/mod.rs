@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Only turns a promise that is never kept into a failure.
@@ -25,9 +26,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Connects without a token and subscribes.
     pub(crate) async fn subscribe(relay: &folkmoot_relay::Relay, channels: &[&str]) -> Self {
-        let url = format!("ws://{}/connection/websocket", relay.address());
-        let (socket, _) = connect_async(url).await.expect("the relay takes connections");
-        let mut listener = Self { socket, waiting: Vec::new() };
+        let mut listener = Self::open(relay, &[]).await;
         listener.ask(json!({"id": 1, "connect": {}})).await;
         for (id, channel) in (2..).zip(channels) {
             listener.ask(json!({"id": id, "subscribe": {"channel": channel}})).await;
@@ -49,15 +48,40 @@ impl Listener {
         listener
     }
 
-    /// Sends a command and waits for its reply.
-    async fn ask(&mut self, command: Value) -> Value {
-        let id = command["id"].clone();
+    /// Opens a socket with these headers, and says nothing.
+    pub(crate) async fn open(
+        relay: &folkmoot_relay::Relay,
+        headers: &[(&'static str, &str)],
+    ) -> Self {
+        let url = format!("ws://{}/connection/websocket", relay.address());
+        let mut request = url.into_client_request().expect("a URL");
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().expect("a header"));
+        }
+        let (socket, _) = connect_async(request).await.expect("the relay takes connections");
+        Self { socket, waiting: Vec::new() }
+    }
+
+    /// Sends a command and waits for its reply, which is no error.
+    pub(crate) async fn ask(&mut self, command: Value) -> Value {
+        let reply = self.reply(command).await;
+        assert!(reply["error"].is_null(), "{reply}");
+        reply
+    }
+
+    /// Sends a command.
+    pub(crate) async fn send(&mut self, command: Value) {
         self.socket.send(Message::text(command.to_string())).await.expect("the socket is open");
+    }
+
+    /// Sends a command and waits for its reply.
+    pub(crate) async fn reply(&mut self, command: Value) -> Value {
+        let id = command["id"].clone();
+        self.send(command).await;
         let mut before = Vec::new();
         loop {
             let message = self.message().await;
             if message["id"] == id {
-                assert!(message["error"].is_null(), "{command}: {message}");
                 // What was pushed meanwhile comes first.
                 before.append(&mut self.waiting);
                 self.waiting = before;
@@ -79,7 +103,18 @@ impl Listener {
         }
     }
 
-    async fn message(&mut self) -> Value {
+    /// Waits for the end of the connection; returns its code and reason.
+    pub(crate) async fn end(&mut self) -> (u16, String) {
+        loop {
+            let frame = timeout(PATIENCE, self.socket.next()).await.expect("it goes on");
+            if let Some(Ok(Message::Close(Some(close)))) = frame {
+                return (close.code.into(), close.reason.to_string());
+            }
+        }
+    }
+
+    /// The next push.
+    pub(crate) async fn message(&mut self) -> Value {
         loop {
             if !self.waiting.is_empty() {
                 return self.waiting.remove(0);
@@ -104,14 +139,25 @@ fn offset(push: &Value) -> u64 {
 
 /// Calls the server API, whose key is `key`; returns its answer with its head.
 pub(crate) async fn post(relay: &folkmoot_relay::Relay, method: &str, params: &Value) -> String {
-    let mut socket = TcpStream::connect(relay.address()).await.expect("it listens");
-    let (body, mut answer) = (params.to_string(), String::new());
+    let body = params.to_string();
     let head = format!(
         "POST /api/{method} HTTP/1.1\r\nHost: here\r\nX-API-Key: key\r\nConnection: close\r\n\
          Content-Length: {}\r\n\r\n",
         body.len()
     );
-    socket.write_all((head + &body).as_bytes()).await.expect("it is open");
+    exchange(relay, &(head + &body)).await
+}
+
+/// Reads a page, with further headers; returns it with its head.
+pub(crate) async fn get(relay: &folkmoot_relay::Relay, path: &str, headers: &str) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{headers}\r\n");
+    exchange(relay, &head).await
+}
+
+async fn exchange(relay: &folkmoot_relay::Relay, request: &str) -> String {
+    let mut socket = TcpStream::connect(relay.address()).await.expect("it listens");
+    socket.write_all(request.as_bytes()).await.expect("it is open");
+    let mut answer = String::new();
     let read = timeout(PATIENCE, socket.read_to_string(&mut answer)).await;
     read.expect("nothing came").expect("it reads");
     answer

@@ -1,0 +1,251 @@
+//! Reads one slot, connection after connection, and publishes what it says.
+//!
+//! What has arrived is published together. `done` and `partial` move only once rows are published,
+//! so that nothing is lost and nothing comes twice when a connection ends in the middle.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::pgoutput::{self, Change, Lsn, Relation, Unreadable};
+use super::wire::{Streamed, Wire};
+use super::{Cdc, CdcError, RETRY_AFTER, Row, SILENCE_MAX, STATEMENT_TIMEOUT};
+use crate::durable::RowKey;
+use crate::feed;
+use crate::metrics::ConsumerMetrics;
+use crate::outbox::OutboxError;
+use crate::server::Server;
+
+/// How often the database hears how far we are.
+const CONFIRM_EVERY: Duration = Duration::from_millis(200);
+/// Rows that are published together, at most, and their bytes.
+const WAITING_LEN_MAX: usize = 500;
+const WAITING_BYTES_MAX: usize = 4 << 20;
+
+/// Reads the stream, connection after connection.
+pub(super) struct Reader {
+    cdc: Cdc,
+    server: Arc<Server>,
+    metrics: Arc<ConsumerMetrics>,
+    /// How far the database's log goes.
+    server_end: Lsn,
+    /// By the numbers that the stream gives them.
+    relations: HashMap<u32, Relation>,
+    /// By which slot `done` counts.
+    source: Arc<str>,
+    /// All transactions up to here are published.
+    done: Lsn,
+    /// All transactions up to here are read.
+    read_to: Lsn,
+    /// The transaction that is read.
+    now: Option<Transaction>,
+    /// The newest transaction of which rows were published, and how many: a connection may be lost
+    /// in the middle of one.
+    partial: Option<(Lsn, u64)>,
+    /// Rows that are read and not published.
+    waiting: Vec<Waiting>,
+    waiting_bytes: usize,
+    /// Said already: it is said once, not at each attempt.
+    is_down: bool,
+}
+
+/// A row with its place.
+#[derive(Debug)]
+struct Waiting {
+    commit: Lsn,
+    number: u64,
+    row: Row,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Transaction {
+    commit: Lsn,
+    /// Rows of it so far.
+    read: u64,
+}
+
+impl Reader {
+    pub(super) fn new(cdc: Cdc, server: Arc<Server>) -> Self {
+        let metrics = server.metrics.consumer(&cdc.name);
+        Self {
+            cdc,
+            server,
+            metrics,
+            server_end: 0,
+            relations: HashMap::new(),
+            source: "".into(),
+            done: 0,
+            read_to: 0,
+            now: None,
+            partial: None,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            is_down: false,
+        }
+    }
+
+    /// Publishes for ever.
+    pub(super) async fn run(mut self) {
+        loop {
+            let Err(error) = self.follow().await;
+            if !self.is_down {
+                tracing::error!(%error, consumer = %self.cdc.name, "the changes cannot be read");
+            }
+            self.metrics.is_up.store(false, Ordering::Relaxed);
+            self.is_down = true;
+            sleep(RETRY_AFTER).await;
+        }
+    }
+
+    /// Publishes as long as one connection lasts.
+    async fn follow(&mut self) -> Result<std::convert::Infallible, CdcError> {
+        let prepared = timeout(STATEMENT_TIMEOUT, self.cdc.prepare()).await;
+        let source = prepared.unwrap_or(Err(OutboxError::Timeout.into()))?;
+        self.follow_slot(source);
+        let mut wire = Wire::connect(&self.cdc.database).await?;
+        let settings = &self.cdc.settings;
+        wire.replicate(&settings.slot_name, &settings.publication_name).await?;
+        if std::mem::take(&mut self.is_down) {
+            tracing::info!(consumer = %self.cdc.name, "the changes are read again");
+        }
+        self.metrics.is_up.store(true, Ordering::Relaxed);
+        // A transaction that was cut off begins anew, and what was not published comes again.
+        (self.now, self.waiting_bytes) = (None, 0);
+        self.waiting.clear();
+        let (mut confirmed, mut confirm_at) = (0, Instant::now());
+        let (mut heard, mut is_asked) = (Instant::now(), false);
+        loop {
+            let is_idle = confirmed == self.done;
+            let until = if is_idle { heard + SILENCE_MAX } else { confirm_at };
+            match timeout_at(until, wire.next()).await {
+                Ok(streamed) => {
+                    heard = Instant::now();
+                    match streamed? {
+                        Streamed::Change { end, message } => {
+                            self.server_end = self.server_end.max(end);
+                            self.take(pgoutput::read(message)?)?;
+                        }
+                        Streamed::Keepalive { end, wants_reply } => {
+                            self.server_end = self.server_end.max(end);
+                            // Between two transactions: nothing of ours is in between.
+                            if self.now.is_none() {
+                                self.done = self.done.max(end);
+                                self.publish().await;
+                            }
+                            is_asked |= wants_reply;
+                        }
+                    }
+                }
+                Err(_) if is_idle => return Err(CdcError::Silent),
+                Err(_) => {}
+            }
+            if !wire.has_more() || self.is_full() {
+                self.publish().await;
+            }
+            if is_asked || confirmed != self.done && Instant::now() >= confirm_at {
+                if let Some(ledger) = &self.server.ledger {
+                    ledger.advance(&self.source, self.done);
+                }
+                wire.confirm(self.done).await?;
+                (confirmed, is_asked) = (self.done, false);
+                confirm_at = Instant::now() + CONFIRM_EVERY;
+            }
+        }
+    }
+
+    fn take(&mut self, change: Change) -> Result<(), CdcError> {
+        match change {
+            Change::Begin { commit, at_ms } => {
+                self.metrics.committed_ms.store(at_ms, Ordering::Relaxed);
+                self.now = Some(Transaction { commit, read: 0 });
+            }
+            Change::Relation(relation) => {
+                self.relations.insert(relation.id, relation);
+            }
+            Change::Insert { relation, values } => self.insert(relation, &values)?,
+            Change::Commit { end } => {
+                self.read_to = self.read_to.max(end);
+                self.now = None;
+            }
+            Change::Other => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a row up, unless it was published before the connection was lost.
+    fn insert(&mut self, relation: u32, values: &[Option<Bytes>]) -> Result<(), CdcError> {
+        let Some(now) = &mut self.now else { return Err(Unreadable.into()) };
+        now.read += 1;
+        let Transaction { commit, read } = *now;
+        let is_partial =
+            self.partial.is_some_and(|(of, published)| of == commit && read <= published);
+        if commit < self.done || is_partial {
+            return Ok(());
+        }
+        let relation = self.relations.get(&relation).ok_or(Unreadable)?;
+        if let Some(row) = self.cdc.row(relation, values)? {
+            self.waiting_bytes += row.payload.len();
+            self.waiting.push(Waiting { commit, number: read, row });
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_LEN_MAX || self.waiting_bytes >= WAITING_BYTES_MAX
+    }
+
+    /// Publishes all that was read.
+    async fn publish(&mut self) {
+        while !self.waiting.is_empty() {
+            let methods: Vec<_> =
+                self.waiting.iter().map(|one| String::from_utf8_lossy(&one.row.method)).collect();
+            let rows: Vec<feed::Row<'_>> = self
+                .waiting
+                .iter()
+                .zip(&methods)
+                .map(|(Waiting { commit, number, row }, method)| feed::Row {
+                    key: RowKey { source: self.source.clone(), id: *commit, part: *number },
+                    method,
+                    payload: &row.payload,
+                })
+                .collect();
+            let outcomes = feed::publish(&self.server, &self.metrics, &rows).await;
+            let mut done = 0;
+            for (one, outcome) in self.waiting.iter().zip(outcomes) {
+                match outcome {
+                    Ok(()) => {}
+                    // Nothing may overtake it.
+                    Err(error) if error.code.is_temporary() => {
+                        sleep(RETRY_AFTER).await;
+                        break;
+                    }
+                    Err(error) => self.cdc.set_aside(&one.row, &error).await,
+                }
+                self.partial = Some((one.commit, one.number));
+                done += 1;
+            }
+            self.waiting.drain(..done);
+        }
+        self.waiting_bytes = 0;
+        if self.now.is_none() {
+            self.done = self.done.max(self.read_to);
+            self.metrics.committed_ms.store(0, Ordering::Relaxed);
+        }
+        let behind = self.server_end.saturating_sub(self.done);
+        self.metrics.lag_bytes.store(behind, Ordering::Relaxed);
+    }
+
+    /// Goes on where this slot was left, be it by an earlier process.
+    fn follow_slot(&mut self, source: Arc<str>) {
+        if self.source == source {
+            return;
+        }
+        let ledger = self.server.ledger.as_ref();
+        self.done = ledger.map_or(0, |ledger| ledger.progress(&source));
+        (self.read_to, self.partial, self.source) = (self.done, None, source);
+    }
+}

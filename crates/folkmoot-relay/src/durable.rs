@@ -1,0 +1,149 @@
+//! Histories on disk: one SQLite file that a thread of its own writes. What has gathered while it
+//! was writing is committed with one sync.
+//!
+//! A publication of a durable channel is on disk before anybody hears of it, so an offset that
+//! somebody has seen means the same after the process was killed. With it are its idempotency key
+//! and the row of the backend that it comes from, so neither is published again.
+
+mod ledger;
+mod load;
+mod rows;
+mod tables;
+mod writer;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use tokio::sync::oneshot;
+
+use crate::channels::Post;
+use crate::epoch::Epoch;
+use crate::payload::Payload;
+use crate::stream::Keep;
+pub(crate) use ledger::Ledger;
+pub(crate) use rows::{KnownRows, RowKey, fingerprint};
+use writer::{Job, Writer};
+
+/// Why histories cannot be kept on disk.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// The directory cannot be made.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// It is in use by another process, damaged, or of a later version.
+    #[error("{path}: {reason}", path = path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// A publication with its place in a channel.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) channel: Arc<str>,
+    pub(crate) epoch: Epoch,
+    pub(crate) offset: u64,
+    pub(crate) post: Post,
+    pub(crate) keep: Keep,
+    /// When it was published, and until when its idempotency key is known; milliseconds since 1970.
+    pub(crate) at: u64,
+    pub(crate) key_until: u64,
+}
+
+/// A channel as it is found on disk.
+#[derive(Debug, Default)]
+pub(crate) struct Restored {
+    pub(crate) epoch: Epoch,
+    pub(crate) top: u64,
+    /// Of the newest publication; milliseconds since 1970.
+    pub(crate) at: u64,
+    /// The newest ones without a gap, the oldest first.
+    pub(crate) history: Vec<Arc<Payload>>,
+    /// Idempotency keys with their offsets, and until when they are known.
+    pub(crate) keys: Vec<(Arc<str>, u64, u64)>,
+}
+
+/// All that is found on disk.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) channels: HashMap<Arc<str>, Restored>,
+    pub(crate) rows: Vec<(RowKey, Arc<str>)>,
+    /// How far each log of changes was read.
+    pub(crate) progress: HashMap<Arc<str>, u64>,
+}
+
+/// The way to the thread that writes. What is sent is written in the order of the calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Disk {
+    jobs: Sender<Job>,
+}
+
+impl Disk {
+    /// Opens the file in a directory, which is made if it is missing, and reads all of it.
+    pub(crate) fn open(directory: &Path) -> Result<(Self, Found), DiskError> {
+        std::fs::create_dir_all(directory)
+            .map_err(|source| DiskError::Io { path: directory.to_owned(), source })?;
+        let path = directory.join(tables::FILE);
+        let mut connection = tables::open(&path)?;
+        let found = load::load(&mut connection)
+            .map_err(|error| DiskError::Database { path, reason: error.to_string() })?;
+        let (jobs, queue) = channel();
+        std::thread::Builder::new()
+            .name("relay-histories".to_owned())
+            .spawn(move || Writer::new(connection).run(&queue))
+            .map_err(|source| DiskError::Io { path: directory.to_owned(), source })?;
+        Ok((Self { jobs }, found))
+    }
+
+    /// Writes all of them or none; true once they would survive the end of the machine.
+    pub(crate) fn keep(&self, records: Arc<Vec<Record>>) -> impl Future<Output = bool> + use<> {
+        let (reply, kept) = oneshot::channel();
+        self.send(Job::Keep(records, reply));
+        async { kept.await.unwrap_or(false) }
+    }
+
+    /// Removes the publications of a channel up to an offset; its numbers stay.
+    pub(crate) fn clear(&self, channel: Arc<str>, up_to: u64) {
+        self.send(Job::Clear(channel, up_to));
+    }
+
+    /// Removes all of a channel, if it is still in this epoch.
+    pub(crate) fn forget(&self, channel: Arc<str>, epoch: Epoch) {
+        self.send(Job::Forget(channel, epoch));
+    }
+
+    /// These rows do not come again.
+    pub(crate) fn confirm(&self, rows: Vec<RowKey>) {
+        self.send(Job::Confirm(rows));
+    }
+
+    /// A log of changes was read up to here, and its rows do not come again.
+    pub(crate) fn advance(&self, source: Arc<str>, to: u64) {
+        self.send(Job::Advance(source, to));
+    }
+
+    /// Writes what was sent before, and lets go of the file.
+    pub(crate) async fn close(&self) {
+        let (reply, closed) = oneshot::channel();
+        self.send(Job::Close(reply));
+        let _ = closed.await;
+    }
+
+    fn send(&self, job: Job) {
+        // A thread that has ended drops the job, and with it the reply.
+        let _ = self.jobs.send(job);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! The tables of histories, and how a file comes to have them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::DiskError;
+
+pub(super) const FILE: &str = "relay.sqlite";
+/// `user_version` of the file.
+const FORMAT: u32 = 1;
+/// How long to wait for a process that is about to let the file go.
+const BUSY: Duration = Duration::from_secs(2);
+
+const TABLES: &str = "
+    CREATE TABLE streams (
+        channel TEXT PRIMARY KEY,
+        epoch INTEGER NOT NULL,
+        top INTEGER NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE publications (
+        channel TEXT NOT NULL,
+        offset INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (channel, offset)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE keys (
+        channel TEXT NOT NULL,
+        key TEXT NOT NULL,
+        offset INTEGER NOT NULL,
+        until INTEGER NOT NULL,
+        PRIMARY KEY (channel, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX keys_by_end ON keys (until);
+    CREATE TABLE rows (
+        source TEXT NOT NULL,
+        id INTEGER NOT NULL,
+        part INTEGER NOT NULL,
+        channel TEXT NOT NULL,
+        PRIMARY KEY (source, id, part, channel)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE progress (
+        source TEXT PRIMARY KEY,
+        at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// Opens a file and makes its tables if it is new.
+pub(super) fn open(path: &Path) -> Result<Connection, DiskError> {
+    let wrong = |reason: String| DiskError::Database { path: path.to_owned(), reason };
+    let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            wrong("it is used by another process".to_owned())
+        }
+        _ => wrong(error.to_string()),
+    };
+    let connection = Connection::open(path).map_err(failed)?;
+    prepare(&connection).map_err(failed)?;
+    let format: u32 =
+        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
+    match format {
+        FORMAT => {}
+        0 => {
+            let made = format!("BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;");
+            connection.execute_batch(&made).map_err(failed)?;
+        }
+        later => {
+            return Err(wrong(format!("it has format {later}, and {FORMAT} is the last known")));
+        }
+    }
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY)?;
+    // Exclusive, so that two relays never give out the same offsets.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.execute_batch("BEGIN EXCLUSIVE; COMMIT;")?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Publishes rows of a backend, which are commands of the server API, in their order.
+//!
+//! Rows that go into durable channels are written together, each owner of channels once, so that a
+//! sync of the disk is shared by many. In one channel the order is always that of the rows; a row
+//! that cannot be published just now ends the batch.
+
+use std::sync::Arc;
+
+use folkmoot_protocol::rpc::RpcError;
+
+use crate::api::publish::asked;
+use crate::channels::Posts;
+use crate::durable::RowKey;
+use crate::metrics::ConsumerMetrics;
+use crate::server::{Server, not_published};
+
+/// A row that is to be published.
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) key: RowKey,
+    pub(crate) method: &'a str,
+    pub(crate) payload: &'a [u8],
+}
+
+/// Publishes rows; what came of each, up to the first that must be tried again. All after that one
+/// must be tried again too: what of them is durable is known by its key.
+pub(crate) async fn publish(
+    server: &Arc<Server>,
+    metrics: &ConsumerMetrics,
+    rows: &[Row<'_>],
+) -> Vec<Result<(), RpcError>> {
+    let outcomes = publish_all(server, rows).await;
+    outcomes.iter().for_each(|outcome| metrics.rows.count(outcome));
+    outcomes
+}
+
+async fn publish_all(server: &Arc<Server>, rows: &[Row<'_>]) -> Vec<Result<(), RpcError>> {
+    let mut outcomes = Vec::with_capacity(rows.len());
+    let mut in_memory: Vec<Posts> = Vec::with_capacity(rows.len());
+    let (mut durable, mut durable_rows) = (Posts::new(), Vec::new());
+    for (number, row) in rows.iter().enumerate() {
+        let (posts, outcome) = match asked(server, row.method, row.payload, Some(&row.key)) {
+            Ok(asked) => (asked.posts, Ok(())),
+            Err(error) => (Posts::new(), Err(error)),
+        };
+        let (kept, fleeting): (Posts, Posts) =
+            posts.into_iter().partition(|(_, post)| post.is_durable());
+        durable_rows.extend(kept.iter().map(|_| number));
+        durable.extend(kept);
+        in_memory.push(fleeting);
+        outcomes.push(outcome);
+    }
+    if !durable.is_empty() {
+        let written = server.hub.publish_all(durable).await;
+        for (row, written) in durable_rows.into_iter().zip(written) {
+            if let Err(refused) = written {
+                outcomes[row] = Err(not_published(&refused));
+            }
+        }
+    }
+    for (number, posts) in in_memory.into_iter().enumerate() {
+        if outcomes[number].is_ok() && !posts.is_empty() {
+            let published = server.hub.publish_all(posts).await;
+            let refused = published.into_iter().find_map(Result::err);
+            outcomes[number] = refused.map_or(Ok(()), |refused| Err(not_published(&refused)));
+        }
+        if outcomes[number].as_ref().is_err_and(|error| error.code.is_temporary()) {
+            outcomes.truncate(number + 1);
+            break;
+        }
+    }
+    outcomes
+}

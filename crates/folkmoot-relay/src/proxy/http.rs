@@ -1,0 +1,135 @@
+//! Posts JSON to one endpoint of a backend over HTTP/1.1, and keeps connections for the next time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, Request, StatusCode, Uri};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+/// The longest answer that is read.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Requests under way at once; the others wait for them as long as for an answer.
+const UNDER_WAY_MAX: usize = 256;
+/// Connections that are kept for the next request.
+const IDLE_MAX: usize = 32;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("no answer within {} ms", .0.as_millis())]
+    Timeout(Duration),
+    #[error("the connection: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("the exchange: {0}")]
+    Exchange(#[from] hyper::Error),
+    #[error("the answer cannot be read: {0}")]
+    Body(axum::Error),
+    #[error("it answers with status {0}")]
+    Status(StatusCode),
+}
+
+/// An address of a backend.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    host: String,
+    port: u16,
+    path: String,
+    timeout: Duration,
+    headers: HeaderMap,
+    idle: Mutex<Vec<SendRequest<Body>>>,
+    under_way: Semaphore,
+}
+
+impl Endpoint {
+    /// An endpoint by its URL; an error says what is wrong with it.
+    pub(crate) fn new(
+        url: &str,
+        timeout: Duration,
+        headers: &BTreeMap<String, String>,
+    ) -> Result<Self, String> {
+        let uri: Uri = url.parse().map_err(|error| format!("`{url}`: {error}"))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(format!("`{url}` is no http:// URL, which is all that is spoken"));
+        }
+        let host = uri.host().ok_or_else(|| format!("`{url}` has no host"))?.to_owned();
+        let port = uri.port_u16().unwrap_or(80);
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            let name = name.parse::<HeaderName>().map_err(|error| format!("{name}: {error}"))?;
+            let value = value.parse().map_err(|error| format!("{name}: {error}"))?;
+            all.insert(name, value);
+        }
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let authority = HeaderValue::from_str(authority).map_err(|error| error.to_string())?;
+        all.insert(HOST, authority);
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let (idle, under_way) = (Mutex::default(), Semaphore::new(UNDER_WAY_MAX));
+        Ok(Self { host, port, path, timeout, headers: all, idle, under_way })
+    }
+
+    /// Posts JSON with further headers; returns what comes back with status 200.
+    pub(crate) async fn post(&self, headers: &HeaderMap, body: Bytes) -> Result<Bytes, HttpError> {
+        let mut all = self.headers.clone();
+        all.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.ask(&Method::POST, &all, body).await
+    }
+
+    /// Reads what is there.
+    pub(crate) async fn get(&self) -> Result<Bytes, HttpError> {
+        self.ask(&Method::GET, &self.headers, Bytes::new()).await
+    }
+
+    async fn ask(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Bytes, HttpError> {
+        let exchange = async {
+            let _place = self.under_way.acquire().await.expect("it is never closed");
+            let mut connection = self.connection().await?;
+            let mut request = Request::new(Body::from(body));
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = self.path.parse().expect("it was a part of a URL");
+            *request.headers_mut() = headers.clone();
+            let answer = connection.send_request(request).await?;
+            let status = answer.status();
+            let answer = to_bytes(Body::new(answer.into_body()), ANSWER_BYTES_MAX).await;
+            let answer = answer.map_err(HttpError::Body)?;
+            let mut idle = self.idle.lock();
+            if idle.len() < IDLE_MAX {
+                idle.push(connection);
+            }
+            if status == StatusCode::OK { Ok(answer) } else { Err(HttpError::Status(status)) }
+        };
+        timeout(self.timeout, exchange).await.unwrap_or(Err(HttpError::Timeout(self.timeout)))
+    }
+
+    /// A connection that takes a request.
+    async fn connection(&self) -> Result<SendRequest<Body>, HttpError> {
+        loop {
+            let Some(mut kept) = self.idle.lock().pop() else { break };
+            // The backend may have closed it.
+            if kept.ready().await.is_ok() {
+                return Ok(kept);
+            }
+        }
+        let socket = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        socket.set_nodelay(true)?;
+        let (requests, connection) = handshake(TokioIo::new(socket)).await?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to a backend has ended");
+            }
+        });
+        Ok(requests)
+    }
+}

@@ -1,0 +1,196 @@
+//! What backends are asked, and what they answer, as Centrifugo's documentation names it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use folkmoot_gateway::Close;
+use folkmoot_protocol::frame::Error;
+use folkmoot_protocol::{DisconnectCode, ErrorCode, Format};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::Origin;
+use crate::claims::{self, SubClaims};
+use crate::session::Refusal;
+
+/// Of every request: which connection it is about.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct About<'a> {
+    client: &'a str,
+    transport: &'static str,
+    protocol: &'static str,
+    encoding: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a str>,
+}
+
+impl<'a> About<'a> {
+    /// `None`: who it is, is asked for.
+    pub(crate) fn new(
+        client: &'a str,
+        user: Option<&'a str>,
+        format: Format,
+        origin: &Origin,
+    ) -> Self {
+        let (protocol, encoding) = match format {
+            Format::Json => ("json", "json"),
+            Format::Protobuf => ("protobuf", "binary"),
+        };
+        Self { client, transport: origin.transport, protocol, encoding, user }
+    }
+}
+
+/// JSON of a client; bytes that are none are told as a string.
+pub(crate) fn payload(data: &Bytes) -> Option<Cow<'_, RawValue>> {
+    if data.is_empty() {
+        return None;
+    }
+    let text = String::from_utf8_lossy(data);
+    let json = serde_json::from_str::<&RawValue>(&text).map(ToOwned::to_owned);
+    let json = json.or_else(|_| serde_json::value::to_raw_value(&text));
+    json.ok().map(Cow::Owned)
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ConnectRequest<'a> {
+    #[serde(flatten)]
+    pub(crate) about: About<'a>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<Cow<'a, RawValue>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) channels: Vec<&'a str>,
+}
+
+/// Of what is done in a channel.
+#[derive(Debug, Serialize)]
+pub(crate) struct WithChannel<'a> {
+    #[serde(flatten)]
+    pub(crate) about: About<'a>,
+    pub(crate) channel: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<Cow<'a, RawValue>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct RpcRequest<'a> {
+    #[serde(flatten)]
+    pub(crate) about: About<'a>,
+    pub(crate) method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<Cow<'a, RawValue>>,
+}
+
+/// An answer: one of the three.
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer<T> {
+    result: Option<T>,
+    error: Option<ErrorAnswer>,
+    disconnect: Option<DisconnectAnswer>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ErrorAnswer {
+    code: u32,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    temporary: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct DisconnectAnswer {
+    code: u32,
+    #[serde(default)]
+    reason: String,
+}
+
+impl<T: Default> Answer<T> {
+    pub(super) fn outcome(self) -> Result<T, Refusal> {
+        if let Some(DisconnectAnswer { code, reason }) = self.disconnect {
+            let number = u16::try_from(code).ok().filter(|code| (3000..5000).contains(code));
+            let fits = reason.len() <= Close::REASON_BYTES_MAX;
+            let (Some(code), true) = (number, fits) else {
+                tracing::warn!(
+                    code,
+                    "a proxy's disconnect has a code or reason that cannot be told"
+                );
+                return Err(Refusal::Disconnect(DisconnectCode::ServerError.into()));
+            };
+            return Err(Refusal::Disconnect(Close { code, reason: reason.into() }));
+        }
+        if let Some(ErrorAnswer { code, message, temporary }) = self.error {
+            let code = if code == 0 { ErrorCode::Internal.code() } else { code };
+            return Err(Refusal::Error(Error { code, message, temporary }));
+        }
+        Ok(self.result.unwrap_or_default())
+    }
+}
+
+/// Who has connected.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Connected {
+    pub(crate) user: String,
+    pub(crate) expire_at: i64,
+    pub(crate) info: Option<Box<RawValue>>,
+    pub(crate) b64info: String,
+    data: Option<Box<RawValue>>,
+    b64data: String,
+    pub(crate) channels: Vec<String>,
+    pub(crate) subs: BTreeMap<String, SubClaims>,
+}
+
+impl Connected {
+    pub(crate) fn data(&self) -> Bytes {
+        claims::bytes(self.data.as_deref(), &self.b64data).unwrap_or_default()
+    }
+}
+
+/// How somebody is subscribed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Subscribed {
+    info: Option<Box<RawValue>>,
+    b64info: String,
+    data: Option<Box<RawValue>>,
+    b64data: String,
+    pub(crate) expire_at: i64,
+}
+
+impl Subscribed {
+    pub(crate) fn info(&self) -> Bytes {
+        claims::bytes(self.info.as_deref(), &self.b64info).unwrap_or_default()
+    }
+
+    pub(crate) fn data(&self) -> Bytes {
+        claims::bytes(self.data.as_deref(), &self.b64data).unwrap_or_default()
+    }
+}
+
+/// Whether a connection or subscription goes on.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Refreshed {
+    pub(crate) expired: bool,
+    pub(crate) expire_at: i64,
+}
+
+/// What a call returns, or what is published in place of what the client said.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ReplyData {
+    data: Option<Box<RawValue>>,
+    b64data: String,
+    pub(crate) skip_history: bool,
+}
+
+impl ReplyData {
+    pub(crate) fn data(&self) -> Bytes {
+        claims::bytes(self.data.as_deref(), &self.b64data).unwrap_or_default()
+    }
+}
