@@ -161,9 +161,10 @@ fn now() -> anyhow::Result<UnixMillis> {
 }
 
 async fn load(flags: LoadFlags) -> anyhow::Result<()> {
+    let json = flags.json;
     let plan = LoadPlan::load(flags)?;
     let report = folkmoot::load::load(plan).await?;
-    say(&report.to_string());
+    say(&if json { serde_json::to_string(&report)? } else { report.to_string() });
     anyhow::ensure!(report.is_clean(), "the server did not deliver everything once and in order");
     Ok(())
 }
