@@ -26,6 +26,7 @@ mod rate_limit;
 pub mod read_states;
 mod registration;
 pub mod relay;
+pub mod retention;
 mod room;
 mod search;
 pub mod seed;

@@ -6,6 +6,7 @@ mod account;
 mod admin;
 mod event;
 mod limits;
+mod retention;
 mod view;
 
 pub use account::{
@@ -20,6 +21,7 @@ pub use admin::{
 };
 pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
 pub use limits::{AttachmentLimits, ServerLimits};
+pub use retention::{RetentionRule, RetentionRules, RoomRetentionRule};
 pub use view::{
     Attachment, ConnInfo, DeviceView, InviteView, LeaveReason, ListedRoom, MemberView, MessageView,
     Notify, Reaction, ReplyRef, Role, RoomAccess, RoomKind, RoomView, Status, UserView,
