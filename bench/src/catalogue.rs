@@ -82,6 +82,11 @@ const fn application(name: &'static str, better: Better, about: &'static str) ->
     Workload { scope: Scope::Services, ..solo(name, better, about) }
 }
 
+/// A chat server with so many members, connections or people.
+const fn rooms(name: &'static str, scale: u64, better: Better, about: &'static str) -> Workload {
+    Workload { messages: scale, ..application(name, better, about) }
+}
+
 /// Every workload, in the order of the tables.
 pub(crate) const CATALOGUE: &[Workload] = &[
     shared(
@@ -197,6 +202,42 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         "chat-send",
         Better::Higher,
         "messages that Folkmoot acknowledges per second, fsync on",
+    ),
+    rooms(
+        "room-members",
+        100_000,
+        Better::Lower,
+        "a room of 100 to 100,000 members, one online: loading, delivery, history, recovery",
+    ),
+    rooms(
+        "room-online",
+        10_000,
+        Better::Lower,
+        "a room with 100 to 10,000 online: ms to the last of them, events a second to all",
+    ),
+    rooms(
+        "rooms-small",
+        10_000,
+        Better::Lower,
+        "1,000 rooms of 10 online, 8,000 messages a second: ms to each delivery",
+    ),
+    rooms(
+        "idle-connections",
+        5_000,
+        Better::Lower,
+        "KiB that a connection keeps of the server, subscribed to 1 room and to 50",
+    ),
+    rooms(
+        "reconnect-storm",
+        10_000,
+        Better::Lower,
+        "10,000 clients come back at once, each to 20 rooms and 100 missed events",
+    ),
+    rooms(
+        "room-create",
+        100_000,
+        Better::Higher,
+        "100,000 people join one room by invite while others talk",
     ),
     application(
         "map-http",

@@ -15,6 +15,7 @@ mod plot;
 mod ratios;
 mod report;
 mod results;
+mod rooms;
 mod rounds;
 mod row;
 mod solo;
@@ -83,6 +84,14 @@ enum Command {
     },
     /// Measures what always-on metrics cost: with and without, in turn, in one process
     MetricsCost(metrics_cost::Amount),
+    /// Measures rooms at scale, and writes results/rooms.md and its plot
+    Rooms {
+        #[command(flatten)]
+        amount: Amount,
+        /// Only writes them again from what was measured last
+        #[arg(long)]
+        report: bool,
+    },
     /// Writes RESULTS.md and the plot again from the recorded results
     Report,
 }
@@ -126,6 +135,7 @@ fn run(cli: Cli) -> Result<()> {
             Ok(())
         }
         Some(Command::MetricsCost(amount)) => metrics_cost::run(&amount),
+        Some(Command::Rooms { amount, report }) => rooms::run(amount, report),
         Some(Command::Report) => results::Recorded::load()?.publish(),
         Some(Command::Peers { workloads, amount, only, json, no_record }) => {
             let mut recorded = results::Recorded::load_or_new()?;

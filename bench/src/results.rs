@@ -121,7 +121,7 @@ fn results_file() -> PathBuf {
     bench_directory().join("results/peers.json")
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;

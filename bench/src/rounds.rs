@@ -5,7 +5,7 @@
 //! never a silent gap; when ours fails, the whole measurement does.
 
 use crate::build::Launch;
-use crate::catalogue::Workload;
+use crate::catalogue::{Scope, Workload};
 use crate::row::{Row, Sample};
 use crate::systems::Candidate;
 use anyhow::{Context, Result, bail};
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// A run that takes longer is ended: its workload waits two minutes for a batch at most.
 const RUN_MAX: Duration = Duration::from_secs(240);
+/// The same where servers are built, filled with a hundred thousand people, and started.
+const SERVICES_RUN_MAX: Duration = Duration::from_secs(900);
 /// How often a run is looked at. Measuring happens inside the child, so this adds nothing to it.
 const POLL: Duration = Duration::from_millis(10);
 /// Exit status of a system that does not have the workload.
@@ -131,9 +133,13 @@ pub(crate) fn run_once(plan: &Plan, launch: &Launch) -> Result<Outcome> {
     let child = command
         .spawn()
         .with_context(|| format!("cannot start {}", launch.program.to_string_lossy()))?;
-    let finished = wait(child)?;
+    let run_max = match plan.workload.scope {
+        Scope::OneProcess => RUN_MAX,
+        Scope::Services => SERVICES_RUN_MAX,
+    };
+    let finished = wait(child, run_max)?;
     Ok(match finished.status {
-        None => Outcome::Failed(format!("ended after {} s", RUN_MAX.as_secs())),
+        None => Outcome::Failed(format!("ended after {} s", run_max.as_secs())),
         Some(0) => match parse(&finished.stdout) {
             Ok(mut samples) => {
                 let peak = finished.peak_mib.filter(|_| plan.workload.fills_mailboxes());
@@ -158,10 +164,10 @@ struct Finished {
     peak_mib: Option<f64>,
 }
 
-fn wait(mut child: Child) -> Result<Finished> {
+fn wait(mut child: Child, run_max: Duration) -> Result<Finished> {
     let stdout = child.stdout.take().map(read_to_end);
     let stderr = child.stderr.take().map(read_to_end);
-    let deadline = Instant::now() + RUN_MAX;
+    let deadline = Instant::now() + run_max;
     let mut peak_mib = None;
     let status = loop {
         peak_mib = resident_peak_mib(child.id()).or(peak_mib);

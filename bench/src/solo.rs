@@ -4,11 +4,13 @@ mod chain;
 mod chat;
 mod durable;
 mod fairness;
+mod folkmoot;
 mod map;
 mod passivate;
 mod read_states;
 mod relay;
 pub(crate) mod remote;
+mod rooms;
 mod timers;
 mod treasure;
 
@@ -36,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         name @ ("map-http" | "map-ingest" | "map-million") => {
             Some(watched(|| map::run(name, arguments.budget)))
         }
-        _ => None,
+        _ => rooms::run(arguments),
     }
 }
 

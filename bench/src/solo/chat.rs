@@ -5,15 +5,11 @@
 //! room one more client is subscribed and notes when each message arrives. At the end every
 //! acknowledged message must have arrived there, once, in order and without a gap.
 
-mod client;
-mod server;
-
+use super::folkmoot::{Client, Server};
 use althing_bench_workloads::{Budget, Sample, percentile_ns};
 use anyhow::{Context, Result, bail, ensure};
-use client::Client;
 use folkmoot_protocol::rpc::{InviteAccept, InviteCreate, MessageSend, RoomCreate};
 use folkmoot_protocol::{Channel, RoomId};
-use server::Server;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -67,7 +67,7 @@ pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
         at("max", &inside, 1.0),
         at("p50-thread", &outside, 0.50),
         at("p99-thread", &outside, 0.99),
-        Sample { metric: "flood", ..flooded },
+        Sample { metric: "flood".into(), ..flooded },
     ])
 }
 

@@ -3,6 +3,7 @@
 //! One process runs one workload: first the warm-up, then batches until the time is over, and
 //! prints the median batch. Rounds, medians of rounds and ratios are the harness's business.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ pub struct Budget {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// What was measured, for example `rate` or `p99`.
-    pub metric: &'static str,
+    pub metric: Cow<'static, str>,
     /// Its unit: `M/s`, `ns`, `bytes`, `allocs/msg`.
     pub unit: &'static str,
     /// The value.
@@ -33,8 +34,8 @@ pub struct Sample {
 impl Sample {
     /// A value without a remark.
     #[must_use]
-    pub fn new(metric: &'static str, unit: &'static str, value: f64) -> Self {
-        Self { metric, unit, value, note: "" }
+    pub fn new(metric: impl Into<Cow<'static, str>>, unit: &'static str, value: f64) -> Self {
+        Self { metric: metric.into(), unit, value, note: "" }
     }
 
     /// Messages per second, in millions.

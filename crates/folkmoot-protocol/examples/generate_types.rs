@@ -12,8 +12,8 @@ use std::{env, fs};
 use folkmoot_protocol::chat::{
     AccountCreate, AccountDelete, AdminRoomUpdate, AdminRooms, AdminSettings, AdminSettingsUpdate,
     AdminUserDelete, AdminUserUpdate, AdminUsers, ConnInfo, ConnectData, LiveView, ModerationPage,
-    PasswordChange, PasswordReset, Problem, ResetLink, RoomEvent, ServerLimits, SessionCreate,
-    SetupCreate, SetupState, SignedIn, StorageView, UserEvent,
+    PasswordChange, PasswordReset, Problem, ResetLink, RetentionRules, RoomEvent, ServerLimits,
+    SessionCreate, SetupCreate, SetupState, SignedIn, StorageView, UserEvent,
 };
 use folkmoot_protocol::rpc::{Method, MethodVisitor, RoomPublish, visit_methods};
 use folkmoot_protocol::{DisconnectCode, ErrorCode, limits};
@@ -105,6 +105,7 @@ const HTTP_BODIES: &[fn(&mut Declarations)] = &[
     TypeVisitor::visit::<ResetLink>,
     TypeVisitor::visit::<AdminRooms>,
     TypeVisitor::visit::<StorageView>,
+    TypeVisitor::visit::<RetentionRules>,
     TypeVisitor::visit::<LiveView>,
     TypeVisitor::visit::<ModerationPage>,
 ];

@@ -25,6 +25,7 @@ mod pulse;
 mod rate_limit;
 pub mod read_states;
 pub mod relay;
+pub mod retention;
 mod room;
 mod search;
 pub mod seed;

@@ -13,8 +13,9 @@ use folkmoot::check::Checked;
 use folkmoot::load::{LoadFlags, LoadPlan};
 use folkmoot::read_states::ReadStatesFlags;
 use folkmoot::relay::RelayFlags;
+use folkmoot::retention::{Retained, RetentionFlags};
 use folkmoot::seed::{SeedFlags, SeedPlan};
-use folkmoot::storage::UnixMillis;
+use folkmoot::storage::{Retention, UnixMillis};
 use folkmoot::{Config, Flags};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -50,6 +51,8 @@ enum Task {
     },
     /// Says what is wrong with what the server keeps, and changes nothing; the server may run
     Check,
+    /// Shows how long messages are kept, or sets it; the server may run
+    Retention(RetentionFlags),
     /// Serves read states to another chat, over a protocol of its own
     ReadStates(ReadStatesFlags),
     /// Serves channels to the clients of another backend, with Centrifugo's protocol and server API
@@ -91,6 +94,7 @@ fn run() -> anyhow::Result<()> {
         Some(Task::Backup { file }) => back_up(&config, &file),
         Some(Task::Restore { file }) => runtime.block_on(restore(&config, &file)),
         Some(Task::Check) => check(&config),
+        Some(Task::Retention(flags)) => runtime.block_on(retention(&config, &flags)),
         Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
         Some(Task::Relay(flags)) => runtime.block_on(relay(flags)),
     }
@@ -154,6 +158,34 @@ fn check(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
+async fn retention(config: &Config, flags: &RetentionFlags) -> anyhow::Result<()> {
+    let now = now()?;
+    let retained = folkmoot::retention::retain(config.data(), flags, now).await?;
+    let Retained { server, rooms, deleted } = retained;
+    say(&format!("the server keeps {}", kept(server)));
+    for room in rooms {
+        let name = if room.name.is_empty() { "a direct conversation" } else { &room.name };
+        say(&format!("{} ({name}) keeps {}", room.room, kept(room.retention)));
+    }
+    say(&match deleted {
+        Some(deleted) => format!("{deleted} messages were deleted"),
+        None => "a server runs here; it deletes what is due within the hour".to_owned(),
+    });
+    Ok(())
+}
+
+/// A rule in words.
+fn kept(rule: Retention) -> String {
+    match (rule.days, rule.messages) {
+        (None, None) => "all messages".to_owned(),
+        (Some(days), None) => format!("messages for {days} days"),
+        (None, Some(messages)) => format!("the newest {messages} messages of a room"),
+        (Some(days), Some(messages)) => {
+            format!("the newest {messages} messages of a room for {days} days")
+        }
+    }
+}
+
 /// Milliseconds since 1970.
 fn now() -> anyhow::Result<UnixMillis> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
@@ -161,9 +193,10 @@ fn now() -> anyhow::Result<UnixMillis> {
 }
 
 async fn load(flags: LoadFlags) -> anyhow::Result<()> {
+    let json = flags.json;
     let plan = LoadPlan::load(flags)?;
     let report = folkmoot::load::load(plan).await?;
-    say(&report.to_string());
+    say(&if json { serde_json::to_string(&report)? } else { report.to_string() });
     anyhow::ensure!(report.is_clean(), "the server did not deliver everything once and in order");
     Ok(())
 }

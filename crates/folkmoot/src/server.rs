@@ -19,11 +19,14 @@ use crate::metrics::Metrics;
 use crate::open_rooms::OpenRooms;
 use crate::ports::{self, ActorLimits, Feed, Ports};
 use crate::pulse::Pulse;
+use crate::retention::Keeper;
 use crate::room::{AskedRoom, Room};
 use crate::search::{Index, Search};
 use crate::settings::Settings;
 use crate::setup::Setup;
-use crate::storage::contract::{Administration, ChangeFeed, Directory, Erasure, Files, StreamLog};
+use crate::storage::contract::{
+    Administration, ChangeFeed, Directory, Erasure, Files, Keeping, StreamLog,
+};
 use crate::storage::{ReadError, Record, RoomId, SignedIn, Store, UnixMillis, UserId};
 use crate::stream::{Coming, Publication};
 use crate::user::User;
@@ -41,6 +44,8 @@ pub(crate) struct Server {
     pub(crate) attachments: Attachments,
     /// Rooms and accounts that are to be erased.
     pub(crate) deletions: Deletions,
+    /// Messages that are kept no longer.
+    pub(crate) keeper: Keeper,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: Limits,
     pub(crate) pulse: Pulse,
@@ -98,6 +103,7 @@ impl Server {
             .build();
         Arc::new(Self {
             deletions: Deletions::default(),
+            keeper: Keeper::default(),
             metrics,
             limits: Limits::new(&config.limits),
             pulse: Pulse::default(),
@@ -145,6 +151,11 @@ impl Server {
 
     /// What deleting takes.
     pub(crate) fn erasure(&self) -> &(impl Erasure + use<>) {
+        &self.store
+    }
+
+    /// How long messages are kept.
+    pub(crate) fn keeping(&self) -> &(impl Keeping + use<>) {
         &self.store
     }
 

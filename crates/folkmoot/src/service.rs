@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::contract::{Administration, Files};
 use crate::storage::{OpenError, ReadError, Restored, Store, StoreOptions};
-use crate::{deletion, demo, http};
+use crate::{deletion, demo, http, retention};
 
 /// How long clients may take to read their close frame.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -123,6 +123,7 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
     }
     tokio::spawn(sweep_until_stopped(server.clone()));
     tokio::spawn(deletion::work_until_stopped(server.clone()));
+    tokio::spawn(retention::work_until_stopped(server.clone()));
     if let Some(tls) = server.tls() {
         tokio::spawn(look_until_stopped(tls.clone(), server.stopping()));
     }
@@ -175,6 +176,11 @@ impl Running {
     /// Waits until nothing is left of the rooms and accounts that were deleted before the call.
     pub async fn erased(&self) {
         self.server.deletions.done().await;
+    }
+
+    /// Waits until all messages are gone that were due before the call.
+    pub async fn kept_to(&self) {
+        self.server.keeper.done().await;
     }
 
     /// Says goodbye to every client, finishes what was begun, closes the store.

@@ -90,6 +90,7 @@ pub(crate) fn room_event(record: &RoomRecord) -> chat::RoomEvent {
             by: (*by),
             at,
         },
+        RoomEvent::Expired { up_to } => chat::RoomEvent::Expired { room, up_to: *up_to, at },
         RoomEvent::Archived { on, by } => {
             chat::RoomEvent::Archived { room, on: *on, by: (*by), at }
         }

@@ -110,8 +110,10 @@ export class Conversation {
     if (!range || this.#fetching || !this.#link.isOnline) return;
     this.#fetching = true;
     try {
-      const page = pageAround(range, this.timeline.lastSeq);
+      const page = pageAround(range, this.timeline);
       const reply = await this.#link.call('history.get', { room: this.room, after: page.from - 1, limit: page.to - page.from + 1 });
+      // Without any message the room keeps none of those asked for.
+      this.timeline.keepFrom(reply.first_seq === 0 ? page.to + 1 : reply.first_seq);
       this.timeline.addPage(reply.messages);
       this.loadFailed = this.timeline.missing(range, 1)?.from === range.from;
     } catch {
@@ -157,8 +159,8 @@ function withRole(member: MemberView, { role, muted_until }: Extract<RoomEvent, 
 }
 
 /** A full page that ends with the missing stretch's surroundings: one fetch serves some scrolling either way. */
-function pageAround(range: SeqRange, lastSeq: number): SeqRange {
+function pageAround(range: SeqRange, { firstSeq, lastSeq }: Timeline): SeqRange {
   const spare = HISTORY_PAGE_MAX - (range.to - range.from + 1);
-  const from = Math.max(1, range.from - Math.floor(spare / 2));
+  const from = Math.max(firstSeq, range.from - Math.floor(spare / 2));
   return { from, to: Math.min(lastSeq, from + HISTORY_PAGE_MAX - 1) };
 }

@@ -24,6 +24,12 @@ describe('rooms', () => {
     expect(read(state, 'r', 5, 0).get('r')).toMatchObject({ unread: 0 });
   });
 
+  it('counts_no_unread_messages_that_the_room_keeps_no_longer', () => {
+    let state = rooms(view({ last_seq: 9, read_seq: 2, unread: 7, offset: 9 }));
+    state = applyRoomEvent(state, { type: 'expired', room: 'r', up_to: 6, at: 1 }, 10, ME);
+    expect(state.get('r')).toMatchObject({ last_seq: 9, unread: 3 });
+  });
+
   it('skips_events_that_the_view_already_holds', () => {
     const state = rooms(view({ last_seq: 4, unread: 4, offset: 9 }));
     expect(applyRoomEvent(state, arrives(4), 9, ME)).toBe(state);

@@ -61,6 +61,8 @@ function changed(view: RoomView, event: RoomEvent, me: UserId): RoomView {
         : view;
     case 'deleted':
       return view.last?.seq === event.seq ? { ...view, last: { ...view.last, body: '', deleted: true } } : view;
+    case 'expired':
+      return withoutOld(view, event.up_to);
     case 'joined':
       return { ...view, members: view.members + 1 };
     case 'left':
@@ -79,6 +81,13 @@ function changed(view: RoomView, event: RoomEvent, me: UserId): RoomView {
     case 'presence':
       return view;
   }
+}
+
+/** Nobody has to read what is gone. */
+function withoutOld(view: RoomView, upTo: number): RoomView {
+  const { last, ...rest } = view;
+  const unread = Math.min(view.unread, Math.max(0, view.last_seq - upTo));
+  return last && last.seq > upTo ? { ...rest, last, unread } : { ...rest, unread };
 }
 
 function withArchived(view: RoomView, on: boolean): RoomView {

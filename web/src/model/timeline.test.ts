@@ -65,6 +65,17 @@ describe('timeline', () => {
     expect(timeline.at(1)).toMatchObject({ deleted: true, body: '' });
   });
 
+  it('forgets_what_the_room_keeps_no_longer_and_never_asks_for_it', () => {
+    const timeline = new Timeline('r', 5);
+    timeline.addPage([message(1), message(2), message(3)]);
+    expect(timeline.apply({ type: 'expired', room: 'r', up_to: 2, at: 9 }, ME)).toBe(true);
+    expect(timeline.apply({ type: 'expired', room: 'r', up_to: 1, at: 9 }, ME)).toBe(false);
+    timeline.addPage([message(2)]);
+    expect([timeline.firstSeq, timeline.at(2), timeline.at(3)?.seq]).toEqual([3, undefined, 3]);
+    expect(timeline.missing({ from: 1, to: 5 }, 100)).toEqual({ from: 4, to: 5 });
+    expect(timeline.missing({ from: 1, to: 3 }, 100)).toBeUndefined();
+  });
+
   it('counts_reactions_of_others_and_takes_ones_own_only_once', () => {
     const timeline = new Timeline('r', 1);
     timeline.addPage([message(1)]);

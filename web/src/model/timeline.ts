@@ -1,5 +1,5 @@
-//! The messages of one room by number. Numbers have no gaps, so the room's length is known before anything is loaded, and
-//! what is missing is plain arithmetic. Applying the same event or page twice changes nothing.
+//! The messages of one room by number. Numbers have no gaps from the first that the room keeps, so its length is known before
+//! anything is loaded, and what is missing is plain arithmetic. Applying the same event or page twice changes nothing.
 
 import type { RoomEvent } from '../protocol/events';
 import type { MessageView, RoomId, UserId } from '../protocol/generated/chat';
@@ -18,6 +18,7 @@ export interface SeqRange {
 
 export class Timeline {
   readonly room: RoomId;
+  #firstSeq = 1;
   #lastSeq: number;
   #generation = 1;
   readonly #held = new Map<number, Held>();
@@ -25,6 +26,11 @@ export class Timeline {
   constructor(room: RoomId, lastSeq: number) {
     this.room = room;
     this.#lastSeq = lastSeq;
+  }
+
+  /** The first message that the room keeps; above the last one if it keeps none. */
+  get firstSeq(): number {
+    return this.#firstSeq;
   }
 
   get lastSeq(): number {
@@ -44,6 +50,14 @@ export class Timeline {
     this.#lastSeq = Math.max(this.#lastSeq, lastSeq);
   }
 
+  /** All messages before this one are gone for good; returns whether that is news. */
+  keepFrom(firstSeq: number): boolean {
+    if (firstSeq <= this.#firstSeq) return false;
+    this.#firstSeq = firstSeq;
+    for (const seq of this.#held.keys()) if (seq < firstSeq) this.#held.delete(seq);
+    return true;
+  }
+
   /** Events were missed: everything held stays readable but counts as missing until fetched again. */
   invalidate(): void {
     this.#generation += 1;
@@ -52,13 +66,14 @@ export class Timeline {
   /** Messages that may be out of date: shown at once, fetched again as soon as there is a connection. */
   addArchived(messages: readonly MessageView[]): void {
     for (const message of messages) {
-      if (!this.#held.has(message.seq)) this.#held.set(message.seq, { message, generation: this.#generation - 1 });
+      if (message.seq >= this.#firstSeq && !this.#held.has(message.seq)) this.#held.set(message.seq, { message, generation: this.#generation - 1 });
       this.extendTo(message.seq);
     }
   }
 
   addPage(messages: readonly MessageView[]): void {
     for (const message of messages) {
+      if (message.seq < this.#firstSeq) continue;
       const held = this.#held.get(message.seq);
       const newer = held && held.generation === this.#generation && isNewer(held.message, message);
       if (!newer) this.#held.set(message.seq, { message, generation: this.#generation });
@@ -77,6 +92,8 @@ export class Timeline {
         return this.#change(event.seq, asDeleted);
       case 'reaction':
         return this.#change(event.seq, (message) => withReaction(message, event.emoji, event.on, event.user === me));
+      case 'expired':
+        return this.keepFrom(event.up_to + 1);
       case 'typing':
       case 'profile':
       case 'presence':
@@ -93,7 +110,7 @@ export class Timeline {
   /** The first stretch of at most `limit` numbers within the range that is not held up to date. */
   missing(range: SeqRange, limit: number): SeqRange | undefined {
     const end = Math.min(range.to, this.#lastSeq);
-    let from = Math.max(1, range.from);
+    let from = Math.max(this.#firstSeq, range.from);
     while (from <= end && this.#isFresh(from)) from += 1;
     if (from > end) return undefined;
     let to = from;
@@ -104,7 +121,7 @@ export class Timeline {
   /** The newest messages held, oldest first. */
   newest(count: number): MessageView[] {
     const found: MessageView[] = [];
-    for (let seq = this.#lastSeq; seq >= 1 && found.length < count; seq -= 1) {
+    for (let seq = this.#lastSeq; seq >= this.#firstSeq && found.length < count; seq -= 1) {
       const message = this.at(seq);
       if (!message) break;
       found.push(message);

@@ -7,7 +7,7 @@ export type { RoomEvent, UserEvent };
 
 const ROOM_EVENTS: ReadonlySet<string> = new Set<RoomEvent['type']>([
   'message', 'edited', 'deleted', 'reaction', 'typing', 'presence', 'joined', 'left', 'role', 'room', 'archived',
-  'room_deleted', 'profile',
+  'room_deleted', 'profile', 'expired',
 ]);
 const USER_EVENTS: ReadonlySet<string> = new Set<UserEvent['type']>([
   'room_added', 'room_removed', 'mention', 'read', 'profile', 'settings',

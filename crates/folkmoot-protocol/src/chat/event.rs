@@ -64,6 +64,9 @@ pub enum RoomEvent {
     Room { room: RoomId, name: String, topic: String, by: UserId, at: UnixMillis },
     /// The room became read-only, or is open again.
     Archived { room: RoomId, on: bool, by: UserId, at: UnixMillis },
+    /// The room keeps its oldest messages no longer: all up to `up_to` are deleted for good, and who
+    /// comes back from before then has to fetch anew.
+    Expired { room: RoomId, up_to: Seq, at: UnixMillis },
     /// The room is being deleted, and this subscription ends. Without an offset: there is nothing
     /// to recover.
     RoomDeleted { room: RoomId },

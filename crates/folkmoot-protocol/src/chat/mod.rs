@@ -7,6 +7,7 @@ mod admin;
 mod branding;
 mod event;
 mod limits;
+mod retention;
 mod view;
 
 pub use account::{
@@ -22,6 +23,7 @@ pub use admin::{
 pub use branding::{Branding, BrandingUpdate};
 pub use event::{Excerpt, MessageEvent, RoomEvent, UserEvent};
 pub use limits::{AttachmentLimits, ServerLimits};
+pub use retention::{RetentionRule, RetentionRules, RoomRetentionRule};
 pub use view::{
     Attachment, ConnInfo, DeviceView, InviteView, LeaveReason, ListedRoom, MemberView, MessageView,
     Notify, Reaction, ReplyRef, Role, RoomAccess, RoomKind, RoomView, Status, UserView,

@@ -16,6 +16,7 @@ mod openapi;
 mod pictures;
 mod problem;
 mod range;
+mod retention;
 mod rooms;
 mod search;
 mod security;
@@ -97,6 +98,11 @@ fn administration() -> Router<Arc<Server>> {
             "/api/v1/admin/rooms/{id}",
             patch(deletion::update_room).delete(deletion::delete_any_room),
         )
+        .route(
+            "/api/v1/admin/rooms/{id}/retention",
+            put(retention::set_of_room).delete(retention::unset_of_room),
+        )
+        .route("/api/v1/admin/retention", get(retention::rules).put(retention::set))
         .route("/api/v1/admin/settings", get(admin::settings).patch(admin::update_settings))
         .route("/api/v1/admin/logo", {
             let limit = DefaultBodyLimit::max(PICTURE_BYTES_MAX);

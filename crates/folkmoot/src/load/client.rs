@@ -204,7 +204,7 @@ impl Client {
                 () = &mut leaving => break,
                 reply = self.socket.next() => reply.map(|reply| self.take(reply)),
                 _ = stage.changed(), if sends => Ok(()),
-                () = turn(&mut self.pace), if has_turn => self.say().await,
+                () = turn(&mut self.pace, &self.tally), if has_turn => self.say().await,
             };
             if let Err(error) = went_on {
                 self.tally.lose(&error);
@@ -319,9 +319,12 @@ async fn left(mut stage: watch::Receiver<Stage>) {
     let _ = stage.wait_for(|stage| *stage == Stage::Leaving).await;
 }
 
-/// When the next message is due; at once without a pace.
-async fn turn(pace: &mut Option<Interval>) {
+/// When the next message is due, at once without a pace, and may be on its way with the others.
+async fn turn(pace: &mut Option<Interval>, tally: &Tally) {
+    // Taken first and given back when this is dropped, so that no tick is lost by waiting.
+    let permit = tally.permit().await;
     if let Some(pace) = pace {
         pace.tick().await;
     }
+    permit.forget();
 }

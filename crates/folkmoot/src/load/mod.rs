@@ -75,7 +75,8 @@ struct Run {
 pub async fn load(plan: LoadPlan) -> Result<LoadReport, LoadError> {
     raise_descriptors();
     let stage = watch::Sender::new(Stage::Waiting);
-    let (plan, tally) = (Arc::new(plan), Arc::new(Tally::new()));
+    let tally = Arc::new(Tally::new(plan.flags.in_flight));
+    let plan = Arc::new(plan);
     let mut run = Run { plan, tally, stage, clients: JoinSet::new() };
     let memory_before = run.server_memory();
     let began = Instant::now();
@@ -255,12 +256,13 @@ impl Run {
         }
     }
 
-    /// What the server's process has in memory, if it is one of this machine.
+    /// What the server's process keeps in memory of its own, if it is one of this machine: pages of
+    /// files, which the first connections touch, are no cost of a connection.
     fn server_memory(&self) -> Option<u64> {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.plan.flags.server_pid?));
         let status = status.ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
         let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
         Some(kibibytes * 1024)
     }

@@ -31,6 +31,10 @@ pub struct LoadFlags {
     /// acknowledged
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rate: u32,
+    /// Messages of all senders together that somebody has not got yet: the next one waits until
+    /// the first of them has reached everybody; 0: no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub in_flight: usize,
     /// How long messages are sent, or connections are held that send nothing
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub seconds: u64,
@@ -43,6 +47,9 @@ pub struct LoadFlags {
     /// Process of a server on this machine: says what memory a connection takes there
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
+    /// Says what came of it as one line of JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What can be put on a server.
@@ -144,6 +151,8 @@ mod tests {
             bytes: 1,
             reconnect: None,
             server_pid: None,
+            in_flight: 0,
+            json: false,
         };
         LoadPlan { flags, tokens: Vec::new(), run: String::new() }
     }

@@ -3,13 +3,16 @@
 use std::fmt::{Display, Formatter, Result};
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 use super::histogram::Histogram;
 
-/// A run's times and counts.
-#[derive(Debug, Default)]
+/// A run's times and counts; as JSON, times are in milliseconds.
+#[derive(Debug, Default, Serialize)]
 pub struct LoadReport {
     /// Connections, and how long it took until all had subscribed.
     pub(super) sockets: usize,
+    #[serde(serialize_with = "milliseconds")]
     pub(super) entered_after: Duration,
     /// Memory of the server for each connection.
     pub(super) bytes_per_socket: Option<u64>,
@@ -19,28 +22,30 @@ pub struct LoadReport {
     pub(super) troubles: Troubles,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Said {
     pub(super) sent: u64,
     pub(super) acknowledged: u64,
     pub(super) refused: u64,
     pub(super) delivered: u64,
     /// Until the last delivery.
+    #[serde(serialize_with = "milliseconds")]
     pub(super) took: Duration,
     pub(super) to_acknowledgement: Times,
     pub(super) to_delivery: Times,
     pub(super) to_last: Times,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Storm {
     pub(super) missed: u64,
+    #[serde(serialize_with = "milliseconds")]
     pub(super) took: Duration,
     pub(super) to_return: Times,
 }
 
 /// What must not happen.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Troubles {
     pub(super) lost: u64,
     pub(super) doubled: u64,
@@ -51,8 +56,26 @@ pub(super) struct Troubles {
     pub(super) first: Option<String>,
 }
 
+/// What half of all, 99 %, 99.9 % and all took at most.
 #[derive(Debug)]
 pub(super) struct Times([Option<Duration>; 4]);
+
+impl Serialize for Times {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.0.map(|time| time.map(in_milliseconds)).serialize(serializer)
+    }
+}
+
+fn in_milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}
+
+fn milliseconds<S: Serializer>(
+    time: &Duration,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    in_milliseconds(*time).serialize(serializer)
+}
 
 impl From<&Histogram> for Times {
     fn from(histogram: &Histogram) -> Self {
@@ -133,7 +156,7 @@ impl Display for Times {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         for (name, time) in ["p50", "p99", "p99.9", "max"].into_iter().zip(self.0) {
             match time {
-                Some(time) => write!(out, "{name} {:.2} ms  ", time.as_secs_f64() * 1_000.0)?,
+                Some(time) => write!(out, "{name} {:.2} ms  ", in_milliseconds(time))?,
                 None => write!(out, "{name} –  ")?,
             }
         }

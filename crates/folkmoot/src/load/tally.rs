@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use folkmoot_protocol::RoomId;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::histogram::Histogram;
 use super::socket::SocketError;
@@ -21,6 +22,8 @@ pub(super) struct Tally {
     listeners: OnceLock<HashMap<RoomId, u32>>,
     /// Who has not got a message of a number yet.
     waited_for: Vec<AtomicU32>,
+    /// A permit for each message that may go out before one that is on its way has reached all.
+    in_flight: Semaphore,
     pub(super) sent: AtomicU64,
     pub(super) acknowledged: AtomicU64,
     pub(super) refused: AtomicU64,
@@ -52,12 +55,17 @@ pub(super) struct Stamp {
 }
 
 impl Tally {
-    pub(super) fn new() -> Self {
+    /// Of a run with so many messages on their way at a time; 0: any number.
+    pub(super) fn new(in_flight: usize) -> Self {
         let waited_for = (0..MESSAGES_MAX).map(|_| AtomicU32::new(0)).collect();
         Self {
             began: Instant::now(),
             listeners: OnceLock::new(),
             waited_for,
+            in_flight: Semaphore::new(match in_flight {
+                0 => Semaphore::MAX_PERMITS / 2,
+                limit => limit,
+            }),
             sent: AtomicU64::new(0),
             acknowledged: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -80,11 +88,18 @@ impl Tally {
         self.listeners.set(listeners).expect("all come in once");
     }
 
+    /// Waits until one more message may be on its way. Who sends one forgets the permit: it comes
+    /// back when the message has reached all.
+    pub(super) async fn permit(&self) -> SemaphorePermit<'_> {
+        self.in_flight.acquire().await.expect("it is never closed")
+    }
+
     /// Counts a message that is about to be sent; `None`: the run has had enough of them.
     pub(super) fn send(&self, room: RoomId) -> Option<Stamp> {
         let number = self.sent.fetch_add(1, Ordering::Relaxed);
         let Some(waited_for) = self.waited_for.get(number as usize) else {
             self.sent.fetch_sub(1, Ordering::Relaxed);
+            self.in_flight.add_permits(1);
             return None;
         };
         let listeners = self.listeners.get().and_then(|listeners| listeners.get(&room));
@@ -102,6 +117,7 @@ impl Tally {
         self.trouble.get_or_init(|| why.to_string());
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.waited_for[stamp.number as usize].store(0, Ordering::Relaxed);
+        self.in_flight.add_permits(1);
     }
 
     pub(super) fn deliver(&self, stamp: Stamp) {
@@ -111,7 +127,10 @@ impl Tally {
         self.to_delivery.note(age);
         let less = |waiting: u32| waiting.checked_sub(1);
         match waited_for.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
-            Ok(1) => self.to_last.note(age),
+            Ok(1) => {
+                self.to_last.note(age);
+                self.in_flight.add_permits(1);
+            }
             Ok(_) => {}
             // Somebody has it twice, or has what was refused.
             Err(_) => drop(self.doubled.fetch_add(1, Ordering::Relaxed)),
@@ -188,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_was_not_delivered_is_missing_until_it_is_refused() {
-        let tally = Tally::new();
+        let tally = Tally::new(0);
         tally.expect(HashMap::from([(ROOM, 2)]));
         let (first, second) = (tally.send(ROOM).unwrap(), tally.send(ROOM).unwrap());
         tally.deliver(first);

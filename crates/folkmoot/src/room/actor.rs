@@ -198,6 +198,31 @@ impl Room {
         self.take(request, reply, ctx);
     }
 
+    /// Deletes all messages up to one for good, because the room keeps them no longer; the answer
+    /// comes once that is durable.
+    #[delayed]
+    pub(crate) async fn expire(
+        &mut self,
+        up_to: Seq,
+        reply: ReplyTo<Result<Done, RoomError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        let event = match self.state() {
+            Ok(state) => state.expire(up_to),
+            Err(error) => {
+                reply.send(Err(error));
+                return;
+            }
+        };
+        match event {
+            Some(event) => self.append(event, Vec::new(), None, reply, ctx),
+            None => {
+                let (at, offset) = (now(ctx), self.stream.last());
+                reply.send(Ok(Done { at, offset, seq: None, is_repeat: true }));
+            }
+        }
+    }
+
     /// Whether `by` may write here now, as somebody has to who uploads a file.
     pub(crate) async fn may_write(
         &mut self,
@@ -349,6 +374,7 @@ impl Room {
             topic: state.topic.clone(),
             members: state.members,
             last_seq: self.last_seq,
+            first_seq: self.recent.first_kept(),
             offset: self.stream.last(),
             role: rights.role,
             muted_until: rights.muted_until,

@@ -46,12 +46,16 @@ impl From<RoomSnapshot> for Loaded {
         snapshot.everyone_mentions.into_iter().rev().for_each(|seq| state.remember_everyone(seq));
         state.is_archived = snapshot.is_archived;
         state.offset = summary.last_offset;
-        state.last_seq = summary.last_seq;
+        (state.first_seq, state.last_seq) = (summary.first_seq, summary.last_seq);
         tail.iter().for_each(|record| state.remember_event(&record.event));
         let publications = tail.iter().map(|record| of_room(record, None));
         let publications = Tail::ending(summary.last_offset, TAIL_LEN, publications);
         let newest = tail.iter().rev().find(|record| matches!(record.event, RoomEvent::Message(_)));
-        let recent = newest.map(Recent::after).unwrap_or_default();
+        let first_kept = summary.first_seq;
+        let recent = match newest {
+            Some(newest) => Recent::after(newest, first_kept),
+            None => Recent::of(first_kept),
+        };
         Self { state, tail: publications, recent, epoch }
     }
 }

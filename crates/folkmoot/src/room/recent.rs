@@ -37,21 +37,39 @@ struct Remembered {
 }
 
 /// Messages without gaps; the last one is the room's newest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Recent {
     messages: VecDeque<Remembered>,
     bytes: usize,
+    /// The first message that the room keeps; all before it were deleted for good.
+    first_kept: u64,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self::of(Seq::from_u64(1))
+    }
 }
 
 impl Recent {
+    /// Nothing yet, of a room that keeps messages from this one on.
+    pub(crate) fn of(first_kept: Seq) -> Self {
+        Self { messages: VecDeque::new(), bytes: 0, first_kept: first_kept.as_u64() }
+    }
+
     /// Begins with the newest message, of which the reactions are not known.
-    pub(crate) fn after(record: &RoomRecord) -> Self {
-        let mut recent = Self::default();
+    pub(crate) fn after(record: &RoomRecord, first_kept: Seq) -> Self {
+        let mut recent = Self::of(first_kept);
         recent.apply(record);
         if let Some(newest) = recent.messages.back_mut() {
             newest.reactions = None;
         }
         recent
+    }
+
+    /// The first message that the room keeps.
+    pub(crate) fn first_kept(&self) -> Seq {
+        Seq::from_u64(self.first_kept)
     }
 
     /// The newest message, and when it was sent.
@@ -80,6 +98,7 @@ impl Recent {
                     known.react(given, *on);
                 }
             }
+            RoomEvent::Expired { up_to } => self.expire(*up_to),
             RoomEvent::Joined { .. }
             | RoomEvent::Left { .. }
             | RoomEvent::RoleSet { .. }
@@ -110,6 +129,11 @@ impl Recent {
         let first = self.messages.front()?.message.seq.as_u64();
         let last = self.messages.back()?.message.seq.as_u64();
         let (from, to) = range(anchor, u64::from(limit), last);
+        let from = match anchor {
+            PageAnchor::Latest | PageAnchor::Before(_) => from.max(self.first_kept),
+            // Less before the middle is more behind it: the store counts that.
+            PageAnchor::After(_) | PageAnchor::Around(_) => from,
+        };
         if from < first {
             return None;
         }
@@ -118,8 +142,8 @@ impl Recent {
             let known = self.messages.get(usize::try_from(seq - first).ok()?)?;
             messages.push(known.seen_by(viewer)?);
         }
-        // Numbers begin at 1, and a message that was deleted keeps its own.
-        let (first_seq, last_seq) = (Seq::from_u64(1), Seq::from_u64(last));
+        // A message that somebody has deleted keeps its number.
+        let (first_seq, last_seq) = (Seq::from_u64(self.first_kept), Seq::from_u64(last));
         Some(HistoryPage { messages, first_seq, last_seq })
     }
 
@@ -132,6 +156,21 @@ impl Recent {
         while self.messages.len() > LEN_MAX || (self.bytes > BYTES_MAX && self.messages.len() > 1) {
             let Some(oldest) = self.messages.pop_front() else { return };
             self.bytes -= oldest.message.body.len();
+        }
+    }
+
+    /// Forgets the oldest messages, and their texts in quotes.
+    fn expire(&mut self, up_to: Seq) {
+        self.first_kept = self.first_kept.max(up_to.next().as_u64());
+        while self.messages.front().is_some_and(|oldest| oldest.message.seq <= up_to) {
+            let Some(oldest) = self.messages.pop_front() else { return };
+            self.bytes -= oldest.message.body.len();
+        }
+        for known in &mut self.messages {
+            if let Some(quote) = known.message.reply_to.as_mut().filter(|quote| quote.seq <= up_to)
+            {
+                quote.body.clear();
+            }
         }
     }
 

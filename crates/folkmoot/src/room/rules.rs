@@ -241,7 +241,7 @@ fn missing(room: &RoomState, request: &Request) -> Missing {
     }
     let has_key = matches!(command, Command::Send { key, .. } if !key.is_empty());
     let keys_of = (has_key && room.people.keys(by).is_none()).then_some(by);
-    let is_here = |seq: &Seq| *seq != Seq::from_u64(0) && *seq <= room.last_seq;
+    let is_here = |seq: &Seq| *seq >= room.first_seq && *seq <= room.last_seq;
     let is_brought = |seq: &Seq| {
         let brought = request.original.as_ref();
         brought.is_some_and(|original| original.quote.seq == *seq)
@@ -261,7 +261,8 @@ fn original<'a>(
     request: &'a Request,
     seq: Seq,
 ) -> Result<&'a Original, Refusal> {
-    if seq == Seq::from_u64(0) || seq > room.last_seq {
+    // Below the first that is kept, also when it was read just before it went.
+    if seq < room.first_seq || seq > room.last_seq {
         return Err(Refusal::NoMessage(seq));
     }
     let original = room

@@ -73,7 +73,16 @@ impl Room {
                 self.ports.metrics.message();
                 self.last_seq = message.seq;
             }
-            RoomEvent::Deleted { seq, .. } => self.redact(*seq),
+            RoomEvent::Deleted { seq, .. } => {
+                self.redact(|message| message == *seq);
+            }
+            RoomEvent::Expired { up_to } => {
+                // Then nobody is handed a stream with a hole: who was away for longer fetches anew.
+                self.stream.forget(|event: &chat::RoomEvent| {
+                    matches!(event, chat::RoomEvent::Message(message) if message.seq <= *up_to)
+                });
+                self.redact(|message| message <= *up_to);
+            }
             RoomEvent::Left { user, .. } => {
                 let gone = self.online.remove_user(*user);
                 self.note_online();
@@ -118,11 +127,11 @@ impl Room {
         });
     }
 
-    /// Takes the text of a deleted message out of the events that clients may still recover: its
-    /// own, those of its edits, and quotes of it.
-    fn redact(&mut self, deleted: Seq) {
+    /// Takes the text of deleted messages out of the events that clients may still recover: their
+    /// own, those of their edits, and quotes of them.
+    fn redact(&mut self, is_deleted: impl Fn(Seq) -> bool) {
         self.stream.redact(|event: &mut chat::RoomEvent| match event {
-            chat::RoomEvent::Message(message) if message.seq == deleted => {
+            chat::RoomEvent::Message(message) if is_deleted(message.seq) => {
                 message.body.clear();
                 message.attachments.clear();
                 message.mentions.clear();
@@ -130,13 +139,13 @@ impl Room {
                 true
             }
             chat::RoomEvent::Message(message) => match &mut message.reply_to {
-                Some(quote) if quote.seq == deleted => {
+                Some(quote) if is_deleted(quote.seq) => {
                     quote.body.clear();
                     true
                 }
                 _ => false,
             },
-            chat::RoomEvent::Edited { seq, body, mentions, .. } if *seq == deleted => {
+            chat::RoomEvent::Edited { seq, body, mentions, .. } if is_deleted(*seq) => {
                 body.clear();
                 mentions.clear();
                 true

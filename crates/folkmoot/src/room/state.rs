@@ -71,6 +71,8 @@ pub(crate) struct RoomState {
     pub(crate) is_archived: bool,
     pub(crate) offset: Offset,
     pub(crate) last_seq: Seq,
+    /// The first message that is kept; above the last one if none is.
+    pub(crate) first_seq: Seq,
     /// How many members there are, and how many of them own the room.
     pub(crate) members: u64,
     pub(crate) owners: u64,
@@ -99,6 +101,7 @@ impl RoomState {
             is_archived: false,
             offset: Offset::from_u64(0),
             last_seq: Seq::from_u64(0),
+            first_seq: Seq::from_u64(1),
             members: 0,
             owners: 0,
             pair: None,
@@ -158,6 +161,10 @@ impl RoomState {
                 self.people.change(*user, |standing| standing.rights = Some(rights));
             }
             RoomEvent::Archived { on, .. } => self.is_archived = *on,
+            RoomEvent::Expired { up_to } => {
+                self.first_seq = self.first_seq.max(up_to.next());
+                Arc::make_mut(&mut self.everyone).retain(|mention| mention > up_to);
+            }
             RoomEvent::Described { name, topic, .. } => {
                 self.name = name.clone();
                 self.topic = topic.clone();
@@ -210,8 +217,19 @@ impl RoomState {
                     original.reactions.push(emoji.clone());
                 }
             }
+            RoomEvent::Expired { up_to } => {
+                while self.recent.front().is_some_and(|original| original.quote.seq <= *up_to) {
+                    self.recent.pop_front();
+                }
+            }
             _ => {}
         }
+    }
+
+    /// Deletes all messages up to one; `None`: they are gone already. Changes nothing.
+    pub(crate) fn expire(&self, up_to: Seq) -> Option<RoomEvent> {
+        let up_to = up_to.min(self.last_seq);
+        (up_to >= self.first_seq).then_some(RoomEvent::Expired { up_to })
     }
 
     /// Bans somebody who is no member, or lifts a ban: neither is an event of the stream.

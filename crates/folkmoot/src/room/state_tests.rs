@@ -306,6 +306,37 @@ fn an_archived_room_takes_what_takes_something_back_and_nothing_else() {
 }
 
 #[test]
+fn what_is_kept_no_longer_is_gone_for_good_and_numbers_go_on() {
+    let mut room = room();
+    for key in ["a", "b", "c"] {
+        post(&mut room, BOB, key, "@everyone hi");
+    }
+    assert_eq!(room.expire(seq(0)), None);
+    let event = room.expire(seq(2)).unwrap();
+    room.commit(event, at(1));
+    assert_eq!(room.expire(seq(2)), None, "a second time changes nothing");
+    for command in [
+        Command::Delete { seq: seq(2) },
+        Command::Edit { seq: seq(2), body: "ho".into() },
+        Command::React { seq: seq(2), emoji: "x".into(), on: true },
+    ] {
+        assert_eq!(run(&mut room, BOB, command), Err(Refusal::NoMessage(seq(2))));
+    }
+    // Read just before it went: it is not quoted, either.
+    let mut late = request(BOB, send("d", "what?"));
+    if let Command::Send { reply_to, .. } = &mut late.command {
+        *reply_to = Some(seq(1));
+    }
+    let quote = Quote { seq: seq(1), user: BOB, name: "Bob".into(), body: "gone".into() };
+    let (deleted, reactions, mentions) = (false, Vec::new(), Vec::new());
+    late.original = Some(Original { quote, deleted, reactions, mentions });
+    assert_eq!(judge(&mut room, &late, at(2)), Err(Refusal::NoMessage(seq(1))));
+    assert_eq!(*room.everyone, [seq(3)]);
+    assert_eq!(post(&mut room, BOB, "e", "hi").seq, seq(4));
+    assert_eq!(room.expire(seq(99)), Some(RoomEvent::Expired { up_to: seq(4) }));
+}
+
+#[test]
 fn who_goes_for_good_leaves_an_owner_behind() {
     let mut room = room();
     let vacate = || Command::Vacate { successor: Some(BOB) };

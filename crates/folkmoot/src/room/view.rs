@@ -21,6 +21,8 @@ pub(crate) struct Summary {
     pub(crate) members: u64,
     /// Numbers of what is durable.
     pub(crate) last_seq: Seq,
+    /// The first message that is kept; nobody has to read what is gone.
+    pub(crate) first_seq: Seq,
     pub(crate) offset: Offset,
     pub(crate) role: Role,
     pub(crate) muted_until: Option<UnixMillis>,
@@ -46,6 +48,7 @@ impl Summary {
             topic: room.topic,
             members: room.member_count,
             last_seq: room.last_seq,
+            first_seq: room.first_seq,
             offset: room.last_offset,
             role: rights.role,
             muted_until: rights.muted_until,

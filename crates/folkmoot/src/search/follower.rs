@@ -1,6 +1,7 @@
 //! The actor that keeps the index up with the store: reads what changed, in the order of the log,
 //! and commits it in batches. Nobody who sends a message waits for it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,6 +131,24 @@ impl Follower {
         let (index, read) = (self.index.clone(), self.read);
         let done = ctx.blocking(move || {
             index.forget_room(room)?;
+            index.commit(read)
+        });
+        done.await.map_err(Arc::new)?;
+        self.uncommitted = 0;
+        Ok(())
+    }
+
+    /// Takes messages of a room out of the index, for good once this returns: they are gone from the
+    /// store.
+    pub(crate) async fn forget_messages(
+        &mut self,
+        room: RoomId,
+        seqs: Range<u64>,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), Arc<IndexError>> {
+        let (index, read) = (self.index.clone(), self.read);
+        let done = ctx.blocking(move || {
+            index.forget_messages(room, seqs)?;
             index.commit(read)
         });
         done.await.map_err(Arc::new)?;

@@ -4,6 +4,7 @@
 //! How far it has come (an lsn) is committed with it, so a crash neither skips nor doubles. No
 //! text is kept, only words. All calls block; they belong on the node's pool.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -185,6 +186,20 @@ impl Index {
             closed => closed.insert(self.open_writer()?),
         };
         writer.delete_term(Term::from_field_u64(self.fields.room, room.as_u64()));
+        Ok(())
+    }
+
+    /// Takes some messages of a room out; they are gone after the next commit.
+    pub(crate) fn forget_messages(&self, room: RoomId, seqs: Range<u64>) -> Result<(), IndexError> {
+        let mut writer = self.writer.lock();
+        let writer = match &mut *writer {
+            Some(writer) => writer,
+            closed => closed.insert(self.open_writer()?),
+        };
+        for seq in seqs {
+            let id = id(room, Seq::from_u64(seq));
+            writer.delete_term(Term::from_field_bytes(self.fields.id, &id));
+        }
         Ok(())
     }
 

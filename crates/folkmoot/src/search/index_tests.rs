@@ -114,6 +114,19 @@ fn an_index_that_is_damaged_foreign_or_ahead_is_made_anew() {
     assert!(begins_again("epoch", 9), "a damaged index");
 }
 
+#[test]
+fn messages_that_are_forgotten_are_found_no_more() {
+    let scratch = Scratch::new("forgotten");
+    let index = scratch.open();
+    let changes: Vec<_> = (1..=5).map(|seq| change(seq, Some("words"), true)).collect();
+    index.add(&changes).unwrap();
+    index.commit(Lsn(5)).unwrap();
+    index.forget_messages(HALL, 2..4).unwrap();
+    index.forget_messages(RoomId::from_u64(8), 1..6).unwrap();
+    index.commit(Lsn(5)).unwrap();
+    assert_eq!(found(&index, "words"), [5, 4, 1]);
+}
+
 fn damage(file: &Path) {
     std::fs::write(file, "{").unwrap();
 }

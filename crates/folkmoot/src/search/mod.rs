@@ -14,6 +14,7 @@ mod newest;
 mod place;
 pub(crate) mod query;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +80,15 @@ impl Search {
     /// Takes a room out of the index whose messages are gone from the store.
     pub(crate) async fn forget_room(&self, room: RoomId) -> Result<(), ForgetError> {
         Ok(self.follower.forget_room(room).timeout(FORGET_TIMEOUT).await??)
+    }
+
+    /// Takes messages of a room out of the index that are gone from the store.
+    pub(crate) async fn forget_messages(
+        &self,
+        room: RoomId,
+        seqs: Range<u64>,
+    ) -> Result<(), ForgetError> {
+        Ok(self.follower.forget_messages(room, seqs).timeout(FORGET_TIMEOUT).await??)
     }
 
     /// Removes the index of a server that keeps none: it would have words that are erased

@@ -32,7 +32,8 @@ pub use control::{
     NewAccount, NewDevice, NewDirectRoom, NewInvite, NewMember, NewRoom, NewUpload, Redeemed,
     RoomKind, ScanPlace, SignedIn, StoredAttachment, Tie, TokenHash, Upload, UserChange,
 };
-pub(crate) use control::{Erased, is_deleted_name};
+pub use control::{Due, DuePage, Retention, RoomRetention, Unindexed};
+pub(crate) use control::{Erased, is_deleted_name, retention};
 pub use directory::FORMAT_VERSION;
 pub(crate) use directory::{database, log as log_directory, write_version};
 pub use error::{AppendError, ControlError, OpenError, ReadError};

@@ -134,6 +134,11 @@ impl<P> Stream<P> {
         self.tail = Tail::new(self.tail.last(), 0);
     }
 
+    /// Forgets the events in memory up to the last one of those that are gone.
+    pub(crate) fn forget<E: serde::de::DeserializeOwned>(&mut self, is_gone: impl Fn(&E) -> bool) {
+        self.tail.forget(is_gone);
+    }
+
     /// Changes the events in memory that hold what must not be shown any more; `change` says
     /// whether it has changed one.
     pub(crate) fn redact<E>(&mut self, change: impl FnMut(&mut E) -> bool)

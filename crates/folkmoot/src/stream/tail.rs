@@ -61,6 +61,16 @@ impl Tail {
         }
     }
 
+    /// Forgets the events up to the last one of those that are gone.
+    pub(crate) fn forget<E: serde::de::DeserializeOwned>(&mut self, is_gone: impl Fn(&E) -> bool) {
+        let is_gone = |publication: &Arc<Publication>| {
+            publication.event::<E>().is_some_and(|event| is_gone(&event))
+        };
+        if let Some(last) = self.publications.iter().rposition(is_gone) {
+            self.publications.drain(..=last);
+        }
+    }
+
     /// All after `since`, or `None` if memory does not reach back so far.
     pub(crate) fn after(&self, since: Offset) -> Option<Vec<Arc<Publication>>> {
         let missed = self.last.as_u64().checked_sub(since.as_u64())?;
@@ -97,6 +107,23 @@ mod tests {
         assert_eq!(offsets(tail.after(Offset::from_u64(6))), Some(vec![7, 8]));
         assert_eq!(offsets(tail.after(Offset::from_u64(8))), Some(vec![]));
         assert_eq!(offsets(tail.after(Offset::from_u64(4))), Some(vec![5, 6, 7, 8]));
+    }
+
+    #[test]
+    fn what_is_forgotten_leaves_no_gap_behind_it() {
+        let mut tail = Tail::new(Offset::from_u64(0), 8);
+        let channel = Channel::Room(RoomId::from_u64(1));
+        for offset in 1..=6u64 {
+            let data = Bytes::from(offset.to_string());
+            let place = Place::At(Offset::from_u64(offset));
+            tail.push(Arc::new(Publication::new(channel, place, data)));
+        }
+        tail.forget(|number: &u64| [1, 4].contains(number));
+        assert_eq!(offsets(tail.after(Offset::from_u64(4))), Some(vec![5, 6]));
+        assert_eq!(offsets(tail.after(Offset::from_u64(3))), None, "4 is gone");
+        tail.forget(|_: &u64| true);
+        assert_eq!(offsets(tail.after(Offset::from_u64(6))), Some(vec![]));
+        assert_eq!(offsets(tail.after(Offset::from_u64(5))), None);
     }
 
     #[test]

@@ -467,7 +467,7 @@ pub(super) fn read_state(membership: &Membership, summary: &Summary) -> ReadStat
     let mentions = membership.mentions.len() + summary.everyone_after(membership.read_seq);
     ReadState {
         read_seq: membership.read_seq,
-        unread: wire::count(membership.unread(summary.last_seq)),
+        unread: wire::count(membership.unread(summary.first_seq, summary.last_seq)),
         mentions: wire::count(mentions),
     }
 }

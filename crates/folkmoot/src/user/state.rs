@@ -183,9 +183,10 @@ impl UserState {
 }
 
 impl Membership {
-    /// Messages after the cursor, in a room whose last one is `last_seq`.
-    pub(crate) fn unread(&self, last_seq: Seq) -> u64 {
-        last_seq.as_u64().saturating_sub(self.read_seq.as_u64())
+    /// Messages after the cursor, in a room that keeps those from `first_seq` to `last_seq`.
+    pub(crate) fn unread(&self, first_seq: Seq, last_seq: Seq) -> u64 {
+        let gone = first_seq.as_u64().saturating_sub(1);
+        last_seq.as_u64().saturating_sub(self.read_seq.as_u64().max(gone))
     }
 
     /// Moves the cursor; mentions up to there are read.
@@ -229,7 +230,10 @@ mod tests {
         assert_eq!(change, Some(UserChange::Read { room: HALL, seq: Seq::from_u64(20) }));
         assert!(run(&mut user, change));
         assert_eq!(user.read(HALL, Seq::from_u64(15), Seq::from_u64(20)), None);
-        assert_eq!(user.rooms[&HALL].unread(Seq::from_u64(25)), 5);
+        let (first, last) = (Seq::from_u64(1), Seq::from_u64(25));
+        assert_eq!(user.rooms[&HALL].unread(first, last), 5);
+        assert_eq!(user.rooms[&HALL].unread(Seq::from_u64(24), last), 2, "the others are gone");
+        assert_eq!(user.rooms[&HALL].unread(Seq::from_u64(26), last), 0);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) fn room_view(
         offset: summary.offset,
         epoch: epoch.to_owned(),
         read_seq: membership.read_seq,
-        unread: wire::count(membership.unread(summary.last_seq)),
+        unread: wire::count(membership.unread(summary.first_seq, summary.last_seq)),
         mentions: wire::count(mentions),
         notify: membership.notify.into(),
         peer,

@@ -100,6 +100,24 @@ fn a_room_of_many_gets_every_message_once_and_in_order() {
 }
 
 #[test]
+fn the_next_message_waits_until_all_have_the_one_before_and_json_says_what_came_of_it() {
+    let server = Seeded::new(&["--users", "50", "--room", "50"]);
+    let flags = ["--sockets", "50", "--senders", "3", "--in-flight", "1", "--seconds", "1"];
+    let output = server.load(&[&flags[..], &["--json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = &report["said"];
+    let sent = said["sent"].as_u64().unwrap();
+    assert!(sent > 3, "{report}");
+    assert_eq!(said["delivered"].as_u64(), Some(50 * sent), "{report}");
+    // One after the other: together the messages took no longer than the run.
+    let [p50, .., max] = &said["to_last"].as_array().unwrap()[..] else { panic!("{report}") };
+    let (p50, max) = (p50.as_f64().unwrap(), max.as_f64().unwrap());
+    assert!(p50 <= max && p50 * sent as f64 / 2.0 <= said["took"].as_f64().unwrap(), "{report}");
+    assert_eq!(report["troubles"]["lost"].as_u64(), Some(0), "{report}");
+}
+
+#[test]
 fn all_leave_miss_something_and_come_back_with_all_of_it() {
     let server = Seeded::new(&["--users", "60", "--room", "6x50"]);
     let output = server.load(&[

@@ -31,6 +31,7 @@ mod reading;
 mod recovery;
 mod refusals;
 mod registration;
+mod retention;
 mod room_deletion;
 mod search;
 mod seed;

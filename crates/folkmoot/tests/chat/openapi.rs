@@ -94,6 +94,13 @@ fn administration(
         ("delete", "/api/v1/admin/users/{id}/devices", format!("{user}/devices"), ""),
         ("get", "/api/v1/admin/rooms", "/api/v1/admin/rooms?limit=1".to_owned(), ""),
         ("patch", "/api/v1/admin/rooms/{id}", room.clone(), "{\"archived\":true}"),
+        (
+            "put",
+            "/api/v1/admin/rooms/{id}/retention",
+            format!("{room}/retention"),
+            "{\"messages\":5}",
+        ),
+        ("delete", "/api/v1/admin/rooms/{id}/retention", format!("{room}/retention"), ""),
         ("delete", "/api/v1/admin/rooms/{id}", room, ""),
         ("get", "/api/v1/admin/settings", "/api/v1/admin/settings".to_owned(), ""),
         (
@@ -101,6 +108,13 @@ fn administration(
             "/api/v1/admin/settings",
             "/api/v1/admin/settings".to_owned(),
             "{\"registration\":\"invite\"}",
+        ),
+        ("get", "/api/v1/admin/retention", "/api/v1/admin/retention".to_owned(), ""),
+        (
+            "put",
+            "/api/v1/admin/retention",
+            "/api/v1/admin/retention".to_owned(),
+            "{\"days\":30,\"messages\":1000}",
         ),
         ("get", "/api/v1/admin/storage", "/api/v1/admin/storage".to_owned(), ""),
         ("get", "/api/v1/admin/live", "/api/v1/admin/live".to_owned(), ""),

@@ -2,36 +2,44 @@
 
 #[path = "../storage_support/mod.rs"]
 mod storage_support;
+
+mod keeping;
 mod suite;
 
 use storage_support::TestDirectory;
 
 /// One test for each promise of the suite, each on a store of its own.
 macro_rules! on_the_embedded_store {
-    ($($promise:ident),+ $(,)?) => {$(
+    ($($part:ident { $($promise:ident),+ $(,)? })+) => {$($(
         #[tokio::test]
         async fn $promise() {
             let directory = TestDirectory::new(concat!("contract-", stringify!($promise)));
             let store = directory.open();
-            suite::$promise(store.clone()).await;
+            $part::$promise(store.clone()).await;
             store.close().await;
         }
-    )+};
+    )+)+};
 }
 
 on_the_embedded_store! {
-    appends_keep_the_order_of_their_calls,
-    loading_covers_what_is_in_flight,
-    a_stale_epoch_is_known_by_the_snapshot,
-    standings_follow_joins_roles_departures_and_bans,
-    keys_are_found_again_by_their_sender,
-    members_come_by_name_and_are_found_by_any_word,
-    read_cursors_merge_by_maximum,
-    a_room_seen_from_a_member_shows_what_is_new,
-    an_archived_room_says_so_and_a_deleted_one_is_gone,
-    a_deleted_account_has_no_name_and_cannot_come_back,
-    two_people_have_one_direct_room,
-    names_are_unique_and_belong_to_one_account,
-    what_changed_is_told_once_and_in_order,
-    a_file_is_there_once_it_has_arrived,
+    suite {
+        appends_keep_the_order_of_their_calls,
+        loading_covers_what_is_in_flight,
+        a_stale_epoch_is_known_by_the_snapshot,
+        standings_follow_joins_roles_departures_and_bans,
+        keys_are_found_again_by_their_sender,
+        members_come_by_name_and_are_found_by_any_word,
+        read_cursors_merge_by_maximum,
+        a_room_seen_from_a_member_shows_what_is_new,
+        an_archived_room_says_so_and_a_deleted_one_is_gone,
+        a_deleted_account_has_no_name_and_cannot_come_back,
+        two_people_have_one_direct_room,
+        names_are_unique_and_belong_to_one_account,
+        what_changed_is_told_once_and_in_order,
+        a_file_is_there_once_it_has_arrived,
+    }
+    keeping {
+        what_is_due_follows_from_the_rules,
+        what_has_expired_is_gone_with_all_that_hung_on_it,
+    }
 }

@@ -9,22 +9,22 @@ use folkmoot::storage::{
     UserEffect, UserId, UserRecord, WriteEpoch,
 };
 
-const ANA: UserId = UserId::from_u64(1);
-const BO: UserId = UserId::from_u64(2);
+pub(crate) const ANA: UserId = UserId::from_u64(1);
+pub(crate) const BO: UserId = UserId::from_u64(2);
 const CY: UserId = UserId::from_u64(3);
-const HALL: RoomId = RoomId::from_u64(10);
-const NOW: UnixMillis = UnixMillis::from_u64(1_000_000);
+pub(crate) const HALL: RoomId = RoomId::from_u64(10);
+pub(crate) const NOW: UnixMillis = UnixMillis::from_u64(1_000_000);
 
-fn seq(number: u64) -> Seq {
+pub(crate) fn seq(number: u64) -> Seq {
     Seq::from_u64(number)
 }
 
-fn record(offset: u64, event: RoomEvent) -> RoomRecord {
+pub(crate) fn record(offset: u64, event: RoomEvent) -> RoomRecord {
     let (offset, at) = (Offset::from_u64(offset), UnixMillis::from_u64(offset));
     RoomRecord { room: HALL, offset, at, event }
 }
 
-fn message(number: u64, user: UserId) -> Message {
+pub(crate) fn message(number: u64, user: UserId) -> Message {
     Message {
         seq: seq(number),
         user,
@@ -59,7 +59,7 @@ async fn account(store: &impl Directory, user: UserId, name: &str, display_name:
 }
 
 /// Ana, Bo and Cy have accounts; Ana has a room, whose stream is at offset 1.
-async fn populate(store: &impl Directory) {
+pub(crate) async fn populate(store: &impl Directory) {
     account(store, ANA, "ana", "Ana Berg").await;
     account(store, BO, "bo", "Björn Ångström").await;
     account(store, CY, "cy", "Cy").await;
@@ -69,7 +69,7 @@ async fn populate(store: &impl Directory) {
 }
 
 /// The epoch under which the room may be appended to.
-async fn epoch(store: &impl RoomLog) -> WriteEpoch {
+pub(crate) async fn epoch(store: &impl RoomLog) -> WriteEpoch {
     store.load_room(HALL, 0, NOW).await.expect("it can be read").expect("there is one").epoch
 }
 

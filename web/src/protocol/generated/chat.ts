@@ -520,6 +520,23 @@ export type ResetLink = {
   expires_at: UnixMillis,
 };
 
+/** How long messages are kept, without a limit for ever: what is beyond either limit is deleted for
+ * good. Body of `PUT /api/v1/admin/retention` and of `PUT /api/v1/admin/rooms/{id}/retention`. */
+export type RetentionRule = {
+  /** Days after which a message goes. */
+  days?: number,
+  /** How many of the newest messages of a room stay. */
+  messages?: number,
+};
+
+/** Answer of `GET /api/v1/admin/retention`. */
+export type RetentionRules = {
+  /** What holds in every room that has no rule of its own. */
+  server: RetentionRule,
+  /** Those that have one. */
+  rooms: Array<RoomRetentionRule>,
+};
+
 /** What a member may do; each role may do what those before it may. */
 export type Role = "member" | "moderator" | "owner";
 
@@ -539,6 +556,7 @@ export type RoomEvent = { "type": "message" } & MessageEvent
   | { "type": "role", room: RoomId, user: UserId, role: Role, muted_until?: UnixMillis, by: UserId, at: UnixMillis }
   | { "type": "room", room: RoomId, name: string, topic: string, by: UserId, at: UnixMillis }
   | { "type": "archived", room: RoomId, on: boolean, by: UserId, at: UnixMillis }
+  | { "type": "expired", room: RoomId, up_to: Seq, at: UnixMillis }
   | { "type": "room_deleted", room: RoomId };
 
 /** Names a room, a direct conversation included. */
@@ -546,6 +564,16 @@ export type RoomId = string;
 
 /** Whether a room has a name and roles or connects two people. */
 export type RoomKind = "room" | "direct";
+
+/** A room with a rule of its own. */
+export type RoomRetentionRule = {
+  /** Which. */
+  room: RoomId,
+  /** Its name; empty for a direct conversation. */
+  name: string,
+  /** What holds there. */
+  rule: RetentionRule,
+};
 
 /** A room as one of its members sees it. */
 export type RoomView = {

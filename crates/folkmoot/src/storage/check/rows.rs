@@ -110,24 +110,31 @@ fn check_stream(
     Ok(())
 }
 
-/// Every message from the first to the last number of its room.
+/// Every message from the first that its room keeps to the last.
 fn check_rooms(
     database: &Connection,
     looked: &mut Looked,
     findings: &mut Findings,
 ) -> Result<(), rusqlite::Error> {
-    let sql = "SELECT id, last_seq FROM rooms WHERE deleted_at IS NULL";
+    let sql = "SELECT id, first_seq, last_seq FROM rooms WHERE deleted_at IS NULL";
     let rooms = database
         .prepare(sql)?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<Vec<(i64, i64)>, _>>()?;
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<Result<Vec<(i64, i64, i64)>, _>>()?;
     let mut bar = Bar::new("rooms", rooms.len() as u64);
     let mut messages = database.prepare("SELECT seq FROM messages WHERE room = ?1 ORDER BY seq")?;
-    for (room, last) in rooms {
-        let mut expected = 1;
+    for (room, first, last) in rooms {
+        let mut expected = first;
         let mut rows = messages.query([room])?;
         while let Some(row) = rows.next()? {
             let seq: i64 = row.get(0)?;
+            if seq < first {
+                findings.wrong(format!(
+                    "room {}: message {seq} is there, and all before {first} were deleted",
+                    room_id(room)
+                ));
+                continue;
+            }
             if seq > expected {
                 findings.wrong(missing(room, expected, seq - 1));
             }

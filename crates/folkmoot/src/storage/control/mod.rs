@@ -17,6 +17,7 @@ mod invites;
 pub(crate) mod moderation;
 mod privacy;
 mod profiles;
+pub(crate) mod retention;
 mod rooms;
 mod settings;
 
@@ -37,4 +38,5 @@ pub use invites::{Invite, NewInvite, Redeemed};
 pub use moderation::{ModerationAction, ModerationEntry, NamedUser};
 pub(crate) use privacy::{blocked_ids, blockers_in};
 pub(crate) use profiles::{read_picture, read_status};
+pub use retention::{Due, DuePage, Retention, RoomRetention, Unindexed};
 pub use rooms::{DirectRoom, NewDirectRoom, NewRoom, RoomKind};

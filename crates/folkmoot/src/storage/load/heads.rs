@@ -75,16 +75,16 @@ fn head(
     let mut rows = statement.query([to_sql(room.as_u64()), to_sql(user.as_u64())])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let summary = room::read_summary(row)?;
-    let muted_until = row.get::<_, Option<i64>>(10)?;
+    let muted_until = row.get::<_, Option<i64>>(11)?;
     let rights = Rights {
-        role: Role::from_number(row.get(9)?)?,
+        role: Role::from_number(row.get(10)?)?,
         muted_until: muted_until.map(|at| UnixMillis::from_u64(from_sql(at))),
     };
-    let peer = match row.get::<_, Option<i64>>(11)? {
+    let peer = match row.get::<_, Option<i64>>(12)? {
         Some(peer) => account(connection, UserId::from_u64(from_sql(peer)))?,
         None => None,
     };
-    let is_archived = row.get(12)?;
+    let is_archived = row.get(13)?;
     let everyone = everyone(connection, room, read_seq)?;
     let newest = history::newest(connection, room, summary.last_seq)?;
     Ok(Some(RoomHead { summary, is_archived, rights, peer, everyone, newest }))

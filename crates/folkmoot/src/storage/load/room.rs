@@ -16,7 +16,7 @@ const EVERYONE_MENTIONS_MAX: u32 = 1_000;
 
 /// The columns of [`RoomSummary`], in its order.
 pub(super) const SUMMARY_COLUMNS: &str = "r.id, r.kind, r.name, r.topic, r.created_at, \
-     r.created_by, r.last_offset, r.last_seq, r.member_count";
+     r.created_by, r.last_offset, r.last_seq, r.member_count, r.first_seq";
 
 /// A room without its people and messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct RoomSummary {
     pub last_offset: Offset,
     /// Its last message.
     pub last_seq: Seq,
+    /// The first one that is kept; above the last one if none is.
+    pub first_seq: Seq,
     /// How many members it has.
     pub member_count: u64,
 }
@@ -140,6 +142,7 @@ pub(super) fn read_summary(row: &Row<'_>) -> Result<RoomSummary, ReadError> {
         last_offset: Offset::from_u64(from_sql(row.get(6)?)),
         last_seq: Seq::from_u64(from_sql(row.get(7)?)),
         member_count: from_sql(row.get(8)?),
+        first_seq: Seq::from_u64(from_sql(row.get(9)?)),
     })
 }
 

@@ -122,20 +122,20 @@ fn rooms(connection: &Connection, user: UserId) -> Result<Vec<UserRoom>, ReadErr
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let summary = room::read_summary(row)?;
-        let read_seq = Seq::from_u64(from_sql(row.get(11)?));
+        let read_seq = Seq::from_u64(from_sql(row.get(12)?));
         let mentions = mentions.remove(&summary.id).unwrap_or_default();
         let mentions = mentions.into_iter().filter(|seq| *seq > read_seq).collect();
         found.push(UserRoom {
             summary,
-            role: Role::from_number(row.get(9)?)?,
+            role: Role::from_number(row.get(10)?)?,
             muted_until: row
-                .get::<_, Option<i64>>(10)?
+                .get::<_, Option<i64>>(11)?
                 .map(|at| UnixMillis::from_u64(from_sql(at))),
             read_seq,
-            notify: Notify::from_number(row.get(12)?)?,
+            notify: Notify::from_number(row.get(13)?)?,
             mentions,
-            peer: row.get::<_, Option<i64>>(13)?.map(|peer| UserId::from_u64(from_sql(peer))),
-            is_hidden: row.get(14)?,
+            peer: row.get::<_, Option<i64>>(14)?.map(|peer| UserId::from_u64(from_sql(peer))),
+            is_hidden: row.get(15)?,
         });
     }
     Ok(found)

@@ -4,8 +4,8 @@ use prost::Message as _;
 
 use super::wire::{
     WireArchived, WireDeleted, WireDescribed, WireDetails, WireDeviceSeen, WireEdited, WireEffect,
-    WireEvent, WireEventKind, WireJoined, WireKind, WireLeft, WireMessage, WireNotify, WireQuote,
-    WireReaction, WireRecord, WireRoleSet, WireRoom, WireRoomSeq, WireUser,
+    WireEvent, WireEventKind, WireExpired, WireJoined, WireKind, WireLeft, WireMessage, WireNotify,
+    WireQuote, WireReaction, WireRecord, WireRoleSet, WireRoom, WireRoomSeq, WireUser,
 };
 use super::{
     LeaveReason, Message, MessageDetails, Notify, Quote, ReadCursor, Record, RecordError, Role,
@@ -186,6 +186,9 @@ fn event_to_wire(event: &RoomEvent) -> WireEvent {
         RoomEvent::Archived { on, by } => {
             WireEventKind::Archived(WireArchived { on: *on, by: by.as_u64() })
         }
+        RoomEvent::Expired { up_to } => {
+            WireEventKind::Expired(WireExpired { up_to: up_to.as_u64() })
+        }
         RoomEvent::Described { name, topic, by } => WireEventKind::Described(WireDescribed {
             name: name.clone(),
             topic: topic.clone(),
@@ -249,6 +252,7 @@ fn event_from_wire(wire: WireEvent) -> Result<RoomEvent, RecordError> {
         WireEventKind::Archived(wire) => {
             RoomEvent::Archived { on: wire.on, by: UserId::from_u64(wire.by) }
         }
+        WireEventKind::Expired(wire) => RoomEvent::Expired { up_to: Seq::from_u64(wire.up_to) },
         WireEventKind::Described(wire) => RoomEvent::Described {
             name: wire.name,
             topic: wire.topic,

@@ -107,6 +107,11 @@ pub enum RoomEvent {
         /// By whom.
         by: UserId,
     },
+    /// The oldest messages are kept no longer: they were deleted for good, by the server.
+    Expired {
+        /// All up to and including this one.
+        up_to: Seq,
+    },
     /// The room became read-only, or is open again.
     Archived {
         /// Whether it is read-only from now on.
@@ -137,6 +142,7 @@ impl RoomEvent {
             Self::Joined { .. }
             | Self::Left { .. }
             | Self::RoleSet { .. }
+            | Self::Expired { .. }
             | Self::Archived { .. }
             | Self::Described { .. } => None,
         }

@@ -36,7 +36,7 @@ pub(super) struct WireRoom {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct WireEvent {
-    #[prost(oneof = "WireEventKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "WireEventKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub(super) kind: Option<WireEventKind>,
 }
 
@@ -60,6 +60,8 @@ pub(super) enum WireEventKind {
     Described(WireDescribed),
     #[prost(message, tag = "9")]
     Archived(WireArchived),
+    #[prost(message, tag = "10")]
+    Expired(WireExpired),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -193,6 +195,12 @@ pub(super) struct WireArchived {
     pub(super) on: bool,
     #[prost(fixed64, tag = "2")]
     pub(super) by: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(super) struct WireExpired {
+    #[prost(uint64, tag = "1")]
+    pub(super) up_to: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::apply::{from_sql, prune_up_to, to_sql};
 use super::apply_attachments;
+use super::apply_expired;
 use super::apply_moderation;
 use super::apply_user::{self, read};
 use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
@@ -185,6 +186,10 @@ fn apply_event(
                 ])?;
             Ok(())
         }
+        RoomEvent::Expired { up_to } => {
+            row.body_bytes -= apply_expired::expire(transaction, record.room, *up_to)?;
+            Ok(())
+        }
         RoomEvent::Archived { on, .. } => archive(transaction, room, on.then_some(at)),
         RoomEvent::Described { name, topic, .. } => describe(transaction, room, name, topic),
     }
@@ -334,7 +339,11 @@ fn delete(
 }
 
 /// Takes the text of a deleted message out of those that quote it.
-fn erase_quotes(transaction: &Transaction<'_>, room: RoomId, seq: Seq) -> rusqlite::Result<()> {
+pub(super) fn erase_quotes(
+    transaction: &Transaction<'_>,
+    room: RoomId,
+    seq: Seq,
+) -> rusqlite::Result<()> {
     let quoted = [to_sql(room.as_u64()), to_sql(seq.as_u64())];
     let answers: Vec<i64> = transaction
         .prepare_cached("SELECT seq FROM quotes WHERE room = ?1 AND quoted = ?2")?

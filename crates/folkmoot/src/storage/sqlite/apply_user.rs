@@ -58,7 +58,7 @@ fn apply_stream<'a>(
             Some(UserEffect::Mention { room, seq })
                 if is_withdrawn(transaction, user, room, seq)? =>
             {
-                without_excerpt(&record.data, room, seq)
+                without_excerpt(&record.data, room, &|known| known == seq)
             }
             _ => None,
         };
@@ -140,10 +140,26 @@ pub(super) fn forget_mention(
     room: RoomId,
     seq: Seq,
 ) -> rusqlite::Result<()> {
-    let place = [to_sql(user.as_u64()), to_sql(room.as_u64()), to_sql(seq.as_u64())];
-    transaction
-        .prepare_cached("DELETE FROM mentions WHERE user = ?1 AND room = ?2 AND seq = ?3")?
-        .execute(place)?;
+    forget_mentions(transaction, user, room, |known| known == seq)
+}
+
+/// Takes mentions by some messages of a room back.
+pub(super) fn forget_mentions(
+    transaction: &Transaction<'_>,
+    user: UserId,
+    room: RoomId,
+    is_gone: impl Fn(Seq) -> bool,
+) -> rusqlite::Result<()> {
+    let place = [to_sql(user.as_u64()), to_sql(room.as_u64())];
+    let unread: Vec<i64> = transaction
+        .prepare_cached("SELECT seq FROM mentions WHERE user = ?1 AND room = ?2")?
+        .query_map(place, |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for seq in unread.into_iter().filter(|seq| is_gone(Seq::from_u64(from_sql(*seq)))) {
+        transaction
+            .prepare_cached("DELETE FROM mentions WHERE user = ?1 AND room = ?2 AND seq = ?3")?
+            .execute([place[0], place[1], seq])?;
+    }
     // Streams are kept for a thousand events, and few of them are mentions.
     let mut mentions = transaction.prepare_cached(
         "SELECT offset, data FROM user_events \
@@ -152,7 +168,7 @@ pub(super) fn forget_mention(
     let mut rows = mentions.query(params![place[0], room.to_string()])?;
     while let Some(row) = rows.next()? {
         let (offset, data): (i64, String) = (row.get(0)?, row.get(1)?);
-        let Some(data) = without_excerpt(&data, room, seq) else { continue };
+        let Some(data) = without_excerpt(&data, room, &is_gone) else { continue };
         transaction
             .prepare_cached("UPDATE user_events SET data = ?3 WHERE user = ?1 AND offset = ?2")?
             .execute(params![place[0], offset, data])?;
@@ -177,18 +193,27 @@ fn is_withdrawn(
         })
         .optional()?;
     Ok(match found {
-        None | Some((false, false, _)) => false,
+        // A message that is not there was deleted for good, or has never been.
+        None => is_expired(transaction, room, seq)?,
+        Some((false, false, _)) => false,
         Some((true, _, _)) => true,
         Some((false, true, details)) => MessageDetails::decode(details.as_deref())
             .is_ok_and(|details| !details.mentions.contains(&user)),
     })
 }
 
+/// Whether a room keeps messages of this age no longer.
+fn is_expired(transaction: &Transaction<'_>, room: RoomId, seq: Seq) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM rooms WHERE id = ?1 AND first_seq > ?2)";
+    let place = [to_sql(room.as_u64()), to_sql(seq.as_u64())];
+    transaction.prepare_cached(sql)?.query_row(place, |row| row.get(0))
+}
+
 /// The event of a mention without what was said; `None` if it is another event.
-fn without_excerpt(data: &str, room: RoomId, seq: Seq) -> Option<String> {
+fn without_excerpt(data: &str, room: RoomId, is_gone: &impl Fn(Seq) -> bool) -> Option<String> {
     let mut event: UserEvent = serde_json::from_str(data).ok()?;
     match &mut event {
-        UserEvent::Mention(mention) if mention.room == room && mention.seq == seq => {
+        UserEvent::Mention(mention) if mention.room == room && is_gone(mention.seq) => {
             mention.excerpt.clear();
             serde_json::to_string(&event).ok()
         }

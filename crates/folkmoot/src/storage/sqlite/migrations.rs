@@ -24,6 +24,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0008_by_person.sql"),
     include_str!("migrations/0009_profiles.sql"),
     include_str!("migrations/0010_directory.sql"),
+    include_str!("migrations/0011_retention.sql"),
 ];
 
 /// The step that brings the table of quotes, which are in the details of messages until then.

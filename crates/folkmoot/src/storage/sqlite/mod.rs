@@ -5,6 +5,7 @@
 
 pub(crate) mod apply;
 mod apply_attachments;
+mod apply_expired;
 mod apply_moderation;
 mod apply_room;
 mod apply_user;

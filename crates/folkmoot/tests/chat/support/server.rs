@@ -101,6 +101,11 @@ impl Server {
         self.running.as_ref().expect("the server runs").erased().await;
     }
 
+    /// Waits until all messages are gone that are kept no longer.
+    pub(crate) async fn kept(&self) {
+        self.running.as_ref().expect("the server runs").kept_to().await;
+    }
+
     /// Whether the files of the database, of the log or of the index have a text. The server is
     /// stopped.
     pub(crate) fn keeps(&self, text: &str) -> bool {
