@@ -85,14 +85,12 @@ mod tests {
         let own = br#"{"name":"Folkmoot","short_name":"Folkmoot","icons":[{"src":"/icon.svg"}]}"#;
         let unchanged: Value = serde_json::from_slice(&named(own, &Branding::default())).unwrap();
         assert_eq!(unchanged, serde_json::from_slice::<Value>(own).unwrap());
-        let branding = Branding {
-            name: Some("Rowing \"club\"".into()),
-            logo: Some(PictureId::from_u64(7)),
-            accent: None,
-        };
+        let logo = PictureId::from_u64(7);
+        let name = Some("Rowing \"club\"".into());
+        let branding = Branding { name, logo: Some(logo), accent: None };
         let changed: Value = serde_json::from_slice(&named(own, &branding)).unwrap();
         assert_eq!(changed["short_name"], "Rowing \"club\"");
-        assert_eq!(changed["icons"][0]["src"], "/api/v1/logo/7");
+        assert_eq!(changed["icons"][0]["src"], format!("/api/v1/logo/{logo}"));
         assert_eq!(changed["icons"].as_array().unwrap().len(), 1);
     }
 }
