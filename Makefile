@@ -75,7 +75,7 @@ test: packages web ## every test
 BUILD = $(if $(BUILT),@true,cargo build --quiet --package)
 
 CHAOS_SECONDS ?= 60
-packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, valgrind
+packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, etcd, valgrind
 	.ci/packages
 
 test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load

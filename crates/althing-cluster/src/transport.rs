@@ -19,9 +19,9 @@ pub(crate) fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener
     Ok(listener)
 }
 
-/// Connects.
-pub(crate) async fn dial(address: &str) -> Result<TcpStream, Broken> {
-    let connect = timeout(GREETING_TIMEOUT, TcpStream::connect(address));
+/// Connects, or gives up in time.
+pub(crate) async fn dial(address: &str, patience: Duration) -> Result<TcpStream, Broken> {
+    let connect = timeout(patience, TcpStream::connect(address));
     let socket = connect.await.map_err(|_| Broken::Silent)??;
     socket.set_nodelay(true)?;
     Ok(socket)
