@@ -7,7 +7,8 @@
 //! a time; what is asked meanwhile waits and is decided together.
 //!
 //! Nothing that came after the lead had run out is answered, by this process's own clock and counted
-//! from before the lead was asked for. `T` is where an answer goes.
+//! from before the lead was asked for. Nobody is served from a record that is older than what a
+//! member knows. `T` is where an answer goes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -42,6 +43,12 @@ pub(crate) enum Effect<T> {
     },
     /// Whoever is connected is to look for the leader.
     Dismiss,
+    /// A member knows a later view than the record that counts here. Either another one leads, or
+    /// the store has lost what it had acknowledged.
+    Behind {
+        known: u64,
+        stored: u64,
+    },
 }
 
 /// What the store has said; `None` where it is unknown what it has done.
@@ -66,6 +73,8 @@ pub(crate) struct Candidate<T> {
     claimed: Option<Duration>,
     next_claim: Duration,
     work: Work<T>,
+    /// When the record may be loaded, after something has gone wrong.
+    load_at: Duration,
     /// `None` unless this process leads and knows what counts.
     ledger: Option<Ledger>,
     waiting: VecDeque<(T, Request)>,
@@ -99,6 +108,7 @@ impl<T> Candidate<T> {
             claimed: None,
             next_claim: now,
             work: Work::Nothing,
+            load_at: now,
             ledger: None,
             waiting: VecDeque::new(),
         }
@@ -161,6 +171,8 @@ impl<T> Candidate<T> {
                     let (expected, record) = (record.writes, succeed(record, self.wanted));
                     effects.push(Effect::Replace { expected, record: record.clone() });
                     self.work = Work::TakingOver(record);
+                } else {
+                    self.rest(now);
                 }
             }
             Done::Replaced(replaced) => self.replaced(now, replaced, &mut effects),
@@ -223,6 +235,7 @@ impl<T> Candidate<T> {
             (_, work) => {
                 self.dismiss(work, effects);
                 self.forget(effects);
+                self.rest(now);
             }
         }
     }
@@ -237,6 +250,17 @@ impl<T> Candidate<T> {
         let leader = self.leader.as_ref().filter(|leader| **leader != self.me);
         let leader = leader.map(|leader| leader.address.clone());
         Effect::Answer { to, answer: Answer::Elsewhere { leader } }
+    }
+
+    fn turn_away(&mut self, effects: &mut Vec<Effect<T>>) {
+        while let Some((to, _)) = self.waiting.pop_front() {
+            effects.push(self.elsewhere(to));
+        }
+    }
+
+    /// A store in trouble is not asked without pause.
+    fn rest(&mut self, now: Duration) {
+        self.load_at = now + self.wanted.look_every();
     }
 
     fn step_down(&mut self, effects: &mut Vec<Effect<T>>) {
@@ -264,19 +288,32 @@ impl<T> Candidate<T> {
             self.step_down(effects);
         }
         if self.lead.is_none() {
-            while let Some((to, _)) = self.waiting.pop_front() {
-                effects.push(self.elsewhere(to));
-            }
-            return;
+            return self.turn_away(effects);
         }
         if !matches!(self.work, Work::Nothing) {
             return;
         }
         let Some(ledger) = &mut self.ledger else {
-            self.work = Work::Loading;
-            return effects.push(Effect::Load);
+            if now >= self.load_at {
+                self.work = Work::Loading;
+                effects.push(Effect::Load);
+            }
+            return;
         };
         let before = ledger.record().view;
+        let known = |(_, request): &(T, Request)| match request {
+            Request::Renew { incarnation, view, .. } => {
+                ledger.record().member(*incarnation).map_or(0, |_| *view)
+            }
+            _ => 0,
+        };
+        let known = self.waiting.iter().map(known).max().unwrap_or(0);
+        if known > before {
+            effects.push(Effect::Behind { known, stored: before });
+            self.rest(now);
+            self.turn_away(effects);
+            return self.forget(effects);
+        }
         let mut answers = Vec::new();
         for (to, request) in self.waiting.drain(..) {
             answers.push((to, ledger.request(now, request)));
@@ -299,3 +336,6 @@ fn succeed(record: Record, wanted: Timing) -> Record {
     let given = if record.members.is_empty() { 0 } else { record.lease_ms };
     Record { writes: record.writes + 1, lease_ms: wanted.max(given), ..record }
 }
+
+#[cfg(test)]
+mod tests;

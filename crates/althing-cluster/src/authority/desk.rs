@@ -128,6 +128,11 @@ impl Task {
                     self.desk.lease_ms.store(lease, Ordering::Release);
                     self.desk.news.send_replace(Arc::new(record));
                 }
+                Effect::Behind { known, stored } => tracing::error!(
+                    known,
+                    stored,
+                    "members know a later view of the cluster than its store: nobody is served"
+                ),
                 Effect::Dismiss => {
                     tracing::warn!(address = self.me.address, "leads the cluster no more");
                     self.desk.dismissed.send_modify(|count| *count += 1);

@@ -109,6 +109,10 @@ impl World {
                         self.tell(node, seat, Answer::News { record: record.clone() });
                     }
                 }
+                Effect::Behind { known, stored } => {
+                    assert!(self.faults.clocks_jump, "view {stored} counts, {known} was told");
+                    self.note(|| format!("candidate {seat} has {stored}, members know {known}"));
+                }
                 Effect::Dismiss => self.note(|| format!("candidate {seat} leads no more")),
             }
         }

@@ -42,7 +42,7 @@ impl Default for Store {
 impl Store {
     /// Its clock is set forward, or back.
     pub(super) fn jumps(&mut self, now: u64) {
-        self.clock.offset_ms = if now % 2 == 0 {
+        self.clock.offset_ms = if now.is_multiple_of(2) {
             self.clock.offset_ms + JUMP_MS
         } else {
             self.clock.offset_ms - JUMP_MS / 4
