@@ -33,7 +33,7 @@ check: check-types check-web ## everything that reads and judges: format, lints,
 	.ci/tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet --features althing-store/postgres,althing-testkit/servers
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet --features althing-store/postgres,althing-cluster/postgres,althing-cluster/etcd,althing-testkit/servers
 	.tools/py/bin/typos
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.ci/file-sizes

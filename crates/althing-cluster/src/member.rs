@@ -56,7 +56,8 @@ pub struct MemberConfig {
     /// The address that is told to other nodes, if it is not the one listened at.
     pub advertised: Option<String>,
     /// Where the authority is; where several processes may be it, some of them. Each is a host and
-    /// a port. One that does not lead names the one that does.
+    /// a port. One that does not lead names the one that does. A host with several addresses, like a
+    /// headless service of Kubernetes, stands for all of them.
     pub authorities: Vec<String>,
     /// Longest frame that the node sends or reads; it is read by its own runtime, which needs I/O.
     /// A message that is longer than the limit of either side fails its ask.

@@ -161,8 +161,9 @@ pub struct AuthorityConfig {
     pub listen: SocketAddr,
     /// The address that is told to members, if it is not the one listened at.
     pub advertised: Option<String>,
-    /// How long a member's lease lasts; a leader that is lost is replaced within half of that. All
-    /// candidates should say the same.
+    /// How long a member's lease lasts. A leader that is lost is replaced before the leases have run
+    /// out; with etcd, whose own leases last two seconds at least, only if they are of 5 s or more.
+    /// All candidates should say the same.
     pub lease: Duration,
 }
 

@@ -41,10 +41,14 @@ pub(super) struct Wants {
 pub(super) async fn keep(shared: Arc<Shared>) {
     let lease = Mutex::new(None);
     let mut seeds = Seeds::new(shared.config.authorities.clone());
+    let mut tries = 0_usize;
     while !matches!(*shared.state.borrow(), State::Evicted | State::Left) {
         let Some(address) = seeds.next() else { return };
+        tries = tries.wrapping_add(1);
+        // All that are known have the same turn.
+        let turn = tries / shared.config.authorities.len().max(1);
         let mut has_answered = false;
-        if let Err(why) = converse(&shared, &lease, &address, &mut has_answered).await {
+        if let Err(why) = converse(&shared, &lease, (&address, turn), &mut has_answered).await {
             tracing::debug!(%why, address, "the conversation with the authority ended");
             match why {
                 Broken::Elsewhere(leader) => seeds.elsewhere(clock::now(), leader),
@@ -98,12 +102,12 @@ fn renew_every(lease: &Mutex<Option<Lease>>) -> Duration {
 async fn converse(
     shared: &Arc<Shared>,
     lease: &Mutex<Option<Lease>>,
-    address: &str,
+    (address, turn): (&str, usize),
     has_answered: &mut bool,
 ) -> Result<(), Broken> {
     // Whoever has a lease has no time for one who hangs.
     let patience = (renew_every(lease) / 2).min(GREETING_TIMEOUT);
-    let mut stream = transport::dial(address, patience).await?;
+    let mut stream = transport::dial(address, patience, turn).await?;
     let cluster = shared.config.cluster.clone();
     write(&mut stream, &Greeting { version: VERSION, cluster, from: 0, to: 0 }).await?;
     let (mut from, mut to) = tokio::io::split(stream);
