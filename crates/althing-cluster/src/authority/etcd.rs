@@ -191,6 +191,7 @@ mod tests {
     use std::time::Duration;
 
     use althing_testkit::servers::EtcdServer;
+    use serde_json::json;
 
     use super::{Endpoints, Etcd};
     use crate::authority::conformance;
@@ -238,5 +239,30 @@ mod tests {
         let store = open(vec![nobody, server.host()], "one", PATIENCE);
         assert!(store.load().await.is_err(), "nobody is there");
         assert_eq!(store.load().await.expect("the other is"), Record::empty());
+    }
+
+    #[tokio::test]
+    async fn an_etcd_that_asks_for_a_password_is_given_it() {
+        let server = EtcdServer::start();
+        let stranger = open(vec![server.host()], "one", PATIENCE);
+        let set = async |path: &str, body| {
+            stranger.gateway.call(path, &body).await.expect("nobody is asked yet");
+        };
+        set("auth/user/add", json!({"name": "root", "password": "secret"})).await;
+        set("auth/role/add", json!({"name": "root"})).await;
+        set("auth/user/grant", json!({"user": "root", "role": "root"})).await;
+        set("auth/enable", json!({})).await;
+        assert!(stranger.load().await.is_err(), "it is asked now");
+        let known = |password: &str| {
+            let credentials = Some(("root".to_owned(), password.to_owned()));
+            Etcd::new(Endpoints { hosts: vec![server.host()], credentials }, "one", PATIENCE)
+        };
+        assert!(known("guessed").load().await.is_err(), "it is another one");
+        let store = known("secret");
+        let record = Record { writes: 1, ..Record::empty() };
+        assert_eq!(store.replace(0, &record).await.expect("it answers"), Replaced::Done);
+        let me = Claimant { id: 1, address: String::new() };
+        assert_eq!(store.claim(&me, PATIENCE).await.expect("it answers").leader, me);
+        store.resign(&me).await.expect("it answers");
     }
 }

@@ -248,4 +248,25 @@ mod tests {
         let mut ledger = Ledger::new(timing, ledger.record().clone(), NOW);
         assert!(matches!(ledger.request(NOW, join(1, 0)), Answer::Outdated { .. }));
     }
+
+    #[test]
+    fn a_new_leader_counts_leases_from_the_end_of_a_lead_that_a_former_one_may_believe_in() {
+        let timing = Timing { lease: Duration::from_secs(6) };
+        let mut ledger = Ledger::new(timing, Record::empty(), NOW);
+        assert!(matches!(ledger.request(NOW, join(1, 0)), Answer::Joined { .. }));
+        let mut ledger = Ledger::new(timing, ledger.record().clone(), NOW);
+        // A former leader answered a renewal when its lead was about to end.
+        let served = timing.believes() + timing.serves().mul_f64(1.01);
+        let mut now = NOW;
+        while now < served {
+            ledger.tick(now);
+            assert!(ledger.record().member(1).is_some(), "it may serve until {served:?}");
+            now += timing.look_every();
+        }
+        while ledger.record().member(1).is_some() {
+            assert!(now < timing.lease * 2, "a member that is gone is taken out");
+            ledger.tick(now);
+            now += timing.look_every();
+        }
+    }
 }

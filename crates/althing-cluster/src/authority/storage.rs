@@ -1,7 +1,7 @@
 //! What a store has to do for candidates: one record, replaced by who knows it, and one lead.
 //!
 //! An error says nothing about what the store has done: it may have done it, or do it later. Each
-//! operation ends by itself, with an error after [`patience`] at the latest.
+//! operation ends by itself, with an error after half the length of a lead at the latest.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -66,6 +66,7 @@ pub(crate) enum StorageError {
     /// An empty record in its place would begin epochs anew.
     #[error("the cluster's record is damaged: {0}")]
     Damaged(String),
+    #[cfg(any(feature = "etcd", feature = "postgres"))]
     #[error("the store did not answer within {0:?}")]
     Silent(Duration),
     #[cfg(feature = "postgres")]
@@ -77,6 +78,7 @@ pub(crate) enum StorageError {
 }
 
 /// How long a store may take for one operation: while the record is replaced, renewals wait.
+#[cfg(any(feature = "etcd", feature = "postgres"))]
 pub(crate) fn patience(lead_for: Duration) -> Duration {
     lead_for / 2
 }
