@@ -33,7 +33,7 @@ check: check-types check-web ## everything that reads and judges: format, lints,
 	.ci/tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet --features althing-store/postgres,althing-testkit/servers
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet --features althing-store/postgres,althing-cluster/postgres,althing-cluster/etcd,althing-testkit/servers
 	.tools/py/bin/typos
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.ci/file-sizes
@@ -75,7 +75,7 @@ test: packages web ## every test
 BUILD = $(if $(BUILT),@true,cargo build --quiet --package)
 
 CHAOS_SECONDS ?= 60
-packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, valgrind
+packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, etcd, valgrind
 	.ci/packages
 
 test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load

@@ -1,39 +1,42 @@
-//! The authority: who is a member and who owns what, decided in one place and kept on its disk.
+//! The authority: who is a member and who owns what, decided in one place and kept in a store.
 //!
-//! It answers nothing before the record is on the disk. Where writing fails it knows nothing until
-//! it has read the file again: the record may count or not. While it is away nobody is evicted and
-//! nothing moves; nodes freeze when their leases have run out and go on when it is back.
+//! Any number of processes are candidates, and one of them leads. It answers nothing before the
+//! record is stored. While nobody leads nobody is evicted and nothing moves; nodes freeze when
+//! their leases have run out and go on when somebody leads again.
 
+mod candidate;
+mod config;
+#[cfg(test)]
+mod conformance;
+mod conversation;
+mod desk;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod file;
 mod ledger;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod storage;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::time::{sleep, timeout};
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
 
-use self::file::Kept;
-pub(crate) use self::ledger::Ledger;
-use crate::clock;
+#[cfg(test)]
+pub(crate) use self::candidate::{Candidate, Done, Effect};
+pub use self::config::{AuthorityConfig, RecordStore};
+use self::desk::{Desk, Input};
+#[cfg(test)]
+pub(crate) use self::storage::{Claimant, Lead, Replaced, patience};
 use crate::lease::Timing;
-use crate::protocol::{
-    Answer, Broken, GREETING_LEN_MAX, Greeting, RECORD_LEN_MAX, Request, VERSION, read, write,
-};
-use crate::record::Record;
-use crate::transport::{self, GREETING_TIMEOUT};
+use crate::transport;
 use crate::worker::Worker;
-
-/// Connections at one time: each node has one.
-const CONNECTIONS_MAX: usize = 1_024;
-
-/// A node renews far more often.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Shortest lease: the scheduler of a busy machine takes a tenth of a second now and then.
 const LEASE_MIN: Duration = Duration::from_millis(600);
@@ -42,27 +45,21 @@ const LEASE_MIN: Duration = Duration::from_millis(600);
 /// of the machine.
 pub const LEASE_DEFAULT: Duration = Duration::from_secs(6);
 
-/// The running authority of one cluster; it ends when this is dropped.
+/// A candidate for being the authority of one cluster; it ends when this is dropped.
 ///
-/// It may share a process with a node or have its own. Exactly one process serves a directory at a
-/// time; another one is refused.
+/// It may share a process with a node or have its own. With a store that several processes reach
+/// there may be any number of candidates: while one of them lives, and the store does, the cluster
+/// has an authority. Members are told of some of them, see
+/// [`MemberConfig::authorities`](crate::MemberConfig::authorities).
 pub struct Authority {
     address: SocketAddr,
-    lease: Duration,
+    desk: Arc<Desk>,
     _worker: Worker,
 }
 
-struct Desk {
-    cluster: String,
-    timing: Timing,
-    kept: Kept,
-    /// `None` when it is unknown what the disk has.
-    ledger: Mutex<Option<Ledger>>,
-    news: watch::Sender<Arc<Record>>,
-}
-
 impl Authority {
-    /// Serves the cluster of that name at `listen`, with its record in `directory`.
+    /// Serves the cluster of that name at `listen`, with its record in `directory`, which one
+    /// process has at a time.
     ///
     /// While there are members, the lease does not become shorter: they may believe in the one
     /// that they were given.
@@ -76,31 +73,60 @@ impl Authority {
         listen: SocketAddr,
         lease: Duration,
     ) -> io::Result<Self> {
+        let config = AuthorityConfig::new(cluster, RecordStore::directory(directory));
+        Self::serve(config.listen(listen).lease(lease))
+    }
+
+    /// Makes this process a candidate. With a directory it leads when this returns; with any other
+    /// store it goes on trying, and whether it leads is told by [`Authority::is_leading`].
+    ///
+    /// # Errors
+    /// The address is taken, the lease is shorter than 600 ms, another process has the directory,
+    /// or its record is damaged.
+    pub fn serve(config: AuthorityConfig) -> io::Result<Self> {
+        let AuthorityConfig { cluster, store, listen, advertised, lease } = config;
         if lease < LEASE_MIN {
             let text = format!("a lease of {lease:?} is shorter than {LEASE_MIN:?}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let kept = Kept::open(directory)?;
-        let mut record = kept.load()?;
-        let given = Duration::from_millis(record.lease_ms);
-        let lease = if record.members.is_empty() { lease } else { lease.max(given) };
-        record.lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
-        kept.store(&record)?;
         let timing = Timing { lease };
-        let ledger = Ledger::new(timing, record, clock::now());
-        let news = watch::Sender::new(Arc::new(ledger.record().clone()));
-        let ledger = Mutex::new(Some(ledger));
-        let desk = Arc::new(Desk { cluster: cluster.to_owned(), timing, kept, ledger, news });
         let listener = transport::bind(listen)?;
         let address = listener.local_addr()?;
+        let storage = store.open(&cluster, timing.leads())?;
         let worker = Worker::start("althing-authority")?;
         let listener = {
             let _runtime = worker.handle().enter();
             TcpListener::from_std(listener)?
         };
-        worker.spawn(serve(desk.clone(), listener));
-        worker.spawn(tick(desk));
-        Ok(Self { address, lease, _worker: worker })
+        let (desk, inputs) = Desk::new(timing);
+        // Any 64 bits that no other process has.
+        let id = RandomState::new().build_hasher().finish();
+        let me =
+            storage::Claimant { id, address: advertised.unwrap_or_else(|| address.to_string()) };
+        worker.spawn(desk::run(desk.clone(), storage, me, timing, inputs));
+        worker.spawn(conversation::serve(desk.clone(), cluster, listener));
+        let authority = Self { address, desk, _worker: worker };
+        if !store.is_shared() {
+            authority.wait_until_it_leads()?;
+        }
+        Ok(authority)
+    }
+
+    fn wait_until_it_leads(&self) -> io::Result<()> {
+        let (mut leads, mut trouble) =
+            (self.desk.is_leading.subscribe(), self.desk.trouble.subscribe());
+        let (told, hear) = std::sync::mpsc::channel();
+        self._worker.spawn(async move {
+            tokio::select! {
+                _ = leads.wait_for(|leads| *leads) => { _ = told.send(None); }
+                Ok(why) = trouble.wait_for(Option::is_some) => { _ = told.send((*why).clone()); }
+            }
+        });
+        match hear.recv() {
+            Ok(None) => Ok(()),
+            Ok(Some(why)) => Err(io::Error::other(why)),
+            Err(_) => Err(io::Error::other("the authority's thread has ended")),
+        }
     }
 
     /// Where nodes reach it.
@@ -110,97 +136,30 @@ impl Authority {
 
     /// How long a lease lasts.
     pub fn lease(&self) -> Duration {
-        self.lease
+        self.desk.lease()
+    }
+
+    /// Whether this process is the authority, and each change of that.
+    pub fn is_leading(&self) -> watch::Receiver<bool> {
+        self.desk.is_leading.subscribe()
+    }
+
+    /// Ends, and lets another candidate lead at once; without this, others wait until the lead has
+    /// run out.
+    pub async fn resign(self) {
+        let (resigned, end) = oneshot::channel();
+        if self.desk.inputs.send(Input::Resign { resigned }).await.is_ok() {
+            _ = end.await;
+        }
     }
 }
 
 impl std::fmt::Debug for Authority {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Authority").field("address", &self.address).finish_non_exhaustive()
-    }
-}
-
-impl Desk {
-    /// Decides; what is decided is on the disk before it is returned.
-    fn decide<T>(&self, decide: impl FnOnce(&mut Ledger, Duration) -> T) -> io::Result<T> {
-        let mut slot = self.ledger.lock();
-        let now = clock::now();
-        let mut ledger = match slot.take() {
-            Some(ledger) => ledger,
-            None => Ledger::new(self.timing, self.kept.load()?, now),
-        };
-        let before = ledger.record().view;
-        let decision = decide(&mut ledger, now);
-        if ledger.record().view != before {
-            // An error leaves the slot empty.
-            self.kept.store(ledger.record())?;
-            self.news.send_replace(Arc::new(ledger.record().clone()));
-        }
-        *slot = Some(ledger);
-        Ok(decision)
-    }
-}
-
-async fn tick(desk: Arc<Desk>) {
-    loop {
-        sleep(desk.timing.renew_every() / 4).await;
-        if let Err(error) = desk.decide(Ledger::tick) {
-            tracing::error!(%error, "the authority cannot keep its record");
-        }
-    }
-}
-
-async fn serve(desk: Arc<Desk>, listener: TcpListener) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
-        let stream = transport::accept(&listener).await;
-        let desk = desk.clone();
-        tokio::spawn(async move {
-            if let Err(why) = converse(&desk, stream).await {
-                tracing::debug!(%why, "a conversation with the authority ended");
-            }
-            drop(permit);
-        });
-    }
-}
-
-async fn converse(desk: &Desk, mut stream: TcpStream) -> Result<(), Broken> {
-    let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
-    let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;
-    if greeting.version != VERSION || greeting.cluster != desk.cluster {
-        return Err(Broken::Refused("another version or another cluster".to_owned()));
-    }
-    let (mut from, mut to) = tokio::io::split(stream);
-    let (answers, mut answered) = mpsc::channel(16);
-    let listening = async {
-        loop {
-            let request = read::<Request>(&mut from, RECORD_LEN_MAX);
-            let request = timeout(SILENCE_MAX, request).await.map_err(|_| Broken::Silent)??;
-            let answer = desk.decide(|ledger, now| ledger.request(now, request))?;
-            if answers.send(answer).await.is_err() {
-                return Ok(());
-            }
-        }
-    };
-    let mut news = desk.news.subscribe();
-    news.mark_unchanged();
-    let telling = async {
-        loop {
-            let answer = tokio::select! {
-                Some(answer) = answered.recv() => answer,
-                Ok(()) = news.changed() => {
-                    let record = (**news.borrow_and_update()).clone();
-                    Answer::News { record }
-                }
-                else => return Ok(()),
-            };
-            write(&mut to, &answer).await?;
-        }
-    };
-    tokio::select! {
-        ended = listening => ended,
-        ended = telling => ended,
+        f.debug_struct("Authority")
+            .field("address", &self.address)
+            .field("is_leading", &*self.desk.is_leading.borrow())
+            .finish_non_exhaustive()
     }
 }
 
@@ -208,12 +167,14 @@ async fn converse(desk: &Desk, mut stream: TcpStream) -> Result<(), Broken> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Authority, Kept};
+    use super::Authority;
+    use super::file::Directory;
+    use super::storage::{Replaced, Storage};
     use crate::record::{Member, Record, Stage};
 
-    #[test]
-    fn a_lease_does_not_become_shorter_than_members_believe() {
-        let directory = tempfile::tempdir().expect("a directory");
+    #[tokio::test]
+    async fn a_lease_does_not_become_shorter_than_members_believe() {
+        let place = tempfile::tempdir().expect("a directory");
         let member = Member {
             incarnation: 1,
             name: "one".to_owned(),
@@ -222,12 +183,16 @@ mod tests {
             since: 0,
             frame_len_max: 0,
         };
-        let record = Record { lease_ms: 9_000, members: vec![member], ..Record::empty() };
-        Kept::open(directory.path()).and_then(|kept| kept.store(&record)).expect("there is room");
+        let record =
+            Record { writes: 1, lease_ms: 9_000, members: vec![member], ..Record::empty() };
+        let directory = Directory::open(place.path()).expect("nobody has it");
+        let stored = directory.replace(0, &record).await;
+        assert_eq!(stored.expect("there is room"), Replaced::Done);
+        drop(directory);
         let start = |seconds| {
             let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
             let lease = Duration::from_secs(seconds);
-            Authority::start("test", directory.path(), listen, lease).expect("it starts")
+            Authority::start("test", place.path(), listen, lease).expect("it starts")
         };
         assert_eq!(start(2).lease(), Duration::from_secs(9));
         assert_eq!(start(12).lease(), Duration::from_secs(12));

@@ -33,6 +33,22 @@ impl Timing {
         self.lease - self.margin()
     }
 
+    /// How long a candidate has the lead after it has asked for it, by the store's clock. A new
+    /// leader is found, and every member has renewed, before the first lease has run out.
+    pub(crate) fn leads(self) -> Duration {
+        self.lease / 3
+    }
+
+    /// How often a candidate looks whether the lead is free.
+    pub(crate) fn look_every(self) -> Duration {
+        self.leads() / 8
+    }
+
+    /// How long a leader believes in the lead, counted from before it asked for it.
+    pub(crate) fn believes(self) -> Duration {
+        self.leads() - self.leads() / 20
+    }
+
     /// How long the authority waits after the last renewal it took.
     pub(crate) fn evicts_after(self) -> Duration {
         self.lease + self.lease / 100 + self.margin()

@@ -27,5 +27,5 @@ mod worker;
 #[doc = include_str!("../../../docs/guide/src/cluster.md")]
 mod guide {}
 
-pub use authority::{Authority, LEASE_DEFAULT};
+pub use authority::{Authority, AuthorityConfig, LEASE_DEFAULT, RecordStore};
 pub use member::{JoinError, Member, MemberConfig, Neighbour, State, View};

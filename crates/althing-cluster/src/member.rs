@@ -8,6 +8,7 @@ mod keeper;
 mod moves;
 mod pack;
 mod routes;
+pub(crate) mod seeds;
 mod ways;
 
 use std::collections::HashMap;
@@ -54,8 +55,10 @@ pub struct MemberConfig {
     pub listen: SocketAddr,
     /// The address that is told to other nodes, if it is not the one listened at.
     pub advertised: Option<String>,
-    /// Where the authority is.
-    pub authority: String,
+    /// Where the authority is; where several processes may be it, some of them. Each is a host and
+    /// a port. One that does not lead names the one that does. A host with several addresses, like a
+    /// headless service of Kubernetes, stands for all of them.
+    pub authorities: Vec<String>,
     /// Longest frame that the node sends or reads; it is read by its own runtime, which needs I/O.
     /// A message that is longer than the limit of either side fails its ask.
     pub frame_len_max: usize,
@@ -75,10 +78,18 @@ impl MemberConfig {
             name: name.into(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertised: None,
-            authority: authority.into(),
+            authorities: vec![authority.into()],
             frame_len_max: FRAME_LEN_MAX_DEFAULT,
             join_timeout: JOIN_TIMEOUT_DEFAULT,
         }
+    }
+
+    /// Sets where processes are that may be the authority. A process that is one itself names itself
+    /// among them, and needs no other.
+    #[must_use]
+    pub fn authorities<A: Into<String>>(mut self, addresses: impl IntoIterator<Item = A>) -> Self {
+        self.authorities = addresses.into_iter().map(Into::into).collect();
+        self
     }
 
     /// Sets where other nodes connect.
@@ -134,8 +145,8 @@ pub enum JoinError {
     /// name until its lease has run out.
     #[error("a member is called `{0}` already")]
     NameTaken(String),
-    /// The authority did not answer in time.
-    #[error("the authority at {0} does not answer")]
+    /// No authority answered in time at these addresses.
+    #[error("no authority answers at {0}")]
     Unreachable(String),
     /// No node was built with this member's `way`.
     #[error("no node was built with this member's way")]
@@ -280,7 +291,7 @@ impl Member {
         Err(if self.shared.wants.borrow().is_name_taken {
             JoinError::NameTaken(config.name.clone())
         } else {
-            JoinError::Unreachable(config.authority.clone())
+            JoinError::Unreachable(config.authorities.join(", "))
         })
     }
 

@@ -94,6 +94,10 @@ pub(crate) enum Answer {
     Outdated {
         view: u64,
     },
+    /// This is not the authority now. The conversation ends.
+    Elsewhere {
+        leader: Option<String>,
+    },
 }
 
 /// Why the authority does not do something.
@@ -185,6 +189,8 @@ pub(crate) enum Broken {
     Refused(String),
     #[error("nothing was heard for too long")]
     Silent,
+    #[error("another process is the authority: {0:?}")]
+    Elsewhere(Option<String>),
 }
 
 /// A value as a frame.

@@ -21,6 +21,9 @@ pub(crate) struct Record {
     /// The view with which somebody was last taken out. A request to join that names an older view
     /// was sent before that, perhaps by a node that has gone since.
     pub(crate) removed: u64,
+    /// How often it was stored. A new leader stores it once before it changes anything: that is no
+    /// new view, and members hear nothing of it.
+    pub(crate) writes: u64,
 }
 
 /// A node that holds a lease.
@@ -75,13 +78,15 @@ struct OnWire {
     removed: u64,
     /// Empty in records of before.
     arrived: Vec<u64>,
+    /// 0 in records of before.
+    writes: u64,
 }
 
 impl Record {
     /// Before any node came.
     pub(crate) fn empty() -> Self {
         let buckets = vec![Holding::default(); usize::from(BUCKETS)];
-        Self { view: 0, members: Vec::new(), buckets, lease_ms: 0, removed: 0 }
+        Self { view: 0, members: Vec::new(), buckets, lease_ms: 0, removed: 0, writes: 0 }
     }
 
     pub(crate) fn member(&self, incarnation: u64) -> Option<&Member> {
@@ -114,6 +119,7 @@ impl Wire for Record {
             lease_ms: self.lease_ms,
             removed: self.removed,
             arrived: self.buckets.iter().map(|holding| holding.arrived).collect(),
+            writes: self.writes,
         }
         .encode(out);
     }
@@ -121,7 +127,7 @@ impl Wire for Record {
     fn decode_within(bytes: &[u8], depth: Depth) -> Result<Self, WireError> {
         let on_wire = OnWire::decode_within(bytes, depth)?;
         let OnWire { view, members, owners, epochs, going_to, lost_before, .. } = on_wire;
-        let OnWire { lease_ms, removed, mut arrived, .. } = on_wire;
+        let OnWire { lease_ms, removed, mut arrived, writes, .. } = on_wire;
         if arrived.is_empty() {
             arrived.clone_from(&epochs);
         }
@@ -147,7 +153,7 @@ impl Wire for Record {
                 lost_before: lost_before[bucket],
             });
         }
-        Ok(Self { view, members, buckets, lease_ms, removed })
+        Ok(Self { view, members, buckets, lease_ms, removed, writes })
     }
 }
 

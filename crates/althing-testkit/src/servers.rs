@@ -3,7 +3,9 @@
 //! They listen on an address of this machine only, keep everything in a temporary directory, and
 //! panic with what is missing rather than let a test pass without them.
 
+mod etcd;
 mod postgres;
 mod process;
 
+pub use etcd::EtcdServer;
 pub use postgres::PostgresServer;

@@ -5,24 +5,31 @@
 //! this one is the first; a line that begins with `@two` is for the second. Each line is a command
 //! with a word in front that its answer repeats: `a add apples 3`, `b later apples`,
 //! `c answer apples 7`, `d watch apples`, `e stop apples`, `f cycle apples`,
-//! `g load apples me 1000`, `h who`, `i leave`.
+//! `g load apples me 1000`, `h who`, `i asks apples 5000`, `j leave`.
+//!
+//! `node --host 127.0.0.1:7400 --store postgres://..` or `--store etcd://host:port,host:port` is a
+//! candidate for being the authority beside others with that store; with `--name` it is a node, too.
 //!
 //! An account keeps what it is told in a file, under a fence: who was replaced writes nothing.
 
 mod book;
+mod candidate;
 mod family;
 
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use althing::{ActorRef, AskError, Context, Node, ReplyTo, Start, StopReason, Terminated, actor};
-use althing_cluster::{Authority, LEASE_DEFAULT, Member, MemberConfig, State};
+use althing_cluster::{LEASE_DEFAULT, Member, MemberConfig, State};
 
 use self::book::Book;
 use self::family::Family;
+
+/// Longer than any pause that a cluster promises.
+const ASK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A sum, by name.
 struct Account {
@@ -114,6 +121,8 @@ struct Options {
     name: String,
     authority: String,
     host: Option<SocketAddr>,
+    store: Option<String>,
+    lease: Duration,
     data: PathBuf,
     nodes: usize,
 }
@@ -123,6 +132,8 @@ fn options() -> Result<Options, String> {
         name: String::new(),
         authority: String::new(),
         host: None,
+        store: None,
+        lease: LEASE_DEFAULT,
         data: std::env::temp_dir().join("althing-cluster-example"),
         nodes: 1,
     };
@@ -133,6 +144,10 @@ fn options() -> Result<Options, String> {
             "--name" => options.name = value,
             "--authority" => options.authority = value,
             "--host" => options.host = Some(value.parse().map_err(|_| "no address")?),
+            "--store" => options.store = Some(value),
+            "--lease-ms" => {
+                options.lease = Duration::from_millis(value.parse().map_err(|_| "no number")?);
+            }
             "--data" => options.data = value.into(),
             "--nodes" => options.nodes = value.parse().map_err(|_| "no number")?,
             other => return Err(format!("{other} is not known")),
@@ -150,15 +165,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = options()?;
     std::fs::create_dir_all(&options.data)?;
     let authority = match options.host {
-        Some(listen) => {
-            let directory = options.data.join("authority");
-            Some(Authority::start("example", &directory, listen, LEASE_DEFAULT)?)
-        }
+        Some(listen) => Some(candidate::start(&options, listen)?),
         None => None,
     };
+    if options.name.is_empty() {
+        candidate::wait_for_the_end_of_input().await;
+        return Ok(());
+    }
     let at = authority.as_ref().map_or(options.authority, |at| at.address().to_string());
     let mut family = Family::start(options.nodes, &at, &options.data)?;
-    let config = MemberConfig::new("example", &options.name, at);
+    let config = MemberConfig::new("example", &options.name, "").authorities(at.split(','));
     let member = Arc::new(Member::bind(config)?);
     let (name, data) = (options.name.clone(), options.data.clone());
     let account = move |start: Start<Account>| {
@@ -232,6 +248,7 @@ async fn command(node: Node, member: Arc<Member>, words: Vec<String>) {
             }
             format!("told {told}")
         }
+        "asks" => asks(&node, word(2), Duration::from_millis(number(3))).await,
         "who" => {
             let view = member.view();
             let members = view.members.iter();
@@ -243,4 +260,20 @@ async fn command(node: Node, member: Arc<Member>, words: Vec<String>) {
         other => format!("{other} is no command"),
     };
     say(&id, &told);
+}
+
+/// Asks a few accounts without pause, one after the other; tells how many asks failed and how long
+/// the slowest one took.
+async fn asks(node: &Node, name: &str, time: Duration) -> String {
+    let (mut asked, mut failed, mut slowest) = (0_u64, 0, Duration::ZERO);
+    let start = Instant::now();
+    while start.elapsed() < time {
+        let account = node.get::<Account>(format!("{name}-{}", asked % 8));
+        let began = Instant::now();
+        let added = account.add(1, format!("asks {asked}")).timeout(ASK_TIMEOUT).await;
+        failed += u64::from(!matches!(added, Ok(Ok(_))));
+        slowest = slowest.max(began.elapsed());
+        asked += 1;
+    }
+    format!("asked {asked} failed {failed} slowest {}", slowest.as_millis())
 }

@@ -1,16 +1,15 @@
-//! Where an authority keeps its record: one file, replaced as a whole.
+//! The store in a directory: one file, replaced as a whole.
 //!
 //! A record counts once the file has its new name and the directory is synced. Whoever crashes in
-//! between comes back with the record before, of which nobody has heard more. One process at a
-//! time has the directory.
+//! between comes back with the record before, of which nobody has heard more. The lock on the
+//! directory is the lead: one process at a time has it, until it ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use althing::Wire;
-
-use crate::bucket::fnv;
+use super::storage::{Claimant, Lead, Op, Replaced, Storage, StorageError, opened, sealed};
 use crate::record::Record;
 
 const FILE: &str = "cluster.record";
@@ -18,81 +17,103 @@ const NEW_FILE: &str = "cluster.record.new";
 const LOCK: &str = "cluster.lock";
 
 /// The directory, locked.
-pub(crate) struct Kept {
-    directory: PathBuf,
+pub(crate) struct Directory {
+    path: PathBuf,
     _lock: File,
 }
 
-impl Kept {
+impl Directory {
     /// Takes the directory for this process.
     ///
     /// # Errors
-    /// Another process has it, or it cannot be made.
-    pub(crate) fn open(directory: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(directory)?;
-        let path = directory.join(LOCK);
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    /// Another process has it, it cannot be made, or its record is damaged.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(path)?;
+        let lock = path.join(LOCK);
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(lock)?;
         lock.try_lock()?;
-        Ok(Self { directory: directory.to_owned(), _lock: lock })
+        let directory = Self { path: path.to_owned(), _lock: lock };
+        directory.read().map_err(io::Error::other)?;
+        Ok(directory)
     }
 
-    /// The record that counts; an empty one where there was none.
-    ///
-    /// # Errors
-    /// There is one, and it cannot be read: an empty one in its place would start epochs anew.
-    pub(crate) fn load(&self) -> io::Result<Record> {
-        let bytes = match std::fs::read(self.directory.join(FILE)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::empty()),
-            Err(error) => return Err(error),
-        };
-        let damaged = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-        let (sum, body) = bytes
-            .split_first_chunk::<8>()
-            .ok_or_else(|| damaged("the cluster's record is cut off".to_owned()))?;
-        if u64::from_be_bytes(*sum) != fnv(body.iter().copied()) {
-            return Err(damaged("the cluster's record is damaged".to_owned()));
+    fn read(&self) -> Result<Record, StorageError> {
+        match std::fs::read(self.path.join(FILE)) {
+            Ok(bytes) => opened(&bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Record::empty()),
+            Err(error) => Err(error.into()),
         }
-        Record::decode(body).map_err(|error| damaged(error.to_string()))
     }
 
-    /// Has `record` count from now on.
-    ///
-    /// # Errors
-    /// Whether it counts is unknown then: load again.
-    pub(crate) fn store(&self, record: &Record) -> io::Result<()> {
-        let mut body = Vec::new();
-        record.encode(&mut body);
-        let new = self.directory.join(NEW_FILE);
+    fn write(&self, record: &Record) -> io::Result<()> {
+        let new = self.path.join(NEW_FILE);
         let mut file = File::create(&new)?;
-        file.write_all(&fnv(body.iter().copied()).to_be_bytes())?;
-        file.write_all(&body)?;
+        file.write_all(&sealed(record))?;
         file.sync_all()?;
-        std::fs::rename(&new, self.directory.join(FILE))?;
-        File::open(&self.directory)?.sync_all()
+        std::fs::rename(&new, self.path.join(FILE))?;
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+impl Storage for Directory {
+    fn claim<'a>(&'a self, me: &'a Claimant, _: Duration) -> Op<'a, Lead> {
+        Box::pin(async { Ok(Lead { leader: me.clone(), term: 1 }) })
+    }
+
+    fn resign<'a>(&'a self, _: &'a Claimant) -> Op<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn load(&self) -> Op<'_, Record> {
+        Box::pin(async { self.read() })
+    }
+
+    fn replace<'a>(&'a self, expected: u64, record: &'a Record) -> Op<'a, Replaced> {
+        Box::pin(async move {
+            if self.read()?.writes != expected {
+                return Ok(Replaced::Refused);
+            }
+            self.write(record)?;
+            Ok(Replaced::Done)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FILE, Kept, NEW_FILE};
+    use std::sync::Arc;
+
+    use super::{Directory, FILE, NEW_FILE};
+    use crate::authority::conformance;
+    use crate::authority::storage::Storage;
     use crate::record::Record;
+
+    #[tokio::test]
+    async fn the_directory_keeps_every_promise() {
+        let directory = tempfile::tempdir().expect("a directory");
+        conformance::run(|cluster| {
+            let opened = Directory::open(&directory.path().join(cluster)).ok()?;
+            Some(Arc::new(opened) as Arc<dyn Storage>)
+        })
+        .await;
+    }
 
     #[test]
     fn a_record_outlives_its_authority_and_a_damaged_one_is_refused() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let kept = Kept::open(directory.path()).expect("nobody has it");
-        assert!(Kept::open(directory.path()).is_err(), "one at a time");
-        let record = Record { view: 7, ..Record::empty() };
-        kept.store(&record).expect("there is room");
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = Directory::open(place.path()).expect("nobody has it");
+        assert!(Directory::open(place.path()).is_err(), "one at a time");
+        let record = Record { view: 7, writes: 9, ..Record::empty() };
+        directory.write(&record).expect("there is room");
         // A crash while the next one was written.
-        std::fs::write(directory.path().join(NEW_FILE), b"half").expect("there is room");
-        drop(kept);
-        let kept = Kept::open(directory.path()).expect("nobody has it");
-        assert_eq!(kept.load().expect("it is whole"), record);
-        let mut bytes = std::fs::read(directory.path().join(FILE)).expect("it is there");
+        std::fs::write(place.path().join(NEW_FILE), b"half").expect("there is room");
+        drop(directory);
+        let directory = Directory::open(place.path()).expect("nobody has it");
+        assert_eq!(directory.read().expect("it is whole"), record);
+        drop(directory);
+        let mut bytes = std::fs::read(place.path().join(FILE)).expect("it is there");
         bytes[9] ^= 1;
-        std::fs::write(directory.path().join(FILE), bytes).expect("there is room");
-        assert!(kept.load().is_err(), "epochs must not start anew");
+        std::fs::write(place.path().join(FILE), bytes).expect("there is room");
+        assert!(Directory::open(place.path()).is_err(), "epochs must not start anew");
     }
 }

@@ -1,7 +1,7 @@
 //! The authority's decisions, as a step function without clock, disk or network.
 //!
-//! Every request changes the record or leaves it alone; the driver writes a changed record to the
-//! disk before anybody hears of it. Moments are the authority's own clock, which only has to go
+//! Every request changes the record or leaves it alone; a changed record is stored before anybody
+//! hears of it. Moments are the authority's own clock, which only has to go
 //! forward. When the authority itself was held up, nobody is evicted for its own silence.
 
 use std::collections::BTreeMap;
@@ -33,15 +33,23 @@ struct Heard {
 
 impl Ledger {
     /// Goes on from what was stored. Members get a whole lease from now on: when they renewed last
-    /// is not known.
+    /// is not known; and as long as a lead lasts, because a former leader may believe in its own.
     pub(crate) fn new(timing: Timing, record: Record, now: Duration) -> Self {
-        let heard = |member: &Member| (member.incarnation, Heard { counter: 0, at: now });
+        let at = now + timing.leads();
+        let heard = |member: &Member| (member.incarnation, Heard { counter: 0, at });
         let heard = record.members.iter().map(heard).collect();
         Self { timing, record, heard, looked: now }
     }
 
     pub(crate) fn record(&self) -> &Record {
         &self.record
+    }
+
+    /// The record as it is to be stored, and how often the one before was.
+    pub(crate) fn store(&mut self) -> (u64, Record) {
+        let expected = self.record.writes;
+        self.record.writes += 1;
+        (expected, self.record.clone())
     }
 
     /// Decides about a request. The record has a higher view afterwards if it has changed.
@@ -54,7 +62,7 @@ impl Ledger {
                     return Answer::Refused { why: Refusal::Evicted };
                 };
                 if counter > heard.counter {
-                    *heard = Heard { counter, at: now };
+                    *heard = Heard { counter, at: heard.at.max(now) };
                 }
                 let record = (self.record.view > view).then(|| self.record.clone());
                 Answer::Renewed { counter, record }
@@ -100,7 +108,7 @@ impl Ledger {
         let away = now.saturating_sub(self.looked);
         if away > self.timing.renew_every() {
             for heard in self.heard.values_mut() {
-                heard.at = now;
+                heard.at = heard.at.max(now);
             }
         }
         self.looked = now;
@@ -239,5 +247,26 @@ mod tests {
         // An authority that starts again remembers it.
         let mut ledger = Ledger::new(timing, ledger.record().clone(), NOW);
         assert!(matches!(ledger.request(NOW, join(1, 0)), Answer::Outdated { .. }));
+    }
+
+    #[test]
+    fn a_new_leader_counts_leases_from_the_end_of_a_lead_that_a_former_one_may_believe_in() {
+        let timing = Timing { lease: Duration::from_secs(6) };
+        let mut ledger = Ledger::new(timing, Record::empty(), NOW);
+        assert!(matches!(ledger.request(NOW, join(1, 0)), Answer::Joined { .. }));
+        let mut ledger = Ledger::new(timing, ledger.record().clone(), NOW);
+        // A former leader answered a renewal when its lead was about to end.
+        let served = timing.believes() + timing.serves().mul_f64(1.01);
+        let mut now = NOW;
+        while now < served {
+            ledger.tick(now);
+            assert!(ledger.record().member(1).is_some(), "it may serve until {served:?}");
+            now += timing.look_every();
+        }
+        while ledger.record().member(1).is_some() {
+            assert!(now < timing.lease * 2, "a member that is gone is taken out");
+            ledger.tick(now);
+            now += timing.look_every();
+        }
     }
 }

@@ -202,7 +202,7 @@ pub(crate) async fn run(shared: Arc<Shared>, link: Arc<Link>) {
 }
 
 async fn converse(shared: &Shared, link: &Link) -> Result<(), Broken> {
-    let mut stream = transport::dial(&link.address).await?;
+    let mut stream = transport::dial(&link.address, GREETING_TIMEOUT, 0).await?;
     let (cluster, from) = (shared.config.cluster.clone(), shared.me());
     let greeting = Greeting { version: VERSION, cluster, from, to: link.to };
     write(&mut stream, &greeting).await?;

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
 
+use super::seeds::Seeds;
 use super::{Shared, State};
 use crate::clock;
 use crate::lease::{Lease, Timing};
@@ -16,7 +17,7 @@ use crate::protocol::{
     Answer, Broken, Greeting, RECORD_LEN_MAX, Refusal, Request, VERSION, read, write,
 };
 use crate::record::{Member, Record, Stage};
-use crate::transport;
+use crate::transport::{self, GREETING_TIMEOUT};
 
 /// Pause before another try.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
@@ -39,9 +40,22 @@ pub(super) struct Wants {
 /// Keeps the node a member until it leaves or is evicted.
 pub(super) async fn keep(shared: Arc<Shared>) {
     let lease = Mutex::new(None);
+    let mut seeds = Seeds::new(shared.config.authorities.clone());
+    let mut tries = 0_usize;
     while !matches!(*shared.state.borrow(), State::Evicted | State::Left) {
-        if let Err(why) = converse(&shared, &lease).await {
-            tracing::debug!(%why, "the conversation with the authority ended");
+        let Some(address) = seeds.next() else { return };
+        tries = tries.wrapping_add(1);
+        // All that are known have the same turn.
+        let turn = tries / shared.config.authorities.len().max(1);
+        let mut has_answered = false;
+        if let Err(why) = converse(&shared, &lease, (&address, turn), &mut has_answered).await {
+            tracing::debug!(%why, address, "the conversation with the authority ended");
+            match why {
+                Broken::Elsewhere(leader) => seeds.elsewhere(clock::now(), leader),
+                Broken::Silent => seeds.silent(&address, clock::now() + renew_every(&lease)),
+                _ if has_answered => seeds.leads(&address),
+                _ => seeds.silent(&address, clock::now() + renew_every(&lease)),
+            }
         }
         sleep(RETRY_EVERY).await;
     }
@@ -80,16 +94,29 @@ fn change(state: &mut State, from: State, to: State) -> bool {
     is_from
 }
 
-async fn converse(shared: &Arc<Shared>, lease: &Mutex<Option<Lease>>) -> Result<(), Broken> {
-    let mut stream = transport::dial(&shared.config.authority).await?;
+/// The pause between renewals, by the lease that there is.
+fn renew_every(lease: &Mutex<Option<Lease>>) -> Duration {
+    lease.lock().as_ref().map_or(JOIN_SILENCE_MAX, Lease::renew_every)
+}
+
+async fn converse(
+    shared: &Arc<Shared>,
+    lease: &Mutex<Option<Lease>>,
+    (address, turn): (&str, usize),
+    has_answered: &mut bool,
+) -> Result<(), Broken> {
+    // Whoever has a lease has no time for one who hangs.
+    let patience = (renew_every(lease) / 2).min(GREETING_TIMEOUT);
+    let mut stream = transport::dial(address, patience, turn).await?;
     let cluster = shared.config.cluster.clone();
     write(&mut stream, &Greeting { version: VERSION, cluster, from: 0, to: 0 }).await?;
     let (mut from, mut to) = tokio::io::split(stream);
     if lease.lock().is_none() {
         join(shared, lease, &mut from, &mut to).await?;
+        *has_answered = true;
     }
     tokio::select! {
-        ended = hear(shared, lease, from) => ended,
+        ended = hear(shared, lease, from, has_answered) => ended,
         ended = tell(shared, lease, to) => ended,
     }
 }
@@ -127,6 +154,7 @@ async fn join(
                 shared.wants.send_modify(|wants| wants.is_name_taken = true);
                 sleep(RETRY_EVERY).await;
             }
+            Answer::Elsewhere { leader } => return Err(Broken::Elsewhere(leader)),
             // Of a record that changed meanwhile.
             _ => {}
         }
@@ -147,11 +175,16 @@ async fn hear(
     shared: &Arc<Shared>,
     lease: &Mutex<Option<Lease>>,
     mut from: impl AsyncRead + Unpin,
+    has_answered: &mut bool,
 ) -> Result<(), Broken> {
     // Every renewal is answered, so another connection can still save the lease.
-    let renew_every = lease.lock().as_ref().map_or(JOIN_SILENCE_MAX, Lease::renew_every);
+    let renew_every = renew_every(lease);
     loop {
-        match hear_one(&mut from, renew_every * 2).await? {
+        // The first one was sent at once.
+        let pause = if *has_answered { renew_every } else { Duration::ZERO };
+        let answer = hear_one(&mut from, pause + renew_every / 2).await?;
+        *has_answered = true;
+        match answer {
             Answer::Renewed { counter, record } => {
                 let until = lease.lock().as_mut().map_or(Duration::ZERO, |lease| {
                     lease.renewed(counter);
@@ -172,6 +205,7 @@ async fn hear(
             }
             Answer::News { record } => follow(shared, record),
             Answer::Refused { why: Refusal::Evicted } => end(shared),
+            Answer::Elsewhere { leader } => return Err(Broken::Elsewhere(leader)),
             Answer::Refused { .. }
             | Answer::Joined { .. }
             | Answer::Outdated { .. }

@@ -8,11 +8,15 @@ use super::checks::Sent;
 use crate::farewell::Farewell;
 use crate::lease::{Lease, Timing};
 use crate::link::{Incoming, Outgoing};
+use crate::member::seeds::Seeds;
 use crate::record::Record;
 use crate::router::{Effect, Load, Router, Standing, Waited};
 
 /// Messages in a mailbox; few, so that it is full now and then.
 const MAILBOX_MAX: usize = 3;
+
+/// Candidates for being the authority.
+pub(super) const SEATS: usize = 3;
 
 /// What crosses a link.
 #[derive(Clone, Debug)]
@@ -73,6 +77,10 @@ pub(super) struct Node {
     pub(super) since: u64,
     /// The latest view that it names when it asks to join.
     pub(super) known: u64,
+    pub(super) seeds: Seeds,
+    /// The candidate that it asks, and when that was heard of last.
+    pub(super) asks: usize,
+    pub(super) heard: u64,
     farewell: Farewell,
     pub(super) says_goodbye: bool,
     /// Buckets whose actors are to stop.
@@ -98,6 +106,9 @@ impl Node {
             leaves: false,
             since: 0,
             known: 0,
+            seeds: Seeds::new((0..SEATS).map(|seat| seat.to_string()).collect()),
+            asks: 0,
+            heard: 0,
             farewell: Farewell::default(),
             says_goodbye: false,
             departing: Vec::new(),

@@ -3,21 +3,23 @@
 mod authority;
 mod faults;
 mod network;
+mod store;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
+use self::authority::Seat;
 use self::faults::Cut;
 pub(super) use self::faults::Faults;
 use self::network::Wire;
+use self::store::{Asked, Store};
 use super::checks::Checks;
 use super::node::{Clock, Frame, Node};
-use crate::authority::Ledger;
+use crate::authority::Done;
 use crate::bucket::mix;
 use crate::lease::Timing;
 use crate::protocol::{Answer, Request};
-use crate::record::Record;
 
 /// How long faults go on, and senders send; when every node says its last words to everybody, and
 /// when those must have arrived.
@@ -40,17 +42,38 @@ enum Event {
     Renew {
         node: u64,
     },
-    /// The authority gets a request.
+    /// A candidate gets a request.
     Asked {
+        seat: usize,
         request: Request,
         from: u64,
     },
     /// A node gets an answer.
     Told {
         node: u64,
+        seat: usize,
         answer: Answer,
     },
-    Tick,
+    Tick {
+        seat: usize,
+    },
+    /// A candidate starts again.
+    Sits {
+        seat: usize,
+    },
+    /// The store gets what a life of a candidate has asked of it.
+    Stores {
+        seat: usize,
+        life: u64,
+        asked: Asked,
+        is_answered: bool,
+    },
+    /// A candidate gets an answer of the store.
+    Stored {
+        seat: usize,
+        life: u64,
+        done: Done,
+    },
     Arrives {
         from: u64,
         to: u64,
@@ -78,16 +101,16 @@ pub(super) struct World {
     order: u64,
     events: BinaryHeap<Reverse<(u64, u64)>>,
     waiting: BTreeMap<u64, Event>,
-    authority: Option<Ledger>,
-    disk: Record,
-    authority_clock: Clock,
-    authority_paused_until: u64,
+    seats: Vec<Seat>,
+    store: Store,
     nodes: BTreeMap<u64, Node>,
     wires: BTreeMap<(u64, u64), Wire>,
     /// Nodes that the authority does not reach, or that do not reach it.
     cut_off: BTreeMap<u64, (u64, Cut)>,
     /// Nodes that do not reach each other, until when.
     apart: BTreeMap<(u64, u64), u64>,
+    /// Nodes and candidates that do not reach each other, until when.
+    unreached: BTreeMap<(u64, usize), u64>,
     next_incarnation: u64,
     was_lost: bool,
     checks: Checks,
@@ -105,21 +128,20 @@ impl World {
             order: 0,
             events: BinaryHeap::new(),
             waiting: BTreeMap::new(),
-            authority: None,
-            disk: Record::empty(),
-            authority_clock: Clock { offset_ms: 5_000, rate: 1_000 },
-            authority_paused_until: 0,
+            seats: Vec::new(),
+            store: Store::default(),
             nodes: BTreeMap::new(),
             wires: BTreeMap::new(),
             cut_off: BTreeMap::new(),
             apart: BTreeMap::new(),
+            unreached: BTreeMap::new(),
             next_incarnation: 1,
             was_lost: false,
             checks: Checks::default(),
             buckets: (0..8).map(|n| n * 509 + 3).collect(),
             is_told: std::env::var_os("CLUSTER_SEED").is_some(),
         };
-        world.authority_clock.rate = 995 + world.draw(10);
+        world.begin();
         world
     }
 
@@ -149,7 +171,6 @@ impl World {
         for n in 0..3 {
             self.start(format!("node-{n}"));
         }
-        self.after(0, Event::Tick);
         self.after(3_000, Event::Fault);
         self.after(LAST_WORDS_MS, Event::LastWords);
         while let Some(Reverse((at, order))) = self.events.pop() {
@@ -161,6 +182,7 @@ impl World {
             self.happen(event);
         }
         assert!(self.checks.count() > 200, "only {} messages ran", self.checks.count());
+        assert!(self.faults.may_lose() || !self.was_lost, "a node that lived was evicted");
         if !self.was_lost {
             self.checks.all_ran();
         }
@@ -190,8 +212,10 @@ impl World {
                 Some(node) => node.paused_until,
                 None => return,
             },
-            Event::Asked { .. } | Event::Tick => self.authority_paused_until,
-            Event::Fault | Event::LastWords => 0,
+            Event::Asked { seat, .. } | Event::Tick { seat } | Event::Stored { seat, .. } => {
+                self.seats[*seat].paused_until
+            }
+            Event::Sits { .. } | Event::Stores { .. } | Event::Fault | Event::LastWords => 0,
         };
         if until > self.now {
             return self.after(until - self.now, event);
@@ -199,9 +223,14 @@ impl World {
         match event {
             Event::Beat { node } => self.beat(node),
             Event::Renew { node } => self.renew(node),
-            Event::Asked { request, from } => self.asked(request, from),
-            Event::Told { node, answer } => self.told(node, answer),
-            Event::Tick => self.tick(),
+            Event::Asked { seat, request, from } => self.asked(seat, request, from),
+            Event::Told { node, seat, answer } => self.told(node, seat, answer),
+            Event::Tick { seat } => self.tick(seat),
+            Event::Sits { seat } => self.sit(seat),
+            Event::Stores { seat, life, asked, is_answered } => {
+                self.stores(seat, life, asked, is_answered);
+            }
+            Event::Stored { seat, life, done } => self.stored(seat, life, done),
             Event::Arrives { from, to, connection, frame } => {
                 self.arrives(from, to, connection, frame);
             }

@@ -96,7 +96,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn read(line: &str) -> Self {
+    pub(crate) fn read(line: &str) -> Self {
         let words: Vec<&str> = line.split(' ').collect();
         let word = |at: usize| words.get(at).map_or("", |word| word);
         Self {
@@ -154,8 +154,14 @@ fn example() -> PathBuf {
 
 impl Process {
     pub(crate) fn start(name: &str, authority: &str, data: &Path) -> Self {
+        Self::run(name, data, &["--name", name, "--authority", authority])
+    }
+
+    /// Runs the example with these arguments.
+    pub(crate) fn run(name: &str, data: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(example())
-            .args(["--name", name, "--authority", authority, "--data"])
+            .args(arguments)
+            .arg("--data")
             .arg(data)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -199,6 +205,12 @@ impl Process {
                 Err(_) => panic!("{} never said `{start}`: {:?}", self.name, self.heard),
             }
         }
+    }
+
+    /// Whether it has said such a line by now.
+    pub(crate) fn has_said(&mut self, start: &str) -> bool {
+        self.heard.extend(self.lines.try_iter());
+        self.heard.iter().any(|line| line.starts_with(start))
     }
 
     /// Repeats a command until its answer holds that text.

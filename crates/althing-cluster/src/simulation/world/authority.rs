@@ -1,75 +1,172 @@
-//! The authority, its disk, and the conversation of each node with it.
+//! The candidates, and the conversation of each node with them.
 
-use std::time::Duration;
-
-use super::{Cut, Event, TIMING, World};
-use crate::authority::Ledger;
+use super::store::Asked;
+use super::{Clock, Cut, Done, Event, Node, TIMING, World};
+use crate::authority::{Candidate, Claimant, Effect};
 use crate::protocol::{Answer, Refusal, Request};
 use crate::record::{Member, Stage};
+use crate::simulation::node::SEATS;
 
 /// Per thousand, of requests and answers alike.
 const LOST: u64 = 20;
 const DOUBLED: u64 = 20;
 
-/// How late a request may come for the second time: longer than a lease.
+/// Answers that a process writes late, because it hung when it had decided.
+const WRITTEN_LATE: u64 = 3;
+
+/// How late a request may come for the second time, and an answer: longer than a lease.
 const LATE_MS: u64 = 20_000;
 
+/// How long a node waits for a candidate before it asks another one.
+const SILENCE_MS: u64 = 900;
+
+/// A process that may be the authority.
+pub(super) struct Seat {
+    candidate: Option<Candidate<u64>>,
+    pub(super) life: u64,
+    clock: Clock,
+    pub(super) paused_until: u64,
+    /// Until when it does not reach the store.
+    pub(super) storeless_until: u64,
+}
+
+impl Seat {
+    pub(super) fn dies(&mut self) {
+        self.candidate = None;
+        self.life += 1;
+        self.paused_until = 0;
+    }
+}
+
 impl World {
-    /// Decides, stores, and tells the news to everybody.
-    fn decide<T>(&mut self, decide: impl FnOnce(&mut Ledger, Duration) -> T) -> T {
-        let now = self.authority_clock.read(self.now);
-        let disk = &self.disk;
-        let ledger = self.authority.get_or_insert_with(|| Ledger::new(TIMING, disk.clone(), now));
-        let decision = decide(ledger, now);
-        if ledger.record().view != self.disk.view {
-            self.disk = ledger.record().clone();
-            for node in self.nodes.keys().copied().collect::<Vec<_>>() {
-                let record = self.disk.clone();
-                self.tell(node, Answer::News { record });
+    pub(super) fn begin(&mut self) {
+        for seat in 0..SEATS {
+            let clock = Clock { offset_ms: self.draw(1_000_000), rate: 995 + self.draw(10) };
+            let (paused_until, storeless_until) = (0, 0);
+            let life = 0;
+            self.seats.push(Seat { candidate: None, life, clock, paused_until, storeless_until });
+            let delay = self.draw(500);
+            self.after(delay, Event::Sits { seat });
+            self.after(delay, Event::Tick { seat });
+        }
+        self.store.clock = Clock { offset_ms: 5_000_000, rate: 995 + self.draw(10) };
+    }
+
+    pub(super) fn leads(&self, seat: usize) -> bool {
+        let seat = &self.seats[seat];
+        let now = seat.clock.read(self.now);
+        seat.candidate.as_ref().is_some_and(|candidate| candidate.is_leading(now))
+    }
+
+    /// A candidate starts, in a new life.
+    pub(super) fn sit(&mut self, at: usize) {
+        let seat = &mut self.seats[at];
+        if seat.candidate.is_none() {
+            seat.life += 1;
+            let id = (at as u64 + 1) << 32 | seat.life;
+            let me = Claimant { id, address: at.to_string() };
+            seat.candidate = Some(Candidate::new(me, TIMING, seat.clock.read(self.now)));
+        }
+    }
+
+    pub(super) fn tick(&mut self, seat: usize) {
+        let now = self.seats[seat].clock.read(self.now);
+        let ticked = self.seats[seat].candidate.as_mut().map(|candidate| candidate.tick(now));
+        self.obey(seat, ticked.unwrap_or_default());
+        self.after(100, Event::Tick { seat });
+    }
+
+    pub(super) fn asked(&mut self, seat: usize, request: Request, from: u64) {
+        let now = self.seats[seat].clock.read(self.now);
+        let Some(candidate) = &mut self.seats[seat].candidate else { return };
+        let effects = candidate.asked(now, from, request);
+        self.obey(seat, effects);
+    }
+
+    pub(super) fn stored(&mut self, seat: usize, life: u64, done: Done) {
+        let now = self.seats[seat].clock.read(self.now);
+        let of_this_life = Some(&mut self.seats[seat]).filter(|seat| seat.life == life);
+        let candidate = of_this_life.and_then(|seat| seat.candidate.as_mut());
+        let effects = candidate.map(|candidate| candidate.done(now, done));
+        self.obey(seat, effects.unwrap_or_default());
+    }
+
+    fn obey(&mut self, seat: usize, effects: Vec<Effect<u64>>) {
+        for effect in effects {
+            match effect {
+                Effect::Claim { me } => self.ask_store(seat, Asked::Claim(me)),
+                Effect::Load => self.ask_store(seat, Asked::Load),
+                Effect::Replace { expected, record } => {
+                    self.ask_store(seat, Asked::Replace(expected, record));
+                }
+                Effect::Answer { to, answer } => self.tell(to, seat, answer),
+                Effect::News { record } => {
+                    self.note(|| format!("candidate {seat} tells view {}", record.view));
+                    let asks_it = |node: &&Node| node.asks == seat;
+                    let told: Vec<u64> =
+                        self.nodes.values().filter(asks_it).map(|node| node.me).collect();
+                    for node in told {
+                        self.tell(node, seat, Answer::News { record: record.clone() });
+                    }
+                }
+                Effect::Behind { known, stored } => {
+                    assert!(self.faults.clocks_jump, "view {stored} counts, {known} was told");
+                    self.note(|| format!("candidate {seat} has {stored}, members know {known}"));
+                }
+                Effect::Dismiss => self.note(|| format!("candidate {seat} leads no more")),
             }
         }
-        decision
     }
 
-    pub(super) fn tick(&mut self) {
-        self.decide(|ledger, now| ledger.tick(now));
-        self.after(300, Event::Tick);
-    }
-
-    fn is_cut(&self, node: u64, which: Cut) -> bool {
+    fn is_cut(&self, node: u64, seat: usize, which: Cut) -> bool {
         let is_cut = |(until, cut): &(u64, Cut)| {
             *until > self.now && (*cut == which || *cut == Cut::Everything)
         };
+        let unreached = self.unreached.get(&(node, seat));
         self.cut_off.get(&node).is_some_and(is_cut)
+            || unreached.is_some_and(|until| *until > self.now)
     }
 
-    fn tell(&mut self, node: u64, answer: Answer) {
-        if !self.is_cut(node, Cut::Answers) && !self.chance(LOST) {
-            let delay = 1 + self.draw(40);
-            self.after(delay, Event::Told { node, answer });
+    fn tell(&mut self, node: u64, seat: usize, answer: Answer) {
+        if !self.is_cut(node, seat, Cut::Answers) && !self.chance(LOST) {
+            let longest = if self.chance(WRITTEN_LATE) { LATE_MS } else { 40 };
+            let delay = 1 + self.draw(longest);
+            self.after(delay, Event::Told { node, seat, answer });
         }
     }
 
-    pub(super) fn asked(&mut self, request: Request, from: u64) {
-        let answer = self.decide(|ledger, now| ledger.request(now, request));
-        self.tell(from, answer);
-    }
-
     fn ask(&mut self, from: u64, request: Request) {
-        if self.is_cut(from, Cut::Requests) || self.chance(LOST) {
+        let seat = self.nodes[&from].asks;
+        if self.is_cut(from, seat, Cut::Requests) || self.chance(LOST) {
             return;
         }
         // Now and then it arrives twice, the second time late.
         if self.chance(DOUBLED) {
             let delay = self.draw(LATE_MS);
-            self.after(delay, Event::Asked { request: request.clone(), from });
+            self.after(delay, Event::Asked { seat, request: request.clone(), from });
         }
         let delay = 1 + self.draw(40);
-        self.after(delay, Event::Asked { request, from });
+        self.after(delay, Event::Asked { seat, request, from });
+    }
+
+    /// Another candidate is asked when the one that was is silent, or leads to another.
+    fn look_elsewhere(&mut self, me: u64, leader: Option<Option<String>>) {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(&me) else { return };
+        let clock = node.clock.read(now);
+        match leader {
+            Some(leader) => node.seeds.elsewhere(clock, leader),
+            None => node.seeds.silent(&node.asks.to_string(), clock + TIMING.renew_every()),
+        }
+        let next = node.seeds.next().expect("some are known");
+        (node.asks, node.heard) = (next.parse().expect("a number"), now);
     }
 
     pub(super) fn renew(&mut self, me: u64) {
         let now = self.now;
+        if self.nodes.get(&me).is_some_and(|node| now > node.heard + SILENCE_MS) {
+            self.look_elsewhere(me, None);
+        }
         let Some(node) = self.nodes.get_mut(&me) else { return };
         let clock = node.clock.read(now);
         let view = node.router.record().view;
@@ -105,8 +202,12 @@ impl World {
         self.after(400, Event::Renew { node: me });
     }
 
-    pub(super) fn told(&mut self, me: u64, answer: Answer) {
+    pub(super) fn told(&mut self, me: u64, seat: usize, answer: Answer) {
+        let now = self.now;
         let Some(node) = self.nodes.get_mut(&me) else { return };
+        if node.asks == seat {
+            node.heard = now;
+        }
         let was_member = node.router.record().member(me).is_some();
         let (record, renewed) = match answer {
             Answer::Joined { record, .. } => (Some(record), None),
@@ -117,7 +218,10 @@ impl World {
                 node.known = node.known.max(view);
                 (None, None)
             }
-            Answer::Refused { .. } | Answer::Done => (None, None),
+            Answer::Elsewhere { leader } if node.asks == seat => {
+                return self.look_elsewhere(me, Some(leader));
+            }
+            Answer::Refused { .. } | Answer::Done | Answer::Elsewhere { .. } => (None, None),
         };
         if let Some(record) = record.filter(|record| record.view > node.router.record().view) {
             match record.member(me).map(|member| member.since) {

@@ -1,20 +1,32 @@
 //! What goes wrong.
 
 use super::{Event, FAULTS_MS, World};
+use crate::simulation::node::SEATS;
 
 #[derive(Clone, Copy, Default)]
 pub(in crate::simulation) struct Faults {
     pub(in crate::simulation) joins_and_leaves: bool,
     /// Connections break.
     pub(in crate::simulation) cuts: bool,
-    /// Longest pause of a node; the authority's are half as long.
+    /// Longest pause of a node.
     pub(in crate::simulation) pauses_ms: u64,
     pub(in crate::simulation) kills: bool,
     /// Nodes lose the authority, and the others with it or not.
     pub(in crate::simulation) partitions: bool,
     /// Two nodes lose each other.
     pub(in crate::simulation) apart: bool,
-    pub(in crate::simulation) authority_stops: bool,
+    /// Candidates die, hang, and lose the store; the store is away, does what it was asked later
+    /// than anybody waits for it, or does not say so.
+    pub(in crate::simulation) leaders_change: bool,
+    /// The store's clock jumps, so that two candidates believe that they lead.
+    pub(in crate::simulation) clocks_jump: bool,
+}
+
+impl Faults {
+    /// Whether a node that lives may be taken out: nobody heard of it for a lease.
+    pub(super) fn may_lose(self) -> bool {
+        self.kills || self.partitions || self.pauses_ms > 4_000
+    }
 }
 
 /// What of a node and the authority is lost between them.
@@ -26,6 +38,13 @@ pub(super) enum Cut {
 }
 
 impl World {
+    /// The leader, more often than not.
+    fn some_seat(&mut self) -> usize {
+        let leading = (0..SEATS).find(|seat| self.leads(*seat));
+        let any = usize::try_from(self.draw(SEATS as u64)).expect("small");
+        leading.filter(|_| self.chance(700)).unwrap_or(any)
+    }
+
     fn some_node(&mut self) -> Option<u64> {
         let some: Vec<u64> = self.nodes.keys().copied().collect();
         let at = usize::try_from(self.draw(some.len() as u64)).expect("small");
@@ -36,6 +55,8 @@ impl World {
         if self.now > FAULTS_MS {
             self.cut_off.clear();
             self.apart.clear();
+            self.unreached.clear();
+            self.store.ends_faults();
             return;
         }
         if let Some(node) = self.some_node() {
@@ -47,7 +68,7 @@ impl World {
 
     fn strike(&mut self, node: u64) {
         let faults = self.faults;
-        let fault = self.draw(12);
+        let fault = self.draw(16);
         self.note(|| format!("fault {fault} strikes {node}"));
         match fault {
             0..=2 if faults.cuts => self.cut(node),
@@ -67,13 +88,31 @@ impl World {
                 self.cut_off.insert(node, (until, cut));
                 self.cut(node);
             }
-            6 if faults.authority_stops => {
-                // It comes back with what is on its disk.
-                self.authority = None;
-                self.authority_paused_until = self.now + self.draw(15_000);
+            6 if faults.leaders_change => {
+                let (seat, back) = (self.some_seat(), self.draw(15_000));
+                self.note(|| format!("candidate {seat} dies"));
+                self.seats[seat].dies();
+                self.after(back, Event::Sits { seat });
             }
-            7 if faults.pauses_ms > 0 => {
-                self.authority_paused_until = self.now + self.draw(faults.pauses_ms / 2);
+            7 | 11 if faults.leaders_change => {
+                let (seat, pause) = (self.some_seat(), self.draw(12_000));
+                self.note(|| format!("candidate {seat} hangs for {pause} ms"));
+                self.seats[seat].paused_until = self.now + pause;
+            }
+            12 if faults.leaders_change => {
+                let away = self.draw(8_000);
+                self.note(|| format!("the store is away for {away} ms"));
+                self.store.away_until = self.now + away;
+            }
+            13 if faults.leaders_change => {
+                let (seat, away) = (self.some_seat(), self.draw(15_000));
+                self.note(|| format!("candidate {seat} loses the store for {away} ms"));
+                self.seats[seat].storeless_until = self.now + away;
+            }
+            14 if faults.clocks_jump => self.store.jumps(self.now),
+            15 if faults.partitions => {
+                let (seat, until) = (self.some_seat(), self.now + self.draw(25_000));
+                self.unreached.insert((node, seat), until);
             }
             8 if faults.joins_and_leaves && self.nodes.len() < 5 => {
                 let name = format!("node-{}", self.next_incarnation + 10);

@@ -1,0 +1,182 @@
+//! An etcd of a test's own: it can be killed, stopped and started again, and it ends with the test.
+//!
+//! Once it is dropped, or its process ends in any way, nothing of it is left: a small process that
+//! waits for the end of ours sees to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::process::{signal, wait_for_end};
+
+/// Starts that fail because somebody else took a port in between.
+const STARTS_MAX: u32 = 5;
+
+/// Longer than a busy machine needs for a start.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Lines of its log that are kept for the case that it does not start.
+const LOG_LINES_MAX: usize = 200;
+
+/// Pause between two questions whether it is ready, which it tells nobody by itself.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Ends what is left, when the pipe that it reads from ends with the process that started it.
+const WATCH: &str = r#"cat >/dev/null
+server=$(cat "$0/id" 2>/dev/null) && kill -s KILL "$server" 2>/dev/null
+while [ -n "$server" ] && kill -s 0 "$server" 2>/dev/null; do sleep 0.05; done
+rm -rf "$0""#;
+
+/// A real etcd of one server in a temporary directory.
+///
+/// ```
+/// let mut server = althing_testkit::servers::EtcdServer::start();
+/// println!("{}", server.host());
+/// server.kill();
+/// server.start_again();
+/// ```
+#[derive(Debug)]
+pub struct EtcdServer {
+    directory: TempDir,
+    address: String,
+    ports: [u16; 2],
+    server: Option<Child>,
+    /// The watcher and the pipe that tells it of our end.
+    watcher: Option<(Child, ChildStdin)>,
+}
+
+impl EtcdServer {
+    /// Starts a new, empty server; returns when it takes writes.
+    ///
+    /// # Panics
+    /// If etcd is not installed, or does not start.
+    pub fn start() -> Self {
+        let directory = tempfile::Builder::new()
+            .prefix("etcd-")
+            .tempdir()
+            .expect("a temporary directory can be made");
+        // An address of its own for each test process makes it rare that two choose the same port.
+        let address = format!("127.0.0.{}", 2 + std::process::id() % 250);
+        let watcher = Some(watch(directory.path()));
+        let mut server = Self { directory, address, ports: [0; 2], server: None, watcher };
+        let mut said = String::new();
+        for _ in 0..STARTS_MAX {
+            // Both are held until both are known, so that they differ.
+            let free = [(); 2]
+                .map(|()| TcpListener::bind((&*server.address, 0)).expect("there is a free port"));
+            server.ports = free.map(|free| free.local_addr().expect("it is bound").port());
+            match server.run() {
+                Ok(()) => return server,
+                Err(log) => said = log,
+            }
+            _ = std::fs::remove_dir_all(server.directory.path().join("data"));
+        }
+        panic!("etcd does not start:\n{said}");
+    }
+
+    /// Host and port, where a client finds it.
+    pub fn host(&self) -> String {
+        format!("{}:{}", self.address, self.ports[0])
+    }
+
+    /// Kills it at once, as a crash would; it stays away until it is started again.
+    pub fn kill(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        signal("KILL", &[server.id()]);
+        server.wait().expect("it is our child");
+        wait_for_end(&[server.id()]);
+    }
+
+    /// Starts it again at the same address, with what it has kept.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_again(&mut self) {
+        self.kill();
+        self.run().unwrap_or_else(|log| panic!("etcd does not start again:\n{log}"));
+    }
+
+    /// Stops it where it is: connections stay, and nobody answers.
+    pub fn pause(&self) {
+        if let Some(server) = &self.server {
+            signal("STOP", &[server.id()]);
+        }
+    }
+
+    /// Lets it go on after `pause`.
+    pub fn resume(&self) {
+        if let Some(server) = &self.server {
+            signal("CONT", &[server.id()]);
+        }
+    }
+
+    /// Runs the server until it takes writes; otherwise returns what it said.
+    fn run(&mut self) -> Result<(), String> {
+        let [clients, peers] = self.ports.map(|port| format!("http://{}:{port}", self.address));
+        let mut command = Command::new("etcd");
+        command.arg("--data-dir").arg(self.directory.path().join("data")).args(["--name", "one"]);
+        command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
+        command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
+        command.args(["--initial-cluster", &format!("one={peers}"), "--logger", "zap"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut server = command.spawn().expect("etcd is installed: apt-get install etcd-server");
+        let id = server.id().to_string();
+        std::fs::write(self.directory.path().join("id"), id).expect("there is room");
+        let log = BufReader::new(server.stderr.take().expect("it is piped"));
+        // A pipe that nobody reads would hold the server up. Ends with the server.
+        let log = std::thread::spawn(move || {
+            let mut lines = log.lines().map_while(Result::ok);
+            let first: Vec<String> = lines.by_ref().take(LOG_LINES_MAX).collect();
+            lines.for_each(drop);
+            first.join("\n")
+        });
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if server.try_wait().expect("it is our child").is_some() {
+                return Err(log.join().unwrap_or_default());
+            }
+            if self.is_ready().unwrap_or(false) {
+                self.server = Some(server);
+                return Ok(());
+            }
+            std::thread::sleep(POLL);
+        }
+        _ = server.kill();
+        _ = server.wait();
+        Err(log.join().unwrap_or_default())
+    }
+
+    fn is_ready(&self) -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect((&*self.address, self.ports[0]))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let host = self.host();
+        write!(stream, "GET /health HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer.contains(r#""health":"true""#))
+    }
+}
+
+impl Drop for EtcdServer {
+    fn drop(&mut self) {
+        self.kill();
+        if let Some((mut watcher, pipe)) = self.watcher.take() {
+            drop(pipe);
+            _ = watcher.wait();
+        }
+    }
+}
+
+fn watch(directory: &Path) -> (Child, ChildStdin) {
+    let mut command = Command::new("sh");
+    command.args(["-c", WATCH]).arg(directory).stdin(Stdio::piped());
+    // Apart from a terminal's interrupts, which end the test before the server.
+    let mut watcher = command.process_group(0).spawn().expect("there is a shell");
+    let pipe = watcher.stdin.take().expect("it is piped");
+    (watcher, pipe)
+}
