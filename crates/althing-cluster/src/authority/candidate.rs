@@ -6,9 +6,9 @@
 //! leader, and none of its own that went unanswered, can count any more. One write is under way at
 //! a time; what is asked meanwhile waits and is decided together.
 //!
-//! Nothing that came after the lead had run out is answered, by this process's own clock and counted
-//! from before the lead was asked for. Nobody is served from a record that is older than what a
-//! member knows. `T` is where an answer goes.
+//! Nothing that came after the lead had run out is answered, by this process's own clock and
+//! counted from before the lead was asked for. Nobody is served from a record that is older than
+//! what a member knows. `T` is where an answer goes.
 
 use std::collections::VecDeque;
 use std::time::Duration;

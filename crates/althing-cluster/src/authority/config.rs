@@ -16,8 +16,8 @@ use super::storage::patience;
 
 /// Where the candidates of a cluster keep its record.
 ///
-/// It has to keep what it has acknowledged: a record that comes back older than it was begins epochs
-/// anew. A database that fails over to a copy needs that copy to be synchronous.
+/// It has to keep what it has acknowledged: a record that comes back older than it was begins
+/// epochs anew. A database that fails over to a copy needs that copy to be synchronous.
 #[derive(Clone)]
 pub struct RecordStore(Kind);
 
@@ -50,8 +50,8 @@ impl RecordStore {
         Ok(Self(Kind::Postgres(Box::new(config))))
     }
 
-    /// etcd (3.4 or later), by the hosts and ports of its servers; one that does not answer makes way
-    /// for the next. Keys begin with `althing/`. Let it compact what is old
+    /// etcd (3.4 or later), by the hosts and ports of its servers; one that does not answer makes
+    /// way for the next. Keys begin with `althing/`. Let it compact what is old
     /// (`--auto-compaction-retention`): each change of the record leaves some 100 KB of history.
     ///
     /// Connections are not encrypted: use a network that you trust.
@@ -161,9 +161,9 @@ pub struct AuthorityConfig {
     pub listen: SocketAddr,
     /// The address that is told to members, if it is not the one listened at.
     pub advertised: Option<String>,
-    /// How long a member's lease lasts. A leader that is lost is replaced before the leases have run
-    /// out; with etcd, whose own leases last two seconds at least, only if they are of 5 s or more.
-    /// All candidates should say the same.
+    /// How long a member's lease lasts. A leader that is lost is replaced before the leases have
+    /// run out; with etcd, whose own leases last two seconds at least, only if they are of 5 s or
+    /// more. All candidates should say the same.
     pub lease: Duration,
 }
 

@@ -1,4 +1,5 @@
-//! The store in etcd (3.4 or later): keys for the record, its number and the lead below `althing/<cluster>/`.
+//! The store in etcd (3.4 or later): keys for the record, its number and the lead below
+//! `althing/<cluster>/`.
 //!
 //! The lead is a key with a lease of etcd's, so it goes by itself; its term is the revision that
 //! made it. Each step is one transaction. It is spoken to by `gateway`, the JSON that every etcd

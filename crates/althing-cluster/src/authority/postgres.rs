@@ -55,7 +55,8 @@ const TAKE: &str =
     WHERE lead.until <= clock_timestamp()";
 
 /// The row stays: it remembers the term.
-const RESIGN: &str = "UPDATE althing_cluster_lead SET until = '-infinity', leader = 0 WHERE cluster = $1 AND leader = $2";
+const RESIGN: &str = "UPDATE althing_cluster_lead SET until = '-infinity', leader = 0
+    WHERE cluster = $1 AND leader = $2";
 
 /// A database, and the cluster's name in it.
 pub(crate) struct Postgres {

@@ -1,7 +1,8 @@
 //! etcd's JSON over HTTP: calls by path, on connections that are kept.
 //!
-//! etcd's own protocol is gRPC, whose client needs a protobuf compiler when it is built; the gateway
-//! is part of every etcd and needs none. Bytes travel as Base64, and 64-bit numbers as text.
+//! etcd's own protocol is gRPC, whose client needs a protobuf compiler when it is built; the
+//! gateway is part of every etcd and needs none. Bytes travel as Base64, and 64-bit numbers as
+//! text.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
