@@ -30,6 +30,7 @@ pub(in crate::solo) struct Said {
 pub(in crate::solo) struct Storm {
     /// Events that came with the recoveries.
     pub(in crate::solo) missed: u64,
+    pub(in crate::solo) retried: u64,
     /// Milliseconds until the last was back.
     pub(in crate::solo) took: f64,
     pub(in crate::solo) to_return: Times,

@@ -19,7 +19,8 @@ use tokio::task::{JoinHandle, LocalSet};
 
 /// Users who do not come in by the invite with the others.
 const BEFOREHAND: usize = 5;
-const WAVE: usize = 2_500;
+/// Few enough that all have joined before the first of them has to answer a ping.
+const WAVE: usize = 500;
 const CONNECTING_AT_ONCE: usize = 128;
 const JOINING_AT_ONCE: usize = 64;
 /// Between two messages of others.

@@ -2,8 +2,9 @@
 //! in each of their rooms, and come back at once, from where they were.
 //!
 //! `all-back` is the time from the first connection until the last client has all its rooms and all
-//! it missed. `lost` counts events that were skipped or rooms that were not recovered; a run in
-//! which it or `doubled` is not 0 fails.
+//! it missed. `retried` counts connections that broke on their way in and were tried again. `lost`
+//! counts events that were skipped or rooms that were not recovered; a run in which it or `doubled`
+//! is not 0 fails.
 
 use super::{descriptors_for, flags, server_with};
 use althing_bench_workloads::{Budget, Sample};
@@ -38,6 +39,7 @@ pub(super) async fn measure(budget: Budget) -> Result<Vec<Sample>> {
     samples.extend(storm.to_return.samples(&["back-p50", "back-p99"])?);
     let lost = report.troubles.skipped + report.troubles.unrecovered;
     samples.push(Sample::new("lost", "events", lost as f64));
+    samples.push(Sample::new("retried", "connections", storm.retried as f64));
     samples.push(Sample::new("doubled", "events", report.troubles.doubled as f64));
     Ok(samples)
 }

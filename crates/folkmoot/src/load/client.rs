@@ -21,6 +21,11 @@ use super::plan::LoadPlan;
 use super::socket::{Socket, SocketError, outcome, rpc};
 use super::tally::{Stamp, Tally};
 
+/// After that, a client that does not get back in is lost.
+const RETURN_MAX: Duration = Duration::from_secs(60);
+/// Before a connection that broke is tried again; the first pause of the official SDKs is about that.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
 /// What all clients do at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -87,7 +92,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Comes back and recovers what it has missed.
+    /// Comes back and recovers what it has missed. A connection that breaks before it is in is tried
+    /// again, as every client does.
     pub(super) async fn come_back(
         plan: Arc<LoadPlan>,
         tally: Arc<Tally>,
@@ -95,7 +101,16 @@ impl Client {
         began: Instant,
     ) -> Result<Self, SocketError> {
         let number = absent.number;
-        let socket = Socket::open(plan.flags.server, number, plan.token(number)).await?;
+        let socket = loop {
+            match Socket::open(plan.flags.server, number, plan.token(number)).await {
+                Ok(socket) => break socket,
+                Err(error) if began.elapsed() > RETURN_MAX => return Err(error),
+                Err(_) => {
+                    tally.retried.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        };
         let mut client = Self::on(plan, tally, socket, absent);
         client.subscribe(true).await?;
         client.tally.to_return.note(began.elapsed());

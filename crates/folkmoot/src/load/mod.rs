@@ -205,7 +205,8 @@ impl Run {
         }
         let took = began.elapsed();
         let missed = self.tally.recovered.load(Ordering::Relaxed);
-        Ok(Storm { missed, took, to_return: (&self.tally.to_return).into() })
+        let retried = self.tally.retried.load(Ordering::Relaxed);
+        Ok(Storm { missed, retried, took, to_return: (&self.tally.to_return).into() })
     }
 
     /// Has somebody say so many messages in each room.

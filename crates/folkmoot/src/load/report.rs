@@ -39,6 +39,7 @@ pub(super) struct Said {
 #[derive(Debug, Serialize)]
 pub(super) struct Storm {
     pub(super) missed: u64,
+    pub(super) retried: u64,
     #[serde(serialize_with = "milliseconds")]
     pub(super) took: Duration,
     pub(super) to_return: Times,
@@ -130,10 +131,14 @@ impl Display for Said {
 
 impl Display for Storm {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
-        let Self { missed, took, to_return } = self;
+        let Self { missed, retried, took, to_return } = self;
         let took = took.as_secs_f64();
         writeln!(out, "reconnection     all back after {took:.2} s with {missed} missed events")?;
-        writeln!(out, "return           {to_return}")
+        writeln!(out, "return           {to_return}")?;
+        if *retried > 0 {
+            writeln!(out, "tried again      {retried} connections that broke on their way in")?;
+        }
+        Ok(())
     }
 }
 

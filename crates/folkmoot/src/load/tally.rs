@@ -35,6 +35,8 @@ pub(super) struct Tally {
     pub(super) broken: AtomicU64,
     /// Channels whose missed events the server did not have any more.
     pub(super) unrecovered: AtomicU64,
+    /// Connections that broke on their way back in, and were tried again.
+    pub(super) retried: AtomicU64,
     /// Events that came with a recovery.
     pub(super) recovered: AtomicU64,
     /// What the first one that failed was told.
@@ -74,6 +76,7 @@ impl Tally {
             skipped: AtomicU64::new(0),
             broken: AtomicU64::new(0),
             unrecovered: AtomicU64::new(0),
+            retried: AtomicU64::new(0),
             recovered: AtomicU64::new(0),
             trouble: OnceLock::new(),
             to_acknowledgement: Histogram::default(),

@@ -1,8 +1,8 @@
 //! Control transactions: accounts, devices, rooms, invites, uploads. Rare, and durable before the
 //! answer.
 //!
-//! Each is one SQLite transaction on the writer's thread. What it must see of the log's tail it
-//! waits for first.
+//! Each runs whole or not at all on the writer's thread; those that wait at the same time share a
+//! commit. What it must see of the log's tail it waits for first.
 
 mod access;
 mod accounts;

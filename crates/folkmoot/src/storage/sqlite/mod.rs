@@ -15,6 +15,7 @@ pub(crate) mod mover;
 pub(crate) mod name_words;
 pub(crate) mod place;
 pub(crate) mod readers;
+mod together;
 pub(crate) mod writer;
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::mover::{MoveError, Mover};
+use super::together::{self, Job};
 use crate::storage::error::ControlError;
 use crate::storage::progress::{Lag, Progress};
 
@@ -25,8 +26,6 @@ const GATHER_BYTES: u64 = super::mover::BATCH_BYTES as u64;
 const STALL_PAUSE: Duration = Duration::from_millis(500);
 /// Control transactions waiting at once; more wait outside.
 const JOBS_MAX: usize = 1_024;
-
-type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// The road of control transactions into the thread.
 #[derive(Debug)]
@@ -54,7 +53,8 @@ impl Control {
         Self { jobs: Mutex::default(), permits: Semaphore::new(JOBS_MAX), progress }
     }
 
-    /// Runs `work` in a transaction of its own, and answers once it is committed and synced.
+    /// Runs `work` whole or not at all, and answers once it is committed and synced, with others that
+    /// waited at the same time.
     ///
     /// # Cancel safety
     /// Dropping the future after its first poll does not stop the transaction.
@@ -64,10 +64,7 @@ impl Control {
     ) -> Result<R, ControlError> {
         let permit = self.permits.acquire().await.map_err(|_| ControlError::ShuttingDown)?;
         let (tx, rx) = oneshot::channel();
-        let job: Job = Box::new(move |connection| {
-            // The caller may have given up waiting; the change stands.
-            let _ = tx.send(transact(connection, work));
-        });
+        let job = together::job(work, tx);
         {
             let mut jobs = self.jobs.lock();
             if jobs.closed {
@@ -96,17 +93,6 @@ impl Control {
     }
 }
 
-fn transact<R>(
-    connection: &mut Connection,
-    work: impl FnOnce(&Connection) -> Result<R, ControlError>,
-) -> Result<R, ControlError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // An early return drops the transaction, which rolls it back.
-    let result = work(&transaction)?;
-    transaction.commit()?;
-    Ok(result)
-}
-
 /// Runs until the log has ended, all of it is moved and no transaction waits.
 pub(crate) fn run(
     mut connection: Connection,
@@ -117,19 +103,18 @@ pub(crate) fn run(
 ) {
     let mut pace = Pace::default();
     loop {
-        let (job, is_ending) = {
+        let (mut batch, is_ending) = {
             let mut jobs = control.jobs.lock();
-            (jobs.waiting.pop_front(), jobs.log_ended && jobs.closed)
+            let len = jobs.waiting.len().min(together::JOBS_AT_ONCE);
+            let batch: VecDeque<Job> = jobs.waiting.drain(..len).collect();
+            (batch, jobs.log_ended && jobs.closed)
         };
-        let has_job = job.is_some();
-        if let Some(job) = job {
-            // A transaction that is dropped while unwinding is rolled back; the thread goes on, or
-            // everybody who waits for the database would wait for ever.
-            if catch_unwind(AssertUnwindSafe(|| job(&mut connection))).is_err() {
-                tracing::error!("a transaction panicked; its caller is told that it failed");
-            }
-        } else if is_ending {
+        let has_job = !batch.is_empty();
+        if !has_job && is_ending {
             break;
+        }
+        while !batch.is_empty() {
+            together::commit(&mut connection, &mut batch);
         }
         match pace.next(&progress.lag()) {
             Turn::Move => {
