@@ -52,7 +52,13 @@ fn post(text: &str, key: Option<&str>, row: Option<u64>) -> Post {
     let tags = BTreeMap::from([("kind".to_owned(), "test".to_owned())]);
     let payload = Payload { data: text.to_owned().into(), tags, info: None, time: 7 };
     let row = row.map(|id| RowKey { source: "outbox/x".into(), id, part: 0 });
-    Post { payload: Arc::new(payload), keep: Some(KEEP), key: key.map(Arc::from), row }
+    Post {
+        payload: Arc::new(payload),
+        keep: Some(KEEP),
+        key: key.map(Arc::from),
+        row,
+        may_be_delta: false,
+    }
 }
 
 #[tokio::test]
