@@ -103,6 +103,21 @@ async fn a_key_and_a_row_publish_once_also_across_lives() {
 }
 
 #[tokio::test]
+async fn a_transaction_that_begins_where_the_confirmed_one_ends_is_still_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Life::begin(directory.path(), KEEP).await;
+    for id in [8, 9] {
+        first.publish("a", None, Some(id)).await;
+    }
+    first.ledger.advance(&"outbox/x".into(), 9);
+    assert_eq!(first.publish("a", None, Some(9)).await, Position::default());
+    first.end().await;
+    let second = Life::begin(directory.path(), KEEP).await;
+    assert_eq!(second.publish("a", None, Some(9)).await, Position::default());
+    assert_eq!(second.history().await.0.len(), 2);
+}
+
+#[tokio::test]
 async fn the_same_key_or_row_twice_in_one_request_publishes_once() {
     let directory = tempfile::tempdir().unwrap();
     let life = Life::begin(directory.path(), KEEP).await;
