@@ -65,6 +65,9 @@ struct Queue {
     /// Of what was pushed. Counted apart from replies: a long reply must not make the next event
     /// the one too many.
     pushed_bytes: usize,
+    /// Of the first that was pushed, which is not counted: one that is larger than the queue would
+    /// cut off everybody, however well they read.
+    first_bytes: usize,
     reply_bytes: usize,
     /// Replies that wait for room.
     replies_waiting: usize,
@@ -85,15 +88,20 @@ impl Outbox {
         }
     }
 
-    /// Queues an encoded event; drops it if the connection is closing.
+    /// Queues an encoded event; drops it if the connection is closing. What waits behind the first
+    /// one is bounded.
     pub fn push(&self, message: Bytes) {
         {
             let mut queue = self.queue.lock();
             if queue.closing.is_some() {
                 return;
             }
-            queue.pushed_bytes += message.len() + ENTRY_OVERHEAD_BYTES;
-            if queue.pushed_bytes > self.bytes_max {
+            let len = message.len() + ENTRY_OVERHEAD_BYTES;
+            if queue.pushed_bytes == 0 {
+                queue.first_bytes = len;
+            }
+            queue.pushed_bytes += len;
+            if queue.pushed_bytes - queue.first_bytes > self.bytes_max {
                 queue.close(DisconnectCode::Slow);
                 self.ended.notify_one();
                 self.taken.notify_waiters();
@@ -263,6 +271,20 @@ mod tests {
         }
         assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Slow.into()));
         assert_eq!(outbox.queue.lock().messages.capacity(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_event_larger_than_the_queue_reaches_who_reads() {
+        let outbox = Outbox::new(100);
+        let (large, small) = (Bytes::from_static(&[0; 1_000]), Bytes::from_static(b"behind it"));
+        for _ in 0..3 {
+            outbox.push(large.clone());
+            outbox.push(small.clone());
+            assert_eq!(outbox.next().await, Next::Messages(vec![large.clone(), small.clone()]));
+        }
+        outbox.push(small);
+        outbox.push(large);
+        assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Slow.into()));
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 //! A channel that nobody is subscribed to and that has no history takes no memory.
 
 mod channel;
+mod delta;
 mod hub;
 mod keeping;
 
@@ -23,9 +24,10 @@ use folkmoot_protocol::frame::{
 use crate::connection::Connection;
 use crate::durable::{Disk, KnownRows, Restored, RowKey};
 use crate::epoch::{Epoch, Epochs};
-use crate::payload::{Encoded, Payload};
+use crate::payload::{Encoded, NotJson, Payload};
 use crate::stream::{Keep, Query};
 use channel::{Channel, Subscriber};
+use delta::Deltas;
 pub(crate) use hub::{Hub, Refused};
 use keeping::{Keeper, Written};
 use tokio::sync::oneshot;
@@ -53,6 +55,8 @@ pub(crate) struct Post {
     pub(crate) key: Option<Arc<str>>,
     /// So is the same row, if the channel is durable.
     pub(crate) row: Option<RowKey>,
+    /// Whether it may go out as what has changed since the one before it.
+    pub(crate) may_be_delta: bool,
 }
 
 /// Publications with their channels.
@@ -156,10 +160,7 @@ impl Channels {
     fn enter(&mut self, name: &Arc<str>, post: &Post, now: u64) -> Position {
         let channel = self.channels.entry(name.clone()).or_default();
         let position = channel.push(post, now, &self.epochs);
-        if channel.has_subscribers() {
-            let publication = post.payload.at(position.offset);
-            channel.tell(&mut Encoded::new(name, PushKind::Pub(publication)), |_| true);
-        }
+        channel.publish(name, post, position.offset);
         if let Some(key) = &post.key {
             channel.remember(key.clone(), position, now + KEYS_KEPT_MS);
         }
@@ -307,10 +308,13 @@ impl Channels {
         }
         match answer {
             Answer::Reply(id) => {
-                let reply = Reply::ok(id, Outcome::Subscribe(result.clone()));
-                match try_encode(connection.format, &reply) {
+                let told = delta::told(result.clone(), connection.format);
+                let reply = told.map(|told| Reply::ok(id, Outcome::Subscribe(told)));
+                let reply = reply
+                    .and_then(|reply| try_encode(connection.format, &reply).map_err(|_| NotJson));
+                match reply {
                     Ok(reply) => connection.outbox.reply_now(reply),
-                    Err(_) => connection.cannot_read(),
+                    Err(NotJson) => connection.cannot_read(),
                 }
             }
             Answer::Push => {
@@ -328,12 +332,14 @@ impl Channels {
             let mut push = Encoded::new(&name, PushKind::Join(coming));
             channel.tell(&mut push, |subscriber| subscriber.wants_comings);
         }
+        let deltas = Deltas::of(&result, channel);
         channel.add(Subscriber {
             connection,
             info: join.info,
             has_presence: join.has_presence,
             tells_coming: join.tells_coming,
             wants_comings: join.wants_comings,
+            deltas,
         });
         self.look_later(&name, now);
         Some(result)

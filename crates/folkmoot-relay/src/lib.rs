@@ -14,6 +14,7 @@ mod connection;
 mod durable;
 mod epoch;
 mod feed;
+mod fossil;
 mod inner;
 mod metrics;
 mod name;

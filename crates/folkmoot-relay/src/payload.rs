@@ -28,6 +28,7 @@ impl Payload {
             offset,
             tags: self.tags.clone(),
             time: self.time,
+            delta: false,
         }
     }
 }

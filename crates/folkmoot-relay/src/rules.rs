@@ -9,7 +9,7 @@ use folkmoot_protocol::rpc::RpcError;
 use regex::Regex;
 
 use crate::name::{self, NAME_BYTES_MAX};
-use crate::settings::{ChannelSettings, Namespace, RecoveryMode, SettingsError, Span};
+use crate::settings::{ChannelSettings, DeltaType, Namespace, RecoveryMode, SettingsError, Span};
 use crate::stream::Keep;
 
 /// All namespaces.
@@ -158,6 +158,17 @@ impl Rule {
     pub(crate) fn is_recoverable(&self, is_asked: bool) -> bool {
         let options = &self.options;
         self.keep.is_some() && (options.force_recovery || options.allow_recovery && is_asked)
+    }
+
+    /// Whether a subscriber that asks for deltas of this kind gets them.
+    pub(crate) fn gives_deltas(&self, kind: &str, has_position: bool) -> bool {
+        let is_allowed = self.options.allowed_delta_types.contains(&DeltaType::Fossil);
+        kind == "fossil" && is_allowed && has_position
+    }
+
+    /// Whether all publications may go out as deltas.
+    pub(crate) fn publishes_deltas(&self) -> bool {
+        self.options.delta_publish
     }
 
     /// Whether a backend decides who subscribes to a channel.

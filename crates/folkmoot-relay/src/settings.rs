@@ -203,6 +203,9 @@ pub(crate) struct Namespace {
     pub(crate) force_recovery: bool,
     pub(crate) allow_recovery: bool,
     pub(crate) force_recovery_mode: RecoveryMode,
+    pub(crate) allowed_delta_types: Vec<DeltaType>,
+    /// Whether all publications may go out as deltas.
+    pub(crate) delta_publish: bool,
     pub(crate) allow_subscribe_for_client: bool,
     pub(crate) allow_subscribe_for_anonymous: bool,
     pub(crate) allow_publish_for_subscriber: bool,
@@ -231,6 +234,13 @@ pub(crate) enum RecoveryMode {
     Stream,
     /// The newest one.
     Cache,
+}
+
+/// Kinds of deltas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DeltaType {
+    Fossil,
 }
 
 /// A duration such as `300s`, `1m30s` or `720h`.

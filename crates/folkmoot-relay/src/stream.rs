@@ -125,6 +125,10 @@ impl Stream {
         self.history.back().map(|payload| payload.at(self.top))
     }
 
+    pub(crate) fn newest_payload(&self) -> Option<&Arc<Payload>> {
+        self.history.back()
+    }
+
     /// A part of the history: after `since` in its order, or before it in reverse.
     pub(crate) fn page(&self, query: &Query) -> Vec<Publication> {
         let first = self.top - self.history.len() as u64 + 1;

@@ -34,6 +34,9 @@ const SETTINGS = {
         presence: true, join_leave: true, force_push_join_leave: true, allow_presence_for_subscriber: true,
       },
       { name: 'closed', ...HISTORY },
+      {
+        name: 'score', allow_subscribe_for_client: true, allowed_delta_types: ['fossil'], delta_publish: true, ...HISTORY,
+      },
       { name: 'latest', allow_subscribe_for_client: true, force_recovery_mode: 'cache', ...HISTORY },
     ],
   },
@@ -178,6 +181,31 @@ for (const way of TRANSPORTS) {
       const { next, publications } = ada.subscribe('latest:price', { since: { offset: 0, epoch: '' } });
       assert.equal((await next('subscribed')).recovered, true);
       assert.deepEqual(await publications(1), [2]);
+    });
+
+    test('who asks for deltas gets what has changed, and reads the whole', async () => {
+      const names = Array.from({ length: 70 }, (_, number) => [`player ${number} \u{1f3c0}`, `team ${number * 7919}`]);
+      const document = (points) => ({ points, ...Object.fromEntries(names) });
+      const publish = (points) => api(server, 'publish', { channel: 'score:final', data: document(points) });
+      const ada = await connect({ sub: 'ada' }, proxy.port);
+      const { subscription, next, publications } = ada.subscribe('score:final', { delta: 'fossil' });
+      await next('subscribed');
+      const plain = (await connect({ sub: 'bo' })).subscribe('score:final');
+      await plain.next('subscribed');
+      for (let points = 1; points <= 30; points += 1) await publish(points);
+      const all = Array.from({ length: 30 }, (_, index) => document(index + 1));
+      assert.deepEqual(await publications(30), all);
+      assert.deepEqual(await plain.publications(30), all);
+      const stats = subscription.deltaStats();
+      assert.equal(stats.numDeltaPayloads, 29);
+      assert.ok(stats.compressionRatio > 0.9, JSON.stringify(stats));
+      proxy.cut();
+      await publish(31);
+      proxy.restore();
+      await publish(32);
+      assert.deepEqual(await publications(2), [document(31), document(32)]);
+      await publish(33);
+      assert.deepEqual(await publications(1), [document(33)]);
     });
 
     test('users publish, and see who comes and goes', async () => {

@@ -168,7 +168,7 @@ pub struct SubscribeRequest {
     #[prost(bool, tag = "11")]
     #[serde(skip_serializing_if = "is_default")]
     pub join_leave: bool,
-    /// Kind of deltas that the client would take; publications here are always whole.
+    /// Kind of deltas that the client would take.
     #[prost(string, tag = "12")]
     #[serde(skip_serializing_if = "is_default")]
     pub delta: String,

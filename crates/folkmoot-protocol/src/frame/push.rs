@@ -108,6 +108,10 @@ pub struct Publication {
     #[prost(btree_map = "string, string", tag = "7")]
     #[serde(skip_serializing_if = "is_default")]
     pub tags: BTreeMap<String, String>,
+    /// Whether `data` is how the one before it becomes this one.
+    #[prost(bool, tag = "8")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub delta: bool,
     /// When it was published, in milliseconds since 1970 in UTC.
     #[prost(int64, tag = "9")]
     #[serde(skip_serializing_if = "is_default")]

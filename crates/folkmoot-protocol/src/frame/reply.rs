@@ -217,6 +217,10 @@ pub struct SubscribeResult {
     #[prost(bool, tag = "12")]
     #[serde(skip_serializing_if = "is_default")]
     pub was_recovering: bool,
+    /// Whether publications may be deltas.
+    #[prost(bool, tag = "13")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub delta: bool,
 }
 
 /// The subscription is ended.

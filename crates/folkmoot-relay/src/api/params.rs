@@ -39,6 +39,7 @@ pub(super) struct Content {
     data: Option<Box<RawValue>>,
     b64data: String,
     pub(super) skip_history: bool,
+    pub(super) delta: bool,
     pub(super) tags: BTreeMap<String, String>,
     pub(super) idempotency_key: String,
 }

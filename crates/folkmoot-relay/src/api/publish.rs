@@ -86,7 +86,8 @@ fn post(
     row: Option<&RowKey>,
 ) -> Post {
     let keep = rule.keep().filter(|_| !content.skip_history);
-    Post { payload: payload.clone(), keep, key: key.cloned(), row: row.cloned() }
+    let may_be_delta = content.delta || rule.publishes_deltas();
+    Post { payload: payload.clone(), keep, key: key.cloned(), row: row.cloned(), may_be_delta }
 }
 
 fn key(content: &Content) -> Option<Arc<str>> {

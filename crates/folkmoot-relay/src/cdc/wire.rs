@@ -18,6 +18,8 @@ use super::pgoutput::Lsn;
 const PROTOCOL: u32 = 196_608;
 /// The longest message that is read: a row has at most a gigabyte, and none here should come near.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// Taken from the socket at once, at most.
+const READ_BYTES: usize = 64 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no stream.
@@ -220,6 +222,8 @@ impl Wire {
                     return Ok((kind, message));
                 }
             }
+            // Without room of its own, a read takes some ten bytes, and each row a sync of the disk.
+            self.read.reserve(READ_BYTES);
             if self.socket.read_buf(&mut self.read).await? == 0 {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use folkmoot_protocol::frame::{ClientInfo, PresenceStatsResult};
 
+use super::delta::Deltas;
 use super::{Position, Post};
 use crate::connection::Connection;
 use crate::durable::Restored;
 use crate::epoch::Epochs;
-use crate::payload::Encoded;
+use crate::payload::{Encoded, Payload};
 use crate::stream::{Keep, Stream};
 
 /// Until a channel with publications on their way to the disk is looked at again.
@@ -21,7 +22,7 @@ pub(super) struct Channel {
     /// `None`: nothing here was ever kept.
     stream: Option<Box<Stream>>,
     /// By the ids of their connections.
-    subscribers: HashMap<Arc<str>, Subscriber>,
+    pub(super) subscribers: HashMap<Arc<str>, Subscriber>,
     keys: Option<Box<Keys>>,
     /// When it is looked at again.
     pub(super) due: Option<u64>,
@@ -29,6 +30,8 @@ pub(super) struct Channel {
     pub(super) in_flight: u64,
     /// Whether something of it is on disk.
     pub(super) is_durable: bool,
+    /// What was pushed last, while somebody gets deltas.
+    pub(super) base: Option<Arc<Payload>>,
 }
 
 #[derive(Debug)]
@@ -38,6 +41,7 @@ pub(super) struct Subscriber {
     pub(super) has_presence: bool,
     pub(super) tells_coming: bool,
     pub(super) wants_comings: bool,
+    pub(super) deltas: Deltas,
 }
 
 /// What became of publications by their keys, and until when that is known.
@@ -167,6 +171,11 @@ impl Channel {
             let connection = &subscriber.connection;
             connection.push(push.bytes(connection.format));
         }
+    }
+
+    /// The newest publication in its history.
+    pub(super) fn newest(&self) -> Option<&Arc<Payload>> {
+        self.stream.as_ref()?.newest_payload()
     }
 
     pub(super) fn presence(&self) -> Vec<ClientInfo> {

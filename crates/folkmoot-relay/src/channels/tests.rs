@@ -21,7 +21,13 @@ fn hub() -> (Node, Hub) {
 fn post(text: &str, keep: Option<Keep>, key: Option<&str>) -> Post {
     let data = Bytes::from(format!("{text:?}"));
     let payload = Payload { data, tags: BTreeMap::new(), info: None, time: 0 };
-    Post { payload: Arc::new(payload), keep, key: key.map(Arc::from), row: None }
+    Post {
+        payload: Arc::new(payload),
+        keep,
+        key: key.map(Arc::from),
+        row: None,
+        may_be_delta: false,
+    }
 }
 
 fn connection(id: &str) -> Arc<Connection> {
@@ -143,7 +149,13 @@ async fn bytes_that_are_no_json_end_the_connection_that_asks_for_them_and_no_cha
     let (_node, hub) = hub();
     let owner = hub.of("news");
     let payload = Payload { data: Bytes::from_static(b"\xff"), ..Payload::default() };
-    let bytes = Post { payload: Arc::new(payload), keep: Some(KEEP), key: None, row: None };
+    let bytes = Post {
+        payload: Arc::new(payload),
+        keep: Some(KEEP),
+        key: None,
+        row: None,
+        may_be_delta: false,
+    };
     let seen = owner.publish("news".into(), post("a", Some(KEEP), None)).await.unwrap();
     owner.publish("news".into(), bytes).await.unwrap();
     let ada = connection("ada");

@@ -42,7 +42,7 @@ impl Ledger {
 
     /// A log of changes was read up to here, and nothing of it comes again.
     pub(crate) fn advance(&self, source: &Arc<str>, to: u64) {
-        self.rows.remove_up_to(source, to);
+        self.rows.remove_before(source, to);
         self.disk.advance(source.clone(), to);
     }
 }

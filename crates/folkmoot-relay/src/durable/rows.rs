@@ -47,9 +47,10 @@ impl KnownRows {
         rows.filter(|row| channels.remove(row).is_some()).collect()
     }
 
-    /// Forgets all of a source up to an id.
-    pub(crate) fn remove_up_to(&self, source: &str, id: u64) {
-        self.channels.lock().retain(|row, _| *row.source != *source || row.id > id);
+    /// Forgets all of a source before an id. That one stays: a transaction may be committed just
+    /// where the one before it ends.
+    pub(crate) fn remove_before(&self, source: &str, id: u64) {
+        self.channels.lock().retain(|row, _| *row.source != *source || row.id >= id);
     }
 }
 

@@ -52,7 +52,13 @@ fn post(text: &str, key: Option<&str>, row: Option<u64>) -> Post {
     let tags = BTreeMap::from([("kind".to_owned(), "test".to_owned())]);
     let payload = Payload { data: text.to_owned().into(), tags, info: None, time: 7 };
     let row = row.map(|id| RowKey { source: "outbox/x".into(), id, part: 0 });
-    Post { payload: Arc::new(payload), keep: Some(KEEP), key: key.map(Arc::from), row }
+    Post {
+        payload: Arc::new(payload),
+        keep: Some(KEEP),
+        key: key.map(Arc::from),
+        row,
+        may_be_delta: false,
+    }
 }
 
 #[tokio::test]
@@ -94,6 +100,21 @@ async fn a_key_and_a_row_publish_once_also_across_lives() {
     assert_eq!(third.ledger.progress("cdc/x"), 42);
     // It is another row by now, as nobody would send a confirmed one again.
     assert_eq!(third.publish("c", None, Some(9)).await.offset, 3);
+}
+
+#[tokio::test]
+async fn a_transaction_that_begins_where_the_confirmed_one_ends_is_still_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Life::begin(directory.path(), KEEP).await;
+    for id in [8, 9] {
+        first.publish("a", None, Some(id)).await;
+    }
+    first.ledger.advance(&"outbox/x".into(), 9);
+    assert_eq!(first.publish("a", None, Some(9)).await, Position::default());
+    first.end().await;
+    let second = Life::begin(directory.path(), KEEP).await;
+    assert_eq!(second.publish("a", None, Some(9)).await, Position::default());
+    assert_eq!(second.history().await.0.len(), 2);
 }
 
 #[tokio::test]

@@ -137,7 +137,7 @@ fn apply(transaction: &Transaction<'_>, job: &Job) -> rusqlite::Result<()> {
                           ON CONFLICT DO UPDATE SET at = excluded.at";
             let to = to.cast_signed();
             transaction.prepare_cached(upsert)?.execute(params![source, to])?;
-            let delete = "DELETE FROM rows WHERE source = ?1 AND id <= ?2";
+            let delete = "DELETE FROM rows WHERE source = ?1 AND id < ?2";
             transaction.prepare_cached(delete)?.execute(params![source, to]).map(drop)
         }
         Job::Close(_) => Ok(()),

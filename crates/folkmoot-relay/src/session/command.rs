@@ -156,13 +156,16 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
         }
     };
     let asks = rule.asks_to_renew();
+    let positioned = rule.is_positioned(request.positioned);
+    let recoverable = rule.is_recoverable(request.recoverable || request.recover);
     let result = SubscribeResult {
         // Where the backend is asked, the client need not ask for more time.
         expires: ends_at > 0 && !asks,
         ttl: if asks { 0 } else { seconds_left(ends_at) },
         data,
-        positioned: rule.is_positioned(request.positioned),
-        recoverable: rule.is_recoverable(request.recoverable || request.recover),
+        positioned,
+        recoverable,
+        delta: rule.gives_deltas(&request.delta, positioned || recoverable),
         ..SubscribeResult::default()
     };
     let wanted = Wanted {
@@ -239,7 +242,8 @@ async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, Re
         time: now_ms(),
         ..Payload::default()
     };
-    let post = Post { payload: Arc::new(payload), keep, key: None, row: None };
+    let may_be_delta = rule.publishes_deltas();
+    let post = Post { payload: Arc::new(payload), keep, key: None, row: None, may_be_delta };
     let published = server.hub.publish(request.channel.into(), post).await;
     let published = published.map_err(|refused| not_published(&refused));
     server.metrics.by_clients.count(&published);
