@@ -97,6 +97,13 @@ impl Record {
         self.buckets[usize::from(bucket)]
     }
 
+    /// Whether a member that leaves has given all away and gets no more: the authority knows that
+    /// it leaves, and sends it nothing since.
+    pub(crate) fn has_nothing_left_for(&self, incarnation: u64) -> bool {
+        let leaves = |member: &Member| member.stage == Stage::Leaving;
+        self.member(incarnation).is_some_and(leaves) && self.owned_by(incarnation) == 0
+    }
+
     /// How many buckets a member owns.
     pub(crate) fn owned_by(&self, incarnation: u64) -> usize {
         self.buckets.iter().filter(|holding| holding.owner == Some(incarnation)).count()

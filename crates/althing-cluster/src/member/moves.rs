@@ -103,7 +103,8 @@ pub(super) async fn leave(shared: &Arc<Shared>, deadline: Duration) -> ShutdownR
 fn has_given_all(record: &Record, me: u64) -> bool {
     let is_other = |who: u64, stage| who != me && stage == Stage::Active;
     let mut members = record.members.iter();
-    record.owned_by(me) == 0 || !members.any(|member| is_other(member.incarnation, member.stage))
+    record.has_nothing_left_for(me)
+        || !members.any(|member| is_other(member.incarnation, member.stage))
 }
 
 impl Shared {

@@ -282,14 +282,16 @@ impl Node {
     /// What a node that leaves does once it owns nothing.
     pub(super) fn leave(&mut self) {
         let record = self.router.record().clone();
-        if !self.leaves || record.member(self.me).is_none() || record.owned_by(self.me) > 0 {
+        if !self.leaves || !record.has_nothing_left_for(self.me) {
             return;
         }
         for other in self.farewell.begin(self.me, &record) {
             self.push(other, Item::Closing);
         }
         let has_sent_all = self.out.values().all(Outgoing::is_empty);
-        self.says_goodbye = self.farewell.is_over(&record) && self.router.is_idle() && has_sent_all;
+        // Who has said it does not take it back.
+        self.says_goodbye |=
+            self.farewell.is_over(&record) && self.router.is_idle() && has_sent_all;
     }
 
     pub(super) fn life(&self, bucket: u16) -> Option<u64> {
