@@ -85,6 +85,7 @@ async fn shown_logo(server: &Server, document: &Value, by: &Account) -> String {
 fn administration(
     user: &str,
     room: &str,
+    logo: &str,
 ) -> Vec<(&'static str, &'static str, String, &'static str)> {
     let (user, room) = (user.to_owned(), format!("/api/v1/admin/rooms/{room}"));
     vec![
@@ -116,6 +117,8 @@ fn administration(
             "/api/v1/admin/retention".to_owned(),
             "{\"days\":30,\"messages\":1000}",
         ),
+        ("get", "/api/v1/logo/{id}", format!("/api/v1/logo/{logo}"), ""),
+        ("delete", "/api/v1/admin/logo", "/api/v1/admin/logo".to_owned(), ""),
         ("get", "/api/v1/admin/storage", "/api/v1/admin/storage".to_owned(), ""),
         ("get", "/api/v1/admin/live", "/api/v1/admin/live".to_owned(), ""),
         (
@@ -184,14 +187,12 @@ async fn every_documented_route_answers_as_documented() {
         ("post", "/api/v1/me/password", "/api/v1/me/password".to_owned(), PASSWORD),
         ("get", "/api/v1/pictures/{id}", format!("/api/v1/pictures/{picture}"), ""),
         ("delete", "/api/v1/me/picture", "/api/v1/me/picture".to_owned(), ""),
-        ("get", "/api/v1/logo/{id}", format!("/api/v1/logo/{logo}"), ""),
-        ("delete", "/api/v1/admin/logo", "/api/v1/admin/logo".to_owned(), ""),
         ("delete", "/api/v1/rooms/{id}", format!("/api/v1/rooms/{}", doomed[1]), ""),
         ("delete", "/api/v1/sessions/current", "/api/v1/sessions/current".to_owned(), ""),
     ];
     // Signing out is the last of all.
     let last = calls.len() - 1;
-    calls.splice(last..last, administration(&user, &doomed[0]));
+    calls.splice(last..last, administration(&user, &doomed[0], &logo));
     let documented = documented(&document);
     // Setting up was the first call of all, a picture and a logo have been sent; deleting oneself
     // leaves nobody to call anything.
