@@ -68,6 +68,9 @@ impl PasswordPool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, OnceLock};
+
+    use futures_util::FutureExt;
     use futures_util::future::join_all;
 
     use super::*;
@@ -75,8 +78,18 @@ mod tests {
     #[tokio::test]
     async fn a_flood_is_refused_and_those_inside_are_served() {
         let pool = PasswordPool::default();
-        let flood = (0..200).map(|number| pool.run(move || number));
-        let answers = join_all(flood).await;
+        // Nobody makes room before all have come.
+        let all_came = Arc::new(OnceLock::new());
+        let mut flood = join_all((0..200).map(|number| {
+            let all_came = all_came.clone();
+            pool.run(move || {
+                all_came.wait();
+                number
+            })
+        }));
+        assert!((&mut flood).now_or_never().is_none());
+        all_came.set(()).unwrap();
+        let answers = flood.await;
         let served = answers.iter().filter(|answer| answer.is_ok()).count();
         assert_eq!(served, AT_ONCE + WAITING_MAX);
         let refused = answers.into_iter().find_map(Result::err).unwrap();
