@@ -104,6 +104,8 @@ describe('searching', () => {
     await keyboard.press('ArrowDown');
     await keyboard.press('Enter');
     await astrid.page.getByRole('heading', { name: 'Attic', level: 1 }).waitFor();
+    // The panel comes with the other room, and goes on from the hit that led there.
+    await astrid.page.locator('[data-hit]:focus').waitFor();
     await keyboard.press('ArrowUp');
     await keyboard.press('Enter');
     await astrid.page.getByRole('heading', { name: 'Harbour', level: 1 }).waitFor();
