@@ -12,15 +12,15 @@ beforeAll(async () => {
   await meetIn('Harbour');
   // Whoever has been here for a moment has all of the client.
   await bo.page.evaluate(() => navigator.serviceWorker.ready);
-  await expect.poll(() => bo.page.evaluate(missing), { timeout: 30_000 }).toEqual([]);
+  await bo.page.waitForFunction(keepsAll);
 });
 
-/** Files of the client that are not kept yet. */
-async function missing(): Promise<string[]> {
+/** Whether the page would come whole without its server. */
+async function keepsAll(): Promise<boolean> {
   const cache = await caches.open('folkmoot-client');
   const all = (await (await fetch('/offline.json')).json()) as string[];
   const kept = await Promise.all(all.map((path) => cache.match(path)));
-  return all.filter((_, index) => !kept[index]);
+  return kept.every((file) => file !== undefined);
 }
 
 interface Watched {
