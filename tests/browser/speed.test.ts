@@ -37,9 +37,10 @@ function report(what: string, values: readonly number[], bound?: number): void {
   console.info(`${what}: ${figures} ms (p50 / p95 / p99 of ${values.length}${bound === undefined ? '' : `; bound ${bound}`})`);
 }
 
-/** On a machine of its own (SPEED_STRICT=1) twice the bound fails; others may be busy with something else. */
+/** On a machine of its own (SPEED_STRICT=1) twice the bound fails; others paint without a graphics card and are busy with
+ * something else, so that a key takes ten times as long there on a good day. */
 function atMost(value: number, bound: number): void {
-  expect(value).toBeLessThanOrEqual(bound * (process.env['SPEED_STRICT'] ? 2 : 20));
+  expect(value).toBeLessThanOrEqual(bound * (process.env['SPEED_STRICT'] ? 2 : 50));
 }
 
 /** What goes over the wire for an address; the answer has to be packed as it was asked for. */

@@ -9,7 +9,7 @@ import { chromium } from 'playwright-core';
 import { Messenger, Person } from './support.mjs';
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-sync'];
-const KILLS = 3;
+const KILLS = 2;
 let browser;
 
 before(async () => {
