@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
+.PHONY: help packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -29,11 +29,20 @@ guide: ## build the guide into target/guide
 		|| { echo "the guide needs mdbook, which cargo could not install; it reads as Markdown in docs/guide/src"; exit 1; }
 	.tools/bin/mdbook build docs/guide
 
-check: check-types check-web ## everything that reads and judges: format, lints, docs, spelling, dependencies, file sizes, types
-	.ci/tools
+# The same for both, so that what they need is compiled once.
+FEATURES = --features althing-store/cassandra,althing-store/postgres,althing-cluster/postgres,althing-cluster/etcd,althing-testkit/servers
+
+check: ## everything that reads and judges: format, lints, docs, spelling, dependencies, file sizes, types
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check-rust check-rest
+
+# Its steps wait for each other, as cargo builds one thing at a time in one place.
+check-rust: check-types ## format, lints and docs of the Rust workspace
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet --features althing-store/postgres,althing-cluster/postgres,althing-cluster/etcd,althing-testkit/servers
+	cargo clippy --workspace --all-targets --quiet $(FEATURES) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet $(FEATURES)
+
+check-rest: check-web ## what `make check` does beside the Rust workspace
+	.ci/tools
 	.tools/py/bin/typos
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.ci/file-sizes
@@ -46,7 +55,7 @@ memcheck: ## the runtime's tests under valgrind
 	.ci/memcheck
 
 miri: ## the runtime's tests under miri with strict provenance, where the nightly toolchain has it
-	MIRIFLAGS="-Zmiri-strict-provenance -Zmiri-disable-isolation" cargo +nightly miri test -p althing --test promises --test supervision --test drops
+	MIRIFLAGS="-Zmiri-strict-provenance -Zmiri-disable-isolation" cargo +nightly miri test -p althing --test runtime -- promises:: supervision:: drops::
 
 soak: ## stops, kills and panics at random under load for SECONDS
 	SECONDS=$(SECONDS) cargo run --release -p althing --example soak
@@ -66,6 +75,9 @@ fix: ## format, and apply what clippy can
 # The client is built first, because the server embeds it; the tests of real processes use the server that cargo built.
 # With BUILT, programs that `cargo test --workspace` has built are used: for one package alone cargo would build them and what they
 # depend on again, with other features.
+# A test that starts a server waits for its first segment of the log.
+test test-rust test-sdk test-sdk-go test-browser test-messenger-browser: export FOLKMOOT_LOG_SEGMENT_MIB = 4
+
 test: packages web ## every test
 	touch crates/folkmoot/src/http/assets.rs
 	$(MAKE) --no-print-directory test-rust
@@ -75,7 +87,7 @@ test: packages web ## every test
 BUILD = $(if $(BUILT),@true,cargo build --quiet --package)
 
 CHAOS_SECONDS ?= 60
-packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, etcd, valgrind
+packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, etcd, Java, Maven, valgrind
 	.ci/packages
 
 test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load
@@ -83,6 +95,10 @@ test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being ki
 
 test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lose it and find it again
 	tests/sdk/run
+
+test-sdk-go: ## the official Go SDK's conversation with the real server; needs go 1.23 or later
+	$(BUILD) folkmoot
+	cd tests/sdk/go && FOLKMOOT_BINARY="$${FOLKMOOT_BINARY:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot}" go test -count=1 ./...
 
 # The server embeds the client of the moment: both are built before the browser starts.
 test-browser: $(if $(BUILT),,web) ## people in a real browser against the real server

@@ -189,6 +189,11 @@ pub(crate) const CATALOGUE: &[Workload] = &[
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     application(
+        "relay-modes",
+        Better::Lower,
+        "a message stored in PostgreSQL until it is at a member, by api, outbox, cdc and both",
+    ),
+    application(
         "treasure-3k",
         Better::Lower,
         "ms from a move to its event, 3,000 players at 10 a second",

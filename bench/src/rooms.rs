@@ -56,9 +56,12 @@ pub(crate) fn run(amount: Amount, is_report_only: bool) -> Result<()> {
     } else {
         let workloads: Vec<_> = WORKLOADS.into_iter().filter_map(catalogue::find).collect();
         ensure!(workloads.len() == WORKLOADS.len(), "a workload is not in the catalogue");
-        let rows = measure(&workloads, &[systems::ours()?], amount)?;
-        let recorded = Recorded { machine: Machine::current(), rows };
-        write(&file, &format!("{}\n", serde_json::to_string_pretty(&recorded)?))?;
+        let mut recorded = Recorded { machine: Machine::current(), rows: Vec::new() };
+        for workload in workloads {
+            recorded.rows.extend(measure(&[workload], &[systems::ours()?], amount)?);
+            // What was measured stays if it is stopped.
+            write(&file, &format!("{}\n", serde_json::to_string_pretty(&recorded)?))?;
+        }
         recorded
     };
     write(&results("rooms.md"), &markdown(&recorded))?;

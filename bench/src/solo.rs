@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "durable-wake" => Some(durable::run_wake(arguments.budget)),
         "read-states" => Some(read_states::run(arguments.budget)),
         "relay-broadcast" => Some(relay::run(arguments.budget)),
+        "relay-modes" => Some(relay::modes::run(arguments.budget)),
         "remote-tell" => Some(remote::run_tell(arguments.budget)),
         "remote-ask" => Some(remote::run_ask(arguments.budget)),
         "timers" => Some(timers::run(arguments.budget)),

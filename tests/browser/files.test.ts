@@ -1,12 +1,12 @@
 //! Files between two people: chosen, dragged and pasted; seen as they go, stopped, refused in words, carried through a lost
 //! network, shown to the other without anything moving, and never more than a file, whatever they are called.
 
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 import type { Locator, Page } from 'playwright-core';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { attach } from './support/attach';
 import { CHECKED, violations } from './support/axe';
@@ -23,6 +23,7 @@ const fired: string[] = [];
 
 // Before the server starts, which reads it.
 beforeAll(() => writeFile(CONFIG_FILE, CONFIG));
+afterAll(() => rm(CONFIG_FILE, { force: true }));
 withAstridAndBo({ flags: ['--config', CONFIG_FILE], astrid: CHECKED });
 beforeAll(async () => {
   await bo.context.exposeFunction('boom', () => fired.push(bo.page.url()));

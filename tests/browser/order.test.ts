@@ -61,7 +61,7 @@ describe('the list of rooms', () => {
 
   it('keeps_what_is_pinned_on_top_through_a_reload', async () => {
     await bo.page.getByRole('link', { name: 'Zebra' }).click({ button: 'right' });
-    await bo.page.getByRole('menuitem', { name: 'Pin' }).click();
+    await bo.page.getByRole('menuitem', { name: 'Pin', exact: true }).click();
     await expect.poll(() => roomsOf(bo)).toEqual(['Zebra', 'Anchor', 'Mast']);
     await bo.page.reload();
     await bo.composer.waitFor();

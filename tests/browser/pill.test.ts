@@ -1,6 +1,6 @@
 //! The truth about the connection: one quiet pill that comes once, stays, moves nothing, and is the same on every page.
 
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
   await meetIn('Harbour');
   // Whoever has been here for a moment has all of the client.
   await bo.page.evaluate(() => navigator.serviceWorker.ready);
-  await bo.page.waitForFunction(keepsAll);
+  await vi.waitUntil(() => bo.page.evaluate(keepsAll), { timeout: 30_000 });
 });
 
 /** Whether the page would come whole without its server. */
@@ -62,6 +62,8 @@ describe('an outage', () => {
   it('leaves_the_client_usable_after_a_reload_dialogs_included', async () => {
     await bo.page.reload();
     await bo.page.getByRole('heading', { name: 'Harbour', level: 1 }).waitFor();
+    // Chromium drops keys until the first paint after a reload.
+    await bo.page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length > 0);
     await bo.page.keyboard.press('Control+k');
     await bo.page.getByRole('option', { name: /Harbour/ }).waitFor();
     await bo.page.keyboard.press('Escape');

@@ -140,6 +140,15 @@ describe('hostile text', () => {
     await attacker.say('<img src=x onerror=boom()> for the inbox');
     await page.locator('[data-row]').getByText('for the inbox').waitFor();
     await page.goBack();
+    await attacker.act('for the inbox', 'Pin for everybody');
+    await victim.act('for the inbox', 'Save for later');
+    await page.getByText(/pinned a message$/).waitFor();
+    await page.keyboard.press('Alt+p');
+    await page.getByRole('complementary', { name: 'Pinned messages' }).getByText('for the inbox').waitFor();
+    await page.keyboard.press('Alt+p');
+    await page.getByRole('link', { name: 'Saved messages' }).click();
+    await page.getByRole('main').getByRole('list', { name: 'Saved messages' }).getByText('for the inbox').waitFor();
+    await page.goBack();
     expect(fired).toEqual([]);
     expect(victim.errors).toEqual([]);
   });

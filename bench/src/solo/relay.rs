@@ -5,6 +5,8 @@
 //! to that client, over real sockets: `delivery` for channels without history, `kept` with it.
 //! `reply-100k` is the time until the backend has its answer, for 100,000 channels with history.
 
+pub(crate) mod modes;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -24,6 +26,8 @@ const SIZES: [(usize, [&str; 2]); 4] = [
     (100_000, ["delivery-100k", "kept-100k"]),
 ];
 const NAMESPACES: [&str; 2] = ["user", "kept"];
+/// What has not come by then does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Broadcasts of one size at least, whatever the budget.
 const ROUNDS_MIN: usize = 5;
 const ROUNDS_MAX: usize = 200;
@@ -102,10 +106,13 @@ fn median_ms(times: &mut [Duration]) -> f64 {
     times[times.len() / 2].as_secs_f64() * 1e3
 }
 
-type Client = WebSocket<MaybeTlsStream<TcpStream>>;
+type Listener = WebSocket<MaybeTlsStream<TcpStream>>;
 
-fn subscribe(at: SocketAddr, channel: &str) -> Result<Client> {
+fn subscribe(at: SocketAddr, channel: &str) -> Result<Listener> {
     let (mut client, _) = connect(format!("ws://{at}/connection/websocket"))?;
+    if let MaybeTlsStream::Plain(stream) = client.get_ref() {
+        stream.set_read_timeout(Some(PATIENCE))?;
+    }
     client.send(Message::text(r#"{"id":1,"connect":{}}"#))?;
     client.send(Message::text(format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#)))?;
     loop {
@@ -117,7 +124,7 @@ fn subscribe(at: SocketAddr, channel: &str) -> Result<Client> {
     }
 }
 
-fn until_published(client: &mut Client) -> Result<()> {
+fn until_published(client: &mut Listener) -> Result<()> {
     while !client.read()?.into_text()?.contains(r#""pub""#) {}
     Ok(())
 }

@@ -9,7 +9,7 @@
 
 use althing::{ActorRef, Node, actor};
 use althing_bench_workloads::{Budget, Sample, percentile_ns};
-use althing_cluster::{Authority, LEASE_DEFAULT, Member, MemberConfig};
+use althing_cluster::{Authority, LEASE_DEFAULT, Member, MemberConfig, Tls};
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -65,7 +65,8 @@ impl Side {
     fn start(name: &str, authority: &str) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(error)?;
-        let member = Member::bind(MemberConfig::new(CLUSTER, name, authority)).map_err(error)?;
+        let config = MemberConfig::new(CLUSTER, name, authority, Tls::insecure_plaintext());
+        let member = Member::bind(config).map_err(error)?;
         let entered = runtime.enter();
         let node = Node::builder(name)
             .cluster(member.way())
@@ -114,8 +115,9 @@ impl Pair {
     fn start() -> Result<Self, String> {
         let directory = tempfile::tempdir().map_err(error)?;
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let authority =
-            Authority::start(CLUSTER, directory.path(), any, LEASE_DEFAULT).map_err(error)?;
+        let tls = Tls::insecure_plaintext();
+        let authority = Authority::start(CLUSTER, directory.path(), any, LEASE_DEFAULT, tls);
+        let authority = authority.map_err(error)?;
         let address = authority.address().to_string();
         let here = Side::start("here", &address)?;
         let mut there = Command::new(env::current_exe().map_err(error)?)

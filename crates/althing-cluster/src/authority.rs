@@ -31,10 +31,12 @@ use tokio::sync::{oneshot, watch};
 #[cfg(test)]
 pub(crate) use self::candidate::{Candidate, Done, Effect};
 pub use self::config::{AuthorityConfig, RecordStore};
+use self::conversation::Port;
 use self::desk::{Desk, Input};
 #[cfg(test)]
 pub(crate) use self::storage::{Claimant, Lead, Replaced, patience};
 use crate::lease::Timing;
+use crate::tls::{Guard, Refusals, Tls, look_on};
 use crate::transport;
 use crate::worker::Worker;
 
@@ -54,6 +56,7 @@ pub const LEASE_DEFAULT: Duration = Duration::from_secs(6);
 pub struct Authority {
     address: SocketAddr,
     desk: Arc<Desk>,
+    guard: Arc<Guard>,
     _worker: Worker,
 }
 
@@ -66,14 +69,15 @@ impl Authority {
     ///
     /// # Errors
     /// The address is taken, another authority has the directory, its record is damaged, or
-    /// `lease` is shorter than 600 ms.
+    /// `lease` is shorter than 600 ms, or the certificate cannot be used.
     pub fn start(
         cluster: &str,
         directory: &Path,
         listen: SocketAddr,
         lease: Duration,
+        tls: Tls,
     ) -> io::Result<Self> {
-        let config = AuthorityConfig::new(cluster, RecordStore::directory(directory));
+        let config = AuthorityConfig::new(cluster, RecordStore::directory(directory), tls);
         Self::serve(config.listen(listen).lease(lease))
     }
 
@@ -82,15 +86,16 @@ impl Authority {
     ///
     /// # Errors
     /// The address is taken, the lease is shorter than 600 ms, another process has the directory,
-    /// or its record is damaged.
+    /// its record is damaged, or the certificate cannot be used.
     pub fn serve(config: AuthorityConfig) -> io::Result<Self> {
-        let AuthorityConfig { cluster, store, listen, advertised, lease } = config;
+        let AuthorityConfig { cluster, store, listen, advertised, lease, tls } = config;
         if lease < LEASE_MIN {
             let text = format!("a lease of {lease:?} is shorter than {LEASE_MIN:?}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let timing = Timing { lease };
-        let listener = transport::bind(listen)?;
+        let guard = Guard::open(&tls, &cluster, None)?;
+        let listener = transport::bind(listen, &guard)?;
         let address = listener.local_addr()?;
         let storage = store.open(&cluster, timing.leads())?;
         let worker = Worker::start("althing-authority")?;
@@ -104,8 +109,10 @@ impl Authority {
         let me =
             storage::Claimant { id, address: advertised.unwrap_or_else(|| address.to_string()) };
         worker.spawn(desk::run(desk.clone(), storage, me, timing, inputs));
-        worker.spawn(conversation::serve(desk.clone(), cluster, listener));
-        let authority = Self { address, desk, _worker: worker };
+        worker.spawn(look_on(guard.clone()));
+        let port = Port { desk: desk.clone(), guard: guard.clone(), cluster };
+        worker.spawn(conversation::serve(Arc::new(port), listener));
+        let authority = Self { address, desk, guard, _worker: worker };
         if !store.is_shared() {
             authority.wait_until_it_leads()?;
         }
@@ -144,6 +151,11 @@ impl Authority {
         self.desk.is_leading.subscribe()
     }
 
+    /// Connections that came to nothing because one side did not trust the other.
+    pub fn refusals(&self) -> Refusals {
+        self.guard.strangers.counts()
+    }
+
     /// Ends, and lets another candidate lead at once; without this, others wait until the lead has
     /// run out.
     pub async fn resign(self) {
@@ -168,6 +180,7 @@ mod tests {
     use std::time::Duration;
 
     use super::Authority;
+    use super::Tls;
     use super::file::Directory;
     use super::storage::{Replaced, Storage};
     use crate::record::{Member, Record, Stage};
@@ -192,7 +205,8 @@ mod tests {
         let start = |seconds| {
             let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
             let lease = Duration::from_secs(seconds);
-            Authority::start("test", place.path(), listen, lease).expect("it starts")
+            let tls = Tls::insecure_plaintext();
+            Authority::start("test", place.path(), listen, lease, tls).expect("it starts")
         };
         assert_eq!(start(2).lease(), Duration::from_secs(9));
         assert_eq!(start(12).lease(), Duration::from_secs(12));

@@ -3,12 +3,15 @@
 //! An [`Authority`] keeps who is a member and who owns which of 4,096 buckets of names; it gives
 //! each node a lease. A [`Member`] is one node's side: it holds the lease, follows the authority's
 //! record, carries messages over ordered links, and hands buckets over when nodes come and go. A
-//! node whose lease has run out freezes; one that was evicted ends.
+//! node whose lease has run out freezes; one that was evicted ends. Connections are mutually
+//! authenticated and encrypted, unless [`Tls::insecure_plaintext`] was asked for.
 //!
 //! What it promises stands in `docs/guarantees/cluster.md`.
 
 mod authority;
 mod bucket;
+#[cfg(feature = "certificates")]
+mod certificates;
 mod clock;
 mod farewell;
 mod lease;
@@ -17,9 +20,11 @@ mod member;
 mod placement;
 mod protocol;
 mod record;
+mod relay;
 mod router;
 #[cfg(test)]
 mod simulation;
+mod tls;
 mod transport;
 mod worker;
 
@@ -28,4 +33,7 @@ mod worker;
 mod guide {}
 
 pub use authority::{Authority, AuthorityConfig, LEASE_DEFAULT, RecordStore};
-pub use member::{JoinError, Member, MemberConfig, Neighbour, State, View};
+#[cfg(feature = "certificates")]
+pub use certificates::{CertificateAuthority, CertificateError, Certified};
+pub use member::{JoinError, Member, MemberConfig, Neighbour, State, TopicError, View};
+pub use tls::{Refusals, RefusedFor, Tls};

@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// Items for one node that nobody has taken yet from which on senders wait.
 pub(crate) const UNTAKEN_MAX: u64 = 4_096;
 
-/// Longest buffer that is kept for later parts: one large message must not hold its memory for
-/// ever.
+/// Bytes of all buffers that are kept for later parts: one large message must not hold its memory
+/// for ever.
 const SPARE_LEN_MAX: usize = 256 << 10;
 
 /// The sending side, without its socket.
@@ -32,8 +32,9 @@ pub(crate) struct Outgoing {
     kept: VecDeque<(u64, Arc<Vec<u8>>)>,
     /// The frames behind them, of which no part was made yet.
     fresh: Vec<u8>,
-    /// A buffer that is empty again.
-    spare: Vec<u8>,
+    /// Buffers that are empty again, and their bytes.
+    spares: Vec<Vec<u8>>,
+    spare_len: usize,
     /// How many of `kept` were written to the present connection, and how many bytes of the next.
     written: usize,
     offset: usize,
@@ -101,9 +102,11 @@ impl Outgoing {
         while self.written > 0 && self.kept.front().is_some_and(|(last, _)| *last <= received) {
             self.written -= 1;
             let part = self.kept.pop_front().and_then(|(_, bytes)| Arc::into_inner(bytes));
-            if let Some(mut bytes) = part.filter(|bytes| bytes.capacity() <= SPARE_LEN_MAX) {
+            let room = SPARE_LEN_MAX - self.spare_len;
+            if let Some(mut bytes) = part.filter(|bytes| bytes.capacity() <= room) {
                 bytes.clear();
-                self.spare = bytes;
+                self.spare_len += bytes.capacity();
+                self.spares.push(bytes);
             }
         }
         Ok(())
@@ -115,7 +118,8 @@ impl Outgoing {
             if self.fresh.is_empty() {
                 return None;
             }
-            let spare = std::mem::take(&mut self.spare);
+            let spare = self.spares.pop().unwrap_or_default();
+            self.spare_len -= spare.capacity();
             let bytes = std::mem::replace(&mut self.fresh, spare);
             self.kept.push_back((self.last, Arc::new(bytes)));
         }
@@ -148,6 +152,11 @@ impl Outgoing {
     /// Whether senders should wait.
     pub(crate) fn is_crowded(&self) -> bool {
         self.last - self.taken >= UNTAKEN_MAX
+    }
+
+    /// Items that nobody has to wait with.
+    pub(crate) fn room(&self) -> u64 {
+        UNTAKEN_MAX.saturating_sub(self.last - self.taken)
     }
 
     /// Whether the other side has everything.

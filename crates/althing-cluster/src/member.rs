@@ -9,6 +9,7 @@ mod moves;
 mod pack;
 mod routes;
 pub(crate) mod seeds;
+mod topics;
 mod ways;
 
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use althing::remote::Cluster;
-use althing::{ActorId, Incarnation, Node, ShutdownReport, WeakNode};
+use althing::{ActorId, Incarnation, Node, ShutdownReport, Topic, WeakNode};
 use parking_lot::{Mutex, ReentrantMutex};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -28,11 +29,13 @@ use tokio::time::timeout;
 use self::delivery::Parked;
 use self::keeper::Wants;
 use self::routes::Core;
+pub use self::topics::TopicError;
 use crate::bucket::bucket_of;
 use crate::clock;
 use crate::farewell::Farewell;
 use crate::link::accept::{self, Peer};
 use crate::record::Stage;
+use crate::tls::{self, Guard, Refusals, Tls};
 use crate::transport;
 use crate::worker::Worker;
 
@@ -64,6 +67,8 @@ pub struct MemberConfig {
     pub frame_len_max: usize,
     /// How long `join` waits.
     pub join_timeout: Duration,
+    /// The node's certificate, of the same authority as those of the others, or plaintext like theirs.
+    pub tls: Tls,
 }
 
 impl MemberConfig {
@@ -72,6 +77,7 @@ impl MemberConfig {
         cluster: impl Into<String>,
         name: impl Into<String>,
         authority: impl Into<String>,
+        tls: Tls,
     ) -> Self {
         Self {
             cluster: cluster.into(),
@@ -81,6 +87,7 @@ impl MemberConfig {
             authorities: vec![authority.into()],
             frame_len_max: FRAME_LEN_MAX_DEFAULT,
             join_timeout: JOIN_TIMEOUT_DEFAULT,
+            tls,
         }
     }
 
@@ -137,6 +144,12 @@ pub enum State {
     Left,
 }
 
+impl State {
+    fn has_ended(self) -> bool {
+        matches!(self, Self::Evicted | Self::Left)
+    }
+}
+
 /// Why a node did not become a member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -148,6 +161,9 @@ pub enum JoinError {
     /// No authority answered in time at these addresses.
     #[error("no authority answers at {0}")]
     Unreachable(String),
+    /// An authority answered, and one side does not trust the other: it says why.
+    #[error("no authority that is trusted: {0}")]
+    Untrusted(String),
     /// No node was built with this member's `way`.
     #[error("no node was built with this member's way")]
     NoNode,
@@ -189,6 +205,7 @@ pub struct Member {
 /// What the tasks of a member share.
 pub(crate) struct Shared {
     pub(crate) config: MemberConfig,
+    pub(crate) guard: Arc<Guard>,
     address: String,
     node: OnceLock<WeakNode>,
     me: AtomicU64,
@@ -207,8 +224,10 @@ pub(crate) struct Shared {
     /// End of the lease by `clock`, in nanoseconds; 0 without one.
     lease_until: AtomicU64,
     state: watch::Sender<State>,
-    view: watch::Sender<u64>,
+    pub(crate) view: watch::Sender<u64>,
     wants: watch::Sender<Wants>,
+    /// Changes when another node has said something to what this one listens to.
+    hearing: watch::Sender<()>,
     /// Buckets whose actors have stopped, and the epochs that ended.
     released: Mutex<HashMap<u16, u64>>,
     renewed: Notify,
@@ -222,9 +241,10 @@ impl Member {
     /// [`Member::join`].
     ///
     /// # Errors
-    /// The address is taken.
+    /// The address is taken, or the certificate cannot be used or is not for this node.
     pub fn bind(config: MemberConfig) -> io::Result<Self> {
-        let listener = transport::bind(config.listen)?;
+        let guard = Guard::open(&config.tls, &config.cluster, Some(&config.name))?;
+        let listener = transport::bind(config.listen, &guard)?;
         let address = listener.local_addr()?;
         let worker = Worker::start("althing-cluster")?;
         let listener = {
@@ -234,11 +254,12 @@ impl Member {
         let advertised = config.advertised.clone().unwrap_or_else(|| address.to_string());
         let shared = Shared {
             config,
+            guard,
             address: advertised,
             node: OnceLock::new(),
             me: AtomicU64::new(0),
             since: AtomicU64::new(0),
-            core: Mutex::new(Core::new(0)),
+            core: Mutex::new(Core::new(0, 0)),
             turn: ReentrantMutex::new(()),
             runtime: OnceLock::new(),
             peers: Mutex::default(),
@@ -248,6 +269,7 @@ impl Member {
             state: watch::Sender::new(State::Joining),
             view: watch::Sender::new(0),
             wants: watch::Sender::new(Wants::default()),
+            hearing: watch::Sender::default(),
             released: Mutex::default(),
             renewed: Notify::new(),
             farewell: Mutex::default(),
@@ -281,6 +303,7 @@ impl Member {
             self.worker.spawn(accept::serve(self.shared.clone(), listener));
             self.worker.spawn(keeper::keep(self.shared.clone()));
             self.worker.spawn(keeper::watch_lease(self.shared.clone()));
+            self.worker.spawn(tls::look_on(self.shared.guard.clone()));
         }
         let mut state = self.shared.state.subscribe();
         let joined = state.wait_for(|state| *state != State::Joining);
@@ -288,11 +311,18 @@ impl Member {
         if timeout(config.join_timeout, joined).await.is_ok() {
             return Ok(());
         }
-        Err(if self.shared.wants.borrow().is_name_taken {
-            JoinError::NameTaken(config.name.clone())
-        } else {
-            JoinError::Unreachable(config.authorities.join(", "))
+        let wants = self.shared.wants.borrow();
+        Err(match &wants.untrusted {
+            _ if wants.is_name_taken => JoinError::NameTaken(config.name.clone()),
+            Some(why) => JoinError::Untrusted(why.clone()),
+            None => JoinError::Unreachable(config.authorities.join(", ")),
         })
+    }
+
+    /// Connections to and from this node that came to nothing because one side did not trust the
+    /// other.
+    pub fn refusals(&self) -> Refusals {
+        self.shared.guard.strangers.counts()
     }
 
     /// What the node may do at present, and each change of that.
@@ -324,6 +354,20 @@ impl Member {
         let Some(bucket) = bucket_of(id) else { return id.origin().map(|(node, _)| node) };
         let owner = self.shared.core.lock().router.record().holding(bucket).owner;
         owner.map(Incarnation)
+    }
+
+    /// Resolves once all members know that this node subscribes to the topic: what they publish
+    /// from then on reaches its subscribers. Members that join later learn it by themselves; if one
+    /// has published before it did, subscribers see a gap.
+    ///
+    /// # Errors
+    /// See [`TopicError`].
+    pub async fn subscribed<T: Send + Sync + 'static>(
+        &self,
+        topic: &Topic<T>,
+    ) -> Result<(), TopicError> {
+        let event = topic.event().ok_or_else(|| TopicError::of_local::<T>(topic.name()))?;
+        topics::subscribed(&self.shared, topic.name(), event).await
     }
 
     /// Leaves: the node's buckets are moved to others while it goes on passing messages, then its
@@ -367,6 +411,11 @@ impl Shared {
 
     pub(crate) fn is_member(&self, who: u64) -> bool {
         self.core.lock().router.record().member(who).is_some()
+    }
+
+    /// The name of a member.
+    pub(crate) fn name_of(&self, who: u64) -> Option<String> {
+        self.core.lock().router.record().member(who).map(|member| member.name.clone())
     }
 
     /// What has come from that life of another node.

@@ -5,14 +5,18 @@
 //! by its first frame. Bytes from elsewhere are never trusted: a frame that is too long, does not
 //! decode or does not fit the conversation ends the connection.
 
-use althing::remote::Control;
-use althing::{ActorId, AskError, Wire};
+use std::sync::Arc;
+
+use althing::remote::{Control, Departing, Place};
+use althing::{ActorId, AskError, Epoch, Sequence, Wire};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::record::{Member, Record};
+use crate::relay::Key;
+use crate::tls::{RefusedFor, Untrusted};
 
 /// Version of everything in this file; nodes of another one are refused.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Longest frame of an authority's conversation: a record with thousands of members.
 pub(crate) const RECORD_LEN_MAX: usize = 4 << 20;
@@ -38,6 +42,63 @@ pub(crate) enum Welcome {
     Since { received: u64 },
     /// No.
     Refused { why: String },
+}
+
+/// Why a node is not welcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum No {
+    Version,
+    Cluster,
+    /// Another life of this node is dialled, or another node.
+    NotMeant,
+    /// The record that is known here does not have it yet, or no longer.
+    Stranger,
+    /// Its certificate is for another node.
+    Certificate,
+}
+
+impl No {
+    const ALL: [Self; 5] =
+        [Self::Version, Self::Cluster, Self::NotMeant, Self::Stranger, Self::Certificate];
+
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Version => "another version of the protocol",
+            Self::Cluster => "another cluster",
+            Self::NotMeant => "another node",
+            Self::Stranger => "not known as a member",
+            Self::Certificate => "the certificate is for another node",
+        }
+    }
+
+    /// For whoever says it.
+    pub(crate) fn of_the_other(self) -> Broken {
+        let reason = match self {
+            Self::Version => RefusedFor::Version,
+            Self::Cluster => RefusedFor::Cluster,
+            Self::Certificate => RefusedFor::Node,
+            // These pass, as records spread.
+            Self::NotMeant | Self::Stranger => return Broken::Refused(self.words().to_owned()),
+        };
+        Untrusted::new(reason, self.words()).into()
+    }
+
+    /// For whoever hears it.
+    pub(crate) fn heard(self) -> Broken {
+        match self.of_the_other() {
+            Broken::Untrusted(_) => {
+                let why = format!("it does not trust this side: {}", self.words());
+                Untrusted::new(RefusedFor::ByTheOther, why).into()
+            }
+            passing => passing,
+        }
+    }
+
+    /// What these words mean.
+    pub(crate) fn of_words(words: String) -> Broken {
+        let known = Self::ALL.into_iter().find(|no| no.words() == words);
+        known.map_or(Broken::Refused(words), Self::heard)
+    }
 }
 
 /// What a node wants of the authority.
@@ -68,6 +129,20 @@ pub(crate) enum Request {
     Goodbye {
         incarnation: u64,
     },
+}
+
+impl Request {
+    /// The name of the node that says it, as far as the record knows.
+    pub(crate) fn speaks_for<'a>(&'a self, record: &'a Record) -> Option<&'a str> {
+        let incarnation = match self {
+            Self::Join { member, .. } => return Some(&member.name),
+            Self::Renew { incarnation, .. }
+            | Self::Released { incarnation, .. }
+            | Self::Leave { incarnation }
+            | Self::Goodbye { incarnation } => *incarnation,
+        };
+        record.member(incarnation).map(|member| &*member.name)
+    }
 }
 
 /// What the authority says.
@@ -107,6 +182,8 @@ pub(crate) enum Refusal {
     NameTaken,
     /// The node is no member any more.
     Evicted,
+    /// The certificate is for another node.
+    Certificate,
 }
 
 /// What goes from the node that connected to the one it connected to.
@@ -152,6 +229,90 @@ pub(crate) enum Item {
         ask: u64,
         outcome: Outcome,
     },
+    /// The sender has a subscriber of that topic, or no longer; see `relay`.
+    Listens {
+        topic: Arc<str>,
+        event: Arc<str>,
+        /// Rises with each time that it begins to listen; none if it does no longer.
+        session: Option<u64>,
+    },
+    /// The answer to the former.
+    Heard {
+        topic: Arc<str>,
+        event: Arc<str>,
+        session: u64,
+        hearing: Hearing,
+    },
+    Event(TopicEvent),
+    /// The topic's owner of that epoch, which was the sender's, is no more.
+    Released {
+        topic: Arc<str>,
+        event: Arc<str>,
+        epoch: u64,
+    },
+    /// The topic has an owner of that epoch: has the other node sent all that is older?
+    Drain {
+        topic: Arc<str>,
+        event: Arc<str>,
+        epoch: u64,
+    },
+    /// The answer, behind all that.
+    Drained {
+        topic: Arc<str>,
+        event: Arc<str>,
+        epoch: u64,
+    },
+    /// The sender publishes nothing more.
+    Quiet,
+}
+
+/// What a node says to another one that listens to a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
+pub(crate) enum Hearing {
+    /// What it publishes from now on comes; before, it has published nothing.
+    All,
+    /// What it publishes from now on comes.
+    FromNowOn,
+    /// It knows no events of that name.
+    Unregistered,
+    /// It remembers as many topics as it can.
+    TooMany,
+}
+
+/// An event of a topic.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+pub(crate) struct TopicEvent {
+    pub(crate) topic: Arc<str>,
+    pub(crate) event: Arc<str>,
+    /// Of the topic's owner; none if anybody published.
+    pub(crate) epoch: Option<u64>,
+    /// Means something only with an epoch.
+    pub(crate) sequence: u64,
+    /// The sender has left out some before it.
+    pub(crate) gap: bool,
+    pub(crate) body: Vec<u8>,
+}
+
+impl TopicEvent {
+    pub(crate) fn new(key: &Key, event: &Departing, gap: bool) -> Self {
+        Self {
+            topic: key.topic.clone(),
+            event: key.event.clone(),
+            epoch: event.place.map(|place| place.epoch.0),
+            sequence: event.place.map_or(0, |place| place.sequence.0),
+            gap,
+            body: event.body.clone(),
+        }
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key { topic: self.topic.clone(), event: self.event.clone() }
+    }
+
+    pub(crate) fn place(&self) -> Option<Place> {
+        let sequence = Sequence(self.sequence);
+        self.epoch.map(|epoch| Place { epoch: Epoch(epoch), sequence })
+    }
 }
 
 /// A parcel; `control` or a message.
@@ -180,17 +341,41 @@ pub(crate) enum Outcome {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("the connection ended: {0}")]
-    Io(#[from] std::io::Error),
+    Io(std::io::Error),
     #[error("a frame of {0} bytes is longer than allowed")]
     TooLong(usize),
     #[error("a frame cannot be read: {0}")]
     Unreadable(#[from] althing::WireError),
     #[error("{0}")]
     Refused(String),
+    #[error("it is not trusted: {0}")]
+    Untrusted(#[from] Untrusted),
     #[error("nothing was heard for too long")]
     Silent,
     #[error("another process is the authority: {0:?}")]
     Elsewhere(Option<String>),
+}
+
+impl From<std::io::Error> for Broken {
+    fn from(error: std::io::Error) -> Self {
+        let tls =
+            error.get_ref().and_then(|inner| inner.downcast_ref::<tokio_rustls::rustls::Error>());
+        tls.map(Untrusted::from).map_or_else(|| Self::Io(error), Self::Untrusted)
+    }
+}
+
+impl Broken {
+    /// Of a greeting that is longer than allowed, or a record of TLS instead of one.
+    fn too_long(len: usize) -> Self {
+        match len >> 16 {
+            // A handshake and an alert begin so.
+            0x1603 | 0x1503 => {
+                let why = "it speaks TLS, and this side does not";
+                Untrusted::new(RefusedFor::Encrypted, why).into()
+            }
+            _ => Self::TooLong(len),
+        }
+    }
 }
 
 /// A value as a frame.
@@ -216,7 +401,7 @@ pub(crate) async fn read<T: Wire>(
 ) -> Result<T, Broken> {
     let len = from.read_u32().await? as usize;
     if len > len_max {
-        return Err(Broken::TooLong(len));
+        return Err(Broken::too_long(len));
     }
     let mut bytes = vec![0; len];
     from.read_exact(&mut bytes).await?;

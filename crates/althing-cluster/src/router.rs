@@ -225,6 +225,12 @@ impl<P> Router<P> {
         Effect::Transmit { to, bucket, load }
     }
 
+    /// Whether a parcel of that epoch, from whichever node, goes to its actor here at once.
+    pub(crate) fn is_for_here(&self, bucket: u16, epoch: u64) -> bool {
+        let Holding { owner, lost_before, .. } = self.record.holding(bucket);
+        owner == Some(self.me) && epoch >= lost_before && !self.unsettled.contains_key(&bucket)
+    }
+
     /// Something that the node `from` sent here.
     pub(crate) fn receive(&mut self, from: u64, bucket: u16, load: Load<P>) -> Vec<Effect<P>> {
         let Holding { owner, arrived, lost_before, .. } = self.record.holding(bucket);

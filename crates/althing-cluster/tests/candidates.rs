@@ -6,7 +6,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use althing_cluster::{Authority, AuthorityConfig, RecordStore};
+use althing_cluster::{Authority, AuthorityConfig, RecordStore, Tls};
 use althing_testkit::servers::{EtcdServer, PostgresServer};
 use rustix::process::Signal;
 use support::{Process, assert_one_life_at_a_time};
@@ -294,7 +294,8 @@ async fn who_resigns_makes_way_at_once() {
     let lease = Duration::from_secs(60);
     let serve = || {
         let store = RecordStore::postgres(&store.url()).expect("it is a URL");
-        Authority::serve(AuthorityConfig::new("example", store).lease(lease)).expect("it starts")
+        let config = AuthorityConfig::new("example", store, Tls::insecure_plaintext());
+        Authority::serve(config.lease(lease)).expect("it starts")
     };
     let first = serve();
     first.is_leading().wait_for(|leads| *leads).await.expect("it runs");

@@ -4,15 +4,14 @@
 mod support;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use althing::{ActorRef, AskError, Node, actor};
-use althing_cluster::{Authority, JoinError, Member, MemberConfig, State};
+use althing_cluster::{Authority, JoinError, Member, MemberConfig, State, Tls};
+use support::proxy::Proxy;
 use support::{LEASE, any_port};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// Hears numbers.
@@ -46,12 +45,14 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let authority = Authority::start("test", directory.path(), any_port(), LEASE);
+        let tls = Tls::insecure_plaintext();
+        let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
         Self { authority: authority.expect("it starts"), _directory: directory }
     }
 
     fn config(&self, name: &str) -> MemberConfig {
-        MemberConfig::new("test", name, self.authority.address().to_string())
+        let address = self.authority.address().to_string();
+        MemberConfig::new("test", name, address, Tls::insecure_plaintext())
     }
 
     async fn node(&self, config: MemberConfig) -> (Member, Node) {
@@ -137,7 +138,7 @@ async fn strangers_on_the_ports_are_shown_out_and_harm_nobody() {
 }
 
 /// The version of the protocol.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// A greeting as a node would write it.
 fn greeting(version: u64, cluster: &str, from: u64, to: u64) -> Vec<u8> {
@@ -243,60 +244,6 @@ async fn a_node_that_reads_shorter_frames_is_sent_no_longer_ones_and_goes_on() {
     let refused = ear.grow(20_000).await;
     assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
     assert_eq!(ear.grow(9_000).await, Ok(vec![7; 9_000]));
-}
-
-/// A way to a node that breaks and hangs on demand.
-struct Proxy {
-    address: SocketAddr,
-    target: Arc<OnceLock<SocketAddr>>,
-    /// Whether connections stay open and pass nothing on. Each change ends those that pass.
-    hangs: watch::Sender<bool>,
-    dials: watch::Receiver<u64>,
-}
-
-impl Proxy {
-    async fn new() -> Self {
-        let listener = TcpListener::bind(any_port()).await.expect("any port");
-        let address = listener.local_addr().expect("it is bound");
-        let target: Arc<OnceLock<SocketAddr>> = Arc::default();
-        let hangs = watch::Sender::new(false);
-        let (to, changes) = (target.clone(), hangs.subscribe());
-        let (dialled, dials) = watch::channel(0);
-        tokio::spawn(async move {
-            while let Ok((near, _)) = listener.accept().await {
-                dialled.send_modify(|count| *count += 1);
-                if let Some(to) = to.get().copied() {
-                    tokio::spawn(pass(near, to, changes.clone()));
-                }
-            }
-        });
-        Self { address, target, hangs, dials }
-    }
-
-    /// Ends all connections.
-    fn cut(&self) {
-        self.hangs.send_modify(|_| {});
-    }
-
-    /// Leaves all connections half open until somebody dials again.
-    async fn hang(&mut self) {
-        self.dials.mark_unchanged();
-        self.hangs.send_replace(true);
-        self.dials.changed().await.expect("the proxy goes on");
-        self.hangs.send_replace(false);
-    }
-}
-
-async fn pass(mut near: TcpStream, to: SocketAddr, mut hangs: watch::Receiver<bool>) {
-    let Ok(mut far) = TcpStream::connect(to).await else { return };
-    if !*hangs.borrow_and_update() {
-        tokio::select! {
-            _ = copy_bidirectional(&mut near, &mut far) => return,
-            _ = hangs.changed() => {}
-        }
-    }
-    // What the copy had read is lost, so a connection that hung does not go on.
-    _ = hangs.wait_for(|hangs| !hangs).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use althing_cluster::LEASE_DEFAULT;
 use rustix::process::Signal;
-use support::{assert_one_life_at_a_time, assert_ordered, assert_whole, scene, scene_of};
+use support::{Process, assert_one_life_at_a_time, assert_ordered, assert_whole, scene, scene_of};
 
 /// From the death of a node to an answer of its actor elsewhere, with the default lease.
 const TAKE_OVER_MAX: Duration = Duration::from_secs(8);
@@ -166,4 +166,81 @@ fn nothing_is_lost_while_nodes_join_and_leave_under_load() {
         nodes.extend(book.into_iter().map(|line| line.node));
     }
     assert!(nodes.len() >= 2, "some of them moved: {nodes:?}");
+}
+
+/// The number that an event says was before it, and its own.
+fn numbers(event: &str) -> (u64, u64) {
+    let mut words = event.split(' ').map(|word| word.parse().expect("a number"));
+    (words.next().expect("two"), words.next().expect("two"))
+}
+
+/// Hears what an account publishes, up to a number. What is missing is told.
+fn follow_up_to(follower: &mut Process, word: &str, last: u64) -> u64 {
+    let (mut heard, mut missed) = (None, 0);
+    while heard < Some(last) {
+        let event = follower.hear(word, "");
+        if event == "Ok(())" {
+            continue;
+        }
+        let (previous, number) = numbers(event.split(" sum ").next().expect("it has a sum"));
+        let expected = heard.map_or(number, |heard| heard + 1);
+        assert!(number >= expected, "{event} after {heard:?}");
+        assert!(number == expected || previous + 1 > expected, "{event} hides a gap: {heard:?}");
+        missed += number - expected;
+        heard = Some(number);
+    }
+    missed
+}
+
+#[test]
+fn subscribers_hear_the_next_owner_of_a_topic_when_the_first_is_killed() {
+    let scene = scene();
+    let (mut one, mut two) = (scene.node("one"), scene.node("two"));
+    two.ask_until("who", "", "one:2");
+    let account = scene.account_on(&mut two, 0);
+    let following = one.begin("follow", &account);
+    assert_eq!(one.hear(&following, "Ok"), "Ok(())");
+    let load = two.begin("load", &format!("{account} two 100000"));
+    let before = follow_up_to(&mut one, &following, 200);
+    assert_eq!(before, 0, "nothing is missing while all live");
+    two.kill();
+    one.ask_until("add", &format!("{account} 1"), " one ");
+    one.ask("add", &format!("{account} 1"));
+    let book = scene.book(&account);
+    let count = book.iter().filter(|line| !line.is_open).count() as u64;
+    follow_up_to(&mut one, &following, count);
+    drop(load);
+}
+
+#[test]
+fn subscribers_miss_nothing_while_the_owner_of_a_topic_moves() {
+    let scene = scene();
+    let (mut one, mut ear) = (scene.node("one"), scene.node("ear"));
+    ear.ask_until("who", "", "one:2");
+    let accounts: Vec<String> = (0..8).map(|skip| scene.account_on(&mut one, skip)).collect();
+    let follow = |account: &String| ear.begin("follow", account);
+    let following: Vec<String> = accounts.iter().map(follow).collect();
+    for word in &following {
+        assert_eq!(ear.hear(word, "Ok"), "Ok(())");
+    }
+    let mut load = |account: &String| one.begin("load", &format!("{account} one 1000"));
+    let loads: Vec<String> = accounts.iter().map(&mut load).collect();
+    // Some of them go there and come back.
+    let mut two = scene.node("two");
+    let until = Instant::now() + TAKE_OVER_MAX;
+    let mut is_there = |account: &String| one.ask("add", &format!("{account} 0")).contains(" two ");
+    while !accounts.iter().any(&mut is_there) {
+        assert!(Instant::now() < until, "none of them moves");
+    }
+    let left = two.begin("leave", "");
+    assert_eq!(two.hear(&left, ""), "left, 0 killed");
+    for load in loads {
+        assert_eq!(one.hear(&load, ""), "told 1000");
+    }
+    for (account, word) in accounts.iter().zip(&following) {
+        one.ask("add", &format!("{account} 0"));
+        let book = scene.book(account);
+        let count = book.iter().filter(|line| !line.is_open).count() as u64;
+        assert_eq!(follow_up_to(&mut ear, word, count), 0, "of {account}");
+    }
 }

@@ -30,6 +30,17 @@ pub enum Posting {
     Cancel(String),
 }
 
+#[cfg(any(feature = "cassandra", feature = "postgres"))]
+impl Posting {
+    /// About how much room it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Put(delivery) => delivery.bytes(),
+            Self::Cancel(name) => name.len(),
+        }
+    }
+}
+
 /// A place among all deliveries: they are in the order of due time, owner's kind and key, and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark {
@@ -70,7 +81,7 @@ impl Delivery {
     }
 
     /// About how much room it takes.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "cassandra", feature = "postgres"))]
     pub(crate) fn bytes(&self) -> usize {
         let cron = self.cron.as_ref().map_or(0, String::len);
         size_of::<Self>()

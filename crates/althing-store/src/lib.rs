@@ -6,8 +6,9 @@
 //! and is refused otherwise. So an actor that was moved, or that a slow node still runs, cannot
 //! overwrite what its successor wrote.
 //!
-//! Adapters: [`Embedded`], the default, for one process; `Postgres` (feature `postgres`) for nodes
-//! that share a server; [`Memory`] for tests.
+//! Adapters: [`Embedded`], the default, for one process; `Postgres` (feature `postgres`) and
+//! `Cassandra` (feature `cassandra`) for nodes that share a server or a cluster; [`Memory`] for
+//! tests.
 //!
 //! [`Saved`] is the usual way to use it: a field of the actor that holds its state, and commits
 //! what a turn has changed. What a turn leaves for others is committed with it: letters and
@@ -61,6 +62,8 @@
 mod guide {}
 
 mod behind;
+#[cfg(feature = "cassandra")]
+mod cassandra;
 pub mod conformance;
 mod courier;
 mod delivery;
@@ -77,6 +80,8 @@ mod schema_lock;
 mod store;
 
 pub use behind::Writes;
+#[cfg(feature = "cassandra")]
+pub use cassandra::{Cassandra, CassandraError, CassandraOptions};
 pub use courier::{Courier, CourierOptions};
 pub use delivery::{Delivery, Mark, Posting, Reply, Settled};
 pub use embedded::{Embedded, OpenError};

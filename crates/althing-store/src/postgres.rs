@@ -28,7 +28,7 @@ use tokio_postgres::Config;
 use self::queue::{Job, Queue, Reply, Task};
 use self::session::Session;
 use self::writer::Writer;
-use crate::delivery::{Delivery, Mark, Posting, Reply as KeptReply, Settled};
+use crate::delivery::{Delivery, Mark, Settled};
 use crate::store::{Answer, Event, Kept, Store, StoreError, Turn, check_names, with_key};
 
 /// Bytes of a kind and a key together: what an entry of PostgreSQL's index holds (2,704), less its
@@ -238,12 +238,7 @@ impl Store for Postgres {
         if let Err(refused) = check_names(&turn) {
             return Box::pin(async { Err(refused) });
         }
-        let id = turn.id.clone();
-        let state = turn.snapshot.as_ref().map_or(0, |snapshot| snapshot.bytes.len());
-        let events: usize =
-            turn.events.iter().map(|event| event.bytes.len() + size_of::<Event>()).sum();
-        let replies: usize = turn.replies.iter().map(bytes_of_reply).sum();
-        let bytes = state + events + replies + postings_bytes(&turn.postings);
+        let (id, bytes) = (turn.id.clone(), turn.bytes());
         self.ask(&id, bytes, |reply| Task::Commit(Box::new(turn), reply))
     }
 
@@ -265,18 +260,6 @@ impl Store for Postgres {
         let bytes = settled.iter().map(|it| size_of::<Settled>() + it.mark.name.len()).sum();
         push(&self.queues[0], bytes, |reply| Task::Settle(settled, reply))
     }
-}
-
-fn bytes_of_reply(reply: &KeptReply) -> usize {
-    size_of::<KeptReply>() + reply.request.len() + reply.bytes.len()
-}
-
-fn postings_bytes(postings: &[Posting]) -> usize {
-    let bytes = postings.iter().map(|posting| match posting {
-        Posting::Put(delivery) => delivery.bytes(),
-        Posting::Cancel(name) => name.len(),
-    });
-    bytes.sum()
 }
 
 impl Drop for Postgres {

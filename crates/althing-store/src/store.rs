@@ -116,6 +116,18 @@ impl Turn {
         let (snapshot, events, postings, replies) = (None, Vec::new(), Vec::new(), Vec::new());
         Self { id, epoch, version, snapshot, events, postings, replies, forget_replies: 0 }
     }
+
+    /// About how much room it takes.
+    #[cfg(any(feature = "cassandra", feature = "postgres"))]
+    pub(crate) fn bytes(&self) -> usize {
+        let state = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.bytes.len());
+        let events = self.events.iter().map(|event| event.bytes.len() + size_of::<Event>());
+        let reply = |reply: &Reply| size_of::<Reply>() + reply.request.len() + reply.bytes.len();
+        state
+            + events.sum::<usize>()
+            + self.replies.iter().map(reply).sum::<usize>()
+            + self.postings.iter().map(Posting::bytes).sum::<usize>()
+    }
 }
 
 /// Why a store did not do what was asked.

@@ -8,7 +8,7 @@ use althing::{ActorError, Context, Node, Start, Timestamp, Wire, actor};
 use althing_store::{Courier, CourierOptions, Postgres, RequestId, Saved, State, Store};
 use althing_testkit::servers::PostgresServer;
 
-const KILLS: u64 = 3;
+const KILLS: u64 = 2;
 /// Transfers between two kills.
 const TRANSFERS: u64 = 40;
 /// Transfers that are asked for at once.

@@ -3,9 +3,12 @@
 //! They listen on an address of this machine only, keep everything in a temporary directory, and
 //! panic with what is missing rather than let a test pass without them.
 
+mod cassandra;
 mod etcd;
 mod postgres;
 mod process;
+mod watcher;
 
+pub use cassandra::CassandraServer;
 pub use etcd::EtcdServer;
 pub use postgres::PostgresServer;

@@ -97,8 +97,8 @@ pub use rejection::Rejection;
 pub use stop_reason::{StopReason, Terminated};
 pub use timer::id::TimerId;
 pub use topic::{
-    EventStream, Fenced, Gap, Outlet, PublishError, Published, Publisher, Sequence, Subscription,
-    Topic, TopicName, TopicOptions, TopicView,
+    EventStream, EventTwice, Fenced, Gap, Outlet, PublishError, Published, Publisher, Sequence,
+    Subscription, Topic, TopicName, TopicOptions, TopicView,
 };
 pub use wire::codecs::{Codecs, NameTwice, Remote};
 pub use wire::{Wire, WireError};

@@ -18,12 +18,14 @@ mod letter;
 pub(crate) mod outgoing;
 pub(crate) mod parcel;
 pub(crate) mod ship;
+pub(crate) mod topics;
 
 pub use cluster::{Cluster, Location};
 pub use deliver::Undelivered;
 pub use departure::Sealed;
 pub use letter::Letter;
 pub use parcel::{CHAIN_LEN_MAX, Cargo, Control, Message, Parcel, Reply};
+pub use topics::{Arriving, Continuity, Departing, Listening, NotTaken, Place, TopicWay};
 
 #[cfg(doc)]
 use crate::node::shared::Node;

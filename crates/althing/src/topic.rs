@@ -16,10 +16,14 @@ use crate::address::actor_ref::ActorRef;
 use crate::epoch::Epoch;
 use crate::node::shared::Node;
 
+mod across;
+mod author;
 mod buffer;
 mod chunk;
 mod event;
 mod fan_out;
+pub(crate) mod kinds;
+mod number;
 pub(crate) mod published;
 mod publisher;
 mod refusal;
@@ -33,6 +37,7 @@ mod subscription;
 pub(crate) mod view;
 mod worker;
 
+pub use kinds::EventTwice;
 pub use published::{Gap, Published, Sequence, TopicName};
 pub use publisher::Publisher;
 pub use refusal::{Fenced, PublishError};
@@ -40,7 +45,9 @@ pub use stream::EventStream;
 pub use subscription::Subscription;
 pub use view::TopicView;
 
-use shared::{Author, Shared};
+use across::Across;
+use author::Author;
+use shared::Shared;
 use subscriber::Subscriber;
 
 /// Settings of a topic.
@@ -177,6 +184,11 @@ impl<T: Send + Sync + 'static> Topic<T> {
     /// Name of the topic.
     pub fn name(&self) -> &TopicName {
         &self.shared.name
+    }
+
+    /// The registered name of its events, if other nodes may hear them: `NodeBuilder::event`.
+    pub fn event(&self) -> Option<&'static str> {
+        self.shared.across.as_ref().map(Across::event)
     }
 
     /// The node it lives on.

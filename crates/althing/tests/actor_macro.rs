@@ -375,8 +375,3 @@ async fn generic_actors_have_generic_messages_only_where_needed() {
     assert_eq!(shelf.width().await, Ok(2));
     let _not_generic = shelf::shelf_messages::Width;
 }
-
-#[test]
-fn refusals_point_at_the_mistake() {
-    trybuild::TestCases::new().compile_fail("tests/refusals/*.rs");
-}

@@ -4,6 +4,7 @@
 //! times as long, but not 64 times. They are the processor's time of the one thread that does it
 //! all.
 
+#[path = "runtime/support/mod.rs"]
 mod support;
 
 use std::future::IntoFuture;

@@ -6,6 +6,7 @@ mod descriptors;
 mod doorman;
 pub(crate) mod tls;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 pub use descriptors::raise_descriptors;
@@ -46,6 +47,26 @@ pub struct Door {
     pub tls: Option<Arc<Tls>>,
     /// Turns true when the server begins to stop.
     pub stopping: watch::Receiver<bool>,
+}
+
+/// Connections that may wait to be accepted; the kernel takes less if `net.core.somaxconn` says so.
+/// When all clients come back at once, one that finds no room tries again after a second, then two,
+/// four and so on: with the usual 1,024 the last of 10,000 was back after half a minute.
+const WAITING_MAX: u32 = 65_535;
+
+/// Listens where clients come in by the thousand.
+///
+/// # Errors
+/// The address is taken, or not one of this machine.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that starts again does not wait for connections of the one before to be forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING_MAX)
 }
 
 /// Accepts until the server stops, then lets the requests under way end.

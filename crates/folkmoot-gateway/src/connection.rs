@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::accept::Visit;
+use crate::direction::Direction;
 use crate::liveness::{Due, Liveness};
 use crate::order::Order;
 use crate::outbox::Outbox;
@@ -113,6 +114,7 @@ pub(crate) struct Reader<A: Application> {
     takes: u64,
     /// By what the client's further commands are known, where each comes by a request of its own.
     session: Option<Session>,
+    direction: Direction,
 }
 
 impl<A: Application> Reader<A> {
@@ -133,6 +135,7 @@ impl<A: Application> Reader<A> {
             takes: 0,
             caller: None,
             session: None,
+            direction: Direction::Both,
             outbox,
             application,
             format,
@@ -141,15 +144,28 @@ impl<A: Application> Reader<A> {
     }
 
     /// Tells the client by what its further commands are known.
-    pub(crate) fn known_as(self, session: Session) -> Self {
-        Self { session: Some(session), ..self }
+    pub(crate) fn known_as(self, session: Option<Session>) -> Self {
+        Self { session, ..self }
+    }
+
+    /// With a client that only listens, or one that asks.
+    pub(crate) fn towards(self, direction: Direction) -> Self {
+        Self { direction, ..self }
+    }
+
+    /// With a client that cannot answer a ping.
+    pub(crate) fn unanswered(self) -> Self {
+        Self { liveness: self.liveness.unanswered(), ..self }
     }
 
     /// Reads until the frames end or the connection is closed. An error among the frames is why
     /// they end.
+    ///
+    /// Borrowed, because a future has what it is given twice: an idle connection's is most of what it
+    /// costs.
     pub(crate) async fn run(
-        mut self,
-        mut frames: impl Stream<Item = Result<Bytes, DisconnectCode>> + Unpin,
+        &mut self,
+        frames: &mut (impl Stream<Item = Result<Bytes, DisconnectCode>> + Unpin),
     ) {
         let mut stopping = self.application.stopping();
         if *stopping.borrow() {
@@ -166,7 +182,11 @@ impl<A: Application> Reader<A> {
             }
             tokio::select! {
                 frame = frames.next(), if self.may_read() => self.ending = self.receive(frame).err(),
-                Some(()) = self.in_flight.next(), if !self.in_flight.is_empty() => {}
+                Some(()) = self.in_flight.next(), if !self.in_flight.is_empty() => {
+                    if self.in_flight.is_empty() {
+                        self.order.forget();
+                    }
+                }
                 () = sleep_until(self.opened + self.liveness.deadline()) => self.tick(),
                 () = self.outbox.closed() => {}
                 () = self.visit.asked_to_leave() => {
@@ -176,7 +196,7 @@ impl<A: Application> Reader<A> {
             }
         }
         if let Some(caller) = &self.caller {
-            A::end(caller).await;
+            Box::pin(A::end(caller)).await;
         }
     }
 
@@ -218,21 +238,9 @@ impl<A: Application> Reader<A> {
         let Command { id, request } = command;
         match (request, &self.caller) {
             (None, Some(_)) if id == 0 => Ok(()),
+            // Boxed: it happens once, and its room would be kept as long as the connection.
             (Some(Request::Connect(request)), None) if id != 0 => {
-                let (outbox, format) = (self.outbox.clone(), self.format);
-                let opening = Opening { id, outbox, format, request };
-                let (caller, mut reply) = self.application.connect(opening).await?;
-                if let (Some(session), Some(Outcome::Connect(result))) =
-                    (self.session.take(), &mut reply.outcome)
-                {
-                    (result.session, result.node) = (session.id, session.node);
-                }
-                self.visit.has_spoken();
-                self.liveness.connected(self.elapsed(), random_part());
-                say(&self.outbox, self.format, &reply).await;
-                A::go_live(&caller).await;
-                self.caller = Some(caller);
-                Ok(())
+                Box::pin(self.connect(id, request)).await
             }
             // Data for the application, of which none asks for it.
             (Some(Request::Send(_)), Some(_)) => Ok(()),
@@ -258,6 +266,23 @@ impl<A: Application> Reader<A> {
             }
             _ => Err(DisconnectCode::BadRequest),
         }
+    }
+
+    async fn connect(&mut self, id: u32, request: ConnectRequest) -> Result<(), DisconnectCode> {
+        let (outbox, format) = (self.outbox.clone(), self.format);
+        let opening = Opening { id, outbox, format, request };
+        let (caller, mut reply) = self.application.connect(opening).await?;
+        if let (Some(session), Some(Outcome::Connect(result))) =
+            (self.session.take(), &mut reply.outcome)
+        {
+            (result.session, result.node) = (session.id, session.node);
+        }
+        self.visit.has_spoken();
+        self.liveness.connected(self.elapsed(), random_part());
+        say(&self.outbox, self.format, &self.direction.opened(reply)).await;
+        A::go_live(&caller).await;
+        self.caller = Some(caller);
+        Ok(())
     }
 
     fn tick(&mut self) {

@@ -6,6 +6,7 @@
 mod accept;
 mod connection;
 mod cors;
+mod direction;
 mod emulation;
 mod ids;
 mod liveness;
@@ -13,6 +14,8 @@ mod order;
 mod origin;
 mod outbox;
 mod streaming;
+mod uni_websocket;
+mod unidirectional;
 mod upgrade;
 mod websocket;
 mod writer;
@@ -20,13 +23,17 @@ mod writer;
 pub use accept::client_address::{Network, client_address, is_forwarded, owner};
 pub use accept::tls::{Tls, TlsError, TlsFiles};
 pub use accept::{
-    Door, Doorman, Guest, Room, Visit, accept_until_stopped, look_until_stopped, raise_descriptors,
+    Door, Doorman, Guest, Room, Visit, accept_until_stopped, listen, look_until_stopped,
+    raise_descriptors,
 };
 pub use connection::{Application, Note, Opening, encode, try_encode};
 pub use cors::cors;
+pub use direction::Direction;
 pub use emulation::Emulation;
 pub use ids::Ids;
 pub use origin::is_allowed;
 pub use outbox::{Close, Next, Outbox};
 pub use streaming::{EventQuery, event_stream, http_stream};
-pub use upgrade::{Settings, SocketQuery, upgrade};
+pub use uni_websocket::uni_upgrade;
+pub use unidirectional::{UniQuery, uni_event_stream, uni_http_stream};
+pub use upgrade::{Handshake, Settings, SocketQuery, upgrade};

@@ -31,7 +31,8 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Liveness {
     ping: Duration,
-    pong_timeout: Duration,
+    /// `None`: there is no answer to a ping.
+    pong_timeout: Option<Duration>,
     phase: Phase,
 }
 
@@ -39,9 +40,14 @@ impl Liveness {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             ping: settings.ping,
-            pong_timeout: settings.pong_timeout,
+            pong_timeout: Some(settings.pong_timeout),
             phase: Phase::Opening { close_at: settings.connect_timeout },
         }
+    }
+
+    /// For a client that cannot answer.
+    pub(crate) fn unanswered(self) -> Self {
+        Self { pong_timeout: None, ..self }
     }
 
     /// When [`Self::due`] has something to say.
@@ -74,7 +80,10 @@ impl Liveness {
             Phase::Opening { .. } => Due::Close(DisconnectCode::Stale),
             Phase::Pinged { .. } => Due::Close(DisconnectCode::NoPong),
             Phase::Quiet { .. } => {
-                self.phase = Phase::Pinged { close_at: now + self.pong_timeout };
+                self.phase = match self.pong_timeout {
+                    Some(timeout) => Phase::Pinged { close_at: now + timeout },
+                    None => Phase::Quiet { ping_at: now + self.ping },
+                };
                 Due::Ping
             }
         }
@@ -123,6 +132,15 @@ mod tests {
             liveness.connected(SECOND, part);
             assert_eq!(liveness.deadline(), Duration::from_millis(at));
         }
+    }
+
+    #[test]
+    fn who_cannot_answer_is_pinged_for_ever() {
+        let mut liveness = liveness().unanswered();
+        liveness.connected(SECOND, 1.0);
+        assert_eq!(liveness.due(26 * SECOND), Due::Ping);
+        assert_eq!(liveness.due(50 * SECOND), Due::Nothing);
+        assert_eq!(liveness.due(51 * SECOND), Due::Ping);
     }
 
     #[test]

@@ -71,6 +71,13 @@ impl Order {
     }
 }
 
+impl Order {
+    /// Nothing is under way: the channels are forgotten, of which a connection may have thousands.
+    pub(super) fn forget(&mut self) {
+        self.newest = HashMap::new();
+    }
+}
+
 impl Before {
     fn is_under_way(&mut self) -> bool {
         self.answered.try_recv() == Err(oneshot::error::TryRecvError::Empty)
@@ -174,5 +181,7 @@ mod tests {
             drop(order.turn(&history(&number.to_string())));
         }
         assert!(order.newest.len() <= CHANNELS_LEN);
+        order.forget();
+        assert_eq!(order.newest.capacity(), 0);
     }
 }

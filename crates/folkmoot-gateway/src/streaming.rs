@@ -11,12 +11,14 @@ use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use folkmoot_protocol::frame::{Disconnect, Push, PushKind};
 use folkmoot_protocol::{DisconnectCode, Format};
+use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt, stream};
 use serde::Deserialize;
 
 use crate::accept::Visit;
-use crate::connection::{Application, Note, Reader};
-use crate::emulation::{self, Emulation};
+use crate::connection::{Application, Note, Reader, Session};
+use crate::direction::Direction;
+use crate::emulation::{self, Emulation, Kept};
 use crate::outbox::{Close, Next, Outbox};
 use crate::upgrade::Settings;
 
@@ -32,7 +34,7 @@ pub struct EventQuery {
 
 /// How messages are put into a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wrapping {
+pub(crate) enum Wrapping {
     /// A line each, or a length and a frame each.
     Stream(Format),
     /// An event each, of JSON.
@@ -49,7 +51,7 @@ pub fn http_stream<A: Application>(
     emulation: &Arc<Emulation>,
 ) -> Response {
     let wrapping = Wrapping::Stream(emulation::format(headers));
-    serve(wrapping, connect, visit, settings, application, emulation)
+    serve(wrapping, emulated(connect, emulation), visit, settings, application)
 }
 
 /// Answers `GET /connection/sse`.
@@ -60,28 +62,47 @@ pub fn event_stream<A: Application>(
     application: A,
     emulation: &Arc<Emulation>,
 ) -> Response {
-    let connect = Bytes::from(query.cf_connect);
-    serve(Wrapping::Events, connect, visit, settings, application, emulation)
+    let commands = emulated(Bytes::from(query.cf_connect), emulation);
+    serve(Wrapping::Events, commands, visit, settings, application)
 }
 
-fn serve<A: Application>(
+/// What a client says, whose messages come as a response.
+pub(crate) struct Commands {
+    pub(crate) frames: BoxStream<'static, Result<Bytes, DisconnectCode>>,
+    /// By what requests with further commands find it, if there are any.
+    pub(crate) session: Option<(Session, Kept)>,
+    pub(crate) direction: Direction,
+}
+
+/// The connect command, and those that come by requests of their own.
+fn emulated(connect: Bytes, emulation: &Arc<Emulation>) -> Commands {
+    let (session, kept, commands) = emulation.open();
+    let frames = stream::once(async move { connect }).chain(commands).map(Ok);
+    let session = Some((session, kept));
+    Commands { frames: Box::pin(frames), session, direction: Direction::Both }
+}
+
+pub(crate) fn serve<A: Application>(
     wrapping: Wrapping,
-    connect: Bytes,
+    commands: Commands,
     visit: Arc<Visit>,
     settings: Settings,
     application: A,
-    emulation: &Arc<Emulation>,
 ) -> Response {
+    let Commands { mut frames, session, direction } = commands;
     let outbox = Arc::new(Outbox::new(settings.outgoing_queue_bytes_max));
     let format = wrapping.format();
     let guard = application.opened();
-    let (session, kept, commands) = emulation.open();
-    let frames = stream::once(async move { connect }).chain(commands).map(Ok);
     let reader = Reader::new(application.clone(), outbox.clone(), format, visit.clone(), &settings);
-    let (reader, closing) = (reader.known_as(session), outbox.clone());
+    let reader = match direction {
+        Direction::Both => reader,
+        Direction::ToClient => reader.towards(direction).unanswered(),
+    };
+    let (session, kept) = session.unzip();
+    let (mut reader, closing) = (reader.known_as(session), outbox.clone());
     let (written, reading) = tokio::sync::oneshot::channel::<()>();
     tokio::spawn(async move {
-        reader.run(Box::pin(frames)).await;
+        reader.run(&mut frames).await;
         drop(kept);
         // The response ends once its client has read it; who does not is cut off.
         if tokio::time::timeout(CLOSE_TIMEOUT, reading).await.is_err() {
@@ -90,7 +111,7 @@ fn serve<A: Application>(
         application.note(Note::Closed(closing.ending().map_or(0, |close| close.code)));
         drop(guard);
     });
-    let body = Written { outbox, _written: written };
+    let body = Written { outbox, direction, _written: written };
     let headers = [
         (CONTENT_TYPE, wrapping.content_type()),
         (CACHE_CONTROL, "no-cache, no-store, no-transform"),
@@ -103,6 +124,7 @@ fn serve<A: Application>(
 /// The write half. It is dropped with the response, when the client is gone too.
 struct Written {
     outbox: Arc<Outbox>,
+    direction: Direction,
     /// Dropped with it.
     _written: tokio::sync::oneshot::Sender<()>,
 }
@@ -121,8 +143,13 @@ impl Written {
         stream::unfold(Some(self), move |written| async move {
             let written = written?;
             let (chunk, rest) = match written.outbox.next().await {
-                Next::Messages(messages) => (wrapping.all(&messages), Some(written)),
-                Next::Close(close) => (wrapping.all(&[goodbye(&close, wrapping.format())]), None),
+                Next::Messages(messages) => {
+                    (wrapping.all(messages, written.direction), Some(written))
+                }
+                Next::Close(close) => {
+                    let goodbye = vec![goodbye(&close, wrapping.format())];
+                    (wrapping.all(goodbye, written.direction), None)
+                }
             };
             Some((Ok(chunk), rest))
         })
@@ -130,7 +157,7 @@ impl Written {
 }
 
 /// Why the connection ends, where there is no close frame.
-fn goodbye(close: &Close, format: Format) -> Bytes {
+pub(crate) fn goodbye(close: &Close, format: Format) -> Bytes {
     let code = u32::from(close.code);
     let known = DisconnectCode::from_code(code);
     let is_final = (3500..4000).contains(&code) || (4500..5000).contains(&code);
@@ -157,20 +184,21 @@ impl Wrapping {
     }
 
     /// Messages as they stand in the response.
-    fn all(self, messages: &[Bytes]) -> Bytes {
+    fn all(self, messages: Vec<Bytes>, direction: Direction) -> Bytes {
         let len: usize = messages.iter().map(|message| message.len() + 8).sum();
         let mut chunk = BytesMut::with_capacity(len);
         for message in messages {
+            let message = direction.unwrapped(message);
             match self {
-                Self::Stream(Format::Protobuf) => chunk.put_slice(message),
+                Self::Stream(Format::Protobuf) => chunk.put_slice(&message),
                 Self::Stream(Format::Json) => {
-                    chunk.put_slice(message);
+                    chunk.put_slice(&message);
                     chunk.put_u8(b'\n');
                 }
                 // JSON of ours has no line breaks.
                 Self::Events => {
                     chunk.put_slice(b"data: ");
-                    chunk.put_slice(message);
+                    chunk.put_slice(&message);
                     chunk.put_slice(b"\n\n");
                 }
             }

@@ -1,15 +1,16 @@
 //! The write half of one connection: takes what waits in the outbox and writes it in as few
-//! WebSocket messages and system calls as the format allows.
+//! WebSocket frames and system calls as the format allows. Nothing is copied that goes alone, and
+//! nothing is kept once it is written, so that a quiet connection costs no buffer.
 
+use std::io;
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use folkmoot_protocol::{DisconnectCode, Format};
-use futures_util::stream::SplitSink;
-use futures_util::{Sink, SinkExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::outbox::{Close, Next, Outbox};
+use crate::websocket::Answers;
 
 /// Joined messages grow to about this size: larger ones gain nothing, and hold the browser up.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -17,67 +18,120 @@ const FRAME_BYTES: usize = 64 * 1024;
 /// why it is disconnected.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// First bytes of frames that are whole messages (RFC 6455, section 5.2).
+const TEXT: u8 = 0x81;
+const BINARY: u8 = 0x82;
+const CLOSE: u8 = 0x88;
+/// The longest header that a server writes: the first byte, 127 and eight bytes of length.
+const HEADER_BYTES_MAX: usize = 10;
+
 /// Writes until the outbox closes or the socket fails; returns the reason.
-pub(crate) async fn write(
-    mut sink: SplitSink<WebSocket, Message>,
+pub(crate) async fn write<W: AsyncWrite + Unpin>(
+    mut to: W,
     outbox: &Outbox,
+    answers: &Answers,
     format: Format,
 ) -> u16 {
     loop {
-        match outbox.next().await {
-            Next::Messages(messages) => {
-                tokio::select! {
-                    biased;
-                    written = send_all(&mut sink, messages, format) => {
-                        if written.is_err() {
-                            outbox.close(DisconnectCode::WriteError);
-                            return Close::from(DisconnectCode::WriteError).code;
-                        }
-                    }
-                    // The write above is stuck in a full socket; let it finish for a while, as
-                    // the close frame can only follow it.
-                    why = outbox.overflowed() => {
-                        let _ = tokio::time::timeout(CLOSE_TIMEOUT, close(&mut sink, &why)).await;
-                        return why.code;
-                    }
+        let written = tokio::select! {
+            biased;
+            answer = answers.next() => match answer.first() == Some(&CLOSE) {
+                true => return end(&mut to, outbox, answer).await,
+                false => to.write_all(&answer).await,
+            },
+            next = outbox.next() => match next {
+                Next::Messages(messages) => match write_all(&mut to, messages, outbox, format).await {
+                    Ok(None) => Ok(()),
+                    Ok(Some(why)) => return why.code,
+                    Err(error) => Err(error),
+                },
+                Next::Close(why) => {
+                    let _ = tokio::time::timeout(CLOSE_TIMEOUT, close(&mut to, &why)).await;
+                    return why.code;
                 }
-            }
-            Next::Close(why) => {
-                let _ = tokio::time::timeout(CLOSE_TIMEOUT, close(&mut sink, &why)).await;
-                return why.code;
-            }
+            },
+        };
+        if written.is_err() {
+            outbox.close(DisconnectCode::WriteError);
+            return Close::from(DisconnectCode::WriteError).code;
         }
     }
 }
 
-async fn send_all<S>(sink: &mut S, messages: Vec<Bytes>, format: Format) -> Result<(), S::Error>
-where
-    S: Sink<Message> + Unpin,
-{
+/// Writes messages; gives the reason if the connection was closed meanwhile as too slow.
+async fn write_all<W: AsyncWrite + Unpin>(
+    to: &mut W,
+    messages: Vec<Bytes>,
+    outbox: &Outbox,
+    format: Format,
+) -> io::Result<Option<Close>> {
+    let first = match format {
+        Format::Json => TEXT,
+        Format::Protobuf => BINARY,
+    };
     for message in joined(messages, format) {
-        sink.feed(frame(message, format)).await?;
-    }
-    sink.flush().await
-}
-
-async fn close<S: Sink<Message> + Unpin>(sink: &mut S, why: &Close) -> Result<(), S::Error> {
-    let frame = CloseFrame { code: why.code, reason: Utf8Bytes::from(why.reason.as_ref()) };
-    let sent = sink.send(Message::Close(Some(frame))).await;
-    // A client that closed first is owed the answer that the library has ready: without it, it
-    // would see a connection that broke (1006).
-    if sent.is_err() {
-        return sink.flush().await;
-    }
-    sent
-}
-
-fn frame(message: Bytes, format: Format) -> Message {
-    match format {
-        Format::Json => {
-            Message::Text(Utf8Bytes::try_from(message).expect("JSON we encoded is UTF-8"))
+        let (header, len) = header(first, message.len());
+        let mut frame = header[..len].chain(message);
+        tokio::select! {
+            biased;
+            written = to.write_all_buf(&mut frame) => written?,
+            // The socket is full: a close frame can only follow a whole one.
+            why = outbox.overflowed() => {
+                let end = async {
+                    to.write_all_buf(&mut frame).await?;
+                    close(to, &why).await
+                };
+                let _ = tokio::time::timeout(CLOSE_TIMEOUT, end).await;
+                return Ok(Some(why));
+            }
         }
-        Format::Protobuf => Message::Binary(message),
     }
+    to.flush().await?;
+    Ok(None)
+}
+
+/// The client has closed: nothing may follow the answer to that.
+async fn end<W: AsyncWrite + Unpin>(to: &mut W, outbox: &Outbox, answer: Bytes) -> u16 {
+    let written = async {
+        to.write_all(&answer).await?;
+        to.flush().await
+    };
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, written).await;
+    loop {
+        if let Next::Close(why) = outbox.next().await {
+            return why.code;
+        }
+    }
+}
+
+async fn close<W: AsyncWrite + Unpin>(to: &mut W, why: &Close) -> io::Result<()> {
+    let (header, len) = header(CLOSE, 2 + why.reason.len());
+    let code = why.code.to_be_bytes();
+    let mut frame = header[..len].chain(&code[..]).chain(why.reason.as_bytes());
+    to.write_all_buf(&mut frame).await?;
+    to.flush().await
+}
+
+/// The header of a frame from a server, which is not masked, and its length.
+fn header(first: u8, payload: usize) -> ([u8; HEADER_BYTES_MAX], usize) {
+    let mut header = [first, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let len = match (u8::try_from(payload), u16::try_from(payload)) {
+        (Ok(short @ ..=125), _) => {
+            header[1] = short;
+            2
+        }
+        (_, Ok(middle)) => {
+            header[1] = 126;
+            header[2..4].copy_from_slice(&middle.to_be_bytes());
+            4
+        }
+        _ => {
+            header[1] = 127;
+            header[2..].copy_from_slice(&(payload as u64).to_be_bytes());
+            HEADER_BYTES_MAX
+        }
+    };
+    (header, len)
 }
 
 /// Joins encoded messages into WebSocket messages of about [`FRAME_BYTES`]; one alone is not
@@ -113,10 +167,75 @@ fn join(mut group: Vec<Bytes>, len: usize, format: Format) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::{StreamExt, future};
+    use tokio_tungstenite::WebSocketStream;
+    use tokio_tungstenite::tungstenite::Message;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
     use super::*;
 
     fn many(count: usize, len: usize) -> Vec<Bytes> {
         vec![Bytes::from(vec![b'7'; len]); count]
+    }
+
+    /// What a client of the library that browsers' tests use makes of it.
+    async fn read_back(bytes: Vec<u8>) -> Vec<Message> {
+        let (client, mut server) = tokio::io::duplex(1 << 20);
+        server.write_all(&bytes).await.unwrap();
+        drop(server);
+        let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+        client
+            .take_while(|message| future::ready(message.is_ok()))
+            .map(Result::unwrap)
+            .collect()
+            .await
+    }
+
+    #[tokio::test]
+    async fn frames_of_every_length_are_read_back_as_they_were_written() {
+        for len in [0, 1, 125, 126, 127, 65_535, 65_536, 300_000] {
+            let outbox = Outbox::new(1 << 20);
+            outbox.push(Bytes::from(vec![b'7'; len]));
+            outbox.close(DisconnectCode::Shutdown);
+            let mut written = Vec::new();
+            let code = write(&mut written, &outbox, &Answers::default(), Format::Json).await;
+            let messages = read_back(written).await;
+            assert_eq!(messages[0], Message::text("7".repeat(len)));
+            let Message::Close(Some(frame)) = &messages[1] else { panic!("{:?}", messages[1]) };
+            assert_eq!((u16::from(frame.code), code), (3001, 3001));
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_follows_the_answer_to_a_close() {
+        let (outbox, answers, mut written) = (Outbox::new(1 << 20), Answers::default(), Vec::new());
+        outbox.push(Bytes::from_static(b"too late"));
+        outbox.close(DisconnectCode::ConnectionClosed);
+        answers.give(Bytes::from_static(&[CLOSE, 2, 3, 232]));
+        write(&mut written, &outbox, &answers, Format::Json).await;
+        assert_eq!(written, [CLOSE, 2, 3, 232]);
+    }
+
+    #[tokio::test]
+    async fn a_slow_client_gets_its_frame_whole_and_then_the_reason() {
+        let (client, server) = tokio::io::duplex(1_000);
+        let outbox = std::sync::Arc::new(Outbox::new(5_000));
+        outbox.push(Bytes::from(vec![b'7'; 4_000]));
+        let writing = tokio::spawn({
+            let outbox = outbox.clone();
+            async move { write(server, &outbox, &Answers::default(), Format::Json).await }
+        });
+        while outbox.takes() == 0 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..3 {
+            outbox.push(Bytes::from(vec![b'8'; 4_000]));
+        }
+        let mut client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+        assert_eq!(client.next().await.unwrap().unwrap(), Message::text("7".repeat(4_000)));
+        let Message::Close(Some(frame)) = client.next().await.unwrap().unwrap() else { panic!() };
+        assert_eq!(u16::from(frame.code), 3008);
+        assert_eq!(writing.await.unwrap(), 3008);
     }
 
     #[test]

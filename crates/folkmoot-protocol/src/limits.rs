@@ -124,6 +124,13 @@ limits! {
     /// reply.
     REACTION_USERS_MAX: u32 = 50;
 
+    /// Pinned messages of a room: what is worth being looked at by everybody, and a list that can
+    /// be read.
+    PINS_PER_ROOM_MAX: u32 = 50;
+
+    /// Saved messages of one user: their numbers fit into one small answer.
+    SAVED_MAX: u32 = 500;
+
     /// Users in one answer of `users.find`.
     USERS_FOUND_MAX: u32 = 50;
 
@@ -140,7 +147,7 @@ limits! {
     /// whatever means.
     PASSWORD_RESET_EXPIRES_IN_S: u32 = 24 * 60 * 60;
 
-    /// Channels of one connection.
+    /// Channels that one connection is subscribed to, its user's own stream aside.
     CHANNELS_PER_CONNECTION_MAX: usize = 2_000;
 
     /// Rooms named in one `sync`: as many as a connection may subscribe to.

@@ -1,8 +1,14 @@
 //! The server API over HTTP, as Centrifugo documents it: `POST /api/<method>` with a JSON body and
-//! the key in `X-API-Key`. What a method refuses is an `error` in a reply with status 200.
+//! the key in `X-API-Key`. What a method refuses is an `error` in a reply with status 200, unless
+//! the operator or the request wants a status that says so.
 
 mod batch;
+mod caller;
+pub(crate) mod grpc;
+pub(crate) mod keys;
 mod method;
+mod mode;
+mod openapi;
 mod params;
 pub(crate) mod publish;
 
@@ -13,7 +19,7 @@ use axum::extract::{Path, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use bytes::Bytes;
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
@@ -21,12 +27,17 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::server::Server;
+use crate::settings::ErrorMode;
+use caller::Caller;
 
 /// What a method returns, as JSON.
 pub(crate) type Outcome = Result<Box<RawValue>, RpcError>;
 
 pub(crate) fn routes() -> Router<Arc<Server>> {
-    Router::new().route("/api/{method}", post(call)).route("/api", post(call_named))
+    Router::new()
+        .route("/api/openapi.json", get(openapi::document))
+        .route("/api/{method}", post(call))
+        .route("/api", post(call_named))
 }
 
 async fn call(
@@ -35,10 +46,11 @@ async fn call(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if !is_allowed(&server, &headers) {
+    let mode = mode::of(&headers, server.error_mode);
+    let Some(caller) = caller(server, &headers) else {
         return StatusCode::UNAUTHORIZED.into_response();
-    }
-    answer(&run(&server, &method, &body).await)
+    };
+    answer(&run(&caller, &method, &body).await, mode)
 }
 
 /// The older form: the method is in the body.
@@ -47,20 +59,21 @@ async fn call_named(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if !is_allowed(&server, &headers) {
+    let mode = mode::of(&headers, server.error_mode);
+    let Some(caller) = caller(server, &headers) else {
         return StatusCode::UNAUTHORIZED.into_response();
-    }
+    };
     let reply = match params::read::<params::Named>(&body) {
-        Ok(named) => run(&server, &named.method, named.params()).await,
+        Ok(named) => run(&caller, &named.method, named.params()).await,
         Err(error) => error.into(),
     };
-    answer(&reply)
+    answer(&reply, mode)
 }
 
-async fn run(server: &Arc<Server>, method: &str, params: &[u8]) -> Reply {
+async fn run(caller: &Caller, method: &str, params: &[u8]) -> Reply {
     match method {
-        "batch" => batch::run(server, params).await.map_or_else(Reply::from, Reply::Whole),
-        method => method::run(server, method, params).await.into(),
+        "batch" => batch::run(caller, params).await.map_or_else(Reply::from, Reply::Whole),
+        method => method::run(caller, method, params).await.into(),
     }
 }
 
@@ -77,8 +90,14 @@ enum Reply {
 
 #[derive(Serialize)]
 struct Refused {
-    code: u32,
+    #[serde(serialize_with = "number")]
+    code: ErrorCode,
     message: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn number<S: serde::Serializer>(code: &ErrorCode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(code.code())
 }
 
 impl From<Outcome> for Reply {
@@ -97,12 +116,18 @@ impl From<RpcError> for Reply {
 }
 
 fn refused(error: RpcError) -> Refused {
-    Refused { code: error.code.code(), message: error.message }
+    Refused { code: error.code, message: error.message }
 }
 
-fn answer(reply: &Reply) -> Response {
-    let reply = serde_json::to_vec(reply).expect("replies are JSON");
-    ([(CONTENT_TYPE, "application/json")], reply).into_response()
+fn answer(reply: &Reply, mode: ErrorMode) -> Response {
+    let (status, reply) = match (reply, mode) {
+        (Reply::Error(refused), ErrorMode::Transport) => {
+            (mode::http_status(refused.code), serde_json::to_vec(refused))
+        }
+        (reply, _) => (StatusCode::OK, serde_json::to_vec(reply)),
+    };
+    let reply = reply.expect("replies are JSON");
+    (status, [(CONTENT_TYPE, "application/json")], reply).into_response()
 }
 
 /// JSON of a result.
@@ -113,18 +138,12 @@ fn json(result: &impl Serialize) -> Outcome {
     })
 }
 
-/// Whether the caller knows the key.
-fn is_allowed(server: &Server, headers: &HeaderMap) -> bool {
+/// Who knows a key.
+fn caller(server: Arc<Server>, headers: &HeaderMap) -> Option<Caller> {
     let by_header = headers.get("x-api-key").map(|key| key.as_bytes());
     let by_authorization = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let by_authorization = by_authorization.and_then(|value| value.strip_prefix("apikey "));
-    let key = by_header.or(by_authorization.map(str::as_bytes));
-    let wanted = server.api_key.as_bytes();
-    !wanted.is_empty() && key.is_some_and(|key| is_same(key, wanted))
-}
-
-/// Compares in a time that says nothing of where they differ.
-pub(crate) fn is_same(key: &[u8], wanted: &[u8]) -> bool {
-    let differing = key.iter().zip(wanted).fold(0, |differing, (one, two)| differing | (one ^ two));
-    key.len() == wanted.len() && differing == 0
+    let key = by_header.or(by_authorization.map(str::as_bytes))?;
+    let rights = server.api_keys.rights(key)?;
+    Some(Caller { server, rights })
 }

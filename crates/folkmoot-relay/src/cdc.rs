@@ -165,16 +165,18 @@ struct Row {
 }
 
 impl Cdc {
+    /// Whether rows of a relation are of the outbox.
+    fn is_outbox(&self, relation: &Relation) -> bool {
+        let (schema, name) = self.table.parts();
+        relation.name == name && schema.is_none_or(|schema| relation.schema == schema)
+    }
+
     /// The row, if it is one of the outbox.
     fn row(&self, relation: &Relation, values: &[Option<Bytes>]) -> Result<Option<Row>, CdcError> {
-        let (schema, name) = self.table.parts();
-        if relation.name != name || schema.is_some_and(|schema| relation.schema != schema) {
+        if !self.is_outbox(relation) {
             return Ok(None);
         }
-        let value = |column: &str| {
-            let place = relation.columns.iter().position(|one| one == column)?;
-            values.get(place).cloned().flatten()
-        };
+        let value = |column: &str| relation.value(column, values);
         let missing = |column, wanted| {
             let table = self.settings.outbox_table_name.clone();
             OutboxError::Column { table, column, wanted }
@@ -208,7 +210,13 @@ impl Cdc {
         );
         let kept = async {
             let client = self.client().await?;
-            let (method, payload) = (text(&row.method), text(&row.payload));
+            if row.payload.is_empty() {
+                // It was not read, and is in the table unless the backend has deleted it.
+                let id = row.id().parse::<i64>().unwrap_or(0);
+                client.execute(&self.table.set_aside(), &[&id, &error.message]).await?;
+            }
+            let payload = if row.payload.is_empty() { "null".into() } else { text(&row.payload) };
+            let method = text(&row.method);
             let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
                 [&row.id(), &method, &payload, &partition, &error.message];
             client.execute(&keep, &values).await?;
@@ -218,7 +226,25 @@ impl Cdc {
     }
 }
 
+impl Relation {
+    /// The value of a column in a row.
+    fn value(&self, column: &str, values: &[Option<Bytes>]) -> Option<Bytes> {
+        let place = self.columns.iter().position(|one| one == column)?;
+        values.get(place).cloned().flatten()
+    }
+}
+
 impl Row {
+    /// What is known of a row that is too long to be read: its payload is empty.
+    fn cut(relation: &Relation, values: &[Option<Bytes>]) -> Self {
+        Self {
+            id: relation.value("id", values),
+            method: relation.value("method", values).unwrap_or_default(),
+            payload: Bytes::new(),
+            partition: relation.value("partition", values),
+        }
+    }
+
     fn id(&self) -> String {
         let id = self.id.as_ref().map(|id| String::from_utf8_lossy(id).into_owned());
         id.unwrap_or_else(|| "0".to_owned())

@@ -5,9 +5,11 @@
 //! A channel that nobody is subscribed to and that has no history takes no memory.
 
 mod channel;
+mod coming;
 mod delta;
 mod hub;
 mod keeping;
+mod subscribers;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,17 +17,16 @@ use std::time::Duration;
 
 use althing::{ActorError, ActorOptions, Context, MailboxKind, actor};
 use bytes::Bytes;
-use folkmoot_gateway::try_encode;
 use folkmoot_protocol::frame::{
-    ClientInfo, HistoryResult, Outcome, PresenceStatsResult, PushKind, Reply, Subscribe,
-    SubscribeResult, Unsubscribe,
+    HistoryResult, Publication, PushKind, SubscribeResult, Unsubscribe,
 };
 
 use crate::connection::Connection;
 use crate::durable::{Disk, KnownRows, Restored, RowKey};
 use crate::epoch::{Epoch, Epochs};
-use crate::payload::{Encoded, NotJson, Payload};
+use crate::payload::{Encoded, Payload};
 use crate::stream::{Keep, Query};
+use crate::tags::Filter;
 use channel::{Channel, Subscriber};
 use delta::Deltas;
 pub(crate) use hub::{Hub, Refused};
@@ -62,6 +63,9 @@ pub(crate) struct Post {
 /// Publications with their channels.
 pub(crate) type Posts = Vec<(Arc<str>, Post)>;
 
+/// A channel that was found on disk, and how much of it is kept.
+pub(crate) type FoundChannel = (Arc<str>, Restored, Keep);
+
 /// How much there is in channels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Count {
@@ -87,6 +91,8 @@ pub(crate) struct Join {
     pub(crate) since: Option<(u64, String)>,
     pub(crate) recovery_limit: usize,
     pub(crate) recovers_newest: bool,
+    /// Which publications it wants; `None`: all.
+    pub(crate) filter: Option<Box<Filter>>,
     /// What the reply says beside the position.
     pub(crate) result: SubscribeResult,
     pub(crate) answer: Answer,
@@ -109,6 +115,15 @@ impl Post {
     }
 }
 
+/// Some of those who are present in a channel.
+#[derive(Debug, Default)]
+pub(crate) struct Present {
+    /// With what the backend says of each in this channel.
+    pub(crate) who: Vec<(Arc<Connection>, Bytes)>,
+    /// Before which place others are; `None`: these are the last.
+    pub(crate) next: Option<usize>,
+}
+
 /// A part of all channels.
 #[derive(Debug)]
 pub(crate) struct Channels {
@@ -117,6 +132,8 @@ pub(crate) struct Channels {
     due: BTreeSet<(u64, Arc<str>)>,
     epochs: Epochs,
     keeper: Keeper,
+    /// What it begins with.
+    found: Vec<FoundChannel>,
 }
 
 fn options() -> ActorOptions {
@@ -131,6 +148,19 @@ impl Channels {
             due: BTreeSet::new(),
             epochs: Epochs::new(),
             keeper: Keeper::default(),
+            found: Vec::new(),
+        }
+    }
+
+    /// With channels that were found on disk.
+    pub(crate) fn with(self, found: Vec<FoundChannel>) -> Self {
+        Self { found, ..self }
+    }
+
+    fn take_over(&mut self, found: Vec<FoundChannel>, now: u64) {
+        for (name, restored, keep) in found {
+            self.channels.entry(name.clone()).or_default().restore(restored, keep);
+            self.look_later(&name, now);
         }
     }
 
@@ -225,6 +255,8 @@ impl Channels {
 impl Channels {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         ctx.every(SWEEP_EVERY, Sweep);
+        let found = std::mem::take(&mut self.found);
+        self.take_over(found, ctx.now().0);
         Ok(())
     }
 
@@ -262,15 +294,13 @@ impl Channels {
         self.settle(is_kept, ctx);
     }
 
-    pub(crate) async fn restore(
-        &mut self,
-        found: Vec<(Arc<str>, Restored, Keep)>,
-        ctx: &mut Context<Self>,
-    ) {
-        for (name, restored, keep) in found {
-            self.channels.entry(name.clone()).or_default().restore(restored, keep);
-            self.look_later(&name, ctx.now().0);
-        }
+    pub(crate) async fn restore(&mut self, found: Vec<FoundChannel>, ctx: &mut Context<Self>) {
+        self.take_over(found, ctx.now().0);
+    }
+
+    #[cfg(test)]
+    pub(crate) async fn fail_by_panic(&mut self) {
+        panic!("a test wants it");
     }
 
     /// Makes a subscription, and tells its client of it before anything of the channel follows.
@@ -281,7 +311,8 @@ impl Channels {
         ctx: &mut Context<Self>,
     ) -> Option<SubscribeResult> {
         let now = ctx.now().0;
-        let Join { channel: name, connection, answer, mut result, .. } = join;
+        let Join { channel: name, connection, answer, mut result, filter, .. } = join;
+        let wants = |tags: &_| filter.as_ref().is_none_or(|filter| filter.matches(tags));
         // Decided here and not by who asks: whoever takes it back tells this actor afterwards.
         if !connection.hold(&name) {
             return None;
@@ -296,36 +327,21 @@ impl Channels {
             if let Some((offset, epoch)) = join.since.filter(|_| result.recoverable) {
                 result.was_recovering = true;
                 if join.recovers_newest {
-                    let is_seen = stream.epoch().is(&epoch) && offset == stream.top();
-                    result.publications.extend(stream.newest().filter(|_| !is_seen));
-                    result.recovered = is_seen || !result.publications.is_empty();
+                    let is_same = stream.epoch().is(&epoch);
+                    let newest = stream.newest(|payload| wants(&payload.tags));
+                    result.recovered = newest.is_some() || is_same && offset == stream.top();
+                    // Of what a filter lets through, the newest may be an old one.
+                    let is_seen = |one: &Publication| is_same && one.offset <= offset;
+                    result.publications.extend(newest.filter(|one| !is_seen(one)));
                 } else {
                     let missed = stream.since(offset, &epoch, join.recovery_limit);
                     result.publications = missed.publications;
+                    result.publications.retain(|publication| wants(&publication.tags));
                     result.recovered = missed.is_all;
                 }
             }
         }
-        match answer {
-            Answer::Reply(id) => {
-                let told = delta::told(result.clone(), connection.format);
-                let reply = told.map(|told| Reply::ok(id, Outcome::Subscribe(told)));
-                let reply = reply
-                    .and_then(|reply| try_encode(connection.format, &reply).map_err(|_| NotJson));
-                match reply {
-                    Ok(reply) => connection.outbox.reply_now(reply),
-                    Err(NotJson) => connection.cannot_read(),
-                }
-            }
-            Answer::Push => {
-                let SubscribeResult { recoverable, epoch, offset, positioned, data, .. } =
-                    result.clone();
-                let subscribe = Subscribe { recoverable, epoch, offset, positioned, data };
-                let mut push = Encoded::new(&name, PushKind::Subscribe(subscribe));
-                connection.push(push.bytes(connection.format));
-            }
-            Answer::Connect => {}
-        }
+        coming::tell(answer, &connection, &name, &result);
         if join.tells_coming {
             let info = Some(connection.seen(&join.info));
             let coming = folkmoot_protocol::frame::Join { info };
@@ -340,6 +356,7 @@ impl Channels {
             tells_coming: join.tells_coming,
             wants_comings: join.wants_comings,
             deltas,
+            filter,
         });
         self.look_later(&name, now);
         Some(result)
@@ -369,14 +386,10 @@ impl Channels {
         true
     }
 
-    /// Who is subscribed.
-    pub(crate) async fn presence(&self, channel: Arc<str>) -> Vec<ClientInfo> {
-        self.channels.get(&channel).map(Channel::presence).unwrap_or_default()
-    }
-
-    /// How many are subscribed.
-    pub(crate) async fn presence_stats(&self, channel: Arc<str>) -> PresenceStatsResult {
-        self.channels.get(&channel).map(Channel::presence_stats).unwrap_or_default()
+    /// Some of those who are present, before a place in their list.
+    pub(crate) async fn present(&self, channel: Arc<str>, before: usize) -> Present {
+        let channel = self.channels.get(&channel);
+        channel.map(|channel| channel.present(before)).unwrap_or_default()
     }
 
     /// A part of the history, and the position.

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::server::now_ms;
+
 /// A token for a connection.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -17,7 +19,10 @@ pub(crate) struct ConnectionClaims {
     #[serde(deserialize_with = "date")]
     pub(crate) exp: i64,
     /// When the connection ends, instead of `exp`.
+    #[serde(deserialize_with = "optional_date")]
     pub(crate) expire_at: Option<i64>,
+    /// Named by tokens for a subscription only.
+    pub(crate) channel: String,
     pub(crate) info: Option<Box<RawValue>>,
     pub(crate) b64info: String,
     /// Subscribed by the server.
@@ -47,6 +52,7 @@ pub(crate) struct SubscriptionClaims {
     pub(crate) channel: String,
     #[serde(deserialize_with = "date")]
     pub(crate) exp: i64,
+    #[serde(deserialize_with = "optional_date")]
     pub(crate) expire_at: Option<i64>,
     pub(crate) info: Option<Box<RawValue>>,
     pub(crate) b64info: String,
@@ -55,10 +61,17 @@ pub(crate) struct SubscriptionClaims {
 /// Seconds since 1970, perhaps with a fraction, as RFC 7519 has them. A negative one would pass for
 /// none, and open for ever.
 fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    let seconds = f64::deserialize(deserializer)?;
+    whole_seconds(f64::deserialize(deserializer)?)
+}
+
+fn optional_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    Option::<f64>::deserialize(deserializer)?.map(whole_seconds).transpose()
+}
+
+fn whole_seconds<E: serde::de::Error>(seconds: f64) -> Result<i64, E> {
     match seconds >= 0.0 {
         true => Ok(seconds as i64),
-        false => Err(serde::de::Error::custom("a date before 1970")),
+        false => Err(E::custom("a date before 1970")),
     }
 }
 
@@ -74,4 +87,9 @@ pub(crate) fn bytes(json: Option<&RawValue>, base64: &str) -> Option<Bytes> {
 /// When what a token opens ends, in seconds since 1970; 0: never.
 pub(crate) fn ends_at(exp: i64, expire_at: Option<i64>) -> i64 {
     expire_at.unwrap_or(exp).max(0)
+}
+
+/// Whether what a token would open has ended. Its own end, `exp`, is checked with its signature.
+pub(crate) fn is_over(expire_at: Option<i64>) -> bool {
+    expire_at.is_some_and(|at| at > 0 && at < now_ms() / 1_000)
 }

@@ -169,6 +169,12 @@ impl Connection {
         held.is_some_and(|held| !held.is_pending)
     }
 
+    /// Whether it has a subscription to such a channel, or one is about to be made.
+    pub(crate) fn is_in(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        let subscriptions = self.subscriptions.lock();
+        subscriptions.iter().flatten().any(|(channel, _)| is_meant(channel))
+    }
+
     /// Takes no further subscriptions; returns the channels of all there are, also of those that
     /// are about to be made.
     pub(crate) fn end_all(&self) -> Vec<Arc<str>> {

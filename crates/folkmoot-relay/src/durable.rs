@@ -47,6 +47,11 @@ pub enum DiskError {
     },
 }
 
+/// The histories cannot be read; they may be when it is tried again.
+#[derive(Debug, thiserror::Error)]
+#[error("the histories on disk cannot be read")]
+pub(crate) struct Unreadable;
+
 /// A publication with its place in a channel.
 #[derive(Debug)]
 pub(crate) struct Record {
@@ -94,8 +99,8 @@ impl Disk {
         std::fs::create_dir_all(directory)
             .map_err(|source| DiskError::Io { path: directory.to_owned(), source })?;
         let path = directory.join(tables::FILE);
-        let mut connection = tables::open(&path)?;
-        let found = load::load(&mut connection)
+        let connection = tables::open(&path)?;
+        let found = load::load(&connection, &|_| true)
             .map_err(|error| DiskError::Database { path, reason: error.to_string() })?;
         let (jobs, queue) = channel();
         std::thread::Builder::new()
@@ -110,6 +115,16 @@ impl Disk {
         let (reply, kept) = oneshot::channel();
         self.send(Job::Keep(records, reply));
         async { kept.await.unwrap_or(false) }
+    }
+
+    /// Reads such channels and their rows as they are once all before is written.
+    pub(crate) async fn read(
+        &self,
+        is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Result<Found, Unreadable> {
+        let (reply, found) = oneshot::channel();
+        self.send(Job::Read(Box::new(is_meant), reply));
+        found.await.ok().flatten().ok_or(Unreadable)
     }
 
     /// Removes the publications of a channel up to an offset; its numbers stay.

@@ -39,8 +39,12 @@ async fn publish_all(server: &Arc<Server>, rows: &[Row<'_>]) -> Vec<Result<(), R
     let mut in_memory: Vec<Posts> = Vec::with_capacity(rows.len());
     let (mut durable, mut durable_rows) = (Posts::new(), Vec::new());
     for (number, row) in rows.iter().enumerate() {
-        let (posts, outcome) = match asked(server, row.method, row.payload, Some(&row.key)) {
-            Ok(asked) => (asked.posts, Ok(())),
+        let (posts, outcome) = match asked(server, row.method, row.payload, &row.key) {
+            Ok(asked) => {
+                // What is not refused is published, and the row is set aside for the rest.
+                let outcome = asked.refusal().map_or(Ok(()), Err);
+                (asked.posts, outcome)
+            }
             Err(error) => (Posts::new(), Err(error)),
         };
         let (kept, fleeting): (Posts, Posts) =
@@ -59,15 +63,20 @@ async fn publish_all(server: &Arc<Server>, rows: &[Row<'_>]) -> Vec<Result<(), R
         }
     }
     for (number, posts) in in_memory.into_iter().enumerate() {
-        if outcomes[number].is_ok() && !posts.is_empty() {
+        if !is_temporary(&outcomes[number]) && !posts.is_empty() {
             let published = server.hub.publish_all(posts).await;
-            let refused = published.into_iter().find_map(Result::err);
-            outcomes[number] = refused.map_or(Ok(()), |refused| Err(not_published(&refused)));
+            if let Some(refused) = published.into_iter().find_map(Result::err) {
+                outcomes[number] = Err(not_published(&refused));
+            }
         }
-        if outcomes[number].as_ref().is_err_and(|error| error.code.is_temporary()) {
+        if is_temporary(&outcomes[number]) {
             outcomes.truncate(number + 1);
             break;
         }
     }
     outcomes
+}
+
+fn is_temporary(outcome: &Result<(), RpcError>) -> bool {
+    outcome.as_ref().is_err_and(|error| error.code.is_temporary())
 }

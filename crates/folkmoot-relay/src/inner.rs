@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use folkmoot_gateway::is_forwarded;
 
-use crate::api::is_same;
+use crate::api::keys::is_same;
 use crate::metrics;
 use crate::server::Server;
 

@@ -19,6 +19,8 @@ mod inner;
 mod metrics;
 mod name;
 mod outbox;
+mod overrides;
+mod owners;
 mod payload;
 mod people;
 mod proxy;
@@ -28,7 +30,9 @@ mod server;
 mod session;
 mod settings;
 mod stream;
+mod tags;
 mod token;
+mod unidirectional;
 
 pub use durable::DiskError;
 pub use server::{Relay, StartError, start};

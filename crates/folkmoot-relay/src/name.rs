@@ -10,6 +10,11 @@ pub(crate) fn namespace(channel: &str) -> Option<&str> {
     name.split_once(':').map(|(namespace, _)| namespace)
 }
 
+/// Whether a channel can be in a namespace of this name.
+pub(crate) fn is_namespace(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('$') && !name.contains([':', '#'])
+}
+
 /// Whether only a subscription token opens it.
 pub(crate) fn is_private(channel: &str) -> bool {
     channel.starts_with('$')

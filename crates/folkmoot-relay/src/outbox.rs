@@ -4,8 +4,8 @@
 //!
 //! Rows of one partition are published in the order of their ids and deleted afterwards. A row that
 //! was published and could not be deleted, because the database went away, is not published again
-//! by this process, and not by its successor if its channel is durable. One that names no method or is refused is set aside in the table
-//! `<outbox>_failed` with the reason, and holds nobody up.
+//! by this process, and not by its successor if its channel is durable. One that names no method or
+//! is refused is set aside in the table `<outbox>_failed` with the reason, and holds nobody up.
 
 mod backlog;
 mod partition;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use folkmoot_protocol::DisconnectCode;
 use parking_lot::Mutex;
 
 use crate::connection::Connection;
@@ -25,6 +26,15 @@ impl People {
         has_room
     }
 
+    /// Lets a connection in that takes the place of all others of its user, which it returns.
+    pub(crate) fn replace(&self, connection: &Arc<Connection>) -> Vec<Arc<Connection>> {
+        let mut by_user = self.by_user.lock();
+        let connections = by_user.entry(connection.user.clone()).or_default();
+        let others = connections.clone();
+        connections.push(connection.clone());
+        others
+    }
+
     pub(crate) fn leave(&self, connection: &Connection) {
         let mut by_user = self.by_user.lock();
         let Some(connections) = by_user.get_mut(&connection.user) else { return };
@@ -41,6 +51,15 @@ impl People {
         let by_user = self.by_user.lock();
         let connections = by_user.get(user).into_iter().flatten();
         connections.filter(|one| client.is_empty() || *one.id == *client).cloned().collect()
+    }
+
+    /// Disconnects all who are subscribed to some channel that is lost, so that they come back;
+    /// says how many.
+    pub(crate) fn lose(&self, is_lost: impl Fn(&str) -> bool) -> usize {
+        let by_user = self.by_user.lock();
+        let connections = by_user.values().flatten();
+        let losers = connections.filter(|one| one.is_in(&is_lost));
+        losers.map(|one| one.outbox.close(DisconnectCode::InsufficientState)).count()
     }
 
     /// How many connections there are, and how many users.

@@ -6,6 +6,7 @@
 
 pub(crate) mod http;
 mod message;
+mod trust;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,7 @@ pub(crate) use message::{
     About, ConnectRequest, Connected, Refreshed, ReplyData, RpcRequest, Subscribed, WithChannel,
     payload,
 };
+pub(crate) use trust::Trust;
 
 /// What a backend is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +79,7 @@ pub(crate) struct Origin {
 }
 
 impl Proxies {
-    pub(crate) fn new(settings: &Settings) -> Result<Self, SettingsError> {
+    pub(crate) fn new(settings: &Settings, trust: &Trust) -> Result<Self, SettingsError> {
         let mut proxies = Self::default();
         let (client, channel) = (&settings.client.proxy, &settings.channel.proxy);
         for (event, proxy, is_enabled) in [
@@ -89,7 +91,7 @@ impl Proxies {
             (Event::Rpc, &settings.rpc.proxy, !settings.rpc.proxy.endpoint.is_empty()),
         ] {
             if is_enabled {
-                let made = Proxy::new(proxy).map_err(|error| {
+                let made = Proxy::new(proxy, trust).map_err(|error| {
                     SettingsError::Invalid(format!("proxy of {}: {error}", event.name()))
                 })?;
                 let named = proxy.http_headers.iter().chain(&proxy.emulated_headers);
@@ -150,9 +152,10 @@ impl Proxies {
 }
 
 impl Proxy {
-    fn new(settings: &ProxySettings) -> Result<Self, String> {
+    fn new(settings: &ProxySettings, trust: &Trust) -> Result<Self, String> {
         let static_headers = &settings.http.static_headers;
-        let endpoint = Endpoint::new(&settings.endpoint, settings.timeout.0, static_headers)?;
+        let timeout = settings.timeout.0;
+        let endpoint = Endpoint::new(&settings.endpoint, timeout, static_headers, trust)?;
         let names = |names: &[String]| -> Result<Vec<HeaderName>, String> {
             let names = names.iter().map(|name| name.parse::<HeaderName>());
             names.collect::<Result<_, _>>().map_err(|error| error.to_string())

@@ -1,8 +1,10 @@
 //! What clients and backends ask of a channel alike: pages of its history, and who is present.
 //! Whether somebody may ask is decided before.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::frame::{
     HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult,
@@ -10,6 +12,7 @@ use folkmoot_protocol::frame::{
 use folkmoot_protocol::rpc::RpcError;
 
 use crate::channels::ChannelsCalls;
+use crate::connection::Connection;
 use crate::rules::Rule;
 use crate::server::{Server, unavailable};
 use crate::stream::Query;
@@ -44,9 +47,13 @@ pub(crate) async fn presence(
     server: &Server,
     channel: Arc<str>,
 ) -> Result<PresenceResult, RpcError> {
-    let present = server.hub.of(&channel).presence(channel.clone()).await;
-    let present = present.map_err(|error| unavailable(&error))?;
-    let presence = present.into_iter().map(|one| (one.client.clone(), one)).collect();
+    let mut presence = BTreeMap::new();
+    let note = |connection: &Connection, info: &Bytes| {
+        let seen = connection.seen(info);
+        presence.insert(seen.client.clone(), seen);
+    };
+    let told = server.hub.each_present(&channel, note).await;
+    told.map_err(|error| unavailable(&error))?;
     Ok(PresenceResult { presence })
 }
 
@@ -55,6 +62,13 @@ pub(crate) async fn presence_stats(
     server: &Server,
     channel: Arc<str>,
 ) -> Result<PresenceStatsResult, RpcError> {
-    let stats = server.hub.of(&channel).presence_stats(channel.clone()).await;
-    stats.map_err(|error| unavailable(&error))
+    let (mut clients, mut users) = (HashSet::new(), HashSet::new());
+    let note = |connection: &Connection, _: &Bytes| {
+        clients.insert(connection.id.clone());
+        users.insert(connection.user.clone());
+    };
+    let told = server.hub.each_present(&channel, note).await;
+    told.map_err(|error| unavailable(&error))?;
+    let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+    Ok(PresenceStatsResult { num_clients: count(clients.len()), num_users: count(users.len()) })
 }

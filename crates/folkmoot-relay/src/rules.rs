@@ -8,6 +8,7 @@ use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
 use regex::Regex;
 
+use crate::channels::KEYS_KEPT_MS;
 use crate::name::{self, NAME_BYTES_MAX};
 use crate::settings::{ChannelSettings, DeltaType, Namespace, RecoveryMode, SettingsError, Span};
 use crate::stream::Keep;
@@ -22,7 +23,7 @@ pub(crate) struct Rules {
 }
 
 /// One namespace.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Rule {
     options: Namespace,
     pattern: Option<Regex>,
@@ -50,6 +51,14 @@ impl Rules {
         let meta_ttl = settings.history_meta_ttl;
         let mut namespaces = HashMap::new();
         for namespace in &settings.namespaces {
+            if !name::is_namespace(&namespace.name) {
+                let text = format!(
+                    "namespace `{}`: a name is not empty, does not begin with `$` and has no `:` \
+                     or `#`",
+                    namespace.name
+                );
+                return Err(SettingsError::Invalid(text));
+            }
             let rule = Rule::new(namespace.options()?, meta_ttl, &namespace.name)?;
             if namespaces.insert(namespace.name.clone(), Arc::new(rule)).is_some() {
                 let text = format!("namespace `{}` is there twice", namespace.name);
@@ -84,6 +93,11 @@ impl Rules {
             history_limit: settings.history_max_publication_limit,
             recovery_limit: settings.recovery_max_publication_limit,
         })
+    }
+
+    /// Whether there is such a namespace; the empty name is for channels without one.
+    pub(crate) fn has(&self, namespace: &str) -> bool {
+        namespace.is_empty() || self.namespaces.contains_key(namespace)
     }
 
     /// The rule of a channel.
@@ -122,13 +136,25 @@ impl Rule {
             let text = format!("{name}: durable_history needs history_size and history_ttl");
             return Err(SettingsError::Invalid(text));
         }
+        let numbers_ttl_ms = options.history_meta_ttl.unwrap_or(meta_ttl).as_millis();
         let keep = has_history.then(|| Keep {
             len_max: options.history_size,
             ttl_ms: options.history_ttl.as_millis(),
-            numbers_ttl_ms: options.history_meta_ttl.unwrap_or(meta_ttl).as_millis(),
+            numbers_ttl_ms: match options.durable_history {
+                // Keys of a channel are on disk for as long as its numbers.
+                true => numbers_ttl_ms.max(KEYS_KEPT_MS),
+                false => numbers_ttl_ms,
+            },
             is_durable: options.durable_history,
         });
         Ok(Self { options, pattern, keep })
+    }
+
+    /// One that differs in some of its options, which say nothing of its history.
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Namespace)) -> Self {
+        let mut rule = self.clone();
+        change(&mut rule.options);
+        rule
     }
 
     /// How much of a channel is kept; `None`: nothing.
@@ -164,6 +190,11 @@ impl Rule {
     pub(crate) fn gives_deltas(&self, kind: &str, has_position: bool) -> bool {
         let is_allowed = self.options.allowed_delta_types.contains(&DeltaType::Fossil);
         kind == "fossil" && is_allowed && has_position
+    }
+
+    /// Whether subscribers may filter by tags.
+    pub(crate) fn takes_filters(&self) -> bool {
+        self.options.allow_tags_filter
     }
 
     /// Whether all publications may go out as deltas.
@@ -294,6 +325,19 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_a_durable_channel_stay_for_as_long_as_its_keys() {
+        let short = "history_size = 1\nhistory_ttl = '1s'\nhistory_meta_ttl = '1s'";
+        for (durable, wanted) in [("false", 1_000), ("true", KEYS_KEPT_MS)] {
+            let rules = rules(&format!(
+                "[channel]\nhistory_directory = '/d'\n[channel.without_namespace]\n{short}\n\
+                 durable_history = {durable}"
+            ));
+            let keep = rules.unwrap().of("x").unwrap().keep().unwrap();
+            assert_eq!((keep.ttl_ms, keep.numbers_ttl_ms), (1_000, wanted));
+        }
+    }
+
+    #[test]
     fn settings_that_contradict_themselves_are_refused_by_name() {
         for (text, word) in [
             ("[channel.without_namespace]\nforce_recovery = true", "history_size"),
@@ -305,6 +349,11 @@ mod tests {
             ),
             ("[channel.without_namespace]\nchannel_regex = '('", "channel_regex"),
             ("[[channel.namespaces]]\nname = 'a'\n[[channel.namespaces]]\nname = 'a'", "twice"),
+            // Channels of these would pass for others, or would never be found.
+            ("[[channel.namespaces]]\nname = ''", "namespace ``"),
+            ("[[channel.namespaces]]\nname = '$a'", "namespace `$a`"),
+            ("[[channel.namespaces]]\nname = 'a:b'", "namespace `a:b`"),
+            ("[[channel.namespaces]]\nname = 'a#b'", "namespace `a#b`"),
         ] {
             let error = rules(text).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use althing::{AskError, Node, Start};
-use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{DefaultBodyLimit, Extension, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
@@ -14,29 +13,34 @@ use axum::routing::{any, get, post};
 use axum::{Router, middleware};
 use bytes::Bytes;
 use folkmoot_gateway::{
-    Door, Doorman, Emulation, EventQuery, Guest, Ids, Room, SocketQuery, accept_until_stopped,
-    raise_descriptors,
+    Door, Doorman, Emulation, EventQuery, Guest, Handshake, Ids, Room, SocketQuery,
+    accept_until_stopped, raise_descriptors,
 };
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 use folkmoot_protocol::rpc::RpcError;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::api;
+use crate::api::grpc::Grpc;
+use crate::api::keys::Keys;
 use crate::cdc::Cdc;
 use crate::channels::{Channels, Hub, Refused};
 use crate::durable::{DiskError, Ledger};
 use crate::inner;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
+use crate::owners::Owners;
 use crate::people::People;
-use crate::proxy::Proxies;
+use crate::proxy::{Proxies, Trust};
 use crate::rules::Rules;
 use crate::session::{Calls, Sockets};
-use crate::settings::{ClientSettings, ConsumerKind, ConsumerSettings, Settings, SettingsError};
+use crate::settings::{
+    ClientSettings, ConsumerKind, ConsumerSettings, ErrorMode, Listening, Settings, SettingsError,
+};
 use crate::token::Verifier;
+use crate::unidirectional;
 
 /// Where clients open their sockets, as with Centrifugo.
 const SOCKET: &str = "/connection/websocket";
@@ -73,17 +77,21 @@ pub enum StartError {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) client: ClientSettings,
-    pub(crate) rules: Rules,
+    pub(crate) listening: Listening,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) connection_tokens: Verifier,
     pub(crate) subscription_tokens: Verifier,
-    pub(crate) api_key: String,
+    pub(crate) api_keys: Keys,
+    pub(crate) grpc_keys: Keys,
+    /// Of the API over HTTP.
+    pub(crate) error_mode: ErrorMode,
     /// Opens the metrics from other machines; empty: nothing does.
     pub(crate) metrics_token: String,
     pub(crate) metrics: Metrics,
     pub(crate) proxies: Proxies,
     pub(crate) rpc: Calls,
     pub(crate) hub: Hub,
-    pub(crate) people: People,
+    pub(crate) people: Arc<People>,
     pub(crate) node: Node,
     pub(crate) started: Instant,
     pub(crate) ids: Ids,
@@ -99,6 +107,8 @@ pub struct Relay {
     address: SocketAddr,
     server: Arc<Server>,
     accepting: JoinHandle<()>,
+    /// Where backends call by gRPC, if they may.
+    grpc: Option<(SocketAddr, JoinHandle<()>)>,
 }
 
 /// Listens and serves.
@@ -107,11 +117,12 @@ pub struct Relay {
 /// [`StartError`]; nothing runs then.
 pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartError> {
     let listen = |source| StartError::Listen { address: at, source };
-    let listener = TcpListener::bind(at).await.map_err(listen)?;
+    let listener = folkmoot_gateway::listen(at).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let consumers = settings.consumers.iter().filter(|one| one.enabled).cloned();
     let consumers: Result<Vec<_>, _> = consumers.map(Consumer::new).collect();
     let consumers = consumers?;
+    let grpc = Grpc::bind(settings.grpc_api.clone(), address).await?;
     let server = Arc::new(Server::new(settings).await?);
     for consumer in consumers {
         match consumer {
@@ -128,7 +139,8 @@ pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartErr
     let stopping = server.stopping();
     let door = Door { doorman, header_timeout: HEADER_TIMEOUT, tls: None, stopping };
     let accepting = tokio::spawn(accept_until_stopped(door, listener, routes(server.clone())));
-    Ok(Relay { address, server, accepting })
+    let grpc = grpc.map(|grpc| (grpc.address(), grpc.start(server.clone())));
+    Ok(Relay { address, server, accepting, grpc })
 }
 
 /// Where publications come from beside the API.
@@ -152,10 +164,22 @@ impl Relay {
         self.address
     }
 
+    /// Where it takes calls by gRPC; `None`: it takes none.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.grpc.as_ref().map(|(address, _)| *address)
+    }
+
     /// Tells all clients to come back later, and ends.
     pub async fn stop(self) {
         self.server.stopping.send_replace(true);
-        if tokio::time::timeout(GOODBYE_TIMEOUT, self.accepting).await.is_err() {
+        let calls = async {
+            if let Some((_, calls)) = self.grpc {
+                // A panic of it is told already.
+                let _ = calls.await;
+            }
+        };
+        let ended = async { tokio::join!(self.accepting, calls) };
+        if tokio::time::timeout(GOODBYE_TIMEOUT, ended).await.is_err() {
             tracing::warn!("some connections did not end in time");
         }
         self.server.node.shutdown(GOODBYE_TIMEOUT).await;
@@ -167,39 +191,48 @@ impl Relay {
 
 impl Server {
     async fn new(settings: Settings) -> Result<Self, StartError> {
-        let (proxies, rpc) = (Proxies::new(&settings)?, Calls::new(&settings.rpc));
-        let Settings { client, channel, http_api, prometheus, rpc: _, consumers: _ } = settings;
-        let rules = Rules::new(&channel)?;
+        let trust = Trust::new(settings.tls.ca.clone());
+        let (proxies, rpc) = (Proxies::new(&settings, &trust)?, Calls::new(&settings.rpc));
+        let Settings { uni_websocket, uni_http_stream, uni_sse, .. } = settings;
+        let listening = Listening { uni_websocket, uni_http_stream, uni_sse };
+        let Settings { client, channel, http_api, grpc_api, prometheus, .. } = settings;
+        let rules = Arc::new(Rules::new(&channel)?);
+        let api_keys = Keys::new("http_api", &http_api.key, &http_api.keys, &rules)?;
+        let grpc_keys = Keys::new("grpc_api", &grpc_api.key, &grpc_api.keys, &rules)?;
+        if let Some(channel) = client.subscribe_to_user_personal_channel.of("user") {
+            rules.of(&channel).map_err(|error| {
+                let text = format!("client.subscribe_to_user_personal_channel: {}", error.message);
+                SettingsError::Invalid(text)
+            })?;
+        }
         let (ledger, found) = Ledger::open(channel.history_directory).await?;
-        let keeper = ledger.as_ref().map(|ledger| (ledger.disk.clone(), ledger.rows.clone()));
-        let new = move || match &keeper {
-            Some((disk, rows)) => Channels::on_disk(disk.clone(), rows.clone()),
-            None => Channels::new(),
+        let disk = ledger.as_ref().map(|ledger| (ledger.disk.clone(), ledger.rows.clone()));
+        let people = Arc::new(People::default());
+        let owners = Arc::new(Owners::new(people.clone(), rules.clone(), disk));
+        let begin = move |start: Start<Channels>| {
+            let owners = owners.clone();
+            async move { owners.begin(start).await }
         };
-        let node = Node::builder("folkmoot-relay")
-            .actor(move |_: Start<Channels>| std::future::ready(Ok(new())))
-            .build();
+        let node = Node::builder("folkmoot-relay").actor(begin).build();
         let hub = Hub::new(&node);
-        // Of namespaces that are durable no more, nothing is given back.
-        let found = found.into_iter().filter_map(|(channel, restored)| {
-            let keep = rules.of(&channel).ok()?.keep().filter(|keep| keep.is_durable)?;
-            Some((channel, restored, keep))
-        });
-        let restored = hub.restore(found.collect()).await;
+        let restored = hub.restore(rules.kept(found)).await;
         restored.expect("owners of channels that nobody knows yet answer");
         let subscriptions = client.subscription_token.as_ref().unwrap_or(&client.token);
         Ok(Self {
             rules,
-            connection_tokens: Verifier::new(&client.token)?,
-            subscription_tokens: Verifier::new(subscriptions)?,
+            connection_tokens: Verifier::new(&client.token, &trust)?,
+            subscription_tokens: Verifier::new(subscriptions, &trust)?,
             client,
-            api_key: http_api.key,
+            listening,
+            api_keys,
+            grpc_keys,
+            error_mode: http_api.error_mode,
             metrics_token: prometheus.token,
             metrics: Metrics::default(),
             proxies,
             rpc,
             hub,
-            people: People::default(),
+            people,
             node,
             started: Instant::now(),
             ids: Ids::default(),
@@ -214,8 +247,15 @@ impl Server {
         self.stopping.subscribe()
     }
 
+    /// Whether a page may open a socket. Those over HTTP the layer of origins judges.
+    pub(crate) fn allows(&self, headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
+        let text = "pages of this origin may not connect; see client.allowed_origins";
+        let is_allowed = folkmoot_gateway::is_allowed(headers, &self.client.allowed_origins);
+        if is_allowed { Ok(()) } else { Err((StatusCode::FORBIDDEN, text)) }
+    }
+
     /// How each connection is kept.
-    fn sockets(&self) -> folkmoot_gateway::Settings {
+    pub(crate) fn sockets(&self) -> folkmoot_gateway::Settings {
         let client = &self.client;
         folkmoot_gateway::Settings {
             ping: client.ping_interval.0,
@@ -233,10 +273,12 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/connection/sse", get(event_stream).options(no_content))
         .route("/emulation", post(emulation).options(no_content))
         .layer(DefaultBodyLimit::max(EMULATION_BODY_BYTES_MAX))
+        .merge(unidirectional::over_http(&server))
         .layer(cors);
     Router::new()
         .merge(api::routes().layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX)))
         .merge(transports)
+        .merge(unidirectional::socket(&server))
         .route(SOCKET, any(websocket))
         .route("/health", get(inner::health))
         .route("/metrics", get(inner::metrics))
@@ -245,7 +287,7 @@ fn routes(server: Arc<Server>) -> Router {
 }
 
 /// The answer is in the layer of origins.
-async fn no_content() -> StatusCode {
+pub(crate) async fn no_content() -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
@@ -286,7 +328,7 @@ async fn emulation(
 /// A whole request has come, so its connection is none of those that say nothing. A WebSocket has
 /// still to say who it is.
 async fn note_guest(Extension(Guest(visit)): Extension<Guest>, request: Request) -> Request {
-    if request.uri().path() != SOCKET {
+    if ![SOCKET, unidirectional::SOCKET].contains(&request.uri().path()) {
         visit.has_spoken();
     }
     request
@@ -297,15 +339,14 @@ async fn websocket(
     Extension(Guest(visit)): Extension<Guest>,
     Query(query): Query<SocketQuery>,
     headers: HeaderMap,
-    upgrade: WebSocketUpgrade,
+    handshake: Handshake,
 ) -> Response {
-    if !folkmoot_gateway::is_allowed(&headers, &server.client.allowed_origins) {
-        let text = "pages of this origin may not connect; see client.allowed_origins";
-        return (StatusCode::FORBIDDEN, text).into_response();
+    if let Err(refused) = server.allows(&headers) {
+        return refused.into_response();
     }
     let settings = server.sockets();
     let sockets = Sockets::new(server, "websocket", &headers);
-    folkmoot_gateway::upgrade(upgrade, &query, visit, settings, sockets)
+    folkmoot_gateway::upgrade(handshake, &query, visit, settings, sockets)
 }
 
 /// Milliseconds since 1970.

@@ -8,8 +8,9 @@ mod proxied;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use althing::SendError;
 use axum::http::HeaderMap;
-use folkmoot_gateway::{Application, Close, Note, Opening};
+use folkmoot_gateway::{Application, Close, Direction, Note, Opening};
 use folkmoot_protocol::DisconnectCode;
 use folkmoot_protocol::frame::{Error, Reply, Request};
 use tokio::sync::watch;
@@ -20,7 +21,7 @@ use crate::proxy::Origin;
 use crate::server::Server;
 
 pub(crate) use command::{ByServer, subscribe_by_server};
-pub(crate) use expiry::end_connection_at;
+pub(crate) use expiry::{end_connection_at, end_subscription_at};
 pub(crate) use proxied::Calls;
 
 /// The relay, as one socket sees it.
@@ -29,13 +30,23 @@ pub(crate) struct Sockets {
     server: Arc<Server>,
     /// How the client came.
     origin: Arc<Origin>,
+    direction: Direction,
 }
 
 impl Sockets {
     /// For a client that comes by this transport, with these headers.
     pub(crate) fn new(server: Arc<Server>, transport: &'static str, headers: &HeaderMap) -> Self {
         let origin = Arc::new(server.proxies.origin(transport, headers));
-        Self { server, origin }
+        Self { server, origin, direction: Direction::Both }
+    }
+
+    /// For one that only listens.
+    pub(crate) fn to_client(
+        server: Arc<Server>,
+        transport: &'static str,
+        headers: &HeaderMap,
+    ) -> Self {
+        Self { direction: Direction::ToClient, ..Self::new(server, transport, headers) }
     }
 }
 
@@ -61,9 +72,10 @@ impl Caller {
         server.people.leave(connection);
         for channel in connection.end_all() {
             let owner = server.hub.of(&channel);
-            if let Err(error) = owner.part(channel, connection.id.clone()).tell().await {
-                tracing::warn!(%error, "a subscription could not be taken back");
-            }
+            // One that stayed behind would be present for ever.
+            while let Err(SendError::Timeout(_)) =
+                owner.part(channel.clone(), connection.id.clone()).tell().await
+            {}
         }
     }
 }
@@ -77,7 +89,7 @@ impl Application for Sockets {
     }
 
     async fn connect(&self, opening: Opening) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
-        opening::open(self.server.clone(), &self.origin, opening).await
+        opening::open(self.server.clone(), &self.origin, self.direction, opening).await
     }
 
     async fn go_live(caller: &Caller) {

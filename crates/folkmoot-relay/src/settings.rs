@@ -2,6 +2,10 @@
 //! that a file can be taken over. A name that is not known is an error: a misspelt setting must not
 //! pass silently.
 
+mod api;
+mod grpc;
+mod keys;
+mod listening;
 mod proxies;
 
 use std::collections::BTreeMap;
@@ -10,7 +14,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-pub(crate) use proxies::{ChannelProxies, ClientProxies, ProxySettings, RpcSettings};
+pub(crate) use api::{ApiSettings, ErrorMode};
+pub(crate) use grpc::GrpcSettings;
+pub(crate) use keys::KeySettings;
+pub(crate) use listening::{Listening, PersonalChannel, UniSettings};
+pub(crate) use proxies::{ChannelProxies, ClientProxies, ProxySettings, RpcSettings, TlsSettings};
 
 /// All settings of a relay.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -19,9 +27,14 @@ pub struct Settings {
     pub(crate) client: ClientSettings,
     pub(crate) channel: ChannelSettings,
     pub(crate) http_api: ApiSettings,
+    pub(crate) grpc_api: GrpcSettings,
     pub(crate) prometheus: MetricsSettings,
     pub(crate) rpc: RpcSettings,
     pub(crate) consumers: Vec<ConsumerSettings>,
+    pub(crate) uni_websocket: UniSettings,
+    pub(crate) uni_http_stream: UniSettings,
+    pub(crate) uni_sse: UniSettings,
+    pub(crate) tls: TlsSettings,
 }
 
 /// Of connections.
@@ -45,6 +58,7 @@ pub(crate) struct ClientSettings {
     /// How long a client may take to renew what has expired.
     pub(crate) expired_close_delay: Span,
     pub(crate) expired_sub_close_delay: Span,
+    pub(crate) subscribe_to_user_personal_channel: PersonalChannel,
     pub(crate) proxy: ClientProxies,
 }
 
@@ -59,18 +73,10 @@ pub(crate) struct TokenSettings {
     pub(crate) ecdsa_public_key: String,
     /// PEM, Ed25519.
     pub(crate) eddsa_public_key: String,
-    /// `http://…`, for tokens that name their key.
+    /// `http://…` or `https://…`, for tokens that name their key.
     pub(crate) jwks_public_endpoint: String,
     pub(crate) audience: String,
     pub(crate) issuer: String,
-}
-
-/// Of the server API.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct ApiSettings {
-    /// Who knows it may do everything; empty: there is no API.
-    pub(crate) key: String,
 }
 
 /// Of the page of metrics.
@@ -218,6 +224,8 @@ pub(crate) struct Namespace {
     pub(crate) allow_presence_for_client: bool,
     pub(crate) allow_presence_for_anonymous: bool,
     pub(crate) allow_user_limited_channels: bool,
+    /// Whether a subscriber may say by their tags which publications it wants.
+    pub(crate) allow_tags_filter: bool,
     pub(crate) subscribe_proxy_enabled: bool,
     pub(crate) publish_proxy_enabled: bool,
     pub(crate) sub_refresh_proxy_enabled: bool,
@@ -279,6 +287,7 @@ impl Default for ClientSettings {
             stale_close_delay: seconds(10),
             expired_close_delay: seconds(25),
             expired_sub_close_delay: seconds(25),
+            subscribe_to_user_personal_channel: PersonalChannel::default(),
             proxy: ClientProxies::default(),
         }
     }

@@ -120,9 +120,10 @@ impl Stream {
         Missed { publications: self.page(&query), is_all: true }
     }
 
-    /// The newest publication, if there is one.
-    pub(crate) fn newest(&self) -> Option<Publication> {
-        self.history.back().map(|payload| payload.at(self.top))
+    /// The newest publication that fits, if there is one.
+    pub(crate) fn newest(&self, fits: impl Fn(&Payload) -> bool) -> Option<Publication> {
+        let mut numbered = self.history.iter().rev().zip((1..=self.top).rev());
+        numbered.find(|(payload, _)| fits(payload)).map(|(payload, at)| payload.at(at))
     }
 
     pub(crate) fn newest_payload(&self) -> Option<&Arc<Payload>> {

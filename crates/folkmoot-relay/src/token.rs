@@ -10,6 +10,7 @@ use std::time::Duration;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::de::DeserializeOwned;
 
+use crate::proxy::Trust;
 use crate::proxy::http::Endpoint;
 use crate::settings::{SettingsError, TokenSettings};
 use jwks::{Jwks, NoKey};
@@ -46,7 +47,7 @@ const ECDSA: &[Algorithm] = &[Algorithm::ES256, Algorithm::ES384];
 const EDDSA: &[Algorithm] = &[Algorithm::EdDSA];
 
 impl Verifier {
-    pub(crate) fn new(settings: &TokenSettings) -> Result<Self, SettingsError> {
+    pub(crate) fn new(settings: &TokenSettings, trust: &Trust) -> Result<Self, SettingsError> {
         let mut keys = Vec::new();
         if !settings.hmac_secret_key.is_empty() {
             let key = DecodingKey::from_secret(settings.hmac_secret_key.as_bytes());
@@ -70,7 +71,7 @@ impl Verifier {
         let jwks = match settings.jwks_public_endpoint.as_str() {
             "" => None,
             url => {
-                let endpoint = Endpoint::new(url, JWKS_TIMEOUT, &BTreeMap::new());
+                let endpoint = Endpoint::new(url, JWKS_TIMEOUT, &BTreeMap::new(), trust);
                 let invalid =
                     |error| SettingsError::Invalid(format!("jwks_public_endpoint: {error}"));
                 Some(Jwks::new(endpoint.map_err(invalid)?))
@@ -145,8 +146,11 @@ mod tests {
     }
 
     fn check(settings: &TokenSettings, token: &str) -> Result<String, TokenError> {
-        let claims =
-            Verifier::new(settings).unwrap().verify::<Value>(token).now_or_never().unwrap()?;
+        let claims = Verifier::new(settings, &Trust::default())
+            .unwrap()
+            .verify::<Value>(token)
+            .now_or_never()
+            .unwrap()?;
         Ok(claims["sub"].as_str().unwrap().to_owned())
     }
 
@@ -174,7 +178,7 @@ mod tests {
     fn a_token_ends_though_its_end_is_no_whole_number_or_before_all_others() {
         let opens = |exp: Value| {
             let token = signed(Algorithm::HS256, "secret", &json!({"sub": "42", "exp": exp}));
-            let claims = Verifier::new(&hmac())
+            let claims = Verifier::new(&hmac(), &Trust::default())
                 .unwrap()
                 .verify::<ConnectionClaims>(&token)
                 .now_or_never()

@@ -163,6 +163,46 @@ async fn a_change_that_cannot_be_published_is_set_aside_and_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn a_row_over_the_limit_is_set_aside_and_all_before_and_after_it_is_published() {
+    let server = server().await;
+    let relay = relay(&server).await;
+    let mut client = prepared(&server).await;
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    let huge = "INSERT INTO centrifugo_outbox (method, payload, partition)
+                SELECT 'publish', jsonb_build_object('channel', 'news:x', 'data', repeat('x', 68000000)), 0
+                RETURNING id";
+    let payload = |number: i64| json!({ "channel": "news:x", "data": number }).to_string();
+    // Between two rows of one transaction, and deleted in the transaction that inserts it.
+    let transaction = client.transaction().await.unwrap();
+    transaction.execute(INSERT, &[&payload(1)]).await.unwrap();
+    let kept: i64 = transaction.query_one(huge, &[]).await.unwrap().get(0);
+    transaction.execute(INSERT, &[&payload(2)]).await.unwrap();
+    let deleted: i64 = transaction.query_one(huge, &[]).await.unwrap().get(0);
+    let delete = "DELETE FROM centrifugo_outbox WHERE id = $1";
+    transaction.execute(delete, &[&deleted]).await.unwrap();
+    transaction.commit().await.unwrap();
+    client.execute(INSERT, &[&payload(3)]).await.unwrap();
+    for number in 1..=3 {
+        assert_eq!(listener.publication().await.1, number);
+    }
+    let failed = "SELECT id, error, coalesce(length(payload->>'data'), 0)
+                  FROM centrifugo_outbox_failed ORDER BY id";
+    let rows = client.query(failed, &[]).await.unwrap();
+    let rows: Vec<(i64, i32)> = rows
+        .iter()
+        .map(|row| {
+            assert!(row.get::<_, &str>(1).contains("over the limit of 67108864"));
+            (row.get(0), row.get(2))
+        })
+        .collect();
+    assert_eq!(rows, [(kept, 68_000_000), (deleted, 0)]);
+    let page = support::get(&relay, "/metrics", "").await;
+    let refused = "publications_total{source=\"changes\",outcome=\"refused\"} 2";
+    assert!(page.contains(refused), "{page}");
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn one_idempotency_key_by_api_and_by_change_is_published_once() {
     let server = server().await;
     let relay = relay(&server).await;

@@ -27,7 +27,7 @@ async fn relay_with(server: &PostgresServer, poll: &str, rows_max: u32) -> Relay
         "client": { "allow_anonymous_connect_without_token": true },
         "channel": { "namespaces": [{
             "name": "news", "allow_subscribe_for_anonymous": true,
-            "history_size": 10, "history_ttl": "60s",
+            "allow_history_for_anonymous": true, "history_size": 10, "history_ttl": "60s",
         }] },
         "consumers": [{ "name": "outbox", "type": "postgresql", "postgresql": {
             "dsn": server.url(), "num_partitions": PARTITIONS,
@@ -129,14 +129,18 @@ async fn a_row_that_cannot_be_published_is_set_aside_and_holds_nobody_up() {
         ("publish", r#"{"channel": "news:0"}"#),
         ("publish", "[1]"),
         ("disconnect", r#"{"user": "42"}"#),
+        // One of its channels hears it.
+        ("broadcast", r#"{"channels": ["news:0", "nowhere:y"], "data": 0}"#),
     ] {
         let insert = "INSERT INTO centrifugo_outbox (method, payload) VALUES ($1, $2::text::jsonb)";
         client.execute(insert, &[&method, &payload]).await.unwrap();
     }
     let relay = relay(&server, "20ms").await;
-    let mut listener = Listener::subscribe(&relay, &["news:0"]).await;
+    let mut listener = Listener::recover(&relay, "news:0").await;
     commit(&mut client, 0, 1).await.unwrap();
-    assert_eq!(listener.publication().await, ("news:0".to_owned(), json!(1)));
+    for number in 0..=1 {
+        assert_eq!(listener.publication().await, ("news:0".to_owned(), json!(number)));
+    }
     let failed = "SELECT method, error FROM centrifugo_outbox_failed ORDER BY id";
     // The transaction that sets them aside may end after the publication was heard.
     let mut rows = Vec::new();
@@ -144,8 +148,9 @@ async fn a_row_that_cannot_be_published_is_set_aside_and_holds_nobody_up() {
         rows = client.query(failed, &[]).await.unwrap();
     }
     let told: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    assert_eq!(told.len(), 4, "{told:?}");
-    for ((_, error), word) in told.iter().zip(["nowhere", "data", "bad request", "disconnect"]) {
+    assert_eq!(told.len(), 5, "{told:?}");
+    let words = ["nowhere", "data", "bad request", "disconnect", "1 of 2 channels"];
+    for ((_, error), word) in told.iter().zip(words) {
         assert!(error.contains(word), "{error}");
     }
     relay.stop().await;

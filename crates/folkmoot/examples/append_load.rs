@@ -1,7 +1,7 @@
 //! Appends chat messages to a fresh store as fast as their acknowledgements come, and says how fast
 //! that was.
 //!
-//! `cargo run --release -p folkmoot --example append_load -- [senders] [seconds] [directory]` Each
+//! `cargo run --release -p folkmoot --example append_load -- [senders] [seconds] [directory] [database]` Each
 //! sender has a room of its own and awaits each acknowledgement, fsync on, before its next message
 //! of 120 bytes. The mover works meanwhile, as it does in a server.
 
@@ -27,8 +27,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         || std::env::temp_dir().join(format!("append-load-{}", std::process::id())),
         PathBuf::from,
     );
+    let database = arguments.next().map(|address| address.parse()).transpose()?;
+    let options = StoreOptions { database, ..StoreOptions::new(&directory) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(senders, Duration::from_secs(seconds), directory.clone()))?;
+    runtime.block_on(run(senders, Duration::from_secs(seconds), &options))?;
     std::fs::remove_dir_all(&directory)?;
     Ok(())
 }
@@ -36,9 +38,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn run(
     senders: u64,
     duration: Duration,
-    directory: PathBuf,
+    options: &StoreOptions,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let store = Store::open(&StoreOptions::new(directory))?;
+    let store = Store::open(options)?;
     populate(&store, senders).await?;
     let from = Instant::now() + WARM_UP;
     let until = from + duration;

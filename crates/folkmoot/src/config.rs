@@ -2,6 +2,8 @@
 //! else the default. Only `Config` travels further; nothing else reads the environment.
 
 mod attachments;
+mod limits;
+mod store;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,10 +13,12 @@ use folkmoot_gateway::{Network, Settings, TlsFiles};
 use folkmoot_protocol::chat::Registration;
 use serde::Deserialize;
 
-use crate::rate_limit::Rate;
+use crate::storage::{AddressError, DatabaseAddress};
 use attachments::AttachmentsSection;
 
 pub(crate) use attachments::AttachmentConfig;
+pub(crate) use limits::LimitsSection;
+pub use store::StoreText;
 
 /// A self-hosted chat server: rooms, direct messages and a durable store in one binary.
 #[derive(Debug, Default, clap::Parser)]
@@ -26,6 +30,10 @@ pub struct Flags {
     /// Directory that holds everything the server keeps [default: ./data]
     #[arg(long, env = "FOLKMOOT_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Where rooms, users and messages are kept: `embedded`, in the data directory, or
+    /// `postgres://user:password@host:port/database` [default: embedded]
+    #[arg(long, env = "FOLKMOOT_STORE", value_name = "STORE", hide_env_values = true)]
+    pub store: Option<StoreText>,
     /// TOML file with further settings; see docs/configuration.md
     #[arg(long, env = "FOLKMOOT_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -49,6 +57,11 @@ pub struct Flags {
     /// fetch history again. A copy of the directory is noticed without it
     #[arg(long)]
     pub restored: bool,
+    /// Size of a segment of the log. One is written with zeros at the start, another one before it
+    /// is full; smaller ones suit small disks [default: 64]
+    #[arg(long, env = "FOLKMOOT_LOG_SEGMENT_MIB", value_name = "MIB")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub log_segment_mib: Option<u64>,
     /// Fills the server with a few rooms and talking bots
     #[arg(long, env = "FOLKMOOT_DEMO")]
     pub demo: bool,
@@ -106,6 +119,7 @@ impl From<RegistrationFlag> for Registration {
 struct File {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
+    store: Option<StoreText>,
     allow_origin: Vec<String>,
     trusted_proxies: Vec<Network>,
     registration: Option<RegistrationFlag>,
@@ -121,69 +135,6 @@ struct File {
     idle: IdleSection,
     search: SearchSection,
     attachments: AttachmentsSection,
-}
-
-/// What may be done how often; 0 is no limit.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct LimitsSection {
-    pub(crate) messages_per_second: u32,
-    message_burst: Option<u32>,
-    pub(crate) edits_per_minute: u32,
-    pub(crate) reactions_per_minute: u32,
-    pub(crate) typing_per_minute: u32,
-    pub(crate) rooms_per_minute: u32,
-    pub(crate) invites_per_minute: u32,
-    pub(crate) profile_changes_per_minute: u32,
-    pub(crate) searches_per_minute: u32,
-    pub(crate) uploads_per_minute: u32,
-    pub(crate) questions_per_minute: u32,
-    pub(crate) changes_per_minute: u32,
-    pub(crate) cursors_per_minute: u32,
-    pub(crate) subscriptions_per_minute: u32,
-    pub(crate) log_ins_per_minute: u32,
-    pub(crate) accounts_per_minute: u32,
-}
-
-impl LimitsSection {
-    pub(crate) fn message_rate(&self) -> Rate {
-        let per_second = self.messages_per_second;
-        Rate::per_second(per_second, self.message_burst.unwrap_or(per_second.saturating_mul(3)))
-    }
-}
-
-impl Default for LimitsSection {
-    fn default() -> Self {
-        // What busy hands do stays far below these; what a script does at every turn does not.
-        Self {
-            messages_per_second: 10,
-            message_burst: None,
-            edits_per_minute: 120,
-            reactions_per_minute: 240,
-            // Clients tell every three seconds, in one room at a time.
-            typing_per_minute: 120,
-            rooms_per_minute: 30,
-            invites_per_minute: 30,
-            // Every room one is in hears of it.
-            profile_changes_per_minute: 10,
-            // A search may have the index commit, and reads a hundred messages.
-            searches_per_minute: 60,
-            // Six full messages; an image takes a core for a moment.
-            uploads_per_minute: 60,
-            // Scrolling back through a long history asks a few times a second.
-            questions_per_minute: 1_200,
-            // Moderation and settings; each is a record on the disk.
-            changes_per_minute: 240,
-            // A client tells once a second at most how far one has read, on each device.
-            cursors_per_minute: 600,
-            // Every channel that a connection may have, on a line that breaks every ten seconds.
-            subscriptions_per_minute: 12_000,
-            // One name or address may try a password ten times a minute: guessing stays hopeless,
-            // a person with a new keyboard is not locked out.
-            log_ins_per_minute: 10,
-            accounts_per_minute: 30,
-        }
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -267,6 +218,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The data directory.
     pub data: PathBuf,
+    /// Where PostgreSQL is, if the data is there; files stay in the data directory.
+    pub database: Option<DatabaseAddress>,
     /// Further origins whose pages may connect.
     pub allow_origin: Vec<String>,
     /// Proxies that are believed about whom they speak for.
@@ -275,6 +228,8 @@ pub struct Config {
     pub(crate) registration: Option<Registration>,
     /// The data was brought back from an earlier time.
     pub restored: bool,
+    /// `None`: the store's default.
+    pub(crate) log_segment_bytes: Option<u64>,
     /// Fill with bots.
     pub demo: bool,
     /// Serve the console.
@@ -346,6 +301,9 @@ pub enum ConfigError {
         /// Line and reason.
         message: String,
     },
+    /// `--store` says neither `embedded` nor where a database is.
+    #[error("the store is neither `embedded` nor a database: {0}")]
+    Store(#[from] AddressError),
 }
 
 impl Config {
@@ -358,7 +316,9 @@ impl Config {
             Some(path) => read(path)?,
             None => File::default(),
         };
-        Ok(Self::merge(flags, file))
+        let store = flags.store.as_ref().or(file.store.as_ref());
+        let database = store.and_then(StoreText::database).transpose()?;
+        Ok(Self { database, ..Self::merge(flags, file) })
     }
 
     /// The data directory.
@@ -383,10 +343,12 @@ impl Config {
             listen: flags.listen.or(listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8000))),
             attachments: attachments.within(&data),
             data,
+            database: None,
             allow_origin,
             trusted_proxies,
             registration,
             restored: flags.restored,
+            log_segment_bytes: flags.log_segment_mib.map(|mib| mib << 20),
             demo: flags.demo,
             console: flags.console || console,
             public_url: flags
@@ -441,6 +403,7 @@ fn read(path: &Path) -> Result<File, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate_limit::Rate;
 
     fn file(text: &str) -> Result<File, String> {
         toml::from_str(text).map_err(|error| error.to_string())
@@ -463,6 +426,19 @@ mod tests {
     fn a_misspelt_setting_is_named() {
         let error = file("[limits]\nmesages_per_second = 5").err().unwrap();
         assert!(error.contains("mesages_per_second"), "{error}");
+    }
+
+    #[test]
+    fn a_store_is_embedded_or_a_database_and_no_error_has_its_password() {
+        let load = |store: &str| {
+            Config::load(Flags { store: Some(store.parse().unwrap()), ..Flags::default() })
+        };
+        assert_eq!(load("embedded").unwrap().database, None);
+        let there = load("postgres://ana:hush@db:5433/chat").unwrap();
+        assert_eq!(there.database.as_ref().unwrap().to_string(), "postgres://ana@db:5433/chat");
+        assert!(!format!("{there:?}").contains("hush"));
+        let error = load("postgres://ana:hush@:x/chat").unwrap_err().to_string();
+        assert!(error.contains("store") && !error.contains("hush"), "{error}");
     }
 
     #[test]

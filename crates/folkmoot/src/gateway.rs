@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Extension, Query, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use folkmoot_gateway::{Application, Guest, Note, Opening, SocketQuery};
+use folkmoot_gateway::{Application, Guest, Handshake, Note, Opening, SocketQuery};
 use folkmoot_protocol::frame::{Reply, Request};
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
 use tokio::sync::watch;
@@ -22,14 +21,14 @@ pub(crate) async fn websocket(
     Extension(Guest(visit)): Extension<Guest>,
     Query(query): Query<SocketQuery>,
     headers: HeaderMap,
-    upgrade: WebSocketUpgrade,
+    handshake: Handshake,
 ) -> Response {
     if !folkmoot_gateway::is_allowed(&headers, &server.config.allow_origin) {
         let text = "pages of this origin may not connect; see --allow-origin";
         return Refused::new(ErrorCode::PermissionDenied, text).into_response();
     }
     let settings = server.config.gateway.sockets();
-    folkmoot_gateway::upgrade(upgrade, &query, visit, settings, Sockets(server))
+    folkmoot_gateway::upgrade(handshake, &query, visit, settings, Sockets(server))
 }
 
 /// The chat, as its sockets see it.

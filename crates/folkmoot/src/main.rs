@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Parser;
 use folkmoot::backup;
 use folkmoot::check::Checked;
+use folkmoot::cluster::ClusterTask;
 use folkmoot::load::{LoadFlags, LoadPlan};
 use folkmoot::read_states::ReadStatesFlags;
 use folkmoot::relay::RelayFlags;
@@ -55,8 +56,25 @@ enum Task {
     Retention(RetentionFlags),
     /// Serves read states to another chat, over a protocol of its own
     ReadStates(ReadStatesFlags),
+    /// Makes the certificates by which nodes of a cluster know each other
+    #[command(subcommand)]
+    Cluster(ClusterTask),
     /// Serves channels to the clients of another backend, with Centrifugo's protocol and server API
     Relay(RelayFlags),
+}
+
+impl Task {
+    /// The name of a task that works on the files of the embedded store.
+    fn embedded_only(&self) -> Option<&'static str> {
+        match self {
+            Self::Seed(_) => Some("seed"),
+            Self::Backup { .. } => Some("backup"),
+            Self::Restore { .. } => Some("restore"),
+            Self::Check => Some("check"),
+            Self::Retention(_) => Some("retention"),
+            Self::Load(_) | Self::ReadStates(_) | Self::Cluster(_) | Self::Relay(_) => None,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -87,6 +105,12 @@ fn run() -> anyhow::Result<()> {
         .with_context(|| format!("`{}` is not a log filter", config.log))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if let Some(name) = task.as_ref().and_then(Task::embedded_only) {
+        anyhow::ensure!(
+            config.database.is_none(),
+            "`folkmoot {name}` is for the embedded store; PostgreSQL has tools of its own"
+        );
+    }
     match task {
         None => runtime.block_on(serve(config)),
         Some(Task::Seed(flags)) => runtime.block_on(seed(&config, flags)),
@@ -96,6 +120,7 @@ fn run() -> anyhow::Result<()> {
         Some(Task::Check) => check(&config),
         Some(Task::Retention(flags)) => runtime.block_on(retention(&config, &flags)),
         Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
+        Some(Task::Cluster(task)) => cluster(task),
         Some(Task::Relay(flags)) => runtime.block_on(relay(flags)),
     }
 }
@@ -206,6 +231,13 @@ async fn read_states(config: &Config, flags: ReadStatesFlags) -> anyhow::Result<
     let server = folkmoot::read_states::open(config.data(), flags).await?;
     say(&format!("Read states are served on {}", server.address()?));
     server.serve(stop).await
+}
+
+fn cluster(task: ClusterTask) -> anyhow::Result<()> {
+    for file in folkmoot::cluster::run(task)? {
+        say(&format!("{} is written", file.display()));
+    }
+    Ok(())
 }
 
 async fn relay(flags: RelayFlags) -> anyhow::Result<()> {

@@ -13,14 +13,13 @@ use crate::account::pool::PasswordPool;
 use crate::account::token::Token;
 use crate::attachment::Attachments;
 use crate::config::Config;
-use crate::deletion::Deletions;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::open_rooms::OpenRooms;
 use crate::ports::{self, ActorLimits, Feed, Ports};
 use crate::pulse::Pulse;
-use crate::retention::Keeper;
 use crate::room::{AskedRoom, Room};
+use crate::rounds::Rounds;
 use crate::search::{Index, Search};
 use crate::settings::Settings;
 use crate::setup::Setup;
@@ -43,9 +42,9 @@ pub(crate) struct Server {
     store: Store,
     pub(crate) attachments: Attachments,
     /// Rooms and accounts that are to be erased.
-    pub(crate) deletions: Deletions,
+    pub(crate) deletions: Rounds,
     /// Messages that are kept no longer.
-    pub(crate) keeper: Keeper,
+    pub(crate) keeper: Rounds,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: Limits,
     pub(crate) pulse: Pulse,
@@ -102,8 +101,8 @@ impl Server {
             })
             .build();
         Arc::new(Self {
-            deletions: Deletions::default(),
-            keeper: Keeper::default(),
+            deletions: Rounds::default(),
+            keeper: Rounds::default(),
             metrics,
             limits: Limits::new(&config.limits),
             pulse: Pulse::default(),

@@ -67,8 +67,7 @@ pub struct Running {
 /// [`StartError`]; nothing runs then, and the data directory is as it was.
 pub async fn start(config: Config) -> Result<Running, StartError> {
     // First the address: a second server on it must not touch the data.
-    let listener = TcpListener::bind(config.listen)
-        .await
+    let listener = folkmoot_gateway::listen(config.listen)
         .map_err(|source| StartError::Listen { address: config.listen, source })?;
     let address = listener
         .local_addr()
@@ -81,7 +80,10 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         None => None,
     };
     let restored = if config.restored { Restored::Yes } else { Restored::Unknown };
-    let options = StoreOptions { restored, ..StoreOptions::new(&config.data) };
+    let defaults = StoreOptions::new(&config.data);
+    let segment_bytes = config.log_segment_bytes.unwrap_or(defaults.segment_bytes);
+    let database = config.database.clone();
+    let options = StoreOptions { restored, segment_bytes, database, ..defaults };
     let heap_bytes = config.search_heap_bytes;
     let (store, index) = tokio::task::spawn_blocking(move || {
         let store = Store::open(&options)?;

@@ -91,6 +91,9 @@ pub(crate) fn room_event(record: &RoomRecord) -> chat::RoomEvent {
             at,
         },
         RoomEvent::Expired { up_to } => chat::RoomEvent::Expired { room, up_to: *up_to, at },
+        RoomEvent::Pinned { seq, by, on } => {
+            chat::RoomEvent::Pinned { room, seq: *seq, by: *by, on: *on, at }
+        }
         RoomEvent::Archived { on, by } => {
             chat::RoomEvent::Archived { room, on: *on, by: (*by), at }
         }
@@ -133,6 +136,7 @@ pub(crate) fn fresh_message(
         at,
         edited_at: None,
         deleted: false,
+        pinned: false,
         key: (message.user == viewer && !message.key.is_empty()).then(|| message.key.clone()),
         reply_to: message.reply_to.as_ref().map(reply_ref),
         mentions: message.mentions.clone(),
@@ -181,7 +185,7 @@ pub(crate) fn stored_message(
     stored: StoredMessage,
     viewer: UserId,
 ) -> chat::MessageView {
-    let StoredMessage { message, at, edited_at, deleted, reactions, .. } = stored;
+    let StoredMessage { message, at, edited_at, deleted, reactions, is_pinned, .. } = stored;
     // Rooms refuse more; this also holds for what was stored before they did.
     let reactions = reactions.into_iter().take(REACTIONS_PER_MESSAGE_MAX);
     let reactions = reactions.map(|reaction| chat::Reaction {
@@ -192,6 +196,7 @@ pub(crate) fn stored_message(
     chat::MessageView {
         edited_at,
         deleted: deleted.is_some(),
+        pinned: is_pinned,
         reactions: reactions.collect(),
         ..fresh_message(room, at, &message, viewer)
     }

@@ -1,5 +1,6 @@
-// The page: one connection to the relay, one personal channel with the news of all rooms. A room has a version that each
-// change raises; news that come out of order are put in order, and a gap is filled from the messenger's own API.
+// The page: one connection to the relay, one personal channel with the news of all rooms. A room has
+// a version that each change raises; news that come out of order are put in order, and a gap is
+// filled from the messenger's own API.
 
 import { call, Refused } from './api.js';
 

@@ -115,7 +115,7 @@ export class Person {
     return this.page.locator('article[data-seq]').filter({ hasText: text }).last();
   }
 
-  async act(text: string, action: 'React' | 'Reply' | 'Forward' | 'Edit' | 'Delete'): Promise<void> {
+  async act(text: string, action: 'React' | 'Reply' | 'Forward' | 'Save for later' | 'Pin for everybody' | 'Edit' | 'Delete'): Promise<void> {
     await this.message(text).hover();
     await this.message(text).getByRole('button', { name: action, exact: true }).click();
   }

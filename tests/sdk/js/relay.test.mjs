@@ -25,6 +25,9 @@ const HISTORY = { history_size: 100, history_ttl: '300s', force_recovery: true }
 const SETTINGS = {
   client: { token: { hmac_secret_key: SECRET }, expired_close_delay: '0s', expired_sub_close_delay: '0s' },
   http_api: { key: KEY },
+  uni_sse: { enabled: true },
+  uni_http_stream: { enabled: true },
+  uni_websocket: { enabled: true },
   channel: {
     without_namespace: { allow_user_limited_channels: true },
     namespaces: [
@@ -37,6 +40,7 @@ const SETTINGS = {
       {
         name: 'score', allow_subscribe_for_client: true, allowed_delta_types: ['fossil'], delta_publish: true, ...HISTORY,
       },
+      { name: 'weather', allow_subscribe_for_client: true, allow_tags_filter: true, ...HISTORY },
       { name: 'latest', allow_subscribe_for_client: true, force_recovery_mode: 'cache', ...HISTORY },
     ],
   },
@@ -208,6 +212,36 @@ for (const way of TRANSPORTS) {
       assert.deepEqual(await publications(1), [document(33)]);
     });
 
+    test('a filter by tags holds back what is not wanted, also of what was missed', async () => {
+      const publish = (number, city, degrees) =>
+        api(server, 'publish', { channel: 'weather:x', data: number, tags: { city, degrees } });
+      const ada = await connect({ sub: 'ada' }, proxy.port);
+      const warm = { key: 'degrees', cmp: 'gte', val: '20' };
+      const tagsFilter = { op: 'and', nodes: [{ key: 'city', cmp: 'in', vals: ['Oslo', 'Rome'] }, warm] };
+      const { subscription, next, publications } = ada.subscribe('weather:x', { tagsFilter });
+      await next('subscribed');
+      await publish(1, 'Oslo', '9.5');
+      await publish(2, 'Oslo', '20.0');
+      await publish(3, 'Bern', '25');
+      await publish(4, 'Rome', '30');
+      assert.deepEqual(await publications(2), [2, 4]);
+      proxy.cut();
+      await publish(5, 'Bern', '30');
+      await publish(6, 'Rome', '21');
+      await publish(7, 'Rome', '2');
+      proxy.restore();
+      const again = await next('subscribed');
+      assert.equal(again.wasRecovering && again.recovered, true);
+      assert.deepEqual(await publications(1), [6]);
+      subscription.unsubscribe();
+      await next('unsubscribed');
+      subscription.setTagsFilter({ key: 'city', cmp: 'like', val: 'O' });
+      subscription.subscribe();
+      const { code, reason } = await next('unsubscribed');
+      assert.equal(code, 107);
+      assert.ok(reason.includes('like'), reason);
+    });
+
     test('users publish, and see who comes and goes', async () => {
       const ada = await connect({ sub: 'ada', info: { name: 'Ada' } });
       const adas = ada.subscribe('chat:tea');
@@ -343,3 +377,61 @@ for (const way of TRANSPORTS) {
     });
   });
 }
+
+describe('a relay without an SDK', OPTIONS, () => {
+  let server;
+  const connect = (claims) => JSON.stringify({ token: token(claims) });
+  const claims = { sub: 'ada', channels: ['closed:x'] };
+
+  before(async () => { server = await Server.startRelay(SETTINGS); });
+  after(() => server?.stop());
+
+  /** What a page is told, each way of listening as a browser has it. */
+  const WAYS = {
+    EventSource(url, told) {
+      const source = new EventSource(`${url}/connection/uni_sse?cf_connect=${encodeURIComponent(connect(claims))}`);
+      source.onmessage = ({ data }) => told.put(JSON.parse(data));
+      return () => source.close();
+    },
+    fetch(url, told) {
+      const over = new AbortController();
+      const listen = async () => {
+        const response = await fetch(`${url}/connection/uni_http_stream`, {
+          method: 'POST', body: connect(claims), signal: over.signal,
+        });
+        let text = '';
+        for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+          const lines = (text + chunk).split('\n');
+          text = lines.pop();
+          for (const line of lines) told.put(JSON.parse(line));
+        }
+      };
+      listen().catch(() => {});
+      return () => over.abort();
+    },
+    WebSocket(url, told) {
+      const socket = new WebSocket(`${url.replace('http', 'ws')}/connection/uni_websocket`);
+      socket.onopen = () => socket.send(connect(claims));
+      socket.onmessage = ({ data }) => told.put(JSON.parse(data));
+      return () => socket.close();
+    },
+  };
+
+  for (const [way, listen] of Object.entries(WAYS)) {
+    test(`a page listens by ${way}`, async () => {
+      const told = new Inbox(way);
+      const stop = listen(`http://127.0.0.1:${server.port}`, told);
+      const { connect: opened } = await told.next(({ connect: it }) => it, 'connect');
+      assert.deepEqual(Object.keys(opened.subs), ['closed:x']);
+      for (const number of [1, 2]) await api(server, 'publish', { channel: 'closed:x', data: { number } });
+      for (const number of [1, 2]) {
+        const { channel, pub } = await told.next(({ pub: it }) => it, 'a publication');
+        assert.deepEqual([channel, pub.data], ['closed:x', { number }]);
+      }
+      await api(server, 'disconnect', { user: 'ada', disconnect: { code: 4501, reason: 'enough' } });
+      const { disconnect } = await told.next(({ disconnect: it }) => it, 'disconnect');
+      assert.deepEqual([disconnect.code, disconnect.reason], [4501, 'enough']);
+      stop();
+    });
+  }
+});

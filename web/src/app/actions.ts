@@ -86,6 +86,22 @@ export async function react(chat: Chat, message: MessageView, emoji: string): Pr
   apply(chat, room, { type: 'reaction', room, seq, user: chat.me.id, emoji, on });
 }
 
+/** Moderators keep a room's list; two people keep theirs together. */
+export function mayPin(view: RoomView): boolean {
+  return view.archived !== true && (view.kind === 'direct' || view.role !== 'member');
+}
+
+/** For everybody in the room. What it looks like then, the event says that follows. */
+export async function pinMessage(chat: Chat, { room, seq }: MessageView, on: boolean): Promise<void> {
+  await chat.link.call('message.pin', { room, seq, on });
+}
+
+/** For oneself. */
+export async function saveMessage(chat: Chat, { room, seq }: MessageView, on: boolean): Promise<void> {
+  await chat.link.call('message.save', { room, seq, on });
+  chat.saved.apply(room, seq, on);
+}
+
 /** Shows the result at once; the event that follows finds it already applied. */
 function apply(chat: Chat, room: RoomId, event: Parameters<ReturnType<Chat['conversation']>['apply']>[0]): void {
   const view = chat.rooms.get(room);

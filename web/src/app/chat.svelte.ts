@@ -20,6 +20,7 @@ import { Media } from './media';
 import { People } from './people.svelte';
 import { Presence } from './presence.svelte';
 import { Reading } from './reading.svelte';
+import { Saved } from './saved.svelte';
 import { Search } from './search.svelte';
 import { Sender } from './sender.svelte';
 import type { Uploads } from './uploads.svelte';
@@ -55,6 +56,7 @@ export class Chat {
   readonly people = new People((user) => this.link.call('user.get', { user }), () => this.#listener.nameless());
   readonly presence: Presence;
   readonly search: Search;
+  readonly saved: Saved;
   readonly arrangement: Arrangement;
   readonly deletions: Deletions;
   /** There once the first file is attached. */
@@ -95,6 +97,7 @@ export class Chat {
     // A room that does not take the question is asked again when it is subscribed to again.
     this.presence = new Presence((question) => void this.link.call('presence.watch', question).catch(() => undefined));
     this.search = new Search(this.link);
+    this.saved = new Saved(this.link);
     this.deletions = new Deletions(this, (failure) => listener.failed(failure));
     this.arrangement = new Arrangement(keep, session.user.id);
     this.sender = new Sender(this.link, keep, session.user.id, {
@@ -283,6 +286,7 @@ export class Chat {
     this.reading.flush();
     for (const conversation of this.#conversations.values()) if (conversation.room === this.#open) conversation.retry();
     await this.list();
+    await this.saved.load();
   }
 
   #onRoomPublication(room: RoomId, payload: unknown, offset: number | undefined): void {
@@ -302,6 +306,7 @@ export class Chat {
       const view = this.rooms.get(event.room);
       if (!view || !before) continue;
       this.conversation(view).apply(event);
+      this.saved.heard(event);
       if (event.type === 'left' && event.reason === 'deleted') this.people.forget(event.user);
       // The two listings, of archived rooms and of the others, are not of one moment.
       if (event.type === 'archived') this.#moved(event.room);
@@ -327,8 +332,13 @@ export class Chat {
     this.#inbox.flush();
     if (event.type === 'room_removed') return this.drop(event.room, event.reason);
     this.rooms = applyUserEvent(this.rooms, event, (room) => this.link.socket.isSubscribed(room));
-    if (event.type === 'room_added') this.add(event.room);
+    if (event.type === 'room_added') {
+      this.add(event.room);
+      // What was saved there before can be seen again.
+      void this.saved.load();
+    }
     if (event.type === 'read') this.#note(event.room);
+    if (event.type === 'saved') this.saved.apply(event.room, event.seq, event.on);
     if (event.type === 'profile' && event.user === this.me.id) {
       this.setProfile({ ...event, id: event.user });
     }

@@ -35,6 +35,8 @@ export class Conversation {
   notes = $state.raw<readonly Note[]>([]);
   /** The last number read on entering; the new-messages line stands after it. */
   newAfter = $state<number>();
+  /** Rises when a pinned message may have come, gone or changed. */
+  pinsVersion = $state(0);
   /** Events were lost and what is on screen was fetched again. */
   refetched = $state(false);
   loadFailed = $state(false);
@@ -61,6 +63,7 @@ export class Conversation {
   apply(event: RoomEvent): void {
     if (event.type === 'typing') return this.#applyTyping(event);
     this.#applyMembership(event);
+    if (event.type === 'pinned' || event.type === 'edited' || event.type === 'deleted' || event.type === 'expired') this.pinsVersion += 1;
     if (this.timeline.apply(event, this.#me)) this.version += 1;
     if (event.type === 'message' && this.typists.has(event.user)) {
       this.typists = noticed(this.typists, event.user, event.name, false, Date.now());
@@ -88,6 +91,7 @@ export class Conversation {
     const hadSomething = this.timeline.heldCount > 0;
     this.timeline.invalidate();
     this.refetched ||= hadSomething;
+    this.pinsVersion += 1;
     this.version += 1;
   }
 

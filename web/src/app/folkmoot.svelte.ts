@@ -46,7 +46,7 @@ export interface Card {
   anchor: Element;
 }
 
-export type Panel = 'none' | 'members' | 'search';
+export type Panel = 'none' | 'members' | 'search' | 'pins';
 
 const KEY = Symbol('folkmoot');
 const ENDPOINT = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/connection/websocket`;

@@ -2,7 +2,7 @@
 
 import type { RoomId } from '../protocol/generated/chat';
 import type { Chat } from './chat.svelte';
-import type { Folkmoot } from './folkmoot.svelte';
+import type { Folkmoot, Panel } from './folkmoot.svelte';
 
 /** For the shortcut sheet: the keys as printed and the sentence that explains them. */
 export const SHEET = [
@@ -14,12 +14,15 @@ export const SHEET = [
   { keys: ['Alt', 'I'], text: 'shortcut_inbox' },
   { keys: ['A–Z'], text: 'shortcut_compose' },
   { keys: ['Alt', 'M'], text: 'shortcut_members' },
+  { keys: ['Alt', 'P'], text: 'shortcut_pins' },
   { keys: ['/'], text: 'shortcut_search' },
   { keys: ['↑', '↓'], text: 'shortcut_messages' },
   { keys: ['End'], text: 'shortcut_latest' },
   { keys: ['R'], text: 'shortcut_reply' },
   { keys: ['E'], text: 'shortcut_edit' },
   { keys: ['+'], text: 'shortcut_react' },
+  { keys: ['P'], text: 'shortcut_pin' },
+  { keys: ['S'], text: 'shortcut_save' },
   { keys: ['Del'], text: 'shortcut_delete' },
   { keys: ['↑'], text: 'shortcut_edit_last' },
   { keys: ['Esc'], text: 'shortcut_close' },
@@ -38,9 +41,14 @@ export function shortcutOf(event: KeyboardEvent, folkmoot: Folkmoot, chat: Chat)
   }
   // By its place on the keyboard: with Alt it types another letter on some.
   if (event.altKey && !control && event.code === 'KeyI') return () => folkmoot.router.go({ name: 'inbox' });
-  if (event.altKey && !control && event.code === 'KeyM') return () => (folkmoot.panel = folkmoot.panel === 'members' ? 'none' : 'members');
+  if (event.altKey && !control && event.code === 'KeyM') return () => toggle(folkmoot, 'members');
+  if (event.altKey && !control && event.code === 'KeyP') return () => toggle(folkmoot, 'pins');
   if (control || event.altKey || isTyping(event.target)) return undefined;
   return letter(event.key, folkmoot);
+}
+
+function toggle(folkmoot: Folkmoot, panel: Panel): void {
+  folkmoot.panel = folkmoot.panel === panel ? 'none' : panel;
 }
 
 function letter(key: string, folkmoot: Folkmoot): Action | undefined {

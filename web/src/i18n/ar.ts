@@ -1,21 +1,7 @@
 //! كل جملة عربية في العميل. Every Arabic sentence of the client.
 
+import { counted } from './counted_arabic';
 import type { Strings } from './en';
-
-const RULES = new Intl.PluralRules('ar');
-
-interface Forms {
-  one: string;
-  two: string;
-  few: string;
-  other: string;
-}
-
-/** Arabic counts in six ways; none and many are said like the others here. */
-function counted(count: number, forms: Forms): string {
-  const rule = RULES.select(count);
-  return rule === 'one' || rule === 'two' ? forms[rule] : rule === 'few' ? `${count} ${forms.few}` : `${count} ${forms.other}`;
-}
 
 const messages = (count: number) => counted(count, { one: 'رسالة واحدة', two: 'رسالتان', few: 'رسائل', other: 'رسالة' });
 const files = (count: number) => counted(count, { one: 'ملف واحد', two: 'ملفان', few: 'ملفات', other: 'ملفًا' });
@@ -178,6 +164,8 @@ export const ar: Strings = {
         return by ? `حظر ${by}: ${names}` : `حُظر: ${names}`;
       case 'renamed':
         return `غيّر ${by} الغرفة: ${room}`;
+      case 'pinned':
+        return `ثبّت ${by} رسالة`;
       default:
         return `غيّر ${by} دور ${names}`;
     }
@@ -231,8 +219,11 @@ export const ar: Strings = {
   shortcut_edit: 'تعديل الرسالة المحددة',
   shortcut_react: 'التفاعل مع الرسالة المحددة',
   shortcut_delete: 'حذف الرسالة المحددة',
+  shortcut_pin: 'تثبيت الرسالة المحددة أو إلغاء تثبيتها',
+  shortcut_save: 'حفظ الرسالة المحددة لوقت لاحق',
   shortcut_latest: 'إلى الأحدث',
   shortcut_members: 'إظهار الأعضاء أو إخفاؤهم',
+  shortcut_pins: 'إظهار الرسائل المثبّتة أو إخفاؤها',
   shortcut_search: 'بحث',
   shortcut_close: 'إغلاق، أو تعليم الغرفة مقروءة',
   skip_to_composer: 'الانتقال إلى كتابة رسالة',
@@ -335,6 +326,22 @@ export const ar: Strings = {
   directory_search: 'جزء من الاسم أو الموضوع',
   directory_empty: 'لا توجد غرف معروضة بعد. يعرضها مالكوها من إعدادات الغرفة.',
   directory_more: 'عرض المزيد',
+  pinned_messages: 'الرسائل المثبّتة',
+  pin_message: 'تثبيت للجميع',
+  unpin_message: 'إلغاء التثبيت',
+  is_pinned: 'مثبّتة',
+  pinned_by: (name, time) => `ثبّتها ${name}، ${time}`,
+  pins_empty: 'لا شيء مثبّت هنا بعد',
+  pins_empty_hint: 'الرسالة المثبّتة تبقى أمام أعين كل من في الغرفة.',
+  saved_messages: 'المحفوظات',
+  save_message: 'حفظ لوقت لاحق',
+  unsave_message: 'إزالة من المحفوظات',
+  is_saved: 'محفوظة لوقت لاحق',
+  saved_at: (time) => `حُفظت ${time}`,
+  saved_empty: 'لا شيء محفوظ',
+  saved_empty_hint: 'ما تحفظه لوقت لاحق يتجمع هنا. لا يراه غيرك.',
+  message_saved: 'حُفظت لوقت لاحق.',
+  message_unsaved: 'لم تعد محفوظة.',
   room_count: (count) => counted(count, { one: 'غرفة واحدة', two: 'غرفتان', few: 'غرف', other: 'غرفة' }),
   join: 'انضمام',
   access: 'من يجد الغرفة ويدخلها',

@@ -169,6 +169,8 @@ export const de: Strings = {
         return by ? `${by} hat ${names} gesperrt` : `${names} wurde gesperrt`;
       case 'renamed':
         return `${by} hat den Raum geändert: ${room}`;
+      case 'pinned':
+        return `${by} hat eine Nachricht angeheftet`;
       default:
         return `${by} hat die Rolle von ${names} geändert`;
     }
@@ -223,8 +225,11 @@ export const de: Strings = {
   shortcut_edit: 'Gewählte Nachricht bearbeiten',
   shortcut_react: 'Auf die gewählte Nachricht reagieren',
   shortcut_delete: 'Gewählte Nachricht löschen',
+  shortcut_pin: 'Gewählte Nachricht anheften oder lösen',
+  shortcut_save: 'Gewählte Nachricht für später merken',
   shortcut_latest: 'Zur neuesten Nachricht',
   shortcut_members: 'Mitglieder zeigen oder verbergen',
+  shortcut_pins: 'Angeheftete Nachrichten zeigen oder verbergen',
   shortcut_search: 'Suchen',
   shortcut_close: 'Schließen, oder den Raum als gelesen markieren',
   skip_to_composer: 'Direkt zum Schreiben',
@@ -327,6 +332,22 @@ export const de: Strings = {
   directory_search: 'Teil von Name oder Thema',
   directory_empty: 'Noch ist kein Raum aufgeführt. Wem einer gehört, stellt das in den Raumeinstellungen ein.',
   directory_more: 'Mehr anzeigen',
+  pinned_messages: 'Angeheftete Nachrichten',
+  pin_message: 'Für alle anheften',
+  unpin_message: 'Lösen',
+  is_pinned: 'Angeheftet',
+  pinned_by: (name, time) => `Angeheftet von ${name}, ${time}`,
+  pins_empty: 'Hier ist noch nichts angeheftet',
+  pins_empty_hint: 'Eine angeheftete Nachricht bleibt allen im Raum vor Augen.',
+  saved_messages: 'Gemerkt',
+  save_message: 'Für später merken',
+  unsave_message: 'Nicht mehr merken',
+  is_saved: 'Für später gemerkt',
+  saved_at: (time) => `gemerkt ${time}`,
+  saved_empty: 'Nichts gemerkt',
+  saved_empty_hint: 'Was du dir für später merkst, sammelt sich hier. Nur du siehst es.',
+  message_saved: 'Für später gemerkt.',
+  message_unsaved: 'Nicht mehr gemerkt.',
   room_count: (count) => one(count, '1 Raum', `${count} Räume`),
   join: 'Beitreten',
   access: 'Wer den Raum findet und hineinkommt',

@@ -176,6 +176,8 @@ export const en = {
         return by ? `${by} banned ${names}` : `${names} was banned`;
       case 'renamed':
         return `${by} changed the room: ${room}`;
+      case 'pinned':
+        return `${by} pinned a message`;
       default:
         return `${by} made ${names} ${kind}`;
     }
@@ -232,8 +234,11 @@ export const en = {
   shortcut_edit: 'Edit the selected message',
   shortcut_react: 'React to the selected message',
   shortcut_delete: 'Delete the selected message',
+  shortcut_pin: 'Pin or unpin the selected message',
+  shortcut_save: 'Save the selected message for later',
   shortcut_latest: 'Jump to latest',
   shortcut_members: 'Show or hide members',
+  shortcut_pins: 'Show or hide pinned messages',
   shortcut_search: 'Search',
   shortcut_close: 'Close, or mark the room as read',
   skip_to_composer: 'Skip to writing a message',
@@ -337,6 +342,22 @@ export const en = {
   directory_search: 'Part of the name or topic',
   directory_empty: 'No room is listed yet. Owners list theirs in the room settings.',
   directory_more: 'Show more',
+  pinned_messages: 'Pinned messages',
+  pin_message: 'Pin for everybody',
+  unpin_message: 'Unpin',
+  is_pinned: 'Pinned',
+  pinned_by: (name: string, time: string) => `Pinned by ${name}, ${time}`,
+  pins_empty: 'Nothing is pinned here yet',
+  pins_empty_hint: 'A pinned message stays in sight for everybody in the room.',
+  saved_messages: 'Saved messages',
+  save_message: 'Save for later',
+  unsave_message: 'Remove from saved',
+  is_saved: 'Saved for later',
+  saved_at: (time: string) => `saved ${time}`,
+  saved_empty: 'Nothing saved',
+  saved_empty_hint: 'What you save for later gathers here. Only you see it.',
+  message_saved: 'Saved for later.',
+  message_unsaved: 'Not saved any more.',
   room_count: (count: number) => one(count, '1 room', `${count} rooms`),
   join: 'Join',
   access: 'Who finds the room and comes in',

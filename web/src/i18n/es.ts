@@ -166,6 +166,8 @@ export const es: Strings = {
         return by ? `${by} vetó a ${names}` : `Se vetó a ${names}`;
       case 'renamed':
         return `${by} cambió la sala: ${room}`;
+      case 'pinned':
+        return `${by} fijó un mensaje`;
       default:
         return `${by} cambió el papel de ${names}`;
     }
@@ -220,8 +222,11 @@ export const es: Strings = {
   shortcut_edit: 'Editar el mensaje elegido',
   shortcut_react: 'Reaccionar al mensaje elegido',
   shortcut_delete: 'Borrar el mensaje elegido',
+  shortcut_pin: 'Fijar o soltar el mensaje elegido',
+  shortcut_save: 'Guardar el mensaje elegido para después',
   shortcut_latest: 'Ir al último',
   shortcut_members: 'Mostrar u ocultar los miembros',
+  shortcut_pins: 'Mostrar u ocultar los mensajes fijados',
   shortcut_search: 'Buscar',
   shortcut_close: 'Cerrar, o marcar la sala como leída',
   skip_to_composer: 'Saltar a escribir un mensaje',
@@ -324,6 +329,22 @@ export const es: Strings = {
   directory_search: 'Parte del nombre o del tema',
   directory_empty: 'Todavía no hay salas en la lista. Quien tiene una la añade en los ajustes de la sala.',
   directory_more: 'Mostrar más',
+  pinned_messages: 'Mensajes fijados',
+  pin_message: 'Fijar para todos',
+  unpin_message: 'Dejar de fijar',
+  is_pinned: 'Fijado',
+  pinned_by: (name, time) => `Fijado por ${name}, ${time}`,
+  pins_empty: 'Aquí todavía no hay nada fijado',
+  pins_empty_hint: 'Un mensaje fijado queda a la vista de toda la sala.',
+  saved_messages: 'Guardados',
+  save_message: 'Guardar para después',
+  unsave_message: 'Quitar de guardados',
+  is_saved: 'Guardado para después',
+  saved_at: (time) => `guardado ${time}`,
+  saved_empty: 'Nada guardado',
+  saved_empty_hint: 'Lo que guardas para después se reúne aquí. Solo tú lo ves.',
+  message_saved: 'Guardado para después.',
+  message_unsaved: 'Ya no está guardado.',
   room_count: (count) => one(count, '1 sala', `${count} salas`),
   join: 'Unirse',
   access: 'Quién encuentra la sala y entra',

@@ -166,6 +166,8 @@ export const fr: Strings = {
         return by ? `${by} a banni ${names}` : `${names} : bannissement`;
       case 'renamed':
         return `${by} a modifié le salon : ${room}`;
+      case 'pinned':
+        return `${by} a épinglé un message`;
       default:
         return `${by} a changé le rôle de ${names}`;
     }
@@ -220,8 +222,11 @@ export const fr: Strings = {
   shortcut_edit: 'Modifier le message choisi',
   shortcut_react: 'Réagir au message choisi',
   shortcut_delete: 'Supprimer le message choisi',
+  shortcut_pin: 'Épingler ou désépingler le message choisi',
+  shortcut_save: 'Mettre de côté le message choisi',
   shortcut_latest: 'Aller au plus récent',
   shortcut_members: 'Montrer ou cacher les membres',
+  shortcut_pins: 'Montrer ou cacher les messages épinglés',
   shortcut_search: 'Chercher',
   shortcut_close: 'Fermer, ou marquer le salon comme lu',
   skip_to_composer: 'Aller à l’écriture d’un message',
@@ -324,6 +329,22 @@ export const fr: Strings = {
   directory_search: 'Partie du nom ou du sujet',
   directory_empty: 'Aucun salon n’est listé pour l’instant. Leurs propriétaires les listent dans les réglages du salon.',
   directory_more: 'Afficher plus',
+  pinned_messages: 'Messages épinglés',
+  pin_message: 'Épingler pour tout le monde',
+  unpin_message: 'Désépingler',
+  is_pinned: 'Épinglé',
+  pinned_by: (name, time) => `Épinglé par ${name}, ${time}`,
+  pins_empty: 'Rien n’est encore épinglé ici',
+  pins_empty_hint: 'Un message épinglé reste sous les yeux de tous les membres du salon.',
+  saved_messages: 'Mis de côté',
+  save_message: 'Mettre de côté',
+  unsave_message: 'Ne plus garder de côté',
+  is_saved: 'Mis de côté',
+  saved_at: (time) => `mis de côté ${time}`,
+  saved_empty: 'Rien mis de côté',
+  saved_empty_hint: 'Ce que vous mettez de côté se rassemble ici. Vous seul le voyez.',
+  message_saved: 'Mis de côté.',
+  message_unsaved: 'N’est plus mis de côté.',
   room_count: (count) => one(count, `${count} salon`, `${count} salons`),
   join: 'Rejoindre',
   access: 'Qui trouve le salon et y entre',

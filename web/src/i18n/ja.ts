@@ -158,6 +158,8 @@ export const ja: Strings = {
         return by ? `${by}が${names}を参加禁止にしました` : `${names}が参加禁止になりました`;
       case 'renamed':
         return `${by}がルームを変更しました：${room}`;
+      case 'pinned':
+        return `${by}がメッセージをピン留めしました`;
       default:
         return `${by}が${names}の役割を変えました`;
     }
@@ -212,8 +214,11 @@ export const ja: Strings = {
   shortcut_edit: '選んだメッセージを編集',
   shortcut_react: '選んだメッセージにリアクション',
   shortcut_delete: '選んだメッセージを削除',
+  shortcut_pin: '選んだメッセージをピン留め、または外す',
+  shortcut_save: '選んだメッセージをあとで見るに保存',
   shortcut_latest: '最新へ',
   shortcut_members: 'メンバーの表示切替',
+  shortcut_pins: 'ピン留めされたメッセージを表示または隠す',
   shortcut_search: '検索',
   shortcut_close: '閉じる、またはルームを既読にする',
   skip_to_composer: 'メッセージの入力へ移動',
@@ -316,6 +321,22 @@ export const ja: Strings = {
   directory_search: '名前またはトピックの一部',
   directory_empty: '公開されているルームはまだありません。オーナーがルーム設定で公開できます。',
   directory_more: 'さらに表示',
+  pinned_messages: 'ピン留めされたメッセージ',
+  pin_message: '全員向けにピン留め',
+  unpin_message: 'ピン留めを外す',
+  is_pinned: 'ピン留め中',
+  pinned_by: (name, time) => `${name}がピン留め、${time}`,
+  pins_empty: 'ピン留めはまだありません',
+  pins_empty_hint: 'ピン留めしたメッセージは、ルームの全員がいつでも見られます。',
+  saved_messages: 'あとで見る',
+  save_message: 'あとで見るに保存',
+  unsave_message: 'あとで見るから外す',
+  is_saved: 'あとで見るに保存済み',
+  saved_at: (time) => `${time}に保存`,
+  saved_empty: '保存したメッセージはありません',
+  saved_empty_hint: 'あとで見るために保存したものがここに集まります。自分にしか見えません。',
+  message_saved: 'あとで見るに保存しました。',
+  message_unsaved: '保存を取り消しました。',
   room_count: (count) => `ルーム${count}件`,
   join: '参加',
   access: '誰がルームを見つけて入れるか',

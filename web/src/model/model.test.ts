@@ -32,7 +32,7 @@ describe('headings', () => {
 });
 
 describe('addresses', () => {
-  it.each<Route>([{ name: 'home' }, { name: 'room', room: '0abc' }, { name: 'room', room: '0abc', seq: 7 }, { name: 'invite', code: 'a/b ü' }, { name: 'setup' }, { name: 'reset' }, { name: 'admin', view: 'overview' }, { name: 'admin', view: 'log' }])(
+  it.each<Route>([{ name: 'home' }, { name: 'room', room: '0abc' }, { name: 'room', room: '0abc', seq: 7 }, { name: 'invite', code: 'a/b ü' }, { name: 'inbox' }, { name: 'saved' }, { name: 'setup' }, { name: 'reset' }, { name: 'admin', view: 'overview' }, { name: 'admin', view: 'log' }])(
     'come_back_from_what_they_were_written_as %o',
     (route) => expect(parseRoute(formatRoute(route))).toEqual(route),
   );

@@ -23,6 +23,12 @@ describe('notes', () => {
     expect(run([[kicked('a', 'x'), 3]])).toMatchObject([{ kind: 'kicked', users: ['a'], by: 'x' }]);
   });
 
+  it('name_each_pinned_message_and_say_nothing_of_one_that_is_so_no_more', () => {
+    const pinned = (seq: number, on: boolean): RoomEvent => ({ type: 'pinned', room: 'r', seq, by: 'x', on, at: 3 });
+    const notes = run([[pinned(1, true), 3], [pinned(2, true), 3], [pinned(1, false), 3]]);
+    expect(notes).toMatchObject([{ kind: 'pinned', by: 'x', seq: 1 }, { kind: 'pinned', by: 'x', seq: 2 }]);
+  });
+
   it('do_not_grow_without_end', () => {
     expect(run(Array.from({ length: 500 }, (_, at) => [joined(`u${at}`), at]))).toHaveLength(200);
   });

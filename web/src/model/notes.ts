@@ -4,7 +4,7 @@
 import type { RoomEvent } from '../protocol/events';
 import type { Role, UserId } from '../protocol/generated/chat';
 
-export type NoteKind = 'joined' | 'left' | 'kicked' | 'banned' | 'renamed' | Role;
+export type NoteKind = 'joined' | 'left' | 'kicked' | 'banned' | 'renamed' | 'pinned' | Role;
 
 export interface Note {
   kind: NoteKind;
@@ -17,6 +17,8 @@ export interface Note {
   by?: UserId;
   /** The room's new name. */
   name?: string;
+  /** The message that was pinned. */
+  seq?: number;
 }
 
 /** Older ones are dropped: a room in which a thousand people come and go is no place to read about each. */
@@ -26,7 +28,7 @@ export function withNote(notes: readonly Note[], event: RoomEvent, after: number
   const note = noteOf(event, after);
   if (!note) return notes;
   const last = notes.at(-1);
-  if (last && last.kind === note.kind && last.after === note.after && last.by === note.by && note.kind !== 'renamed') {
+  if (last && last.kind === note.kind && last.after === note.after && last.by === note.by && note.kind !== 'renamed' && note.kind !== 'pinned') {
     const users = [...last.users.filter((user) => !note.users.includes(user)), ...note.users];
     return [...notes.slice(0, -1), { ...last, at: note.at, users }];
   }
@@ -41,6 +43,8 @@ function noteOf(event: RoomEvent, after: number): Note | undefined {
       return { kind: event.reason === undefined || event.reason === 'deleted' ? 'left' : event.reason, after, at: event.at, users: [event.user], ...(event.by === undefined ? {} : { by: event.by }) };
     case 'room':
       return { kind: 'renamed', after, at: event.at, users: [], by: event.by, name: event.name };
+    case 'pinned':
+      return event.on ? { kind: 'pinned', after, at: event.at, users: [], by: event.by, seq: event.seq } : undefined;
     default:
       return undefined;
   }

@@ -75,6 +75,7 @@ function changed(view: RoomView, event: RoomEvent, me: UserId): RoomView {
       return view.peer?.id === event.user ? { ...view, peer: { ...view.peer, display_name: event.display_name } } : view;
     case 'archived':
       return withArchived(view, event.on);
+    case 'pinned':
     case 'reaction':
     case 'room_deleted':
     case 'typing':
@@ -134,6 +135,8 @@ export function applyUserEvent(rooms: Rooms, event: UserEvent, followed: (room: 
     }
     case 'profile':
       return withProfile(rooms, event);
+    case 'saved':
+      return rooms;
   }
 }
 

@@ -6,6 +6,8 @@ export type Route =
   | { name: 'home' }
   /** Everything unread, one after the other. */
   | { name: 'inbox' }
+  /** What one has saved for later. */
+  | { name: 'saved' }
   | { name: 'room'; room: RoomId; seq?: number }
   | { name: 'invite'; code: string }
   /** Their token stands behind `#`, where no server sees it. */
@@ -23,7 +25,7 @@ export function parseRoute(path: string): Route {
     return Number.isSafeInteger(seq) && seq > 0 ? { name: 'room', room: second, seq } : { name: 'room', room: second };
   }
   if (first === 'invite' && second) return { name: 'invite', code: decode(second) };
-  if (first === 'inbox') return { name: 'inbox' };
+  if (first === 'inbox' || first === 'saved') return { name: first };
   if (first === 'setup' || first === 'reset') return { name: first };
   if (first === 'admin') return { name: 'admin', view: ADMIN_VIEWS.find((view) => view === second) ?? 'overview' };
   return { name: 'home' };
@@ -38,6 +40,7 @@ export function formatRoute(route: Route): string {
     case 'invite':
       return `/invite/${encodeURIComponent(route.code)}`;
     case 'inbox':
+    case 'saved':
     case 'setup':
     case 'reset':
       return `/${route.name}`;

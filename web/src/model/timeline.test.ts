@@ -32,6 +32,17 @@ describe('timeline', () => {
     expect(timeline.missing({ from: 40, to: 41 }, 10)).toBeUndefined();
   });
 
+  it('marks_what_is_pinned_until_it_is_unpinned_or_deleted', () => {
+    const timeline = new Timeline('r', 2);
+    const pinned = (seq: number, on: boolean): RoomEvent => ({ type: 'pinned', room: 'r', seq, by: 'x', on, at: 3 });
+    timeline.addPage([message(1), message(2)]);
+    for (const seq of [1, 2]) expect(timeline.apply(pinned(seq, true), ME)).toBe(true);
+    expect([timeline.at(1)?.pinned, timeline.at(2)?.pinned]).toEqual([true, true]);
+    timeline.apply(pinned(1, false), ME);
+    timeline.apply({ type: 'deleted', room: 'r', seq: 2, by: 'x', at: 4 }, ME);
+    expect([timeline.at(1), timeline.at(2)].map((held) => held && 'pinned' in held)).toEqual([false, false]);
+  });
+
   it('shows_archived_messages_but_fetches_them_again', () => {
     const timeline = new Timeline('r', 2);
     timeline.addArchived([message(1), message(2)]);

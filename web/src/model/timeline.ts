@@ -92,6 +92,8 @@ export class Timeline {
         return this.#change(event.seq, asDeleted);
       case 'reaction':
         return this.#change(event.seq, (message) => withReaction(message, event.emoji, event.on, event.user === me));
+      case 'pinned':
+        return this.#change(event.seq, (message) => asPinned(message, event.on));
       case 'expired':
         return this.keepFrom(event.up_to + 1);
       case 'typing':
@@ -160,8 +162,13 @@ function isNewer(held: MessageView, page: MessageView): boolean {
 }
 
 function asDeleted(message: MessageView): MessageView {
-  const { attachments: _attachments, reply_to: _reply, ...rest } = message;
+  const { attachments: _attachments, reply_to: _reply, pinned: _pinned, ...rest } = message;
   return { ...rest, body: '', deleted: true, reactions: [], mentions: [] };
+}
+
+function asPinned(message: MessageView, on: boolean): MessageView {
+  const { pinned: _pinned, ...rest } = message;
+  return on && !message.deleted ? { ...rest, pinned: true } : rest;
 }
 
 function withReaction(message: MessageView, emoji: string, on: boolean, mine: boolean): MessageView {

@@ -7,10 +7,10 @@ export type { RoomEvent, UserEvent };
 
 const ROOM_EVENTS: ReadonlySet<string> = new Set<RoomEvent['type']>([
   'message', 'edited', 'deleted', 'reaction', 'typing', 'presence', 'joined', 'left', 'role', 'room', 'archived',
-  'room_deleted', 'profile', 'expired',
+  'room_deleted', 'profile', 'expired', 'pinned',
 ]);
 const USER_EVENTS: ReadonlySet<string> = new Set<UserEvent['type']>([
-  'room_added', 'room_removed', 'mention', 'read', 'profile', 'settings',
+  'room_added', 'room_removed', 'mention', 'read', 'profile', 'settings', 'saved',
 ]);
 
 function typeOf(value: unknown): string | undefined {

@@ -13,8 +13,9 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// Opens it in the name of an epoch, so that older ones write no more; returns the sum so far.
-    pub(crate) fn open(path: &Path, epoch: u64, node: &str) -> io::Result<(Self, u64)> {
+    /// Opens it in the name of an epoch, so that older ones write no more; returns the sum so far, and of how
+    /// many numbers.
+    pub(crate) fn open(path: &Path, epoch: u64, node: &str) -> io::Result<(Self, u64, u64)> {
         let file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
         let fence = path.with_extension("fence");
         let fence =
@@ -26,7 +27,8 @@ impl Book {
         book.file.read_to_string(&mut text)?;
         let number = |line: &str| line.split(' ').nth(3).and_then(|word| word.parse::<u64>().ok());
         let added = text.lines().filter(|line| line.starts_with("add ")).filter_map(number);
-        Ok((book, added.sum()))
+        let (sum, count) = added.fold((0, 0), |(sum, count), n| (sum + n, count + 1));
+        Ok((book, sum, count))
     }
 
     /// Adds a line unless somebody with a later epoch has opened the book.

@@ -9,7 +9,7 @@ use crate::{Options, say};
 
 /// Makes it one, and says when it leads.
 pub(crate) fn start(options: &Options, listen: SocketAddr) -> io::Result<Authority> {
-    let config = AuthorityConfig::new("example", store(options)?);
+    let config = AuthorityConfig::new("example", store(options)?, options.tls());
     let authority = Authority::serve(config.listen(listen).lease(options.lease))?;
     say("-", &format!("candidate {}", authority.address()));
     let mut leading = authority.is_leading();

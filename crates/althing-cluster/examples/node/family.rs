@@ -2,8 +2,9 @@
 //! because their standard input does.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use crate::Options;
 
 /// How the nodes after the first one are called.
 const NAMES: [&str; 4] = ["two", "three", "four", "five"];
@@ -12,11 +13,14 @@ pub(crate) struct Family(Vec<(&'static str, Child)>);
 
 impl Family {
     /// Starts the processes after the first one.
-    pub(crate) fn start(nodes: usize, authority: &str, data: &Path) -> io::Result<Self> {
+    pub(crate) fn start(options: &Options, authority: &str) -> io::Result<Self> {
         let mut others = Vec::new();
-        for name in NAMES.into_iter().take(nodes.saturating_sub(1)) {
+        for name in NAMES.into_iter().take(options.nodes.saturating_sub(1)) {
             let mut command = Command::new(std::env::current_exe()?);
-            command.args(["--name", name, "--authority", authority, "--data"]).arg(data);
+            command.args(["--name", name, "--authority", authority, "--data"]).arg(&options.data);
+            if let Some(directory) = &options.tls {
+                command.arg("--tls").arg(directory);
+            }
             others.push((name, command.stdin(Stdio::piped()).spawn()?));
         }
         Ok(Self(others))

@@ -5,12 +5,16 @@
 //! this one is the first; a line that begins with `@two` is for the second. Each line is a command
 //! with a word in front that its answer repeats: `a add apples 3`, `b later apples`,
 //! `c answer apples 7`, `d watch apples`, `e stop apples`, `f cycle apples`,
-//! `g load apples me 1000`, `h who`, `i asks apples 5000`, `j leave`.
+//! `g load apples me 1000`, `h who`, `i asks apples 5000`, `j follow apples`, `k leave`.
 //!
 //! `node --host 127.0.0.1:7400 --store postgres://..` or `--store etcd://host:port,host:port` is a
 //! candidate for being the authority beside others with that store; with `--name` it is a node, too.
 //!
-//! An account keeps what it is told in a file, under a fence: who was replaced writes nothing.
+//! With `--tls DIR` connections are encrypted by the certificates in that directory, which `folkmoot
+//! cluster init DIR --cluster example --node one --node two` makes.
+//!
+//! An account keeps what it is told in a file, under a fence: who was replaced writes nothing. It
+//! publishes each addition on a topic of its name, numbered as in the file.
 
 mod book;
 mod candidate;
@@ -22,8 +26,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use althing::{ActorRef, AskError, Context, Node, ReplyTo, Start, StopReason, Terminated, actor};
-use althing_cluster::{LEASE_DEFAULT, Member, MemberConfig, State};
+use althing::{
+    ActorError, ActorRef, AskError, Context, Epoch, Node, Published, Publisher, ReplyTo, Sequence,
+    Start, StopReason, Subscription, Terminated, Topic, TopicOptions, Wire, actor,
+};
+use althing_cluster::{LEASE_DEFAULT, Member, MemberConfig, State, Tls};
 
 use self::book::Book;
 use self::family::Family;
@@ -31,16 +38,37 @@ use self::family::Family;
 /// Longer than any pause that a cluster promises.
 const ASK_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Published by an account with each addition.
+#[derive(Wire)]
+struct Added {
+    sum: u64,
+    node: String,
+}
+
+/// Who did not hear an addition gets it from these.
+const REPLAY: TopicOptions = TopicOptions { replay: 1024 };
+
 /// A sum, by name.
 struct Account {
+    name: String,
     book: Book,
     node: String,
     sum: u64,
+    /// How many numbers that is the sum of.
+    count: u64,
+    publisher: Option<Publisher<Added>>,
     waiting: Vec<ReplyTo<u64>>,
 }
 
 #[actor(name = "example.account", wire)]
 impl Account {
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        let topic = ctx.node().topic::<Added>(&*self.name, REPLAY);
+        // None: this node has heard of a later owner, so it was replaced.
+        self.publisher = topic.publisher(Epoch(self.book.epoch)).ok();
+        Ok(())
+    }
+
     /// Returns the sum, the node and the epoch; an error where the node was replaced.
     async fn add(
         &mut self,
@@ -50,7 +78,15 @@ impl Account {
     ) -> Result<(u64, String, u64), String> {
         let epoch = self.book.epoch;
         match self.book.write(&format!("add {epoch} {} {n} {who}", self.node)) {
-            Ok(()) => self.sum += n,
+            Ok(()) => {
+                (self.sum, self.count) = (self.sum + n, self.count + 1);
+                let added = Added { sum: self.sum, node: self.node.clone() };
+                // Refused: this node was replaced, and its next line will be.
+                let publish = |publisher: &Publisher<Added>| {
+                    publisher.publish_at(Sequence(self.count), added).is_ok()
+                };
+                self.publisher.take_if(|publisher| !publish(publisher));
+            }
             Err(error) => {
                 ctx.stop();
                 return Err(error.to_string());
@@ -87,6 +123,7 @@ impl Account {
 struct Clerk {
     account: ActorRef<Account>,
     word: String,
+    following: Option<Subscription>,
 }
 
 #[actor(name = "example.clerk", wire)]
@@ -94,6 +131,17 @@ impl Clerk {
     #[wire(skip)]
     async fn watch(&mut self, ctx: &mut Context<Self>) {
         ctx.watch(&self.account);
+    }
+
+    #[wire(skip)]
+    async fn follow(&mut self, topic: Topic<Added>, ctx: &mut Context<Self>) {
+        self.following = Some(topic.subscribe(&ctx.address()));
+    }
+
+    #[event]
+    async fn on_added(&mut self, added: &Published<Added>) {
+        let Added { sum, node } = &added.payload;
+        say(&self.word, &format!("{} {} sum {sum} {node}", added.previous.0, added.sequence.0));
     }
 
     #[wire(skip)]
@@ -125,6 +173,17 @@ struct Options {
     lease: Duration,
     data: PathBuf,
     nodes: usize,
+    /// Where `folkmoot cluster init` has put certificates.
+    tls: Option<PathBuf>,
+}
+
+impl Options {
+    fn tls(&self) -> Tls {
+        match &self.tls {
+            Some(directory) => Tls::from_directory(directory, &self.name),
+            None => Tls::insecure_plaintext(),
+        }
+    }
 }
 
 fn options() -> Result<Options, String> {
@@ -136,6 +195,7 @@ fn options() -> Result<Options, String> {
         lease: LEASE_DEFAULT,
         data: std::env::temp_dir().join("althing-cluster-example"),
         nodes: 1,
+        tls: None,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -149,6 +209,7 @@ fn options() -> Result<Options, String> {
                 options.lease = Duration::from_millis(value.parse().map_err(|_| "no number")?);
             }
             "--data" => options.data = value.into(),
+            "--tls" => options.tls = Some(value.into()),
             "--nodes" => options.nodes = value.parse().map_err(|_| "no number")?,
             other => return Err(format!("{other} is not known")),
         }
@@ -172,20 +233,25 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         candidate::wait_for_the_end_of_input().await;
         return Ok(());
     }
-    let at = authority.as_ref().map_or(options.authority, |at| at.address().to_string());
-    let mut family = Family::start(options.nodes, &at, &options.data)?;
-    let config = MemberConfig::new("example", &options.name, "").authorities(at.split(','));
+    let address = authority.as_ref().map(|at| at.address().to_string());
+    let at = address.as_deref().unwrap_or(&options.authority);
+    let mut family = Family::start(&options, at)?;
+    let config = MemberConfig::new("example", &options.name, "", options.tls());
+    let config = config.authorities(at.split(','));
     let member = Arc::new(Member::bind(config)?);
     let (name, data) = (options.name.clone(), options.data.clone());
     let account = move |start: Start<Account>| {
-        let (name, path) = (name.clone(), data.join(start.key()));
+        let (name, key) = (name.clone(), start.key().to_owned());
+        let path = data.join(&key);
         let epoch = start.activation().epoch.0;
         async move {
-            let (book, sum) = Book::open(&path, epoch, &name)?;
-            Ok(Account { book, node: name, sum, waiting: Vec::new() })
+            let (book, sum, count) = Book::open(&path, epoch, &name)?;
+            let (publisher, waiting) = (None, Vec::new());
+            Ok(Account { name: key, book, node: name, sum, count, publisher, waiting })
         }
     };
-    let node = Node::builder(&options.name).cluster(member.way()).actor(account).build();
+    let builder = Node::builder(&options.name).cluster(member.way()).actor(account);
+    let node = builder.event::<Added>("example.added").build();
     member.join().await?;
     say("-", "joined");
     family.greet();
@@ -217,7 +283,8 @@ async fn command(node: Node, member: Arc<Member>, words: Vec<String>) {
     let number = |at| word(at).parse().unwrap_or(0);
     let id = word(0).to_owned();
     let account = node.get::<Account>(word(2));
-    let clerk = || node.spawn(Clerk { account: account.clone(), word: id.clone() });
+    let clerk =
+        || node.spawn(Clerk { account: account.clone(), word: id.clone(), following: None });
     let told = match word(1) {
         "add" => match account.add(number(3), id.clone()).await {
             Ok(Ok((sum, at, epoch))) => format!("{sum} {at} {epoch}"),
@@ -226,6 +293,13 @@ async fn command(node: Node, member: Arc<Member>, words: Vec<String>) {
         },
         "later" => format!("{:?}", account.later().timeout(Duration::from_secs(60)).await),
         "answer" => format!("{:?}", account.answer(number(3)).await),
+        "follow" => {
+            let topic = node.topic::<Added>(word(2), REPLAY);
+            match clerk().follow(topic.clone()).await {
+                Ok(()) => format!("{:?}", member.subscribed(&topic).await),
+                Err(why) => format!("failed: {why:?}"),
+            }
+        }
         "watch" => format!("{:?}", clerk().watch().await),
         "stop" => {
             account.stop().await;

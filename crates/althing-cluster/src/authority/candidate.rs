@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::ledger::Ledger;
 use super::storage::{Claimant, Lead, Replaced};
 use crate::lease::Timing;
-use crate::protocol::{Answer, Request};
+use crate::protocol::{Answer, Refusal, Request};
 use crate::record::Record;
 
 /// Requests that wait for a write; each node has a few of its own.
@@ -59,6 +59,26 @@ pub(crate) enum Done {
     Replaced(Option<Replaced>),
 }
 
+/// Who asks, on a connection.
+pub(crate) trait Asks {
+    /// Whether it may speak for the node of that name.
+    fn may_be(&self, node: &str) -> bool;
+}
+
+#[cfg(test)]
+impl Asks for u32 {
+    fn may_be(&self, _node: &str) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+impl Asks for u64 {
+    fn may_be(&self, _node: &str) -> bool {
+        true
+    }
+}
+
 /// One process that may be the authority.
 pub(crate) struct Candidate<T> {
     me: Claimant,
@@ -97,7 +117,7 @@ enum Work<T> {
     Void,
 }
 
-impl<T> Candidate<T> {
+impl<T: Asks> Candidate<T> {
     pub(crate) fn new(me: Claimant, wanted: Timing, now: Duration) -> Self {
         Self {
             me,
@@ -316,7 +336,12 @@ impl<T> Candidate<T> {
         }
         let mut answers = Vec::new();
         for (to, request) in self.waiting.drain(..) {
-            answers.push((to, ledger.request(now, request)));
+            let name = request.speaks_for(ledger.record());
+            let answer = match name.is_none_or(|name| to.may_be(name)) {
+                true => ledger.request(now, request),
+                false => Answer::Refused { why: Refusal::Certificate },
+            };
+            answers.push((to, answer));
         }
         ledger.tick(now);
         if ledger.record().view == before {

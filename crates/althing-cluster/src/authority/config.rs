@@ -13,6 +13,7 @@ use super::file::Directory;
 use super::storage::Storage;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 use super::storage::patience;
+use crate::tls::Tls;
 
 /// Where the candidates of a cluster keep its record.
 ///
@@ -138,11 +139,11 @@ impl fmt::Debug for RecordStore {
 ///
 /// ```no_run
 /// # #[cfg(feature = "postgres")] {
-/// use althing_cluster::{Authority, AuthorityConfig, RecordStore};
+/// use althing_cluster::{Authority, AuthorityConfig, RecordStore, Tls};
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let store = RecordStore::postgres("postgres://shop@db/shop")?;
-/// let config = AuthorityConfig::new("shop", store)
+/// let config = AuthorityConfig::new("shop", store, Tls::from_directory("/srv/shop/tls", "shop-1"))
 ///     .listen("0.0.0.0:7400".parse().expect("an address"))
 ///     .advertised("shop-1.internal:7400");
 /// let authority = Authority::serve(config)?;
@@ -165,17 +166,20 @@ pub struct AuthorityConfig {
     /// run out; with etcd, whose own leases last two seconds at least, only if they are of 5 s or
     /// more. All candidates should say the same.
     pub lease: Duration,
+    /// The certificate of any node of the cluster, or plaintext like that of all others.
+    pub tls: Tls,
 }
 
 impl AuthorityConfig {
     /// A candidate that listens on any port of 127.0.0.1 and gives leases of 6 s.
-    pub fn new(cluster: impl Into<String>, store: RecordStore) -> Self {
+    pub fn new(cluster: impl Into<String>, store: RecordStore, tls: Tls) -> Self {
         Self {
             cluster: cluster.into(),
             store,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertised: None,
             lease: LEASE_DEFAULT,
+            tls,
         }
     }
 

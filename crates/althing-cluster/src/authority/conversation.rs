@@ -7,10 +7,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::desk::{ANSWERS_MAX, Desk, Input};
+use super::desk::{ANSWERS_MAX, Asker, Desk, Input};
 use crate::protocol::{
-    Answer, Broken, GREETING_LEN_MAX, Greeting, RECORD_LEN_MAX, Request, VERSION, read, write,
+    Answer, Broken, GREETING_LEN_MAX, Greeting, No, RECORD_LEN_MAX, Refusal, Request, VERSION,
+    read, write,
 };
+use crate::tls::Guard;
 use crate::transport::{self, GREETING_TIMEOUT};
 
 /// Connections at one time: each node has one.
@@ -19,38 +21,52 @@ const CONNECTIONS_MAX: usize = 1_024;
 /// A node renews far more often.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
+/// What all connections share.
+pub(super) struct Port {
+    pub(super) desk: Arc<Desk>,
+    pub(super) guard: Arc<Guard>,
+    pub(super) cluster: String,
+}
+
 /// Takes connections until the runtime ends.
-pub(super) async fn serve(desk: Arc<Desk>, cluster: String, listener: TcpListener) {
+pub(super) async fn serve(port: Arc<Port>, listener: TcpListener) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let cluster: Arc<str> = cluster.into();
     loop {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
-        let stream = transport::accept(&listener).await;
-        let (desk, cluster) = (desk.clone(), cluster.clone());
+        let (socket, from) = transport::accept(&listener).await;
+        let port = port.clone();
         tokio::spawn(async move {
-            if let Err(why) = converse(&desk, &cluster, stream).await {
+            if let Err(why) = converse(&port, socket).await {
                 tracing::debug!(%why, "a conversation with the authority ended");
+                transport::tell_untrusted(&port.guard, &from.to_string(), &why);
             }
             drop(permit);
         });
     }
 }
 
-async fn converse(desk: &Desk, cluster: &str, mut stream: TcpStream) -> Result<(), Broken> {
+async fn converse(port: &Port, socket: TcpStream) -> Result<(), Broken> {
+    let mut stream = transport::admit(&port.guard, socket).await?;
+    let desk = &port.desk;
     let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
     let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;
-    if greeting.version != VERSION || greeting.cluster != cluster {
-        return Err(Broken::Refused("another version or another cluster".to_owned()));
+    if greeting.version != VERSION {
+        return Err(No::Version.of_the_other());
     }
+    if greeting.cluster != port.cluster {
+        return Err(No::Cluster.of_the_other());
+    }
+    let nodes = stream.nodes().map(Arc::from);
     let mut dismissed = desk.dismissed.subscribe();
     dismissed.mark_unchanged();
     let (mut from, mut to) = tokio::io::split(stream);
     let (answers, mut answered) = mpsc::channel(ANSWERS_MAX);
+    let asker = Asker { answers, nodes };
     let listening = async {
         loop {
             let request = read::<Request>(&mut from, RECORD_LEN_MAX);
             let request = timeout(SILENCE_MAX, request).await.map_err(|_| Broken::Silent)??;
-            let input = Input::Asked { request, answers: answers.clone() };
+            let input = Input::Asked { request, from: asker.clone() };
             if desk.inputs.send(input).await.is_err() {
                 return Ok(());
             }
@@ -69,8 +85,12 @@ async fn converse(desk: &Desk, cluster: &str, mut stream: TcpStream) -> Result<(
                 else => return Ok(()),
             };
             write(&mut to, &answer).await?;
-            if matches!(answer, Answer::Elsewhere { .. }) {
-                return Ok(());
+            match answer {
+                Answer::Elsewhere { .. } => return Ok(()),
+                Answer::Refused { why: Refusal::Certificate } => {
+                    return Err(No::Certificate.of_the_other());
+                }
+                _ => {}
             }
         }
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::candidate::{Candidate, Done, Effect};
+use super::candidate::{Asks, Candidate, Done, Effect};
 use super::storage::{Claimant, Storage, StorageError};
 use crate::clock;
 use crate::lease::Timing;
@@ -25,8 +25,22 @@ pub(super) const ANSWERS_MAX: usize = 128;
 
 /// What connections and the owner of an authority say to its task.
 pub(super) enum Input {
-    Asked { request: Request, answers: mpsc::Sender<Answer> },
+    Asked { request: Request, from: Asker },
     Resign { resigned: oneshot::Sender<()> },
+}
+
+/// A connection.
+#[derive(Clone)]
+pub(super) struct Asker {
+    pub(super) answers: mpsc::Sender<Answer>,
+    /// The nodes that its certificate is for; `None` in plaintext.
+    pub(super) nodes: Option<Arc<[String]>>,
+}
+
+impl Asks for Asker {
+    fn may_be(&self, node: &str) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| nodes.iter().any(|known| known == node))
+    }
 }
 
 /// What the others see of the task.
@@ -77,7 +91,7 @@ pub(super) struct Task {
     store: Arc<dyn Storage>,
     me: Claimant,
     wanted: Timing,
-    candidate: Candidate<mpsc::Sender<Answer>>,
+    candidate: Candidate<Asker>,
     done: mpsc::UnboundedSender<Done>,
 }
 
@@ -102,8 +116,8 @@ pub(super) async fn run(
             Some(done) = ended.recv() => task.candidate.done(clock::now(), done),
             _ = ticks.tick() => task.candidate.tick(clock::now()),
             Some(input) = inputs.recv() => match input {
-                Input::Asked { request, answers } => {
-                    task.candidate.asked(clock::now(), answers, request)
+                Input::Asked { request, from } => {
+                    task.candidate.asked(clock::now(), from, request)
                 }
                 Input::Resign { resigned } => return task.resign(&mut ended, resigned).await,
             },
@@ -113,7 +127,7 @@ pub(super) async fn run(
 }
 
 impl Task {
-    fn obey(&mut self, effects: Vec<Effect<mpsc::Sender<Answer>>>) {
+    fn obey(&mut self, effects: Vec<Effect<Asker>>) {
         for effect in effects {
             match effect {
                 Effect::Claim { me } => self.claim(me),
@@ -121,7 +135,7 @@ impl Task {
                 Effect::Replace { expected, record } => self.replace(expected, record),
                 Effect::Answer { to, answer } => {
                     // Who does not read its answers asks again by another connection.
-                    _ = to.try_send(answer);
+                    _ = to.answers.try_send(answer);
                 }
                 Effect::News { record } => {
                     let lease = millis(self.candidate.timing().lease);

@@ -7,14 +7,13 @@
 //! The items are read by the runtime of the node: an actor that was idle runs next on the thread
 //! that read its message, and nobody else is woken for it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use althing::Wire;
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWrite};
-use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
@@ -25,9 +24,10 @@ use super::inbox::Inbox;
 use super::{Arrival, Incoming};
 use crate::member::Shared;
 use crate::protocol::{
-    Back, Broken, Forth, GREETING_LEN_MAX, Greeting, VERSION, Welcome, read, write,
+    Back, Broken, Forth, GREETING_LEN_MAX, Greeting, Item, No, VERSION, Welcome, framed, read,
+    write,
 };
-use crate::transport::{self, GREETING_TIMEOUT};
+use crate::transport::{self, GREETING_TIMEOUT, Reader, Socket, Stream};
 
 /// Connections at one time; each other node has one.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -35,6 +35,10 @@ const CONNECTIONS_MAX: usize = 1_024;
 /// Items after which an acknowledgement is due at once; senders wait for it once 4,096 are under
 /// way.
 const ACKNOWLEDGE_AT: u64 = 512;
+
+/// Items that are handled in one turn: enough that the turn costs little, few enough that others have
+/// theirs within some tens of microseconds.
+const BATCH_LEN: usize = 64;
 
 /// How long one that is not due waits for more. Until then the other side keeps the items.
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(5);
@@ -76,23 +80,25 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
-        let stream = transport::accept(&listener).await;
+        let (socket, from) = transport::accept(&listener).await;
         let shared = shared.clone();
         tokio::spawn(async move {
-            if let Err(why) = converse(&shared, stream).await {
+            if let Err(why) = converse(&shared, socket).await {
                 tracing::debug!(%why, "a connection from another node ended");
+                transport::tell_untrusted(&shared.guard, &from.to_string(), &why);
             }
             drop(permit);
         });
     }
 }
 
-async fn converse(shared: &Arc<Shared>, mut stream: TcpStream) -> Result<(), Broken> {
+async fn converse(shared: &Arc<Shared>, socket: TcpStream) -> Result<(), Broken> {
+    let mut stream = transport::admit(&shared.guard, socket).await?;
     let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
     let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;
-    if let Some(why) = refusal(shared, &greeting) {
-        write(&mut stream, &Welcome::Refused { why: why.to_owned() }).await?;
-        return Err(Broken::Refused(why.to_owned()));
+    if let Some(no) = refusal(shared, &greeting, &stream) {
+        write(&mut stream, &Welcome::Refused { why: no.words().to_owned() }).await?;
+        return Err(no.of_the_other());
     }
     let peer = shared.peer(greeting.from);
     let (connection, received) = {
@@ -101,71 +107,108 @@ async fn converse(shared: &Arc<Shared>, mut stream: TcpStream) -> Result<(), Bro
         (incoming.connect(), incoming.received())
     };
     write(&mut stream, &Welcome::Since { received }).await?;
-    let stream = stream.into_std()?;
-    let (from, to) = {
-        let _entered = shared.runtime().enter();
-        TcpStream::from_std(stream)?.into_split()
-    };
+    let (to, from) = stream.into_socket(Some(shared.runtime()))?;
     let mut reading = JoinSet::new();
-    let hearing = hear(shared.clone(), peer.clone(), greeting.from, connection, from);
-    reading.spawn_on(hearing, shared.runtime());
+    let hearing = Hearing {
+        shared: shared.clone(),
+        peer: peer.clone(),
+        who: greeting.from,
+        connection,
+        inbox: Inbox::new(shared.config.frame_len_max),
+        ready: VecDeque::with_capacity(BATCH_LEN),
+    };
+    reading.spawn_on(hear(hearing, from), shared.runtime());
     tokio::select! {
         ended = reading.join_next() => match ended {
             Some(Ok(ended)) => ended,
             _ => Err(Broken::Refused("the node's runtime reads nothing any more".to_owned())),
         },
-        ended = acknowledge(&peer, to) => ended,
+        ended = acknowledge(&peer, &to) => ended,
     }
 }
 
-fn refusal(shared: &Shared, greeting: &Greeting) -> Option<&'static str> {
+fn refusal(shared: &Shared, greeting: &Greeting, stream: &Stream) -> Option<No> {
     if greeting.version != VERSION {
-        return Some("another version of the protocol");
+        return Some(No::Version);
     }
     if greeting.cluster != shared.config.cluster {
-        return Some("another cluster");
+        return Some(No::Cluster);
     }
     if greeting.to != shared.me() {
-        return Some("another node");
+        return Some(No::NotMeant);
     }
-    if !shared.is_member(greeting.from) {
-        return Some("not known as a member");
-    }
-    None
+    let Some(name) = shared.name_of(greeting.from) else { return Some(No::Stranger) };
+    (!stream.may_be(&name)).then_some(No::Certificate)
 }
 
-async fn hear(
+/// What the handling of one connection's items needs.
+struct Hearing {
     shared: Arc<Shared>,
     peer: Arc<Peer>,
     who: u64,
     connection: u64,
-    mut from: OwnedReadHalf,
-) -> Result<(), Broken> {
-    let mut inbox = Inbox::new(shared.config.frame_len_max);
-    let mut heard = Instant::now();
-    let mut silence = std::pin::pin!(sleep(SILENCE_MAX));
-    loop {
-        while let Some(frame) = inbox.frame()? {
-            let Forth::Item { number, view, item } = Forth::decode(frame)? else { continue };
-            if !shared.may_handle(view) {
-                shared.ready_to_handle(view).await;
+    inbox: Inbox,
+    /// Items that were read and are not handled.
+    ready: VecDeque<Numbered>,
+}
+
+/// An item, and the record that its sender knew.
+struct Numbered {
+    number: u64,
+    view: u64,
+    item: Item,
+}
+
+impl Hearing {
+    /// Reads items that have come; false if there is none.
+    fn decode_some(&mut self) -> Result<bool, Broken> {
+        while self.ready.len() < BATCH_LEN {
+            let Some(frame) = self.inbox.frame()? else { break };
+            if let Forth::Item { number, view, item } = Forth::decode(frame)? {
+                self.ready.push_back(Numbered { number, view, item });
             }
-            // From here to the end nothing waits, so items are handled one after the other.
-            let _turn = shared.turn.lock();
-            if !shared.is_member(who) {
-                return Err(Broken::Refused("it is no member any more".to_owned()));
+        }
+        Ok(!self.ready.is_empty())
+    }
+
+    /// Handles items up to one that has to wait; returns the view that it waits for.
+    fn handle_ready(&mut self) -> Result<Option<u64>, Broken> {
+        // Nothing in here waits, so items are handled one after the other. Records are followed in
+        // a turn of their own.
+        let _turn = self.shared.turn.lock();
+        let known = *self.shared.view.borrow();
+        if !self.shared.is_member(self.who) {
+            return Err(Broken::Refused("it is no member any more".to_owned()));
+        }
+        while let Some(next) = self.ready.front() {
+            if next.view > known || !self.shared.is_serving() {
+                return Ok(Some(next.view));
             }
-            let arrival = peer.incoming.lock().arrive(connection, number);
+            let Some(Numbered { number, item, .. }) = self.ready.pop_front() else { break };
+            let arrival = self.peer.incoming.lock().arrive(self.connection, number);
             match arrival {
-                Arrival::Next => shared.handle(who, item, Ticket(peer.clone())),
+                Arrival::Next => self.shared.handle(self.who, item, Ticket(self.peer.clone())),
                 Arrival::Again => {}
                 Arrival::Wrong => return Err(Broken::Refused("items out of order".to_owned())),
             }
         }
-        peer.owe();
+        Ok(None)
+    }
+}
+
+async fn hear(mut hearing: Hearing, mut from: Reader) -> Result<(), Broken> {
+    let mut heard = Instant::now();
+    let mut silence = std::pin::pin!(sleep(SILENCE_MAX));
+    loop {
+        while hearing.decode_some()? {
+            while let Some(view) = hearing.handle_ready()? {
+                hearing.shared.ready_to_handle(view).await;
+            }
+        }
+        hearing.peer.owe();
         tokio::select! {
             biased;
-            read = from.read_buf(inbox.room()) => match read? {
+            read = from.read_into(hearing.inbox.room()) => match read? {
                 0 => return Err(Broken::Io(std::io::ErrorKind::UnexpectedEof.into())),
                 _ => heard = Instant::now(),
             },
@@ -179,12 +222,12 @@ async fn hear(
     }
 }
 
-async fn acknowledge(peer: &Peer, mut to: impl AsyncWrite + Unpin) -> Result<(), Broken> {
+async fn acknowledge(peer: &Peer, to: &Socket) -> Result<(), Broken> {
     loop {
         peer.owes.store(false, Ordering::Release);
         let received = peer.incoming.lock().received();
         let taken = peer.taken.load(Ordering::Acquire);
-        write(&mut to, &Back { received, taken }).await?;
+        to.write_all(&framed(&Back { received, taken })).await?;
         if timeout(PING_EVERY, peer.news.notified()).await.is_ok() {
             _ = timeout(ACKNOWLEDGE_AFTER, peer.due.notified()).await;
         }

@@ -8,19 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use althing::Wire;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, BufReader};
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use super::inbox::Inbox;
 use super::{Outgoing, Part};
 use crate::member::Shared;
 use crate::protocol::{
-    Back, Broken, Forth, GREETING_LEN_MAX, Greeting, Item, VERSION, Welcome, append_framed, framed,
-    read, write,
+    Back, Broken, Forth, GREETING_LEN_MAX, Greeting, Item, No, VERSION, Welcome, append_framed,
+    framed, read, write,
 };
-use crate::transport::{self, GREETING_TIMEOUT};
+use crate::record::Member;
+use crate::transport::{self, GREETING_TIMEOUT, Reader, Socket, Whom};
 
 /// How often a link without work says that it is there.
 pub(crate) const PING_EVERY: Duration = Duration::from_millis(500);
@@ -42,19 +43,31 @@ const QUIET: Duration = Duration::from_micros(20);
 /// What goes to one other node.
 pub(crate) struct Link {
     pub(crate) to: u64,
-    pub(crate) address: String,
+    name: String,
+    address: String,
     /// Longest frame that the other node reads.
     len_max: usize,
     state: Mutex<State>,
     wake: Notify,
+    /// As `out` says, for senders, who look before each item.
+    is_crowded: AtomicBool,
     is_closed: AtomicBool,
+}
+
+/// Who writes an item that was queued.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// Somebody who writes or was woken to do so.
+    Anyway,
+    /// Whoever queued it, by `flush` or `wake`.
+    BySender,
 }
 
 #[derive(Default)]
 struct State {
     out: Outgoing,
     /// The present connection, once both sides have greeted.
-    socket: Option<Arc<OwnedWriteHalf>>,
+    socket: Option<Socket>,
     is_writing: bool,
     /// The task was woken and has not looked yet.
     is_woken: bool,
@@ -62,9 +75,17 @@ struct State {
 }
 
 impl Link {
-    pub(crate) fn new(to: u64, address: String, len_max: usize) -> Self {
-        let (state, wake, is_closed) = (Mutex::default(), Notify::new(), AtomicBool::new(false));
-        Self { to, address, len_max, state, wake, is_closed }
+    pub(crate) fn new(to: &Member) -> Self {
+        Self {
+            to: to.incarnation,
+            name: to.name.clone(),
+            address: to.address.clone(),
+            len_max: usize::try_from(to.frame_len_max).unwrap_or(usize::MAX),
+            state: Mutex::default(),
+            wake: Notify::new(),
+            is_crowded: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+        }
     }
 
     /// Queues an item; `flush` or `wake` has it written. The caller holds the lock under which the
@@ -72,15 +93,26 @@ impl Link {
     ///
     /// # Errors
     /// Its length, if that is more than `len_max` or than the other node reads.
-    pub(crate) fn push(&self, view: u64, item: Item, len_max: usize) -> Result<(), usize> {
-        self.state.lock().out.push(len_max.min(self.len_max), |number, bytes| {
+    pub(crate) fn push(&self, view: u64, item: Item, len_max: usize) -> Result<Written, usize> {
+        let mut state = self.state.lock();
+        state.out.push(len_max.min(self.len_max), |number, bytes| {
             append_framed(&Forth::Item { number, view, item }, bytes);
-        })
+        })?;
+        if state.out.is_crowded() {
+            self.is_crowded.store(true, Ordering::Release);
+        }
+        let is_under_way = state.is_writing || state.is_woken;
+        Ok(if is_under_way { Written::Anyway } else { Written::BySender })
     }
 
     /// Whether senders should wait.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.state.lock().out.is_crowded()
+        self.is_crowded.load(Ordering::Acquire)
+    }
+
+    /// Items that nobody has to wait with.
+    pub(crate) fn room(&self) -> u64 {
+        self.state.lock().out.room()
     }
 
     /// Whether the other side has everything.
@@ -119,7 +151,7 @@ impl Link {
         state.out.wrote(&part, wrote);
         let has_more = state.out.has_more();
         drop(state);
-        if has_more {
+        if has_more || !socket.is_flushed() {
             self.wake();
         }
     }
@@ -191,6 +223,8 @@ pub(crate) async fn run(shared: Arc<Shared>, link: Arc<Link>) {
         let began = tokio::time::Instant::now();
         if let Err(why) = converse(&shared, &link).await {
             tracing::debug!(%why, to = format_args!("{:016x}", link.to), "a link broke");
+            let who = format!("the node {} at {}", link.name, link.address);
+            transport::tell_untrusted(&shared.guard, &who, &why);
         }
         pause = if began.elapsed() > SILENCE_MAX { RETRY_MIN } else { (pause * 2).min(RETRY_MAX) };
         tokio::select! {
@@ -202,17 +236,17 @@ pub(crate) async fn run(shared: Arc<Shared>, link: Arc<Link>) {
 }
 
 async fn converse(shared: &Shared, link: &Link) -> Result<(), Broken> {
-    let mut stream = transport::dial(&link.address, GREETING_TIMEOUT, 0).await?;
+    let whom = Whom { address: &link.address, turn: 0, node: Some(&link.name) };
+    let mut stream = transport::dial(&shared.guard, &whom, GREETING_TIMEOUT).await?;
     let (cluster, from) = (shared.config.cluster.clone(), shared.me());
     let greeting = Greeting { version: VERSION, cluster, from, to: link.to };
     write(&mut stream, &greeting).await?;
     let welcome = timeout(GREETING_TIMEOUT, read::<Welcome>(&mut stream, GREETING_LEN_MAX));
     let received = match welcome.await.map_err(|_| Broken::Silent)?? {
         Welcome::Since { received } => received,
-        Welcome::Refused { why } => return Err(Broken::Refused(why)),
+        Welcome::Refused { why } => return Err(No::of_words(why)),
     };
-    let (from, to) = stream.into_split();
-    let to = Arc::new(to);
+    let (to, from) = stream.into_socket(None)?;
     {
         let mut state = link.state.lock();
         state.out.resume(received).map_err(impossible)?;
@@ -220,7 +254,7 @@ async fn converse(shared: &Shared, link: &Link) -> Result<(), Broken> {
     }
     let ended = tokio::select! {
         ended = tell(shared, link, &to) => ended,
-        ended = hear(shared, link, BufReader::new(from)) => ended,
+        ended = hear(shared, link, from) => ended,
     };
     link.state.lock().socket = None;
     ended
@@ -231,7 +265,7 @@ fn impossible(number: u64) -> Broken {
 }
 
 /// Writes items while the node has its lease, and pings in any case.
-async fn tell(shared: &Shared, link: &Link, to: &OwnedWriteHalf) -> Result<(), Broken> {
+async fn tell(shared: &Shared, link: &Link, to: &Socket) -> Result<(), Broken> {
     let ping = framed(&Forth::Ping);
     let mut is_writing = IsWriting { link, by_task: false };
     loop {
@@ -242,19 +276,20 @@ async fn tell(shared: &Shared, link: &Link, to: &OwnedWriteHalf) -> Result<(), B
         let is_serving = shared.is_serving();
         let part = if is_serving { link.next_part(&mut is_writing) } else { None };
         if let Some(part) = part {
-            let count = write_some(to, part.bytes()).await?;
+            let count = to.write_some(part.bytes()).await?;
             link.wrote(&part, count);
             continue;
         }
         is_writing.end();
+        if is_serving && !to.try_flush()? {
+            to.writable().await?;
+            continue;
+        }
         let wait = if is_serving { PING_EVERY } else { LOOK_EVERY };
         if timeout(wait, link.wake.notified()).await.is_err() {
             // Not into the middle of a frame: what is behind it comes soon, or the connection ends.
-            if link.begin(&mut is_writing) {
-                let mut rest = &ping[..];
-                while !rest.is_empty() {
-                    rest = &rest[write_some(to, rest).await?..];
-                }
+            if to.is_flushed() && link.begin(&mut is_writing) {
+                to.write_all(&ping).await?;
                 is_writing.end();
             }
         } else if !is_serving {
@@ -263,30 +298,31 @@ async fn tell(shared: &Shared, link: &Link, to: &OwnedWriteHalf) -> Result<(), B
     }
 }
 
-async fn write_some(to: &OwnedWriteHalf, bytes: &[u8]) -> Result<usize, Broken> {
+/// Reads acknowledgements; the latest one that has come counts.
+async fn hear(shared: &Shared, link: &Link, mut from: Reader) -> Result<(), Broken> {
+    let mut inbox = Inbox::new(GREETING_LEN_MAX);
     loop {
-        match to.try_write(bytes) {
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => to.writable().await?,
-            wrote => return Ok(wrote?),
+        let mut latest = None;
+        while let Some(frame) = inbox.frame()? {
+            latest = Some(Back::decode(frame)?);
         }
-    }
-}
-
-async fn hear(
-    shared: &Shared,
-    link: &Link,
-    mut from: impl AsyncRead + Unpin,
-) -> Result<(), Broken> {
-    loop {
-        let back = timeout(SILENCE_MAX, read::<Back>(&mut from, GREETING_LEN_MAX));
-        let Back { received, taken } = back.await.map_err(|_| Broken::Silent)??;
-        let mut state = link.state.lock();
-        let was_crowded = state.out.is_crowded();
-        state.out.acknowledge(received, taken).map_err(impossible)?;
-        let has_room = was_crowded && !state.out.is_crowded();
-        drop(state);
-        if has_room {
-            shared.wake_senders();
+        if let Some(back) = latest {
+            let mut state = link.state.lock();
+            let was_crowded = state.out.is_crowded();
+            state.out.acknowledge(back.received, back.taken).map_err(impossible)?;
+            let has_room = was_crowded && !state.out.is_crowded();
+            if has_room {
+                link.is_crowded.store(false, Ordering::Release);
+            }
+            drop(state);
+            if has_room {
+                shared.wake_senders();
+                shared.catch_up(link.to);
+            }
+        }
+        let read = timeout(SILENCE_MAX, from.read_into(inbox.room()));
+        if read.await.map_err(|_| Broken::Silent)?? == 0 {
+            return Err(Broken::Io(std::io::ErrorKind::UnexpectedEof.into()));
         }
     }
 }

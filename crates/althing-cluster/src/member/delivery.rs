@@ -19,6 +19,16 @@ use crate::router::{Effect, Waited};
 /// What waits for one actor.
 pub(super) type Parked = VecDeque<(Parcel, Option<Ticket>)>;
 
+/// Parcels that are taken from there in one turn.
+const UNPARKED_LEN: usize = 64;
+
+/// How far a turn has come with what waits for one actor.
+enum Unparked {
+    All,
+    Some,
+    UntilFull,
+}
+
 impl Shared {
     /// Gives a parcel of this node to its actor. It never waits beside the mailbox: what its sender
     /// sends next may go straight there.
@@ -44,9 +54,15 @@ impl Shared {
     pub(super) fn deliver(self: &Arc<Self>, parcel: Parcel, ticket: Option<Ticket>) {
         // What concerns a life does not wait behind messages.
         let is_message = matches!(parcel.cargo, Cargo::Message(_));
-        if is_message && let Some(parked) = self.parked.lock().get_mut(&parcel.to) {
-            parked.push_back((parcel, ticket));
-            return;
+        if is_message {
+            let mut all = self.parked.lock();
+            // Most of the time nothing is, and to look for one costs a hash of its name.
+            if !all.is_empty()
+                && let Some(parked) = all.get_mut(&parcel.to)
+            {
+                parked.push_back((parcel, ticket));
+                return;
+            }
         }
         if let Some(parcel) = self.try_deliver(parcel) {
             let id = parcel.to.clone();
@@ -111,6 +127,36 @@ impl Shared {
         });
     }
 
+    /// Delivers the next of what waits for an actor. The caller has the turn: what comes meanwhile
+    /// for the same actor comes behind.
+    fn unpark_some(self: &Arc<Self>, id: &ActorId) -> Unparked {
+        let mut next: Parked = {
+            let mut all = self.parked.lock();
+            let queue = all.get_mut(id);
+            let next = queue.map(|queue| queue.drain(..queue.len().min(UNPARKED_LEN)).collect());
+            next.unwrap_or_default()
+        };
+        if next.is_empty() {
+            self.parked.lock().remove(id);
+            let is_unsettled = |bucket: &u16| self.core.lock().router.is_unsettled(*bucket);
+            if let Some(bucket) = bucket_of(id).filter(is_unsettled) {
+                self.settle(&[bucket]);
+            }
+            return Unparked::All;
+        }
+        while let Some((parcel, ticket)) = next.pop_front() {
+            if let Some(parcel) = self.try_deliver(parcel) {
+                next.push_front((parcel, ticket));
+                if let Some(queue) = self.parked.lock().get_mut(id) {
+                    next.append(queue);
+                    *queue = next;
+                }
+                return Unparked::UntilFull;
+            }
+        }
+        Unparked::Some
+    }
+
     /// Whether something waits for a full mailbox of that bucket.
     pub(super) fn is_parked(&self, bucket: u16) -> bool {
         self.parked.lock().keys().any(|id| bucket_of(id) == Some(bucket))
@@ -125,28 +171,10 @@ async fn unpark(shared: Arc<Shared>, id: ActorId) {
         drop(node);
         loop {
             let _turn = shared.turn.lock();
-            let next = {
-                let mut parked = shared.parked.lock();
-                match parked.get_mut(&id).and_then(VecDeque::pop_front) {
-                    Some(next) => next,
-                    None => {
-                        parked.remove(&id);
-                        drop(parked);
-                        let is_unsettled =
-                            |bucket: &u16| shared.core.lock().router.is_unsettled(*bucket);
-                        if let Some(bucket) = bucket_of(&id).filter(is_unsettled) {
-                            shared.settle(&[bucket]);
-                        }
-                        return;
-                    }
-                }
-            };
-            let (parcel, ticket) = next;
-            if let Some(parcel) = shared.try_deliver(parcel) {
-                if let Some(parked) = shared.parked.lock().get_mut(&id) {
-                    parked.push_front((parcel, ticket));
-                }
-                break;
+            match shared.unpark_some(&id) {
+                Unparked::All => return,
+                Unparked::Some => {}
+                Unparked::UntilFull => break,
             }
         }
     }

@@ -14,10 +14,10 @@ use super::{Shared, State};
 use crate::clock;
 use crate::lease::{Lease, Timing};
 use crate::protocol::{
-    Answer, Broken, Greeting, RECORD_LEN_MAX, Refusal, Request, VERSION, read, write,
+    Answer, Broken, Greeting, No, RECORD_LEN_MAX, Refusal, Request, VERSION, read, write,
 };
 use crate::record::{Member, Record, Stage};
-use crate::transport::{self, GREETING_TIMEOUT};
+use crate::transport::{self, GREETING_TIMEOUT, Whom};
 
 /// Pause before another try.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
@@ -29,10 +29,12 @@ const JOIN_SILENCE_MAX: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What the node wants of the authority.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Wants {
     pub(super) leaves: bool,
     pub(super) goodbye: bool,
+    /// Why the authority that was dialled last is not trusted, or does not trust this node.
+    pub(super) untrusted: Option<String>,
     /// Why it could not join so far.
     pub(super) is_name_taken: bool,
 }
@@ -50,6 +52,13 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         let mut has_answered = false;
         if let Err(why) = converse(&shared, &lease, (&address, turn), &mut has_answered).await {
             tracing::debug!(%why, address, "the conversation with the authority ended");
+            transport::tell_untrusted(&shared.guard, &address, &why);
+            if let Broken::Untrusted(why) = &why {
+                let why = format!("{address}: {why}");
+                shared.wants.send_modify(|wants| wants.untrusted = Some(why));
+            } else if has_answered {
+                shared.wants.send_modify(|wants| wants.untrusted = None);
+            }
             match why {
                 Broken::Elsewhere(leader) => seeds.elsewhere(clock::now(), leader),
                 Broken::Silent => seeds.silent(&address, clock::now() + renew_every(&lease)),
@@ -107,7 +116,8 @@ async fn converse(
 ) -> Result<(), Broken> {
     // Whoever has a lease has no time for one who hangs.
     let patience = (renew_every(lease) / 2).min(GREETING_TIMEOUT);
-    let mut stream = transport::dial(address, patience, turn).await?;
+    let whom = Whom { address, turn, node: None };
+    let mut stream = transport::dial(&shared.guard, &whom, patience).await?;
     let cluster = shared.config.cluster.clone();
     write(&mut stream, &Greeting { version: VERSION, cluster, from: 0, to: 0 }).await?;
     let (mut from, mut to) = tokio::io::split(stream);
@@ -155,6 +165,7 @@ async fn join(
                 sleep(RETRY_EVERY).await;
             }
             Answer::Elsewhere { leader } => return Err(Broken::Elsewhere(leader)),
+            Answer::Refused { why: Refusal::Certificate } => return Err(No::Certificate.heard()),
             // Of a record that changed meanwhile.
             _ => {}
         }
@@ -206,6 +217,7 @@ async fn hear(
             Answer::News { record } => follow(shared, record),
             Answer::Refused { why: Refusal::Evicted } => end(shared),
             Answer::Elsewhere { leader } => return Err(Broken::Elsewhere(leader)),
+            Answer::Refused { why: Refusal::Certificate } => return Err(No::Certificate.heard()),
             Answer::Refused { .. }
             | Answer::Joined { .. }
             | Answer::Outdated { .. }
@@ -262,8 +274,11 @@ async fn tell(
         write(&mut to, &Request::Renew { incarnation, counter, view }).await?;
         let next = tokio::time::Instant::now() + pause;
         loop {
-            let now = *wants.borrow_and_update();
-            if now.leaves && !has_said_it_leaves {
+            let (leaves, goodbye) = {
+                let now = wants.borrow_and_update();
+                (now.leaves, now.goodbye)
+            };
+            if leaves && !has_said_it_leaves {
                 has_said_it_leaves = true;
                 write(&mut to, &Request::Leave { incarnation }).await?;
             }
@@ -271,7 +286,7 @@ async fn tell(
             if !buckets.is_empty() {
                 write(&mut to, &Request::Released { incarnation, buckets, epochs }).await?;
             }
-            if now.goodbye {
+            if goodbye {
                 write(&mut to, &Request::Goodbye { incarnation }).await?;
             }
             match tokio::time::timeout_at(next, wants.changed()).await {

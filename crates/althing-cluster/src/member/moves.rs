@@ -89,6 +89,7 @@ pub(super) async fn leave(shared: &Arc<Shared>, deadline: Duration) -> ShutdownR
         Some(node) => node.shutdown(rest).await,
         None => return Node::builder("left").build().shutdown(Duration::ZERO).await,
     };
+    shared.say_that_all_is_published();
     let until = until.max(Instant::now() + GOODBYE_TIMEOUT);
     while !shared.has_sent_all() && Instant::now() < until {
         sleep(LOOK_EVERY).await;

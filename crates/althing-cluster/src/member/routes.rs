@@ -3,7 +3,7 @@
 //! The order of items on a link is decided under the lock of `Core`, and so are they queued. What
 //! runs foreign code, a reply or a delivery, is done after the lock.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -11,24 +11,28 @@ use althing::remote::{Cargo, Control, Parcel, Reply};
 use althing::{ActorId, AskError, Incarnation, StopReason};
 
 use super::pack::{Owed, pack, unpack};
+use super::topics::News;
 use super::{Shared, moves};
 use crate::bucket::bucket_of;
 use crate::link::accept::Ticket;
-use crate::link::dial::{self, Link};
+use crate::link::dial::{self, Link, Written};
 use crate::protocol::{Item, Outcome, Packed};
-use crate::record::Record;
+use crate::record::{Member, Record};
+use crate::relay::Relay;
 use crate::router::{Effect, Load, Router};
 
 /// The part of a member that is behind one lock.
 pub(super) struct Core {
     pub(super) router: Router<Parcel>,
-    pub(super) links: HashMap<u64, Arc<Link>>,
+    /// A few: to compare numbers is cheaper than to hash one.
+    pub(super) links: BTreeMap<u64, Arc<Link>>,
     asks: HashMap<u64, Asked>,
     next_ask: u64,
     /// Actors of other nodes that actors of this one watch, and where.
     watched: HashMap<ActorId, u64>,
     /// Senders that wait for room.
     pub(super) waiting: Vec<Waker>,
+    pub(super) relay: Relay,
 }
 
 /// An ask that was sent to another node.
@@ -49,17 +53,20 @@ pub(super) struct Later {
     wakers: Vec<Waker>,
     /// A link that got something to write.
     link: Option<Arc<Link>>,
+    /// What topics of this node are to hear, in order.
+    pub(super) news: Vec<News>,
 }
 
 impl Core {
-    pub(super) fn new(me: u64) -> Self {
+    pub(super) fn new(me: u64, frame_len_max: usize) -> Self {
         Self {
             router: Router::new(me),
-            links: HashMap::new(),
+            links: BTreeMap::new(),
             asks: HashMap::new(),
             next_ask: 1,
             watched: HashMap::new(),
             waiting: Vec::new(),
+            relay: Relay::new(frame_len_max),
         }
     }
 
@@ -117,8 +124,10 @@ impl Core {
         self.next_ask += 1;
         packed.ask = ask;
         match link.push(self.view(), Item::Parcel(packed), len_max) {
-            Ok(()) => {
-                if let Some(other) = later.link.replace(link) {
+            Ok(written) => {
+                if written == Written::BySender
+                    && let Some(other) = later.link.replace(link)
+                {
                     other.wake();
                 }
                 if let (Some(ask), Some(reply)) = (ask, reply) {
@@ -157,6 +166,8 @@ impl Core {
             self.lose(node, &mut later);
         }
         later.deliveries.clear();
+        let effects = self.relay.follow(BTreeMap::new());
+        self.obey_relay(effects, 0, &mut later);
         later
     }
 }
@@ -183,8 +194,7 @@ impl Shared {
         for member in &record.members {
             let who = member.incarnation;
             if who != me && !core.links.contains_key(&who) {
-                let len_max = usize::try_from(member.frame_len_max).unwrap_or(usize::MAX);
-                let link = Arc::new(Link::new(who, member.address.clone(), len_max));
+                let link = Arc::new(Link::new(member));
                 core.links.insert(who, link.clone());
                 self.handle.spawn(dial::run(self.clone(), link));
             }
@@ -195,6 +205,11 @@ impl Shared {
             bucket_of(id).is_none_or(|bucket| old.holding(bucket).owner == Some(*at))
         });
         let record = Arc::new(record);
+        let others = record.members.iter().filter(|member| member.incarnation != me);
+        let frame = |member: &Member| usize::try_from(member.frame_len_max).unwrap_or(usize::MAX);
+        let others = others.map(|member| (member.incarnation, frame(member))).collect();
+        let effects = core.relay.follow(others);
+        core.obey_relay(effects, self.config.frame_len_max, &mut later);
         let effects = core.router.follow(record.clone());
         core.obey(effects, self.config.frame_len_max, &mut later);
         later.wakers.append(&mut core.waiting);
@@ -217,6 +232,9 @@ impl Shared {
             (Some(Incarnation(node)), _) => self.send_to(&mut core, node, parcel, &mut later),
             (None, Some(bucket)) => match core.router.send(bucket, parcel) {
                 Some(Effect::Deliver { parcel }) => later.own_deliveries.push(parcel),
+                Some(Effect::Transmit { to, load: Load::Parcel(epoch, parcel), .. }) => {
+                    core.transmit(to, parcel, epoch, len_max, &mut later);
+                }
                 effect => core.obey(effect.into_iter().collect(), len_max, &mut later),
             },
             (None, None) => {
@@ -252,6 +270,7 @@ impl Shared {
             }
             Item::Closing => self.step(|core| core.router.closing(from)),
             Item::Closed => self.farewell.lock().closed(from),
+            item => self.handle_topic(from, item),
         }
     }
 
@@ -270,8 +289,13 @@ impl Shared {
         }
         match bucket_of(&parcel.to) {
             Some(bucket) if !is_for_this_node => {
-                let effects =
-                    self.core.lock().router.receive(from, bucket, Load::Parcel(epoch, parcel));
+                let mut core = self.core.lock();
+                if core.router.is_for_here(bucket, epoch) {
+                    drop(core);
+                    return self.deliver(parcel, Some(ticket));
+                }
+                let effects = core.router.receive(from, bucket, Load::Parcel(epoch, parcel));
+                drop(core);
                 let mut ticket = Some(ticket);
                 let mut rest = Vec::new();
                 for effect in effects {
@@ -302,7 +326,7 @@ impl Shared {
     /// Does what was put off until the lock was free.
     pub(super) fn finish(self: &Arc<Self>, later: Later) {
         let Later { deliveries, own_deliveries, failures, departing, settling, .. } = later;
-        let Later { wakers, link, .. } = later;
+        let Later { wakers, link, news, .. } = later;
         if let Some(link) = link {
             link.flush(|| self.is_serving());
         }
@@ -314,6 +338,7 @@ impl Shared {
         for parcel in deliveries {
             self.deliver(parcel, None);
         }
+        news.into_iter().for_each(|news| self.tell_topic(news));
         if !settling.is_empty() {
             self.settle(&settling);
         }

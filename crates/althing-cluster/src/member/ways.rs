@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use althing::remote::{Cluster, Location, Parcel};
-use althing::{ActorId, Epoch, Node};
+use althing::remote::{Cluster, Location, Parcel, TopicWay};
+use althing::{ActorId, Epoch, Node, TopicName};
 
-use super::Shared;
 use super::routes::Core;
+use super::{Shared, topics};
 use crate::bucket::bucket_of;
 use crate::router::{Standing, Waited};
 
@@ -58,11 +58,20 @@ impl Cluster for Way {
         self.0.send_on(parcel, Waited::Inside);
     }
 
+    fn topic(
+        &self,
+        topic: &TopicName,
+        event: &'static str,
+        replay: usize,
+    ) -> Option<Arc<dyn TopicWay>> {
+        topics::open(&self.0, topic, event, replay)
+    }
+
     fn built(&self, node: &Node) {
         let me = node.incarnation().0;
         if self.0.node.set(node.downgrade()).is_ok() {
             self.0.me.store(me, Ordering::Release);
-            *self.0.core.lock() = Core::new(me);
+            *self.0.core.lock() = Core::new(me, self.0.config.frame_len_max);
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 _ = self.0.runtime.set(runtime);
             }

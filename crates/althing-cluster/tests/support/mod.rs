@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod proxy;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -10,7 +12,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use althing_cluster::Authority;
+use althing_cluster::{Authority, Tls};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longer than a busy machine needs for anything; a test that waits so long has failed.
@@ -43,7 +45,9 @@ pub(crate) fn scene_of(lease: Duration) -> Scene {
 }
 
 fn serve(directory: &Path, listen: SocketAddr, lease: Duration) -> Authority {
-    Authority::start("example", &directory.join("authority"), listen, lease).expect("it starts")
+    let tls = Tls::insecure_plaintext();
+    Authority::start("example", &directory.join("authority"), listen, lease, tls)
+        .expect("it starts")
 }
 
 impl Scene {

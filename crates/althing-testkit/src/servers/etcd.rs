@@ -5,14 +5,13 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use super::process::{signal, wait_for_end};
+use super::watcher::{END_BY_ID, Watcher};
 
 /// Starts that fail because somebody else took a port in between.
 const STARTS_MAX: u32 = 5;
@@ -26,12 +25,6 @@ const LOG_LINES_MAX: usize = 200;
 /// Pause between two questions whether it is ready, which it tells nobody by itself.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Ends what is left, when the pipe that it reads from ends with the process that started it.
-const WATCH: &str = r#"cat >/dev/null
-server=$(cat "$0/id" 2>/dev/null) && kill -s KILL "$server" 2>/dev/null
-while [ -n "$server" ] && kill -s 0 "$server" 2>/dev/null; do sleep 0.05; done
-rm -rf "$0""#;
-
 /// A real etcd of one server in a temporary directory.
 ///
 /// ```
@@ -42,12 +35,12 @@ rm -rf "$0""#;
 /// ```
 #[derive(Debug)]
 pub struct EtcdServer {
+    /// Before the directory, because it is dropped first.
+    _watcher: Watcher,
     directory: TempDir,
     address: String,
     ports: [u16; 2],
     server: Option<Child>,
-    /// The watcher and the pipe that tells it of our end.
-    watcher: Option<(Child, ChildStdin)>,
 }
 
 impl EtcdServer {
@@ -62,8 +55,9 @@ impl EtcdServer {
             .expect("a temporary directory can be made");
         // An address of its own for each test process makes it rare that two choose the same port.
         let address = format!("127.0.0.{}", 2 + std::process::id() % 250);
-        let watcher = Some(watch(directory.path()));
-        let mut server = Self { directory, address, ports: [0; 2], server: None, watcher };
+        let watcher = Watcher::start(END_BY_ID, directory.path());
+        let mut server =
+            Self { directory, address, ports: [0; 2], server: None, _watcher: watcher };
         let mut said = String::new();
         for _ in 0..STARTS_MAX {
             // Both are held until both are known, so that they differ.
@@ -165,18 +159,5 @@ impl EtcdServer {
 impl Drop for EtcdServer {
     fn drop(&mut self) {
         self.kill();
-        if let Some((mut watcher, pipe)) = self.watcher.take() {
-            drop(pipe);
-            _ = watcher.wait();
-        }
     }
-}
-
-fn watch(directory: &Path) -> (Child, ChildStdin) {
-    let mut command = Command::new("sh");
-    command.args(["-c", WATCH]).arg(directory).stdin(Stdio::piped());
-    // Apart from a terminal's interrupts, which end the test before the server.
-    let mut watcher = command.process_group(0).spawn().expect("there is a shell");
-    let pipe = watcher.stdin.take().expect("it is piped");
-    (watcher, pipe)
 }

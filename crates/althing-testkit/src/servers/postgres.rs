@@ -10,11 +10,12 @@ use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
 use super::process::{User, family, is_root, signal, user, wait_for_end};
+use super::watcher::Watcher;
 
 /// Said by the server once it takes connections.
 const READY: &str = "database system is ready to accept connections";
@@ -45,12 +46,12 @@ rm -rf "$0""#;
 pub struct PostgresServer {
     programs: PathBuf,
     user: Option<User>,
+    /// Before the directory, because it is dropped first.
+    _watcher: Watcher,
     directory: TempDir,
     address: String,
     port: u16,
     server: Option<Child>,
-    /// The watcher and the pipe that tells it of our end.
-    watcher: Option<(Child, ChildStdin)>,
 }
 
 impl PostgresServer {
@@ -71,9 +72,9 @@ impl PostgresServer {
         }
         // An address of its own for each test process makes it rare that two choose the same port.
         let address = format!("127.0.0.{}", 2 + std::process::id() % 250);
-        let watcher = Some(watch(directory.path()));
+        let watcher = Watcher::start(WATCH, directory.path());
         let mut server =
-            Self { programs, user, directory, address, port: 0, server: None, watcher };
+            Self { programs, user, directory, address, port: 0, server: None, _watcher: watcher };
         server.make();
         for _ in 0..STARTS_MAX {
             let free = TcpListener::bind((&*server.address, 0)).and_then(|it| it.local_addr());
@@ -160,6 +161,8 @@ impl PostgresServer {
         command.arg("-D").arg(self.data()).arg("-k").arg(self.directory.path());
         command.args(["-h", &self.address, "-p", &self.port.to_string()]);
         command.args(["-c", "fsync=on", "-c", "full_page_writes=on", "-c", "lc_messages=C"]);
+        // A test program may run many servers on it at once.
+        command.args(["-c", "max_connections=500"]);
         let mut server = command.stderr(Stdio::piped()).spawn().expect("the server can be run");
         let mut lines = BufReader::new(server.stderr.take().expect("it is piped")).lines();
         let mut log = String::new();
@@ -182,20 +185,7 @@ impl PostgresServer {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.kill();
-        if let Some((mut watcher, pipe)) = self.watcher.take() {
-            drop(pipe);
-            _ = watcher.wait();
-        }
     }
-}
-
-fn watch(directory: &Path) -> (Child, ChildStdin) {
-    let mut command = Command::new("sh");
-    command.args(["-c", WATCH]).arg(directory).stdin(Stdio::piped());
-    // Apart from a terminal's interrupts, which end the test before the server.
-    let mut watcher = command.process_group(0).spawn().expect("there is a shell");
-    let pipe = watcher.stdin.take().expect("it is piped");
-    (watcher, pipe)
 }
 
 /// The newest version that is installed, or else what the path has.

@@ -23,7 +23,9 @@ use crate::node::shared::{Node, NodeShared};
 use crate::options::ActorOptions;
 use crate::remote::cluster::Cluster;
 use crate::timer::Timers;
+use crate::topic::kinds::{EventKinds, EventTwice};
 use crate::topic::registry::Topics;
+use crate::wire::Wire;
 use crate::wire::codecs::{Codecs, NameTwice};
 
 type Register = Box<dyn FnOnce(&Arc<NodeShared>) + Send>;
@@ -38,6 +40,9 @@ pub enum BuildError {
     /// Two messages of one kind have one name on the wire.
     #[error(transparent)]
     Message(#[from] NameTwice),
+    /// Two types of events have one name on the wire, or one type has two.
+    #[error(transparent)]
+    Event(#[from] EventTwice),
 }
 
 /// Builds a node.
@@ -51,7 +56,8 @@ pub struct NodeBuilder {
     memory_budget_bytes: Option<u64>,
     tracing: Tracing,
     cluster: Option<Arc<dyn Cluster>>,
-    mistake: Option<NameTwice>,
+    events: EventKinds,
+    mistake: Option<BuildError>,
 }
 
 impl NodeBuilder {
@@ -66,11 +72,22 @@ impl NodeBuilder {
         if let Some(register) = A::CODECS
             && let Err(twice) = Codecs::<A>::registered(register)
         {
-            self.mistake.get_or_insert(twice);
+            self.mistake.get_or_insert(twice.into());
         }
         self.registrations.push(Box::new(move |shared| {
             shared.register::<A>(Some(boxed_factory(factory)));
         }));
+        self
+    }
+
+    /// Lets events of type `T` leave the node, under this name: topics of such events are heard on
+    /// all nodes of the cluster that register the type under the same name. Events of other types
+    /// stay on their node.
+    #[must_use]
+    pub fn event<T: Wire + Send + Sync + 'static>(mut self, name: &'static str) -> Self {
+        if let Err(twice) = self.events.add::<T>(name) {
+            self.mistake.get_or_insert(twice.into());
+        }
         self
     }
 
@@ -141,13 +158,14 @@ impl NodeBuilder {
     /// Starts the node.
     ///
     /// # Errors
-    /// Two registered kinds of actors, or two messages of one, have the same name.
+    /// Two registered kinds of actors, two messages of one, or two types of events have the same
+    /// name.
     ///
     /// # Panics
     /// Outside a tokio runtime, unless simulated.
     pub fn try_build(mut self) -> Result<Node, BuildError> {
         if let Some(mistake) = self.mistake.take() {
-            return Err(mistake.into());
+            return Err(mistake);
         }
         let simulation = self.simulation.clone();
         let env = self.simulation.map_or_else(Env::tokio, Env::Simulated);
@@ -163,6 +181,7 @@ impl NodeBuilder {
                 foreign: Foreign::default(),
                 options: self.options,
                 topics: Topics::default(),
+                events: self.events,
             }),
             blocking: Blocking::new(self.blocking_jobs_max, env.handle()),
             env,
@@ -206,6 +225,7 @@ impl Node {
             metrics: Metrics::On,
             tracing: Tracing::Off,
             cluster: None,
+            events: EventKinds::default(),
             mistake: None,
         }
     }

@@ -15,6 +15,7 @@ use crate::node::shared::NodeShared;
 use crate::options::ActorOptions;
 use crate::shield::discard;
 use crate::timer::Timers;
+use crate::topic::kinds::EventKinds;
 use crate::topic::registry::Topics;
 
 pub(crate) type Options = HashMap<TypeId, ActorOptions>;
@@ -28,6 +29,8 @@ pub(crate) struct Holdings {
     /// What replaces `Actor::options` on this node.
     pub(crate) options: Options,
     pub(crate) topics: Topics,
+    /// What of their events may leave the node.
+    pub(crate) events: EventKinds,
 }
 
 impl NodeShared {

@@ -1,11 +1,14 @@
 //! What a node needs of a cluster: where actors are, and a way there.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::address::actor_id::ActorId;
 use crate::epoch::Epoch;
 use crate::node::shared::Node;
 use crate::remote::parcel::Parcel;
+use crate::remote::topics::TopicWay;
+use crate::topic::published::TopicName;
 
 /// What a node needs of a cluster: where actors are, and a way there.
 ///
@@ -33,6 +36,18 @@ pub trait Cluster: Send + Sync + 'static {
     /// everything for that actor that was given to `send` since the actor lives elsewhere.
     fn send_on(&self, parcel: Parcel) {
         self.send(parcel);
+    }
+
+    /// The way of a topic to other nodes, asked when the topic is made; `event` is the registered
+    /// name of its events, `replay` how many of them it keeps. Without one, the topic stays on this
+    /// node.
+    fn topic(
+        &self,
+        _topic: &TopicName,
+        _event: &'static str,
+        _replay: usize,
+    ) -> Option<Arc<dyn TopicWay>> {
+        None
     }
 
     /// Hears that its node stands.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::Topic;
+use super::author::Author;
 use super::published::Sequence;
 use super::refusal::{Fenced, PublishError};
 use super::sealed::Sealed;
-use super::shared::{Author, Shared};
+use super::shared::Shared;
 use crate::epoch::Epoch;
 
 /// The one that publishes to a topic, under an epoch, with numbers of its own if it has some.

@@ -43,6 +43,20 @@ pub enum PublishError<T> {
         /// What was to be published.
         payload: T,
     },
+    /// The event, encoded, is longer than a node that listens to the topic reads. Nobody hears it.
+    #[error(
+        "an event of {len} bytes for topic {topic} is longer than {len_max}, the limit of its listeners"
+    )]
+    TooLong {
+        /// The topic.
+        topic: TopicName,
+        /// The event's length in bytes, encoded.
+        len: usize,
+        /// The longest that is taken.
+        len_max: usize,
+        /// What was to be published.
+        payload: T,
+    },
     /// The number is not above the last one, or there is none above it.
     #[error("number {} of topic {topic} is not above {}, the last one", sequence.0, last.0)]
     NotAbove {
@@ -64,6 +78,7 @@ impl<T> PublishError<T> {
             Self::Fenced { payload, .. }
             | Self::Owned { payload, .. }
             | Self::InTurn { payload }
+            | Self::TooLong { payload, .. }
             | Self::NotAbove { payload, .. } => payload,
         }
     }

@@ -10,6 +10,8 @@ use parking_lot::Mutex;
 
 use super::published::TopicName;
 use super::view::TopicView;
+use crate::epoch::Epoch;
+use crate::remote::topics::{Arriving, NotTaken};
 use crate::shield::discard;
 
 /// A topic whose type is forgotten.
@@ -18,6 +20,12 @@ pub(crate) trait AnyTopic: Any + Send + Sync {
     fn view(&self) -> TopicView;
     /// Ends its streams, because the node ends.
     fn close(&self);
+    /// Delivers an event that another node published.
+    fn take(self: Arc<Self>, event: Arriving<'_>) -> Result<(), NotTaken>;
+    /// Events of another node may be lost.
+    fn doubt(&self);
+    /// The publisher of that epoch, on another node, is no more.
+    fn release_elsewhere(&self, epoch: Epoch);
 }
 
 /// The topics of a node.
@@ -72,6 +80,14 @@ impl Topics {
             }
             None => made.expect("what is not known was made"),
         }
+    }
+
+    /// The topic of that name and type, if somebody holds it.
+    pub(super) fn held(&self, type_id: TypeId, name: &str) -> Option<Arc<dyn AnyTopic>> {
+        let inner = self.inner.lock();
+        let held = inner.by_name.get(&(type_id, name.into())).and_then(Weak::upgrade);
+        drop(inner);
+        held
     }
 
     /// Takes out the entry of the topic at `place`, which is being dropped.

@@ -9,12 +9,15 @@ use std::any::type_name;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::TopicOptions;
+use super::across::{Across, TooLong};
+use super::author::{Author, Refusal, Standing};
 use super::buffer::Buffer;
 use super::chunk::{CHUNK_LEN, Chunk, Role, Wants};
 use super::fan_out::Visitor;
+use super::number::Number;
 use super::published::{Gap, Published, Sequence, TopicName};
 use super::refusal::{Fenced, PublishError};
 use super::registry::AnyTopic;
@@ -28,10 +31,13 @@ use crate::epoch::Epoch;
 use crate::mail::outbox;
 use crate::metrics::step::Step;
 use crate::node::shared::NodeShared;
+use crate::remote::topics::{Arriving, Departing, Listening, NotTaken, Place};
 use crate::shield::{discard, shielded};
 
 pub(super) type TopicChunk<T> = Chunk<Subscriber<T>, Arc<Published<T>>>;
 type Chunks<T> = Arc<Vec<Arc<TopicChunk<T>>>>;
+/// The lock, and an event as it travels, if it does.
+type LockedWithBody<'a, T> = (MutexGuard<'a, State<T>>, Option<Vec<u8>>);
 
 /// A topic, as its handles see it.
 pub(super) struct Shared<T: Send + Sync + 'static> {
@@ -40,30 +46,27 @@ pub(super) struct Shared<T: Send + Sync + 'static> {
     state: Mutex<State<T>>,
     /// Events that subscribers did not get, added up over them.
     missed: AtomicU64,
+    /// What it needs to be heard on other nodes, if it may be.
+    pub(super) across: Option<Across<T>>,
 }
 
-struct State<T> {
-    last: Sequence,
+pub(super) struct State<T> {
+    pub(super) last: Sequence,
     /// The highest epoch that ever claimed the topic.
-    epoch: Option<Epoch>,
+    pub(super) epoch: Option<Epoch>,
     /// Whether the publisher of that epoch lives.
-    is_owned: bool,
+    pub(super) is_owned: bool,
+    /// Whether it is, or was, on another node.
+    pub(super) is_owner_elsewhere: bool,
+    /// Whether the cluster was told that somebody listens here.
+    pub(super) is_listening: bool,
+    /// Whether events of other nodes may be missing before the next one.
+    pub(super) is_unsure: bool,
     ring: Ring<T>,
     /// Copied when it changes while a publisher goes through it.
     chunks: Chunks<T>,
     next_id: u64,
     is_closed: bool,
-}
-
-/// Who publishes, and who chooses the number.
-#[derive(Clone, Copy)]
-pub(super) enum Author {
-    /// Anybody, with the next number.
-    Anybody,
-    /// The owner of this epoch, with the next number.
-    Owner(Epoch),
-    /// The owner of this epoch, with a number of its own.
-    OwnerAt(Epoch, Sequence),
 }
 
 /// Where a new subscriber found its seat.
@@ -92,12 +95,20 @@ impl<T: Send + Sync + 'static> Shared<T> {
             last: Sequence(0),
             epoch: None,
             is_owned: false,
+            is_owner_elsewhere: false,
+            is_listening: false,
+            is_unsure: false,
             ring: Ring::new(options.replay),
             chunks: Arc::default(),
             next_id: 0,
             is_closed,
         };
-        Self { name, node, state: Mutex::new(state), missed: AtomicU64::new(0) }
+        let across = Across::new(&node, &name, options.replay);
+        Self { name, node, state: Mutex::new(state), missed: AtomicU64::new(0), across }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock()
     }
 
     pub(super) fn last(&self) -> Sequence {
@@ -130,14 +141,20 @@ impl<T: Send + Sync + 'static> Shared<T> {
         }
         state.epoch = Some(epoch);
         state.is_owned = true;
+        state.is_owner_elsewhere = false;
+        // Former owners may have been elsewhere, and what they published may not have come.
+        state.is_unsure |= self.across.is_some();
         Ok(())
     }
 
     /// The owner of `epoch` is no more; a later owner stays.
     pub(super) fn release(&self, epoch: Epoch) {
         let mut state = self.state.lock();
-        if state.epoch == Some(epoch) {
+        if state.epoch == Some(epoch) && !state.is_owner_elsewhere {
             state.is_owned = false;
+        }
+        if let Some(across) = &self.across {
+            across.way().released(epoch);
         }
     }
 
@@ -151,32 +168,88 @@ impl<T: Send + Sync + 'static> Shared<T> {
         }
         // What the publisher told before must arrive before, whoever delivers the event.
         shielded("handing over what a publisher told", outbox::hand_over);
-        let mut state = self.state.lock();
-        let sequence = match state.next_sequence(author, &self.name) {
-            Ok(sequence) => sequence,
+        let (mut state, body) = match self.lock_with_body(&payload) {
+            Ok(locked) => locked,
+            Err(TooLong { len, len_max }) => {
+                let topic = self.name.clone();
+                return Err(PublishError::TooLong { topic, len, len_max, payload });
+            }
+        };
+        let number = match state.number(author, &self.name, self.across.is_some()) {
+            Ok(number) => number,
             Err(refusal) => {
                 // Unlocked first: the caller may drop the payload.
                 drop(state);
                 return Err(refusal.with(payload));
             }
         };
-        let event = Arc::new(Published {
-            topic: self.name.clone(),
-            epoch: state.epoch.unwrap_or_default(),
-            sequence,
-            previous: state.last,
-            payload,
-        });
-        state.last = sequence;
+        let (epoch, sequence) = (state.epoch.unwrap_or_default(), number.sequence);
+        if let (Some(across), Some(body)) = (&self.across, body) {
+            let is_owners = !matches!(author, Author::Anybody);
+            let place = is_owners.then_some(Place { epoch, sequence });
+            across.way().publish(Departing { place, body });
+        }
         self.node.env.observe_current(Step::Publishes { topic: &self.name, sequence });
+        let chunks = self.enqueue(state, epoch, number, payload);
+        self.deliver(&chunks);
+        discard("the drop of a chunk", chunks);
+        Ok(sequence)
+    }
+
+    /// The lock, and the event as it travels if somebody listens elsewhere: encoded before the lock
+    /// is taken, because that runs foreign code.
+    fn lock_with_body(&self, payload: &T) -> Result<LockedWithBody<'_, T>, TooLong> {
+        let Some(across) = &self.across else { return Ok((self.state.lock(), None)) };
+        loop {
+            let body = across.encode(payload)?;
+            let state = self.state.lock();
+            // Who began to listen in between is to hear it.
+            if body.is_some() || !across.is_heard() {
+                return Ok((state, body));
+            }
+        }
+    }
+
+    /// Adds an event to what chunks have to deliver, and lets go of the lock.
+    fn enqueue(
+        &self,
+        mut state: MutexGuard<'_, State<T>>,
+        epoch: Epoch,
+        Number { sequence, previous }: Number,
+        payload: T,
+    ) -> Chunks<T> {
+        let topic = self.name.clone();
+        let event = Arc::new(Published { topic, epoch, sequence, previous, payload });
+        state.last = sequence;
         let chunks = state.chunks.clone();
         let skipped: Vec<_> = chunks.iter().filter_map(|chunk| chunk.push(event.clone())).collect();
         let oldest = state.ring.push(event);
         drop(state);
         discard("the drop of an event", (skipped, oldest));
-        self.deliver(&chunks);
+        chunks
+    }
+
+    /// Has workers deliver an event: the caller reads what another node sends, and no handler may
+    /// keep it from that.
+    pub(super) fn insert(
+        self: &Arc<Self>,
+        state: MutexGuard<'_, State<T>>,
+        epoch: Epoch,
+        number: Number,
+        payload: T,
+    ) {
+        let chunks = self.enqueue(state, epoch, number, payload);
+        for chunk in chunks.iter() {
+            match chunk.claim_worker() {
+                Wants::Nothing => {}
+                Wants::Worker => self.start_worker(chunk),
+                Wants::Help => {
+                    let mut helper = Visitor::new(false, Share::of_helper(&self.node));
+                    self.deliver_chunk(chunk, &mut helper);
+                }
+            }
+        }
         discard("the drop of a chunk", chunks);
-        Ok(sequence)
     }
 
     /// Publishes when the turn at hand lets go of what it lets out.
@@ -241,7 +314,9 @@ impl<T: Send + Sync + 'static> Shared<T> {
 
     /// Takes a chunk out of which the last subscriber has gone.
     pub(super) fn forget_if_empty(&self, chunk: &Arc<TopicChunk<T>>) {
-        self.state.lock().forget_if_empty(chunk);
+        let mut state = self.state.lock();
+        state.forget_if_empty(chunk);
+        self.stop_listening_if_empty(&mut state);
     }
 
     /// Lists the subscriber that `make` makes of its id and the topic's last event.
@@ -275,6 +350,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
         let (id, since) = (state.next_id, state.last);
         let chunk = state.chunk_with_room();
         chunk.add(make(id, since));
+        self.begin_to_listen(state);
         Seat { shared: self.clone(), chunk, id, since }
     }
 }
@@ -285,57 +361,32 @@ impl<T: Send + Sync + 'static> Seat<T> {
         let mut state = self.shared.state.lock();
         let removed = self.chunk.remove(self.id);
         state.forget_if_empty(&self.chunk);
+        self.shared.stop_listening_if_empty(&mut state);
         drop(state);
         discard("the drop of a subscriber", removed);
     }
 }
 
-/// Why an event is not published; the payload is not in it, because nothing of the caller's may be
-/// dropped under the lock.
-enum Refusal {
-    Fenced(Fenced),
-    Owned { topic: TopicName, epoch: Epoch },
-    NotAbove { topic: TopicName, sequence: Sequence, last: Sequence },
-}
-
-impl Refusal {
-    fn with<T>(self, payload: T) -> PublishError<T> {
-        match self {
-            Self::Fenced(fenced) => PublishError::Fenced { fenced, payload },
-            Self::Owned { topic, epoch } => PublishError::Owned { topic, epoch, payload },
-            Self::NotAbove { topic, sequence, last } => {
-                PublishError::NotAbove { topic, sequence, last, payload }
-            }
-        }
-    }
-}
-
 impl<T> State<T> {
-    fn next_sequence(&self, author: Author, topic: &TopicName) -> Result<Sequence, Refusal> {
-        // After the last number that there is comes none.
-        let next = Sequence(self.last.0.saturating_add(1));
-        let sequence = match author {
-            Author::OwnerAt(_, sequence) => sequence,
-            Author::Anybody | Author::Owner(_) => next,
-        };
-        match (author, self.epoch) {
-            (Author::Anybody, Some(epoch)) if self.is_owned => {
-                Err(Refusal::Owned { topic: topic.clone(), epoch })
-            }
-            (Author::Owner(epoch) | Author::OwnerAt(epoch, _), Some(current))
-                if current != epoch =>
-            {
-                Err(Refusal::Fenced(Fenced { topic: topic.clone(), epoch, current }))
-            }
-            _ if sequence <= self.last => {
-                Err(Refusal::NotAbove { topic: topic.clone(), sequence, last: self.last })
-            }
-            _ => Ok(sequence),
-        }
+    fn number(
+        &mut self,
+        author: Author,
+        topic: &TopicName,
+        is_across: bool,
+    ) -> Result<Number, Refusal> {
+        let Self { last, epoch, is_owned, is_unsure, .. } = *self;
+        let standing = Standing { last, epoch, is_owned, is_unsure, is_across };
+        let number = author.number(standing, topic)?;
+        self.is_unsure = false;
+        Ok(number)
     }
 }
 
 impl<T: Send + Sync + 'static> State<T> {
+    pub(super) fn has_nobody(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
     fn chunk_with_room(&mut self) -> Arc<TopicChunk<T>> {
         if let Some(chunk) = self.chunks.iter().rev().find(|chunk| chunk.len() < CHUNK_LEN) {
             return chunk.clone();
@@ -391,12 +442,32 @@ impl<T: Send + Sync + 'static> AnyTopic for Shared<T> {
         }
         discard("the drop of a chunk", chunks);
     }
+
+    fn take(self: Arc<Self>, event: Arriving<'_>) -> Result<(), NotTaken> {
+        self.take_arriving(event)
+    }
+
+    fn doubt(&self) {
+        self.state.lock().is_unsure = true;
+    }
+
+    fn release_elsewhere(&self, epoch: Epoch) {
+        let mut state = self.state.lock();
+        if state.epoch == Some(epoch) && state.is_owner_elsewhere {
+            state.is_owned = false;
+        }
+    }
 }
 
 impl<T: Send + Sync + 'static> Drop for Shared<T> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         let left = (state.ring.take(), std::mem::take(&mut state.chunks));
+        if std::mem::take(&mut state.is_listening)
+            && let Some(across) = &self.across
+        {
+            across.way().listen(Listening::Ends);
+        }
         discard("the drop of what a topic kept", left);
         let seat: *const Self = self;
         self.node.holdings().topics.forget::<T>(&self.name, seat.cast());

@@ -60,6 +60,8 @@ pub enum RoomEvent {
         by: UserId,
         at: UnixMillis,
     },
+    /// A message was pinned for everybody, or is so no more. It is neither once it is deleted.
+    Pinned { room: RoomId, seq: Seq, by: UserId, on: bool, at: UnixMillis },
     /// The room's name or topic changed.
     Room { room: RoomId, name: String, topic: String, by: UserId, at: UnixMillis },
     /// The room became read-only, or is open again.
@@ -133,6 +135,8 @@ pub enum UserEvent {
     },
     /// The user's settings of a room changed.
     Settings { room: RoomId, notify: Notify },
+    /// The user has saved a message for later, or taken it off the list.
+    Saved { room: RoomId, seq: Seq, on: bool },
 }
 
 /// A message pointed at from elsewhere.

@@ -195,6 +195,10 @@ pub struct MessageView {
     #[serde(default, skip_serializing_if = "is_false")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub deleted: bool,
+    /// Whether it is pinned for everybody in the room.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub pinned: bool,
     /// The sender's idempotency key; only its author sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,

@@ -172,15 +172,42 @@ pub struct SubscribeRequest {
     #[prost(string, tag = "12")]
     #[serde(skip_serializing_if = "is_default")]
     pub delta: String,
-    /// Filter by tags, which is refused: events here have none.
+    /// Filter over the tags of publications; refused by the chat, whose events have none.
     #[prost(message, optional, tag = "13")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tf: Option<TagsFilter>,
+    pub tf: Option<FilterNode>,
 }
 
-/// Stands for a filter by tags, whose parts nobody reads.
-#[derive(Clone, Copy, PartialEq, Eq, Message, Serialize, Deserialize)]
-pub struct TagsFilter {}
+/// A node of a filter over tags: a comparison, or what its children say together. Which fields
+/// belong together is for who applies the filter to check.
+#[derive(Clone, PartialEq, Eq, Message, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FilterNode {
+    /// `and`, `or`, `not`; empty in a comparison.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub op: String,
+    /// The tag that is compared.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub key: String,
+    /// How it is compared, such as `eq`.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub cmp: String,
+    /// With what it is compared.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub val: String,
+    /// With which of these, for `in` and `nin`.
+    #[prost(string, repeated, tag = "5")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub vals: Vec<String>,
+    /// What `and`, `or` and `not` are about.
+    #[prost(message, repeated, tag = "6")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub nodes: Vec<Self>,
+}
 
 /// Ends a subscription.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]

@@ -10,9 +10,9 @@ mod push;
 mod reply;
 
 pub use command::{
-    Command, ConnectRequest, HistoryRequest, PingRequest, PresenceRequest, PresenceStatsRequest,
-    PublishRequest, RefreshRequest, Request, RpcRequest, SendRequest, StreamPosition,
-    SubRefreshRequest, SubscribeRequest, TagsFilter, UnsubscribeRequest,
+    Command, ConnectRequest, FilterNode, HistoryRequest, PingRequest, PresenceRequest,
+    PresenceStatsRequest, PublishRequest, RefreshRequest, Request, RpcRequest, SendRequest,
+    StreamPosition, SubRefreshRequest, SubscribeRequest, UnsubscribeRequest,
 };
 pub use push::{
     ClientInfo, Connect, Disconnect, Join, Leave, Message, Publication, Push, PushKind, Refresh,

@@ -6,7 +6,9 @@ mod directory;
 mod error;
 mod invite;
 mod message;
+mod pin;
 mod room;
+mod saved;
 mod search;
 mod user;
 
@@ -23,11 +25,13 @@ pub use message::{
     MessageReactions, MessageSend, MessageSent, ReactionUsers, ReactionsPage, ReadSet, ReadState,
     RoomPublish, TypingSet,
 };
+pub use pin::{MessagePin, PinnedMessage, PinsPage, RoomPins};
 pub use room::{
     DirectHide, DirectOpen, MembersPage, PresenceWatch, RoomAdd, RoomArchive, RoomBan, RoomCreate,
     RoomDelete, RoomGet, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomNotify, RoomSetRole,
     RoomUpdate, Rooms, RoomsList, Sync,
 };
+pub use saved::{MessageSave, SavedList, SavedMarks, SavedMessage, SavedNumbers, SavedPage};
 pub use search::{Search, SearchHit, SearchHits};
 pub use user::{
     DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, StatusSet, UserBlock, UserGet,
@@ -161,6 +165,11 @@ methods! {
     MessageDelete = "message.delete" => Empty;
     MessageReact = "message.react" => Empty;
     MessageReactions = "message.reactions" => ReactionsPage;
+    MessagePin = "message.pin" => Empty;
+    RoomPins = "room.pins" => PinsPage;
+    MessageSave = "message.save" => Empty;
+    SavedList = "saved.list" => SavedPage;
+    SavedMarks = "saved.marks" => SavedNumbers;
     HistoryGet = "history.get" => HistoryPage;
     ReadSet = "read.set" => ReadState;
     TypingSet = "typing.set" => Empty;

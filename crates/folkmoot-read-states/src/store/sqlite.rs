@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Answer, Row, RowStore, StoreError};
@@ -39,6 +40,8 @@ impl SqliteRows {
             connection.pragma_update(None, "journal_mode", "WAL")?;
             // A commit is on the disk when it returns: the log forgets what was saved.
             connection.pragma_update(None, "synchronous", "FULL")?;
+            // A statement is compiled once, and not again for other numbers in it.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             connection.execute_batch(SCHEMA)?;
             Ok(connection)
         };

@@ -1,18 +1,17 @@
 //! `batch`: many commands in one request, one after the other or beside each other.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::caller::Caller;
 use super::{Outcome, Refused, json, method, params, refused};
-use crate::server::Server;
 
 /// Commands in one request.
-const COMMANDS_LEN_MAX: usize = 100_000;
+pub(super) const COMMANDS_LEN_MAX: usize = 100_000;
 
 #[derive(Serialize)]
 struct Replies {
@@ -27,7 +26,8 @@ enum Reply {
     Error { error: Refused },
 }
 
-pub(super) async fn run(server: &Arc<Server>, params: &[u8]) -> Outcome {
+pub(super) async fn run(caller: &Caller, params: &[u8]) -> Outcome {
+    caller.rights.may("batch")?;
     let batch = params::read::<params::Batch>(params)?;
     if batch.commands.len() > COMMANDS_LEN_MAX {
         let text = format!("commands: more than {COMMANDS_LEN_MAX} in one batch");
@@ -39,8 +39,8 @@ pub(super) async fn run(server: &Arc<Server>, params: &[u8]) -> Outcome {
             .commands
             .into_iter()
             .map(|command| {
-                let server = server.clone();
-                tokio::spawn(async move { one(&server, command).await })
+                let caller = caller.clone();
+                tokio::spawn(async move { one(&caller, command).await })
             })
             .collect();
         for command in running {
@@ -48,18 +48,20 @@ pub(super) async fn run(server: &Arc<Server>, params: &[u8]) -> Outcome {
         }
     } else {
         for command in batch.commands {
-            replies.push(one(server, command).await);
+            replies.push(one(caller, command).await);
         }
     }
     json(&Replies { replies })
 }
 
-async fn one(server: &Arc<Server>, command: BTreeMap<String, Box<RawValue>>) -> Reply {
-    let Some((name, params)) = command.into_iter().next() else {
-        let error = RpcError::new(ErrorCode::BadRequest, "a command without a method");
+async fn one(caller: &Caller, command: BTreeMap<String, Box<RawValue>>) -> Reply {
+    let mut methods = command.into_iter();
+    let (Some((name, params)), None) = (methods.next(), methods.next()) else {
+        let text = "a command has one method, as its only key";
+        let error = RpcError::new(ErrorCode::BadRequest, text);
         return Reply::Error { error: refused(error) };
     };
-    match method::run(server, &name, params.get().as_bytes()).await {
+    match method::run(caller, &name, params.get().as_bytes()).await {
         Ok(result) => Reply::Result([(name, result)].into()),
         Err(error) => Reply::Error { error: refused(error) },
     }

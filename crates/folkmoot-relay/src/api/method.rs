@@ -1,97 +1,171 @@
-//! The methods of the server API, each by itself.
+//! The methods of the server API, each by itself, and how they are called with JSON.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use folkmoot_gateway::Close;
-use folkmoot_protocol::frame::{HistoryRequest, PushKind, Refresh, Unsubscribe};
+use folkmoot_protocol::frame::{
+    HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult, PushKind, Refresh,
+    StreamPosition, Unsubscribe,
+};
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
 use regex::Regex;
+use serde::Serialize;
 use serde_json::json;
 
+use super::caller::Caller;
 use super::params::{self, read};
 use super::{Outcome, json, publish};
 use crate::channels::{Answer, ChannelsCalls};
 use crate::connection::Connection;
+use crate::overrides::Overrides;
 use crate::payload::Encoded;
 use crate::question;
 use crate::rules::Rule;
 use crate::server::{Server, seconds_left, unavailable};
-use crate::session::{ByServer, end_connection_at, subscribe_by_server};
+use crate::session::{ByServer, end_connection_at, end_subscription_at, subscribe_by_server};
 
 /// The SDKs do not subscribe again by themselves after a code below 2500.
 const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
 
+/// Longer than any name that it could match.
+const PATTERN_BYTES_MAX: usize = 1_024;
+
 /// Runs a method with its parameters in JSON.
-pub(crate) async fn run(server: &Arc<Server>, method: &str, params: &[u8]) -> Outcome {
+pub(crate) async fn run(caller: &Caller, method: &str, params: &[u8]) -> Outcome {
+    caller.rights.may(method)?;
+    let nothing = |(): ()| json(&json!({}));
     match method {
         "publish" | "broadcast" => {
-            let outcome = publish::run(server, method, params).await;
-            server.metrics.by_api.count(&outcome);
+            let outcome = publish::run(caller, method, params).await;
+            caller.server.metrics.by_api.count(&outcome);
             outcome
         }
-        "subscribe" => subscribe(server, params).await,
-        "unsubscribe" => unsubscribe(server, params).await,
-        "disconnect" => disconnect(server, params),
-        "refresh" => refresh(server, params),
-        "presence" => presence(server, params).await,
-        "presence_stats" => presence_stats(server, params).await,
-        "history" => history(server, params).await,
-        "history_remove" => history_remove(server, params).await,
-        "channels" => channels(server, params).await,
-        "info" => info(server).await,
+        "subscribe" => {
+            let asked = read::<params::Subscribe>(params)?;
+            let subscription = Subscription {
+                info: asked.info()?,
+                data: asked.data()?,
+                since: asked.recover_since,
+                ends_at: asked.expire_at,
+                overrides: asked.overrides.unwrap_or_default(),
+                channel: asked.channel,
+            };
+            subscribe(caller, &read(params)?, &subscription).await.and_then(nothing)
+        }
+        "unsubscribe" => {
+            unsubscribe(caller, &read(params)?, channel(params)?).await.and_then(nothing)
+        }
+        "disconnect" => {
+            let why = read::<params::Disconnect>(params)?.disconnect;
+            disconnect(caller, &read(params)?, why).and_then(nothing)
+        }
+        "refresh" => refresh(caller, &read(params)?, &read(params)?).and_then(nothing),
+        "presence" => json(&presence(caller, channel(params)?).await?),
+        "presence_stats" => json(&presence_stats(caller, channel(params)?).await?),
+        "history" => json(&history(caller, &read(params)?).await?),
+        "history_remove" => history_remove(caller, channel(params)?).await.and_then(nothing),
+        "channels" => {
+            let listed = channels(caller, &read::<params::List>(params)?.pattern).await?;
+            let channels: serde_json::Map<_, _> = listed
+                .into_iter()
+                .map(|(channel, clients)| (channel.to_string(), json!({ "num_clients": clients })))
+                .collect();
+            json(&json!({ "channels": channels }))
+        }
+        "info" => json(&json!({ "nodes": [info(caller).await?] })),
         method => Err(RpcError::method_not_found(method)),
     }
 }
 
+fn channel(params: &[u8]) -> Result<Arc<str>, RpcError> {
+    Ok(read::<params::Channel>(params)?.channel.into())
+}
+
 /// The connections that a request is about.
-fn connections(server: &Server, params: &[u8]) -> Result<Vec<Arc<Connection>>, RpcError> {
-    let of = read::<params::Of>(params)?;
+fn connections(server: &Server, of: &params::Of) -> Result<Vec<Arc<Connection>>, RpcError> {
     if of.user.is_empty() && of.client.is_empty() {
         return Err(RpcError::new(ErrorCode::BadRequest, "user is required"));
+    }
+    if of.session.as_ref().is_some_and(|session| !session.is_empty()) {
+        let text = "session is not offered; `client` names one connection";
+        return Err(RpcError::new(ErrorCode::BadRequest, text));
     }
     let mut connections = server.people.of(&of.user, &of.client);
     connections.retain(|one| !of.whitelist.iter().any(|spared| **spared == *one.id));
     Ok(connections)
 }
 
-async fn subscribe(server: &Arc<Server>, params: &[u8]) -> Outcome {
-    let asked = read::<params::Subscribe>(params)?;
-    server.rules.of(&asked.channel)?;
-    for connection in connections(server, params)? {
-        let since = asked.recover_since.as_ref();
+/// How connections are subscribed.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    pub(super) channel: String,
+    pub(super) info: Bytes,
+    pub(super) data: Bytes,
+    pub(super) since: Option<StreamPosition>,
+    /// In seconds since 1970; 0: they have no end.
+    pub(super) ends_at: i64,
+    pub(super) overrides: Overrides,
+}
+
+pub(super) async fn subscribe(
+    caller: &Caller,
+    of: &params::Of,
+    asked: &Subscription,
+) -> Result<(), RpcError> {
+    let rule = asked.overrides.over(caller.rule(&asked.channel)?)?;
+    if asked.ends_at != 0 && seconds_left(asked.ends_at) == 0 {
+        return Err(RpcError::new(ErrorCode::BadRequest, "expire_at is over"));
+    }
+    for connection in connections(&caller.server, of)? {
+        let since = asked.since.as_ref();
         let by_server = ByServer {
-            info: asked.info()?,
-            data: asked.data()?,
+            info: asked.info.clone(),
+            data: asked.data.clone(),
             since: since.map(|since| (since.offset, since.epoch.clone())),
             answer: Answer::Push,
+            place: None,
         };
-        match subscribe_by_server(server, &connection, &asked.channel, by_server).await {
-            Ok(_) => {}
-            // It has what was wanted for it.
-            Err(error) if error.code == ErrorCode::AlreadySubscribed => {}
+        let (server, channel) = (&caller.server, Arc::from(asked.channel.as_str()));
+        match subscribe_by_server(server, &connection, &channel, &rule, by_server).await {
+            Ok(_) => end_subscription_at(server, &connection, &channel, asked.ends_at),
+            // It has what was wanted for it, but for another end.
+            Err(error) if error.code == ErrorCode::AlreadySubscribed => {
+                if asked.ends_at != 0 {
+                    end_subscription_at(server, &connection, &channel, asked.ends_at);
+                }
+            }
             // It ends.
             Err(error) if error.code == ErrorCode::NotAvailable => {}
             Err(error) => return Err(error),
         }
     }
-    json(&json!({}))
+    Ok(())
 }
 
-async fn unsubscribe(server: &Server, params: &[u8]) -> Outcome {
-    let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
-    server.rules.of(&channel)?;
-    for connection in connections(server, params)? {
+pub(super) async fn unsubscribe(
+    caller: &Caller,
+    of: &params::Of,
+    channel: Arc<str>,
+) -> Result<(), RpcError> {
+    caller.rule(&channel)?;
+    for connection in connections(&caller.server, of)? {
         let reason = "server unsubscribe".to_owned();
         let why = Unsubscribe { code: UNSUBSCRIBED_BY_SERVER, reason };
-        let expelled = server.hub.of(&channel).expel(channel.clone(), connection.id.clone(), why);
+        let expelled =
+            caller.server.hub.of(&channel).expel(channel.clone(), connection.id.clone(), why);
         expelled.await.map_err(|error| unavailable(&error))?;
     }
-    json(&json!({}))
+    Ok(())
 }
 
-fn disconnect(server: &Server, params: &[u8]) -> Outcome {
-    let close = match read::<params::Disconnect>(params)?.disconnect {
+pub(super) fn disconnect(
+    caller: &Caller,
+    of: &params::Of,
+    why: Option<params::Code>,
+) -> Result<(), RpcError> {
+    let close = match why {
         None => Close::from(DisconnectCode::ForceDisconnect),
         Some(params::Code { code, reason }) => {
             let number = u16::try_from(code).ok().filter(|code| (3000..5000).contains(code));
@@ -103,92 +177,119 @@ fn disconnect(server: &Server, params: &[u8]) -> Outcome {
             Close { code, reason: reason.into() }
         }
     };
-    for connection in connections(server, params)? {
+    for connection in connections(&caller.server, of)? {
         connection.outbox.close(close.clone());
     }
-    json(&json!({}))
+    Ok(())
 }
 
 /// Puts the end of connections off, or ends them.
-fn refresh(server: &Arc<Server>, params: &[u8]) -> Outcome {
-    let asked = read::<params::Refresh>(params)?;
-    for connection in connections(server, params)? {
+pub(super) fn refresh(
+    caller: &Caller,
+    of: &params::Of,
+    asked: &params::Refresh,
+) -> Result<(), RpcError> {
+    for connection in connections(&caller.server, of)? {
         if asked.expired {
             connection.outbox.close(DisconnectCode::Expired);
             continue;
         }
-        end_connection_at(server, &connection, asked.expire_at);
+        end_connection_at(&caller.server, &connection, asked.expire_at);
         let (expires, ttl) = (asked.expire_at > 0, seconds_left(asked.expire_at));
         let refresh = PushKind::Refresh(Refresh { expires, ttl });
         connection.push(Encoded::new(&Arc::from(""), refresh).bytes(connection.format));
     }
-    json(&json!({}))
+    Ok(())
 }
 
-fn present_rule<'a>(server: &'a Server, channel: &str) -> Result<&'a Rule, RpcError> {
-    let rule = server.rules.of(channel)?;
+fn present_rule<'a>(caller: &'a Caller, channel: &str) -> Result<&'a Rule, RpcError> {
+    let rule = caller.rule(channel)?;
     if rule.has_presence() { Ok(rule) } else { Err(ErrorCode::NotAvailable.into()) }
 }
 
-async fn presence(server: &Server, params: &[u8]) -> Outcome {
-    let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
-    present_rule(server, &channel)?;
-    json(&question::presence(server, channel).await?)
+pub(super) async fn presence(
+    caller: &Caller,
+    channel: Arc<str>,
+) -> Result<PresenceResult, RpcError> {
+    present_rule(caller, &channel)?;
+    question::presence(&caller.server, channel).await
 }
 
-async fn presence_stats(server: &Server, params: &[u8]) -> Outcome {
-    let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
-    present_rule(server, &channel)?;
-    json(&question::presence_stats(server, channel).await?)
+pub(super) async fn presence_stats(
+    caller: &Caller,
+    channel: Arc<str>,
+) -> Result<PresenceStatsResult, RpcError> {
+    present_rule(caller, &channel)?;
+    question::presence_stats(&caller.server, channel).await
 }
 
-async fn history(server: &Server, params: &[u8]) -> Outcome {
-    let asked = read::<HistoryRequest>(params)?;
-    let rule = server.rules.of(&asked.channel)?;
-    json(&question::history(server, rule, &asked).await?)
+pub(super) async fn history(
+    caller: &Caller,
+    asked: &HistoryRequest,
+) -> Result<HistoryResult, RpcError> {
+    let rule = caller.rule(&asked.channel)?;
+    question::history(&caller.server, rule, asked).await
 }
 
-async fn history_remove(server: &Server, params: &[u8]) -> Outcome {
-    let channel: Arc<str> = read::<params::Channel>(params)?.channel.into();
-    server.rules.of(&channel)?.keep().ok_or(ErrorCode::NotAvailable)?;
-    let removed = server.hub.remove_history(channel).await;
-    removed.map_err(|error| unavailable(&error))?;
-    json(&json!({}))
+pub(super) async fn history_remove(caller: &Caller, channel: Arc<str>) -> Result<(), RpcError> {
+    caller.rule(&channel)?.keep().ok_or(ErrorCode::NotAvailable)?;
+    let removed = caller.server.hub.remove_history(channel).await;
+    removed.map_err(|error| unavailable(&error))
 }
 
-async fn channels(server: &Server, params: &[u8]) -> Outcome {
-    let pattern = read::<params::List>(params)?.pattern;
-    let pattern = match pattern.as_str() {
+/// The channels with subscribers, and how many each has.
+pub(super) async fn channels(
+    caller: &Caller,
+    pattern: &str,
+) -> Result<Vec<(Arc<str>, usize)>, RpcError> {
+    let pattern = match pattern {
         "" => None,
         pattern => Some(glob(pattern)?),
     };
-    let listed = server.hub.list(pattern).await.map_err(|error| unavailable(&error))?;
-    let channels: serde_json::Map<_, _> = listed
-        .into_iter()
-        .map(|(channel, clients)| (channel.to_string(), json!({ "num_clients": clients })))
-        .collect();
-    json(&json!({ "channels": channels }))
+    let mut listed = caller.server.hub.list(pattern).await.map_err(|error| unavailable(&error))?;
+    listed.retain(|(channel, _)| caller.rights.sees(channel));
+    Ok(listed)
 }
 
 /// `*` is any part of a name that stays within `.` and `:`, as in Centrifugo's patterns; `**` any.
 fn glob(pattern: &str) -> Result<Regex, RpcError> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        let text = format!("pattern is over the limit of {PATTERN_BYTES_MAX} bytes");
+        return Err(RpcError::new(ErrorCode::BadRequest, text));
+    }
     let escaped = regex::escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^.:]*");
     let escaped = escaped.replace(r"\?", "[^.:]");
-    Regex::new(&format!("^(?:{escaped})$"))
+    // A name may have line breaks, too.
+    Regex::new(&format!("(?s)^(?:{escaped})$"))
         .map_err(|error| RpcError::new(ErrorCode::BadRequest, format!("pattern: {error}")))
 }
 
-async fn info(server: &Server) -> Outcome {
-    let (clients, users) = server.people.count();
+/// What a relay tells of itself.
+#[derive(Debug, Serialize)]
+pub(super) struct Info {
+    pub(super) uid: String,
+    pub(super) name: &'static str,
+    pub(super) version: &'static str,
+    pub(super) num_clients: usize,
+    pub(super) num_users: usize,
+    pub(super) num_subs: usize,
+    pub(super) num_channels: usize,
+    /// Seconds.
+    pub(super) uptime: u64,
+}
+
+pub(super) async fn info(caller: &Caller) -> Result<Info, RpcError> {
+    let server = &caller.server;
+    let (num_clients, num_users) = server.people.count();
     let count = server.hub.count().await.map_err(|error| unavailable(&error))?;
-    json(&json!({ "nodes": [{
-        "uid": server.node.incarnation().to_string(),
-        "name": "folkmoot-relay",
-        "version": env!("CARGO_PKG_VERSION"),
-        "num_clients": clients,
-        "num_users": users,
-        "num_subs": count.subscriptions,
-        "num_channels": count.with_subscribers,
-        "uptime": server.started.elapsed().as_secs(),
-    }] }))
+    Ok(Info {
+        uid: server.node.incarnation().to_string(),
+        name: "folkmoot-relay",
+        version: env!("CARGO_PKG_VERSION"),
+        num_clients,
+        num_users,
+        num_subs: count.subscriptions,
+        num_channels: count.with_subscribers,
+        uptime: server.started.elapsed().as_secs(),
+    })
 }

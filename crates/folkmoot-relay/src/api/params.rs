@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::claims;
+use crate::overrides::Overrides;
 
 /// Reads a body; an empty one has no fields.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, RpcError> {
@@ -36,17 +37,28 @@ impl Named {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Content {
-    data: Option<Box<RawValue>>,
-    b64data: String,
+    pub(super) data: Option<Box<RawValue>>,
+    pub(super) b64data: String,
+    /// The data as it stands, where it need not be JSON.
+    #[serde(skip)]
+    pub(super) raw: Bytes,
     pub(super) skip_history: bool,
     pub(super) delta: bool,
     pub(super) tags: BTreeMap<String, String>,
     pub(super) idempotency_key: String,
+    /// Refused: to pass over it would publish what is out of date.
+    pub(super) version: Option<u64>,
 }
 
 impl Content {
     /// The data, from either field.
     pub(super) fn bytes(&self) -> Result<Bytes, RpcError> {
+        if self.version.is_some_and(|version| version > 0) {
+            return Err(RpcError::new(ErrorCode::BadRequest, "version is not offered"));
+        }
+        if !self.raw.is_empty() && self.b64data.is_empty() {
+            return Ok(self.raw.clone());
+        }
         match claims::bytes(self.data.as_deref(), &self.b64data) {
             Some(data) if !data.is_empty() => Ok(data),
             Some(_) => Err(RpcError::new(ErrorCode::BadRequest, "data is required")),
@@ -76,6 +88,8 @@ pub(super) struct Of {
     pub(super) client: String,
     /// Connections that are spared.
     pub(super) whitelist: Vec<String>,
+    /// Refused: to pass over it would mean all connections of the user.
+    pub(super) session: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,6 +101,10 @@ pub(super) struct Subscribe {
     data: Option<Box<RawValue>>,
     b64data: String,
     pub(super) recover_since: Option<StreamPosition>,
+    /// In seconds since 1970; 0: it has no end.
+    pub(super) expire_at: i64,
+    #[serde(rename = "override")]
+    pub(super) overrides: Option<Overrides>,
 }
 
 impl Subscribe {

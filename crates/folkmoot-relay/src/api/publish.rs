@@ -6,6 +6,8 @@ use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
 use serde::Serialize;
 
+use super::caller::Caller;
+use super::keys::Rights;
 use super::params::{self, Content, read};
 use super::{Outcome, Reply, json};
 use crate::channels::{Position, Post, Posts};
@@ -17,6 +19,9 @@ use crate::server::{Server, not_published, now_ms};
 /// Channels in one broadcast.
 const CHANNELS_LEN_MAX: usize = 1_000_000;
 
+/// The longest idempotency key: each channel keeps it by itself, on disk if it is durable.
+const KEY_BYTES_MAX: usize = 1_024;
+
 /// What a request asks for.
 pub(crate) struct Asked {
     pub(crate) posts: Posts,
@@ -24,16 +29,33 @@ pub(crate) struct Asked {
     refused: Vec<Option<RpcError>>,
 }
 
-/// Reads a request of either method.
+impl Asked {
+    /// Why it cannot be done whole, if so. For rows, whose outcomes of single channels nobody reads.
+    pub(crate) fn refusal(&self) -> Option<RpcError> {
+        let refused = || self.refused.iter().flatten();
+        let RpcError { code, message, .. } = refused().next()?.clone();
+        let (count, all) = (refused().count(), self.refused.len());
+        let text = format!("{count} of {all} channels are refused, the first because: {message}");
+        Some(RpcError::new(code, text))
+    }
+}
+
+/// Reads a row, which is a request of either method.
 pub(crate) fn asked(
     server: &Server,
     method: &str,
     params: &[u8],
-    row: Option<&RowKey>,
+    row: &RowKey,
 ) -> Result<Asked, RpcError> {
     match method {
-        "publish" => one(server, params, row),
-        "broadcast" => many(server, params, row),
+        "publish" => {
+            let channel = read::<params::Channel>(params)?.channel;
+            one(server, &Rights::ALL, channel, &read(params)?, Some(row))
+        }
+        "broadcast" => {
+            let channels = read::<params::Broadcast>(params)?.channels;
+            many(server, &Rights::ALL, channels, || read(params), Some(row))
+        }
         method => {
             let text = format!("method `{method}` is neither publish nor broadcast");
             Err(RpcError::new(ErrorCode::MethodNotFound, text))
@@ -41,16 +63,26 @@ pub(crate) fn asked(
     }
 }
 
-fn one(server: &Server, params: &[u8], row: Option<&RowKey>) -> Result<Asked, RpcError> {
-    let channel = read::<params::Channel>(params)?.channel;
-    let content = read::<Content>(params)?;
+fn one(
+    server: &Server,
+    rights: &Rights,
+    channel: String,
+    content: &Content,
+    row: Option<&RowKey>,
+) -> Result<Asked, RpcError> {
+    rights.reach(&channel)?;
     let rule = server.rules.of(&channel)?;
-    let post = post(&content, &payload(&content)?, rule, key(&content).as_ref(), row);
+    let post = post(content, &payload(content)?, rule, key(content)?.as_ref(), row);
     Ok(Asked { posts: vec![(channel.into(), post)], refused: vec![None] })
 }
 
-fn many(server: &Server, params: &[u8], row: Option<&RowKey>) -> Result<Asked, RpcError> {
-    let channels = read::<params::Broadcast>(params)?.channels;
+fn many(
+    server: &Server,
+    rights: &Rights,
+    channels: Vec<String>,
+    content: impl FnOnce() -> Result<Content, RpcError>,
+    row: Option<&RowKey>,
+) -> Result<Asked, RpcError> {
     if channels.is_empty() {
         return Err(RpcError::new(ErrorCode::BadRequest, "channels is required"));
     }
@@ -58,11 +90,11 @@ fn many(server: &Server, params: &[u8], row: Option<&RowKey>) -> Result<Asked, R
         let text = format!("channels: more than {CHANNELS_LEN_MAX} in one broadcast");
         return Err(RpcError::new(ErrorCode::BadRequest, text));
     }
-    let content = read::<Content>(params)?;
-    let (payload, key) = (payload(&content)?, key(&content));
+    let content = content()?;
+    let (payload, key) = (payload(&content)?, key(&content)?);
     let mut asked = Asked { posts: Vec::with_capacity(channels.len()), refused: Vec::new() };
     for channel in channels {
-        let rule = server.rules.of(&channel);
+        let rule = rights.reach(&channel).and_then(|()| server.rules.of(&channel));
         if let Ok(rule) = rule {
             let post = post(&content, &payload, rule, key.as_ref(), row);
             asked.posts.push((channel.as_str().into(), post));
@@ -90,9 +122,13 @@ fn post(
     Post { payload: payload.clone(), keep, key: key.cloned(), row: row.cloned(), may_be_delta }
 }
 
-fn key(content: &Content) -> Option<Arc<str>> {
+fn key(content: &Content) -> Result<Option<Arc<str>>, RpcError> {
     let key = content.idempotency_key.as_str();
-    (!key.is_empty()).then(|| key.into())
+    if key.len() > KEY_BYTES_MAX {
+        let text = format!("idempotency_key is over the limit of {KEY_BYTES_MAX} bytes");
+        return Err(RpcError::new(ErrorCode::BadRequest, text));
+    }
+    Ok((!key.is_empty()).then(|| key.into()))
 }
 
 /// Where a publication went; nothing of it, if the channel keeps no history.
@@ -117,37 +153,56 @@ impl From<Position> for Published {
     }
 }
 
-/// Runs either method.
-pub(super) async fn run(server: &Server, method: &str, params: &[u8]) -> Outcome {
-    match method {
-        "publish" => publish(server, params).await,
-        _ => broadcast(server, params).await,
-    }
-}
-
-async fn publish(server: &Server, params: &[u8]) -> Outcome {
-    let asked = one(server, params, None)?;
+/// Publishes into one channel.
+pub(super) async fn publish(
+    caller: &Caller,
+    channel: String,
+    content: &Content,
+) -> Result<Position, RpcError> {
+    let Caller { server, rights } = caller;
+    let asked = one(server, rights, channel, content, None)?;
     let (channel, post) = asked.posts.into_iter().next().expect("one was asked for");
     let published = server.hub.publish(channel, post).await;
-    json(&Published::from(published.map_err(|refused| not_published(&refused))?))
+    published.map_err(|refused| not_published(&refused))
 }
 
-async fn broadcast(server: &Server, params: &[u8]) -> Outcome {
-    let Asked { posts, refused } = many(server, params, None)?;
+/// Publishes into many channels; what came of each comes in their order.
+pub(super) async fn broadcast(
+    caller: &Caller,
+    channels: Vec<String>,
+    content: impl FnOnce() -> Result<Content, RpcError>,
+) -> Result<Vec<Result<Position, RpcError>>, RpcError> {
+    let Caller { server, rights } = caller;
+    let Asked { posts, refused } = many(server, rights, channels, content, None)?;
     let mut outcomes = server.hub.publish_all(posts).await.into_iter();
-    let mut responses: Vec<Reply> = Vec::with_capacity(refused.len());
-    for refused in refused {
-        responses.push(match refused {
-            Some(error) => error.into(),
-            None => match outcomes.next().unwrap_or_else(|| Ok(Position::default())) {
-                Ok(position) => Reply::Result(json(&Published::from(position))?),
-                Err(refused) => not_published(&refused).into(),
-            },
-        });
-    }
+    let outcome = |refused: Option<RpcError>| match refused {
+        Some(error) => Err(error),
+        None => match outcomes.next() {
+            Some(outcome) => outcome.map_err(|refused| not_published(&refused)),
+            None => Ok(Position::default()),
+        },
+    };
+    Ok(refused.into_iter().map(outcome).collect())
+}
+
+/// Runs either method.
+pub(super) async fn run(caller: &Caller, method: &str, params: &[u8]) -> Outcome {
     #[derive(Serialize)]
     struct Responses {
         responses: Vec<Reply>,
     }
-    json(&Responses { responses })
+    if method == "publish" {
+        let channel = read::<params::Channel>(params)?.channel;
+        let position = publish(caller, channel, &read(params)?).await?;
+        return json(&Published::from(position));
+    }
+    let channels = read::<params::Broadcast>(params)?.channels;
+    let outcomes = broadcast(caller, channels, || read(params)).await?;
+    let reply = |outcome: Result<Position, RpcError>| -> Result<Reply, RpcError> {
+        match outcome {
+            Ok(position) => json(&Published::from(position)).map(Reply::Result),
+            Err(error) => Ok(error.into()),
+        }
+    };
+    json(&Responses { responses: outcomes.into_iter().map(reply).collect::<Result<_, _>>()? })
 }

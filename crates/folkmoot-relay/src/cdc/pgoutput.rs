@@ -70,6 +70,29 @@ pub(super) fn read(mut message: Bytes) -> Result<Change, Unreadable> {
     })
 }
 
+/// The relation of a row, and its first values.
+type Head = (u32, Vec<Option<Bytes>>);
+
+/// Reads the beginning of an inserted row: its relation, and those values that are whole. `None`: it
+/// is another change.
+pub(super) fn read_head(mut head: Bytes) -> Result<Option<Head>, Unreadable> {
+    if take_u8(&mut head)? != b'I' {
+        return Ok(None);
+    }
+    let relation = take_u32(&mut head)?;
+    if take_u8(&mut head)? != b'N' {
+        return Err(Unreadable);
+    }
+    let count = take_u16(&mut head)?;
+    let mut values = Vec::new();
+    while values.len() < count.into()
+        && let Ok(value) = value(&mut head)
+    {
+        values.push(value);
+    }
+    Ok(Some((relation, values)))
+}
+
 fn relation(message: &mut Bytes) -> Result<Relation, Unreadable> {
     let id = take_u32(message)?;
     let (schema, name) = (take_text(message)?, take_text(message)?);
@@ -90,19 +113,23 @@ fn values(message: &mut Bytes) -> Result<Vec<Option<Bytes>>, Unreadable> {
     let count = take_u16(message)?;
     let mut values = Vec::with_capacity(count.into());
     for _ in 0..count {
-        values.push(match take_u8(message)? {
-            b't' => {
-                let len = take_u32(message)? as usize;
-                if message.len() < len {
-                    return Err(Unreadable);
-                }
-                Some(message.split_to(len))
-            }
-            b'n' | b'u' => None,
-            _ => return Err(Unreadable),
-        });
+        values.push(value(message)?);
     }
     Ok(values)
+}
+
+fn value(message: &mut Bytes) -> Result<Option<Bytes>, Unreadable> {
+    match take_u8(message)? {
+        b't' => {
+            let len = take_u32(message)? as usize;
+            if message.len() < len {
+                return Err(Unreadable);
+            }
+            Ok(Some(message.split_to(len)))
+        }
+        b'n' | b'u' => Ok(None),
+        _ => Err(Unreadable),
+    }
 }
 
 fn take_text(message: &mut Bytes) -> Result<String, Unreadable> {
@@ -150,6 +177,17 @@ mod tests {
     fn a_row_is_read_as_it_was_inserted() {
         let values = vec![Some(Bytes::from_static(b"42")), None];
         assert_eq!(read(insert()), Ok(Change::Insert { relation: 7, values }));
+    }
+
+    #[test]
+    fn the_beginning_of_a_row_has_the_values_that_are_whole() {
+        let whole = insert();
+        let id = Some(Bytes::from_static(b"42"));
+        assert_eq!(read_head(whole.clone()), Ok(Some((7, vec![id.clone(), None]))));
+        let cut = whole.slice(..whole.len() - 1);
+        assert_eq!(read_head(cut), Ok(Some((7, vec![id]))));
+        assert_eq!(read_head(Bytes::from_static(b"U1")), Ok(None));
+        assert_eq!(read_head(Bytes::from_static(b"I1")), Err(Unreadable));
     }
 
     #[test]

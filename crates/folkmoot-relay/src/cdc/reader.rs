@@ -9,10 +9,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::rpc::RpcError;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::pgoutput::{self, Change, Lsn, Relation, Unreadable};
-use super::wire::{Streamed, Wire};
+use super::wire::{MESSAGE_BYTES_MAX, Streamed, Wire};
 use super::{Cdc, CdcError, RETRY_AFTER, Row, SILENCE_MAX, STATEMENT_TIMEOUT};
 use crate::durable::RowKey;
 use crate::feed;
@@ -129,6 +131,10 @@ impl Reader {
                             self.server_end = self.server_end.max(end);
                             self.take(pgoutput::read(message)?)?;
                         }
+                        Streamed::CutChange { end, head, len } => {
+                            self.server_end = self.server_end.max(end);
+                            self.pass_over(head, len).await?;
+                        }
                         Streamed::Keepalive { end, wants_reply } => {
                             self.server_end = self.server_end.max(end);
                             // Between two transactions: nothing of ours is in between.
@@ -178,20 +184,40 @@ impl Reader {
 
     /// Takes a row up, unless it was published before the connection was lost.
     fn insert(&mut self, relation: u32, values: &[Option<Bytes>]) -> Result<(), CdcError> {
+        let Some((commit, number)) = self.next_row()? else { return Ok(()) };
+        let relation = self.relations.get(&relation).ok_or(Unreadable)?;
+        if let Some(row) = self.cdc.row(relation, values)? {
+            self.waiting_bytes += row.payload.len();
+            self.waiting.push(Waiting { commit, number, row });
+        }
+        Ok(())
+    }
+
+    /// Sets a row aside that is too long to be read, once all before it are published.
+    async fn pass_over(&mut self, head: Bytes, len: usize) -> Result<(), CdcError> {
+        let Some((relation, values)) = pgoutput::read_head(head)? else { return Ok(()) };
+        self.publish().await;
+        if let Some((commit, number)) = self.next_row()? {
+            let relation = self.relations.get(&relation).ok_or(Unreadable)?;
+            if self.cdc.is_outbox(relation) {
+                let text = format!("a row of {len} bytes is over the limit of {MESSAGE_BYTES_MAX}");
+                let error = RpcError::new(ErrorCode::TooLarge, text);
+                self.cdc.set_aside(&Row::cut(relation, &values), &error).await;
+                self.metrics.rows.count::<()>(&Err(error));
+            }
+            self.partial = Some((commit, number));
+        }
+        Ok(())
+    }
+
+    /// The place of the row that comes now; `None`: it was published before the connection was lost.
+    fn next_row(&mut self) -> Result<Option<(Lsn, u64)>, CdcError> {
         let Some(now) = &mut self.now else { return Err(Unreadable.into()) };
         now.read += 1;
         let Transaction { commit, read } = *now;
         let is_partial =
             self.partial.is_some_and(|(of, published)| of == commit && read <= published);
-        if commit < self.done || is_partial {
-            return Ok(());
-        }
-        let relation = self.relations.get(&relation).ok_or(Unreadable)?;
-        if let Some(row) = self.cdc.row(relation, values)? {
-            self.waiting_bytes += row.payload.len();
-            self.waiting.push(Waiting { commit, number: read, row });
-        }
-        Ok(())
+        Ok((commit >= self.done && !is_partial).then_some((commit, read)))
     }
 
     fn is_full(&self) -> bool {

@@ -16,8 +16,13 @@ use super::pgoutput::Lsn;
 
 /// Version 3.0 of the protocol.
 const PROTOCOL: u32 = 196_608;
-/// The longest message that is read: a row has at most a gigabyte, and none here should come near.
-const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// The longest message that is read whole: a row has at most a gigabyte, and none here should come
+/// near.
+pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// What is kept of a longer one: enough to tell which row it is.
+const HEAD_BYTES: usize = 4 << 10;
+/// A message that says to be longer is none: the database has no such values.
+const LENGTH_MAX: usize = 2 << 30;
 /// Taken from the socket at once, at most.
 const READ_BYTES: usize = 64 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,6 +44,25 @@ pub(crate) enum WireError {
 pub(super) struct Wire {
     socket: TcpStream,
     read: BytesMut,
+    /// A message over the limit that is being read and thrown away.
+    cut: Option<Cut>,
+}
+
+/// A message over the limit.
+#[derive(Debug)]
+struct Cut {
+    kind: u8,
+    /// Its beginning.
+    head: Bytes,
+    len: usize,
+    /// Bytes that are still to come.
+    left: usize,
+}
+
+/// What was received.
+enum Received {
+    Whole(u8, Bytes),
+    Cut(Cut),
 }
 
 /// What the server sends in a stream.
@@ -46,6 +70,8 @@ pub(super) struct Wire {
 pub(super) enum Streamed {
     /// A message of the plugin, and how far the server's log goes.
     Change { end: Lsn, message: Bytes },
+    /// The beginning of one that is over the limit, and how long it was.
+    CutChange { end: Lsn, head: Bytes, len: usize },
     /// How far the server's log goes, and whether it wants to hear how far we are.
     Keepalive { end: Lsn, wants_reply: bool },
 }
@@ -61,7 +87,7 @@ impl Wire {
         let opening = async {
             let socket = TcpStream::connect((host.as_str(), port)).await?;
             socket.set_nodelay(true)?;
-            let mut wire = Self { socket, read: BytesMut::new() };
+            let mut wire = Self { socket, read: BytesMut::new(), cut: None };
             wire.sign_in(config).await?;
             Ok(wire)
         };
@@ -152,13 +178,21 @@ impl Wire {
     /// The next part of the stream. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Streamed, WireError> {
         loop {
-            let (kind, mut message) = self.message().await?;
+            let (kind, mut message) = match self.receive().await? {
+                Received::Whole(kind, message) => (kind, message),
+                Received::Cut(Cut { kind: b'd', mut head, len, .. }) => {
+                    if take_u8(&mut head)? != b'w' {
+                        return Err(too_long(len));
+                    }
+                    let end = take_change(&mut head)?;
+                    return Ok(Streamed::CutChange { end, head, len });
+                }
+                Received::Cut(cut) => return Err(too_long(cut.len)),
+            };
             match kind {
                 b'd' => match take_u8(&mut message)? {
                     b'w' => {
-                        take_u64(&mut message)?;
-                        let end = take_u64(&mut message)?;
-                        take_u64(&mut message)?;
+                        let end = take_change(&mut message)?;
                         return Ok(Streamed::Change { end, message });
                     }
                     b'k' => {
@@ -192,10 +226,11 @@ impl Wire {
 
     /// Whether a whole message was received and not looked at.
     pub(super) fn has_more(&self) -> bool {
-        self.read.get(1..5).is_some_and(|len| {
-            let len = u32::from_be_bytes([len[0], len[1], len[2], len[3]]) as usize;
-            self.read.len() > len
-        })
+        self.cut.is_none()
+            && self.read.get(1..5).is_some_and(|len| {
+                let len = u32::from_be_bytes([len[0], len[1], len[2], len[3]]) as usize;
+                self.read.len() > len
+            })
     }
 
     async fn send(&mut self, kind: u8, body: &[u8]) -> Result<(), WireError> {
@@ -206,21 +241,19 @@ impl Wire {
         Ok(self.socket.write_all(&message).await?)
     }
 
-    /// One message of the server: its kind and its body. Cancel safe: what was read is kept.
+    /// One message of the server, which must be whole: its kind and its body.
     async fn message(&mut self) -> Result<(u8, Bytes), WireError> {
+        match self.receive().await? {
+            Received::Whole(kind, message) => Ok((kind, message)),
+            Received::Cut(cut) => Err(too_long(cut.len)),
+        }
+    }
+
+    /// One message of the server. Cancel safe: what was read is kept.
+    async fn receive(&mut self) -> Result<Received, WireError> {
         loop {
-            if let Some(head) = self.read.get(..5) {
-                let len = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-                if !(4..=MESSAGE_BYTES_MAX).contains(&len) {
-                    let text = format!("a message of {len} bytes");
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, text).into());
-                }
-                if self.read.len() > len {
-                    let mut message = self.read.split_to(len + 1).freeze();
-                    let kind = message[0];
-                    message.advance(5);
-                    return Ok((kind, message));
-                }
+            if let Some(received) = self.take_received()? {
+                return Ok(received);
             }
             // Without room of its own, a read takes some ten bytes, and each row a sync of the disk.
             self.read.reserve(READ_BYTES);
@@ -229,6 +262,54 @@ impl Wire {
             }
         }
     }
+}
+
+impl Wire {
+    /// The next message, if enough of it was read.
+    fn take_received(&mut self) -> Result<Option<Received>, WireError> {
+        if let Some(cut) = &mut self.cut {
+            let thrown_away = cut.left.min(self.read.len());
+            self.read.advance(thrown_away);
+            cut.left -= thrown_away;
+            let is_over = cut.left == 0;
+            return Ok(self.cut.take_if(|_| is_over).map(Received::Cut));
+        }
+        let Some(head) = self.read.get(..5) else { return Ok(None) };
+        let kind = head[0];
+        let len = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        if !(4..=LENGTH_MAX).contains(&len) {
+            return Err(too_long(len));
+        }
+        if len <= MESSAGE_BYTES_MAX {
+            if self.read.len() <= len {
+                return Ok(None);
+            }
+            let mut message = self.read.split_to(len + 1).freeze();
+            message.advance(5);
+            return Ok(Some(Received::Whole(kind, message)));
+        }
+        if self.read.len() >= 5 + HEAD_BYTES {
+            self.read.advance(5);
+            // Copied, so that the rest of the buffer is free for what is thrown away.
+            let head = Bytes::copy_from_slice(&self.read[..HEAD_BYTES]);
+            self.read.advance(HEAD_BYTES);
+            self.cut = Some(Cut { kind, head, len, left: len - 4 - HEAD_BYTES });
+            return self.take_received();
+        }
+        Ok(None)
+    }
+}
+
+/// The head of a change: how far the server's log goes.
+fn take_change(message: &mut Bytes) -> Result<Lsn, WireError> {
+    take_u64(message)?;
+    let end = take_u64(message)?;
+    take_u64(message)?;
+    Ok(end)
+}
+
+fn too_long(len: usize) -> WireError {
+    io::Error::new(io::ErrorKind::InvalidData, format!("a message of {len} bytes")).into()
 }
 
 fn put_text(buffer: &mut BytesMut, text: &str) {

@@ -1,19 +1,23 @@
 //! One channel: who is subscribed, its history, and the idempotency keys it has seen.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use folkmoot_protocol::frame::{ClientInfo, PresenceStatsResult};
 
 use super::delta::Deltas;
-use super::{Position, Post};
+use super::subscribers::Subscribers;
+use super::{Position, Post, Present};
 use crate::connection::Connection;
 use crate::durable::Restored;
 use crate::epoch::Epochs;
 use crate::payload::{Encoded, Payload};
 use crate::stream::{Keep, Stream};
+use crate::tags::Filter;
 
+/// Those present that are told at once: whoever asks about a large channel holds its neighbours up
+/// for no longer than these take.
+pub(super) const PRESENT_LEN_MAX: usize = 1_024;
 /// Until a channel with publications on their way to the disk is looked at again.
 const IN_FLIGHT_PAUSE_MS: u64 = 1_000;
 
@@ -21,8 +25,7 @@ const IN_FLIGHT_PAUSE_MS: u64 = 1_000;
 pub(super) struct Channel {
     /// `None`: nothing here was ever kept.
     stream: Option<Box<Stream>>,
-    /// By the ids of their connections.
-    pub(super) subscribers: HashMap<Arc<str>, Subscriber>,
+    pub(super) subscribers: Subscribers,
     keys: Option<Box<Keys>>,
     /// When it is looked at again.
     pub(super) due: Option<u64>,
@@ -42,6 +45,15 @@ pub(super) struct Subscriber {
     pub(super) tells_coming: bool,
     pub(super) wants_comings: bool,
     pub(super) deltas: Deltas,
+    /// Which publications it wants; `None`: all.
+    pub(super) filter: Option<Box<Filter>>,
+}
+
+impl Subscriber {
+    /// Whether it wants a publication.
+    pub(super) fn wants(&self, payload: &Payload) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.matches(&payload.tags))
+    }
 }
 
 /// What became of publications by their keys, and until when that is known.
@@ -145,16 +157,11 @@ impl Channel {
     }
 
     pub(super) fn add(&mut self, subscriber: Subscriber) {
-        let id = subscriber.connection.id.clone();
-        self.subscribers.insert(id, subscriber);
+        self.subscribers.insert(subscriber);
     }
 
     pub(super) fn remove(&mut self, client: &str) -> Option<Subscriber> {
-        let gone = self.subscribers.remove(client);
-        if self.subscribers.is_empty() {
-            self.subscribers = HashMap::new();
-        }
-        gone
+        self.subscribers.remove(client)
     }
 
     pub(super) fn has_subscribers(&self) -> bool {
@@ -167,7 +174,7 @@ impl Channel {
 
     /// Sends a push to the subscribers that fit.
     pub(super) fn tell(&self, push: &mut Encoded, fits: impl Fn(&Subscriber) -> bool) {
-        for subscriber in self.all().filter(|subscriber| fits(subscriber)) {
+        for subscriber in self.subscribers.iter().filter(|subscriber| fits(subscriber)) {
             let connection = &subscriber.connection;
             connection.push(push.bytes(connection.format));
         }
@@ -178,19 +185,11 @@ impl Channel {
         self.stream.as_ref()?.newest_payload()
     }
 
-    pub(super) fn presence(&self) -> Vec<ClientInfo> {
-        let present = self.all().filter(|one| one.has_presence);
-        present.map(|one| one.connection.seen(&one.info)).collect()
-    }
-
-    pub(super) fn presence_stats(&self) -> PresenceStatsResult {
-        let present = self.all().filter(|one| one.has_presence);
-        let users: HashSet<&str> = present.clone().map(|one| &*one.connection.user).collect();
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        PresenceStatsResult { num_clients: count(present.count()), num_users: count(users.len()) }
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Subscriber> + Clone {
-        self.subscribers.values()
+    /// Some of those who are present, before a place in the list.
+    pub(super) fn present(&self, before: usize) -> Present {
+        let (page, next) = self.subscribers.page(before, PRESENT_LEN_MAX);
+        let present = page.iter().filter(|one| one.has_presence);
+        let who = present.map(|one| (one.connection.clone(), one.info.clone())).collect();
+        Present { who, next }
     }
 }

@@ -35,7 +35,8 @@ impl Deltas {
         if channel.base.is_none() {
             channel.base = channel.newest().cloned();
         }
-        let has_newest = !result.publications.is_empty();
+        let last = result.publications.last();
+        let has_newest = last.is_some_and(|last| last.offset == result.offset);
         let is_base = match (&channel.base, channel.newest()) {
             (Some(base), Some(newest)) => Arc::ptr_eq(base, newest),
             _ => false,
@@ -53,14 +54,21 @@ impl Channel {
         }
         let payload = &post.payload;
         let mut plain = Encoded::new(name, PushKind::Pub(payload.at(offset)));
-        if self.subscribers.values().all(|one| one.deltas == Deltas::Unwanted) {
+        if self.subscribers.iter().all(|one| one.deltas == Deltas::Unwanted) {
             self.base = None;
-            return self.tell(&mut plain, |_| true);
+            return self.tell(&mut plain, |subscriber| subscriber.wants(payload));
         }
         let changed = self.base.as_ref().filter(|_| post.may_be_delta);
         let changed = changed.and_then(|base| changes(base, payload));
         let mut pushes = Pushes { name, payload, offset, changed, whole: None, delta: None };
-        for subscriber in self.subscribers.values_mut() {
+        for subscriber in self.subscribers.iter_mut() {
+            if !subscriber.wants(payload) {
+                if subscriber.deltas == Deltas::Now {
+                    // It has not what the next delta is made from.
+                    subscriber.deltas = Deltas::AfterNext;
+                }
+                continue;
+            }
             let connection = &subscriber.connection;
             let push = match subscriber.deltas {
                 Deltas::Unwanted => plain.bytes(connection.format),

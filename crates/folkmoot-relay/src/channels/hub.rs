@@ -5,11 +5,11 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use althing::{ActorRef, AskError, Node};
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::{Channels, ChannelsCalls, Count, Position, Post, Posts};
-use crate::durable::Restored;
-use crate::stream::Keep;
+use super::{Channels, ChannelsCalls, Count, FoundChannel, Position, Post, Posts};
+use crate::connection::Connection;
 
 /// Actors among which the channels are dealt out. More than a machine has cores, so that a channel
 /// with a hundred thousand subscribers holds few others up.
@@ -48,7 +48,8 @@ impl Hub {
         &self.shards[Self::shard(channel)]
     }
 
-    fn shard(channel: &str) -> usize {
+    /// The number of a channel's owner.
+    pub(crate) fn shard(channel: &str) -> usize {
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
         (hasher.hash_one(channel) % SHARDS as u64) as usize
     }
@@ -101,10 +102,7 @@ impl Hub {
     }
 
     /// Gives channels back what was found of them on disk.
-    pub(crate) async fn restore(
-        &self,
-        found: Vec<(Arc<str>, Restored, Keep)>,
-    ) -> Result<(), AskError> {
+    pub(crate) async fn restore(&self, found: Vec<FoundChannel>) -> Result<(), AskError> {
         let mut shards: [Vec<_>; SHARDS] = std::array::from_fn(|_| Vec::new());
         for channel in found {
             shards[Self::shard(&channel.0)].push(channel);
@@ -118,6 +116,22 @@ impl Hub {
     /// Removes the publications of a channel; its numbers go on.
     pub(crate) async fn remove_history(&self, channel: Arc<str>) -> Result<(), AskError> {
         self.of(&channel).remove_history(channel.clone()).await
+    }
+
+    /// Tells of each that is present, at least once: of all who are there from the beginning to the
+    /// end, and perhaps of some who come or go meanwhile.
+    pub(crate) async fn each_present(
+        &self,
+        channel: &Arc<str>,
+        mut tell: impl FnMut(&Connection, &Bytes),
+    ) -> Result<(), AskError> {
+        let mut next = Some(usize::MAX);
+        while let Some(before) = next {
+            let page = self.of(channel).present(channel.clone(), before).await?;
+            page.who.iter().for_each(|(connection, info)| tell(connection, info));
+            next = page.next;
+        }
+        Ok(())
     }
 
     /// How much there is in all.

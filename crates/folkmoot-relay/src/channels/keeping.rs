@@ -107,8 +107,9 @@ impl Channels {
 
     /// The place of one publication. All before the batch are in their channels already.
     fn place(&mut self, name: Arc<str>, post: Post, now: u64, plan: &mut Plan) -> Place {
-        let channel = self.channels.entry(name.clone()).or_default();
-        let known = post.key.as_ref().and_then(|key| channel.repeats(key, now));
+        // What was published before must not make a channel that nothing would forget.
+        let known = self.channels.get(&name).zip(post.key.as_ref());
+        let known = known.and_then(|(channel, key)| channel.repeats(key, now));
         if let Some(position) = known {
             return Place::Known(position);
         }
@@ -129,6 +130,7 @@ impl Channels {
                 Entry::Vacant(place) => drop(place.insert(number)),
             }
         }
+        let channel = self.channels.entry(name.clone()).or_default();
         let Position { offset, epoch } = channel.next_place(now, keep, &self.epochs);
         let key_until = now + KEYS_KEPT_MS;
         plan.records.push(Record { channel: name, epoch, offset, post, keep, at: now, key_until });

@@ -6,6 +6,7 @@ use folkmoot_protocol::Format;
 use folkmoot_protocol::frame::SubscribeResult;
 use futures_util::FutureExt;
 
+use super::subscribers::Subscribers;
 use super::*;
 
 const KEEP: Keep = Keep { len_max: 3, ttl_ms: 60_000, numbers_ttl_ms: 600_000, is_durable: false };
@@ -64,9 +65,18 @@ fn unreserved(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Joi
         since,
         recovery_limit: 10,
         recovers_newest: false,
+        filter: None,
         result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
         answer: Answer::Connect,
     }
+}
+
+/// The ids of those who are present.
+async fn present(hub: &Hub) -> Vec<Arc<str>> {
+    let mut ids = Vec::new();
+    let told = hub.each_present(&"news".into(), |one, _| ids.push(one.id.clone())).await;
+    told.unwrap();
+    ids
 }
 
 #[tokio::test]
@@ -118,7 +128,7 @@ async fn others_are_told_who_comes_and_goes() {
     let (ada, bo) = (connection("ada"), connection("bo"));
     owner.join(join(&ada, None)).await.unwrap();
     owner.join(join(&bo, None)).await.unwrap();
-    assert_eq!(owner.presence_stats("news".into()).await.unwrap().num_clients, 2);
+    assert_eq!(present(&hub).await.len(), 2);
     owner.part("news".into(), "bo".into()).await.unwrap();
     let info = r#"{"info":{"user":"42","client":"bo"}}"#;
     assert_eq!(
@@ -182,7 +192,7 @@ async fn what_was_under_way_subscribes_nobody_who_has_ended_or_taken_it_back() {
     for late in [ada_joins, bo_joins, unreserved(&cy, None)] {
         owner.join(late).await.unwrap();
     }
-    assert_eq!(owner.presence_stats("news".into()).await.unwrap().num_clients, 0);
+    assert_eq!(present(&hub).await.len(), 0);
     assert!(cy.reserve(&"news".into(), 1).is_ok(), "the place was not given back");
 }
 
@@ -216,4 +226,161 @@ async fn channels_that_were_only_asked_for_take_no_memory_and_keep_their_epoch()
     owner.part("news".into(), "ada".into()).await.unwrap();
     assert_eq!(owner.count().await.unwrap().channels, 0);
     assert_eq!(history().await.epoch, epoch);
+}
+
+/// One that is tagged with its kind.
+fn tagged(kind: &str, text: &str) -> Post {
+    let tags = BTreeMap::from([("kind".to_owned(), kind.to_owned())]);
+    let data = Bytes::from(format!("{text:?}"));
+    let payload = Arc::new(Payload { data, tags, ..Payload::default() });
+    Post { payload, may_be_delta: true, ..post(text, Some(KEEP), None) }
+}
+
+/// Publications of this kind only.
+fn only(kind: &str) -> Option<Box<Filter>> {
+    let node = serde_json::json!({ "key": "kind", "cmp": "eq", "val": kind });
+    let node = serde_json::from_value(node).unwrap();
+    Some(Box::new(Filter::new(node).unwrap()))
+}
+
+#[tokio::test]
+async fn a_filter_holds_back_what_does_not_match_also_of_what_was_missed() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let publish =
+        async |kind, text| owner.publish("news".into(), tagged(kind, text)).await.unwrap();
+    let first = publish("a", "first").await;
+    let since = Some((first.offset, first.epoch.to_string()));
+    publish("a", "second").await;
+    publish("b", "third").await;
+    let (ada, bo, cy) = (connection("ada"), connection("bo"), connection("cy"));
+    let offsets = |result: &SubscribeResult| -> Vec<u64> {
+        result.publications.iter().map(|one| one.offset).collect()
+    };
+    let all = Join { filter: only("a"), tells_coming: false, ..join(&ada, since.clone()) };
+    let all = owner.join(all).await.unwrap().unwrap();
+    assert_eq!((offsets(&all), all.recovered, all.offset), (vec![2], true, 3));
+    let newest = Join { filter: only("a"), tells_coming: false, ..join(&bo, since.clone()) };
+    let newest = Join { recovers_newest: true, ..newest };
+    let newest = owner.join(newest).await.unwrap().unwrap();
+    assert_eq!((offsets(&newest), newest.recovered), (vec![2], true));
+    let none = Join { filter: only("c"), tells_coming: false, ..join(&cy, since) };
+    let none = owner.join(none).await.unwrap().unwrap();
+    assert_eq!((offsets(&none), none.recovered), (vec![], true));
+    publish("b", "fourth").await;
+    publish("a", "fifth").await;
+    let text = r#"{"data":"fifth","offset":5,"tags":{"kind":"a"}}"#;
+    let fifth = format!(r#"{{"push":{{"channel":"news","pub":{text}}}}}"#);
+    for (connection, wanted) in [(&ada, vec![fifth.clone()]), (&bo, vec![fifth]), (&cy, vec![])] {
+        assert_eq!(waiting(connection), wanted);
+    }
+}
+
+#[tokio::test]
+async fn who_has_the_newest_that_its_filter_lets_through_does_not_get_it_again() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let newest = async |id: &str, offset: u64, epoch: String| {
+        let asked = join(&connection(id), Some((offset, epoch)));
+        let asked = Join { filter: only("a"), recovers_newest: true, ..asked };
+        let result = owner.join(asked).await.unwrap().unwrap();
+        let offsets: Vec<u64> = result.publications.iter().map(|one| one.offset).collect();
+        (offsets, result.recovered)
+    };
+    let Position { epoch, .. } = owner.publish("news".into(), tagged("a", "1")).await.unwrap();
+    owner.publish("news".into(), tagged("b", "2")).await.unwrap();
+    assert_eq!(newest("ada", 1, epoch.to_string()).await, (vec![], true));
+    assert_eq!(newest("bo", 0, epoch.to_string()).await, (vec![1], true));
+    assert_eq!(newest("cy", 1, "another".to_owned()).await, (vec![1], true));
+}
+
+#[tokio::test]
+async fn a_delta_is_made_from_what_its_subscriber_has_and_not_from_what_was_held_back() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let ada = connection("ada");
+    let result = SubscribeResult { delta: true, recoverable: true, ..SubscribeResult::default() };
+    let asked = Join { filter: only("a"), tells_coming: false, result, ..join(&ada, None) };
+    owner.join(asked).await.unwrap();
+    let document = |number: u32| format!("{}{number}", "a long text ".repeat(20));
+    for (number, kind, is_delta) in
+        [(1, "a", false), (2, "a", true), (3, "b", true), (4, "a", false), (5, "a", true)]
+    {
+        owner.publish("news".into(), tagged(kind, &document(number))).await.unwrap();
+        let heard = waiting(&ada);
+        assert_eq!(heard.len(), usize::from(kind == "a"), "{number}");
+        for push in heard {
+            let push: serde_json::Value = serde_json::from_slice(&push).unwrap();
+            let publication = &push["push"]["pub"];
+            assert_eq!(publication["delta"].as_bool().unwrap_or(false), is_delta, "{number}");
+        }
+    }
+}
+
+fn subscriber(id: &str) -> Subscriber {
+    Subscriber {
+        connection: connection(id),
+        info: Bytes::new(),
+        has_presence: true,
+        tells_coming: false,
+        wants_comings: false,
+        deltas: Deltas::Unwanted,
+        filter: None,
+    }
+}
+
+#[tokio::test]
+async fn who_is_in_a_large_channel_is_told_in_parts_between_which_its_neighbours_publish() {
+    const LEN: usize = 100_000;
+    let crowd = || {
+        let mut channels = Channels::new();
+        let channel = channels.channels.entry("news".into()).or_default();
+        (0..LEN).for_each(|id| channel.add(subscriber(&id.to_string())));
+        channels
+    };
+    let node = Node::builder("test").actor(move |_: althing::Start<Channels>| {
+        let channels = crowd();
+        async { Ok(channels) }
+    });
+    let node = node.build();
+    let hub = Hub::new(&node);
+    let neighbour = ["a", "b", "c"].into_iter().find_map(|base| {
+        let mut names = (0..1_000).map(|number| Arc::<str>::from(format!("{base}{number}")));
+        names.find(|name| Hub::shard(name) == Hub::shard("news"))
+    });
+    let neighbour = neighbour.expect("one of three thousand");
+    let (owner, news) = (hub.of("news"), Arc::<str>::from("news"));
+    let (mut all, mut next, mut offset) = (0, Some(usize::MAX), 0);
+    while let Some(before) = next {
+        let part = owner.present(news.clone(), before).await.unwrap();
+        assert!(part.who.len() <= channel::PRESENT_LEN_MAX);
+        (all, next, offset) = (all + part.who.len(), part.next, offset + 1);
+        let published = hub.publish(neighbour.clone(), post("a", Some(KEEP), None)).await;
+        assert_eq!(published.unwrap().offset, offset);
+    }
+    assert_eq!(all, LEN);
+    assert_eq!(present(&hub).await.len(), LEN);
+}
+
+#[test]
+fn who_is_there_all_the_while_is_on_some_page_though_others_come_and_go() {
+    let mut subscribers = Subscribers::default();
+    (0..50).for_each(|id| subscribers.insert(subscriber(&id.to_string())));
+    let (mut seen, mut next, mut round) = (BTreeSet::new(), Some(usize::MAX), 0);
+    while let Some(before) = next {
+        let (page, further) = subscribers.page(before, 7);
+        seen.extend(page.iter().map(|one| one.connection.id.to_string()));
+        next = further;
+        // One of the first, one of the last, and one more.
+        for gone in [round, 49 - round] {
+            assert!(subscribers.remove(&gone.to_string()).is_some());
+        }
+        subscribers.insert(subscriber(&format!("new {round}")));
+        round += 1;
+    }
+    let stayed: Vec<_> = (round..50 - round).map(|id| id.to_string()).collect();
+    assert!(stayed.len() > 30 && stayed.iter().all(|id| seen.contains(id)), "{seen:?}");
+    let left: Vec<_> = subscribers.iter().map(|one| one.connection.id.clone()).collect();
+    left.iter().for_each(|id| drop(subscribers.remove(id).expect("it is found")));
+    assert_eq!(subscribers.len(), 0);
 }

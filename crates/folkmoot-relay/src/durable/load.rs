@@ -1,4 +1,5 @@
-//! Reads all histories at the start. Whatever is not whole is left out, never guessed.
+//! Reads histories: all at the start, and those of one owner when it begins anew. Whatever is not
+//! whole is left out, never guessed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +12,20 @@ use super::{Found, Restored, RowKey};
 use crate::epoch::Epoch;
 use crate::payload::Payload;
 
-pub(super) fn load(connection: &mut Connection) -> rusqlite::Result<Found> {
+/// Reads the channels that are meant, and their rows.
+pub(super) fn load(
+    connection: &Connection,
+    is_meant: &dyn Fn(&str) -> bool,
+) -> rusqlite::Result<Found> {
     let mut found = Found::default();
     let mut streams = connection.prepare("SELECT channel, epoch, top, at FROM streams")?;
     let mut rows = streams.query([])?;
     while let Some(row) = rows.next()? {
         let (channel, epoch, top, at): (String, i64, i64, i64) =
             (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        if !is_meant(&channel) {
+            continue;
+        }
         let restored = Restored {
             epoch: Epoch::from_number(epoch.cast_unsigned()),
             top: top.cast_unsigned(),
@@ -33,10 +41,14 @@ pub(super) fn load(connection: &mut Connection) -> rusqlite::Result<Found> {
     let mut sources: HashMap<String, Arc<str>> = HashMap::new();
     while let Some(row) = rows.next()? {
         let (source, id, part): (String, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let channel: String = row.get(3)?;
+        if !is_meant(&channel) {
+            continue;
+        }
         let source = sources.entry(source).or_insert_with_key(|source| source.as_str().into());
         let (id, part) = (id.cast_unsigned(), part.cast_unsigned());
         let row_key = RowKey { source: source.clone(), id, part };
-        found.rows.push((row_key, row.get::<_, String>(3)?.into()));
+        found.rows.push((row_key, channel.into()));
     }
     let mut progress = connection.prepare("SELECT source, at FROM progress")?;
     let mut rows = progress.query([])?;

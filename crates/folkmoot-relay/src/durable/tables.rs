@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
 use super::DiskError;
@@ -81,5 +82,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.execute_batch("BEGIN EXCLUSIVE; COMMIT;")?;
     connection.set_prepared_statement_cache_capacity(32);
+    // A statement is compiled once, and not again for other numbers in it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }

@@ -118,6 +118,21 @@ async fn a_transaction_that_begins_where_the_confirmed_one_ends_is_still_known()
 }
 
 #[tokio::test]
+async fn a_row_that_comes_again_after_its_channel_was_forgotten_takes_no_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let short = Keep { ttl_ms: 1, numbers_ttl_ms: 1, ..KEEP };
+    let life = Life::begin(directory.path(), short).await;
+    let row = || Post { keep: Some(short), ..post("a", None, Some(9)) };
+    assert_eq!(life.hub.publish("news".into(), row()).await.unwrap().offset, 1);
+    while life.hub.count().await.unwrap().channels > 0 {
+        // Whoever asks makes it look what has expired.
+        life.history().await;
+    }
+    assert_eq!(life.hub.publish("news".into(), row()).await.unwrap(), Position::default());
+    assert_eq!(life.hub.count().await.unwrap().channels, 0);
+}
+
+#[tokio::test]
 async fn the_same_key_or_row_twice_in_one_request_publishes_once() {
     let directory = tempfile::tempdir().unwrap();
     let life = Life::begin(directory.path(), KEEP).await;

@@ -9,7 +9,7 @@ use prost::Message;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::{Record, RowKey};
+use super::{Found, Record, RowKey, load};
 use crate::epoch::Epoch;
 use crate::server::now_ms;
 
@@ -19,15 +19,18 @@ const BATCH_MAX: usize = 1_024;
 const KEYS_EVERY: Duration = Duration::from_secs(10);
 
 /// Something to do with the file.
-#[derive(Debug)]
 pub(super) enum Job {
     Keep(Arc<Vec<Record>>, oneshot::Sender<bool>),
     Clear(Arc<str>, u64),
     Forget(Arc<str>, Epoch),
     Confirm(Vec<RowKey>),
     Advance(Arc<str>, u64),
+    Read(IsMeant, oneshot::Sender<Option<Found>>),
     Close(oneshot::Sender<()>),
 }
+
+/// Which channels are read.
+pub(super) type IsMeant = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 pub(super) struct Writer {
     connection: Connection,
@@ -51,7 +54,16 @@ impl Writer {
             batch.extend(queue.try_iter().take(BATCH_MAX));
             let (closing, batch): (Vec<_>, Vec<_>) =
                 batch.into_iter().partition(|job| matches!(job, Job::Close(_)));
+            let (reading, batch): (Vec<_>, Vec<_>) =
+                batch.into_iter().partition(|job| matches!(job, Job::Read(..)));
             self.write(batch);
+            for job in reading {
+                if let Job::Read(is_meant, reply) = job {
+                    let found = load::load(&self.connection, &is_meant);
+                    let told = |error| tracing::error!(%error, "histories cannot be read");
+                    let _ = reply.send(found.map_err(told).ok());
+                }
+            }
             if !closing.is_empty() {
                 drop(self.connection);
                 for job in closing {
@@ -140,7 +152,7 @@ fn apply(transaction: &Transaction<'_>, job: &Job) -> rusqlite::Result<()> {
             let delete = "DELETE FROM rows WHERE source = ?1 AND id < ?2";
             transaction.prepare_cached(delete)?.execute(params![source, to]).map(drop)
         }
-        Job::Close(_) => Ok(()),
+        Job::Read(..) | Job::Close(_) => Ok(()),
     }
 }
 

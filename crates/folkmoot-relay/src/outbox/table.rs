@@ -114,7 +114,8 @@ impl Table {
         }
     }
 
-    pub(super) fn set_aside(&self) -> String {
+    /// Sets a row aside with its reason, as it is in the table.
+    pub(crate) fn set_aside(&self) -> String {
         format!(
             "INSERT INTO {} (id, method, payload, partition, error)
              SELECT id, method, payload, partition, $2 FROM {} WHERE id = $1

@@ -1,6 +1,8 @@
-//! Posts JSON to one endpoint of a backend over HTTP/1.1, and keeps connections for the next time.
+//! Posts JSON to one endpoint of a backend over HTTP/1.1, in the clear or by TLS, and keeps
+//! connections for the next time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -9,9 +11,15 @@ use axum::http::{Method, Request, StatusCode, Uri};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::trust::Trust;
 
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -43,8 +51,17 @@ pub(crate) struct Endpoint {
     path: String,
     timeout: Duration,
     headers: HeaderMap,
+    /// `None`: in the clear.
+    tls: Option<Tls>,
     idle: Mutex<Vec<SendRequest<Body>>>,
     under_way: Semaphore,
+}
+
+/// How an endpoint is reached by TLS, and whose its certificate must be.
+#[derive(Debug)]
+struct Tls {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
 }
 
 impl Endpoint {
@@ -53,13 +70,22 @@ impl Endpoint {
         url: &str,
         timeout: Duration,
         headers: &BTreeMap<String, String>,
+        trust: &Trust,
     ) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|error| format!("`{url}`: {error}"))?;
-        if uri.scheme_str() != Some("http") {
-            return Err(format!("`{url}` is no http:// URL, which is all that is spoken"));
-        }
-        let host = uri.host().ok_or_else(|| format!("`{url}` has no host"))?.to_owned();
-        let port = uri.port_u16().unwrap_or(80);
+        let host = uri.host().ok_or_else(|| format!("`{url}` has no host"))?;
+        // An address of IPv6 stands in brackets in URLs only.
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let (tls, usual_port) = match uri.scheme_str() {
+            Some("http") => (None, 80),
+            Some("https") => {
+                let name = ServerName::try_from(host.clone());
+                let name = name.map_err(|error| format!("`{url}`: {error}"))?;
+                (Some(Tls { config: trust.config()?, name }), 443)
+            }
+            _ => return Err(format!("`{url}` is no http:// or https:// URL")),
+        };
+        let port = uri.port_u16().unwrap_or(usual_port);
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let name = name.parse::<HeaderName>().map_err(|error| format!("{name}: {error}"))?;
@@ -71,7 +97,7 @@ impl Endpoint {
         all.insert(HOST, authority);
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let (idle, under_way) = (Mutex::default(), Semaphore::new(UNDER_WAY_MAX));
-        Ok(Self { host, port, path, timeout, headers: all, idle, under_way })
+        Ok(Self { host, port, path, timeout, headers: all, tls, idle, under_way })
     }
 
     /// Posts JSON with further headers; returns what comes back with status 200.
@@ -124,12 +150,25 @@ impl Endpoint {
         }
         let socket = TcpStream::connect((self.host.as_str(), self.port)).await?;
         socket.set_nodelay(true)?;
-        let (requests, connection) = handshake(TokioIo::new(socket)).await?;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to a backend has ended");
+        match &self.tls {
+            None => speak(socket).await,
+            Some(Tls { config, name }) => {
+                let connector = TlsConnector::from(config.clone());
+                speak(connector.connect(name.clone(), socket).await?).await
             }
-        });
-        Ok(requests)
+        }
     }
+}
+
+/// What takes requests by this socket.
+async fn speak(
+    socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Result<SendRequest<Body>, HttpError> {
+    let (requests, connection) = handshake(TokioIo::new(socket)).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to a backend has ended");
+        }
+    });
+    Ok(requests)
 }

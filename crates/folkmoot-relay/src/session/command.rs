@@ -4,21 +4,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use folkmoot_protocol::frame::{
-    HistoryRequest, Outcome, PingResult, PublishRequest, PublishResult, RefreshRequest,
+    FilterNode, HistoryRequest, Outcome, PingResult, PublishRequest, PublishResult, RefreshRequest,
     RefreshResult, Reply, Request, SubRefreshRequest, SubRefreshResult, SubscribeRequest,
     SubscribeResult, UnsubscribeResult,
 };
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
 
+use super::opening::connection_claims;
 use super::{Caller, Refusal, expiry, proxied};
 use crate::channels::{Answer, ChannelsCalls, Join, Post};
-use crate::claims::{self, ConnectionClaims, SubscriptionClaims};
-use crate::connection::{Connection, Full};
+use crate::claims::{self, SubscriptionClaims};
+use crate::connection::{Connection, Full, Reserved};
 use crate::payload::Payload;
 use crate::question;
 use crate::rules::{Action, Asker, Rule};
 use crate::server::{Server, not_published, now_ms, seconds_left, unavailable};
+use crate::tags::Filter;
 use crate::token::TokenError;
 
 /// Answers a command. `None`: its reply is queued already.
@@ -65,25 +67,28 @@ pub(crate) struct ByServer {
     pub(crate) data: Bytes,
     pub(crate) since: Option<(u64, String)>,
     pub(crate) answer: Answer,
+    /// Its place in the connection; `None`: it is taken now.
+    pub(crate) place: Option<Reserved>,
 }
 
 /// Subscribes a connection without being asked by it.
 pub(crate) async fn subscribe_by_server(
     server: &Arc<Server>,
     connection: &Arc<Connection>,
-    channel: &str,
+    channel: &Arc<str>,
+    rule: &Rule,
     by_server: ByServer,
 ) -> Result<SubscribeResult, RpcError> {
-    let rule = server.rules.of(channel)?.clone();
-    let ByServer { info, data, since, answer } = by_server;
+    let ByServer { info, data, since, answer, place } = by_server;
     let result = SubscribeResult {
         positioned: rule.is_positioned(false),
         recoverable: rule.is_recoverable(false),
         data,
         ..SubscribeResult::default()
     };
-    let wanted = Wanted { info, since, wants_comings: false, result, answer };
-    join(server, connection, channel.into(), &rule, wanted).await
+    let (wants_comings, filter) = (false, None);
+    let wanted = Wanted { info, since, wants_comings, filter, result, answer, place };
+    join(server, connection, channel.clone(), rule, wanted).await
 }
 
 /// The part of a subscription that differs between who asks for it.
@@ -91,8 +96,26 @@ struct Wanted {
     info: Bytes,
     since: Option<(u64, String)>,
     wants_comings: bool,
+    filter: Option<Box<Filter>>,
     result: SubscribeResult,
     answer: Answer,
+    place: Option<Reserved>,
+}
+
+/// Takes the place of a subscription in a connection, or says why it gets none.
+pub(super) fn reserve(
+    server: &Server,
+    connection: &Arc<Connection>,
+    channel: &Arc<str>,
+) -> Result<Reserved, RpcError> {
+    let limit = server.client.channel_limit;
+    connection.reserve(channel, limit).map_err(|full| match full {
+        Full::Already => ErrorCode::AlreadySubscribed.into(),
+        Full::Ended => ErrorCode::NotAvailable.into(),
+        Full::TooMany => {
+            RpcError::new(ErrorCode::LimitExceeded, format!("channel_limit is {limit}"))
+        }
+    })
 }
 
 async fn join(
@@ -102,15 +125,11 @@ async fn join(
     rule: &Rule,
     wanted: Wanted,
 ) -> Result<SubscribeResult, RpcError> {
-    let limit = server.client.channel_limit;
-    let reserved = connection.reserve(&channel, limit).map_err(|full| match full {
-        Full::Already => ErrorCode::AlreadySubscribed.into(),
-        Full::Ended => ErrorCode::NotAvailable.into(),
-        Full::TooMany => {
-            RpcError::new(ErrorCode::LimitExceeded, format!("channel_limit is {limit}"))
-        }
-    })?;
-    let Wanted { info, since, wants_comings, result, answer } = wanted;
+    let Wanted { info, since, wants_comings, filter, result, answer, place } = wanted;
+    let reserved = match place {
+        Some(reserved) => reserved,
+        None => reserve(server, connection, &channel)?,
+    };
     let join = Join {
         channel: channel.clone(),
         connection: connection.clone(),
@@ -122,6 +141,7 @@ async fn join(
         since,
         recovery_limit: server.rules.recovery_limit,
         recovers_newest: rule.recovers_newest(),
+        filter,
         result,
         answer,
     };
@@ -130,13 +150,10 @@ async fn join(
     joined.map_err(|error| unavailable(&error))?.ok_or_else(|| ErrorCode::NotAvailable.into())
 }
 
-async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Result<(), Refusal> {
+async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> Result<(), Refusal> {
     let Caller { server, connection } = caller;
     let rule = server.rules.of(&request.channel)?.clone();
-    if request.tf.is_some() {
-        let text = "tf: filters by tags are not there yet";
-        return Err(RpcError::new(ErrorCode::BadRequest, text).into());
-    }
+    let filter = filter(&rule, request.tf.take())?;
     let (info, data, ends_at) = match request.token.as_str() {
         "" if rule.asks_to_subscribe(&request.channel) => {
             rule.fits(&request.channel)?;
@@ -172,13 +189,26 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
         info,
         since: request.recover.then(|| (request.offset, request.epoch.clone())),
         wants_comings: request.join_leave,
+        filter,
         result,
         answer: Answer::Reply(id),
+        place: None,
     };
     let channel: Arc<str> = request.channel.into();
     join(server, connection, channel.clone(), &rule, wanted).await?;
     expiry::end_subscription_at(server, connection, &channel, ends_at);
     Ok(())
+}
+
+/// Which publications a client wants, as it says.
+fn filter(rule: &Rule, asked: Option<FilterNode>) -> Result<Option<Box<Filter>>, RpcError> {
+    let Some(asked) = asked else { return Ok(None) };
+    let wrong = |text| RpcError::new(ErrorCode::BadRequest, format!("tf: {text}"));
+    if !rule.takes_filters() {
+        return Err(wrong("allow_tags_filter is off".to_owned()));
+    }
+    let filter = Filter::new(asked).map_err(|error| wrong(error.to_string()))?;
+    Ok(Some(Box::new(filter)))
 }
 
 /// What a subscription token says, if it is for this connection and this channel.
@@ -197,6 +227,9 @@ async fn subscription_claims(
         let text = "token is for another channel or user";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
+    if claims::is_over(claims.expire_at) {
+        return Err(ErrorCode::TokenExpired.into());
+    }
     Ok(claims)
 }
 
@@ -213,6 +246,7 @@ async fn unsubscribe(caller: &Caller, channel: Arc<str>) -> Result<Outcome, RpcE
 fn allowed(caller: &Caller, channel: &str, action: Action) -> Result<Arc<Rule>, RpcError> {
     let Caller { server, connection } = caller;
     let rule = server.rules.of(channel)?;
+    rule.fits(channel)?;
     let is_subscribed = connection.is_subscribed(channel);
     rule.may(action, Asker { user: &connection.user, is_subscribed })?;
     Ok(rule.clone())
@@ -272,7 +306,7 @@ async fn refresh(
     request: &RefreshRequest,
 ) -> Result<Result<Outcome, RpcError>, DisconnectCode> {
     let Caller { server, connection } = caller;
-    let claims = match server.connection_tokens.verify::<ConnectionClaims>(&request.token).await {
+    let claims = match connection_claims(server, &request.token).await {
         Ok(claims) => claims,
         Err(TokenError::Expired) => return Ok(Err(ErrorCode::TokenExpired.into())),
         Err(TokenError::Unknown) => return Ok(Err(ErrorCode::Internal.into())),

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use althing::SendError;
 use folkmoot_protocol::DisconnectCode;
 use folkmoot_protocol::frame::Unsubscribe;
 
@@ -13,7 +14,7 @@ use super::{Refusal, proxied};
 use crate::channels::ChannelsCalls;
 use crate::connection::{Connection, Watch};
 use crate::proxy::{Event, Refreshed};
-use crate::server::{Server, seconds_left};
+use crate::server::{Server, now_ms, seconds_left};
 
 /// The SDKs ask for a new token and subscribe again.
 const UNSUBSCRIBED_AS_EXPIRED: u32 = 2501;
@@ -43,7 +44,7 @@ pub(crate) fn end_connection_at(server: &Arc<Server>, connection: &Arc<Connectio
         match answer.await {
             Some(answer) if goes_on(&answer) => {
                 if let Some(connection) = watched.upgrade() {
-                    end_connection_at(&server, &connection, answer.expire_at);
+                    end_connection_at(&server, &connection, next_end(&answer));
                 }
             }
             _ => end(watched).await,
@@ -54,7 +55,7 @@ pub(crate) fn end_connection_at(server: &Arc<Server>, connection: &Arc<Connectio
 
 /// Ends the subscription some time after its end, unless it gets another end before: from its
 /// client, or from the backend, where that is asked.
-pub(super) fn end_subscription_at(
+pub(crate) fn end_subscription_at(
     server: &Arc<Server>,
     connection: &Arc<Connection>,
     channel: &Arc<str>,
@@ -65,7 +66,11 @@ pub(super) fn end_subscription_at(
     let end = async move {
         let reason = "subscription expired".to_owned();
         let why = Unsubscribe { code: UNSUBSCRIBED_AS_EXPIRED, reason };
-        let _ = hub.of(&name).expel(name.clone(), client, why).await;
+        let owner = hub.of(&name);
+        // While its owner has no room, it waits: nothing that has expired may go on.
+        while let Err(SendError::Timeout(_)) =
+            owner.expel(name.clone(), client.clone(), why.clone()).tell().await
+        {}
     };
     if !server.rules.of(channel).is_ok_and(|rule| rule.asks_to_renew()) {
         return connection.set_subscription_end(channel, watch(ends_at, delay, end));
@@ -78,7 +83,7 @@ pub(super) fn end_subscription_at(
         });
         match (answer.await, watched.upgrade()) {
             (Some(answer), Some(connection)) if goes_on(&answer) => {
-                end_subscription_at(&server, &connection, &name, answer.expire_at);
+                end_subscription_at(&server, &connection, &name, next_end(&answer));
             }
             _ => end.await,
         }
@@ -92,6 +97,12 @@ type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 fn goes_on(answer: &Refreshed) -> bool {
     !answer.expired && answer.expire_at > 0
+}
+
+/// The end that a backend gives. One that is over already, by this clock, must not make us ask
+/// without a pause.
+fn next_end(answer: &Refreshed) -> i64 {
+    answer.expire_at.max(now_ms() / 1_000 + 1)
 }
 
 /// Asks until there is an answer, for little longer than that at most.

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use folkmoot_gateway::{Opening, encode};
-use folkmoot_protocol::frame::{ConnectResult, Outcome, Reply};
+use folkmoot_gateway::{Direction, Opening, encode};
+use folkmoot_protocol::frame::{
+    ConnectRequest, ConnectResult, Error, Outcome, Reply, SubscribeResult,
+};
+use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
 
 use super::{Caller, Refusal, command, expiry, proxied};
 use crate::channels::Answer;
 use crate::claims::{self, ConnectionClaims, SubClaims};
-use crate::connection::Connection;
+use crate::connection::{Connection, Reserved};
 use crate::proxy::{Connected, Event, Origin};
 use crate::server::{Server, seconds_left};
 use crate::token::TokenError;
@@ -19,16 +22,18 @@ use crate::token::TokenError;
 pub(super) async fn open(
     server: Arc<Server>,
     origin: &Origin,
+    direction: Direction,
     opening: Opening,
 ) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
     let mut origin = origin.clone();
     let headers = opening.request.headers.clone();
     server.proxies.add_emulated(&mut origin, headers);
     let id = server.ids.next();
-    let claims = match authenticate(&server, &id, &origin, &opening).await {
+    let mut claims = match authenticate(&server, &id, &origin, &opening).await {
         Ok(claims) => claims,
-        Err(refused) => return Err(refused.tell(&opening).await),
+        Err(refused) => return Err(refused.tell(direction, &opening).await),
     };
+    let subs = named(&server, &mut claims, direction, &opening.request)?;
     let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
     let connection = Connection::new(
         id.into(),
@@ -39,32 +44,18 @@ pub(super) async fn open(
     );
     let connection = Arc::new(connection.by(origin));
     let ends_at = claims::ends_at(claims.exp, claims.expire_at);
-    if !server.people.enter(&connection, server.client.user_connection_limit) {
-        return Err(DisconnectCode::ConnectionLimit);
-    }
+    // Taken before anybody else can find the connection and subscribe it.
+    let places = reserve(&server, &connection, &subs)?;
+    enter(&server, &connection)?;
     let caller = Arc::new(Caller { server: server.clone(), connection: connection.clone() });
-    let named = claims.channels.into_iter().map(|channel| (channel, SubClaims::default()));
-    let mut subs = BTreeMap::new();
-    // What is said of a channel in `subs` counts, also if `channels` names it too.
-    for (channel, sub) in named.chain(claims.subs).collect::<BTreeMap<_, _>>() {
-        let asked = opening.request.subs.get(&channel);
-        let since = asked.filter(|asked| asked.recover);
-        let since = since.map(|asked| (asked.offset, asked.epoch.clone()));
-        let by_server = command::ByServer {
-            info: claims::bytes(sub.info.as_deref(), &sub.b64info).unwrap_or_default(),
-            data: claims::bytes(sub.data.as_deref(), &sub.b64data).unwrap_or_default(),
-            since,
-            answer: Answer::Connect,
-        };
-        match command::subscribe_by_server(&server, &connection, &channel, by_server).await {
-            Ok(result) => subs.extend([(channel, result)]),
-            Err(error) => {
-                tracing::info!(%error, %channel, "a token names a channel that cannot be subscribed");
-                caller.end().await;
-                return Err(DisconnectCode::InvalidToken);
-            }
+    let subs = subs.into_iter().zip(places);
+    let subs = match subscribe(&server, &connection, subs, &opening.request).await {
+        Ok(subs) => subs,
+        Err(code) => {
+            caller.end().await;
+            return Err(code);
         }
-    }
+    };
     expiry::end_connection_at(&server, &connection, ends_at);
     let asks = server.proxies.has(Event::Refresh);
     let result = ConnectResult {
@@ -82,6 +73,109 @@ pub(super) async fn open(
     Ok((caller, Reply::ok(opening.id, Outcome::Connect(result))))
 }
 
+/// Lets the connection in, or says why its user has too many.
+fn enter(server: &Server, connection: &Arc<Connection>) -> Result<(), DisconnectCode> {
+    let personal = &server.client.subscribe_to_user_personal_channel;
+    if personal.enabled && personal.single_connection && !connection.user.is_empty() {
+        for other in server.people.replace(connection) {
+            other.outbox.close(DisconnectCode::ConnectionLimit);
+        }
+        return Ok(());
+    }
+    match server.people.enter(connection, server.client.user_connection_limit) {
+        true => Ok(()),
+        false => Err(DisconnectCode::ConnectionLimit),
+    }
+}
+
+/// What a connection is subscribed to from the start.
+fn named(
+    server: &Server,
+    claims: &mut ConnectionClaims,
+    direction: Direction,
+    request: &ConnectRequest,
+) -> Result<BTreeMap<String, SubClaims>, DisconnectCode> {
+    let channels = std::mem::take(&mut claims.channels).into_iter();
+    let channels = channels.map(|channel| (channel, SubClaims::default()));
+    // What is said of a channel in `subs` counts, also if `channels` names it too.
+    let mut subs: BTreeMap<_, _> = channels.chain(std::mem::take(&mut claims.subs)).collect();
+    let personal = server.client.subscribe_to_user_personal_channel.of(&claims.sub);
+    if let Some(channel) = personal {
+        subs.entry(channel).or_default();
+    }
+    let is_asked = request.token.is_empty() && server.proxies.has(Event::Connect);
+    if direction == Direction::ToClient && !is_asked {
+        for channel in request.subs.keys() {
+            // It cannot subscribe by itself, so it gets here what it might.
+            let rule = server.rules.of(channel).map_err(|_| DisconnectCode::BadRequest)?;
+            let may_be = rule.may_subscribe(channel, &claims.sub).is_ok();
+            if may_be && !rule.asks_to_subscribe(channel) {
+                subs.entry(channel.clone()).or_default();
+            } else {
+                tracing::debug!(%channel, "a client asks for a channel that it may not subscribe");
+            }
+        }
+    }
+    Ok(subs)
+}
+
+/// Subscribes a connection; what it missed is in the results.
+async fn subscribe(
+    server: &Arc<Server>,
+    connection: &Arc<Connection>,
+    subs: impl Iterator<Item = ((String, SubClaims), Reserved)>,
+    request: &ConnectRequest,
+) -> Result<BTreeMap<String, SubscribeResult>, DisconnectCode> {
+    let mut results = BTreeMap::new();
+    for ((channel, sub), place) in subs {
+        let asked = request.subs.get(&channel);
+        let since = asked.filter(|asked| asked.recover);
+        let since = since.map(|asked| (asked.offset, asked.epoch.clone()));
+        let by_server = command::ByServer {
+            info: claims::bytes(sub.info.as_deref(), &sub.b64info).unwrap_or_default(),
+            data: claims::bytes(sub.data.as_deref(), &sub.b64data).unwrap_or_default(),
+            since,
+            answer: Answer::Connect,
+            place: Some(place),
+        };
+        let subscribed = match server.rules.of(&channel) {
+            Ok(rule) => {
+                let name = Arc::from(channel.as_str());
+                command::subscribe_by_server(server, connection, &name, rule, by_server).await
+            }
+            Err(error) => Err(error),
+        };
+        match subscribed {
+            Ok(result) => results.extend([(channel, result)]),
+            Err(error) => return Err(cannot_subscribe(&error, &channel)),
+        }
+    }
+    Ok(results)
+}
+
+/// Takes the places of what a connection is subscribed to, in their order.
+fn reserve(
+    server: &Server,
+    connection: &Arc<Connection>,
+    subs: &BTreeMap<String, SubClaims>,
+) -> Result<Vec<Reserved>, DisconnectCode> {
+    let places = subs.keys().map(|channel| {
+        let place = command::reserve(server, connection, &Arc::from(channel.as_str()));
+        place.map_err(|error| cannot_subscribe(&error, channel))
+    });
+    places.collect()
+}
+
+fn cannot_subscribe(error: &RpcError, channel: &str) -> DisconnectCode {
+    tracing::info!(%error, %channel, "a connection cannot be subscribed to a channel");
+    match error.code {
+        // Its client may come again.
+        code if code.is_temporary() => DisconnectCode::ServerError,
+        ErrorCode::LimitExceeded => DisconnectCode::BadRequest,
+        _ => DisconnectCode::InvalidToken,
+    }
+}
+
 enum Refused {
     Closed(DisconnectCode),
     Expired,
@@ -91,7 +185,7 @@ enum Refused {
 
 impl Refused {
     /// Tells the client, and says with which code to close.
-    async fn tell(self, opening: &Opening) -> DisconnectCode {
+    async fn tell(self, direction: Direction, opening: &Opening) -> DisconnectCode {
         let (error, code) = match self {
             Self::Closed(code) => return code,
             Self::Asked(Refusal::Disconnect(close)) => {
@@ -103,9 +197,22 @@ impl Refused {
             // Its client gets a new one and comes again.
             Self::Expired => (ErrorCode::TokenExpired.into(), DisconnectCode::Expired),
         };
+        if direction == Direction::ToClient {
+            return without_reply(&error);
+        }
         let reply = encode(opening.format, &Reply::failed(opening.id, error));
         opening.outbox.reply(reply).await;
         code
+    }
+}
+
+/// What an error is for a client that gets no replies.
+fn without_reply(error: &Error) -> DisconnectCode {
+    match ErrorCode::from_code(error.code) {
+        Some(ErrorCode::TokenExpired | ErrorCode::Expired) => DisconnectCode::Expired,
+        Some(ErrorCode::TooManyRequests) => DisconnectCode::TooManyRequests,
+        Some(ErrorCode::PermissionDenied) => DisconnectCode::PermissionDenied,
+        _ => DisconnectCode::ServerError,
     }
 }
 
@@ -126,12 +233,27 @@ async fn authenticate(
             false => Err(Refused::Closed(DisconnectCode::BadRequest)),
         };
     }
-    let claims = server.connection_tokens.verify(&request.token).await;
-    claims.map_err(|error| match error {
+    connection_claims(server, &request.token).await.map_err(|error| match error {
         TokenError::Unknown => Refused::Asked(ErrorCode::Internal.into()),
         TokenError::Expired => Refused::Expired,
         TokenError::Invalid => Refused::Closed(DisconnectCode::InvalidToken),
     })
+}
+
+/// What a connection token says, if it is one.
+pub(super) async fn connection_claims(
+    server: &Server,
+    token: &str,
+) -> Result<ConnectionClaims, TokenError> {
+    let claims = server.connection_tokens.verify::<ConnectionClaims>(token).await?;
+    if !claims.channel.is_empty() {
+        // The same key may sign both kinds, and one that opens a channel opens no connection.
+        return Err(TokenError::Invalid);
+    }
+    if claims::is_over(claims.expire_at) {
+        return Err(TokenError::Expired);
+    }
+    Ok(claims)
 }
 
 impl From<Connected> for ConnectionClaims {

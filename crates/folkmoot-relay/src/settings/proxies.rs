@@ -1,6 +1,7 @@
 //! Which backends are asked about what clients do.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use super::Span;
 pub(crate) struct ProxySettings {
     /// For those that are not of channels.
     pub(crate) enabled: bool,
-    /// `http://…`.
+    /// `http://…` or `https://…`.
     pub(crate) endpoint: String,
     pub(crate) timeout: Span,
     /// Headers of the client's request that are passed on.
@@ -40,6 +41,14 @@ impl Default for ProxySettings {
             http: HttpSettings::default(),
         }
     }
+}
+
+/// Whom to believe where the URL of a backend is `https://…`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TlsSettings {
+    /// A file of authorities in PEM, beside those of the system.
+    pub(crate) ca: Option<PathBuf>,
 }
 
 /// About connections.

@@ -147,6 +147,7 @@ mod tests {
     use tokio::task::JoinHandle;
 
     use super::*;
+    use crate::proxy::Trust;
     use crate::settings::TokenSettings;
     use crate::token::{TokenError, Verifier};
 
@@ -211,9 +212,10 @@ mod tests {
         fn verifier(&self, fresh_for: Duration, ask_pause: Duration) -> Verifier {
             let jwks_public_endpoint = self.url.clone();
             let settings = TokenSettings { jwks_public_endpoint, ..TokenSettings::default() };
-            let mut verifier = Verifier::new(&settings).unwrap();
+            let trust = Trust::default();
+            let mut verifier = Verifier::new(&settings, &trust).unwrap();
             let endpoint =
-                Endpoint::new(&self.url, Duration::from_secs(5), &BTreeMap::new()).unwrap();
+                Endpoint::new(&self.url, Duration::from_secs(5), &BTreeMap::new(), &trust).unwrap();
             verifier.jwks = Some(Jwks { fresh_for, ask_pause, ..Jwks::new(endpoint) });
             verifier
         }

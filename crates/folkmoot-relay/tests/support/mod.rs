@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // Not every test uses all of it.
 
+pub(crate) mod listening;
+
 use std::time::Duration;
 
 use althing_testkit::servers::PostgresServer;
@@ -139,10 +141,31 @@ fn offset(push: &Value) -> u64 {
 
 /// Calls the server API, whose key is `key`; returns its answer with its head.
 pub(crate) async fn post(relay: &folkmoot_relay::Relay, method: &str, params: &Value) -> String {
+    post_as(relay, "key", method, params).await
+}
+
+/// Calls a method with that key; returns the answer with its head.
+pub(crate) async fn post_as(
+    relay: &folkmoot_relay::Relay,
+    key: &str,
+    method: &str,
+    params: &Value,
+) -> String {
+    post_with(relay, key, method, params, "").await
+}
+
+/// Calls a method with that key and further headers; returns the answer with its head.
+pub(crate) async fn post_with(
+    relay: &folkmoot_relay::Relay,
+    key: &str,
+    method: &str,
+    params: &Value,
+    headers: &str,
+) -> String {
     let body = params.to_string();
     let head = format!(
-        "POST /api/{method} HTTP/1.1\r\nHost: here\r\nX-API-Key: key\r\nConnection: close\r\n\
-         Content-Length: {}\r\n\r\n",
+        "POST /api/{method} HTTP/1.1\r\nHost: here\r\nX-API-Key: {key}\r\nConnection: close\r\n\
+         {headers}Content-Length: {}\r\n\r\n",
         body.len()
     );
     exchange(relay, &(head + &body)).await

@@ -78,7 +78,7 @@ impl Drop for House {
 }
 
 fn start(directory: &PathBuf, settings: &str) -> Arc<Server> {
-    let store = Store::open(&StoreOptions::new(directory)).unwrap();
+    let store = Store::open(&StoreOptions::small(directory)).unwrap();
     let file = directory.with_extension("toml");
     std::fs::write(&file, format!("[attachments]\n{settings}")).unwrap();
     let flags = Flags {

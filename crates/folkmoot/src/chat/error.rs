@@ -57,7 +57,7 @@ fn refused(refusal: &Refusal) -> RpcError {
         | Refusal::Muted { .. }
         | Refusal::NotAllowed(_) => ErrorCode::PermissionDenied,
         Refusal::NoMessage(_) | Refusal::NoSuchMember | Refusal::NoUpload(_) => ErrorCode::NotFound,
-        Refusal::TooManyReactions => ErrorCode::LimitExceeded,
+        Refusal::TooManyReactions | Refusal::TooManyPins => ErrorCode::LimitExceeded,
         Refusal::KeyReused { .. } => ErrorCode::KeyReused,
         Refusal::Unloaded(_) => ErrorCode::Internal,
     };
@@ -106,20 +106,24 @@ pub(crate) fn control_failure(error: &ControlError) -> RpcError {
         ControlError::NotAllowed(_) => {
             RpcError::new(ErrorCode::PermissionDenied, error.to_string())
         }
-        ControlError::DiskFull | ControlError::ShuttingDown => {
+        ControlError::DiskFull | ControlError::ShuttingDown | ControlError::TakenOver => {
             RpcError::new(ErrorCode::StoreUnavailable, format!("nothing was stored: {error}"))
         }
-        ControlError::Sqlite(_) | ControlError::Panicked => internal(error),
+        ControlError::Away(_) => {
+            let text = format!("it may or may not have been done: {error}");
+            RpcError::new(ErrorCode::StoreUnavailable, text)
+        }
+        ControlError::Database(_) | ControlError::Panicked => internal(error),
     }
 }
 
 /// A read has no answer.
 pub(crate) fn read_failure(error: &ReadError) -> RpcError {
     match error {
-        ReadError::ShuttingDown | ReadError::Stalled(_) => {
+        ReadError::ShuttingDown | ReadError::Stalled(_) | ReadError::Away(_) => {
             RpcError::new(ErrorCode::StoreUnavailable, error.to_string())
         }
-        ReadError::Sqlite(_) | ReadError::Undecodable(_) | ReadError::Panicked => internal(error),
+        ReadError::Database(_) | ReadError::Undecodable(_) | ReadError::Panicked => internal(error),
     }
 }
 

@@ -10,8 +10,10 @@ mod identity;
 pub(crate) mod invites;
 pub(crate) mod members;
 pub(crate) mod messages;
+pub(crate) mod pins;
 pub(crate) mod profiles;
 pub(crate) mod rooms;
+pub(crate) mod saved;
 pub(crate) mod search;
 pub(crate) mod stream;
 pub(crate) mod users;
@@ -47,6 +49,9 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
         Rpc::HistoryGet(_)
         | Rpc::MessageReactions(_)
+        | Rpc::RoomPins(_)
+        | Rpc::SavedList(_)
+        | Rpc::SavedMarks(_)
         | Rpc::RoomsList(_)
         | Rpc::RoomGet(_)
         | Rpc::RoomMembers(_)
@@ -59,6 +64,8 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         | Rpc::UsersBlocked(_)
         | Rpc::DevicesList(_) => by.count(|limits| &limits.questions),
         Rpc::RoomUpdate(_)
+        | Rpc::MessagePin(_)
+        | Rpc::MessageSave(_)
         | Rpc::RoomArchive(_)
         | Rpc::RoomNotify(_)
         | Rpc::RoomLeave(_)
@@ -85,6 +92,11 @@ pub(crate) async fn call(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> 
         Rpc::MessageDelete(request) => empty(messages::delete(by, request).await),
         Rpc::MessageReact(request) => empty(messages::react(by, request).await),
         Rpc::MessageReactions(request) => reply(messages::reactions(by, request).await),
+        Rpc::MessagePin(request) => empty(pins::pin(by, request).await),
+        Rpc::RoomPins(request) => reply(pins::list(by, request).await),
+        Rpc::MessageSave(request) => empty(saved::save(by, request).await),
+        Rpc::SavedList(request) => reply(saved::list(by, request).await),
+        Rpc::SavedMarks(_) => reply(saved::marks(by).await),
         Rpc::HistoryGet(request) => reply(messages::history(by, request).await),
         Rpc::ReadSet(request) => reply(messages::read(by, request).await),
         Rpc::TypingSet(request) => empty(messages::typing(by, request).await),

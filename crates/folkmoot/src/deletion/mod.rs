@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use althing::AskError;
 use folkmoot_protocol::rpc::RpcError;
-use tokio::sync::watch;
 
 use self::account::AccountWork;
 use self::room::RoomWork;
+use crate::rounds::Looked;
 use crate::search::ForgetError;
 use crate::server::Server;
 use crate::storage::contract::Erasure;
@@ -26,34 +26,6 @@ use crate::storage::{ControlError, Deletion, DeletionTarget, ReadError};
 
 /// How long to wait after a failure: about what a full disk stays full at least.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-
-/// Wakes the worker, and tells how far it is.
-#[derive(Debug)]
-pub(crate) struct Deletions {
-    /// Counts reasons to look what is to be deleted; the start of the server is the first.
-    wanted: watch::Sender<u64>,
-    /// Nothing is left of what was decided for so many of them.
-    done: watch::Sender<u64>,
-}
-
-impl Default for Deletions {
-    fn default() -> Self {
-        Self { wanted: watch::Sender::new(1), done: watch::Sender::new(0) }
-    }
-}
-
-impl Deletions {
-    /// Something was decided: does not wait for it.
-    pub(crate) fn wake(&self) {
-        self.wanted.send_modify(|count| *count += 1);
-    }
-
-    /// Waits until nothing is left of what was decided before.
-    pub(crate) async fn done(&self) {
-        let wanted = *self.wanted.borrow();
-        let _ = self.done.subscribe().wait_for(|done| *done >= wanted).await;
-    }
-}
 
 /// Why a step was not done; it is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -105,28 +77,13 @@ impl Work {
 
 /// Works on what is to be deleted until the server stops; begins with what an earlier run left.
 pub(crate) async fn work_until_stopped(server: Arc<Server>) {
-    let (mut stopping, mut wanted) = (server.stopping(), server.deletions.wanted.subscribe());
-    loop {
-        let count = *wanted.borrow_and_update();
-        let is_complete = tokio::select! {
-            _ = stopping.wait_for(|stops| *stops) => return,
-            is_complete = work(&server) => is_complete,
-        };
-        if is_complete {
-            server.deletions.done.send_replace(count);
+    let once = || async {
+        match work(&server).await {
+            true => Looked::All(None),
+            false => Looked::Part(AGAIN_AFTER),
         }
-        let again = async {
-            match is_complete {
-                true => std::future::pending().await,
-                false => tokio::time::sleep(AGAIN_AFTER).await,
-            }
-        };
-        tokio::select! {
-            _ = stopping.wait_for(|stops| *stops) => return,
-            _ = wanted.changed() => {}
-            () = again => {}
-        }
-    }
+    };
+    server.deletions.run(server.stopping(), once).await;
 }
 
 /// Deletes all that is to be deleted; says whether nothing is left to do.

@@ -47,7 +47,7 @@ impl Drop for Scratch {
 }
 
 fn open(directory: &Path) -> Arc<Server> {
-    let store = Store::open(&StoreOptions::new(directory)).unwrap();
+    let store = Store::open(&StoreOptions::small(directory)).unwrap();
     let flags = Flags { data: Some(directory.to_owned()), ..Flags::default() };
     let config = Config::load(flags).unwrap();
     let index = Search::open(directory, &store, 16 << 20).unwrap();

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use althing::AskError;
-use tokio::sync::watch;
 
 use crate::room::{RoomCalls, RoomError};
+use crate::rounds::Looked;
 use crate::search::{ForgetError, Search};
 use crate::server::Server;
 use crate::storage::contract::Keeping;
@@ -28,34 +28,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Messages whose words leave the index with one commit of it.
 const FORGOTTEN_AT_ONCE: u64 = 20_000;
-
-/// Wakes the worker, and tells how far it is.
-#[derive(Debug)]
-pub(crate) struct Keeper {
-    /// Counts reasons to look; the start of the server is the first.
-    wanted: watch::Sender<u64>,
-    /// All that was due for so many of them is gone.
-    done: watch::Sender<u64>,
-}
-
-impl Default for Keeper {
-    fn default() -> Self {
-        Self { wanted: watch::Sender::new(1), done: watch::Sender::new(0) }
-    }
-}
-
-impl Keeper {
-    /// A rule was changed: does not wait for what it leads to.
-    pub(crate) fn wake(&self) {
-        self.wanted.send_modify(|count| *count += 1);
-    }
-
-    /// Waits until all that was due before is gone.
-    pub(crate) async fn done(&self) {
-        let wanted = *self.wanted.borrow();
-        let _ = self.done.subscribe().wait_for(|done| *done >= wanted).await;
-    }
-}
 
 /// Why something that is due is still there; it is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -76,29 +48,16 @@ enum KeepError {
 
 /// Deletes what is due until the server stops: at its start, every hour, and when it is woken.
 pub(crate) async fn work_until_stopped(server: Arc<Server>) {
-    let (mut stopping, mut wanted) = (server.stopping(), server.keeper.wanted.subscribe());
-    loop {
-        let count = *wanted.borrow_and_update();
-        let looked = tokio::select! {
-            _ = stopping.wait_for(|stops| *stops) => return,
-            looked = look(&server) => looked,
-        };
-        let pause = match looked {
-            Ok(()) => {
-                server.keeper.done.send_replace(count);
-                LOOK_EVERY
-            }
+    let once = || async {
+        match look(&server).await {
+            Ok(()) => Looked::All(Some(LOOK_EVERY)),
             Err(error) => {
                 tracing::warn!(%error, "messages that are due wait for the next look");
-                AGAIN_AFTER
+                Looked::Part(AGAIN_AFTER)
             }
-        };
-        tokio::select! {
-            _ = stopping.wait_for(|stops| *stops) => return,
-            _ = wanted.changed() => {}
-            () = tokio::time::sleep(pause) => {}
         }
-    }
+    };
+    server.keeper.run(server.stopping(), once).await;
 }
 
 /// Deletes all that is due now. A room that fails holds up no other.

@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::OpenFlags;
 
 use crate::progress::Bar;
 use crate::storage::retention::{of_rooms, of_server, set_of_room, set_of_server};
+use crate::storage::sql::Connection;
 use crate::storage::{
     AppendError, ControlError, Due, OpenError, ReadError, Record, Retention, RoomEvent, RoomId,
-    RoomRecord, RoomRetention, Store, StoreOptions, UnixMillis, database,
+    RoomRecord, RoomRetention, SqlError, Store, StoreOptions, UnixMillis, database,
 };
 
 /// A server's transaction takes milliseconds; a batch on a slow disk takes seconds.
@@ -46,7 +47,7 @@ pub enum RetentionError {
     NoRoom(RoomId),
     /// The database of a running server refused.
     #[error("the database: {0}")]
-    Database(#[from] rusqlite::Error),
+    Database(#[from] SqlError),
     /// A transaction failed.
     #[error("{0}")]
     Control(#[from] ControlError),
@@ -126,11 +127,12 @@ async fn retain_in(
 /// In the database itself, which the server reads whenever it looks.
 fn beside_a_server(path: &Path, flags: &RetentionFlags) -> Result<Retained, RetentionError> {
     let open = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut database = Connection::open_with_flags(path, open)?;
-    database.busy_timeout(LOCK_PATIENCE)?;
+    let database = rusqlite::Connection::open_with_flags(path, open).map_err(SqlError::from)?;
+    database.busy_timeout(LOCK_PATIENCE).map_err(SqlError::from)?;
+    let database = Connection::from(database);
     // As the server's own connection: its segments are deleted once SQLite has their records.
-    database.pragma_update(None, "synchronous", "FULL")?;
-    let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    database.execute_batch("PRAGMA synchronous = FULL")?;
+    let transaction = database.begin()?;
     if let Some(rule) = flags.rule() {
         match flags.room {
             Some(room) if !set_of_room(&transaction, room, rule)? => {

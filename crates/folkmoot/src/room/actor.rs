@@ -333,8 +333,8 @@ impl Room {
         self.forget_names(user);
     }
 
-    pub(crate) async fn detach(&mut self, client: Arc<str>, ctx: &mut Context<Self>) {
-        let Some(gone) = self.online.remove(&client) else { return };
+    pub(crate) async fn detach(&mut self, user: UserId, client: Arc<str>, ctx: &mut Context<Self>) {
+        let Some(gone) = self.online.remove(user, client) else { return };
         self.note_online();
         self.tell_leaving(gone.user, &[gone], ctx);
     }
@@ -349,7 +349,7 @@ impl Room {
         ctx: &mut Context<Self>,
     ) -> Result<(), RoomError> {
         self.meet(by, facts)?.member(by)?;
-        if !self.online.has_client(&screen.client) {
+        if !self.online.has_client(by, &screen.client) {
             return Err(RoomError::NotSubscribed);
         }
         self.look(screen, ctx);
@@ -461,7 +461,7 @@ impl Room {
         if self.online.counts().0 > PRESENCE_CLIENTS_MAX {
             return Err(RoomError::Crowded);
         }
-        Ok(self.online.clients().cloned().collect())
+        Ok(self.online.clients().collect())
     }
 
     /// How many connections and users look at the room.
@@ -493,10 +493,4 @@ impl althing::Handler<super::CheckIdle> for Room {
 
 pub(super) fn now(ctx: &Context<Room>) -> UnixMillis {
     UnixMillis::from_u64(ctx.now().0)
-}
-
-impl From<Refusal> for RoomError {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use folkmoot_protocol::limits::REACTIONS_PER_MESSAGE_MAX;
+use folkmoot_protocol::limits::{PINS_PER_ROOM_MAX, REACTIONS_PER_MESSAGE_MAX};
 
 use super::idempotency::FirstSend;
 use super::people::Missing;
@@ -31,6 +31,11 @@ pub(crate) enum Command {
     React {
         seq: Seq,
         emoji: String,
+        on: bool,
+    },
+    /// Keeps a message in sight for everybody, or no more.
+    Pin {
+        seq: Seq,
         on: bool,
     },
     /// The server lets somebody in: the creator, an invited person, the two of a direct room.
@@ -92,6 +97,7 @@ impl Command {
             Self::Edit { seq, .. }
             | Self::Delete { seq }
             | Self::Erase { seq }
+            | Self::Pin { seq, .. }
             | Self::React { seq, .. } => Some(*seq),
             _ => None,
         }
@@ -178,6 +184,8 @@ pub(crate) enum Refusal {
     NoSuchMember,
     #[error("a message takes at most {REACTIONS_PER_MESSAGE_MAX} different reactions")]
     TooManyReactions,
+    #[error("a room keeps at most {PINS_PER_ROOM_MAX} pinned messages; unpin another one first")]
+    TooManyPins,
     #[error("key was used for other content, in message {first}")]
     KeyReused { first: Seq },
     /// Never uploaded here by this user, sent already, or expired.

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::load::Loaded;
 use crate::bytes_kept::bytes_kept;
+use crate::storage::sql::Connection;
 use crate::storage::{
     NewAccount, NewDevice, NewRoom, RoomId, Store, StoreOptions, UnixMillis, UserId, snapshot_of,
 };
@@ -32,7 +33,7 @@ async fn database(members: i64) -> (Directory, Connection) {
     let name = format!("folkmoot-cost-{members}-{}", std::process::id());
     let directory = Directory(std::env::temp_dir().join(name));
     let _ = std::fs::remove_dir_all(&directory.0);
-    let store = Store::open(&StoreOptions::new(&directory.0)).unwrap();
+    let store = Store::open(&StoreOptions::small(&directory.0)).unwrap();
     let (name, at) = ("owner".to_owned(), UnixMillis::from_u64(1));
     let display_name = "Owner".to_owned();
     let password_hash = "!".to_owned();
@@ -43,7 +44,7 @@ async fn database(members: i64) -> (Directory, Connection) {
     let (name, topic) = ("hall".to_owned(), String::new());
     store.create_room(NewRoom { id: ROOM, name, topic, owner: OWNER, at }).await.unwrap();
     store.close().await;
-    let connection = Connection::open(directory.0.join("folkmoot.sqlite")).unwrap();
+    let connection = rusqlite::Connection::open(directory.0.join("folkmoot.sqlite")).unwrap();
     connection.execute_batch("BEGIN").unwrap();
     for user in 2..=members {
         let name = format!("u{user:06}");
@@ -67,7 +68,7 @@ async fn database(members: i64) -> (Directory, Connection) {
     let counts = "UPDATE rooms SET member_count = ?1, last_seq = 1000, last_offset = 1001";
     connection.execute(counts, params![members]).unwrap();
     connection.execute_batch("COMMIT").unwrap();
-    (directory, connection)
+    (directory, connection.into())
 }
 
 /// Steps of SQLite's machine to load the room, and bytes the room keeps.
@@ -85,7 +86,7 @@ fn cost(connection: &mut Connection) -> (u64, isize) {
         counted.fetch_add(1, Ordering::Relaxed);
         false
     };
-    connection.progress_handler(1, Some(count)).unwrap();
+    connection.sqlite().unwrap().progress_handler(1, Some(count)).unwrap();
     drop(load(connection));
     (steps.load(Ordering::Relaxed), bytes)
 }

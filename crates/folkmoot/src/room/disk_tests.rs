@@ -39,7 +39,7 @@ impl House {
             std::env::temp_dir().join(format!("folkmoot-disk-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&directory);
         let disk = FaultyDisk::default();
-        let options = StoreOptions::new(&directory);
+        let options = StoreOptions::small(&directory);
         let store = Store::open_on(&options, disk.clone()).unwrap();
         let data = Some(directory.clone());
         let flags = Flags { data, messages_per_second: Some(0), ..Flags::default() };

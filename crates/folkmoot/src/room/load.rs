@@ -34,7 +34,8 @@ pub(crate) async fn load(
 
 impl From<RoomSnapshot> for Loaded {
     fn from(snapshot: RoomSnapshot) -> Self {
-        let RoomSnapshot { summary, owners, pair, blockers, uploads, tail, epoch, .. } = snapshot;
+        let RoomSnapshot { summary, owners, pair, blockers, uploads, pins, tail, epoch, .. } =
+            snapshot;
         let kind = summary.kind.into();
         let mut state = RoomState::new(summary.id, kind, summary.name, summary.topic, random_id());
         (state.members, state.owners, state.pair) = (summary.member_count, owners, pair);
@@ -44,6 +45,7 @@ impl From<RoomSnapshot> for Loaded {
             state.uploads.add(upload, UnixMillis::from_u64(0));
         }
         snapshot.everyone_mentions.into_iter().rev().for_each(|seq| state.remember_everyone(seq));
+        state.pins = pins.into_iter().collect();
         state.is_archived = snapshot.is_archived;
         state.offset = summary.last_offset;
         (state.first_seq, state.last_seq) = (summary.first_seq, summary.last_seq);
@@ -56,6 +58,7 @@ impl From<RoomSnapshot> for Loaded {
             Some(newest) => Recent::after(newest, first_kept),
             None => Recent::of(first_kept),
         };
+        let recent = recent.with_pins(state.pins.clone());
         Self { state, tail: publications, recent, epoch }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) enum RoomError {
     NoSuchRoom,
     /// The rules forbid it; nothing changed.
     #[error("{0}")]
-    Refused(#[source] Refusal),
+    Refused(#[from] Refusal),
     /// Too much is under way to the disk, or just this; nothing changed, retry.
     #[error("the room has too much on its way to the disk; try again in a moment")]
     Busy,

@@ -1,6 +1,6 @@
 //! Which connections look at a room now. Volatile: it is told again by every session.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folkmoot_protocol::chat::ConnInfo;
@@ -30,61 +30,68 @@ impl OnlineClient {
     }
 }
 
+/// In one tree by user and connection, which costs each of them some sixty bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Online {
-    clients: BTreeMap<Arc<str>, OnlineClient>,
-    /// The connections that each user has here; nobody without one.
-    users: HashMap<UserId, Vec<Arc<str>>>,
+    /// The names to show.
+    clients: BTreeMap<(UserId, Arc<str>), Arc<str>>,
+    /// Different users.
+    users: usize,
 }
 
 impl Online {
     /// Returns whether it was not here before.
     pub(crate) fn add(&mut self, client: OnlineClient) -> bool {
-        let (user, id) = (client.user, client.client.clone());
-        let is_new = self.clients.insert(id.clone(), client).is_none();
-        if is_new {
-            self.users.entry(user).or_default().push(id);
-        }
+        let OnlineClient { client, user, name } = client;
+        let is_first = !self.has(user);
+        let is_new = self.clients.insert((user, client), name).is_none();
+        self.users += usize::from(is_first);
         is_new
     }
 
     /// Returns it, if it was here.
-    pub(crate) fn remove(&mut self, client: &str) -> Option<OnlineClient> {
-        let gone = self.clients.remove(client)?;
-        if let Some(clients) = self.users.get_mut(&gone.user) {
-            clients.retain(|kept| **kept != *client);
-            if clients.is_empty() {
-                self.users.remove(&gone.user);
-            }
-        }
-        Some(gone)
+    pub(crate) fn remove(&mut self, user: UserId, client: Arc<str>) -> Option<OnlineClient> {
+        let ((user, client), name) = self.clients.remove_entry(&(user, client))?;
+        self.users -= usize::from(!self.has(user));
+        Some(OnlineClient { client, user, name })
     }
 
     /// Returns the user's connections that were here.
     pub(crate) fn remove_user(&mut self, user: UserId) -> Vec<OnlineClient> {
-        let clients = self.users.remove(&user).unwrap_or_default();
-        clients.iter().filter_map(|client| self.clients.remove(client)).collect()
+        let gone: Vec<Arc<str>> = self.of(user).cloned().collect();
+        gone.into_iter().filter_map(|client| self.remove(user, client)).collect()
     }
 
     pub(crate) fn has(&self, user: UserId) -> bool {
-        self.users.contains_key(&user)
+        self.of(user).next().is_some()
     }
 
-    pub(crate) fn has_client(&self, client: &str) -> bool {
-        self.clients.contains_key(client)
+    pub(crate) fn has_client(&self, user: UserId, client: &Arc<str>) -> bool {
+        self.clients.contains_key(&(user, client.clone()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.clients.is_empty()
     }
 
-    pub(crate) fn clients(&self) -> impl Iterator<Item = &OnlineClient> {
-        self.clients.values()
+    pub(crate) fn clients(&self) -> impl Iterator<Item = OnlineClient> {
+        self.clients.iter().map(|((user, client), name)| OnlineClient {
+            client: client.clone(),
+            user: *user,
+            name: name.clone(),
+        })
     }
 
     /// Connections and different users.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.clients.len(), self.users.len())
+        (self.clients.len(), self.users)
+    }
+
+    /// The connections of a user.
+    fn of(&self, user: UserId) -> impl Iterator<Item = &Arc<str>> {
+        let from = (user, Arc::default());
+        let ids = self.clients.range(from..).map(|((of, client), _)| (of, client));
+        ids.take_while(move |(of, _)| **of == user).map(|(_, client)| client)
     }
 }
 
@@ -103,10 +110,10 @@ mod tests {
         assert!(online.add(client("b", 1)));
         assert!(!online.add(client("b", 1)));
         assert_eq!(online.counts(), (2, 1));
-        assert!(online.remove("a").is_some());
+        assert!(online.remove(UserId::from_u64(1), "a".into()).is_some());
         assert!(online.has(UserId::from_u64(1)));
-        assert!(online.remove("b").is_some());
-        assert!(online.remove("b").is_none());
+        assert!(online.remove(UserId::from_u64(1), "b".into()).is_some());
+        assert!(online.remove(UserId::from_u64(1), "b".into()).is_none());
         assert!(!online.has(UserId::from_u64(1)));
         assert!(online.is_empty());
     }

@@ -62,8 +62,8 @@ pub(crate) struct Facts {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Person {
     standing: Standing,
-    /// `None`: not asked for yet.
-    keys: Option<SentKeys>,
+    /// `None`: not asked for yet. Apart, because most people of a room listen.
+    keys: Option<Box<SentKeys>>,
     /// After which change of the room this is how it is.
     changed: u64,
     /// For forgetting those who were needed the longest ago.
@@ -77,7 +77,8 @@ pub(crate) struct People {
     /// Somebody was forgotten who changed with this; older answers may be about them.
     forgotten: u64,
     uses: u64,
-    known: HashMap<UserId, Person>,
+    /// Boxed: a table has room for nearly twice as many as are in it.
+    known: HashMap<UserId, Box<Person>>,
     keys: usize,
     kept_max: usize,
 }
@@ -111,7 +112,7 @@ impl People {
 
     /// The keys a user has sent under, if they are known.
     pub(crate) fn keys(&self, user: UserId) -> Option<&SentKeys> {
-        self.known.get(&user)?.keys.as_ref()
+        self.known.get(&user)?.keys.as_deref()
     }
 
     /// Notes that these are needed now.
@@ -131,7 +132,8 @@ impl People {
         for standing in people {
             let user = standing.user;
             let changed = self.changes;
-            self.known.entry(user).or_insert(Person { standing, keys: None, changed, used: 0 });
+            let person = || Box::new(Person { standing, keys: None, changed, used: 0 });
+            self.known.entry(user).or_insert_with(person);
             self.touch(user);
         }
         if let Some((sender, recent)) = keys
@@ -140,7 +142,7 @@ impl People {
         {
             let keys = SentKeys::from(recent);
             self.keys += keys.len();
-            person.keys = Some(keys);
+            person.keys = Some(Box::new(keys));
         }
         self.forget_some();
     }
@@ -156,7 +158,8 @@ impl People {
             }
             None => {
                 let user = standing.user;
-                self.known.insert(user, Person { standing, keys: None, changed, used });
+                let person = Person { standing, keys: None, changed, used };
+                self.known.insert(user, Box::new(person));
             }
         }
         self.forget_some();
@@ -180,7 +183,7 @@ impl People {
             return;
         }
         self.changes += 1;
-        match self.known.get_mut(&user) {
+        match self.known.get_mut(&user).map(|person| &mut **person) {
             Some(Person { keys: Some(keys), changed, .. }) => {
                 let before = keys.len();
                 keys.record(key, send);
@@ -212,7 +215,7 @@ impl People {
             person.used >= oldest_kept
         });
         self.keys =
-            known.values().filter_map(|person| person.keys.as_ref()).map(SentKeys::len).sum();
+            known.values().filter_map(|person| person.keys.as_deref()).map(SentKeys::len).sum();
     }
 
     #[cfg(test)]

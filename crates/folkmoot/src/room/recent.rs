@@ -3,7 +3,7 @@
 //! Only what is durable is in here, and it changes with each event as the database will a moment
 //! later: a page from here and one from there are the same. What is not here is not guessed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::storage::record::{Message, RoomEvent, RoomRecord};
 use crate::storage::{
@@ -43,6 +43,8 @@ pub(crate) struct Recent {
     bytes: usize,
     /// The first message that the room keeps; all before it were deleted for good.
     first_kept: u64,
+    /// Which messages are pinned, also those that are not here.
+    pins: BTreeSet<Seq>,
 }
 
 impl Default for Recent {
@@ -54,7 +56,13 @@ impl Default for Recent {
 impl Recent {
     /// Nothing yet, of a room that keeps messages from this one on.
     pub(crate) fn of(first_kept: Seq) -> Self {
-        Self { messages: VecDeque::new(), bytes: 0, first_kept: first_kept.as_u64() }
+        let (messages, pins) = (VecDeque::new(), BTreeSet::new());
+        Self { messages, bytes: 0, first_kept: first_kept.as_u64(), pins }
+    }
+
+    /// The same, of a room in which these messages are pinned.
+    pub(crate) fn with_pins(self, pins: BTreeSet<Seq>) -> Self {
+        Self { pins, ..self }
     }
 
     /// Begins with the newest message, of which the reactions are not known.
@@ -98,6 +106,10 @@ impl Recent {
                     known.react(given, *on);
                 }
             }
+            RoomEvent::Pinned { seq, on, .. } => match on {
+                true => drop(self.pins.insert(*seq)),
+                false => drop(self.pins.remove(seq)),
+            },
             RoomEvent::Expired { up_to } => self.expire(*up_to),
             RoomEvent::Joined { .. }
             | RoomEvent::Left { .. }
@@ -140,7 +152,8 @@ impl Recent {
         let mut messages = Vec::new();
         for seq in from..=to.min(last) {
             let known = self.messages.get(usize::try_from(seq - first).ok()?)?;
-            messages.push(known.seen_by(viewer)?);
+            let is_pinned = self.pins.contains(&known.message.seq);
+            messages.push(StoredMessage { is_pinned, ..known.seen_by(viewer)? });
         }
         // A message that somebody has deleted keeps its number.
         let (first_seq, last_seq) = (Seq::from_u64(self.first_kept), Seq::from_u64(last));
@@ -162,6 +175,7 @@ impl Recent {
     /// Forgets the oldest messages, and their texts in quotes.
     fn expire(&mut self, up_to: Seq) {
         self.first_kept = self.first_kept.max(up_to.next().as_u64());
+        self.pins = self.pins.split_off(&up_to.next());
         while self.messages.front().is_some_and(|oldest| oldest.message.seq <= up_to) {
             let Some(oldest) = self.messages.pop_front() else { return };
             self.bytes -= oldest.message.body.len();
@@ -175,6 +189,7 @@ impl Recent {
     }
 
     fn delete(&mut self, seq: Seq, deleted: (UnixMillis, UserId)) {
+        self.pins.remove(&seq);
         for known in &mut self.messages {
             if let Some(quote) = known.message.reply_to.as_mut().filter(|quote| quote.seq == seq) {
                 quote.body.clear();
@@ -224,6 +239,7 @@ impl Remembered {
             edited_at: self.edited_at,
             deleted: self.deleted,
             reactions: tallies.into_iter().map(|(_, tally)| tally).collect(),
+            is_pinned: false,
         })
     }
 }

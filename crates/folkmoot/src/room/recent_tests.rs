@@ -21,6 +21,10 @@ enum Step {
     },
     Edit(u64),
     Delete(u64),
+    Pin {
+        seq: u64,
+        on: bool,
+    },
     React {
         seq: u64,
         user: u64,
@@ -37,6 +41,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         4 => proptest::option::of(number()).prop_map(|reply_to| Step::Say { reply_to }),
         2 => number().prop_map(Step::Edit),
         1 => number().prop_map(Step::Delete),
+        2 => (number(), any::<bool>()).prop_map(|(seq, on)| Step::Pin { seq, on }),
         1 => (1u64..12).prop_map(Step::Expire),
         4 => (number(), 1u64..4, 0u8..3, any::<bool>())
             .prop_map(|(seq, user, emoji, on)| Step::React { seq, user, emoji, on }),
@@ -82,6 +87,9 @@ fn events(steps: &[Step]) -> Vec<RoomEvent> {
                 deleted.push(*number);
                 events.push(RoomEvent::Deleted { seq: seq(*number), by: ANNA });
             }
+            Step::Pin { seq: number, on } if is_there(number, &deleted) => {
+                events.push(RoomEvent::Pinned { seq: seq(*number), by: ANNA, on: *on });
+            }
             Step::React { seq: number, user, emoji, on } if is_there(number, &deleted) => {
                 let (user, emoji) = (UserId::from_u64(*user), format!("e{emoji}"));
                 events.push(RoomEvent::Reaction { seq: seq(*number), user, emoji, on: *on });
@@ -90,7 +98,11 @@ fn events(steps: &[Step]) -> Vec<RoomEvent> {
                 first = number + 1;
                 events.push(RoomEvent::Expired { up_to: seq(*number) });
             }
-            Step::Edit(_) | Step::Delete(_) | Step::React { .. } | Step::Expire(_) => {}
+            Step::Edit(_)
+            | Step::Delete(_)
+            | Step::Pin { .. }
+            | Step::React { .. }
+            | Step::Expire(_) => {}
         }
     }
     events
@@ -100,7 +112,7 @@ async fn store(name: &str) -> (std::path::PathBuf, Store) {
     let directory =
         std::env::temp_dir().join(format!("folkmoot-recent-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
-    let store = Store::open(&StoreOptions::new(&directory)).unwrap();
+    let store = Store::open(&StoreOptions::small(&directory)).unwrap();
     let (at, name) = (UnixMillis::from_u64(1), "anna".to_owned());
     let (display_name, password_hash) = ("Anna".to_owned(), "!".to_owned());
     let account = NewAccount { id: ANNA, name, display_name, password_hash, at };

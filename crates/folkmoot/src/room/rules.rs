@@ -1,6 +1,6 @@
 //! Who may do what in a room. Pure: judges a request against a state, changes nothing.
 
-use folkmoot_protocol::limits::REACTIONS_PER_MESSAGE_MAX;
+use folkmoot_protocol::limits::{PINS_PER_ROOM_MAX, REACTIONS_PER_MESSAGE_MAX};
 
 use super::command::{Archivist, Command, Decision, Refusal, Request};
 use super::idempotency::ContentHash;
@@ -45,6 +45,7 @@ pub(super) fn decide(
             }
             append(RoomEvent::Reaction { seq: *seq, user: by, emoji: emoji.clone(), on: *on })
         }
+        Command::Pin { seq, on } => pin(room, request, *seq, *on, now),
         Command::Admit { name, display_name, role } => {
             if room.standing(by)?.rights.is_some() {
                 return Ok(Decision::Nothing);
@@ -86,6 +87,29 @@ pub(super) fn decide(
         Command::Vacate { successor } => vacate(room, by, *successor),
         Command::Erase { seq } => erase(room, request, *seq),
     }
+}
+
+/// In a room its moderators keep the list; two people keep theirs together.
+fn pin(
+    room: &RoomState,
+    request: &Request,
+    seq: Seq,
+    on: bool,
+    now: UnixMillis,
+) -> Result<Decision, Refusal> {
+    let by = request.by;
+    let member = speaker(room, by, now)?;
+    if room.kind == Kind::Room && member.role() < Some(Role::Moderator) {
+        return Err(Refusal::NotAllowed("only moderators may pin messages"));
+    }
+    original(room, request, seq)?;
+    if room.pins.contains(&seq) == on {
+        return Ok(Decision::Nothing);
+    }
+    if on && room.pins.len() >= PINS_PER_ROOM_MAX as usize {
+        return Err(Refusal::TooManyPins);
+    }
+    append(RoomEvent::Pinned { seq, by, on })
 }
 
 fn archive(room: &RoomState, by: UserId, on: bool, right: Archivist) -> Result<Decision, Refusal> {

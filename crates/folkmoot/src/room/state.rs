@@ -4,7 +4,7 @@
 //! No clock, no store, no socket, and no list of members: `people` knows who acts here, everything
 //! else about members is two counts. Whoever is judged is known, and so is whoever goes.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,8 @@ pub(crate) struct RoomState {
     /// only when one changes while another is out.
     #[serde(with = "shared")]
     pub(crate) everyone: Arc<VecDeque<Seq>>,
+    /// Messages that everybody is to see; none that is deleted.
+    pub(crate) pins: BTreeSet<Seq>,
     /// Files that wait for a message of this room.
     pub(crate) uploads: Uploads,
     recent: VecDeque<Original>,
@@ -108,6 +110,7 @@ impl RoomState {
             people: People::new(life),
             blockers: HashSet::new(),
             everyone: Arc::default(),
+            pins: BTreeSet::new(),
             uploads: Uploads::default(),
             recent: VecDeque::new(),
         }
@@ -132,10 +135,16 @@ impl RoomState {
         self.remember_event(&record.event);
         match &record.event {
             RoomEvent::Message(message) => self.apply_message(message, record),
-            RoomEvent::Deleted { seq, .. } if self.everyone.contains(seq) => {
-                Arc::make_mut(&mut self.everyone).retain(|mention| mention != seq);
+            RoomEvent::Deleted { seq, .. } => {
+                self.pins.remove(seq);
+                if self.everyone.contains(seq) {
+                    Arc::make_mut(&mut self.everyone).retain(|mention| mention != seq);
+                }
             }
-            RoomEvent::Deleted { .. } => {}
+            RoomEvent::Pinned { seq, on, .. } => match on {
+                true => drop(self.pins.insert(*seq)),
+                false => drop(self.pins.remove(seq)),
+            },
             RoomEvent::Edited { .. } | RoomEvent::Reaction { .. } => {}
             RoomEvent::Joined { user, name, display_name, role } => {
                 self.members += 1;
@@ -163,6 +172,7 @@ impl RoomState {
             RoomEvent::Archived { on, .. } => self.is_archived = *on,
             RoomEvent::Expired { up_to } => {
                 self.first_seq = self.first_seq.max(up_to.next());
+                self.pins = self.pins.split_off(&up_to.next());
                 Arc::make_mut(&mut self.everyone).retain(|mention| mention > up_to);
             }
             RoomEvent::Described { name, topic, .. } => {
@@ -328,3 +338,7 @@ mod shared {
 #[cfg(test)]
 #[path = "state_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "pin_tests.rs"]
+mod pin_tests;

@@ -8,16 +8,16 @@ use crate::room::mentions;
 use crate::room::people::Facts;
 use folkmoot_protocol::limits::EXCERPT_CHARS_MAX;
 
-const ANNA: UserId = UserId::from_u64(1);
-const BOB: UserId = UserId::from_u64(2);
-const CARA: UserId = UserId::from_u64(3);
-const DORA: UserId = UserId::from_u64(4);
+pub(super) const ANNA: UserId = UserId::from_u64(1);
+pub(super) const BOB: UserId = UserId::from_u64(2);
+pub(super) const CARA: UserId = UserId::from_u64(3);
+pub(super) const DORA: UserId = UserId::from_u64(4);
 
-fn at(ms: u64) -> UnixMillis {
+pub(super) fn at(ms: u64) -> UnixMillis {
     UnixMillis::from_u64(ms)
 }
 
-fn seq(n: u64) -> Seq {
+pub(super) fn seq(n: u64) -> Seq {
     Seq::from_u64(n)
 }
 
@@ -54,12 +54,12 @@ fn send(key: &str, body: &str) -> Command {
     Command::Send { key: key.into(), body: body.into(), reply_to: None, attachments: Vec::new() }
 }
 
-fn admit(name: &str, role: Role) -> Command {
+pub(super) fn admit(name: &str, role: Role) -> Command {
     Command::Admit { name: name.into(), display_name: name.to_uppercase(), role }
 }
 
 /// Anna owns, Bob moderates, Cara is a member; Dora is outside.
-fn room() -> RoomState {
+pub(super) fn room() -> RoomState {
     let mut room = RoomState::new(RoomId::from_u64(9), Kind::Room, "hall".into(), "".into(), 1);
     for (user, name, role) in
         [(ANNA, "anna", Role::Owner), (BOB, "bob", Role::Moderator), (CARA, "cara", Role::Member)]
@@ -70,7 +70,11 @@ fn room() -> RoomState {
 }
 
 /// Decides and commits at time 0.
-fn run(room: &mut RoomState, by: UserId, command: Command) -> Result<Option<RoomRecord>, Refusal> {
+pub(super) fn run(
+    room: &mut RoomState,
+    by: UserId,
+    command: Command,
+) -> Result<Option<RoomRecord>, Refusal> {
     run_at(room, by, command, 0)
 }
 
@@ -92,7 +96,7 @@ fn run_at(
     }
 }
 
-fn post(room: &mut RoomState, by: UserId, key: &str, body: &str) -> Message {
+pub(super) fn post(room: &mut RoomState, by: UserId, key: &str, body: &str) -> Message {
     match run(room, by, send(key, body)).unwrap().unwrap().event {
         RoomEvent::Message(message) => message,
         other => panic!("not a post: {other:?}"),
@@ -393,6 +397,7 @@ fn any_command() -> impl Strategy<Value = (u64, Command)> {
         1 => (number(), ".{0,5}").prop_map(|(seq, body)| Command::Edit { seq, body }),
         1 => number().prop_map(|seq| Command::Delete { seq }),
         1 => number().prop_map(|seq| Command::React { seq, emoji: "x".into(), on: true }),
+        1 => (number(), any::<bool>()).prop_map(|(seq, on)| Command::Pin { seq, on }),
         2 => Just(admit("n", Role::Member)),
         1 => Just(Command::Leave),
         1 => user().prop_map(|user| Command::Kick { user }),
@@ -436,6 +441,7 @@ proptest! {
         events.iter().for_each(|event| replayed.apply(event));
         prop_assert_eq!((replayed.members, replayed.owners), (room.members, room.owners));
         prop_assert_eq!(replayed.last_seq, room.last_seq);
+        prop_assert_eq!(&replayed.pins, &room.pins);
         for user in [ANNA, BOB, CARA] {
             prop_assert_eq!(replayed.role(user), room.role(user));
         }

@@ -39,6 +39,13 @@ struct Joined {
     cursor: Cursor,
     /// Ends the delivery when dropped.
     _subscription: Subscription,
+    /// Boxed: most connections look at one channel, and are told of many.
+    presence: Option<Box<Seen>>,
+}
+
+/// What a connection wants to know of the people in a channel.
+#[derive(Debug, Default)]
+struct Seen {
     _comings: Option<Subscription>,
     /// How many users of it are on screen.
     watched: usize,
@@ -96,7 +103,7 @@ impl Session {
     async fn detach(&self, channel: Channel) {
         let told = match channel {
             Channel::Room(room) => {
-                self.server.room(room).detach(self.client.clone()).tell().await.is_ok()
+                self.server.room(room).detach(self.user, self.client.clone()).tell().await.is_ok()
             }
             Channel::User(user) => {
                 self.server.user(user).detach(self.client.clone()).tell().await.is_ok()
@@ -120,15 +127,17 @@ impl Session {
         if self.channels.contains_key(&channel) {
             return Err(ErrorCode::AlreadySubscribed.into());
         }
-        if self.channels.len() >= CHANNELS_PER_CONNECTION_MAX {
+        // One of them is the user's own, which nobody asks for.
+        if self.channels.len() > CHANNELS_PER_CONNECTION_MAX {
             let text = format!("at most {CHANNELS_PER_CONNECTION_MAX} channels per connection");
             return Err(RpcError::new(ErrorCode::LimitExceeded, text));
         }
         let subscription = self.server.topic(channel).subscribe(&ctx.address());
-        let is_wanted = comings == Comings::Wanted;
-        let comings = is_wanted.then(|| self.server.comings(channel).subscribe(&ctx.address()));
-        let cursor = Cursor::joining();
-        let joined = Joined { cursor, _subscription: subscription, _comings: comings, watched: 0 };
+        let presence = (comings == Comings::Wanted).then(|| {
+            let comings = self.server.comings(channel).subscribe(&ctx.address());
+            Box::new(Seen { _comings: Some(comings), watched: 0 })
+        });
+        let joined = Joined { cursor: Cursor::joining(), _subscription: subscription, presence };
         self.channels.insert(channel, joined);
         Ok(())
     }
@@ -163,7 +172,8 @@ impl Session {
         users: usize,
     ) -> Result<u64, RpcError> {
         let others = self.channels.iter().filter(|(other, _)| **other != channel);
-        let all = others.map(|(_, joined)| joined.watched).sum::<usize>() + users;
+        let watched = others.flat_map(|(_, joined)| &joined.presence).map(|seen| seen.watched);
+        let all = watched.sum::<usize>() + users;
         if all > WATCHED_USERS_PER_CONNECTION_MAX {
             let max = WATCHED_USERS_PER_CONNECTION_MAX;
             let text = format!("at most {max} users watched per connection; this would be {all}");
@@ -171,7 +181,7 @@ impl Session {
         }
         // The room refuses who is not subscribed.
         if let Some(joined) = self.channels.get_mut(&channel) {
-            joined.watched = users;
+            joined.presence.get_or_insert_default().watched = users;
         }
         self.screens += 1;
         Ok(self.screens)

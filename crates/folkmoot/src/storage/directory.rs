@@ -13,6 +13,18 @@ use super::error::OpenError;
 /// The on-disk format that this program reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// Says, in a directory without a database, that the database is in PostgreSQL.
+const ELSEWHERE: &str = "POSTGRES";
+
+/// Where the database of a data directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// In the directory.
+    Everything,
+    /// In PostgreSQL; only files are here.
+    Files,
+}
+
 /// An opened and locked data directory. The lock is held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct DataDirectory {
@@ -22,7 +34,7 @@ pub(crate) struct DataDirectory {
 
 impl DataDirectory {
     /// Opens a directory, making it if it is missing or empty.
-    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn open(path: &Path, keeps: Keeps) -> Result<Self, OpenError> {
         let io_error = |source| OpenError::Io { path: path.to_owned(), source };
         std::fs::create_dir_all(path).map_err(io_error)?;
         // Before the lock file is made: a refused directory stays as it was.
@@ -31,7 +43,11 @@ impl DataDirectory {
         if version.is_none() && !is_empty {
             return Err(OpenError::NotADataDirectory { path: path.to_owned() });
         }
+        refuse_other(path, keeps)?;
         let lock = lock(path)?;
+        if keeps == Keeps::Files {
+            std::fs::write(path.join(ELSEWHERE), b"").map_err(io_error)?;
+        }
         if version.is_none() {
             std::fs::create_dir_all(log(path)).map_err(io_error)?;
             write_version(path).map_err(io_error)?;
@@ -48,6 +64,20 @@ impl DataDirectory {
     pub(crate) fn database(&self) -> PathBuf {
         database(&self.path)
     }
+}
+
+/// An empty database beside the one that people know would look as if all were lost.
+fn refuse_other(path: &Path, keeps: Keeps) -> Result<(), OpenError> {
+    let holds = match keeps {
+        Keeps::Everything if path.join(ELSEWHERE).exists() => {
+            "is of a server with its data in PostgreSQL: say where with --store"
+        }
+        Keeps::Files if database(path).exists() => {
+            "holds the data of a server without PostgreSQL: give another directory, or --store embedded"
+        }
+        _ => return Ok(()),
+    };
+    Err(OpenError::OtherStore { path: path.to_owned(), holds })
 }
 
 /// Where the log's segments are in a data directory.
@@ -80,7 +110,7 @@ impl Drop for DataDirectory {
 fn is_empty(path: &Path) -> io::Result<bool> {
     for entry in std::fs::read_dir(path)? {
         let name = entry?.file_name();
-        if !["lock", "log", "VERSION.tmp"].iter().any(|ours| name == *ours) {
+        if !["lock", "log", ELSEWHERE, "VERSION.tmp"].iter().any(|ours| name == *ours) {
             return Ok(false);
         }
     }

@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 
 use super::ids::{Lsn, WriteEpoch};
+use super::postgres::address::DatabaseAddress;
+use super::sql::SqlError;
 
 /// Why a data directory could not be opened. Nothing was changed in it.
 #[derive(Debug, thiserror::Error)]
@@ -69,9 +71,57 @@ pub enum OpenError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// SQLite refused.
+    /// The directory belongs to a server with the other kind of store.
+    #[error("data directory {path} {holds}")]
+    OtherStore {
+        /// The directory.
+        path: PathBuf,
+        /// What it holds, and what to do about it.
+        holds: &'static str,
+    },
+    /// PostgreSQL is away, or does not let us in.
+    #[error("cannot use {address}: {source}")]
+    Unreachable {
+        /// Where it was looked for, without the password.
+        address: DatabaseAddress,
+        /// What it said, or that it said nothing.
+        source: SqlError,
+    },
+    /// Another server writes to the database.
+    #[error("{address} is in use by {holder}")]
+    DatabaseInUse {
+        /// Where it is, without the password.
+        address: DatabaseAddress,
+        /// Its session, as PostgreSQL shows it.
+        holder: String,
+    },
+    /// The database was migrated by a newer program.
+    #[error("{address} has schema {found}, this program knows schemas up to {newest}")]
+    NewerDatabase {
+        /// Where it is, without the password.
+        address: DatabaseAddress,
+        /// The steps it has taken.
+        found: u32,
+        /// The newest one known here.
+        newest: u32,
+    },
+    /// The database cannot hold every text.
+    #[error("{address} has the encoding {encoding}; make a database with UTF8")]
+    DatabaseEncoding {
+        /// Where it is, without the password.
+        address: DatabaseAddress,
+        /// As PostgreSQL calls it.
+        encoding: String,
+    },
+    /// The database refused.
     #[error("cannot open the database: {0}")]
-    Sqlite(#[from] rusqlite::Error),
+    Database(#[from] SqlError),
+}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error.into())
+    }
 }
 
 /// Why a record was not acknowledged.
@@ -90,6 +140,9 @@ pub enum AppendError {
     /// The store is closing; nothing was written. Retry after the restart.
     #[error("the store is shutting down")]
     ShuttingDown,
+    /// Another server writes to the database now; nothing was written, nor will be by this one.
+    #[error("another server has taken the database over")]
+    TakenOver,
     /// The record is over the limit; nothing was written and a retry is pointless.
     #[error("a record of {bytes} bytes is over the limit of {limit} bytes")]
     TooLarge {
@@ -117,7 +170,8 @@ pub enum AppendError {
     },
 }
 
-/// Why a control transaction was not committed. Nothing changed in any of these cases.
+/// Why a control transaction was not committed. Nothing changed in any of these cases, but for
+/// [`Self::Away`].
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Another account has this name. Retry with another one.
@@ -135,19 +189,28 @@ pub enum ControlError {
     /// The store is closing; a retry is safe after the restart.
     #[error("the store is shutting down")]
     ShuttingDown,
+    /// The database cannot be reached. What was asked may have been done, if the connection broke
+    /// while it was and has not come back since.
+    #[error("the database cannot be reached: {0}")]
+    Away(String),
+    /// Another server writes to the database now; a retry is pointless.
+    #[error("another server has taken the database over")]
+    TakenOver,
     /// Our own bug, which the log of the server tells of; the transaction was taken back.
     #[error("a change failed by a bug of the server")]
     Panicked,
-    /// SQLite refused; whether a retry helps depends on the reason.
+    /// The database refused; whether a retry helps depends on the reason.
     #[error("the database refused: {0}")]
-    Sqlite(rusqlite::Error),
+    Database(SqlError),
 }
 
-impl From<rusqlite::Error> for ControlError {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => Self::DiskFull,
-            _ => Self::Sqlite(error),
+impl From<SqlError> for ControlError {
+    fn from(error: SqlError) -> Self {
+        match error {
+            SqlError::Away(reason) => Self::Away(reason),
+            SqlError::Fenced => Self::TakenOver,
+            error if error.is_disk_full() => Self::DiskFull,
+            error => Self::Database(error),
         }
     }
 }
@@ -164,10 +227,22 @@ pub enum ReadError {
     /// Our own bug, which the log of the server tells of.
     #[error("a read failed by a bug of the server")]
     Panicked,
-    /// SQLite refused.
+    /// The database cannot be reached.
+    #[error("the database cannot be reached: {0}")]
+    Away(String),
+    /// The database refused.
     #[error("the database refused: {0}")]
-    Sqlite(#[from] rusqlite::Error),
+    Database(SqlError),
     /// A stored value does not decode: damaged, or written by a newer program.
     #[error("a stored record does not decode: {0}")]
     Undecodable(#[from] super::record::RecordError),
+}
+
+impl From<SqlError> for ReadError {
+    fn from(error: SqlError) -> Self {
+        match error {
+            SqlError::Away(reason) => Self::Away(reason),
+            error => Self::Database(error),
+        }
+    }
 }

@@ -9,6 +9,9 @@
 //! append ─▶ log/queue ─▶ log/writer ─▶ log/NNNNNNNN.wal ─▶ sqlite/mover ─▶ folkmoot.sqlite ─▶ load/
 //! control/ ────────────────────────────────────────────▶ sqlite/writer ─┘
 //! ```
+//!
+//! In PostgreSQL's case (`postgres`) both roads end in the one session that writes to it, and there
+//! is no log of our own.
 
 mod check;
 pub mod contract;
@@ -19,8 +22,10 @@ pub mod ids;
 mod load;
 pub mod log;
 mod moment;
+mod postgres;
 mod progress;
 pub mod record;
+pub(crate) mod sql;
 mod sqlite;
 mod store;
 mod usage;
@@ -29,8 +34,9 @@ pub(crate) use check::{Findings, Looked, check};
 pub use control::{
     Account, AccountDeletion, AccountDeletionBegun, Authority, Begun, Deletion, DeletionTarget,
     Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamePlaces, NamedUser,
-    NewAccount, NewDevice, NewDirectRoom, NewInvite, NewMember, NewRoom, NewUpload, Redeemed,
-    RoomKind, ScanPlace, SignedIn, StoredAttachment, Tie, TokenHash, Upload, UserChange,
+    NewAccount, NewDevice, NewDirectRoom, NewInvite, NewMember, NewRoom, NewSaved, NewUpload,
+    Redeemed, RoomKind, Saving, ScanPlace, SignedIn, StoredAttachment, Tie, TokenHash, Upload,
+    UserChange,
 };
 pub use control::{Due, DuePage, Retention, RoomRetention, Unindexed};
 pub(crate) use control::{Erased, is_deleted_name, retention};
@@ -45,16 +51,19 @@ pub(crate) use load::snapshot_of;
 pub use load::{
     ChangedMessage, HistoryPage, ListedPage, ListedPlace, Member, MessageChanges, NamedRoom,
     PageAnchor, Reaction, ReadableMessage, RecentKey, Rights, RoomHead, RoomRow, RoomSnapshot,
-    RoomSummary, Standing, StoredMessage, Totals, UserRoom, UserRow, UserSnapshot,
+    RoomSummary, Standing, StoredMessage, StoredPin, StoredSaved, Totals, UserRoom, UserRow,
+    UserSnapshot,
 };
 pub(crate) use load::{KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS};
 pub use log::append_times::AppendTimes;
 pub use log::queue::{Append, Appended};
 pub(crate) use moment::{Moment, NamedFiles, SegmentPart, forget_pictures};
+pub use postgres::address::{AddressError, DatabaseAddress};
 pub use record::{
     Attachment, LeaveReason, Message, Notify, Picture, Quote, ReadCursor, Record, Role, RoomEvent,
     RoomRecord, UserEffect, UserRecord,
 };
+pub use sql::SqlError;
 pub use sqlite::place::Restored;
 pub use store::{Store, StoreOptions, StoreStats};
 pub use usage::{Part, Usage};

@@ -25,9 +25,8 @@ use super::error::OpenError;
 use super::ids::{AttachmentId, Lsn, PictureId, UnixMillis};
 use super::log::segment::{self, End, SEGMENT_HEADER_LEN, SegmentHeader};
 use super::log::segments::{list, segment_path};
-use super::sqlite::apply::to_sql;
-use super::sqlite::mover::applied_lsn;
-use super::sqlite::open_reader;
+use super::sqlite::apply::{from_sql, to_sql};
+use super::sqlite::open_sqlite_reader;
 
 /// The server's own transactions take milliseconds; a batch on a slow disk takes seconds.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
@@ -102,10 +101,11 @@ impl Moment {
         let holder = Connection::open_with_flags(&path, flags)?;
         holder.busy_timeout(LOCK_PATIENCE)?;
         holder.execute_batch("BEGIN IMMEDIATE")?;
-        let database = open_reader(&path)?;
+        let database = open_sqlite_reader(&path)?;
         database.execute_batch("BEGIN")?;
         // The first read is what begins the snapshot.
-        let applied = applied_lsn(&database)?;
+        let applied = database.query_row("SELECT applied_lsn FROM store", [], |row| row.get(0))?;
+        let applied = Lsn(from_sql(applied));
         let seen = look(applied, open_segments(&directory::log(data)))?;
         holder.execute_batch("ROLLBACK")?;
         Ok((database, seen))

@@ -6,9 +6,8 @@ use std::thread::JoinHandle;
 
 use folkmoot_protocol::Channel;
 use parking_lot::Mutex;
-use rusqlite::Connection;
 
-use super::directory::DataDirectory;
+use super::directory::{DataDirectory, Keeps};
 use super::error::{AppendError, ControlError, OpenError, ReadError};
 use super::ids::{Lsn, WriteEpoch};
 use super::log::append_times::AppendTimes;
@@ -16,11 +15,13 @@ use super::log::disk::{Disk, RealDisk};
 use super::log::queue::{Append, Queue, QueueLimits};
 use super::log::segments::Segments;
 use super::log::writer::{LogWriter, LogWriterStart, PROBE_PAUSE};
+use super::postgres::{self, address::DatabaseAddress};
 use super::progress::{Progress, Stream};
 use super::record::{Record, RoomEvent};
+use super::sql::Connection;
 use super::sqlite::mover::{MoveError, Mover, applied_lsn};
 use super::sqlite::place::{Restored, note_place};
-use super::sqlite::readers::Readers;
+use super::sqlite::readers::{Reader, Readers};
 use super::sqlite::writer::Control;
 use super::sqlite::{open_reader, open_writer, writer};
 
@@ -39,6 +40,8 @@ pub struct StoreOptions {
     pub readers: usize,
     /// Whether the data was brought back from an earlier time; unknown.
     pub restored: Restored,
+    /// The database, if it is not in the data directory; it is.
+    pub database: Option<DatabaseAddress>,
 }
 
 impl StoreOptions {
@@ -52,7 +55,16 @@ impl StoreOptions {
             backlog_bytes_max: 256 << 20,
             readers: 4,
             restored: Restored::Unknown,
+            database: None,
         }
+    }
+}
+
+#[cfg(test)]
+impl StoreOptions {
+    /// With segments that take no time to make.
+    pub(crate) fn small(directory: impl Into<PathBuf>) -> Self {
+        Self { segment_bytes: 1 << 20, ..Self::new(directory) }
     }
 }
 
@@ -73,45 +85,52 @@ pub struct StoreStats {
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
 
-struct Inner {
-    queue: Arc<Queue>,
-    progress: Arc<Progress>,
-    control: Arc<Control>,
-    readers: Arc<Readers>,
-    segments: Arc<Segments>,
-    stream_epoch: String,
-    directory: PathBuf,
-    threads: Mutex<Option<Threads>>,
+pub(super) struct Inner {
+    pub(super) queue: Arc<Queue>,
+    pub(super) progress: Arc<Progress>,
+    pub(super) control: Arc<Control>,
+    pub(super) readers: Arc<Readers>,
+    /// Of the log; PostgreSQL has its own.
+    pub(super) segments: Option<Arc<Segments>>,
+    pub(super) stream_epoch: String,
+    pub(super) directory: PathBuf,
+    pub(super) threads: Mutex<Option<Threads>>,
 }
 
-struct Threads {
-    log: JoinHandle<()>,
-    sqlite: JoinHandle<()>,
-    readers: Vec<JoinHandle<()>>,
+/// The threads of a store; each ends by itself once the store is closed.
+pub(super) struct Threads {
+    /// Makes records durable.
+    pub(super) log: JoinHandle<()>,
+    /// Runs control transactions, and ends after the one before.
+    pub(super) database: JoinHandle<()>,
+    pub(super) readers: Vec<JoinHandle<()>>,
 }
 
 impl Store {
-    /// Opens a data directory, replays its log and starts the threads.
+    /// Opens a data directory, replays its log and starts the threads; or claims a database.
     ///
     /// Blocks: call it before serving, or on a blocking thread.
     ///
     /// # Errors
     /// [`OpenError`]; the directory is as it was, but for a torn tail that is cut off.
     pub fn open(options: &StoreOptions) -> Result<Self, OpenError> {
-        Self::open_on(options, RealDisk)
+        match &options.database {
+            None => Self::open_on(options, RealDisk),
+            Some(address) => Ok(Self(Arc::new(postgres::open::open(options, address)?))),
+        }
     }
 
     /// The same with another disk under the log, for tests that make it fail.
     pub(crate) fn open_on(options: &StoreOptions, disk: impl Disk) -> Result<Self, OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(disk);
-        let directory = Arc::new(DataDirectory::open(&options.directory)?);
-        let mut connection = open_writer(&directory.database())?;
+        let directory = Arc::new(DataDirectory::open(&options.directory, Keeps::Everything)?);
+        let connection = open_writer(&directory.database())?;
         note_place(&connection, &directory.database(), options.restored)?;
         let applied = applied_lsn(&connection)?;
         let recovered = Segments::recover(&directory.log(), applied)?;
         let segments = Arc::new(recovered.segments);
         let mut mover = Mover::new(Arc::clone(&segments), Arc::clone(&disk), applied);
-        replay(&mut mover, &mut connection, applied, recovered.last_lsn, &directory)?;
+        replay(&mut mover, &connection, applied, recovered.last_lsn, &directory)?;
         let stream_epoch = connection.query_row("SELECT epoch FROM store", [], |row| row.get(0))?;
 
         let progress = Arc::new(Progress::new(recovered.last_lsn));
@@ -136,7 +155,7 @@ impl Store {
         segments.remove_applied(recovered.last_lsn, &*disk);
         let mut reading = Vec::new();
         for _ in 0..options.readers.max(1) {
-            reading.push(open_reader(&directory.database())?);
+            reading.push(Reader::Sqlite(open_reader(&directory.database())?));
         }
         let control = Arc::new(Control::new(Arc::clone(&progress)));
         let readers = Arc::new(Readers::new());
@@ -145,7 +164,7 @@ impl Store {
             progress,
             control,
             readers,
-            segments,
+            segments: Some(segments),
             stream_epoch,
             directory: options.directory.clone(),
             threads: Mutex::new(None),
@@ -224,7 +243,7 @@ impl Store {
             durable_lsn: lag.durable,
             applied_lsn: lag.applied,
             lag_bytes: lag.bytes,
-            segments: self.0.segments.count(),
+            segments: self.0.segments.as_ref().map_or(0, |segments| segments.count()),
         }
     }
 
@@ -277,12 +296,12 @@ impl std::fmt::Debug for Store {
 }
 
 impl Inner {
-    fn spawn(
+    pub(super) fn spawn(
         &self,
         log: LogWriter,
         mover: Mover,
         connection: Connection,
-        reading: Vec<Connection>,
+        reading: Vec<Reader>,
         directory: &Arc<DataDirectory>,
     ) -> Result<Threads, OpenError> {
         // Each thread holds the directory's lock, which must outlast the last write.
@@ -295,16 +314,16 @@ impl Inner {
         let (control, progress, queue) =
             (Arc::clone(&self.control), Arc::clone(&self.progress), Arc::clone(&self.queue));
         let sqlite = spawn("folkmoot-sqlite", directory, move || {
-            writer::run(connection, mover, &control, &progress, &|| queue.notify_room());
+            writer::run(&connection, mover, &control, &progress, &|| queue.notify_room());
             progress.close();
             drop(held);
         })?;
         let mut readers = Vec::new();
-        for connection in reading {
+        for reader in reading {
             let serving = Arc::clone(&self.readers);
-            readers.push(spawn("folkmoot-read", directory, move || serving.serve(&connection))?);
+            readers.push(spawn("folkmoot-read", directory, move || serving.serve(reader))?);
         }
-        Ok(Threads { log, sqlite, readers })
+        Ok(Threads { log, database: sqlite, readers })
     }
 
     /// Asks the threads to end, without waiting.
@@ -324,7 +343,7 @@ impl Inner {
         }
         self.control.log_ended();
         // Last: SQLite empties its WAL when the connection that writes is the last one to close.
-        let _ = threads.sqlite.join();
+        let _ = threads.database.join();
     }
 }
 
@@ -341,7 +360,7 @@ impl Drop for Inner {
     }
 }
 
-fn spawn(
+pub(super) fn spawn(
     name: &str,
     directory: &DataDirectory,
     run: impl FnOnce() + Send + 'static,
@@ -355,7 +374,7 @@ fn spawn(
 /// Brings SQLite up to the end of the log before anything is served.
 fn replay(
     mover: &mut Mover,
-    connection: &mut Connection,
+    connection: &Connection,
     applied: Lsn,
     last: Lsn,
     directory: &DataDirectory,
@@ -365,7 +384,7 @@ fn replay(
     }
     tracing::info!(records = last.0 - applied.0, "moving the log's tail into the database");
     mover.catch_up(connection, last).map_err(|error| match error {
-        MoveError::Sqlite(error) => OpenError::Sqlite(error),
+        MoveError::Database(error) => OpenError::Database(error),
         error @ (MoveError::Log(_) | MoveError::Panicked) => {
             OpenError::Io { path: directory.log(), source: std::io::Error::other(error) }
         }

@@ -12,6 +12,7 @@ use folkmoot_protocol::chat::{self, UserEvent, UserView};
 use folkmoot_protocol::rpc::{ReadState, encode_payload};
 use folkmoot_protocol::{Channel, DisconnectCode};
 
+use super::idle::Idle;
 use super::news::News;
 use super::state::{Membership, UserChange, UserState};
 use super::view::room_view_of;
@@ -36,7 +37,7 @@ pub(crate) struct User {
     pub(super) known: Option<(Account, UserState)>,
     pub(super) stream: Stream<Pending>,
     pub(super) connections: HashMap<Arc<str>, Attachment>,
-    pub(super) idle_ticks: u32,
+    pub(super) idle: Idle,
     /// News that could not be stored when it came.
     pub(super) owed: VecDeque<News>,
     /// Cursors that have moved and are not on their way to the disk yet.
@@ -84,7 +85,7 @@ impl User {
             known: None,
             stream: Stream::new(Channel::User(id), topic),
             connections: HashMap::new(),
-            idle_ticks: 0,
+            idle: Idle::default(),
             owed: VecDeque::new(),
             unsaved: BTreeMap::new(),
         };
@@ -201,7 +202,7 @@ impl User {
 #[actor(name = "folkmoot.user", key = UserId)]
 impl User {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
-        ctx.every(self.ports.limits.user_idle / 2, super::CheckIdle);
+        self.check_idle(ctx);
         Ok(())
     }
 
@@ -368,6 +369,28 @@ impl User {
         }
     }
 
+    /// Tells the user's devices of a message that was saved or taken off the list, which the store
+    /// has already; answers once the user's stream says so.
+    #[delayed]
+    pub(crate) async fn saved(
+        &mut self,
+        room: RoomId,
+        seq: Seq,
+        on: bool,
+        reply: ReplyTo<Result<(), UserError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        match self.state().map(drop) {
+            Ok(()) => {
+                let event = UserEvent::Saved { room, seq, on };
+                self.append(UserChange::Saved, &event, Acknowledge::Done(reply), ctx);
+            }
+            Err(error) => {
+                reply.send(Err(error));
+            }
+        }
+    }
+
     /// Takes a new profile, which the store has already.
     pub(crate) async fn renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
         if let Some((account, _)) = &mut self.known {
@@ -389,13 +412,13 @@ impl User {
         reply: ReplyTo<Result<Attached, UserError>>,
         ctx: &mut Context<Self>,
     ) {
-        self.idle_ticks = 0;
         let limit = self.ports.limits.connections_per_user_max;
         if self.connections.len() >= limit {
             reply.send(Err(UserError::TooManyConnections(limit)));
             return;
         }
         self.connections.insert(connection.client.clone(), connection);
+        self.stay(ctx);
         let since = match self.stream.accept(since, self.ports.epoch()) {
             Ok(attached) => {
                 reply.send(Ok(attached));
@@ -411,8 +434,11 @@ impl User {
         });
     }
 
-    pub(crate) async fn detach(&mut self, client: Arc<str>) {
+    pub(crate) async fn detach(&mut self, client: Arc<str>, ctx: &mut Context<Self>) {
         self.connections.remove(&client);
+        if self.connections.is_empty() {
+            self.check_idle(ctx);
+        }
     }
 
     /// Ends the connections of a device that was signed out.

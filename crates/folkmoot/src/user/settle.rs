@@ -44,20 +44,6 @@ impl Handler<Settled> for User {
     }
 }
 
-impl Handler<super::CheckIdle> for User {
-    type Reply = ();
-
-    /// Leaves memory after two quiet checks without a connection.
-    async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
-        self.idle_ticks += 1;
-        let is_idle =
-            self.connections.is_empty() && self.stream.is_settled() && self.owed.is_empty();
-        if is_idle && self.idle_ticks > 2 || self.known.is_none() {
-            ctx.passivate();
-        }
-    }
-}
-
 impl Handler<SaveCursors> for User {
     type Reply = ();
 

@@ -57,6 +57,8 @@ pub(crate) enum UserChange {
         on: bool,
     },
     Profile,
+    /// A message was saved for later or taken off the list, which the store knows already.
+    Saved,
 }
 
 impl UserChange {
@@ -71,7 +73,8 @@ impl UserChange {
             Self::RoomRemoved { .. }
             | Self::Unmentioned { .. }
             | Self::Listed { .. }
-            | Self::Profile => None,
+            | Self::Profile
+            | Self::Saved => None,
         }
     }
 }
@@ -176,7 +179,7 @@ impl UserState {
                     membership.is_hidden = !on;
                 }
             }
-            UserChange::Profile => {}
+            UserChange::Profile | UserChange::Saved => {}
         }
         self.offset
     }

@@ -250,6 +250,7 @@ async fn sigkill_while_rooms_and_accounts_are_deleted_leaves_nothing_of_them() {
     let flags = folkmoot::Flags {
         listen: Some(std::net::SocketAddr::from(([127, 0, 0, 1], 0))),
         data: Some(data.clone()),
+        log_segment_mib: Some(1),
         ..folkmoot::Flags::default()
     };
     let config = folkmoot::Config::load(flags).expect("flags are valid");

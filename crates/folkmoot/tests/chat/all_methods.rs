@@ -92,20 +92,21 @@ fn listed(method: &str, room: &str) -> Listed {
         "room.members" => pages("members", json!({"room": room, "limit": 1}), "next"),
         "invite.list" => pages("invites", json!({"room": room, "limit": 1}), "next"),
         "search" => pages("hits", json!({"query": "tea", "limit": 1}), "next"),
+        "room.pins" => pages("pins", json!({"room": room, "limit": 1}), "next"),
+        "saved.list" => pages("saved", json!({"limit": 1}), "next"),
         // The numbers of the room's first and last message say whether there is more.
         "history.get" => pages("messages", json!({"room": room, "limit": 1}), "last_seq"),
         // ROOMS_PAGE_MAX; USERS_FOUND_MAX; BLOCKED_USERS_MAX; DEVICES_MAX;
-        // REACTIONS_PER_MESSAGE_MAX and REACTION_USERS_MAX.
-        "sync" | "users.find" | "users.blocked" | "devices.list" | "message.reactions" => {
-            Listed::Ends
-        }
+        // REACTIONS_PER_MESSAGE_MAX and REACTION_USERS_MAX; SAVED_MAX.
+        "sync" | "users.find" | "users.blocked" | "devices.list" | "message.reactions"
+        | "saved.marks" => Listed::Ends,
         "room.create" | "room.get" | "room.update" | "room.archive" | "room.delete"
         | "room.leave" | "room.add" | "room.set_role" | "room.kick" | "room.ban" | "room.mute"
         | "room.notify" | "direct.open" | "direct.hide" | "invite.create" | "invite.revoke"
         | "invite.get" | "invite.accept" | "message.send" | "message.edit" | "message.delete"
-        | "message.react" | "read.set" | "typing.set" | "user.get" | "user.block"
-        | "profile.update" | "status.set" | "devices.revoke" | "room.join" | "room.access"
-        | "room.set_access" | "presence.watch" => Listed::No,
+        | "message.react" | "message.pin" | "message.save" | "read.set" | "typing.set"
+        | "user.get" | "user.block" | "profile.update" | "status.set" | "devices.revoke"
+        | "room.join" | "room.access" | "room.set_access" | "presence.watch" => Listed::No,
         method => panic!("does the answer of {method} have a list?"),
     }
 }
@@ -125,6 +126,11 @@ async fn every_list_comes_in_pages_or_ends() {
     }
     for key in ["1", "2"] {
         anna.say(&room, key, "tea").await;
+    }
+    for method in ["message.pin", "message.save"] {
+        for seq in [1, 2] {
+            anna.call(method, json!({"room": room, "seq": seq, "on": true})).await;
+        }
     }
     for method in Rpc::METHODS {
         let Listed::Pages(list, request, next) = listed(method, &room) else { continue };

@@ -4,7 +4,8 @@
 //! 50 clients at the level of the protocol (half of them JSON, half protobuf) write into 8 rooms,
 //! each with one message under way, which they repeat with the same key until it is acknowledged.
 //! The server is killed with SIGKILL in the middle, KILLS times (20 by default), and started again
-//! on the same directory and port. In the end the history is compared with the acknowledgements,
+//! on the same directory and port. With its data in PostgreSQL, it is one time the server, one time
+//! PostgreSQL while the server runs on, one time both. In the end the history is compared with the acknowledgements,
 //! and every client's stream with the history.
 //!
 //! The moments of the kills are chosen by a seed, which is printed; `KILL_SEED=n` repeats the
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use althing_testkit::servers::PostgresServer;
 use folkmoot_protocol::rpc::{InviteAccept, InviteCreate, RoomCreate, RoomGet};
 use folkmoot_protocol::{Format, Offset, RoomId};
 use tokio::sync::watch;
@@ -39,11 +41,21 @@ const ROOMS: usize = 8;
 /// fan-out.
 const ROOMS_PER_CLIENT: usize = 3;
 const KILLS_DEFAULT: usize = 20;
+/// With PostgreSQL: each of the three once.
+const KILLS_POSTGRES: usize = 3;
 /// Acknowledgements between two kills: sometimes the server dies before its first batch is applied,
 /// sometimes with a long log.
 const ACKS_BETWEEN_KILLS: std::ops::Range<u64> = 20..400;
 /// A server that no longer answers must fail the test, not hang it.
 const TEST_TIMEOUT: Duration = Duration::from_secs(240);
+
+/// Who is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Server,
+    Postgres,
+    Both,
+}
 
 /// What the clients are told to do.
 #[derive(Debug, Clone)]
@@ -76,16 +88,34 @@ fn setting(name: &str) -> Option<u64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_doubled_or_reordered_by_sigkill() {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970");
-    let seed = setting("KILL_SEED").unwrap_or(since_1970.as_nanos() as u64);
-    let kills = setting("KILLS").map_or(KILLS_DEFAULT, |kills| kills as usize);
-    println!("KILL_SEED={seed} KILLS={kills}");
-    let run = run(Random::new(seed), kills);
-    tokio::time::timeout(TEST_TIMEOUT, run).await.expect("the test ends in time");
+    let victims = vec![Victim::Server; kills(KILLS_DEFAULT)];
+    tokio::time::timeout(TEST_TIMEOUT, run(random(), None, &victims))
+        .await
+        .expect("it ends in time");
 }
 
-async fn run(mut random: Random, kills: usize) {
-    let mut server = Server::start().await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_postgresql_or_a_server_on_it_is_killed() {
+    let kinds = [Victim::Postgres, Victim::Server, Victim::Both];
+    let victims: Vec<Victim> = kinds.into_iter().cycle().take(kills(KILLS_POSTGRES)).collect();
+    let postgres = tokio::task::block_in_place(PostgresServer::start);
+    let run = run(random(), Some(postgres), &victims);
+    tokio::time::timeout(TEST_TIMEOUT, run).await.expect("it ends in time");
+}
+
+fn kills(default: usize) -> usize {
+    setting("KILLS").map_or(default, |kills| kills as usize)
+}
+
+fn random() -> Random {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970");
+    let seed = setting("KILL_SEED").unwrap_or(since_1970.as_nanos() as u64);
+    println!("KILL_SEED={seed}");
+    Random::new(seed)
+}
+
+async fn run(mut random: Random, postgres: Option<PostgresServer>, victims: &[Victim]) {
+    let mut server = Server::start(postgres).await;
     let accounts = sign_up(server.port()).await;
     let rooms = open_rooms(server.port(), &accounts).await;
 
@@ -102,14 +132,21 @@ async fn run(mut random: Random, kills: usize) {
         clients.spawn(client.run(stage.clone()));
     }
 
-    for kill in 1..=kills {
+    for (kill, victim) in (1..).zip(victims) {
         let until = *acks_seen.borrow() + random.between(ACKS_BETWEEN_KILLS);
         acks_seen.wait_for(|acks| *acks >= until).await.expect("clients acknowledge");
-        up.send_replace(false);
-        server.kill().await;
-        server.launch().await;
-        up.send_replace(true);
-        println!("kill {kill} after {until} acknowledgements");
+        if *victim != Victim::Postgres {
+            up.send_replace(false);
+            server.kill().await;
+        }
+        if *victim != Victim::Server {
+            server.kill_postgres();
+        }
+        if *victim != Victim::Postgres {
+            server.launch().await;
+            up.send_replace(true);
+        }
+        println!("kill {kill}, of {victim:?}, after {until} acknowledgements");
     }
     let until = *acks_seen.borrow() + ACKS_BETWEEN_KILLS.end;
     acks_seen

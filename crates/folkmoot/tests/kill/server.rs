@@ -1,9 +1,11 @@
-//! The real server process on a directory of its own. The first start takes a free port, later ones
+//! The real server process on a directory of its own, with its data there or in a PostgreSQL of its
+//! own. The first start takes a free port, later ones
 //! the same again, as after a crash in the field.
 
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use althing_testkit::servers::PostgresServer;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -15,15 +17,18 @@ pub(crate) struct Server {
     folder: PathBuf,
     port: u16,
     process: Option<Child>,
+    postgres: Option<PostgresServer>,
 }
 
 impl Server {
-    pub(crate) async fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("folkmoot-kill-{}", std::process::id()));
+    pub(crate) async fn start(postgres: Option<PostgresServer>) -> Self {
+        let store = if postgres.is_some() { "postgres" } else { "embedded" };
+        let name = format!("folkmoot-kill-{store}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("the temporary directory can be written");
         std::fs::write(folder.join("settings.toml"), SETTINGS)
             .expect("the settings can be written");
-        let mut server = Self { folder, port: 0, process: None };
+        let mut server = Self { folder, port: 0, process: None, postgres };
         server.launch().await;
         server
     }
@@ -34,7 +39,9 @@ impl Server {
 
     /// Starts the process; returns once it listens.
     pub(crate) async fn launch(&mut self) {
+        let store = self.postgres.as_ref().map_or("embedded".to_owned(), PostgresServer::url);
         let mut process = Command::new(env!("CARGO_BIN_EXE_folkmoot"))
+            .env("FOLKMOOT_STORE", store)
             .arg("--listen")
             .arg(format!("127.0.0.1:{}", self.port))
             .arg("--data")
@@ -59,6 +66,12 @@ impl Server {
     pub(crate) async fn kill(&mut self) {
         let mut process = self.process.take().expect("it runs");
         process.kill().await.expect("our own child can be killed");
+    }
+
+    /// SIGKILL of all processes of PostgreSQL, which then starts again.
+    pub(crate) fn kill_postgres(&mut self) {
+        let postgres = self.postgres.as_mut().expect("the data is there");
+        tokio::task::block_in_place(|| postgres.start_again());
     }
 
     pub(crate) async fn stop(mut self) {

@@ -1,27 +1,46 @@
 //! The contract of a store, run on each adapter there is.
 
+#[path = "../storage_support/postgres.rs"]
+mod storage_postgres;
 #[path = "../storage_support/mod.rs"]
 mod storage_support;
 
 mod keeping;
+mod kept;
 mod suite;
 
-use storage_support::TestDirectory;
-
-/// One test for each promise of the suite, each on a store of its own.
-macro_rules! on_the_embedded_store {
-    ($($part:ident { $($promise:ident),+ $(,)? })+) => {$($(
-        #[tokio::test]
-        async fn $promise() {
-            let directory = TestDirectory::new(concat!("contract-", stringify!($promise)));
-            let store = directory.open();
-            $part::$promise(store.clone()).await;
-            store.close().await;
+/// One test for each promise of the suite and each kind of store, each on a store of its own.
+macro_rules! on_each_store {
+    ($($part:ident { $($promise:ident),+ $(,)? })+) => {
+        mod embedded {
+            $($(
+                #[tokio::test]
+                async fn $promise() {
+                    let name = concat!("contract-", stringify!($promise));
+                    let directory = crate::storage_support::TestDirectory::new(name);
+                    let store = directory.open();
+                    crate::$part::$promise(store.clone()).await;
+                    store.close().await;
+                }
+            )+)+
         }
-    )+)+};
+        mod postgres {
+            $($(
+                #[tokio::test]
+                async fn $promise() {
+                    let name = concat!("contract-postgres-", stringify!($promise));
+                    let directory = crate::storage_support::TestDirectory::new(name);
+                    let address = crate::storage_postgres::new_database().await;
+                    let store = directory.open_on(&address);
+                    crate::$part::$promise(store.clone()).await;
+                    store.close().await;
+                }
+            )+)+
+        }
+    };
 }
 
-on_the_embedded_store! {
+on_each_store! {
     suite {
         appends_keep_the_order_of_their_calls,
         loading_covers_what_is_in_flight,
@@ -41,5 +60,9 @@ on_the_embedded_store! {
     keeping {
         what_is_due_follows_from_the_rules,
         what_has_expired_is_gone_with_all_that_hung_on_it,
+    }
+    kept {
+        pins_come_last_first_and_go_with_their_messages,
+        saved_messages_are_shown_to_members_and_end_at_a_number,
     }
 }

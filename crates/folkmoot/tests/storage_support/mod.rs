@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use folkmoot::storage::{
-    DeviceId, Message, NewAccount, NewDevice, NewRoom, Offset, Record, RoomEvent, RoomId,
-    RoomRecord, Seq, Store, StoreOptions, UnixMillis, UserId,
+    DatabaseAddress, DeviceId, Message, NewAccount, NewDevice, NewRoom, Offset, Record, RoomEvent,
+    RoomId, RoomRecord, Seq, Store, StoreOptions, UnixMillis, UserId,
 };
 
 pub(crate) const ANA: UserId = UserId::from_u64(1);
@@ -36,6 +36,12 @@ impl TestDirectory {
 
     pub(crate) fn open(&self) -> Store {
         Store::open(&self.options()).unwrap()
+    }
+
+    /// With the data in PostgreSQL.
+    pub(crate) fn open_on(&self, database: &DatabaseAddress) -> Store {
+        let database = Some(database.clone());
+        Store::open(&StoreOptions { database, ..self.options() }).unwrap()
     }
 }
 

@@ -1,11 +1,14 @@
 //! These sentences are loaded with the pages that show them, so that everybody else's first visit does not carry them.
 
 import type { Language } from '..';
+import { ar } from './ar';
 import { de } from './de';
 import { en, type AdministrationStrings } from './en';
+import { es } from './es';
+import { fr } from './fr';
+import { ja } from './ja';
 
-/** The administration speaks two languages so far; readers of the others get English there. */
-const ALL: Record<Language, AdministrationStrings> = { en, de, fr: en, es: en, ja: en, ar: en };
+const ALL: Record<Language, AdministrationStrings> = { en, de, fr, es, ja, ar };
 
 export type { Act, AdministrationStrings } from './en';
 

@@ -381,6 +381,8 @@ export type MessageView = {
   edited_at?: UnixMillis,
   /** Whether it was deleted. */
   deleted?: boolean,
+  /** Whether it is pinned for everybody in the room. */
+  pinned?: boolean,
   /** The sender's idempotency key; only its author sees it. */
   key?: string,
   /** The message it answers. */
@@ -554,6 +556,7 @@ export type RoomEvent = { "type": "message" } & MessageEvent
   | { "type": "joined", room: RoomId, user: UserId, name: string, role: Role, at: UnixMillis }
   | { "type": "left", room: RoomId, user: UserId, by?: UserId, reason?: LeaveReason, at: UnixMillis }
   | { "type": "role", room: RoomId, user: UserId, role: Role, muted_until?: UnixMillis, by: UserId, at: UnixMillis }
+  | { "type": "pinned", room: RoomId, seq: Seq, by: UserId, on: boolean, at: UnixMillis }
   | { "type": "room", room: RoomId, name: string, topic: string, by: UserId, at: UnixMillis }
   | { "type": "archived", room: RoomId, on: boolean, by: UserId, at: UnixMillis }
   | { "type": "expired", room: RoomId, up_to: Seq, at: UnixMillis }
@@ -719,7 +722,8 @@ export type UserEvent = { "type": "room_added", room: RoomView }
   | { "type": "mention" } & Excerpt
   | { "type": "read", room: RoomId, read_seq: Seq, unread: number, mentions: number }
   | { "type": "profile", user: UserId, name: string, display_name: string, picture?: PictureId, status?: Status }
-  | { "type": "settings", room: RoomId, notify: Notify };
+  | { "type": "settings", room: RoomId, notify: Notify }
+  | { "type": "saved", room: RoomId, seq: Seq, on: boolean };
 
 /** Names a user account. */
 export type UserId = string;

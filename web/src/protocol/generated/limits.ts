@@ -102,6 +102,12 @@ export const REACTIONS_PER_MESSAGE_MAX = 20;
 /** Users named for one emoji in an answer of `message.reactions`: all of them fit into one reply. */
 export const REACTION_USERS_MAX = 50;
 
+/** Pinned messages of a room: what is worth being looked at by everybody, and a list that can be read. */
+export const PINS_PER_ROOM_MAX = 50;
+
+/** Saved messages of one user: their numbers fit into one small answer. */
+export const SAVED_MAX = 500;
+
 /** Users in one answer of `users.find`. */
 export const USERS_FOUND_MAX = 50;
 
@@ -117,7 +123,7 @@ export const ADMIN_PAGE_MAX = 100;
 /** Life of a link by which a user chooses a new password: one day, to be handed over by whatever means. */
 export const PASSWORD_RESET_EXPIRES_IN_S = 86400;
 
-/** Channels of one connection. */
+/** Channels that one connection is subscribed to, its user's own stream aside. */
 export const CHANNELS_PER_CONNECTION_MAX = 2000;
 
 /** Rooms named in one `sync`: as many as a connection may subscribe to. */

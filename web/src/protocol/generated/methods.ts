@@ -190,6 +190,16 @@ export type MessageEdited = {
   edited_at: UnixMillis,
 };
 
+/** Pins a message for everybody in the room, or takes the pin away. */
+export type MessagePin = {
+  /** The room. */
+  room: RoomId,
+  /** The message. */
+  seq: Seq,
+  /** Whether it is pinned. */
+  on: boolean,
+};
+
 /** Gives a reaction or takes it back. */
 export type MessageReact = {
   /** The room. */
@@ -208,6 +218,16 @@ export type MessageReactions = {
   room: RoomId,
   /** The message. */
   seq: Seq,
+};
+
+/** Saves a message for later, or takes it off the list. */
+export type MessageSave = {
+  /** The room. */
+  room: RoomId,
+  /** The message. */
+  seq: Seq,
+  /** Whether it is saved. */
+  on: boolean,
 };
 
 /** Sends a message. */
@@ -234,6 +254,24 @@ export type MessageSent = {
   at: UnixMillis,
   /** Whether an earlier command with the same key sent it. */
   duplicate?: boolean,
+};
+
+/** A pinned message as it is now. */
+export type PinnedMessage = {
+  /** The message. */
+  message: MessageView,
+  /** Who pinned it. */
+  by: UserView,
+  /** When it was pinned. */
+  at: UnixMillis,
+};
+
+/** A page of pinned messages. */
+export type PinsPage = {
+  /** The messages, the one pinned last first. */
+  pins: Array<PinnedMessage>,
+  /** `after` of the next page, if there is one. */
+  next?: Offset,
 };
 
 /** Names those whom the caller has on screen in a room that the connection is subscribed to. It is
@@ -400,6 +438,16 @@ export type RoomNotify = {
   notify: Notify,
 };
 
+/** Asks for the pinned messages of a room, those pinned last first. */
+export type RoomPins = {
+  /** The room. */
+  room: RoomId,
+  /** Only those pinned before this event of the room. */
+  after?: Offset,
+  /** Length of the page; absent: all of them. */
+  limit?: number,
+};
+
 /** Data of a `publish` to `room:<id>`: a [`MessageSend`] whose channel names the room. */
 export type RoomPublish = {
   /** The sender's idempotency key; absent: a retry may double the message. */
@@ -458,6 +506,39 @@ export type RoomsList = {
   limit?: number,
   /** Archived rooms instead of the others. */
   archived?: boolean,
+};
+
+/** Asks for the caller's saved messages, those saved last first. */
+export type SavedList = {
+  /** Only those behind this place of the list. */
+  after?: number,
+  /** Length of the page; absent: 50. */
+  limit?: number,
+};
+
+/** Asks which messages the caller has saved, without what they say. */
+export type SavedMarks = Record<symbol, never>;
+
+/** A saved message as it is now. */
+export type SavedMessage = {
+  /** The message. */
+  message: MessageView,
+  /** When it was saved. */
+  at: UnixMillis,
+};
+
+/** The numbers of the caller's saved messages. */
+export type SavedNumbers = {
+  /** By room. */
+  rooms: { [key in RoomId]: Array<Seq> },
+};
+
+/** A page of saved messages. */
+export type SavedPage = {
+  /** The messages, the one saved last first. */
+  saved: Array<SavedMessage>,
+  /** `after` of the next page, if there is one. */
+  next?: number,
 };
 
 /** Searches the messages of the caller's rooms. */
@@ -592,6 +673,11 @@ export interface Methods {
   'message.delete': { request: MessageDelete; reply: Empty };
   'message.react': { request: MessageReact; reply: Empty };
   'message.reactions': { request: MessageReactions; reply: ReactionsPage };
+  'message.pin': { request: MessagePin; reply: Empty };
+  'room.pins': { request: RoomPins; reply: PinsPage };
+  'message.save': { request: MessageSave; reply: Empty };
+  'saved.list': { request: SavedList; reply: SavedPage };
+  'saved.marks': { request: SavedMarks; reply: SavedNumbers };
   'history.get': { request: HistoryGet; reply: HistoryPage };
   'read.set': { request: ReadSet; reply: ReadState };
   'typing.set': { request: TypingSet; reply: Empty };

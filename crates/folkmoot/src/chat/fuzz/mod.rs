@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use folkmoot_protocol::chat::{MemberView, MessageView, Role, RoomView};
 use folkmoot_protocol::rpc::{
-    HistoryGet, MessageDelete, MessageEdit, MessageReact, MessageSend, RoomAdd, RoomArchive,
-    RoomBan, RoomCreate, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomSetRole, RoomUpdate,
-    RpcError,
+    HistoryGet, MessageDelete, MessageEdit, MessagePin, MessageReact, MessageSend, RoomAdd,
+    RoomArchive, RoomBan, RoomCreate, RoomKick, RoomLeave, RoomMembers, RoomMute, RoomSetRole,
+    RoomUpdate, RpcError,
 };
 use proptest::collection::vec;
 use proptest::test_runner::{
     Config as ProptestConfig, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner,
 };
 
-use super::{Identity, members, messages, rooms};
+use super::{Identity, members, messages, pins, rooms};
 use crate::attachment::Attachments;
 use crate::config::{Config, Flags};
 use crate::server::Server;
@@ -61,7 +61,7 @@ impl House {
         let settings = directory.join("folkmoot.toml");
         std::fs::write(&settings, NO_LIMITS).unwrap();
         let data = directory.join("data");
-        let store = Store::open(&StoreOptions::new(&data)).unwrap();
+        let store = Store::open(&StoreOptions::small(&data)).unwrap();
         let flags = Flags { data: Some(data), config: Some(settings), ..Flags::default() };
         let config = Config::load(flags).unwrap();
         let attachments = Attachments::open(&config.attachments).unwrap();
@@ -146,6 +146,10 @@ impl<'a> Play<'a> {
             Step::React { by: user, seq, emoji, on } => {
                 let (seq, emoji, on) = (Seq::from_u64(*seq), (*emoji).to_owned(), *on);
                 messages::react(by(user), MessageReact { room, seq, emoji, on }).await
+            }
+            Step::Pin { by: user, seq, on } => {
+                let pin = MessagePin { room, seq: Seq::from_u64(*seq), on: *on };
+                pins::pin(by(user), pin).await
             }
             Step::Add { by: user, user: other } => {
                 members::add(by(user), RoomAdd { room, user: id(*other) }).await
@@ -237,7 +241,10 @@ impl<'a> Play<'a> {
 
     fn is_right(&self, found: &MessageView, wanted: &model::Message) -> bool {
         if wanted.is_deleted {
-            return found.deleted && found.body.is_empty() && found.user == id(wanted.by);
+            return found.deleted
+                && !found.pinned
+                && found.body.is_empty()
+                && found.user == id(wanted.by);
         }
         let mentions: Vec<UserId> = wanted.mentions.iter().map(|user| id(*user)).collect();
         let mut found_mentions = found.mentions.clone();
@@ -255,6 +262,7 @@ impl<'a> Play<'a> {
             quote.user == id(original.by) && quote.body.is_empty() == original.is_deleted
         });
         !found.deleted
+            && found.pinned == wanted.is_pinned
             && found.user == id(wanted.by)
             && found.body == wanted.body
             && found.edited_at.is_some() == wanted.is_edited

@@ -25,6 +25,7 @@ pub(super) struct Message {
     pub(super) body: String,
     pub(super) is_deleted: bool,
     pub(super) is_edited: bool,
+    pub(super) is_pinned: bool,
     pub(super) reply_to: Option<u64>,
     pub(super) mentions: BTreeSet<usize>,
     pub(super) mentions_all: bool,
@@ -84,7 +85,7 @@ impl Model {
                 if message.by != *by && !is_above_members(rank) {
                     return DENIED;
                 }
-                message.is_deleted = true;
+                (message.is_deleted, message.is_pinned) = (true, false);
                 self.events += 1;
             }
             Step::React { by, seq, emoji, on } => {
@@ -95,6 +96,17 @@ impl Model {
                     false => given.remove(by),
                 };
                 self.events += 1;
+            }
+            Step::Pin { by, seq, on } => {
+                self.may_speak(*by)?;
+                if !is_above_members(self.rank(*by)?) {
+                    return DENIED;
+                }
+                let message = self.message(*seq)?;
+                if message.is_pinned != *on {
+                    message.is_pinned = *on;
+                    self.events += 1;
+                }
             }
             Step::Rename { by, name } => {
                 if !is_above_members(self.rank(*by)?) || self.is_archived {
@@ -206,6 +218,7 @@ impl Model {
             body: body.to_owned(),
             is_deleted: false,
             is_edited: false,
+            is_pinned: false,
             reply_to,
             mentions: self.mentioned(by, body),
             mentions_all: body.contains("@everyone") && is_above_members(rank),

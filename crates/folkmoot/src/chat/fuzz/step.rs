@@ -40,6 +40,11 @@ pub(super) enum Step {
         emoji: &'static str,
         on: bool,
     },
+    Pin {
+        by: usize,
+        seq: u64,
+        on: bool,
+    },
     Add {
         by: usize,
         user: usize,
@@ -109,6 +114,8 @@ pub(super) fn any_step() -> impl Strategy<Value = Step> {
         2 => (anybody(), message()).prop_map(|(by, seq)| Step::Delete { by, seq }),
         2 => (anybody(), message(), emoji, on)
             .prop_map(|(by, seq, emoji, on)| Step::React { by, seq, emoji, on }),
+        2 => (anybody(), message(), prop::bool::weighted(0.7))
+            .prop_map(|(by, seq, on)| Step::Pin { by, seq, on }),
         6 => pair().prop_map(|(by, user)| Step::Add { by, user }),
         1 => anybody().prop_map(|by| Step::Leave { by }),
         1 => pair().prop_map(|(by, user)| Step::Kick { by, user }),

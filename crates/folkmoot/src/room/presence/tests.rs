@@ -43,7 +43,7 @@ impl Handler<CountWatches> for Room {
 }
 
 async fn server(directory: &std::path::Path) -> Arc<Server> {
-    let store = Store::open(&StoreOptions::new(directory)).unwrap();
+    let store = Store::open(&StoreOptions::small(directory)).unwrap();
     let flags = Flags { data: Some(directory.to_owned()), ..Flags::default() };
     let config = Config::load(flags).unwrap();
     let attachments = Attachments::open(&config.attachments).unwrap();
@@ -87,9 +87,9 @@ async fn a_connection_that_ends_frees_what_it_watched() {
         look(&server, room, server.node(), client, 1).await;
     }
     assert_eq!(count().await, (2, 2));
-    actor.detach("phone".into()).await.unwrap();
+    actor.detach(ANNA, "phone".into()).await.unwrap();
     assert_eq!(count().await, (1, 2));
-    actor.detach("desk".into()).await.unwrap();
+    actor.detach(ANNA, "desk".into()).await.unwrap();
     assert_eq!(count().await, (0, 0));
     server.close().await;
 }

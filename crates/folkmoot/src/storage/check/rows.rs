@@ -33,6 +33,18 @@ const REFERENCES: &[Reference] = &[
         |room, seq| format!("room {}: message {seq} has reactions and is not there", room_id(room)),
     ),
     (
+        "SELECT room, seq FROM pins WHERE NOT EXISTS (SELECT 1 FROM messages \
+         WHERE messages.room = pins.room AND messages.seq = pins.seq)",
+        |room, seq| format!("room {}: message {seq} is pinned and is not there", room_id(room)),
+    ),
+    (
+        "SELECT DISTINCT room, seq FROM saved WHERE NOT EXISTS (SELECT 1 FROM messages \
+         WHERE messages.room = saved.room AND messages.seq = saved.seq)",
+        |room, seq| {
+            format!("room {}: message {seq} is saved by somebody and is not there", room_id(room))
+        },
+    ),
+    (
         "SELECT attachments.id, attachments.seq FROM attachments \
          JOIN rooms ON rooms.id = attachments.room AND rooms.deleted_at IS NULL \
          WHERE seq IS NOT NULL AND expires_at IS NULL AND NOT EXISTS (SELECT 1 FROM messages \

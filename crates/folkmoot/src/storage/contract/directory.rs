@@ -6,8 +6,8 @@ use super::contract;
 use crate::storage::{
     Account, AccountDeletion, AccountDeletionBegun, Authority, ControlError, Device, DeviceId,
     DirectRoom, Invite, ListedPage, ListedPlace, NamedRoom, NewAccount, NewDevice, NewDirectRoom,
-    NewInvite, NewRoom, PictureId, ReadError, Redeemed, RoomId, Seq, SignedIn, Store, TokenHash,
-    UnixMillis, UserId,
+    NewInvite, NewRoom, NewSaved, PictureId, ReadError, Redeemed, RoomId, Saving, Seq, SignedIn,
+    Store, TokenHash, UnixMillis, UserId,
 };
 
 contract! {
@@ -114,6 +114,12 @@ contract! {
 
         /// Puts it back.
         async fn show_room(user: UserId, room: RoomId) -> Result<(), ControlError>;
+
+        /// Saves a message for a user, of whom `max` are taken.
+        async fn save_message(new: NewSaved, max: u32) -> Result<Saving, ControlError>;
+
+        /// Takes a message off a user's list.
+        async fn unsave_message(user: UserId, room: RoomId, seq: Seq) -> Result<(), ControlError>;
 
         /// Keeps somebody who is no member out of a room.
         async fn ban(room: RoomId, user: UserId, by: UserId, at: UnixMillis) -> Result<(), ControlError>;

@@ -6,8 +6,8 @@ use folkmoot_protocol::Channel;
 
 use crate::storage::{
     Account, AppendError, HistoryPage, Member, Offset, PageAnchor, ReadError, RecentKey, Record,
-    RoomId, RoomRecord, RoomSnapshot, Seq, Standing, Store, StoredMessage, UnixMillis, UserId,
-    WriteEpoch,
+    RoomId, RoomRecord, RoomSnapshot, Seq, Standing, Store, StoredMessage, StoredPin, UnixMillis,
+    UserId, WriteEpoch,
 };
 
 /// Events and messages of rooms.
@@ -85,6 +85,16 @@ pub trait RoomLog: Clone + Send + Sync + 'static {
         seq: Seq,
         viewer: UserId,
     ) -> impl Future<Output = Result<Option<StoredMessage>, ReadError>> + Send;
+
+    /// A page of the pinned messages as they are now, the one pinned last first: those pinned before
+    /// an event.
+    fn pins(
+        &self,
+        room: RoomId,
+        before: Option<Offset>,
+        limit: u32,
+        viewer: UserId,
+    ) -> impl Future<Output = Result<Vec<StoredPin>, ReadError>> + Send;
 
     /// Who has given which reaction to a message; so many of each at most.
     fn reactions(
@@ -171,6 +181,16 @@ impl RoomLog for Store {
         viewer: UserId,
     ) -> Result<Option<StoredMessage>, ReadError> {
         Self::message(self, room, seq, viewer).await
+    }
+
+    async fn pins(
+        &self,
+        room: RoomId,
+        before: Option<Offset>,
+        limit: u32,
+        viewer: UserId,
+    ) -> Result<Vec<StoredPin>, ReadError> {
+        Self::pins(self, room, before, limit, viewer).await
     }
 
     async fn reactions(

@@ -3,8 +3,8 @@
 use std::future::Future;
 
 use crate::storage::{
-    AppendError, Offset, ReadCursor, ReadError, Record, RoomHead, RoomId, Seq, Store, UserId,
-    UserRecord, UserSnapshot, WriteEpoch,
+    AppendError, Offset, ReadCursor, ReadError, Record, RoomHead, RoomId, Seq, Store, StoredSaved,
+    UserId, UserRecord, UserSnapshot, WriteEpoch,
 };
 
 /// Users' own streams, read cursors, and rooms as their members see them.
@@ -43,6 +43,21 @@ pub trait UserLog: Clone + Send + Sync + 'static {
         user: UserId,
         rooms: Vec<(RoomId, Seq)>,
     ) -> impl Future<Output = Result<Vec<RoomHead>, ReadError>> + Send;
+
+    /// A page of what a user has saved and may still read, the last one first: those below a place
+    /// in the list.
+    fn saved(
+        &self,
+        user: UserId,
+        before: Option<u32>,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<StoredSaved>, ReadError>> + Send;
+
+    /// Which messages a user has saved and may still read, by room and number.
+    fn saved_numbers(
+        &self,
+        user: UserId,
+    ) -> impl Future<Output = Result<Vec<(RoomId, Seq)>, ReadError>> + Send;
 }
 
 impl UserLog for Store {
@@ -86,5 +101,18 @@ impl UserLog for Store {
         rooms: Vec<(RoomId, Seq)>,
     ) -> Result<Vec<RoomHead>, ReadError> {
         Self::room_heads(self, user, rooms).await
+    }
+
+    async fn saved(
+        &self,
+        user: UserId,
+        before: Option<u32>,
+        limit: u32,
+    ) -> Result<Vec<StoredSaved>, ReadError> {
+        Self::saved(self, user, before, limit).await
+    }
+
+    async fn saved_numbers(&self, user: UserId) -> Result<Vec<(RoomId, Seq)>, ReadError> {
+        Self::saved_numbers(self, user).await
     }
 }

@@ -2,12 +2,12 @@
 //! judged by the caller.
 
 use folkmoot_protocol::chat::RoomAccess;
-use rusqlite::OptionalExtension;
 
 use super::moderation::{ModerationAction, NewModeration, note};
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::RecordError;
+use crate::storage::sql::OptionalExtension;
 use crate::storage::sqlite::apply::to_sql;
 use crate::storage::store::Store;
 
@@ -30,7 +30,7 @@ impl Store {
             let id = to_sql(room.as_u64());
             let before = connection
                 .query_row(&format!("SELECT access FROM rooms WHERE {ROOM}"), [id], |row| {
-                    row.get::<_, u32>(0)
+                    row.get::<u32>(0)
                 })
                 .optional()?;
             match before {

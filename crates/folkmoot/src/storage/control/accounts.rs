@@ -1,13 +1,13 @@
 //! Accounts: made, found, and opened by a password.
 
 use folkmoot_protocol::chat::Status;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::devices::{NewDevice, insert_device};
 use super::invites::{Redeemed, redeem};
 use super::profiles;
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{DeviceId, PictureId, RoomId, UnixMillis, UserId};
+use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::sqlite::name_words::note_words;
 use crate::storage::store::Store;
@@ -316,7 +316,7 @@ pub(super) fn insert_row(
 }
 
 /// Reads an account inside a transaction.
-pub(crate) fn account(connection: &Connection, user: UserId) -> rusqlite::Result<Option<Account>> {
+pub(crate) fn account(connection: &Connection, user: UserId) -> sql::Result<Option<Account>> {
     let sql = format!("SELECT {ACCOUNT_COLUMNS} FROM users WHERE id = ?1");
     connection.prepare_cached(&sql)?.query_row([to_sql(user.as_u64())], read_account).optional()
 }
@@ -328,7 +328,7 @@ pub(super) fn existing(connection: &Connection, user: UserId) -> Result<Account,
 }
 
 /// Reads an account from a row that begins with [`ACCOUNT_COLUMNS`].
-pub(crate) fn read_account(row: &Row<'_>) -> rusqlite::Result<Account> {
+pub(crate) fn read_account(row: &Row<'_>) -> sql::Result<Account> {
     Ok(Account {
         id: UserId::from_u64(from_sql(row.get(0)?)),
         name: row.get(1)?,

@@ -4,14 +4,13 @@
 //! A server that has an administrator keeps one: the check and the change are the same transaction,
 //! so two who step down at once cannot both succeed.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::accounts::{account, existing, insert_account};
 use super::devices::insert_device;
 use super::moderation::{ModerationAction, NewModeration, note};
 use super::{Account, NewAccount, NewDevice, TokenHash};
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{UnixMillis, UserId};
+use crate::storage::sql::{self, Connection, OptionalExtension, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -129,7 +128,8 @@ impl Store {
         self.control(move |connection| {
             existing(connection, user)?;
             connection.execute(
-                "INSERT OR REPLACE INTO password_resets VALUES (?1, ?2, ?3)",
+                "INSERT INTO password_resets VALUES (?1, ?2, ?3) ON CONFLICT (user) \
+ DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at",
                 params![to_sql(user.as_u64()), &token_hash[..], to_sql(expires_at.as_u64())],
             )?;
             note(
@@ -189,7 +189,7 @@ impl Store {
     }
 }
 
-pub(super) fn has_administrator(connection: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn has_administrator(connection: &Connection) -> sql::Result<bool> {
     connection.query_row(
         "SELECT EXISTS (SELECT 1 FROM users WHERE is_admin AND disabled_at IS NULL)",
         [],
@@ -198,7 +198,7 @@ pub(super) fn has_administrator(connection: &Connection) -> rusqlite::Result<boo
 }
 
 /// Whether an account is kept out.
-pub(super) fn is_disabled(connection: &Connection, user: UserId) -> rusqlite::Result<bool> {
+pub(super) fn is_disabled(connection: &Connection, user: UserId) -> sql::Result<bool> {
     let found = connection
         .prepare_cached("SELECT disabled_at IS NOT NULL FROM users WHERE id = ?1")?
         .query_row([to_sql(user.as_u64())], |row| row.get(0))
@@ -206,7 +206,7 @@ pub(super) fn is_disabled(connection: &Connection, user: UserId) -> rusqlite::Re
     Ok(found.unwrap_or_default())
 }
 
-fn set_administrator(connection: &Connection, user: UserId, on: bool) -> rusqlite::Result<()> {
+fn set_administrator(connection: &Connection, user: UserId, on: bool) -> sql::Result<()> {
     connection.execute(
         "UPDATE users SET is_admin = ?2 WHERE id = ?1",
         params![to_sql(user.as_u64()), on],
@@ -214,7 +214,7 @@ fn set_administrator(connection: &Connection, user: UserId, on: bool) -> rusqlit
     Ok(())
 }
 
-pub(super) fn sign_out(connection: &Connection, user: UserId) -> rusqlite::Result<()> {
+pub(super) fn sign_out(connection: &Connection, user: UserId) -> sql::Result<()> {
     connection.execute("DELETE FROM devices WHERE user = ?1", [to_sql(user.as_u64())])?;
     Ok(())
 }
@@ -223,7 +223,7 @@ fn reset_of(
     connection: &Connection,
     token_hash: &TokenHash,
     now: UnixMillis,
-) -> rusqlite::Result<Option<UserId>> {
+) -> sql::Result<Option<UserId>> {
     connection
         .prepare_cached(
             "SELECT user FROM password_resets WHERE token_hash = ?1 AND expires_at > ?2",

@@ -5,13 +5,13 @@
 //! `expires_at` says it all: a file that a message names has none, one that waits for a message has
 //! a moment in the future, one to be removed has a moment in the past.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{AttachmentId, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::{Attachment, Picture};
+use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -255,7 +255,7 @@ pub(crate) fn unsent(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn bytes_of(connection: &Connection, user: UserId) -> rusqlite::Result<u64> {
+fn bytes_of(connection: &Connection, user: UserId) -> sql::Result<u64> {
     connection
         .prepare_cached("SELECT coalesce(sum(size), 0) FROM attachments WHERE user = ?1")?
         .query_row([to_sql(user.as_u64())], |row| row.get(0))
@@ -270,7 +270,7 @@ fn find(connection: &Connection, id: AttachmentId) -> Result<Option<Found>, Read
     Ok(statement.query_row([to_sql(id.as_u64())], read).optional()?)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
+fn read(row: &Row<'_>) -> sql::Result<Found> {
     let (width, height): (u32, u32) = (row.get(7)?, row.get(8)?);
     let file = Attachment {
         id: AttachmentId::from_u64(from_sql(row.get(0)?)),
@@ -279,11 +279,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
         size: from_sql(row.get(6)?),
         picture: (width > 0).then_some(Picture { width, height }),
     };
-    let expires_at = row.get::<_, Option<i64>>(9)?.map(|at| UnixMillis::from_u64(from_sql(at)));
+    let expires_at = row.get::<Option<i64>>(9)?.map(|at| UnixMillis::from_u64(from_sql(at)));
     let stored = StoredAttachment {
         room: RoomId::from_u64(from_sql(row.get(1)?)),
         by: UserId::from_u64(from_sql(row.get(2)?)),
-        is_sent: row.get::<_, Option<i64>>(3)?.is_some(),
+        is_sent: row.get::<Option<i64>>(3)?.is_some(),
         file,
     };
     Ok((stored, expires_at))

@@ -1,13 +1,12 @@
 //! Accounts and memberships by the ten thousand, each call one transaction: for filling a data
 //! directory, not for serving.
 
-use rusqlite::{Connection, params};
-
 use super::accounts::{Account, NewAccount, insert_row};
 use super::devices::{NewDevice, insert_device};
 use crate::storage::error::ControlError;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::{Role, RoomEvent};
+use crate::storage::sql::{Connection, params};
 use crate::storage::sqlite::apply::{EVENTS_KEPT, from_sql, to_sql};
 use crate::storage::sqlite::name_words::{note_all, words};
 use crate::storage::store::Store;

@@ -4,8 +4,6 @@
 //! then on nothing takes it back. The rest is erased in small steps (see `erasure`), each of which
 //! can be done twice; the note stays until all of it is gone, so that a crash forgets nothing.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-
 use super::accounts::{DELETED_MARK, existing};
 use super::administration::{LAST_ADMINISTRATOR, has_administrator, sign_out};
 use super::moderation::{ModerationAction, NewModeration, note};
@@ -13,6 +11,7 @@ use super::rooms::{RoomKind, log_failure};
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::Role;
+use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -214,7 +213,7 @@ impl Store {
                 let successor: Option<i64> = row.get(2)?;
                 Ok(Tie {
                     room: RoomId::from_u64(from_sql(row.get(0)?)),
-                    is_alone: row.get::<_, i64>(1)? <= 1,
+                    is_alone: row.get::<i64>(1)? <= 1,
                     successor: successor.map(|user| UserId::from_u64(from_sql(user))),
                 })
             });
@@ -233,7 +232,8 @@ impl Store {
         user: UserId,
     ) -> Result<Option<UserId>, ReadError> {
         self.read(move |connection| {
-            let sql = "SELECT iif(low = ?2, high, low) FROM directs WHERE room = ?1";
+            let sql =
+                "SELECT CASE WHEN low = ?2 THEN high ELSE low END FROM directs WHERE room = ?1";
             let mut statement = connection.prepare_cached(sql)?;
             let place = [to_sql(room.as_u64()), to_sql(user.as_u64())];
             let found = statement.query_row(place, |row| row.get(0)).optional()?;
@@ -243,7 +243,7 @@ impl Store {
     }
 }
 
-fn owns(connection: &Connection, room: RoomId, user: UserId) -> rusqlite::Result<bool> {
+fn owns(connection: &Connection, room: RoomId, user: UserId) -> sql::Result<bool> {
     connection.query_row(
         "SELECT EXISTS (SELECT 1 FROM members WHERE room = ?1 AND user = ?2 AND role = ?3)",
         params![to_sql(room.as_u64()), to_sql(user.as_u64()), Role::Owner.number()],
@@ -252,7 +252,7 @@ fn owns(connection: &Connection, room: RoomId, user: UserId) -> rusqlite::Result
 }
 
 /// The names of rooms that others are in and nobody else owns.
-fn only_owned(connection: &Connection, user: UserId) -> rusqlite::Result<Vec<String>> {
+fn only_owned(connection: &Connection, user: UserId) -> sql::Result<Vec<String>> {
     let mut statement = connection.prepare_cached(
         "SELECT r.name FROM members m JOIN rooms r ON r.id = m.room \
          WHERE m.user = ?1 AND m.role = ?2 AND r.member_count > 1 AND r.deleted_at IS NULL \
@@ -264,7 +264,7 @@ fn only_owned(connection: &Connection, user: UserId) -> rusqlite::Result<Vec<Str
     statement.query_map(place, |row| row.get(0))?.collect()
 }
 
-fn read_deletion(row: &Row<'_>) -> rusqlite::Result<Deletion> {
+fn read_deletion(row: &Row<'_>) -> sql::Result<Deletion> {
     let room: Option<i64> = row.get(1)?;
     let target = match room {
         Some(room) => DeletionTarget::Room(RoomId::from_u64(from_sql(room))),

@@ -1,12 +1,11 @@
 //! The devices signed in to accounts. A device has one session token; only its hash is stored.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::accounts::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, Account, account, read_account};
 use super::administration::is_disabled;
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{DeviceId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
+use crate::storage::sql::{Connection, OptionalExtension, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -102,7 +101,7 @@ impl Store {
             let mut statement = connection.prepare_cached(
                 "DELETE FROM devices WHERE id IN \
                    (SELECT id FROM devices WHERE user = ?1 \
-                    ORDER BY id = ?2 DESC, seen_at DESC, id LIMIT -1 OFFSET ?3) RETURNING id",
+                    ORDER BY id = ?2 DESC, seen_at DESC, id LIMIT 1000000 OFFSET ?3) RETURNING id",
             )?;
             let place = params![to_sql(user.as_u64()), to_sql(keep.as_u64()), max];
             let rows =

@@ -2,11 +2,11 @@
 //! rooms. The same function takes it out of the database and out of memory.
 
 use folkmoot_protocol::chat::{UserEvent, UserView};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::erasure::ROWS_LOOKED_AT;
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{Offset, RoomId, UserId};
+use crate::storage::sql::{self, Connection, OptionalExtension, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -73,9 +73,9 @@ pub(super) fn user_events_with(
     connection: &Connection,
     erased: Erased,
     after: Option<EventPlace>,
-) -> rusqlite::Result<(Vec<EventPlace>, Option<EventPlace>)> {
+) -> sql::Result<(Vec<EventPlace>, Option<EventPlace>)> {
     let mut statement = connection.prepare_cached(
-        "SELECT user, offset, iif(instr(data, ?3) > 0, data, NULL) FROM user_events \
+        "SELECT user, offset, CASE WHEN instr(data, ?3) > 0 THEN data END FROM user_events \
          WHERE (user, offset) > (?1, ?2) ORDER BY user, offset LIMIT ?4",
     )?;
     let after = after.map(|(user, offset)| (to_sql(user.as_u64()), to_sql(offset.as_u64())));

@@ -4,12 +4,11 @@
 //! What has no index by user is looked for in pages over whole tables: this happens once per
 //! deleted account, and an index would cost every message.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::erased::{Erased, user_events_with};
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{Offset, RoomId, Seq, UserId};
 use crate::storage::record::{MessageDetails, RoomEvent};
+use crate::storage::sql::{self, Connection, OptionalExtension, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -113,7 +112,7 @@ impl Store {
             let last: Option<i64> = connection
                 .prepare_cached(
                     "SELECT max(seq) FROM \
-                     (SELECT seq FROM messages WHERE room = ?1 ORDER BY seq LIMIT ?2)",
+                     (SELECT seq FROM messages WHERE room = ?1 ORDER BY seq LIMIT ?2) AS oldest",
                 )?
                 .query_row(params![room, limit], |row| row.get(0))?;
             let Some(last) = last else { return Ok(false) };
@@ -121,6 +120,8 @@ impl Store {
                 "DELETE FROM reactions WHERE room = ?1 AND seq <= ?2",
                 "DELETE FROM quotes WHERE room = ?1 AND quoted <= ?2",
                 "DELETE FROM everyone_mentions WHERE room = ?1 AND seq <= ?2",
+                "DELETE FROM pins WHERE room = ?1 AND seq <= ?2",
+                "DELETE FROM saved WHERE room = ?1 AND seq <= ?2",
                 "DELETE FROM messages WHERE room = ?1 AND seq <= ?2",
             ] {
                 connection.prepare_cached(sql)?.execute([room, last])?;
@@ -286,7 +287,7 @@ impl Store {
                 let sql = "SELECT room, seq, emoji FROM reactions WHERE user = ?1";
                 let mut statement = connection.prepare_cached(sql)?;
                 let rows = statement.query_map([to_sql(user.as_u64())], |row| {
-                    Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
+                    Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<String>(2)?))
                 })?;
                 Ok(rows.collect::<Result<Vec<_>, _>>()?)
             })
@@ -326,6 +327,7 @@ impl Store {
                 "DELETE FROM read_states WHERE user = ?1",
                 "DELETE FROM mentions WHERE user = ?1",
                 "DELETE FROM hidden_rooms WHERE user = ?1",
+                "DELETE FROM saved WHERE user = ?1",
                 "DELETE FROM blocks WHERE user = ?1 OR blocked = ?1",
                 "UPDATE users SET picture = NULL WHERE id = ?1",
                 "DELETE FROM deletions WHERE user = ?1",
@@ -386,7 +388,7 @@ fn unname_message(
     user: UserId,
     room: RoomId,
     seq: Seq,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let place = [to_sql(room.as_u64()), to_sql(seq.as_u64())];
     connection
         .prepare_cached("UPDATE messages SET name = '' WHERE room = ?1 AND seq = ?2 AND user = ?3")?
@@ -445,7 +447,7 @@ fn unname_room_event(
     user: UserId,
     room: RoomId,
     offset: Offset,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let place = [to_sql(room.as_u64()), to_sql(offset.as_u64())];
     let event: Option<Vec<u8>> = connection
         .prepare_cached("SELECT event FROM room_events WHERE room = ?1 AND offset = ?2")?

@@ -1,10 +1,9 @@
 //! Invite links: a code that lets its holder into a room, until it expires or is used up.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-
 use super::moderation::{ModerationAction, NewModeration, note};
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
+use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -160,7 +159,7 @@ pub(super) fn redeem(
     connection: &Connection,
     code: &str,
     now: UnixMillis,
-) -> rusqlite::Result<Redeemed> {
+) -> sql::Result<Redeemed> {
     let Some(mut invite) = find(connection, code)? else { return Ok(Redeemed::Unknown) };
     if invite.expires_at.is_some_and(|at| at <= now) {
         return Ok(Redeemed::Expired);
@@ -173,19 +172,19 @@ pub(super) fn redeem(
     Ok(Redeemed::Yes(invite))
 }
 
-fn find(connection: &Connection, code: &str) -> rusqlite::Result<Option<Invite>> {
+fn find(connection: &Connection, code: &str) -> sql::Result<Option<Invite>> {
     let sql = format!("SELECT {COLUMNS} FROM invites WHERE code = ?1");
     connection.prepare_cached(&sql)?.query_row([code], read_invite).optional()
 }
 
-fn read_invite(row: &Row<'_>) -> rusqlite::Result<Invite> {
+fn read_invite(row: &Row<'_>) -> sql::Result<Invite> {
     Ok(Invite {
         code: row.get(0)?,
         room: RoomId::from_u64(from_sql(row.get(1)?)),
         by: UserId::from_u64(from_sql(row.get(2)?)),
         created_at: UnixMillis::from_u64(from_sql(row.get(3)?)),
-        expires_at: row.get::<_, Option<i64>>(4)?.map(|at| UnixMillis::from_u64(from_sql(at))),
+        expires_at: row.get::<Option<i64>>(4)?.map(|at| UnixMillis::from_u64(from_sql(at))),
         uses: from_sql(row.get(5)?),
-        uses_max: row.get::<_, Option<i64>>(6)?.map(from_sql),
+        uses_max: row.get::<Option<i64>>(6)?.map(from_sql),
     })
 }

@@ -19,6 +19,7 @@ mod privacy;
 mod profiles;
 pub(crate) mod retention;
 mod rooms;
+mod saved;
 mod settings;
 
 pub(crate) use access::from_number as access_from_number;
@@ -40,3 +41,4 @@ pub(crate) use privacy::{blocked_ids, blockers_in};
 pub(crate) use profiles::{read_picture, read_status};
 pub use retention::{Due, DuePage, Retention, RoomRetention, Unindexed};
 pub use rooms::{DirectRoom, NewDirectRoom, NewRoom, RoomKind};
+pub use saved::{NewSaved, Saving};

@@ -4,14 +4,13 @@
 //! A row is written in the transaction of the change it tells of: by the mover for what happens in
 //! a room, by a control transaction for everything else. So it is there exactly when the change is.
 
-use rusqlite::{Row, params};
-
 pub use crate::storage::sqlite::moderation::ModerationAction;
 pub(crate) use crate::storage::sqlite::moderation::{NewModeration, note};
 
 use crate::storage::error::ReadError;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::Role;
+use crate::storage::sql::{self, Row, params};
 use crate::storage::sqlite::apply::from_sql;
 use crate::storage::store::Store;
 
@@ -71,7 +70,7 @@ impl Store {
             let mut rows = statement.query(params![before, limit])?;
             let mut entries = Vec::new();
             while let Some(row) = rows.next()? {
-                entries.push(read_entry(row)?);
+                entries.push(read_entry(&row)?);
             }
             Ok(entries)
         })
@@ -81,9 +80,9 @@ impl Store {
 
 fn read_entry(row: &Row<'_>) -> Result<ModerationEntry, ReadError> {
     let name: Option<String> = row.get(10)?;
-    let room = row.get::<_, Option<i64>>(9)?;
+    let room = row.get::<Option<i64>>(9)?;
     let room = room.map(|id| (RoomId::from_u64(from_sql(id)), name.unwrap_or_default()));
-    let role = row.get::<_, Option<u32>>(11)?.map(Role::from_number).transpose()?;
+    let role = row.get::<Option<u32>>(11)?.map(Role::from_number).transpose()?;
     Ok(ModerationEntry {
         id: from_sql(row.get(0)?),
         at: UnixMillis::from_u64(from_sql(row.get(1)?)),
@@ -92,13 +91,13 @@ fn read_entry(row: &Row<'_>) -> Result<ModerationEntry, ReadError> {
         user: named_user(row, 6)?,
         room,
         role,
-        until: row.get::<_, Option<i64>>(12)?.map(|at| UnixMillis::from_u64(from_sql(at))),
+        until: row.get::<Option<i64>>(12)?.map(|at| UnixMillis::from_u64(from_sql(at))),
     })
 }
 
 /// The user in three columns: id, name, name to show.
-fn named_user(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<NamedUser>> {
-    let (Some(id), Some(name)) = (row.get::<_, Option<i64>>(first)?, row.get(first + 1)?) else {
+fn named_user(row: &Row<'_>, first: usize) -> sql::Result<Option<NamedUser>> {
+    let (Some(id), Some(name)) = (row.get::<Option<i64>>(first)?, row.get(first + 1)?) else {
         return Ok(None);
     };
     let display_name = row.get(first + 2)?;

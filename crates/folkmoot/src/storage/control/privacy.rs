@@ -1,10 +1,9 @@
 //! Whom a user has blocked, and which direct rooms are off the user's list.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::accounts::{ACCOUNT_COLUMNS, Account, account, read_account};
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{RoomId, Seq, UnixMillis, UserId};
+use crate::storage::sql::{self, Connection, OptionalExtension, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -47,8 +46,8 @@ impl Store {
             }
             let direct = connection
                 .query_row(
-                    "SELECT room FROM directs WHERE low = min(?1, ?2) AND high = max(?1, ?2)",
-                    pair,
+                    "SELECT room FROM directs WHERE low = ?1 AND high = ?2",
+                    [user.min(blocked), user.max(blocked)].map(|user| to_sql(user.as_u64())),
                     |row| Ok(RoomId::from_u64(from_sql(row.get(0)?))),
                 )
                 .optional()?;
@@ -86,7 +85,11 @@ impl Store {
     ) -> Result<(), ControlError> {
         let place = [to_sql(user.as_u64()), to_sql(room.as_u64()), to_sql(seq.as_u64())];
         self.control(move |connection| {
-            connection.execute("INSERT OR REPLACE INTO hidden_rooms VALUES (?1, ?2, ?3)", place)?;
+            connection.execute(
+                "INSERT INTO hidden_rooms VALUES (?1, ?2, ?3) \
+ ON CONFLICT (user, room) DO UPDATE SET seq = excluded.seq",
+                place,
+            )?;
             Ok(())
         })
         .await
@@ -111,14 +114,14 @@ pub(super) fn has_blocked(
     connection: &Connection,
     user: UserId,
     other: UserId,
-) -> rusqlite::Result<bool> {
+) -> sql::Result<bool> {
     connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM blocks WHERE user = ?1 AND blocked = ?2)")?
         .query_row([to_sql(user.as_u64()), to_sql(other.as_u64())], |row| row.get(0))
 }
 
 /// The ids of those whom a user has blocked.
-pub(crate) fn blocked_ids(connection: &Connection, user: UserId) -> rusqlite::Result<Vec<UserId>> {
+pub(crate) fn blocked_ids(connection: &Connection, user: UserId) -> sql::Result<Vec<UserId>> {
     connection
         .prepare_cached("SELECT blocked FROM blocks WHERE user = ?1")?
         .query_map([to_sql(user.as_u64())], |row| Ok(UserId::from_u64(from_sql(row.get(0)?))))?
@@ -126,7 +129,7 @@ pub(crate) fn blocked_ids(connection: &Connection, user: UserId) -> rusqlite::Re
 }
 
 /// Who of the two in a direct room has blocked the other; nobody in any other room.
-pub(crate) fn blockers_in(connection: &Connection, room: RoomId) -> rusqlite::Result<Vec<UserId>> {
+pub(crate) fn blockers_in(connection: &Connection, room: RoomId) -> sql::Result<Vec<UserId>> {
     connection
         .prepare_cached(
             "SELECT b.user FROM directs d JOIN blocks b \

@@ -2,11 +2,11 @@
 //! named here; its bytes are with the files.
 
 use folkmoot_protocol::chat::Status;
-use rusqlite::{OptionalExtension, Row, params};
 
 use super::accounts::{Account, existing};
 use crate::storage::error::ControlError;
 use crate::storage::ids::{PictureId, UnixMillis, UserId};
+use crate::storage::sql::{self, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::sqlite::name_words::note_words;
 use crate::storage::store::Store;
@@ -88,13 +88,13 @@ impl Store {
 }
 
 /// The picture in a column.
-pub(crate) fn read_picture(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<PictureId>> {
+pub(crate) fn read_picture(row: &Row<'_>, at: usize) -> sql::Result<Option<PictureId>> {
     let picture: Option<i64> = row.get(at)?;
     Ok(picture.map(|picture| PictureId::from_u64(from_sql(picture))))
 }
 
 /// The status in a column and the two after it.
-pub(crate) fn read_status(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Status>> {
+pub(crate) fn read_status(row: &Row<'_>, at: usize) -> sql::Result<Option<Status>> {
     let (emoji, text): (String, String) = (row.get(at)?, row.get(at + 1)?);
     if emoji.is_empty() && text.is_empty() {
         return Ok(None);

@@ -4,13 +4,13 @@
 //! A rule is JSON in the database, so that `folkmoot retention` can set one beside a running server,
 //! which reads it anew whenever it looks.
 
-use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::MessageDetails;
+use crate::storage::sql::{self, Connection, OptionalExtension, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -183,7 +183,7 @@ impl Store {
 }
 
 /// The rule of the server, inside a snapshot.
-pub(crate) fn of_server(connection: &Connection) -> rusqlite::Result<Retention> {
+pub(crate) fn of_server(connection: &Connection) -> sql::Result<Retention> {
     let sql = "SELECT value FROM settings WHERE name = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let value: Option<String> = statement.query_row([SETTING], |row| row.get(0)).optional()?;
@@ -191,13 +191,14 @@ pub(crate) fn of_server(connection: &Connection) -> rusqlite::Result<Retention> 
 }
 
 /// Sets the rule of the server.
-pub(crate) fn set_of_server(connection: &Connection, rule: Retention) -> rusqlite::Result<()> {
-    let sql = "INSERT OR REPLACE INTO settings VALUES (?1, ?2)";
+pub(crate) fn set_of_server(connection: &Connection, rule: Retention) -> sql::Result<()> {
+    let sql = "INSERT INTO settings VALUES (?1, ?2) \
+ ON CONFLICT (name) DO UPDATE SET value = excluded.value";
     connection.execute(sql, [SETTING, &text(rule)]).map(drop)
 }
 
 /// The rooms with a rule of their own.
-pub(crate) fn of_rooms(connection: &Connection) -> rusqlite::Result<Vec<RoomRetention>> {
+pub(crate) fn of_rooms(connection: &Connection) -> sql::Result<Vec<RoomRetention>> {
     let sql = "SELECT id, name, retention FROM rooms \
                WHERE retention IS NOT NULL AND deleted_at IS NULL ORDER BY name, id";
     let mut statement = connection.prepare_cached(sql)?;
@@ -217,7 +218,7 @@ pub(crate) fn set_of_room(
     connection: &Connection,
     room: RoomId,
     rule: Option<Retention>,
-) -> rusqlite::Result<bool> {
+) -> sql::Result<bool> {
     let sql = "UPDATE rooms SET retention = ?2 WHERE id = ?1 AND deleted_at IS NULL";
     let changed = connection.execute(sql, params![to_sql(room.as_u64()), rule.map(text)])?;
     Ok(changed > 0)
@@ -238,8 +239,8 @@ fn rooms_with_due(
     connection: &Connection,
     after: Option<RoomId>,
     now: UnixMillis,
-) -> rusqlite::Result<DuePage> {
-    let sql = "SELECT id FROM rooms WHERE (?1 IS NULL OR id > ?1) AND deleted_at IS NULL \
+) -> sql::Result<DuePage> {
+    let sql = "SELECT id FROM rooms WHERE (CAST(?1 AS BIGINT) IS NULL OR id > ?1) AND deleted_at IS NULL \
                AND last_seq >= first_seq ORDER BY id LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let after = after.map(|room| to_sql(room.as_u64()));
@@ -258,11 +259,7 @@ fn rooms_with_due(
 }
 
 /// The last message of the next batch that is due in a room.
-fn due_up_to(
-    connection: &Connection,
-    room: RoomId,
-    now: UnixMillis,
-) -> rusqlite::Result<Option<Seq>> {
+fn due_up_to(connection: &Connection, room: RoomId, now: UnixMillis) -> sql::Result<Option<Seq>> {
     let sql = "SELECT first_seq, last_seq, retention FROM rooms \
                WHERE id = ?1 AND deleted_at IS NULL";
     let id = to_sql(room.as_u64());
@@ -291,7 +288,7 @@ fn due_up_to(
 }
 
 /// The last of the oldest messages that were all sent before a moment, of one batch.
-fn older_than(connection: &Connection, room: i64, before: u64) -> rusqlite::Result<Option<u64>> {
+fn older_than(connection: &Connection, room: i64, before: u64) -> sql::Result<Option<u64>> {
     let mut statement = connection
         .prepare_cached("SELECT seq, at FROM messages WHERE room = ?1 ORDER BY seq LIMIT ?2")?;
     let mut rows = statement.query([room, to_sql(EXPIRED_AT_ONCE)])?;

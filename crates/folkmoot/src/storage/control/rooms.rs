@@ -1,13 +1,12 @@
 //! Making rooms, and lifting bans. Everything else that happens in a room goes through the log.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::moderation::{ModerationAction, NewModeration, note};
 use super::privacy::has_blocked;
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{Offset, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::{RecordError, Role, RoomEvent};
+use crate::storage::sql::{Connection, OptionalExtension, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -135,7 +134,8 @@ impl Store {
         self.after_log(room).await?;
         self.control(move |connection| {
             connection.execute(
-                "INSERT OR REPLACE INTO bans VALUES (?1, ?2, ?3, ?4)",
+                "INSERT INTO bans VALUES (?1, ?2, ?3, ?4) \
+ ON CONFLICT (room, user) DO UPDATE SET by = excluded.by, at = excluded.at",
                 [
                     to_sql(room.as_u64()),
                     to_sql(user.as_u64()),

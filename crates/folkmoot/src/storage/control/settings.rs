@@ -1,9 +1,8 @@
 //! Settings that administrators choose from the browser: named values, kept as the text they are
 //! given as.
 
-use rusqlite::OptionalExtension;
-
 use crate::storage::error::{ControlError, ReadError};
+use crate::storage::sql::OptionalExtension;
 use crate::storage::store::Store;
 
 impl Store {
@@ -25,7 +24,8 @@ impl Store {
     /// What every control transaction can meet.
     pub async fn set_setting(&self, name: &'static str, value: String) -> Result<(), ControlError> {
         self.control(move |connection| {
-            let sql = "INSERT OR REPLACE INTO settings VALUES (?1, ?2)";
+            let sql = "INSERT INTO settings VALUES (?1, ?2) \
+ ON CONFLICT (name) DO UPDATE SET value = excluded.value";
             connection.execute(sql, [name, &value])?;
             Ok(())
         })

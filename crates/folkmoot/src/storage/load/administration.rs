@@ -1,10 +1,9 @@
 //! Pages for administrators: all accounts, all rooms, and what they add up to.
 
-use rusqlite::{OptionalExtension, Row, params};
-
 use crate::storage::control::{ACCOUNT_WIDTH, Account, read_account};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
+use crate::storage::sql::{self, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -128,7 +127,7 @@ impl Store {
             let sql = format!(
                 "SELECT {ROOM_COLUMNS} FROM rooms \
                  WHERE kind = 1 AND deleted_at IS NULL AND name LIKE ?1 ESCAPE '\\' \
-                 AND (?2 IS NULL OR (created_at, id) < \
+                 AND (CAST(?2 AS BIGINT) IS NULL OR (created_at, id) < \
                       (SELECT created_at, id FROM rooms WHERE id = ?2)) \
                  ORDER BY created_at DESC, id DESC LIMIT ?3",
             );
@@ -199,7 +198,7 @@ fn time(at: Option<i64>) -> Option<UnixMillis> {
     at.map(|at| UnixMillis::from_u64(from_sql(at)))
 }
 
-fn read_user(row: &Row<'_>) -> rusqlite::Result<UserRow> {
+fn read_user(row: &Row<'_>) -> sql::Result<UserRow> {
     Ok(UserRow {
         account: read_account(row)?,
         disabled_at: time(row.get(ACCOUNT_WIDTH)?),
@@ -209,7 +208,7 @@ fn read_user(row: &Row<'_>) -> rusqlite::Result<UserRow> {
     })
 }
 
-fn read_room(row: &Row<'_>) -> rusqlite::Result<RoomRow> {
+fn read_room(row: &Row<'_>) -> sql::Result<RoomRow> {
     Ok(RoomRow {
         id: RoomId::from_u64(from_sql(row.get(0)?)),
         name: row.get(1)?,

@@ -4,12 +4,11 @@
 //! Nothing here is for the index alone to decide: whoever searches gets texts from the database, as
 //! they are now, and only from rooms of which the database says that the user is a member.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Lsn, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::MessageDetails;
+use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::sqlite::mover::applied_lsn;
 use crate::storage::store::Store;
@@ -127,7 +126,7 @@ impl Store {
 
 fn changes(connection: &Connection, after: Lsn, limit: u32) -> Result<MessageChanges, ReadError> {
     let mut statement = connection.prepare_cached(
-        "SELECT c.lsn, c.room, c.seq, m.user, m.at, iif(m.deleted_at IS NULL, m.body, NULL), c.is_new, m.details \
+        "SELECT c.lsn, c.room, c.seq, m.user, m.at, CASE WHEN m.deleted_at IS NULL THEN m.body END, c.is_new, m.details \
          FROM message_changes c JOIN messages m ON m.room = c.room AND m.seq = c.seq \
          WHERE c.lsn > ?1 ORDER BY c.lsn LIMIT ?2",
     )?;
@@ -136,7 +135,7 @@ fn changes(connection: &Connection, after: Lsn, limit: u32) -> Result<MessageCha
     while let Some(row) = rows.next()? {
         last = Lsn(from_sql(row.get(0)?));
         let body: Option<String> = row.get(5)?;
-        let text = body.map(|body| searchable(body, row, 7)).transpose()?;
+        let text = body.map(|body| searchable(body, &row, 7)).transpose()?;
         bytes += text.as_ref().map_or(0, String::len);
         messages.push(ChangedMessage {
             room: RoomId::from_u64(from_sql(row.get(1)?)),
@@ -159,7 +158,7 @@ fn rooms_of(connection: &Connection, user: UserId) -> Result<Vec<NamedRoom>, Rea
     let mut statement = connection.prepare_cached(
         "SELECT r.id, coalesce(u.name, r.name) FROM members m \
          JOIN rooms r ON r.id = m.room AND r.deleted_at IS NULL LEFT JOIN directs d ON d.room = r.id \
-         LEFT JOIN users u ON u.id = iif(d.low = ?1, d.high, d.low) \
+         LEFT JOIN users u ON u.id = CASE WHEN d.low = ?1 THEN d.high ELSE d.low END \
          WHERE m.user = ?1 ORDER BY r.id",
     )?;
     let rows = statement.query_map([to_sql(user.as_u64())], |row| {
@@ -170,7 +169,7 @@ fn rooms_of(connection: &Connection, user: UserId) -> Result<Vec<NamedRoom>, Rea
 
 /// What of a message is searched: its text, then the names of its files, from the column `details`.
 fn searchable(mut text: String, row: &Row<'_>, details: usize) -> Result<String, ReadError> {
-    let details = row.get_ref(details)?.as_blob_or_null().map_err(rusqlite::Error::from)?;
+    let details = row.get_ref(details)?.as_blob_or_null().map_err(sql::SqlError::from)?;
     for attachment in MessageDetails::decode(details)?.attachments {
         if !text.is_empty() {
             text.push('\n');

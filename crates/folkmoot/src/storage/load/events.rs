@@ -1,13 +1,12 @@
 //! Events of a stream since an offset, as a client recovers them.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-
 use folkmoot_protocol::Channel;
 
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::{Message, MessageDetails, RoomEvent, RoomRecord, UserRecord};
+use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -87,7 +86,7 @@ impl Store {
         self.barrier_for(&[stream]).await?;
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(first)?;
-            let kept = statement.query_row([to_sql(id)], |row| row.get::<_, Option<i64>>(0))?;
+            let kept = statement.query_row([to_sql(id)], |row| row.get::<Option<i64>>(0))?;
             let oldest = match kept {
                 Some(offset) => from_sql(offset),
                 None => stream_end(connection, end, id)?.unwrap_or_default() + 1,
@@ -131,9 +130,9 @@ pub(super) fn room_events(
         statement.query(params![to_sql(room.as_u64()), to_sql(since.as_u64()), limit])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
-        let event = match row.get_ref(2)?.as_blob_or_null().map_err(rusqlite::Error::from)? {
+        let event = match row.get_ref(2)?.as_blob_or_null().map_err(sql::SqlError::from)? {
             Some(bytes) => RoomEvent::decode(bytes)?,
-            None => RoomEvent::Message(read_message(row)?),
+            None => RoomEvent::Message(read_message(&row)?),
         };
         let offset = Offset::from_u64(from_sql(row.get(0)?));
         events.push(RoomRecord {
@@ -148,7 +147,7 @@ pub(super) fn room_events(
 
 /// Reads the message whose columns begin at the fourth.
 fn read_message(row: &Row<'_>) -> Result<Message, ReadError> {
-    let details = row.get_ref(9)?.as_blob_or_null().map_err(rusqlite::Error::from)?;
+    let details = row.get_ref(9)?.as_blob_or_null().map_err(sql::SqlError::from)?;
     let details = MessageDetails::decode(details)?;
     Ok(Message {
         seq: Seq::from_u64(from_sql(row.get(3)?)),

@@ -1,13 +1,13 @@
 //! What a room does not keep and asks when somebody acts: who they are to it, the keys they have
 //! sent under, whom a name belongs to. Each costs a few rows, however many members the room has.
 
-use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::Role;
+use crate::storage::sql::{Connection, OptionalExtension, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -131,7 +131,7 @@ fn standing(connection: &Connection, room: RoomId, user: UserId) -> Result<Stand
     let (name, display_name) = account.unwrap_or_default();
     let membership = connection
         .prepare_cached("SELECT role, muted_until FROM members WHERE room = ?1 AND user = ?2")?
-        .query_row(place, |row| Ok((row.get::<_, u32>(0)?, row.get::<_, Option<i64>>(1)?)))
+        .query_row(place, |row| Ok((row.get::<u32>(0)?, row.get::<Option<i64>>(1)?)))
         .optional()?;
     let rights = match membership {
         None => None,

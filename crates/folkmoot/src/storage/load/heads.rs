@@ -1,7 +1,5 @@
 //! Rooms as a list of rooms shows them, for a user of theirs: read without waking the rooms.
 
-use rusqlite::{Connection, params};
-
 use super::{RoomSummary, StoredMessage, history, room};
 use crate::storage::control::{Account, account};
 use crate::storage::error::ReadError;
@@ -9,6 +7,7 @@ use crate::storage::ids::{RoomId, Seq, UnixMillis, UserId};
 use crate::storage::load::facts::Rights;
 use crate::storage::progress::Stream;
 use crate::storage::record::Role;
+use crate::storage::sql::{Connection, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -65,7 +64,7 @@ fn head(
 ) -> Result<Option<RoomHead>, ReadError> {
     let sql = format!(
         "SELECT {}, m.role, m.muted_until, \
-                (SELECT iif(d.low = ?2, d.high, d.low) FROM directs d WHERE d.room = r.id), \
+                (SELECT CASE WHEN d.low = ?2 THEN d.high ELSE d.low END FROM directs d WHERE d.room = r.id), \
                 r.archived_at IS NOT NULL \
          FROM members m JOIN rooms r ON r.id = m.room AND r.deleted_at IS NULL \
          WHERE m.room = ?1 AND m.user = ?2",
@@ -74,13 +73,13 @@ fn head(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([to_sql(room.as_u64()), to_sql(user.as_u64())])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let summary = room::read_summary(row)?;
-    let muted_until = row.get::<_, Option<i64>>(11)?;
+    let summary = room::read_summary(&row)?;
+    let muted_until = row.get::<Option<i64>>(11)?;
     let rights = Rights {
         role: Role::from_number(row.get(10)?)?,
         muted_until: muted_until.map(|at| UnixMillis::from_u64(from_sql(at))),
     };
-    let peer = match row.get::<_, Option<i64>>(12)? {
+    let peer = match row.get::<Option<i64>>(12)? {
         Some(peer) => account(connection, UserId::from_u64(from_sql(peer)))?,
         None => None,
     };

@@ -1,17 +1,20 @@
 //! Pages of a room's messages, for those who scroll.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-
 use crate::storage::control::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, Account, read_account};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::{Message, MessageDetails};
+use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
-const COLUMNS: &str = "seq, user, name, key, content_hash, body, details, offset, at, edited_at, \
-     deleted_at, deleted_by";
+/// What [`read_message`] reads, of the table `messages m`.
+pub(super) const COLUMNS: &str = "m.seq, m.user, m.name, m.key, m.content_hash, m.body, \
+     m.details, m.offset, m.at, m.edited_at, m.deleted_at, m.deleted_by, \
+     EXISTS (SELECT 1 FROM pins p WHERE p.room = m.room AND p.seq = m.seq)";
+/// How many columns these are.
+pub(super) const WIDTH: usize = 13;
 
 /// Where a page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub struct StoredMessage {
     pub deleted: Option<(UnixMillis, UserId)>,
     /// What people reacted with, in the order of the first of each.
     pub reactions: Vec<Reaction>,
+    /// Whether it is pinned for everybody in the room.
+    pub is_pinned: bool,
 }
 
 /// All reactions to a message with one emoji.
@@ -170,7 +175,8 @@ fn before(
     limit: u32,
 ) -> Result<Vec<StoredMessage>, ReadError> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM messages WHERE room = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
+        "SELECT {COLUMNS} FROM messages m WHERE m.room = ?1 AND m.seq < ?2 \
+         ORDER BY m.seq DESC LIMIT ?3"
     );
     let mut messages = select(connection, &sql, room, seq, limit)?;
     messages.reverse();
@@ -184,7 +190,8 @@ fn after(
     limit: u32,
 ) -> Result<Vec<StoredMessage>, ReadError> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM messages WHERE room = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"
+        "SELECT {COLUMNS} FROM messages m WHERE m.room = ?1 AND m.seq > ?2 \
+         ORDER BY m.seq LIMIT ?3"
     );
     select(connection, &sql, room, seq, limit)
 }
@@ -202,18 +209,19 @@ fn select(
     let mut rows = statement.query(params![to_sql(room.as_u64()), to_sql(seq), limit])?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
-        messages.push(read_message(row)?);
+        messages.push(read_message(&row)?);
     }
     Ok(messages)
 }
 
-fn read_message(row: &Row<'_>) -> Result<StoredMessage, ReadError> {
-    let details = row.get_ref(6)?.as_blob_or_null().map_err(rusqlite::Error::from)?;
+/// Reads a row that begins with [`COLUMNS`]; reactions are read apart.
+pub(super) fn read_message(row: &Row<'_>) -> Result<StoredMessage, ReadError> {
+    let details = row.get_ref(6)?.as_blob_or_null().map_err(sql::SqlError::from)?;
     let details = MessageDetails::decode(details)?;
-    let time = |index| -> rusqlite::Result<Option<UnixMillis>> {
-        Ok(row.get::<_, Option<i64>>(index)?.map(|at| UnixMillis::from_u64(from_sql(at))))
+    let time = |index| -> sql::Result<Option<UnixMillis>> {
+        Ok(row.get::<Option<i64>>(index)?.map(|at| UnixMillis::from_u64(from_sql(at))))
     };
-    let deleted_by = row.get::<_, Option<i64>>(11)?.map(|by| UserId::from_u64(from_sql(by)));
+    let deleted_by = row.get::<Option<i64>>(11)?.map(|by| UserId::from_u64(from_sql(by)));
     Ok(StoredMessage {
         message: Message {
             seq: Seq::from_u64(from_sql(row.get(0)?)),
@@ -232,6 +240,7 @@ fn read_message(row: &Row<'_>) -> Result<StoredMessage, ReadError> {
         edited_at: time(9)?,
         deleted: time(10)?.zip(deleted_by),
         reactions: Vec::new(),
+        is_pinned: row.get(12)?,
     })
 }
 
@@ -254,21 +263,21 @@ fn reaction_users(
     let mut rows = statement.query([to_sql(room.as_u64()), to_sql(seq)])?;
     let mut given = Vec::new();
     while let Some(row) = rows.next()? {
-        if row.get::<_, u32>(ACCOUNT_WIDTH + 1)? <= limit {
-            given.push((row.get(ACCOUNT_WIDTH)?, read_account(row)?));
+        if row.get::<u32>(ACCOUNT_WIDTH + 1)? <= limit {
+            given.push((row.get(ACCOUNT_WIDTH)?, read_account(&row)?));
         }
     }
     Ok(given)
 }
 
-fn reactions(
+pub(super) fn reactions(
     connection: &Connection,
     room: RoomId,
     seq: Seq,
     viewer: UserId,
 ) -> Result<Vec<Reaction>, ReadError> {
     let mut statement = connection.prepare_cached(
-        "SELECT emoji, count(*), max(user = ?3) FROM reactions \
+        "SELECT emoji, count(*), max(CASE WHEN user = ?3 THEN 1 ELSE 0 END) FROM reactions \
          WHERE room = ?1 AND seq = ?2 GROUP BY emoji ORDER BY min(at), emoji",
     )?;
     let place = [to_sql(room.as_u64()), to_sql(seq.as_u64()), to_sql(viewer.as_u64())];

@@ -1,11 +1,11 @@
 //! The directory: rooms that everybody on the server may find.
 
 use folkmoot_protocol::chat::ListedRoom;
-use rusqlite::{Row, params};
 
 use crate::storage::control::access_from_number;
 use crate::storage::error::ReadError;
 use crate::storage::ids::{RoomId, UserId};
+use crate::storage::sql::{Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 use crate::text::folded;
@@ -47,8 +47,8 @@ impl Store {
                 "SELECT id, name, topic, member_count, access, \
                         EXISTS (SELECT 1 FROM members WHERE room = rooms.id AND user = ?1) \
                  FROM rooms WHERE access > 0 AND deleted_at IS NULL AND archived_at IS NULL \
-                 AND (?2 IS NULL OR name COLLATE NOCASE > ?2 \
-                      OR (name COLLATE NOCASE = ?2 AND id > ?3)) \
+                 AND (CAST(?2 AS TEXT) IS NULL OR name COLLATE NOCASE > lower(?2) \
+                      OR (name COLLATE NOCASE = lower(?2) AND id > ?3)) \
                  AND NOT EXISTS (SELECT 1 FROM bans WHERE room = rooms.id AND user = ?1) \
                  ORDER BY name COLLATE NOCASE, id",
             )?;
@@ -63,7 +63,7 @@ impl Store {
                     return Ok(ListedPage { rooms, next: last });
                 }
                 looked_at += 1;
-                let room = read_listed(row)?;
+                let room = read_listed(&row)?;
                 last = Some((room.name.clone(), room.id));
                 if has_all(&words, &room) {
                     rooms.push(room);

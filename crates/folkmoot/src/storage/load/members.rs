@@ -1,13 +1,13 @@
 //! The members of a room.
 
 use folkmoot_protocol::chat::Status;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::storage::control::{read_picture, read_status};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{PictureId, RoomId, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::Role;
+use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -116,10 +116,10 @@ fn called(
     collect(statement.query(params![to_sql(room.as_u64()), prefix, after, limit])?)
 }
 
-fn collect(mut rows: rusqlite::Rows<'_>) -> Result<Vec<Member>, ReadError> {
+fn collect(mut rows: sql::Rows<'_>) -> Result<Vec<Member>, ReadError> {
     let mut members = Vec::new();
     while let Some(row) = rows.next()? {
-        members.push(read_member(row)?);
+        members.push(read_member(&row)?);
     }
     Ok(members)
 }
@@ -130,7 +130,7 @@ fn read_member(row: &Row<'_>) -> Result<Member, ReadError> {
         name: row.get(1)?,
         display_name: row.get(2)?,
         role: Role::from_number(row.get(3)?)?,
-        muted_until: row.get::<_, Option<i64>>(4)?.map(|at| UnixMillis::from_u64(from_sql(at))),
+        muted_until: row.get::<Option<i64>>(4)?.map(|at| UnixMillis::from_u64(from_sql(at))),
         joined_at: UnixMillis::from_u64(from_sql(row.get(5)?)),
         picture: read_picture(row, 6)?,
         status: read_status(row, 7)?,

@@ -11,7 +11,9 @@ mod heads;
 mod history;
 mod listed;
 mod members;
+mod pins;
 mod room;
+mod saved;
 mod user;
 
 pub use administration::{RoomRow, Totals, UserRow};
@@ -22,7 +24,9 @@ pub use heads::RoomHead;
 pub use history::{HistoryPage, PageAnchor, Reaction, StoredMessage};
 pub use listed::{ListedPage, ListedPlace};
 pub use members::Member;
+pub use pins::StoredPin;
 #[cfg(test)]
 pub(crate) use room::snapshot_of;
 pub use room::{RoomSnapshot, RoomSummary};
+pub use saved::StoredSaved;
 pub use user::{UserRoom, UserSnapshot};

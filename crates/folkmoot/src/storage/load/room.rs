@@ -1,13 +1,12 @@
 //! What a room's actor needs to come alive.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-
-use super::events;
+use super::{events, pins};
 use crate::storage::control::{RoomKind, Upload, blockers_in, unsent};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
 use crate::storage::progress::Stream;
 use crate::storage::record::RoomRecord;
+use crate::storage::sql::{Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -58,6 +57,8 @@ pub struct RoomSnapshot {
     pub blockers: Vec<UserId>,
     /// Messages that mention everyone, latest first, at most 1,000.
     pub everyone_mentions: Vec<Seq>,
+    /// The pinned messages.
+    pub pins: Vec<Seq>,
     /// Files that wait to be sent by a message of this room.
     pub uploads: Vec<Upload>,
     /// The last events, oldest first.
@@ -114,6 +115,7 @@ pub(crate) fn snapshot_of(
         pair: pair(connection, room)?,
         blockers: blockers_in(connection, room)?,
         everyone_mentions: everyone_mentions(connection, room)?,
+        pins: pins::pinned(connection, room)?,
         uploads: unsent(connection, room, now)?,
         tail: events::room_events(connection, room, since, tail_len)?,
         summary,

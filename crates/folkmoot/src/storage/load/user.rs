@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use rusqlite::Connection;
-
 use super::{RoomSummary, events, room};
 use crate::storage::control::{Account, account, blocked_ids};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId, WriteEpoch};
 use crate::storage::progress::Stream;
 use crate::storage::record::{Notify, Role, UserRecord};
+use crate::storage::sql::Connection;
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -108,7 +107,7 @@ fn load(
 fn rooms(connection: &Connection, user: UserId) -> Result<Vec<UserRoom>, ReadError> {
     let sql = format!(
         "SELECT {}, m.role, m.muted_until, coalesce(s.read_seq, 0), coalesce(s.notify, 1), \
-                (SELECT iif(d.low = ?1, d.high, d.low) FROM directs d WHERE d.room = r.id), \
+                (SELECT CASE WHEN d.low = ?1 THEN d.high ELSE d.low END FROM directs d WHERE d.room = r.id), \
                 coalesce(h.seq >= r.last_seq, FALSE) \
          FROM members m JOIN rooms r ON r.id = m.room \
          LEFT JOIN read_states s ON s.user = m.user AND s.room = m.room \
@@ -121,20 +120,18 @@ fn rooms(connection: &Connection, user: UserId) -> Result<Vec<UserRoom>, ReadErr
     let mut mentions = mentions(connection, user)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let summary = room::read_summary(row)?;
+        let summary = room::read_summary(&row)?;
         let read_seq = Seq::from_u64(from_sql(row.get(12)?));
         let mentions = mentions.remove(&summary.id).unwrap_or_default();
         let mentions = mentions.into_iter().filter(|seq| *seq > read_seq).collect();
         found.push(UserRoom {
             summary,
             role: Role::from_number(row.get(10)?)?,
-            muted_until: row
-                .get::<_, Option<i64>>(11)?
-                .map(|at| UnixMillis::from_u64(from_sql(at))),
+            muted_until: row.get::<Option<i64>>(11)?.map(|at| UnixMillis::from_u64(from_sql(at))),
             read_seq,
             notify: Notify::from_number(row.get(13)?)?,
             mentions,
-            peer: row.get::<_, Option<i64>>(14)?.map(|peer| UserId::from_u64(from_sql(peer))),
+            peer: row.get::<Option<i64>>(14)?.map(|peer| UserId::from_u64(from_sql(peer))),
             is_hidden: row.get(15)?,
         });
     }

@@ -5,7 +5,7 @@ use prost::Message as _;
 use super::wire::{
     WireArchived, WireDeleted, WireDescribed, WireDetails, WireDeviceSeen, WireEdited, WireEffect,
     WireEvent, WireEventKind, WireExpired, WireJoined, WireKind, WireLeft, WireMessage, WireNotify,
-    WireQuote, WireReaction, WireRecord, WireRoleSet, WireRoom, WireRoomSeq, WireUser,
+    WirePinned, WireQuote, WireReaction, WireRecord, WireRoleSet, WireRoom, WireRoomSeq, WireUser,
 };
 use super::{
     LeaveReason, Message, MessageDetails, Notify, Quote, ReadCursor, Record, RecordError, Role,
@@ -189,6 +189,9 @@ fn event_to_wire(event: &RoomEvent) -> WireEvent {
         RoomEvent::Expired { up_to } => {
             WireEventKind::Expired(WireExpired { up_to: up_to.as_u64() })
         }
+        RoomEvent::Pinned { seq, by, on } => {
+            WireEventKind::Pinned(WirePinned { seq: seq.as_u64(), by: by.as_u64(), on: *on })
+        }
         RoomEvent::Described { name, topic, by } => WireEventKind::Described(WireDescribed {
             name: name.clone(),
             topic: topic.clone(),
@@ -253,6 +256,11 @@ fn event_from_wire(wire: WireEvent) -> Result<RoomEvent, RecordError> {
             RoomEvent::Archived { on: wire.on, by: UserId::from_u64(wire.by) }
         }
         WireEventKind::Expired(wire) => RoomEvent::Expired { up_to: Seq::from_u64(wire.up_to) },
+        WireEventKind::Pinned(wire) => RoomEvent::Pinned {
+            seq: Seq::from_u64(wire.seq),
+            by: UserId::from_u64(wire.by),
+            on: wire.on,
+        },
         WireEventKind::Described(wire) => RoomEvent::Described {
             name: wire.name,
             topic: wire.topic,

@@ -112,6 +112,15 @@ pub enum RoomEvent {
         /// All up to and including this one.
         up_to: Seq,
     },
+    /// A message was pinned for everybody, or is so no more.
+    Pinned {
+        /// Which one.
+        seq: Seq,
+        /// By whom.
+        by: UserId,
+        /// Pinned or not.
+        on: bool,
+    },
     /// The room became read-only, or is open again.
     Archived {
         /// Whether it is read-only from now on.
@@ -136,9 +145,10 @@ impl RoomEvent {
     pub fn seq(&self) -> Option<Seq> {
         match self {
             Self::Message(message) => Some(message.seq),
-            Self::Edited { seq, .. } | Self::Deleted { seq, .. } | Self::Reaction { seq, .. } => {
-                Some(*seq)
-            }
+            Self::Edited { seq, .. }
+            | Self::Deleted { seq, .. }
+            | Self::Reaction { seq, .. }
+            | Self::Pinned { seq, .. } => Some(*seq),
             Self::Joined { .. }
             | Self::Left { .. }
             | Self::RoleSet { .. }

@@ -64,6 +64,7 @@ fn room_events() -> Vec<RoomEvent> {
         },
         RoomEvent::Left { user: UserId::from_u64(1), by: None, reason: LeaveReason::Deleted },
         RoomEvent::Archived { on: true, by: UserId::from_u64(2) },
+        RoomEvent::Pinned { seq: Seq::from_u64(7), by: UserId::from_u64(2), on: true },
         RoomEvent::Expired { up_to: Seq::from_u64(7) },
         RoomEvent::Described { name: "n".into(), topic: "t".into(), by: UserId::from_u64(1) },
     ]

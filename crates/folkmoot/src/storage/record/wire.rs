@@ -36,7 +36,7 @@ pub(super) struct WireRoom {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct WireEvent {
-    #[prost(oneof = "WireEventKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "WireEventKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub(super) kind: Option<WireEventKind>,
 }
 
@@ -62,6 +62,8 @@ pub(super) enum WireEventKind {
     Archived(WireArchived),
     #[prost(message, tag = "10")]
     Expired(WireExpired),
+    #[prost(message, tag = "11")]
+    Pinned(WirePinned),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -201,6 +203,16 @@ pub(super) struct WireArchived {
 pub(super) struct WireExpired {
     #[prost(uint64, tag = "1")]
     pub(super) up_to: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(super) struct WirePinned {
+    #[prost(uint64, tag = "1")]
+    pub(super) seq: u64,
+    #[prost(fixed64, tag = "2")]
+    pub(super) by: u64,
+    #[prost(bool, tag = "3")]
+    pub(super) on: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

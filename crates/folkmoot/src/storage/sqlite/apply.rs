@@ -3,11 +3,13 @@
 //! Sorting is stable, so each stream keeps its order; effects that cross streams are written so
 //! that their order does not matter.
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::collections::HashMap;
 
+use super::apply_room::RoomRow;
 use super::{apply_room, apply_user};
-use crate::storage::ids::Lsn;
+use crate::storage::ids::{Lsn, RoomId};
 use crate::storage::record::Record;
+use crate::storage::sql::{self, Connection};
 
 /// Events of a stream that are kept: more than the 1,000 that a client may recover. The rest is
 /// deleted each time the stream has grown by [`PRUNE_EVERY`].
@@ -17,17 +19,31 @@ pub(crate) const PRUNE_EVERY: u64 = 256;
 
 /// Applies `records` and notes that everything up to `last` is applied.
 pub(crate) fn apply(
-    connection: &mut Connection,
+    connection: &Connection,
+    records: Vec<(Lsn, Record)>,
+    last: Lsn,
+) -> sql::Result<()> {
+    let transaction = connection.begin()?;
+    apply_in(&transaction, records, last)?;
+    transaction.commit()
+}
+
+/// The same in a transaction that somebody else commits.
+pub(crate) fn apply_in(
+    transaction: &Connection,
     mut records: Vec<(Lsn, Record)>,
     last: Lsn,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     records.sort_by_key(|(_, record)| sort_key(record));
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut rooms = match transaction.is_far() {
+        true => apply_room::load_all(transaction, &records)?,
+        false => HashMap::new(),
+    };
     for group in records.chunk_by(|(_, a), (_, b)| sort_key(a) == sort_key(b)) {
-        apply_group(&transaction, group)?;
+        apply_group(transaction, group, &mut rooms)?;
     }
-    transaction.prepare_cached("UPDATE store SET applied_lsn = ?1")?.execute([to_sql(last.0)])?;
-    transaction.commit()
+    let sql = "UPDATE store SET applied_lsn = ?1";
+    transaction.prepare_cached(sql)?.execute_later([to_sql(last.0)])
 }
 
 /// Rooms before users: a mention looks whether its message is still there.
@@ -40,14 +56,19 @@ fn sort_key(record: &Record) -> (u8, u64) {
     }
 }
 
-fn apply_group(transaction: &Transaction<'_>, group: &[(Lsn, Record)]) -> rusqlite::Result<()> {
+fn apply_group(
+    transaction: &Connection,
+    group: &[(Lsn, Record)],
+    rooms: &mut HashMap<RoomId, RoomRow>,
+) -> sql::Result<()> {
     match &group[0].1 {
         Record::Room(first) => {
             let records = group.iter().filter_map(|(lsn, record)| match record {
                 Record::Room(record) => Some((*lsn, record)),
                 _ => None,
             });
-            apply_room::apply(transaction, first.room, records)
+            let known = rooms.remove(&first.room);
+            apply_room::apply(transaction, first.room, known, records)
         }
         Record::User(_) | Record::Cursor(_) => apply_user::apply(transaction, group),
         Record::DeviceSeen { device, .. } => {

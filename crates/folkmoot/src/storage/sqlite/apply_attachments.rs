@@ -1,18 +1,13 @@
 //! What messages do to the files they name: one that names them keeps them, its deletion lets them
 //! go.
 
-use rusqlite::{Transaction, params};
-
 use super::apply::to_sql;
 use crate::storage::ids::{RoomId, Seq};
 use crate::storage::record::Message;
+use crate::storage::sql::{self, Connection, params};
 
 /// Keeps the files that a message names.
-pub(super) fn sent(
-    transaction: &Transaction<'_>,
-    room: RoomId,
-    message: &Message,
-) -> rusqlite::Result<()> {
+pub(super) fn sent(transaction: &Connection, room: RoomId, message: &Message) -> sql::Result<()> {
     for attachment in &message.attachments {
         let kept = transaction
             .prepare_cached(
@@ -32,11 +27,7 @@ pub(super) fn sent(
 
 /// Lets the files of a deleted message go: they are removed at once, as if they had always been
 /// expired.
-pub(super) fn deleted(
-    transaction: &Transaction<'_>,
-    room: RoomId,
-    seq: Seq,
-) -> rusqlite::Result<()> {
+pub(super) fn deleted(transaction: &Connection, room: RoomId, seq: Seq) -> sql::Result<()> {
     transaction
         .prepare_cached("UPDATE attachments SET expires_at = 0 WHERE room = ?1 AND seq = ?2")?
         .execute(params![to_sql(room.as_u64()), to_sql(seq.as_u64())])?;

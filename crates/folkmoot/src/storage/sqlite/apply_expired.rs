@@ -6,30 +6,27 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Transaction, params};
-
 use super::apply::{from_sql, to_sql};
 use super::apply_room::erase_quotes;
 use super::apply_user;
 use crate::storage::ids::{RoomId, Seq, UserId};
 use crate::storage::record::{MessageDetails, RoomEvent};
+use crate::storage::sql::{self, Connection, params};
 
 /// What hangs on messages of a room up to a number.
-const ALL_OF_THEM: [&str; 6] = [
+const ALL_OF_THEM: [&str; 8] = [
     "UPDATE attachments SET expires_at = 0 WHERE room = ?1 AND seq <= ?2",
     "DELETE FROM reactions WHERE room = ?1 AND seq <= ?2",
     "DELETE FROM everyone_mentions WHERE room = ?1 AND seq <= ?2",
     "DELETE FROM quotes WHERE room = ?1 AND quoted <= ?2",
+    "DELETE FROM pins WHERE room = ?1 AND seq <= ?2",
+    "DELETE FROM saved WHERE room = ?1 AND seq <= ?2",
     "UPDATE rooms SET first_seq = max(first_seq, ?2 + 1) WHERE id = ?1",
     "DELETE FROM messages WHERE room = ?1 AND seq <= ?2",
 ];
 
 /// Deletes all messages up to one; gives the bytes of their texts.
-pub(super) fn expire(
-    transaction: &Transaction<'_>,
-    room: RoomId,
-    up_to: Seq,
-) -> rusqlite::Result<i64> {
+pub(super) fn expire(transaction: &Connection, room: RoomId, up_to: Seq) -> sql::Result<i64> {
     let place = [to_sql(room.as_u64()), to_sql(up_to.as_u64())];
     let (bytes, last): (i64, Option<i64>) = transaction
         .prepare_cached(
@@ -56,7 +53,7 @@ pub(super) fn expire(
 }
 
 /// Whom the messages mention by name.
-fn mentioned(transaction: &Transaction<'_>, place: [i64; 2]) -> rusqlite::Result<BTreeSet<UserId>> {
+fn mentioned(transaction: &Connection, place: [i64; 2]) -> sql::Result<BTreeSet<UserId>> {
     let mut statement = transaction.prepare_cached(
         "SELECT details FROM messages WHERE room = ?1 AND seq <= ?2 AND details IS NOT NULL",
     )?;
@@ -71,7 +68,7 @@ fn mentioned(transaction: &Transaction<'_>, place: [i64; 2]) -> rusqlite::Result
     Ok(users)
 }
 
-fn quoted(transaction: &Transaction<'_>, place: [i64; 2]) -> rusqlite::Result<Vec<Seq>> {
+fn quoted(transaction: &Connection, place: [i64; 2]) -> sql::Result<Vec<Seq>> {
     let mut statement = transaction.prepare_cached(
         "SELECT DISTINCT quoted FROM quotes WHERE room = ?1 AND quoted <= ?2 AND seq > ?2",
     )?;
@@ -80,7 +77,7 @@ fn quoted(transaction: &Transaction<'_>, place: [i64; 2]) -> rusqlite::Result<Ve
 }
 
 /// Edits that came after the last of the messages keep their offsets, without the text.
-fn empty_edits(transaction: &Transaction<'_>, place: [i64; 2]) -> rusqlite::Result<()> {
+fn empty_edits(transaction: &Connection, place: [i64; 2]) -> sql::Result<()> {
     let mut edits = transaction.prepare_cached(
         "SELECT offset, event FROM room_events WHERE room = ?1 AND seq <= ?2 AND event IS NOT NULL",
     )?;

@@ -1,17 +1,13 @@
 //! Which of a room's events belong in the log of moderation. What people do to themselves does not.
 
-use rusqlite::{OptionalExtension, Transaction};
-
 use super::apply::{from_sql, to_sql};
 use super::moderation::{ModerationAction, NewModeration, note};
 use crate::storage::ids::{RoomId, Seq, UserId};
 use crate::storage::record::{LeaveReason, RoomEvent, RoomRecord};
+use crate::storage::sql::{self, Connection, OptionalExtension};
 
 /// Notes the event if it is moderation. Must come before the event itself is applied.
-pub(super) fn note_event(
-    transaction: &Transaction<'_>,
-    record: &RoomRecord,
-) -> rusqlite::Result<()> {
+pub(super) fn note_event(transaction: &Connection, record: &RoomRecord) -> sql::Result<()> {
     let (at, room) = (record.at, record.room);
     match &record.event {
         RoomEvent::Left { user, by: Some(by), reason } if by != user => {
@@ -60,22 +56,14 @@ pub(super) fn note_event(
     }
 }
 
-fn role_of(
-    transaction: &Transaction<'_>,
-    room: RoomId,
-    user: UserId,
-) -> rusqlite::Result<Option<u8>> {
+fn role_of(transaction: &Connection, room: RoomId, user: UserId) -> sql::Result<Option<u8>> {
     transaction
         .prepare_cached("SELECT role FROM members WHERE room = ?1 AND user = ?2")?
         .query_row([to_sql(room.as_u64()), to_sql(user.as_u64())], |row| row.get(0))
         .optional()
 }
 
-fn author_of(
-    transaction: &Transaction<'_>,
-    room: RoomId,
-    seq: Seq,
-) -> rusqlite::Result<Option<UserId>> {
+fn author_of(transaction: &Connection, room: RoomId, seq: Seq) -> sql::Result<Option<UserId>> {
     transaction
         .prepare_cached("SELECT user FROM messages WHERE room = ?1 AND seq = ?2")?
         .query_row([to_sql(room.as_u64()), to_sql(seq.as_u64())], |row| {

@@ -1,6 +1,6 @@
 //! Applies the records of one room.
 
-use rusqlite::{OptionalExtension, Transaction, params};
+use std::collections::{BTreeSet, HashMap};
 
 use super::apply::{from_sql, prune_up_to, to_sql};
 use super::apply_attachments;
@@ -8,10 +8,11 @@ use super::apply_expired;
 use super::apply_moderation;
 use super::apply_user::{self, read};
 use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
-use crate::storage::record::{LeaveReason, Message, MessageDetails, RoomEvent, RoomRecord};
+use crate::storage::record::{LeaveReason, Message, MessageDetails, Record, RoomEvent, RoomRecord};
+use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 
 /// The columns of `rooms` that events change.
-struct RoomRow {
+pub(super) struct RoomRow {
     last_offset: u64,
     last_seq: u64,
     member_count: i64,
@@ -20,11 +21,16 @@ struct RoomRow {
 
 /// Applies a room's records, which come in the order of their offsets.
 pub(super) fn apply<'a>(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     room: RoomId,
+    known: Option<RoomRow>,
     records: impl Iterator<Item = (Lsn, &'a RoomRecord)>,
-) -> rusqlite::Result<()> {
-    let Some(mut row) = load(transaction, room)? else {
+) -> sql::Result<()> {
+    let found = match known {
+        Some(row) => Some(row),
+        None => load(transaction, room)?,
+    };
+    let Some(mut row) = found else {
         // Appending to a room before its creation is committed is a bug of the caller.
         tracing::error!(%room, "dropped records of a room that does not exist");
         return Ok(());
@@ -50,7 +56,7 @@ pub(super) fn apply<'a>(
             "UPDATE rooms SET last_offset = ?2, last_seq = ?3, member_count = ?4, \
                               body_bytes = ?5 WHERE id = ?1",
         )?
-        .execute(params![
+        .execute_later(params![
             to_sql(room.as_u64()),
             to_sql(row.last_offset),
             to_sql(row.last_seq),
@@ -65,67 +71,92 @@ pub(super) fn apply<'a>(
     Ok(())
 }
 
-fn load(transaction: &Transaction<'_>, room: RoomId) -> rusqlite::Result<Option<RoomRow>> {
-    transaction
-        .prepare_cached(
-            "SELECT last_offset, last_seq, member_count, body_bytes FROM rooms WHERE id = ?1",
-        )?
-        .query_row([to_sql(room.as_u64())], |row| {
-            Ok(RoomRow {
-                last_offset: row.get::<_, i64>(0)?.cast_unsigned(),
-                last_seq: row.get::<_, i64>(1)?.cast_unsigned(),
-                member_count: row.get(2)?,
-                body_bytes: row.get(3)?,
-            })
-        })
-        .optional()
+/// What [`load`] asks; with the id, because answers may come for many.
+const ROOM: &str =
+    "SELECT last_offset, last_seq, member_count, body_bytes, id FROM rooms WHERE id = ?1";
+
+fn load(transaction: &Connection, room: RoomId) -> sql::Result<Option<RoomRow>> {
+    let mut statement = transaction.prepare_cached(ROOM)?;
+    statement.query_row([to_sql(room.as_u64())], read_room).optional()
 }
 
-fn insert_event(transaction: &Transaction<'_>, record: &RoomRecord) -> rusqlite::Result<()> {
+/// The rooms of all records, asked for at once.
+pub(super) fn load_all(
+    transaction: &Connection,
+    records: &[(Lsn, Record)],
+) -> sql::Result<HashMap<RoomId, RoomRow>> {
+    let rooms = records.iter().filter_map(|(_, record)| match record {
+        Record::Room(record) => Some(record.room),
+        _ => None,
+    });
+    let rooms: BTreeSet<RoomId> = rooms.collect();
+    let places: Vec<[i64; 1]> = rooms.into_iter().map(|room| [to_sql(room.as_u64())]).collect();
+    let found = transaction
+        .prepare_cached(ROOM)?
+        .query_each(places, |row| Ok((RoomId::from_u64(from_sql(row.get(4)?)), read_room(row)?)))?;
+    Ok(found.into_iter().collect())
+}
+
+fn read_room(row: &Row<'_>) -> sql::Result<RoomRow> {
+    Ok(RoomRow {
+        last_offset: from_sql(row.get(0)?),
+        last_seq: from_sql(row.get(1)?),
+        member_count: row.get(2)?,
+        body_bytes: row.get(3)?,
+    })
+}
+
+fn insert_event(transaction: &Connection, record: &RoomRecord) -> sql::Result<()> {
     // A message's row has all of it; keeping it twice would also keep it after its deletion.
     let event = match &record.event {
         RoomEvent::Message(_) => None,
         event => Some(event.encode()),
     };
-    transaction.prepare_cached("INSERT INTO room_events VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
-        params![
+    transaction
+        .prepare_cached("INSERT INTO room_events VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute_later(params![
             to_sql(record.room.as_u64()),
             to_sql(record.offset.as_u64()),
             to_sql(record.at.as_u64()),
             record.event.seq().map(|seq| to_sql(seq.as_u64())),
             event
-        ],
-    )?;
+        ])?;
     Ok(())
 }
 
 /// Notes that a message is to be searched anew.
-fn insert_change(
-    transaction: &Transaction<'_>,
-    lsn: Lsn,
-    record: &RoomRecord,
-) -> rusqlite::Result<()> {
+fn insert_change(transaction: &Connection, lsn: Lsn, record: &RoomRecord) -> sql::Result<()> {
     let (seq, is_new) = match &record.event {
         RoomEvent::Message(message) => (message.seq, true),
         RoomEvent::Edited { seq, .. } | RoomEvent::Deleted { seq, .. } => (*seq, false),
         _ => return Ok(()),
     };
-    transaction.prepare_cached("INSERT INTO message_changes VALUES (?1, ?2, ?3, ?4)")?.execute(
-        params![to_sql(lsn.0), to_sql(record.room.as_u64()), to_sql(seq.as_u64()), is_new],
-    )?;
+    transaction
+        .prepare_cached("INSERT INTO message_changes VALUES (?1, ?2, ?3, ?4)")?
+        .execute_later(params![
+            to_sql(lsn.0),
+            to_sql(record.room.as_u64()),
+            to_sql(seq.as_u64()),
+            is_new
+        ])?;
     Ok(())
 }
 
 fn apply_event(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     record: &RoomRecord,
     row: &mut RoomRow,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let room = to_sql(record.room.as_u64());
     let at = to_sql(record.at.as_u64());
     match &record.event {
         RoomEvent::Message(message) => {
-            row.last_seq = row.last_seq.max(message.seq.as_u64());
+            if message.seq.as_u64() <= row.last_seq {
+                // A bug of the room, which must not stop the mover for all others.
+                tracing::error!(room = %record.room, seq = %message.seq, "dropped a message with a used seq");
+                return Ok(());
+            }
+            row.last_seq = message.seq.as_u64();
             row.body_bytes += message.body.len() as i64;
             insert_message(transaction, record, message)
         }
@@ -138,15 +169,7 @@ fn apply_event(
             delete(transaction, record, *seq, *by)
         }
         RoomEvent::Reaction { seq, user, emoji, on } => {
-            let (seq, user) = (to_sql(seq.as_u64()), to_sql(user.as_u64()));
-            let change = if *on {
-                "INSERT OR IGNORE INTO reactions VALUES (?1, ?2, ?3, ?4, ?5)"
-            } else {
-                "DELETE FROM reactions \
-                 WHERE room = ?1 AND seq = ?2 AND emoji = ?3 AND user = ?4 AND ?5 IS NOT NULL"
-            };
-            transaction.prepare_cached(change)?.execute(params![room, seq, emoji, user, at])?;
-            Ok(())
+            react(transaction, record, (*seq, *user), emoji, *on)
         }
         RoomEvent::Joined { user, name, role, .. } => {
             let added = transaction
@@ -168,7 +191,10 @@ fn apply_event(
             row.member_count -= i64::from(removed > 0);
             if *reason == LeaveReason::Banned {
                 transaction
-                    .prepare_cached("INSERT OR REPLACE INTO bans VALUES (?1, ?2, ?3, ?4)")?
+                    .prepare_cached(
+                        "INSERT INTO bans VALUES (?1, ?2, ?3, ?4) \
+ ON CONFLICT (room, user) DO UPDATE SET by = excluded.by, at = excluded.at",
+                    )?
                     .execute([room, user_id, to_sql(by.unwrap_or(*user).as_u64()), at])?;
             }
             Ok(())
@@ -190,28 +216,61 @@ fn apply_event(
             row.body_bytes -= apply_expired::expire(transaction, record.room, *up_to)?;
             Ok(())
         }
+        RoomEvent::Pinned { seq, by, on } => pin(transaction, record, *seq, *by, *on),
         RoomEvent::Archived { on, .. } => archive(transaction, room, on.then_some(at)),
         RoomEvent::Described { name, topic, .. } => describe(transaction, room, name, topic),
     }
 }
 
-fn archive(transaction: &Transaction<'_>, room: i64, at: Option<i64>) -> rusqlite::Result<()> {
+fn react(
+    transaction: &Connection,
+    record: &RoomRecord,
+    (seq, user): (Seq, UserId),
+    emoji: &str,
+    on: bool,
+) -> sql::Result<()> {
+    let (room, at) = (to_sql(record.room.as_u64()), to_sql(record.at.as_u64()));
+    let (seq, user) = (to_sql(seq.as_u64()), to_sql(user.as_u64()));
+    if !on {
+        let sql = "DELETE FROM reactions WHERE room = ?1 AND seq = ?2 AND emoji = ?3 AND user = ?4";
+        let place = params![room, seq, emoji, user];
+        return transaction.prepare_cached(sql)?.execute_later(place);
+    }
+    let sql = "INSERT OR IGNORE INTO reactions VALUES (?1, ?2, ?3, ?4, ?5)";
+    transaction.prepare_cached(sql)?.execute_later(params![room, seq, emoji, user, at])
+}
+
+fn pin(
+    transaction: &Connection,
+    record: &RoomRecord,
+    seq: Seq,
+    by: UserId,
+    on: bool,
+) -> sql::Result<()> {
+    let (room, seq) = (to_sql(record.room.as_u64()), to_sql(seq.as_u64()));
+    if !on {
+        let sql = "DELETE FROM pins WHERE room = ?1 AND seq = ?2";
+        return transaction.prepare_cached(sql)?.execute([room, seq]).map(drop);
+    }
+    let (offset, at) = (to_sql(record.offset.as_u64()), to_sql(record.at.as_u64()));
+    let sql = "INSERT INTO pins VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (room, seq) \
+ DO UPDATE SET offset = excluded.offset, by = excluded.by, at = excluded.at";
+    let row = [room, seq, offset, to_sql(by.as_u64()), at];
+    transaction.prepare_cached(sql)?.execute(row).map(drop)
+}
+
+fn archive(transaction: &Connection, room: i64, at: Option<i64>) -> sql::Result<()> {
     let sql = "UPDATE rooms SET archived_at = ?2 WHERE id = ?1";
     transaction.prepare_cached(sql)?.execute(params![room, at]).map(drop)
 }
 
-fn describe(
-    transaction: &Transaction<'_>,
-    room: i64,
-    name: &str,
-    topic: &str,
-) -> rusqlite::Result<()> {
+fn describe(transaction: &Connection, room: i64, name: &str, topic: &str) -> sql::Result<()> {
     let sql = "UPDATE rooms SET name = ?2, topic = ?3 WHERE id = ?1";
     transaction.prepare_cached(sql)?.execute(params![room, name, topic]).map(drop)
 }
 
 /// Bytes of a message's text as it is now; none if there is no such message.
-fn body_bytes(transaction: &Transaction<'_>, room: RoomId, seq: Seq) -> rusqlite::Result<i64> {
+fn body_bytes(transaction: &Connection, room: RoomId, seq: Seq) -> sql::Result<i64> {
     let found = transaction
         .prepare_cached(
             "SELECT length(CAST(body AS BLOB)) FROM messages WHERE room = ?1 AND seq = ?2",
@@ -222,17 +281,17 @@ fn body_bytes(transaction: &Transaction<'_>, room: RoomId, seq: Seq) -> rusqlite
 }
 
 fn insert_message(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     record: &RoomRecord,
     message: &Message,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let details = MessageDetails::of(message);
-    let added = transaction
+    transaction
         .prepare_cached(
             "INSERT OR IGNORE INTO messages \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, NULL, NULL)",
         )?
-        .execute(params![
+        .execute_later(params![
             to_sql(record.room.as_u64()),
             to_sql(message.seq.as_u64()),
             to_sql(record.offset.as_u64()),
@@ -244,33 +303,28 @@ fn insert_message(
             message.body,
             details.encode()
         ])?;
-    if added == 0 {
-        // A bug of the room, which must not stop the mover for all others.
-        tracing::error!(room = %record.room, seq = %message.seq, "dropped a message with a used seq");
-        return Ok(());
-    }
     apply_attachments::sent(transaction, record.room, message)?;
     if let Some(quote) = &message.reply_to {
         let place = [record.room.as_u64(), quote.seq.as_u64(), message.seq.as_u64()].map(to_sql);
         transaction
             .prepare_cached("INSERT OR IGNORE INTO quotes VALUES (?1, ?2, ?3)")?
-            .execute(place)?;
+            .execute_later(place)?;
     }
     if message.mention_all {
         transaction
             .prepare_cached("INSERT INTO everyone_mentions VALUES (?1, ?2)")?
-            .execute([to_sql(record.room.as_u64()), to_sql(message.seq.as_u64())])?;
+            .execute_later([to_sql(record.room.as_u64()), to_sql(message.seq.as_u64())])?;
     }
     Ok(())
 }
 
 fn edit(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     record: &RoomRecord,
     seq: Seq,
     body: &str,
     mentions: &[UserId],
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let Some(mut details) = details(transaction, record.room, seq)? else { return Ok(()) };
     let unmentioned = details.mentions.iter().filter(|user| !mentions.contains(user));
     for user in unmentioned {
@@ -293,12 +347,7 @@ fn edit(
 }
 
 /// Takes a message's text out of every table that has it.
-fn delete(
-    transaction: &Transaction<'_>,
-    record: &RoomRecord,
-    seq: Seq,
-    by: UserId,
-) -> rusqlite::Result<()> {
+fn delete(transaction: &Connection, record: &RoomRecord, seq: Seq, by: UserId) -> sql::Result<()> {
     let Some(details) = details(transaction, record.room, seq)? else { return Ok(()) };
     let room_seq = [to_sql(record.room.as_u64()), to_sql(seq.as_u64())];
     transaction
@@ -310,6 +359,8 @@ fn delete(
     for forget in [
         "DELETE FROM reactions WHERE room = ?1 AND seq = ?2",
         "DELETE FROM everyone_mentions WHERE room = ?1 AND seq = ?2",
+        "DELETE FROM pins WHERE room = ?1 AND seq = ?2",
+        "DELETE FROM saved WHERE room = ?1 AND seq = ?2",
     ] {
         transaction.prepare_cached(forget)?.execute(room_seq)?;
     }
@@ -339,11 +390,7 @@ fn delete(
 }
 
 /// Takes the text of a deleted message out of those that quote it.
-pub(super) fn erase_quotes(
-    transaction: &Transaction<'_>,
-    room: RoomId,
-    seq: Seq,
-) -> rusqlite::Result<()> {
+pub(super) fn erase_quotes(transaction: &Connection, room: RoomId, seq: Seq) -> sql::Result<()> {
     let quoted = [to_sql(room.as_u64()), to_sql(seq.as_u64())];
     let answers: Vec<i64> = transaction
         .prepare_cached("SELECT seq FROM quotes WHERE room = ?1 AND quoted = ?2")?
@@ -367,14 +414,14 @@ pub(super) fn erase_quotes(
 
 /// The details of a message; `None`, after a word in the log, if there is no such message.
 fn details(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     room: RoomId,
     seq: Seq,
-) -> rusqlite::Result<Option<MessageDetails>> {
+) -> sql::Result<Option<MessageDetails>> {
     let found = transaction
         .prepare_cached("SELECT details FROM messages WHERE room = ?1 AND seq = ?2")?
         .query_row([to_sql(room.as_u64()), to_sql(seq.as_u64())], |row| {
-            row.get::<_, Option<Vec<u8>>>(0)
+            row.get::<Option<Vec<u8>>>(0)
         })
         .optional()?;
     let Some(bytes) = found else {

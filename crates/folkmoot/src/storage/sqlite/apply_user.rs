@@ -3,20 +3,17 @@
 //! A mention and the read cursor that covers it may come in either order; both end the same.
 
 use folkmoot_protocol::chat::UserEvent;
-use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::apply::{from_sql, prune_up_to, to_sql};
 use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
 use crate::storage::record::{MessageDetails, Notify, Record, UserEffect, UserRecord};
+use crate::storage::sql::{self, Connection, OptionalExtension, params};
 
 /// Unread mentions kept per user and room; a badge says no more than this.
 const MENTIONS_KEPT: i64 = 1_000;
 
 /// Applies a user's records in their order; the group holds no others.
-pub(super) fn apply(
-    transaction: &Transaction<'_>,
-    group: &[(Lsn, Record)],
-) -> rusqlite::Result<()> {
+pub(super) fn apply(transaction: &Connection, group: &[(Lsn, Record)]) -> sql::Result<()> {
     for (_, record) in group {
         if let Record::Cursor(cursor) = record {
             read(transaction, cursor.user, cursor.room, cursor.seq)?;
@@ -30,9 +27,9 @@ pub(super) fn apply(
 }
 
 fn apply_stream<'a>(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     records: impl Iterator<Item = &'a UserRecord>,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let mut records = records.peekable();
     let Some(user) = records.peek().map(|record| record.user) else { return Ok(()) };
     let found = transaction
@@ -63,9 +60,14 @@ fn apply_stream<'a>(
             _ => None,
         };
         let data = data.as_ref().unwrap_or(&record.data);
-        transaction.prepare_cached("INSERT INTO user_events VALUES (?1, ?2, ?3, ?4)")?.execute(
-            params![to_sql(user.as_u64()), to_sql(last), to_sql(record.at.as_u64()), data],
-        )?;
+        transaction
+            .prepare_cached("INSERT INTO user_events VALUES (?1, ?2, ?3, ?4)")?
+            .execute_later(params![
+                to_sql(user.as_u64()),
+                to_sql(last),
+                to_sql(record.at.as_u64()),
+                data
+            ])?;
         match record.effect {
             None => {}
             Some(UserEffect::Read { room, seq }) => read(transaction, user, room, seq)?,
@@ -75,7 +77,7 @@ fn apply_stream<'a>(
     }
     transaction
         .prepare_cached("UPDATE users SET last_offset = ?2 WHERE id = ?1")?
-        .execute([to_sql(user.as_u64()), to_sql(last)])?;
+        .execute_later([to_sql(user.as_u64()), to_sql(last)])?;
     if let Some(up_to) = prune_up_to(before, last) {
         transaction
             .prepare_cached("DELETE FROM user_events WHERE user = ?1 AND offset <= ?2")?
@@ -86,30 +88,26 @@ fn apply_stream<'a>(
 
 /// Moves a user's cursor forward; mentions up to there are read.
 pub(super) fn read(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     user: UserId,
     room: RoomId,
     seq: Seq,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let place = [to_sql(user.as_u64()), to_sql(room.as_u64()), to_sql(seq.as_u64())];
     transaction
         .prepare_cached(
             "INSERT INTO read_states (user, room, read_seq) VALUES (?1, ?2, ?3) \
-             ON CONFLICT DO UPDATE SET read_seq = max(read_seq, excluded.read_seq)",
+             ON CONFLICT (user, room) DO UPDATE \
+             SET read_seq = max(read_states.read_seq, excluded.read_seq)",
         )?
-        .execute(place)?;
+        .execute_later(place)?;
     transaction
         .prepare_cached("DELETE FROM mentions WHERE user = ?1 AND room = ?2 AND seq <= ?3")?
-        .execute(place)?;
+        .execute_later(place)?;
     Ok(())
 }
 
-fn mention(
-    transaction: &Transaction<'_>,
-    user: UserId,
-    room: RoomId,
-    seq: Seq,
-) -> rusqlite::Result<()> {
+fn mention(transaction: &Connection, user: UserId, room: RoomId, seq: Seq) -> sql::Result<()> {
     if is_withdrawn(transaction, user, room, seq)? {
         return Ok(());
     }
@@ -135,21 +133,21 @@ fn mention(
 
 /// Takes a mention back: the badge, and the text in the user's own stream.
 pub(super) fn forget_mention(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     user: UserId,
     room: RoomId,
     seq: Seq,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     forget_mentions(transaction, user, room, |known| known == seq)
 }
 
 /// Takes mentions by some messages of a room back.
 pub(super) fn forget_mentions(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     user: UserId,
     room: RoomId,
     is_gone: impl Fn(Seq) -> bool,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let place = [to_sql(user.as_u64()), to_sql(room.as_u64())];
     let unread: Vec<i64> = transaction
         .prepare_cached("SELECT seq FROM mentions WHERE user = ?1 AND room = ?2")?
@@ -178,18 +176,18 @@ pub(super) fn forget_mentions(
 
 /// Whether a message was deleted, or edited so that it mentions the user no more.
 fn is_withdrawn(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     user: UserId,
     room: RoomId,
     seq: Seq,
-) -> rusqlite::Result<bool> {
+) -> sql::Result<bool> {
     let found = transaction
         .prepare_cached(
             "SELECT deleted_at IS NOT NULL, edited_at IS NOT NULL, details FROM messages \
              WHERE room = ?1 AND seq = ?2",
         )?
         .query_row([to_sql(room.as_u64()), to_sql(seq.as_u64())], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<Vec<u8>>>(2)?))
+            Ok((row.get(0)?, row.get(1)?, row.get::<Option<Vec<u8>>>(2)?))
         })
         .optional()?;
     Ok(match found {
@@ -203,7 +201,7 @@ fn is_withdrawn(
 }
 
 /// Whether a room keeps messages of this age no longer.
-fn is_expired(transaction: &Transaction<'_>, room: RoomId, seq: Seq) -> rusqlite::Result<bool> {
+fn is_expired(transaction: &Connection, room: RoomId, seq: Seq) -> sql::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM rooms WHERE id = ?1 AND first_seq > ?2)";
     let place = [to_sql(room.as_u64()), to_sql(seq.as_u64())];
     transaction.prepare_cached(sql)?.query_row(place, |row| row.get(0))
@@ -221,17 +219,12 @@ fn without_excerpt(data: &str, room: RoomId, is_gone: &impl Fn(Seq) -> bool) -> 
     }
 }
 
-fn notify(
-    transaction: &Transaction<'_>,
-    user: UserId,
-    room: RoomId,
-    notify: Notify,
-) -> rusqlite::Result<()> {
+fn notify(transaction: &Connection, user: UserId, room: RoomId, notify: Notify) -> sql::Result<()> {
     transaction
         .prepare_cached(
             "INSERT INTO read_states (user, room, notify) VALUES (?1, ?2, ?3) \
-             ON CONFLICT DO UPDATE SET notify = excluded.notify",
+             ON CONFLICT (user, room) DO UPDATE SET notify = excluded.notify",
         )?
-        .execute(params![to_sql(user.as_u64()), to_sql(room.as_u64()), notify.number()])?;
+        .execute_later(params![to_sql(user.as_u64()), to_sql(room.as_u64()), notify.number()])?;
     Ok(())
 }

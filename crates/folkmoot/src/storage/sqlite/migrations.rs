@@ -5,11 +5,10 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, Transaction};
-
 use super::apply::to_sql;
 use crate::storage::error::OpenError;
 use crate::storage::record::MessageDetails;
+use crate::storage::sql::Connection;
 use crate::storage::sqlite::name_words::note_words;
 
 /// All steps, oldest first.
@@ -25,15 +24,16 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0009_profiles.sql"),
     include_str!("migrations/0010_directory.sql"),
     include_str!("migrations/0011_retention.sql"),
+    include_str!("migrations/0012_pins.sql"),
 ];
 
 /// The step that brings the table of quotes, which are in the details of messages until then.
 const QUOTES: u32 = 6;
 
 /// Fills the table of quotes.
-fn note_quotes(transaction: &Transaction<'_>) -> Result<(), OpenError> {
+fn note_quotes(transaction: &Connection) -> Result<(), OpenError> {
     let sql = "SELECT room, seq, details FROM messages WHERE details IS NOT NULL";
-    let mut messages = transaction.prepare(sql)?;
+    let mut messages = transaction.prepare_cached(sql)?;
     let mut rows = messages.query([])?;
     while let Some(row) = rows.next()? {
         let (room, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
@@ -51,8 +51,8 @@ fn note_quotes(transaction: &Transaction<'_>) -> Result<(), OpenError> {
 /// The step that brings the words of names, which SQLite cannot fold.
 const NAME_WORDS: u32 = 8;
 
-fn note_name_words(transaction: &Transaction<'_>) -> Result<(), OpenError> {
-    let mut users = transaction.prepare("SELECT id, name, display_name FROM users")?;
+fn note_name_words(transaction: &Connection) -> Result<(), OpenError> {
+    let mut users = transaction.prepare_cached("SELECT id, name, display_name FROM users")?;
     let mut rows = users.query([])?;
     while let Some(row) = rows.next()? {
         let (name, display_name): (String, String) = (row.get(1)?, row.get(2)?);
@@ -62,14 +62,14 @@ fn note_name_words(transaction: &Transaction<'_>) -> Result<(), OpenError> {
 }
 
 /// Takes the steps that a database lacks.
-pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let taken: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let taken: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let newest = u32::try_from(STEPS.len()).expect("there are few migrations");
     if taken > newest {
         return Err(OpenError::NewerSchema { path: path.to_owned(), found: taken, newest });
     }
     for (version, step) in (1..).zip(STEPS).skip(taken as usize) {
-        let transaction = connection.transaction()?;
+        let transaction = connection.begin()?;
         transaction.execute_batch(step)?;
         if version == QUOTES {
             note_quotes(&transaction)?;
@@ -77,7 +77,7 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Op
         if version == NAME_WORDS {
             note_name_words(&transaction)?;
         }
-        transaction.pragma_update(None, "user_version", version)?;
+        transaction.execute_batch(&format!("PRAGMA user_version = {version}"))?;
         transaction.commit()?;
         if taken > 0 {
             tracing::info!(schema = version, "migrated the database");

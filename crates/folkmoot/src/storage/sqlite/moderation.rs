@@ -1,10 +1,9 @@
 //! Entries of the log of moderation, as every transaction may write them.
 
-use rusqlite::{Connection, params};
-
 use super::apply::to_sql;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::{RecordError, Role};
+use crate::storage::sql::{self, Connection, params};
 
 /// What was done. Stored by number; never renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,7 +128,7 @@ impl NewModeration {
 }
 
 /// Writes an entry into the transaction at hand.
-pub(crate) fn note(connection: &Connection, entry: NewModeration) -> rusqlite::Result<()> {
+pub(crate) fn note(connection: &Connection, entry: NewModeration) -> sql::Result<()> {
     let NewModeration { at, by, action, user, room, role, until } = entry;
     connection
         .prepare_cached(

@@ -7,13 +7,12 @@
 
 use std::sync::Arc;
 
-use rusqlite::Connection;
-
 use super::apply;
 use crate::storage::ids::Lsn;
 use crate::storage::log::disk::Disk;
 use crate::storage::log::segments::Segments;
 use crate::storage::log::tail_reader::{TailError, TailReader};
+use crate::storage::sql::{self, Connection, SqlError};
 
 /// Bytes of log applied in one transaction: about 20,000 chat messages. Larger batches gain little
 /// and make barriers and control transactions wait longer.
@@ -26,7 +25,7 @@ const BATCH_BYTES_MIN: usize = 64 << 10;
 pub(crate) enum MoveError {
     /// A full disk mostly; trying again may help.
     #[error("{0}")]
-    Sqlite(#[from] rusqlite::Error),
+    Database(#[from] SqlError),
     /// The log has become unreadable.
     #[error("{0}")]
     Log(#[from] TailError),
@@ -38,7 +37,7 @@ pub(crate) enum MoveError {
 impl MoveError {
     fn is_disk_full(&self) -> bool {
         match self {
-            Self::Sqlite(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            Self::Database(error) => error.is_disk_full(),
             Self::Log(_) | Self::Panicked => false,
         }
     }
@@ -66,11 +65,7 @@ impl Mover {
     }
 
     /// Applies one batch of what is durable; returns how far SQLite is now.
-    pub(crate) fn step(
-        &mut self,
-        connection: &mut Connection,
-        durable: Lsn,
-    ) -> Result<Lsn, MoveError> {
+    pub(crate) fn step(&mut self, connection: &Connection, durable: Lsn) -> Result<Lsn, MoveError> {
         loop {
             let is_tight = self.batch_bytes < BATCH_BYTES;
             if is_tight {
@@ -98,18 +93,14 @@ impl Mover {
     }
 
     /// Applies everything up to `last`.
-    pub(crate) fn catch_up(
-        &mut self,
-        connection: &mut Connection,
-        last: Lsn,
-    ) -> Result<(), MoveError> {
+    pub(crate) fn catch_up(&mut self, connection: &Connection, last: Lsn) -> Result<(), MoveError> {
         while self.applied < last {
             self.step(connection, last)?;
         }
         Ok(())
     }
 
-    fn try_step(&mut self, connection: &mut Connection, durable: Lsn) -> Result<Lsn, MoveError> {
+    fn try_step(&mut self, connection: &Connection, durable: Lsn) -> Result<Lsn, MoveError> {
         let records = self.reader.read(durable, self.batch_bytes)?;
         let Some((last, _)) = records.last() else { return Ok(self.applied) };
         let last = *last;
@@ -130,7 +121,7 @@ fn empty_wal(connection: &Connection) {
 }
 
 /// How far SQLite is.
-pub(crate) fn applied_lsn(connection: &Connection) -> rusqlite::Result<Lsn> {
+pub(crate) fn applied_lsn(connection: &Connection) -> sql::Result<Lsn> {
     connection
         .query_row("SELECT applied_lsn FROM store", [], |row| Ok(Lsn(apply::from_sql(row.get(0)?))))
 }

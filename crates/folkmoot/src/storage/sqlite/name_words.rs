@@ -4,8 +4,7 @@
 //! Triggers take the words away when an account goes or is called otherwise; new ones are noted
 //! here, because SQLite cannot fold them.
 
-use rusqlite::{Connection, params};
-
+use crate::storage::sql::{self, Connection, params};
 use crate::text;
 
 /// Notes the words of an account that has none yet.
@@ -14,7 +13,7 @@ pub(crate) fn note_words(
     user: i64,
     name: &str,
     display_name: &str,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     note_all(connection, words(name, display_name).map(|word| (word, user)))
 }
 
@@ -27,7 +26,7 @@ pub(crate) fn words(name: &str, display_name: &str) -> impl Iterator<Item = Stri
 pub(crate) fn note_all(
     connection: &Connection,
     words: impl Iterator<Item = (String, i64)>,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let mut insert =
         connection.prepare_cached("INSERT OR IGNORE INTO name_words VALUES (?1, ?2)")?;
     for (word, user) in words {

@@ -10,9 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use rusqlite::Connection;
-
 use crate::storage::error::OpenError;
+use crate::storage::sql::Connection;
 
 /// Whether the data is known to be older than what clients have seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

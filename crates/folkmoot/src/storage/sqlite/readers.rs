@@ -5,15 +5,42 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
-use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::storage::error::ReadError;
+use crate::storage::postgres::address::DatabaseAddress;
+use crate::storage::postgres::claim;
+use crate::storage::sql::{Connection, SqlError};
 
 /// Reads waiting at once; more wait outside.
 const JOBS_MAX: usize = 1_024;
 
-type Job = Box<dyn FnOnce(&Connection) + Send>;
+type Job = Box<dyn FnOnce(&mut Reader) + Send>;
+
+/// The connection of one thread.
+pub(crate) enum Reader {
+    Sqlite(Connection),
+    /// Connects again when the session is lost.
+    Postgres(DatabaseAddress, Option<Connection>),
+}
+
+impl Reader {
+    /// A connection that works.
+    fn connection(&mut self) -> Result<&Connection, SqlError> {
+        match self {
+            Self::Sqlite(connection) => Ok(connection),
+            Self::Postgres(address, connection) => {
+                if connection.take_if(|connection| !connection.is_there()).is_some() {
+                    tracing::debug!("a reading session was lost; connecting again");
+                }
+                match connection {
+                    Some(connection) => Ok(connection),
+                    lost => Ok(lost.insert(claim::connect(address, "folkmoot reader")?)),
+                }
+            }
+        }
+    }
+}
 
 /// The queue in front of the reading threads.
 pub(crate) struct Readers {
@@ -43,10 +70,10 @@ impl Readers {
     ) -> Result<R, ReadError> {
         let permit = self.permits.acquire().await.map_err(|_| ReadError::ShuttingDown)?;
         let (tx, rx) = oneshot::channel();
-        let job: Job = Box::new(move |connection| {
+        let job: Job = Box::new(move |reader| {
             // Nobody waits any more: a disconnected client's read costs nothing.
             if !tx.is_closed() {
-                let _ = tx.send(in_snapshot(connection, read));
+                let _ = tx.send(in_snapshot(reader, read));
             }
         });
         {
@@ -64,7 +91,7 @@ impl Readers {
     }
 
     /// Serves reads until closed.
-    pub(crate) fn serve(self: &Arc<Self>, connection: &Connection) {
+    pub(crate) fn serve(self: &Arc<Self>, mut reader: Reader) {
         loop {
             let job = {
                 let mut state = self.state.lock();
@@ -79,7 +106,7 @@ impl Readers {
                 }
             };
             // A reader that dies of one job would take the answers of all others with it.
-            if catch_unwind(AssertUnwindSafe(|| job(connection))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| job(&mut reader))).is_err() {
                 tracing::error!("a read panicked; its caller is told that it failed");
             }
         }
@@ -95,10 +122,10 @@ impl Readers {
 
 /// Several statements must see the same state, or a snapshot of a room could contradict itself.
 fn in_snapshot<R>(
-    connection: &Connection,
+    reader: &mut Reader,
     read: impl FnOnce(&Connection) -> Result<R, ReadError>,
 ) -> Result<R, ReadError> {
-    let transaction = connection.unchecked_transaction()?;
+    let transaction = reader.connection()?.begin_reading()?;
     let result = read(&transaction)?;
     transaction.commit()?;
     Ok(result)

@@ -1,7 +1,8 @@
-//! A database that is full or broken while the log is not.
+//! A database that is full or broken while the log is not, and how its connections are set.
 
 use std::path::PathBuf;
 
+use super::{open_reader, open_writer};
 use crate::storage::{
     ControlError, Message, NewAccount, NewDevice, NewRoom, Offset, PageAnchor, ReadError, Record,
     RoomEvent, RoomId, RoomRecord, Seq, Store, StoreOptions, UnixMillis, UserId,
@@ -145,4 +146,21 @@ async fn a_job_that_panics_is_answered_and_takes_no_other_with_it() {
     let page = store.0.history(ROOM, PageAnchor::Latest, 10, ANA).await.unwrap();
     assert_eq!(page.messages.len(), 1);
     store.0.close().await;
+}
+
+#[test]
+fn statements_are_compiled_once_whatever_they_are_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.sqlite");
+    for mut connection in [open_writer(&path).unwrap(), open_reader(&path).unwrap()] {
+        let connection = connection.sqlite().expect("it is SQLite's");
+        let sql = "SELECT seq FROM everyone_mentions WHERE room = ?1 AND seq > ?2 \
+                   ORDER BY seq DESC LIMIT ?3";
+        let mut statement = connection.prepare_cached(sql).unwrap();
+        for number in 0..10 {
+            let mut rows = statement.query([number, number, 1]).unwrap();
+            assert!(rows.next().unwrap().is_none());
+        }
+        assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+    }
 }

@@ -5,26 +5,26 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 use tokio::sync::oneshot;
 
 use crate::storage::error::ControlError;
+use crate::storage::sql::{Connection, SqlError, Transaction};
 
 /// Jobs in one commit: a sync is shared by enough of them, and the first does not wait for long.
-pub(super) const JOBS_AT_ONCE: usize = 64;
+pub(crate) const JOBS_AT_ONCE: usize = 64;
 
 /// A job whose work is done, and how its caller is told what became of it.
-pub(super) struct Ran {
+pub(crate) struct Ran {
     /// Whether it changed something that is to be committed.
     is_kept: bool,
     tell: Box<dyn FnOnce(Result<(), ControlError>)>,
 }
 
 /// Does its work, unless there is no transaction to do it in.
-pub(super) type Job = Box<dyn FnOnce(Result<&Connection, ControlError>) -> Ran + Send>;
+pub(crate) type Job = Box<dyn FnOnce(Result<&Connection, ControlError>) -> Ran + Send>;
 
 /// Work for whose outcome somebody waits; they may have given up, and the change stands.
-pub(super) fn job<R: Send + 'static>(
+pub(crate) fn job<R: Send + 'static>(
     work: impl FnOnce(&Connection) -> Result<R, ControlError> + Send + 'static,
     answer: oneshot::Sender<Result<R, ControlError>>,
 ) -> Job {
@@ -43,41 +43,53 @@ pub(super) fn job<R: Send + 'static>(
 }
 
 /// Runs and commits the first of some jobs, at least one; those it leaves have not begun.
-pub(super) fn commit(connection: &mut Connection, jobs: &mut VecDeque<Job>) {
-    let mut transaction = match connection.transaction_with_behavior(TransactionBehavior::Immediate)
-    {
+pub(super) fn commit(connection: &Connection, jobs: &mut VecDeque<Job>) {
+    let transaction = match connection.begin() {
         Ok(transaction) => transaction,
-        Err(error) => {
-            if let Some(first) = jobs.pop_front() {
-                (first(Err(error.into())).tell)(Ok(()));
-            }
-            return;
-        }
+        Err(error) => return refuse_first(jobs, error.into()),
     };
+    let done = run_all(&transaction, jobs);
+    let committed = match transaction.is_taken_back() {
+        true => Err(SqlError::rolled_back()),
+        false => transaction.commit(),
+    };
+    tell_all(done, &committed);
+}
+
+/// Tells the caller of the first job that it was not even begun.
+pub(crate) fn refuse_first(jobs: &mut VecDeque<Job>, error: ControlError) {
+    if let Some(first) = jobs.pop_front() {
+        (first(Err(error)).tell)(Ok(()));
+    }
+}
+
+/// Does the work of the first jobs.
+pub(crate) fn run_all(transaction: &Transaction<'_>, jobs: &mut VecDeque<Job>) -> Vec<Ran> {
     let mut done = Vec::new();
     while done.len() < JOBS_AT_ONCE
         && let Some(job) = jobs.pop_front()
     {
-        done.extend(run(&mut transaction, job));
+        done.extend(run(transaction, job));
         // A full disk or a broken one takes all of it back; nothing may follow then.
-        if transaction.is_autocommit() {
+        if transaction.is_taken_back() {
             break;
         }
     }
-    let committed = match transaction.is_autocommit() {
-        true => Err(rolled_back()),
-        false => transaction.commit(),
-    };
+    done
+}
+
+/// Tells the callers of jobs what became of their transaction.
+pub(crate) fn tell_all(done: Vec<Ran>, committed: &Result<(), SqlError>) {
     for Ran { tell, .. } in done {
-        tell(match &committed {
+        tell(match committed {
             Ok(()) => Ok(()),
-            Err(error) => Err(same(error)),
+            Err(error) => Err(error.again().into()),
         });
     }
 }
 
 /// Does one job's work; nothing if it panicked, which its caller sees by getting no answer.
-fn run(transaction: &mut Transaction<'_>, job: Job) -> Option<Ran> {
+fn run(transaction: &Transaction<'_>, job: Job) -> Option<Ran> {
     // What is dropped while unwinding is rolled back; the thread goes on, or everybody who waits for
     // the database would wait for ever.
     let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -89,7 +101,7 @@ fn run(transaction: &mut Transaction<'_>, job: Job) -> Option<Ran> {
         if !ran.is_kept {
             return Some(ran);
         }
-        match savepoint.commit() {
+        match savepoint.keep() {
             Ok(()) => Some(ran),
             Err(error) => {
                 (ran.tell)(Err(error.into()));
@@ -101,20 +113,6 @@ fn run(transaction: &mut Transaction<'_>, job: Job) -> Option<Ran> {
         tracing::error!("a transaction panicked; its caller is told that it failed");
         None
     })
-}
-
-fn rolled_back() -> rusqlite::Error {
-    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ABORT_ROLLBACK), None)
-}
-
-/// An error for one more of those who share it.
-fn same(error: &rusqlite::Error) -> ControlError {
-    match error {
-        rusqlite::Error::SqliteFailure(code, text) => {
-            rusqlite::Error::SqliteFailure(*code, text.clone()).into()
-        }
-        _ => rolled_back().into(),
-    }
 }
 
 #[cfg(test)]
@@ -131,13 +129,13 @@ mod tests {
             std::fs::create_dir_all(&path).unwrap();
             let database = Self(path);
             let connection = database.open();
-            connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+            connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
             connection.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)").unwrap();
             database
         }
 
         fn open(&self) -> Connection {
-            Connection::open(self.0.join("t.sqlite")).unwrap()
+            rusqlite::Connection::open(self.0.join("t.sqlite")).unwrap().into()
         }
     }
 
@@ -166,12 +164,12 @@ mod tests {
     #[test]
     fn those_who_wait_together_share_a_commit() {
         let database = Database::new("share");
-        let (mut connection, other) = (database.open(), database.open());
+        let (connection, other) = (database.open(), database.open());
         let (first, mut first_answer) = insert(1, || ());
         let (second, mut second_answer) = insert(2, move || {
             assert_eq!(count(&other), 0, "the first was committed alone");
         });
-        commit(&mut connection, &mut VecDeque::from([first, second]));
+        commit(&connection, &mut VecDeque::from([first, second]));
         assert_eq!(count(&database.open()), 2);
         assert_eq!(first_answer.try_recv().unwrap().unwrap(), 1);
         assert_eq!(second_answer.try_recv().unwrap().unwrap(), 2);
@@ -180,7 +178,7 @@ mod tests {
     #[test]
     fn one_that_is_refused_or_panics_takes_nothing_of_the_others_back() {
         let database = Database::new("refused");
-        let mut connection = database.open();
+        let connection = database.open();
         let jobs = [
             insert(1, || ()),
             insert(1, || ()),
@@ -188,10 +186,10 @@ mod tests {
             insert(3, || ()),
         ];
         let (mut jobs, mut answers): (VecDeque<Job>, Vec<Answer>) = jobs.into_iter().unzip();
-        commit(&mut connection, &mut jobs);
+        commit(&connection, &mut jobs);
         let told: Vec<_> = answers.iter_mut().map(|answer| answer.try_recv()).collect();
         assert!(matches!(told[0], Ok(Ok(1))));
-        assert!(matches!(told[1], Ok(Err(ControlError::Sqlite(_)))), "{:?}", told[1]);
+        assert!(matches!(told[1], Ok(Err(ControlError::Database(_)))), "{:?}", told[1]);
         assert!(told[2].is_err(), "{:?}", told[2]);
         assert!(matches!(told[3], Ok(Ok(3))));
         assert_eq!(count(&connection), 2);
@@ -200,7 +198,7 @@ mod tests {
     #[test]
     fn a_commit_that_fails_is_told_to_all_and_leaves_nothing() {
         let database = Database::new("fails");
-        let mut connection = database.open();
+        let connection = database.open();
         // Checked at the commit only.
         connection
             .execute_batch(
@@ -214,12 +212,12 @@ mod tests {
             |connection: &Connection| Ok(connection.execute("INSERT INTO child VALUES (9)", [])?),
             tx,
         );
-        commit(&mut connection, &mut VecDeque::from([first, orphan]));
-        assert!(matches!(first_answer.try_recv(), Ok(Err(ControlError::Sqlite(_)))));
-        assert!(matches!(orphan_answer.try_recv(), Ok(Err(ControlError::Sqlite(_)))));
+        commit(&connection, &mut VecDeque::from([first, orphan]));
+        assert!(matches!(first_answer.try_recv(), Ok(Err(ControlError::Database(_)))));
+        assert!(matches!(orphan_answer.try_recv(), Ok(Err(ControlError::Database(_)))));
         assert_eq!(count(&connection), 0);
         let (next, mut next_answer) = insert(2, || ());
-        commit(&mut connection, &mut VecDeque::from([next]));
+        commit(&connection, &mut VecDeque::from([next]));
         assert!(matches!(next_answer.try_recv(), Ok(Ok(2))));
     }
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::mover::{MoveError, Mover};
 use super::together::{self, Job};
 use crate::storage::error::ControlError;
 use crate::storage::progress::{Lag, Progress};
+use crate::storage::sql::Connection;
 
 /// How long a record may wait for others before it is moved. Larger batches cost SQLite less per
 /// record; a barrier does not wait for this.
@@ -79,6 +79,14 @@ impl Control {
         answer
     }
 
+    /// What waits, as far as it fits into one commit; and whether nothing comes after it.
+    pub(crate) fn take(&self) -> (VecDeque<Job>, bool) {
+        let mut jobs = self.jobs.lock();
+        let len = jobs.waiting.len().min(together::JOBS_AT_ONCE);
+        let batch = jobs.waiting.drain(..len).collect();
+        (batch, jobs.log_ended && jobs.closed)
+    }
+
     /// Refuses new transactions; what waits is still done.
     pub(crate) fn close(&self) {
         self.jobs.lock().closed = true;
@@ -95,7 +103,7 @@ impl Control {
 
 /// Runs until the log has ended, all of it is moved and no transaction waits.
 pub(crate) fn run(
-    mut connection: Connection,
+    connection: &Connection,
     mut mover: Mover,
     control: &Control,
     progress: &Progress,
@@ -103,22 +111,17 @@ pub(crate) fn run(
 ) {
     let mut pace = Pace::default();
     loop {
-        let (mut batch, is_ending) = {
-            let mut jobs = control.jobs.lock();
-            let len = jobs.waiting.len().min(together::JOBS_AT_ONCE);
-            let batch: VecDeque<Job> = jobs.waiting.drain(..len).collect();
-            (batch, jobs.log_ended && jobs.closed)
-        };
+        let (mut batch, is_ending) = control.take();
         let has_job = !batch.is_empty();
         if !has_job && is_ending {
             break;
         }
         while !batch.is_empty() {
-            together::commit(&mut connection, &mut batch);
+            together::commit(connection, &mut batch);
         }
         match pace.next(&progress.lag()) {
             Turn::Move => {
-                pace.moved(move_batch(&mut connection, &mut mover, progress));
+                pace.moved(move_batch(connection, &mut mover, progress));
                 on_moved();
             }
             Turn::Wait(timeout) if !has_job => progress.wait(timeout),
@@ -126,7 +129,7 @@ pub(crate) fn run(
         }
     }
     let durable = progress.lag().durable;
-    match mover.catch_up(&mut connection, durable) {
+    match mover.catch_up(connection, durable) {
         Ok(()) => progress.applied(durable),
         // Nothing is lost: it is in the log, and moved on the next start.
         Err(error) => tracing::warn!(%error, "the log's tail was not moved into the database"),
@@ -166,11 +169,7 @@ impl Pace {
     }
 }
 
-fn move_batch(
-    connection: &mut Connection,
-    mover: &mut Mover,
-    progress: &Progress,
-) -> Option<Instant> {
+fn move_batch(connection: &Connection, mover: &mut Mover, progress: &Progress) -> Option<Instant> {
     let durable = progress.lag().durable;
     let stepped = catch_unwind(AssertUnwindSafe(|| mover.step(connection, durable)));
     let stepped = stepped.unwrap_or_else(|_| {
@@ -196,7 +195,7 @@ fn move_batch(
 
 fn pause_after(error: &MoveError) -> Duration {
     match error {
-        MoveError::Sqlite(_) => STALL_PAUSE,
+        MoveError::Database(_) => STALL_PAUSE,
         MoveError::Panicked => STALL_PAUSE * 20,
         // The log does not mend itself; do not fill the disk with complaints.
         MoveError::Log(_) => STALL_PAUSE * 20,

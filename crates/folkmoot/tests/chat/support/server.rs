@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use folkmoot::{Config, Flags, Running};
+use folkmoot::{Config, Flags, Running, StoreText};
 use serde_json::json;
 
 use super::{Answer, Bytes, Client, Scratch, exchange, keeps, request};
@@ -16,6 +16,7 @@ pub(crate) struct Server {
     scratch: Scratch,
     settings: String,
     has_demo: bool,
+    store: Option<StoreText>,
 }
 
 /// A signed-up user.
@@ -40,6 +41,16 @@ impl Account {
     }
 }
 
+/// The data is embedded, unless `FOLKMOOT_TEST_STORE=postgres` says that all tests are to run on
+/// PostgreSQL; those of the embedded store's files fail then.
+async fn store() -> Option<StoreText> {
+    if std::env::var_os("FOLKMOOT_TEST_STORE").is_none_or(|store| store != "postgres") {
+        return None;
+    }
+    let address = crate::storage_postgres::new_database().await;
+    Some(address.to_string().parse().expect("any text will do"))
+}
+
 impl Server {
     pub(crate) async fn start() -> Self {
         // Tests send as fast as they can, unless the limit is what they test.
@@ -51,7 +62,8 @@ impl Server {
     pub(crate) async fn with(settings: &str) -> Self {
         let scratch = Scratch::new();
         let settings = settings.to_owned();
-        let mut server = Self { running: None, scratch, settings, has_demo: false };
+        let store = store().await;
+        let mut server = Self { running: None, scratch, settings, has_demo: false, store };
         server.begin().await;
         server
     }
@@ -60,7 +72,8 @@ impl Server {
     pub(crate) async fn demo() -> Self {
         let scratch = Scratch::new();
         let settings = "[limits]\naccounts_per_minute = 0\n".to_owned();
-        let mut server = Self { running: None, scratch, settings, has_demo: true };
+        let store = store().await;
+        let mut server = Self { running: None, scratch, settings, has_demo: true, store };
         server.begin().await;
         server
     }
@@ -74,8 +87,10 @@ impl Server {
         Flags {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
             data: Some(self.data()),
+            store: self.store.clone(),
             config: Some(self.scratch.file("folkmoot.toml", &self.settings)),
             demo: self.has_demo,
+            log_segment_mib: Some(1),
             ..Flags::default()
         }
     }

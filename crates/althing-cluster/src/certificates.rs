@@ -1,0 +1,165 @@
+//! A cluster's own certificate authority, and the certificates of its nodes.
+//!
+//! The authority signs for one cluster only: its certificate names it, and allows no names outside
+//! of it. Whoever has its key can be any node, so it belongs on no machine of the cluster.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
+};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use webpki::EndEntityCert;
+
+/// Last label of the names in certificates.
+const SUFFIX: &str = ".althing";
+
+/// The longest label of a DNS name, and the longest name.
+const LABEL_LEN_MAX: usize = 63;
+const NAME_LEN_MAX: usize = 253;
+
+/// Certificates count from a little earlier, because clocks differ.
+const EARLIER: Duration = Duration::from_secs(3_600);
+
+/// Why no certificate could be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// The name of a cluster or a node cannot stand in a certificate.
+    #[error("`{0}` cannot be a name in a certificate: it needs letters, digits, `-` and `_`")]
+    Name(String),
+    /// What should be an authority of a cluster is none.
+    #[error("this is no authority that `cluster init` has made: {0}")]
+    NoAuthority(String),
+    /// The library cannot make it.
+    #[error("the certificate cannot be made: {0}")]
+    Unmade(#[from] rcgen::Error),
+}
+
+/// Signs the certificates of one cluster's nodes.
+pub struct CertificateAuthority {
+    cluster: String,
+    certificate: String,
+    key: KeyPair,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone)]
+pub struct Certified {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key, which nobody else should read.
+    pub key: String,
+}
+
+impl CertificateAuthority {
+    /// A new authority.
+    ///
+    /// # Errors
+    /// See [`CertificateError`].
+    pub fn new(cluster: &str, until: SystemTime) -> Result<Self, CertificateError> {
+        is_label(cluster)
+            .then_some(())
+            .ok_or_else(|| CertificateError::Name(cluster.to_owned()))?;
+        let key = KeyPair::generate()?;
+        let mut params = parameters(cluster)?;
+        last(&mut params, until);
+        let certificate = params.self_signed(&key)?.pem();
+        Ok(Self { cluster: cluster.to_owned(), certificate, key })
+    }
+
+    /// The authority again, from its certificate and its key in PEM.
+    ///
+    /// # Errors
+    /// See [`CertificateError`].
+    pub fn open(certificate: &str, key: &str) -> Result<Self, CertificateError> {
+        let no = |why: String| CertificateError::NoAuthority(why);
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes());
+        let der = der.map_err(|error| no(error.to_string()))?;
+        let parsed = EndEntityCert::try_from(&der).map_err(|error| no(error.to_string()))?;
+        let mut names = parsed.valid_dns_names().filter_map(|name| name.strip_suffix(SUFFIX));
+        let cluster = names.find(|name| is_label(name));
+        let cluster = cluster.ok_or_else(|| no("it names no cluster".to_owned()))?.to_owned();
+        let key = KeyPair::from_pem(key)?;
+        let info = rcgen::PublicKeyData::subject_public_key_info(&key);
+        if *parsed.subject_public_key_info() != *info {
+            return Err(no("the key is not that of the certificate".to_owned()));
+        }
+        Ok(Self { cluster, certificate: certificate.to_owned(), key })
+    }
+
+    /// The name of the cluster.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// What every node needs: the authority's certificate.
+    pub fn certificate(&self) -> &str {
+        &self.certificate
+    }
+
+    /// Its certificate and its key.
+    pub fn certified(&self) -> Certified {
+        Certified { certificate: self.certificate.clone(), key: self.key.serialize_pem() }
+    }
+
+    /// A certificate with a key of its own for the node of that name.
+    ///
+    /// # Errors
+    /// See [`CertificateError`].
+    pub fn certify(&self, node: &str, until: SystemTime) -> Result<Certified, CertificateError> {
+        let name = format!("{node}.{}{SUFFIX}", self.cluster);
+        if !node.split('.').all(is_label) || name.len() > NAME_LEN_MAX {
+            return Err(CertificateError::Name(node.to_owned()));
+        }
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new([name.clone()])?;
+        params.distinguished_name = called(&name);
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        last(&mut params, until);
+        let issuer = parameters(&self.cluster)?;
+        let certificate = params.signed_by(&key, &Issuer::from_params(&issuer, &self.key))?;
+        Ok(Certified { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+}
+
+/// What an authority is, whenever it was made.
+fn parameters(cluster: &str) -> Result<CertificateParams, CertificateError> {
+    let name = format!("{cluster}{SUFFIX}");
+    let mut params = CertificateParams::new([name.clone()])?;
+    params.distinguished_name = called(&format!("authority of {name}"));
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let permitted_subtrees = vec![GeneralSubtree::DnsName(name)];
+    params.name_constraints =
+        Some(NameConstraints { permitted_subtrees, excluded_subtrees: Vec::new() });
+    Ok(params)
+}
+
+fn called(name: &str) -> DistinguishedName {
+    let mut called = DistinguishedName::new();
+    called.push(DnType::CommonName, name);
+    called
+}
+
+fn is_label(label: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let is_hyphen_inside = !label.starts_with('-') && !label.ends_with('-');
+    (1..=LABEL_LEN_MAX).contains(&label.len()) && is_hyphen_inside && label.bytes().all(is_known)
+}
+
+/// Has it count from now on, and until then.
+fn last(params: &mut CertificateParams, until: SystemTime) {
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    // Certificates count in seconds.
+    let seconds = |time: SystemTime| {
+        Duration::from_secs(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+    };
+    params.not_before = epoch + seconds(SystemTime::now().min(until)).saturating_sub(EARLIER);
+    params.not_after = epoch + seconds(until);
+}

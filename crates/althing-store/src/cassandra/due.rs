@@ -1,0 +1,325 @@
+//! What is due, of all actors: an index by the minute, which is behind the truth in one direction
+//! only.
+//!
+//! The truth about a delivery is its row beside its owner's head. Its entry in the index is written
+//! before that row and removed after it, each under a name of its own; so whatever is kept has an
+//! entry, and an entry whose name the row does not bear is stale. Stale entries are passed over,
+//! and removed once nobody can be about to write their row.
+//!
+//! A list of minutes says where to look. Each minute is in a few partitions, so that none becomes
+//! too large.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+use althing::remote::Letter;
+use althing::{ActorId, Timestamp};
+use futures_util::future::{join_all, try_join_all};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::batch::{Postings, owner};
+use super::core::Core;
+use super::journal::page;
+use super::names::stable_hash;
+use super::session::{Cells, Failure, Values, blob, number};
+use crate::delivery::{Delivery, Mark};
+
+/// Milliseconds in one bucket of the index.
+const BUCKET_MS: u64 = 60_000;
+/// Partitions of a bucket.
+const SHARDS: u8 = 8;
+/// Entries read of each partition at once.
+const PAGE_ENTRIES: usize = 256;
+/// Rows read at once to compare entries with them.
+const READS_AT_ONCE: usize = 64;
+/// A stale entry of that age is removed: whoever wrote it has written its row long since, or never
+/// will. Longer than a call waits and what two clocks may differ.
+const STALE_AFTER: Duration = Duration::from_secs(600);
+/// For so long a minute that was written down is not written again.
+const MINUTE_IS_KNOWN: Duration = Duration::from_secs(10);
+/// An empty minute is forgotten as of so long ago: whoever has written it down since is about to
+/// use it. More than the time above, an answer's, and what two clocks may differ together.
+const MINUTE_IS_USED: Duration = Duration::from_secs(120);
+/// Minutes in memory, at most.
+const MINUTES_MAX: usize = 4_096;
+
+/// An entry of the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Announced {
+    pub(super) name: String,
+    pub(super) at: u64,
+    pub(super) entry: Vec<u8>,
+}
+
+/// Minutes that were written down of late.
+#[derive(Debug, Default)]
+pub(super) struct Minutes(Mutex<HashMap<u64, Instant>>);
+
+/// A delivery as its row says.
+pub(super) struct Posted {
+    pub(super) at: u64,
+    pub(super) entry: Vec<u8>,
+    delivery: Delivery,
+}
+
+/// An entry as the index says.
+#[derive(Debug)]
+struct Found {
+    mark: Mark,
+    entry: Vec<u8>,
+    made: u64,
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+fn micros(time: Duration) -> Option<scylla::value::CqlValue> {
+    number(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn shard(id: &ActorId) -> u8 {
+    let key = id.key().map_or("", |key| key);
+    let hash = stable_hash(id.kind().as_str().bytes().chain(key.bytes()));
+    // Its low bits alone are those of the last letters.
+    ((hash >> 32) % u64::from(SHARDS)) as u8
+}
+
+fn partition(bucket: u64, shard: u8) -> Values {
+    vec![number(bucket), Some(scylla::value::CqlValue::TinyInt(shard.cast_signed()))]
+}
+
+/// An entry's place.
+fn place(id: &ActorId, at: u64, name: &str, entry: &[u8]) -> Values {
+    let mut values = partition(at / BUCKET_MS, shard(id));
+    values.push(number(at));
+    values.extend(owner(id));
+    values.extend([blob(name.as_bytes()), blob(entry)]);
+    values
+}
+
+/// Times are kept as signed numbers; those beyond are further away than anybody waits.
+pub(super) fn signed(time: Timestamp) -> u64 {
+    time.0.min(i64::MAX.cast_unsigned())
+}
+
+impl Core {
+    pub(super) fn announced(&self, postings: &Postings<'_>) -> Vec<Announced> {
+        let put = postings.values().flatten();
+        put.map(|delivery| self.entry(&delivery.name, signed(delivery.due))).collect()
+    }
+
+    pub(super) fn entry(&self, name: &str, at: u64) -> Announced {
+        Announced { name: name.to_owned(), at, entry: self.names.next() }
+    }
+
+    /// Writes entries for what is about to be written; returns those of what it replaces.
+    pub(super) async fn announce(
+        &self,
+        id: &ActorId,
+        postings: &Postings<'_>,
+        announced: &[Announced],
+    ) -> Result<Vec<Announced>, Failure> {
+        self.write_entries(id, announced).await?;
+        let replaced =
+            try_join_all(postings.keys().map(|name| self.posted(id, name, false))).await?;
+        let entry = |(name, posted): (&&str, Posted)| Announced {
+            name: (*name).to_owned(),
+            at: posted.at,
+            entry: posted.entry,
+        };
+        let replaced = postings.keys().zip(replaced);
+        Ok(replaced.filter_map(|(name, posted)| Some(entry((name, posted?)))).collect())
+    }
+
+    pub(super) async fn write_entries(
+        &self,
+        id: &ActorId,
+        announced: &[Announced],
+    ) -> Result<(), Failure> {
+        try_join_all(announced.iter().map(|it| self.write_down(it.at / BUCKET_MS))).await?;
+        let made = number(u64::try_from(now().as_millis()).unwrap_or(u64::MAX));
+        let write = |it: &Announced| {
+            let mut values = place(id, it.at, &it.name, &it.entry);
+            values.push(made.clone());
+            self.session.write(&self.session.statements.due_write, values)
+        };
+        try_join_all(announced.iter().map(write)).await?;
+        Ok(())
+    }
+
+    /// Removes entries that are stale. What fails is found later.
+    pub(super) async fn withdraw(&self, id: &ActorId, stale: &[Announced]) {
+        let remove = |it: &Announced| {
+            let place = place(id, it.at, &it.name, &it.entry);
+            self.session.write(&self.session.statements.due_remove, place)
+        };
+        join_all(stale.iter().map(remove)).await;
+    }
+
+    /// Writes a minute down, unless that was done just now.
+    async fn write_down(&self, bucket: u64) -> Result<(), Failure> {
+        let is_known = |at: &Instant| at.elapsed() < MINUTE_IS_KNOWN;
+        if self.minutes.0.lock().get(&bucket).is_some_and(is_known) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let values = vec![number(bucket), micros(now())];
+        self.session.write(&self.session.statements.minute_write, values).await?;
+        let mut minutes = self.minutes.0.lock();
+        if minutes.len() >= MINUTES_MAX {
+            minutes.clear();
+        }
+        minutes.insert(bucket, begun);
+        Ok(())
+    }
+
+    /// A delivery by its row; with `is_certain`, as the last write has left it.
+    pub(super) async fn posted(
+        &self,
+        id: &ActorId,
+        name: &str,
+        is_certain: bool,
+    ) -> Result<Option<Posted>, Failure> {
+        let all = &self.session.statements;
+        let statement = if is_certain { &all.delivery_serial } else { &all.delivery_read };
+        let mut values = owner(id);
+        values.push(blob(name.as_bytes()));
+        let row = self.session.rows(statement, values).await?.into_iter().next();
+        Ok(row.map(|mut cells| {
+            let (at, entry) = (cells.number(), cells.bytes());
+            let cron = cells.maybe_bytes().and_then(|cron| String::from_utf8(cron).ok());
+            let (kind, key) = (cells.text(), cells.text());
+            let to = ActorId::named(&kind, key);
+            let letter = Letter { to, message: cells.text(), body: cells.bytes() };
+            let due = Timestamp(at);
+            let delivery = Delivery { owner: id.clone(), name: name.to_owned(), due, cron, letter };
+            Posted { at, entry, delivery }
+        }))
+    }
+
+    pub(super) async fn due(
+        &self,
+        until: Timestamp,
+        after: Option<&Mark>,
+        limit: usize,
+    ) -> Result<Vec<Delivery>, Failure> {
+        let until = signed(until);
+        let first = after.map_or(0, |mark| signed(mark.due) / BUCKET_MS);
+        let range = vec![number(first), number(until / BUCKET_MS)];
+        let minutes = self.session.rows(&self.session.statements.minute_read, range).await?;
+        let mut due = Vec::new();
+        for mut minute in minutes {
+            if due.len() >= limit {
+                break;
+            }
+            let bucket = minute.number();
+            let after = after.filter(|_| bucket == first).cloned();
+            self.due_in(bucket, until, after, limit, &mut due).await?;
+        }
+        Ok(due)
+    }
+
+    /// Adds what is due in one minute.
+    async fn due_in(
+        &self,
+        bucket: u64,
+        until: u64,
+        after: Option<Mark>,
+        limit: usize,
+        due: &mut Vec<Delivery>,
+    ) -> Result<(), Failure> {
+        let most = PAGE_ENTRIES.min(limit.saturating_add(1));
+        let (mut after, mut is_empty) = (after.clone(), after.is_none());
+        loop {
+            let shards = (0..SHARDS).map(|shard| self.entries(bucket, shard, until, &after, most));
+            let shards = try_join_all(shards).await?;
+            // Beyond the end of a full page, that partition may have more.
+            let full = shards.iter().filter(|found| found.len() == most);
+            let end = full.filter_map(|found| found.last()).map(|last| last.mark.clone()).min();
+            let mut found: Vec<_> = shards.into_iter().flatten().collect();
+            is_empty &= found.is_empty();
+            found.sort_by(|one, other| one.mark.cmp(&other.mark));
+            found.retain(|it| end.as_ref().is_none_or(|end| it.mark <= *end));
+            after = found.last().map(|last| last.mark.clone());
+            for found in found.chunks(READS_AT_ONCE) {
+                let kept = try_join_all(found.iter().map(|it| self.kept_as(it))).await?;
+                let room = limit - due.len();
+                due.extend(kept.into_iter().flatten().take(room));
+            }
+            if end.is_none() || due.len() >= limit {
+                break;
+            }
+        }
+        if is_empty {
+            self.forget(bucket).await;
+        }
+        Ok(())
+    }
+
+    async fn entries(
+        &self,
+        bucket: u64,
+        shard: u8,
+        until: u64,
+        after: &Option<Mark>,
+        most: usize,
+    ) -> Result<Vec<Found>, Failure> {
+        let mut values = partition(bucket, shard);
+        if let Some(mark) = after {
+            values.push(number(signed(mark.due)));
+            values.extend(owner(&mark.owner));
+            values.push(blob(mark.name.as_bytes()));
+        } else {
+            // Nothing is before that.
+            values.extend([
+                Some(scylla::value::CqlValue::BigInt(-1)),
+                blob(&[]),
+                blob(&[]),
+                blob(&[]),
+            ]);
+        }
+        values.extend([number(until), page(most)]);
+        let rows = self.session.rows(&self.session.statements.due_read, values).await?;
+        Ok(rows.into_iter().map(found).collect())
+    }
+
+    /// The delivery of an entry; `None` if it is stale.
+    async fn kept_as(&self, found: &Found) -> Result<Option<Delivery>, Failure> {
+        let Mark { owner: id, name, .. } = &found.mark;
+        let is_its = |posted: &Posted| posted.entry == found.entry;
+        let posted = self.posted(id, name, false).await?.filter(is_its);
+        let age = now().saturating_sub(Duration::from_millis(found.made));
+        if posted.is_none() && age > STALE_AFTER {
+            // A write that was never answered may still be on its way, but not past this.
+            let posted = self.posted(id, name, true).await?.filter(is_its);
+            if posted.is_none() {
+                let (at, entry) = (signed(found.mark.due), found.entry.clone());
+                self.withdraw(id, &[Announced { name: name.clone(), at, entry }]).await;
+            }
+            return Ok(posted.map(|posted| posted.delivery));
+        }
+        Ok(posted.map(|posted| posted.delivery))
+    }
+
+    /// Forgets a minute in which nothing is, if that is over: one that is to come is used.
+    async fn forget(&self, bucket: u64) {
+        let now = now();
+        let is_over = u128::from(bucket + 1) * u128::from(BUCKET_MS) < now.as_millis();
+        if is_over {
+            let as_of = micros(now.saturating_sub(MINUTE_IS_USED));
+            let values = vec![as_of, number(bucket)];
+            // It is found empty again if this fails.
+            _ = self.session.write(&self.session.statements.minute_remove, values).await;
+        }
+    }
+}
+
+fn found(mut cells: Cells) -> Found {
+    let due = Timestamp(cells.number());
+    let (kind, key) = (cells.text(), cells.text());
+    let owner = ActorId::named(&kind, key);
+    let mark = Mark { due, owner, name: cells.text() };
+    Found { mark, entry: cells.bytes(), made: cells.number() }
+}

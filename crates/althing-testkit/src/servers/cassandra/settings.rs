@@ -1,0 +1,102 @@
+//! What Cassandra is told when it starts: for one small node that keeps what it acknowledges.
+
+use std::path::Path;
+
+/// Packages of Java that Cassandra looks into, which Java closes since version 17.
+const OPENS: [&str; 13] = [
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.module",
+    "java.base/java.lang.reflect",
+    "java.base/java.util",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.util.jar",
+    "java.base/sun.nio.ch",
+    "jdk.management/com.sun.management.internal",
+];
+
+/// Packages that it uses though they are Java's own.
+const EXPORTS: [&str; 8] = [
+    "java.base/java.lang.ref",
+    "java.base/jdk.internal.misc",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.sql/java.sql",
+    "jdk.attach/sun.tools.attach",
+    "jdk.unsupported/sun.misc",
+];
+
+/// The first compiler alone, and the collector with the fewest threads, start fastest. A node that
+/// is alone has nobody to wait for.
+const FLAGS: [&str; 14] = [
+    "-Xms512m",
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Djava.net.preferIPv4Stack=true",
+    "-Djdk.attach.allowAttachSelf=true",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dcassandra-foreground=yes",
+    "-Dcassandra.available_processors=2",
+    "-Dcassandra.ring_delay_ms=0",
+    "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+    "-Dcassandra.superuser_setup_delay_ms=0",
+    "-Dcassandra.skip_schema_check=true",
+];
+
+/// Everything to the standard output, which is read.
+pub(super) const LOGGING: &str = r#"<configuration>
+<appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+<encoder><pattern>%d %-5level %logger{0} %msg%n</pattern></encoder>
+</appender>
+<root level="INFO"><appender-ref ref="OUT"/></root>
+</configuration>"#;
+
+pub(super) fn flags() -> impl Iterator<Item = String> {
+    let opens = OPENS.iter().map(|package| format!("--add-opens={package}=ALL-UNNAMED"));
+    let exports = EXPORTS.iter().map(|package| format!("--add-exports={package}=ALL-UNNAMED"));
+    opens.chain(exports).chain(FLAGS.map(str::to_owned))
+}
+
+/// One token, and a log that is synced before a write is answered.
+pub(super) fn yaml(directory: &Path, address: &str, [clients, peers]: [u16; 2]) -> String {
+    let data = directory.join("data");
+    let data = data.display();
+    format!(
+        "cluster_name: test
+num_tokens: 1
+initial_token: 0
+partitioner: org.apache.cassandra.dht.Murmur3Partitioner
+data_file_directories: ['{data}/tables']
+commitlog_directory: '{data}/log'
+saved_caches_directory: '{data}/caches'
+hints_directory: '{data}/hints'
+cdc_raw_directory: '{data}/cdc'
+commitlog_sync: batch
+commitlog_segment_size: 32MiB
+listen_address: {address}
+rpc_address: {address}
+storage_port: {peers}
+native_transport_port: {clients}
+endpoint_snitch: SimpleSnitch
+seed_provider:
+  - class_name: org.apache.cassandra.locator.SimpleSeedProvider
+    parameters: [{{seeds: '{address}:{peers}'}}]
+authenticator: AllowAllAuthenticator
+authorizer: AllowAllAuthorizer
+auto_snapshot: false
+memtable_heap_space: 96MiB
+memtable_offheap_space: 64MiB
+key_cache_size: 4MiB
+file_cache_size: 32MiB
+networking_cache_size: 16MiB
+concurrent_compactors: 1
+"
+    )
+}

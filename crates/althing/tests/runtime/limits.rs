@@ -1,0 +1,133 @@
+//! At the limits of what can be given: durations of any length, mailboxes with little room, futures
+//! of any size.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::support::{Flex, Note, On, act, alone, flex, node, nothing, settle, soon, within};
+use althing::{Actor, ActorOptions, ActorRef, Context, Handler, MailboxKind, Node};
+
+#[test]
+fn a_timer_and_a_shutdown_take_any_duration() {
+    within(On::PausedTime, async {
+        let node = node();
+        // Time since the node's start is added to what is given.
+        settle().await;
+        let arming = act(|_, ctx| {
+            ctx.after(Duration::MAX, Note(1));
+        });
+        assert_eq!(flex(&node).send(arming).await, Ok(0));
+        assert!(node.shutdown(Duration::MAX).await.killed.is_empty());
+    });
+}
+
+#[test]
+fn a_budget_of_no_messages_is_one() {
+    within(On::OneThread, async {
+        let mut options = ActorOptions::default();
+        options.batch_budget = 0;
+        let actor = flex(&Node::builder("test").options::<Flex>(options).build());
+        assert_eq!(soon("an answer", actor.send(nothing())).await, Ok(0));
+    });
+}
+
+#[test]
+fn a_node_allows_any_number_of_jobs_at_once() {
+    within(On::OneThread, async {
+        for jobs in [0, usize::MAX] {
+            let node = Node::builder("test").blocking_jobs_max(jobs).build();
+            assert_eq!(soon("the job", node.blocking(|| 7)).await, 7);
+        }
+    });
+}
+
+/// Has room for eight messages.
+struct Eight;
+
+impl Actor for Eight {
+    const NAME: &'static str = "test.eight";
+
+    fn options() -> ActorOptions {
+        ActorOptions::default().mailbox(MailboxKind::Bounded(8))
+    }
+}
+
+impl Handler<Note> for Eight {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Note, _: &mut Context<Self>) {}
+}
+
+/// A handler that tells twice keeps room for more of its tells. That must not be all the room that
+/// there is.
+#[test]
+fn a_handler_that_tells_twice_leaves_room_for_others() {
+    within(On::Workers(3), async {
+        let node = node();
+        let target = node.spawn(Eight);
+        let to = target.clone();
+        let (has_told, told) = mpsc::channel();
+        let (release, wait) = mpsc::channel::<()>();
+        let telling = act(move |_, _| {
+            to.send(Note(1)).try_tell().unwrap();
+            to.send(Note(2)).try_tell().unwrap();
+            has_told.send(()).unwrap();
+            wait.recv().ok();
+        });
+        flex(&node).send(telling).try_tell().unwrap();
+        tokio::task::spawn_blocking(move || told.recv().unwrap()).await.unwrap();
+        let told = target.send(Note(3)).try_tell();
+        release.send(()).unwrap();
+        assert!(told.is_ok(), "two of eight places are used: {told:?}");
+    });
+}
+
+/// Bytes that each handler of the chain keeps while it asks the next. A build without optimisation
+/// moves them more often.
+const KEPT: usize = if cfg!(debug_assertions) { 64 << 10 } else { 128 << 10 };
+/// Handlers that run inside each other on one stack, at most.
+const NESTED: usize = 8;
+
+/// Asks the next of its chain, with a large future.
+struct Link {
+    next: Option<ActorRef<Link>>,
+}
+
+struct Length;
+
+impl Actor for Link {
+    const NAME: &'static str = "test.link";
+}
+
+impl Handler<Length> for Link {
+    type Reply = usize;
+
+    async fn handle(&mut self, _: Length, _: &mut Context<Self>) -> usize {
+        let kept = [1_u8; KEPT];
+        let rest = match &self.next {
+            Some(next) => next.send(Length).await.expect("it runs"),
+            None => 0,
+        };
+        rest + usize::from(std::hint::black_box(&kept)[KEPT / 2])
+    }
+}
+
+fn chain(node: &Node) -> ActorRef<Link> {
+    let first = (0..NESTED).fold(None, |next, _| Some(node.spawn(Link { next })));
+    first.expect("a chain has links")
+}
+
+/// In a process of its own: a stack that overflows ends the process.
+#[test]
+fn handlers_with_large_futures_may_ask_each_other() {
+    alone("limits::handlers_with_large_futures_may_ask_each_other", || {
+        within(On::Workers(2), async {
+            let first = chain(&node());
+            // From the second time on, the handlers are known to be quick and run inside each
+            // other.
+            for _ in 0..3 {
+                assert_eq!(first.send(Length).await, Ok(NESTED));
+            }
+        });
+    });
+}

@@ -1,0 +1,49 @@
+//! What the runtime promises, a file for each theme. One program, because each further one costs a link.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod causal_order;
+mod children;
+mod cycles;
+mod drop_bombs;
+mod drops;
+mod errors;
+mod fairness;
+mod foreign_code;
+mod forwarding;
+mod groups;
+mod holding;
+mod hostile;
+mod inspection;
+mod keys;
+mod leaks;
+mod leaving;
+mod lifecycle;
+mod lifetimes;
+mod limits;
+mod lives;
+mod metrics;
+mod passivation;
+mod prometheus;
+mod promises;
+mod publishers;
+mod room;
+mod second_panics;
+mod several_runtimes;
+mod shutdown;
+mod spawning;
+mod stop_and_kill;
+mod subscriptions;
+mod supervision;
+mod support;
+mod timers;
+mod topic_streams;
+mod topics;
+mod topics_shape;
+mod tracing;
+mod turns;
+mod turns_aborted;
+mod turns_under_attack;
+mod uniqueness;
+mod watching;
+mod wire;

@@ -1,0 +1,182 @@
+//! A node belongs to one runtime. Who asks it from another one gets the same answers, and neither's
+//! end harms the other.
+//!
+//! A handler that runs in place runs on its asker's thread. Its sleeps and sockets must still be
+//! those of its node's runtime: the asker's may have no timers, may end at any moment, or may not
+//! be running.
+
+use std::future::pending;
+use std::time::Duration;
+
+use crate::support::{Do, Flex, flex, later, node, nothing, watched};
+use althing::{ActorRef, AskError, Node};
+use tokio::runtime::{Builder, Runtime};
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A runtime of one worker with timers and sockets.
+fn runtime() -> Runtime {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime can be built")
+}
+
+/// A runtime of one worker without either.
+fn bare_runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).build().expect("a runtime can be built")
+}
+
+fn actor_on(home: &Runtime) -> ActorRef<Flex> {
+    home.block_on(async { flex(&node()) })
+}
+
+/// Asks from a task of that runtime.
+fn ask_from(asking: &Runtime, actor: &ActorRef<Flex>, what: Do) -> Result<u64, AskError> {
+    let actor = actor.clone();
+    asking.block_on(async {
+        tokio::spawn(async move { actor.send(what).await }).await.expect("it runs")
+    })
+}
+
+fn sleeping(pause: Duration) -> Do {
+    later(async move {
+        tokio::time::sleep(pause).await;
+        7
+    })
+}
+
+#[test]
+fn a_handler_that_is_asked_from_another_runtime_uses_the_timers_of_its_own() {
+    watched(|| {
+        let (home, other) = (runtime(), bare_runtime());
+        let actor = actor_on(&home);
+        ask_from(&other, &actor, nothing()).unwrap();
+        assert_eq!(ask_from(&other, &actor, sleeping(Duration::from_millis(1))), Ok(7));
+    });
+}
+
+#[test]
+fn an_actor_that_is_started_from_another_runtime_uses_the_timers_of_its_own() {
+    watched(|| {
+        let (home, other) = (runtime(), bare_runtime());
+        let node = home.block_on(async { node() });
+        let starting = async move {
+            node.spawn_with(async |_| {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                Ok(Flex::default())
+            })
+        };
+        let actor = other.block_on(async { tokio::spawn(starting).await.unwrap() });
+        assert_eq!(home.block_on(async { actor.send(nothing()).await }), Ok(0));
+        assert_eq!(actor.node().metrics().kinds[0].panicked, 0);
+    });
+}
+
+#[test]
+fn a_handler_goes_on_when_its_askers_runtime_ends() {
+    watched(|| {
+        let (home, other) = (runtime(), runtime());
+        let actor = actor_on(&home);
+        ask_from(&other, &actor, nothing()).unwrap();
+        let (tx, ended) = tokio::sync::oneshot::channel();
+        let working = later(async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            tx.send(()).ok();
+            0
+        });
+        other.block_on(async {
+            let asking = tokio::spawn(async move { actor.send(working).await });
+            // Begun by now, and asleep.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            asking.abort();
+        });
+        other.shutdown_background();
+        let ended = home.block_on(async { tokio::time::timeout(PATIENCE, ended).await });
+        assert_eq!(ended, Ok(Ok(())));
+    });
+}
+
+#[test]
+fn an_ask_fails_when_its_actors_runtime_has_ended() {
+    watched(|| {
+        let (home, other) = (runtime(), runtime());
+        let actor = actor_on(&home);
+        home.shutdown_background();
+        let asking = async move { actor.send(nothing()).timeout(Duration::from_millis(300)).await };
+        let asked = other.block_on(async { tokio::spawn(asking).await });
+        assert!(matches!(asked, Ok(Err(_))), "the asker panicked or was answered: {asked:?}");
+    });
+}
+
+#[test]
+fn an_open_ask_fails_when_its_actors_runtime_ends() {
+    watched(|| {
+        let (home, other) = (runtime(), runtime());
+        let actor = actor_on(&home);
+        let asked = other.spawn({
+            let actor = actor.clone();
+            async move { actor.send(later(pending())).timeout(PATIENCE).await }
+        });
+        while !actor.is_active() || actor.mailbox_depth() > 0 {
+            std::thread::yield_now();
+        }
+        drop(home);
+        let asked = other.block_on(async { tokio::time::timeout(2 * PATIENCE, asked).await });
+        assert!(matches!(asked, Ok(Ok(Err(_)))), "{asked:?}");
+    });
+}
+
+/// A current-thread runtime runs only while somebody is in its `block_on`.
+#[test]
+fn an_ask_keeps_its_deadline_while_its_actors_runtime_does_not_run() {
+    watched(|| {
+        let home = Builder::new_current_thread().enable_all().build().unwrap();
+        let other = runtime();
+        let actor = actor_on(&home);
+        let asked = other.block_on(async {
+            let ask = async { actor.send(nothing()).timeout(Duration::from_millis(100)).await };
+            tokio::time::timeout(PATIENCE, ask).await
+        });
+        assert!(matches!(asked, Ok(Err(AskError::Timeout(_)))), "{asked:?}");
+    });
+}
+
+#[test]
+fn an_actor_whose_runtime_ends_in_its_handler_has_ended() {
+    watched(|| {
+        let (home, other) = (runtime(), runtime());
+        let actor = actor_on(&home);
+        actor.send(later(pending())).try_tell().unwrap();
+        while actor.mailbox_depth() > 0 {
+            std::thread::yield_now();
+        }
+        drop(home);
+        let ended = other.block_on(async { tokio::time::timeout(PATIENCE, actor.stopped()).await });
+        assert_eq!(ended, Ok(()));
+    });
+}
+
+/// A thread that belongs to no runtime may ask and tell; heavy work goes to the node's runtime
+/// likewise.
+#[test]
+fn heavy_work_may_be_awaited_outside_of_any_runtime() {
+    watched(|| {
+        let home = runtime();
+        let node: Node = home.block_on(async { node() });
+        assert_eq!(block_on(node.blocking(|| 7)), 7);
+    });
+}
+
+/// Runs a future on a thread that knows no runtime.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+        std::thread::yield_now();
+    }
+}

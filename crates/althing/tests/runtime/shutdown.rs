@@ -1,0 +1,91 @@
+//! The end of a node: everybody finishes, and then nobody starts any more, by whatever way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use crate::support::{Flex, On, flex, later, node, nothing, settle, within};
+use althing::{Actor, Node};
+
+const DEADLINE: Duration = Duration::from_secs(5);
+
+#[test]
+fn who_is_spawned_after_a_shutdown_refuses() {
+    within(On::PausedTime, async {
+        let node = node();
+        node.shutdown(DEADLINE).await;
+        assert!(flex(&node).send(nothing()).await.is_err());
+        let named = node.spawn_named("a", Flex::default());
+        if let Ok(named) = named {
+            assert!(named.send(nothing()).await.is_err());
+        }
+    });
+}
+
+/// Starts another of its kind when it is dropped.
+struct Phoenix {
+    node: Node,
+    drops: Arc<AtomicU32>,
+}
+
+/// More than a stack holds inside each other, and not without end.
+const DROPS_MAX: u32 = 20_000;
+
+impl Actor for Phoenix {
+    const NAME: &'static str = "test.phoenix";
+}
+
+impl Drop for Phoenix {
+    fn drop(&mut self) {
+        if self.drops.fetch_add(1, SeqCst) < DROPS_MAX {
+            self.node.spawn(Self { node: self.node.clone(), drops: self.drops.clone() });
+        }
+    }
+}
+
+#[test]
+fn an_actor_that_starts_another_when_it_is_dropped_does_not_outlive_a_shutdown() {
+    within(On::OneThread, async {
+        let (node, drops) = (node(), Arc::new(AtomicU32::new(0)));
+        node.spawn(Phoenix { node: node.clone(), drops: drops.clone() });
+        node.shutdown(Duration::from_millis(100)).await;
+        // What the last one started drops on goes on meanwhile, on the thread that stopped it.
+        while drops.load(SeqCst) <= DROPS_MAX {
+            settle().await;
+        }
+        let alive = |kind: &althing::KindSnapshot| kind.started != kind.stopped;
+        assert!(!node.metrics().kinds.iter().any(alive));
+    });
+}
+
+#[test]
+fn a_shutdown_that_a_handler_awaits_does_not_wait_for_that_handler() {
+    within(On::PausedTime, async {
+        let node = node();
+        let (actor, other) = (flex(&node), flex(&node));
+        let before = node.elapsed();
+        let ending = node.clone();
+        let shutting_down = later(async move {
+            ending.shutdown(Duration::from_secs(600)).await;
+            0
+        });
+        actor.send(shutting_down).timeout(Duration::from_secs(3_600)).await.ok();
+        assert!(other.is_stopped());
+        let took = node.elapsed().saturating_sub(before);
+        assert!(took < Duration::from_secs(60), "{took:?}");
+    });
+}
+
+#[test]
+fn shutdowns_at_once_and_one_after_the_other_stop_each_actor_once() {
+    within(On::PausedTime, async {
+        let node = node();
+        for _ in 0..10 {
+            flex(&node);
+        }
+        let (one, two) = tokio::join!(node.shutdown(DEADLINE), node.shutdown(DEADLINE));
+        let three = node.shutdown(DEADLINE).await;
+        let killed = [&one, &two, &three].map(|report| report.killed.len());
+        assert_eq!((killed, three.stopped), ([0; 3], 0));
+    });
+}

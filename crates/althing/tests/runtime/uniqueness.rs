@@ -1,0 +1,156 @@
+//! A name has one actor at a time: not two, also while one ends and while the directory forgets it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use crate::support::{On, node, settle, soon, within};
+use althing::{Actor, ActorRef, Context, Handler, Node, StopReason, WeakRef};
+use parking_lot::Mutex;
+
+/// Takes a while to stop.
+struct Named;
+
+struct Touch;
+
+impl Actor for Named {
+    const NAME: &'static str = "test.named";
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+impl Handler<Touch> for Named {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Touch, _: &mut Context<Self>) {}
+}
+
+#[test]
+fn a_name_is_taken_until_the_last_hook_of_its_actor_has_ended() {
+    within(On::PausedTime, async {
+        let node = node();
+        let first = node.spawn_named("a", Named).unwrap();
+        first.send(Touch).await.unwrap();
+        let stopped = first.stop();
+        settle().await;
+        assert!(first.is_active(), "it is in its last hook");
+        assert!(node.spawn_named("a", Named).is_err());
+        soon("the stop", stopped).await;
+        assert!(node.spawn_named("a", Named).is_ok());
+    });
+}
+
+/// Upgrades the weak addresses that it is given, again and again, until one leads to an actor that
+/// its node does not know.
+struct Upgrader {
+    name: Mutex<(String, Option<WeakRef<Named>>)>,
+    /// Two addresses of one name that are not the same.
+    two: Mutex<Option<[ActorRef<Named>; 2]>>,
+    ends: AtomicBool,
+}
+
+impl Upgrader {
+    fn run(&self, node: &Node) {
+        while !self.ends.load(SeqCst) {
+            let (key, weak) = self.name.lock().clone();
+            let Some(weak) = weak else { continue };
+            for _ in 0..50 {
+                if let Some(held) = weak.upgrade() {
+                    let known = node.get::<Named>(&key);
+                    if known != held {
+                        *self.two.lock() = Some([held, known]);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The directory forgets a sleeper that nobody holds. Whoever gets hold of it in that moment must
+/// not keep an actor that the directory does not know.
+#[test]
+fn a_weak_address_never_leads_to_a_second_actor_of_a_name() {
+    within(On::PausedTime, async {
+        let node = Node::builder("test").actor(async |_| Ok(Named)).build();
+        let upgrader = Arc::new(Upgrader {
+            name: Mutex::default(),
+            two: Mutex::default(),
+            ends: AtomicBool::new(false),
+        });
+        let thread = std::thread::spawn({
+            let (upgrader, node) = (upgrader.clone(), node.clone());
+            move || upgrader.run(&node)
+        });
+        let begun = Instant::now();
+        let mut names = 0;
+        while begun.elapsed() < Duration::from_secs(3) && !thread.is_finished() {
+            names += 1;
+            let key = names.to_string();
+            let weak = node.get::<Named>(&key).downgrade();
+            *upgrader.name.lock() = (key, Some(weak));
+            // A pass over the directory.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        upgrader.ends.store(true, SeqCst);
+        thread.join().unwrap();
+        let two = upgrader.two.lock().take();
+        if let Some(two) = two {
+            for named in &two {
+                named.send(Touch).await.unwrap();
+            }
+            let active = two.iter().filter(|named| named.is_active()).count();
+            panic!("{active} active actors of the name {:?} after {names} names", two[0].id());
+        }
+    });
+}
+
+mod same_names {
+    use althing::{AskError, BuildError, Node, actor};
+
+    pub(super) struct First;
+    pub(super) struct Second;
+
+    #[actor(name = "test.same")]
+    impl First {
+        async fn whoami(&self) -> u32 {
+            1
+        }
+    }
+
+    #[actor(name = "test.same")]
+    impl Second {
+        async fn whoami(&self) -> u32 {
+            2
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_belongs_to_one_type_and_the_second_does_not_start() {
+        let node = Node::builder("twins").build();
+        assert_eq!(node.spawn(First).whoami().await, Ok(1));
+        let second = node.spawn(Second);
+        match second.whoami().await {
+            Err(AskError::NotStarted(_, why)) => {
+                let text = why.to_string();
+                assert!(text.contains("First` and `"), "{text}");
+                assert!(text.contains("Second` are both called `test.same`"), "{text}");
+            }
+            // It has ended by the time the message comes.
+            Err(AskError::Stopped(_)) => {}
+            other => panic!("{other:?}"),
+        }
+        let by_name = node.get::<Second>("a").whoami().await;
+        assert!(matches!(by_name, Err(AskError::NotStarted(..))), "{by_name:?}");
+        assert_eq!(node.spawn(First).whoami().await, Ok(1), "the first goes on");
+    }
+
+    #[tokio::test]
+    async fn a_node_with_two_types_of_one_name_is_not_built() {
+        let builder = Node::builder("twins").actor(async |_| Ok(First)).actor(async |_| Ok(Second));
+        let refused = builder.try_build().expect_err("one name");
+        assert!(matches!(&refused, BuildError::Kind(twice) if twice.name == "test.same"));
+    }
+}

@@ -1,0 +1,244 @@
+//! A call by gRPC and its answer, as messages: the methods are those of the API over HTTP.
+//!
+//! What goes over the wire for a call alone is what a batch has behind a key and a length, so both
+//! are read as one type. Likewise an answer alone is a batch's reply under other keys.
+
+use bytes::{Buf, Bytes, BytesMut};
+use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::rpc::RpcError;
+use prost::encoding::{WireType, decode_key, encode_key, encode_varint};
+use prost::{DecodeError, Message};
+
+use super::framing::Status;
+use super::messages::{
+    Batch, Broadcasted, Call, Code, Command, Error, Nodes, Nothing, Outcome, PublishResponse,
+    Replies, Reply,
+};
+use crate::api::batch::COMMANDS_LEN_MAX;
+use crate::api::caller::Caller;
+use crate::api::method::{self, Subscription};
+use crate::api::mode;
+use crate::api::params;
+use crate::api::publish;
+use crate::claims;
+use crate::settings::ErrorMode;
+
+/// Of many calls in one.
+const BATCH: &str = "Batch";
+/// The methods, with the keys that their calls and answers have in a batch.
+const METHODS: [(&str, u32); 12] = [
+    ("Publish", 4),
+    ("Broadcast", 5),
+    ("Subscribe", 6),
+    ("Unsubscribe", 7),
+    ("Disconnect", 8),
+    ("Presence", 9),
+    ("PresenceStats", 10),
+    ("History", 11),
+    ("HistoryRemove", 12),
+    ("Info", 13),
+    ("Refresh", 15),
+    ("Channels", 16),
+];
+/// The keys of an answer alone.
+const ERROR: u32 = 1;
+const RESULT: u32 = 2;
+
+/// Whether there is such a method.
+pub(super) fn is_known(method: &str) -> bool {
+    method == BATCH || METHODS.iter().any(|(name, _)| *name == method)
+}
+
+/// Runs a method that is known; returns its answer.
+pub(super) async fn run(
+    caller: &Caller,
+    method: &str,
+    message: Bytes,
+    mode: ErrorMode,
+) -> Result<Vec<u8>, Status> {
+    if method == BATCH {
+        return Ok(
+            match batch(caller, Batch::decode(message).map_err(|error| unreadable(&error))?).await {
+                Ok(replies) => replies.encode_to_vec(),
+                // Its answer has no place for an error, so that each call gets it.
+                Err(reply) => Replies { replies: vec![reply] }.encode_to_vec(),
+            },
+        );
+    }
+    let outcome = match alone(method, message).map_err(|error| unreadable(&error))? {
+        Some(call) => one(caller, call).await,
+        None => Err(RpcError::method_not_found(method)),
+    };
+    match (outcome, mode) {
+        (Err(refused), ErrorMode::Transport) => {
+            Err(Status::new(mode::grpc_status(refused.code), refused.message))
+        }
+        (outcome, _) => Ok(answer(outcome)),
+    }
+}
+
+fn unreadable(error: &DecodeError) -> Status {
+    Status::new(Status::INTERNAL, format!("the message cannot be read: {error}"))
+}
+
+/// Reads a call that comes by itself.
+fn alone(method: &str, message: Bytes) -> Result<Option<Call>, DecodeError> {
+    let Some((_, key)) = METHODS.iter().find(|(name, _)| *name == method) else { return Ok(None) };
+    let mut head = BytesMut::new();
+    encode_key(*key, WireType::LengthDelimited, &mut head);
+    encode_varint(message.len() as u64, &mut head);
+    Ok(Command::decode(head.freeze().chain(message))?.call)
+}
+
+/// Writes the answer to a call that came by itself.
+fn answer(outcome: Result<Outcome, RpcError>) -> Vec<u8> {
+    let mut answer = Vec::new();
+    match outcome {
+        Err(refused) => prost::encoding::message::encode(ERROR, &Error::from(refused), &mut answer),
+        Ok(outcome) => {
+            let mut field = Vec::new();
+            outcome.encode(&mut field);
+            let mut behind_key = field.as_slice();
+            decode_key(&mut behind_key).expect("it was written just now");
+            encode_key(RESULT, WireType::LengthDelimited, &mut answer);
+            answer.extend_from_slice(behind_key);
+        }
+    }
+    answer
+}
+
+async fn batch(caller: &Caller, batch: Batch) -> Result<Replies, Reply> {
+    caller.rights.may("batch").map_err(|refused| reply(Err(refused)))?;
+    if batch.commands.len() > COMMANDS_LEN_MAX {
+        let text = format!("commands: more than {COMMANDS_LEN_MAX} in one batch");
+        return Err(reply(Err(RpcError::new(ErrorCode::BadRequest, text))));
+    }
+    let mut replies = Vec::with_capacity(batch.commands.len());
+    if batch.parallel {
+        let running = batch.commands.into_iter().map(|command| {
+            let caller = caller.clone();
+            tokio::spawn(async move { reply(command_of(&caller, command).await) })
+        });
+        for running in running.collect::<Vec<_>>() {
+            replies.push(running.await.expect("a command does not panic"));
+        }
+    } else {
+        for command in batch.commands {
+            replies.push(reply(command_of(caller, command).await));
+        }
+    }
+    Ok(Replies { replies })
+}
+
+async fn command_of(caller: &Caller, command: Command) -> Result<Outcome, RpcError> {
+    match command.call {
+        Some(call) => one(caller, call).await,
+        None => Err(RpcError::new(ErrorCode::MethodNotFound, "a command that is not offered")),
+    }
+}
+
+fn reply(outcome: Result<Outcome, RpcError>) -> Reply {
+    match outcome {
+        Ok(outcome) => Reply { error: None, outcome: Some(outcome) },
+        Err(refused) => Reply { error: Some(refused.into()), outcome: None },
+    }
+}
+
+/// Runs one call.
+async fn one(caller: &Caller, call: Call) -> Result<Outcome, RpcError> {
+    caller.rights.may(name(&call))?;
+    Ok(match call {
+        Call::Publish(it) => {
+            let (channel, content) = it.into();
+            let published = publish::publish(caller, channel, &content).await;
+            caller.server.metrics.by_api.count(&published);
+            Outcome::Publish(published?.into())
+        }
+        Call::Broadcast(it) => {
+            let (channels, content) = it.into();
+            let outcomes = publish::broadcast(caller, channels, || Ok(content)).await;
+            caller.server.metrics.by_api.count(&outcomes);
+            let responses = outcomes?.into_iter().map(PublishResponse::from).collect();
+            Outcome::Broadcast(Broadcasted { responses })
+        }
+        Call::Subscribe(it) => {
+            let subscription = Subscription {
+                channel: it.channel,
+                info: bytes(it.info, &it.b64info, "b64info")?,
+                data: bytes(it.data, &it.b64data, "b64data")?,
+                since: it.recover_since,
+                ends_at: it.expire_at,
+                overrides: it.overrides.map(Into::into).unwrap_or_default(),
+            };
+            let of = of(it.user, it.client, it.session);
+            method::subscribe(caller, &of, &subscription).await?;
+            Outcome::Subscribe(Nothing {})
+        }
+        Call::Unsubscribe(it) => {
+            let of = of(it.user, it.client, it.session);
+            method::unsubscribe(caller, &of, it.channel.into()).await?;
+            Outcome::Unsubscribe(Nothing {})
+        }
+        Call::Disconnect(it) => {
+            let of = of(it.user, it.client, it.session);
+            let of = params::Of { whitelist: it.whitelist, ..of };
+            let why = it.disconnect.map(|Code { code, reason }| params::Code { code, reason });
+            method::disconnect(caller, &of, why)?;
+            Outcome::Disconnect(Nothing {})
+        }
+        Call::Refresh(it) => {
+            let asked = params::Refresh { expired: it.expired, expire_at: it.expire_at };
+            method::refresh(caller, &of(it.user, it.client, it.session), &asked)?;
+            Outcome::Refresh(Nothing {})
+        }
+        Call::Presence(it) => {
+            Outcome::Presence(method::presence(caller, it.channel.into()).await?.into())
+        }
+        Call::PresenceStats(it) => {
+            Outcome::PresenceStats(method::presence_stats(caller, it.channel.into()).await?.into())
+        }
+        Call::History(it) => Outcome::History(method::history(caller, &it.into()).await?.into()),
+        Call::HistoryRemove(it) => {
+            method::history_remove(caller, it.channel.into()).await?;
+            Outcome::HistoryRemove(Nothing {})
+        }
+        Call::Channels(it) => {
+            Outcome::Channels(method::channels(caller, &it.pattern).await?.into())
+        }
+        Call::Info(Nothing {}) => {
+            let nodes = vec![method::info(caller).await?.into()];
+            Outcome::Info(Nodes { nodes })
+        }
+    })
+}
+
+/// What rights call it: the name over HTTP.
+fn name(call: &Call) -> &'static str {
+    match call {
+        Call::Publish(_) => "publish",
+        Call::Broadcast(_) => "broadcast",
+        Call::Subscribe(_) => "subscribe",
+        Call::Unsubscribe(_) => "unsubscribe",
+        Call::Disconnect(_) => "disconnect",
+        Call::Presence(_) => "presence",
+        Call::PresenceStats(_) => "presence_stats",
+        Call::History(_) => "history",
+        Call::HistoryRemove(_) => "history_remove",
+        Call::Info(_) => "info",
+        Call::Refresh(_) => "refresh",
+        Call::Channels(_) => "channels",
+    }
+}
+
+fn of(user: String, client: String, session: String) -> params::Of {
+    params::Of { user, client, session: Some(session), whitelist: Vec::new() }
+}
+
+/// Bytes as they stand, or in base64.
+fn bytes(raw: Bytes, base64: &str, field: &str) -> Result<Bytes, RpcError> {
+    if base64.is_empty() {
+        return Ok(raw);
+    }
+    claims::bytes(None, base64)
+        .ok_or_else(|| RpcError::new(ErrorCode::BadRequest, format!("{field} is no base64")))
+}

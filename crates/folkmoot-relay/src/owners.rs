@@ -1,0 +1,69 @@
+//! How the owners of channels begin. The first time they are given what was found on disk by the
+//! hub. After a panic they read it again, so that offsets and epochs go on; and whose subscriptions
+//! went with the state is disconnected, so that it comes back and recovers: nobody may believe to be
+//! subscribed where nobody sends to it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use althing::{ActorError, Start};
+use parking_lot::Mutex;
+
+use crate::channels::{Channels, FoundChannel, Hub};
+use crate::durable::{Disk, KnownRows, Restored};
+use crate::people::People;
+use crate::rules::Rules;
+
+/// What owners of channels are made with.
+#[derive(Debug)]
+pub(crate) struct Owners {
+    people: Arc<People>,
+    rules: Arc<Rules>,
+    /// `None`: no channel is durable.
+    disk: Option<(Disk, Arc<KnownRows>)>,
+    /// Who has begun before.
+    begun: Mutex<HashSet<usize>>,
+}
+
+impl Owners {
+    pub(crate) fn new(
+        people: Arc<People>,
+        rules: Arc<Rules>,
+        disk: Option<(Disk, Arc<KnownRows>)>,
+    ) -> Self {
+        Self { people, rules, disk, begun: Mutex::default() }
+    }
+
+    /// The state that an owner begins with.
+    pub(crate) async fn begin(&self, start: Start<Channels>) -> Result<Channels, ActorError> {
+        let shard: usize = start.key_as()?;
+        let is_first = self.begun.lock().insert(shard);
+        if !is_first {
+            let told = self.people.lose(|channel| Hub::shard(channel) == shard);
+            tracing::error!(shard, told, "channels begin anew; their subscribers must come back");
+        }
+        let Some((disk, rows)) = &self.disk else { return Ok(Channels::new()) };
+        let channels = Channels::on_disk(disk.clone(), rows.clone());
+        if is_first {
+            return Ok(channels);
+        }
+        let found = disk.read(move |channel| Hub::shard(channel) == shard).await?;
+        // Of publications that were written when nobody was there to note it.
+        found.rows.iter().for_each(|(row, channel)| rows.insert(row, channel));
+        Ok(channels.with(self.rules.kept(found.channels)))
+    }
+}
+
+impl Rules {
+    /// What is given back of what was found: nothing of namespaces that are durable no more.
+    pub(crate) fn kept(&self, found: HashMap<Arc<str>, Restored>) -> Vec<FoundChannel> {
+        let kept = found.into_iter().filter_map(|(channel, restored)| {
+            let keep = self.of(&channel).ok()?.keep().filter(|keep| keep.is_durable)?;
+            Some((channel, restored, keep))
+        });
+        kept.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

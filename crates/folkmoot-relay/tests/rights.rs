@@ -1,0 +1,133 @@
+//! What tokens open and names allow, for clients over real sockets.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use folkmoot_relay::{Relay, Settings, start};
+use jsonwebtoken::{EncodingKey, Header, encode};
+use serde_json::{Value, json};
+use support::Listener;
+
+async fn relay() -> Relay {
+    let settings = json!({
+        "client": { "token": { "hmac_secret_key": "secret" } },
+        "http_api": { "key": "key" },
+        "channel": { "namespaces": [
+            { "name": "news", "allow_subscribe_for_client": true },
+            { "name": "letters", "allow_publish_for_client": true, "presence": true,
+              "allow_presence_for_client": true, "history_size": 10, "history_ttl": "60s",
+              "allow_history_for_client": true, "channel_regex": "^[a-z]+$" },
+        ] },
+    });
+    let settings = Settings::from_json(&settings.to_string()).expect("settings");
+    let free: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    start(settings, free).await.expect("it starts")
+}
+
+fn token(claims: &Value) -> String {
+    encode(&Header::default(), claims, &EncodingKey::from_secret(b"secret")).expect("a token")
+}
+
+/// Seconds since 1970, so many from now.
+fn in_seconds(seconds: i64) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    i64::try_from(now).expect("a number") + seconds
+}
+
+fn connect(claims: &Value) -> Value {
+    json!({ "id": 1, "connect": { "token": token(claims) } })
+}
+
+async fn connected(relay: &Relay, claims: &Value) -> Listener {
+    let mut client = Listener::open(relay, &[]).await;
+    client.ask(connect(claims)).await;
+    client
+}
+
+#[tokio::test]
+async fn a_token_whose_expire_at_is_over_or_no_date_opens_nothing() {
+    let relay = relay().await;
+    let exp = in_seconds(600);
+    let mut late = Listener::open(&relay, &[]).await;
+    let over = json!({ "sub": "ann", "exp": exp, "expire_at": in_seconds(-2) });
+    assert_eq!(late.reply(connect(&over)).await["error"]["code"], 109);
+    let mut forged = Listener::open(&relay, &[]).await;
+    forged.send(connect(&json!({ "sub": "ann", "exp": exp, "expire_at": -1 }))).await;
+    assert_eq!(forged.end().await.0, 3500);
+    // 0 says that it never ends, and so does one that has no end at all.
+    let mut ann = connected(&relay, &json!({ "sub": "ann", "exp": exp, "expire_at": 0 })).await;
+    for (expire_at, code) in [(in_seconds(-2), 109), (-1, 103)] {
+        let claims = json!({ "sub": "ann", "channel": "$news:x", "expire_at": expire_at });
+        let asked = json!({ "channel": "$news:x", "token": token(&claims) });
+        let refused = ann.reply(json!({ "id": 2, "subscribe": asked })).await;
+        assert_eq!(refused["error"]["code"], code, "{refused}");
+    }
+    let again = json!({ "id": 3, "refresh": { "token": token(&over) } });
+    assert_eq!(ann.reply(again).await["error"]["code"], 109);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_for_a_subscription_opens_no_connection() {
+    let relay = relay().await;
+    let claims = json!({ "sub": "ann", "channel": "$news:x" });
+    let mut client = Listener::open(&relay, &[]).await;
+    client.send(connect(&claims)).await;
+    assert_eq!(client.end().await.0, 3500);
+    let mut ann = connected(&relay, &json!({ "sub": "ann" })).await;
+    let asked = json!({ "channel": "$news:x", "token": token(&claims) });
+    ann.ask(json!({ "id": 2, "subscribe": asked })).await;
+    ann.send(json!({ "id": 3, "refresh": { "token": token(&claims) } })).await;
+    assert_eq!(ann.end().await.0, 3500);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_name_that_its_namespace_does_not_allow_is_refused_whatever_is_asked_of_it() {
+    let relay = relay().await;
+    let mut ann = connected(&relay, &json!({ "sub": "ann" })).await;
+    for (channel, code) in [("letters:a1", 107), ("letters:ab", 0)] {
+        for asked in [
+            json!({ "publish": { "channel": channel, "data": 1 } }),
+            json!({ "history": { "channel": channel } }),
+            json!({ "presence": { "channel": channel } }),
+            json!({ "presence_stats": { "channel": channel } }),
+        ] {
+            let mut asked = asked;
+            asked["id"] = json!(2);
+            let reply = ann.reply(asked.clone()).await;
+            assert_eq!(reply["error"]["code"].as_u64().unwrap_or(0), code, "{asked} {reply}");
+        }
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn who_connects_while_the_backend_subscribes_it_to_the_same_channel_is_connected() {
+    let relay = Arc::new(relay().await);
+    // The last one is asked for by both.
+    let channels: Vec<_> = (100..200).map(|number| format!("news:{number}")).collect();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let backend = tokio::spawn({
+        let (relay, is_over) = (relay.clone(), is_over.clone());
+        async move {
+            while !is_over.load(Ordering::Relaxed) {
+                let asked = json!({ "user": "ann", "channel": "news:199" });
+                support::post(&relay, "subscribe", &asked).await;
+            }
+        }
+    });
+    for _ in 0..50 {
+        let claims = json!({ "sub": "ann", "channels": channels });
+        let mut client = Listener::open(&relay, &[]).await;
+        let reply = client.ask(connect(&claims)).await;
+        assert_eq!(reply["connect"]["subs"].as_object().map(serde_json::Map::len), Some(100));
+    }
+    is_over.store(true, Ordering::Relaxed);
+    backend.await.expect("it ends");
+    Arc::into_inner(relay).expect("nobody else has it").stop().await;
+}

@@ -1,0 +1,42 @@
+//! The tables in PostgreSQL, as the ordered list of steps that make them. They stand in a schema of
+//! their own, so they meet nobody else's.
+//!
+//! A step that has been released is never changed: databases out there have run it. `steps` holds
+//! how many a database has taken; each runs in one transaction with the count.
+
+use super::address::DatabaseAddress;
+use crate::storage::error::OpenError;
+use crate::storage::sql::Connection;
+
+/// All steps, oldest first. A step of the embedded store's schema has its like here.
+const STEPS: &[&str] = &[include_str!("migrations/0001_base.sql")];
+
+/// Takes the steps that a database lacks. Only the server that has claimed the database may.
+pub(super) fn migrate(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {
+    let encoding: String =
+        connection.query_row("SELECT current_setting('server_encoding')", [], |row| row.get(0))?;
+    if encoding != "UTF8" {
+        return Err(OpenError::DatabaseEncoding { address: address.clone(), encoding });
+    }
+    connection.execute_batch(
+        "CREATE SCHEMA IF NOT EXISTS folkmoot; \
+         CREATE TABLE IF NOT EXISTS folkmoot.steps (taken BIGINT NOT NULL)",
+    )?;
+    let sql = "SELECT coalesce(max(taken), 0) FROM steps";
+    let taken: u32 = connection.query_row(sql, [], |row| row.get(0))?;
+    let newest = u32::try_from(STEPS.len()).expect("there are few migrations");
+    if taken > newest {
+        return Err(OpenError::NewerDatabase { address: address.clone(), found: taken, newest });
+    }
+    for (version, step) in (1_u32..).zip(STEPS).skip(taken as usize) {
+        let transaction = connection.begin()?;
+        transaction.execute_batch(step)?;
+        transaction
+            .execute_batch(&format!("DELETE FROM steps; INSERT INTO steps VALUES ({version})"))?;
+        transaction.commit()?;
+        if taken > 0 {
+            tracing::info!(schema = version, "migrated the database");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! A connection to either database, and the statements prepared on it.
+
+use super::error::{Result, SqlError};
+use super::params::Params;
+use super::postgres::Session;
+use super::row::{MappedRows, Row, Rows};
+
+/// A connection to either database.
+pub(crate) enum Connection {
+    Sqlite(rusqlite::Connection),
+    Postgres(Box<Session>),
+}
+
+impl Connection {
+    /// A statement that is prepared once for each connection.
+    pub(crate) fn prepare_cached(&self, sql: &str) -> Result<Statement<'_>> {
+        match self {
+            Self::Sqlite(connection) => Ok(Statement::Sqlite(connection.prepare_cached(sql)?)),
+            Self::Postgres(session) => Ok(Statement::Postgres(session, session.prepare(sql)?)),
+        }
+    }
+
+    /// Runs a statement; gives how many rows it has changed.
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        match self {
+            Self::Sqlite(connection) => Ok(connection.execute(sql, params)?),
+            Self::Postgres(session) => session.execute(&session.prepare(sql)?, params.values()?),
+        }
+    }
+
+    /// The first row of an answer.
+    pub(crate) fn query_row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
+        match self {
+            Self::Sqlite(connection) => first(&mut connection.prepare(sql)?, params, read),
+            Self::Postgres(_) => self.prepare_cached(sql)?.query_row(params, read),
+        }
+    }
+
+    /// Runs statements that take no values and give no rows.
+    pub(crate) fn execute_batch(&self, sql: &str) -> Result<()> {
+        match self {
+            Self::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
+            Self::Postgres(session) => session.execute_batch(sql),
+        }
+    }
+
+    /// Whether each answer costs a journey, so that it pays to ask for many at once.
+    pub(crate) fn is_far(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
+    /// Sends what waits to be sent, and hears what becomes of it.
+    pub(crate) fn flush(&self) -> Result<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(session) => session.flush(),
+        }
+    }
+
+    /// Whether the database answers.
+    pub(crate) fn is_there(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => true,
+            Self::Postgres(session) => !session.is_broken() && session.execute_batch("").is_ok(),
+        }
+    }
+
+    /// SQLite's own connection, for what only SQLite has.
+    #[cfg(test)]
+    pub(crate) fn sqlite(&mut self) -> Option<&mut rusqlite::Connection> {
+        match self {
+            Self::Sqlite(connection) => Some(connection),
+            Self::Postgres(_) => None,
+        }
+    }
+}
+
+impl From<rusqlite::Connection> for Connection {
+    fn from(connection: rusqlite::Connection) -> Self {
+        Self::Sqlite(connection)
+    }
+}
+
+/// A prepared statement.
+pub(crate) enum Statement<'c> {
+    Sqlite(rusqlite::CachedStatement<'c>),
+    Postgres(&'c Session, tokio_postgres::Statement),
+}
+
+impl Statement<'_> {
+    /// Runs it; gives how many rows it has changed.
+    pub(crate) fn execute(&mut self, params: impl Params) -> Result<usize> {
+        match self {
+            Self::Sqlite(statement) => Ok(statement.execute(params)?),
+            Self::Postgres(session, statement) => session.execute(statement, params.values()?),
+        }
+    }
+
+    /// Runs it at the latest before the next answer is read or the transaction commits, which then
+    /// fails if this does: nobody waits for a database that is far away.
+    pub(crate) fn execute_later(&mut self, params: impl Params) -> Result<()> {
+        match self {
+            Self::Sqlite(statement) => Ok(statement.execute(params).map(drop)?),
+            Self::Postgres(session, statement) => {
+                session.execute_later(statement, params.values()?)
+            }
+        }
+    }
+
+    /// All rows of the answer.
+    pub(crate) fn query(&mut self, params: impl Params) -> Result<Rows<'_>> {
+        match self {
+            Self::Sqlite(statement) => Ok(Rows::Sqlite(statement.query(params)?)),
+            Self::Postgres(session, statement) => {
+                let rows = session.query(statement, params.values()?)?;
+                Ok(Rows::Postgres(rows.into_iter(), None))
+            }
+        }
+    }
+
+    /// All rows of the answer, each read by `map`.
+    pub(crate) fn query_map<T, F: FnMut(&Row<'_>) -> Result<T>>(
+        &mut self,
+        params: impl Params,
+        map: F,
+    ) -> Result<MappedRows<'_, F>> {
+        Ok(MappedRows { rows: self.query(params)?, map })
+    }
+
+    /// The rows of the answers for each of some values, each read by `map`; no order is promised.
+    pub(crate) fn query_each<T>(
+        &mut self,
+        params: Vec<impl Params>,
+        mut map: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut found = Vec::with_capacity(params.len());
+        match self {
+            Self::Sqlite(statement) => {
+                for params in params {
+                    let mut rows = statement.query(params)?;
+                    while let Some(row) = rows.next()? {
+                        found.push(map(&Row::Sqlite(row))?);
+                    }
+                }
+            }
+            Self::Postgres(session, statement) => {
+                let values = params.iter().map(Params::values).collect::<Result<_>>()?;
+                let answers = session.query_each(statement, values)?;
+                for row in answers.iter().flatten() {
+                    found.push(map(&Row::Postgres(row))?);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The first row of the answer.
+    pub(crate) fn query_row<T>(
+        &mut self,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
+        match self {
+            Self::Sqlite(statement) => first(statement, params, read),
+            Self::Postgres(..) => {
+                let mut rows = self.query(params)?;
+                let row = rows.next()?.ok_or(SqlError::NoRow)?;
+                read(&row)
+            }
+        }
+    }
+}
+
+fn first<T>(
+    statement: &mut rusqlite::Statement<'_>,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T>,
+) -> Result<T> {
+    let mut rows = statement.query(params)?;
+    let row = rows.next()?.ok_or(SqlError::NoRow)?;
+    read(&Row::Sqlite(row))
+}

@@ -1,0 +1,194 @@
+//! A session with a PostgreSQL server, used from one thread that may block.
+//!
+//! Statements whose answers nobody waits for are sent together with the next one whose answer is
+//! read, in their order. Every wait has an end: a server that says nothing for [`PATIENCE`] is
+//! away, and the session with it, for nobody knows what became of what was asked.
+
+pub(crate) mod values;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt, MaybeDone, maybe_done, try_join_all};
+use rusqlite::types::Value;
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+
+use self::values::Param;
+use super::dialect;
+use super::error::{Result, SqlError, in_full};
+
+/// How long an answer may take: longer than any statement of ours, shorter than people wait.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a server may take to greet.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+/// Statements that are gathered before they are sent without anybody asking.
+const PENDING_MAX: usize = 256;
+
+/// A session with a server.
+pub(crate) struct Session {
+    // Before the runtime, which runs the connection of it.
+    client: Client,
+    runtime: Runtime,
+    /// By their text in SQLite's dialect.
+    statements: RefCell<HashMap<String, Statement>>,
+    pending: RefCell<Vec<Pending>>,
+    is_broken: Cell<bool>,
+}
+
+enum Pending {
+    Batch(String),
+    Run(Statement, Vec<Param>),
+}
+
+impl Session {
+    /// Connects.
+    pub(crate) fn connect(config: &Config) -> Result<Self> {
+        let away = |error: &dyn std::error::Error| SqlError::Away(in_full(error));
+        let runtime =
+            Builder::new_current_thread().enable_all().build().map_err(|error| away(&error))?;
+        let connected = runtime.block_on(async {
+            tokio::time::timeout(CONNECT_PATIENCE, config.connect(NoTls)).await
+        });
+        let (client, connection) = connected.map_err(|error| away(&error))??;
+        runtime.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = in_full(&error), "a connection to PostgreSQL has ended");
+            }
+        });
+        let (statements, pending) = (RefCell::default(), RefCell::default());
+        Ok(Self { client, runtime, statements, pending, is_broken: Cell::new(false) })
+    }
+
+    /// A statement in SQLite's dialect, prepared once.
+    pub(super) fn prepare(&self, sql: &str) -> Result<Statement> {
+        if let Some(known) = self.statements.borrow().get(sql) {
+            return Ok(known.clone());
+        }
+        let text = dialect::for_postgres(sql);
+        let statement = self.ask(self.client.prepare(&text)).inspect_err(|error| {
+            if !matches!(error, SqlError::Away(_)) {
+                tracing::error!(sql = text, %error, "PostgreSQL does not understand a statement");
+            }
+        })?;
+        self.statements.borrow_mut().insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    pub(super) fn execute(&self, statement: &Statement, values: Vec<Value>) -> Result<usize> {
+        let params = values::params(values)?;
+        let changed =
+            self.flush_and(self.client.execute_raw(statement, params.iter().map(Param::as_sql)))?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    pub(super) fn query(&self, statement: &Statement, values: Vec<Value>) -> Result<Vec<Row>> {
+        let params = values::params(values)?;
+        let params: Vec<_> = params.iter().map(Param::as_sql).collect();
+        self.flush_and(self.client.query(statement, &params))
+    }
+
+    /// Asks the same for each of some values, all at once.
+    pub(super) fn query_each(
+        &self,
+        statement: &Statement,
+        values: Vec<Vec<Value>>,
+    ) -> Result<Vec<Vec<Row>>> {
+        let params = values.into_iter().map(values::params).collect::<Result<Vec<_>>>()?;
+        let asked = params.iter().map(|params| async move {
+            let params: Vec<_> = params.iter().map(Param::as_sql).collect();
+            self.client.query(statement, &params).await
+        });
+        self.flush_and(try_join_all(asked))
+    }
+
+    pub(super) fn execute_later(&self, statement: &Statement, values: Vec<Value>) -> Result<()> {
+        self.later(Pending::Run(statement.clone(), values::params(values)?))
+    }
+
+    pub(super) fn batch_later(&self, sql: &str) -> Result<()> {
+        self.later(Pending::Batch(sql.to_owned()))
+    }
+
+    pub(super) fn execute_batch(&self, sql: &str) -> Result<()> {
+        self.flush_and(self.client.batch_execute(sql))
+    }
+
+    /// Sends what waits, and reads the answers.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.flush_and(async { Ok(()) })
+    }
+
+    /// Whether nothing can be asked any more.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken.get() || self.client.is_closed()
+    }
+
+    fn later(&self, statement: Pending) -> Result<()> {
+        let waiting = {
+            let mut pending = self.pending.borrow_mut();
+            pending.push(statement);
+            pending.len()
+        };
+        if waiting < PENDING_MAX { Ok(()) } else { self.flush() }
+    }
+
+    /// Sends what waits and then `last`, all at once; the first failure counts.
+    fn flush_and<T>(
+        &self,
+        last: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
+        let pending = self.pending.take();
+        if pending.is_empty() {
+            return self.ask(last);
+        }
+        self.ask(async {
+            let mut sent: Vec<Sent<'_>> =
+                pending.iter().map(|statement| maybe_done(statement.run(&self.client))).collect();
+            // A statement is sent when its future is first polled.
+            std::future::poll_fn(|context| {
+                for statement in &mut sent {
+                    let _ = Pin::new(statement).poll(context);
+                }
+                Poll::Ready(())
+            })
+            .await;
+            let last = last.await;
+            for mut statement in sent {
+                (&mut statement).await;
+                Pin::new(&mut statement).take_output().unwrap_or(Ok(()))?;
+            }
+            last
+        })
+    }
+
+    fn ask<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T> {
+        let answered =
+            self.runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await });
+        let answer = match answered {
+            Ok(answer) => answer.map_err(SqlError::from),
+            Err(_) => Err(SqlError::Away(format!("no answer within {} s", PATIENCE.as_secs()))),
+        };
+        if matches!(answer, Err(SqlError::Away(_))) {
+            self.is_broken.set(true);
+        }
+        answer
+    }
+}
+
+type Sent<'s> = MaybeDone<BoxFuture<'s, Result<(), tokio_postgres::Error>>>;
+
+impl Pending {
+    fn run<'s>(&'s self, client: &'s Client) -> BoxFuture<'s, Result<(), tokio_postgres::Error>> {
+        match self {
+            Self::Batch(sql) => client.batch_execute(sql).boxed(),
+            Self::Run(statement, params) => client
+                .execute_raw(statement, params.iter().map(Param::as_sql))
+                .map(|ran| ran.map(drop))
+                .boxed(),
+        }
+    }
+}
