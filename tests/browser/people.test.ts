@@ -39,10 +39,10 @@ describe('a name', () => {
     await expect.poll(() => status.textContent()).toBe('Online');
     await astrid.context.setOffline(true);
     await astrid.page.goto('about:blank').catch(() => undefined);
-    await expect.poll(() => status.textContent(), { timeout: 5_000 }).toBe('Offline');
+    await expect.poll(() => status.textContent()).toBe('Offline');
     await astrid.context.setOffline(false);
     await astrid.page.goto(server.url);
-    await expect.poll(() => status.textContent(), { timeout: 5_000 }).toBe('Online');
+    await expect.poll(() => status.textContent()).toBe('Online');
     await bo.open('Harbour');
   });
 });
@@ -58,6 +58,8 @@ describe('somebody who has to go', () => {
     expect(await bo.page.getByRole('link', { name: 'Harbour' }).count()).toBe(1);
     await astrid.page.getByRole('button', { name: 'Ban', exact: true }).click();
     await astrid.page.getByRole('dialog').getByRole('button', { name: 'Ban', exact: true }).click();
+    // The way back stays for as long as the pointer is on it.
+    await astrid.page.locator('[data-toast]').hover();
     await bo.page.getByText('You were banned from Harbour.').waitFor();
     await astrid.page.getByText('Astrid Holm banned Bo Lind').waitFor();
     await astrid.page.locator('[data-toast]').getByRole('button', { name: 'Undo' }).click();

@@ -2,9 +2,9 @@
 
 import { defineConfig } from 'vitest/config';
 
-// A test that fails is run once more, and the report says so: Chromium paints in software,
-// beside another one and two servers.
-const patience = { testTimeout: 120_000, hookTimeout: 180_000, retry: 1 };
+// A test leaves its people where it failed, so it is not tried again by itself: `run.mjs` runs the whole file again.
+// What is looked for again and again has as long as what is waited for once.
+const patience = { testTimeout: 120_000, hookTimeout: 180_000, expect: { poll: { timeout: 30_000 } } };
 
 export default defineConfig({
   test: {
