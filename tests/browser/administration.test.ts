@@ -138,9 +138,10 @@ describe('the administration', () => {
     const { page } = astrid;
     const NAME = '<img src=x onerror=alert(1)>';
     await page.getByRole('link', { name: 'Settings' }).click();
+    const face = page.getByRole('region', { name: 'Name, colour and logo' });
     await page.getByLabel('Name of the server').fill(NAME);
     await page.getByLabel('Hue of the accent colour').fill('300');
-    await page.getByRole('button', { name: 'Save' }).click();
+    await face.getByRole('button', { name: 'Save' }).click();
     await page.waitForFunction((name) => document.title.endsWith(name), NAME);
     const [chooser] = await Promise.all([page.waitForEvent('filechooser'), page.getByRole('button', { name: 'Choose a picture' }).click()]);
     await chooser.setFiles(harbour('logo.png', 300, 200));
@@ -168,8 +169,52 @@ describe('the administration', () => {
     await page.locator('main img[src="/icon.svg"]').waitFor();
     await page.getByLabel('Name of the server').fill('');
     await page.getByLabel('Folkmoot’s own colour').check();
-    await page.getByRole('button', { name: 'Save' }).click();
+    await face.getByRole('button', { name: 'Save' }).click();
     await page.waitForFunction(() => document.title.endsWith('Folkmoot') && !('accent' in document.documentElement.dataset));
+  });
+
+  it('says_how_long_messages_are_kept_and_asks_before_any_is_deleted', async () => {
+    const { page } = astrid;
+    await bo.page.goto(server.url);
+    await bo.open('Harbour');
+    for (const text of ['low tide', 'high tide', 'spring tide']) await bo.say(text);
+    await bo.allSent();
+    const everywhere = page.getByRole('region', { name: 'How long messages are kept' });
+    await everywhere.getByLabel('Newest messages of a room').fill('0');
+    await everywhere.getByRole('button', { name: 'Save' }).click();
+    expect(await everywhere.getByLabel('Newest messages of a room').evaluate((field: HTMLInputElement) => field.validity.rangeUnderflow)).toBe(true);
+    await everywhere.getByLabel('Newest messages of a room').fill('');
+    await everywhere.getByLabel('Days').fill('365');
+    await everywhere.getByRole('button', { name: 'Save' }).click();
+    await everywhere.getByRole('button', { name: 'Save and delete messages' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+
+    await page.getByRole('link', { name: 'Rooms' }).click();
+    const harbour = page.getByRole('listitem').filter({ hasText: 'Harbour' });
+    const open = () => harbour.getByRole('button', { name: 'How long Harbour keeps messages' }).click();
+    await open();
+    const dialog = page.getByRole('dialog', { name: 'How long Harbour keeps messages' });
+    expect(await dialog.getByLabel('As in all rooms').isChecked()).toBe(true);
+    await dialog.getByLabel('Limits of its own').check();
+    await dialog.getByLabel('Newest messages of a room').fill('2');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByText('nobody can bring them back').waitFor();
+    expect(await violations(page)).toEqual([]);
+    expect(await bo.message('low tide').count()).toBe(1);
+    await dialog.getByRole('button', { name: 'Save and delete messages' }).click();
+    await harbour.getByText('Limits of its own').waitFor();
+    await bo.message('low tide').waitFor({ state: 'detached' });
+    expect(await bo.message('high tide').count()).toBe(1);
+    // More is kept than before: nothing to ask about.
+    await open();
+    await dialog.getByLabel('As in all rooms').check();
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await harbour.getByText('Limits of its own').waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await everywhere.getByLabel('Days').fill('');
+    await everywhere.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
   });
 
   it('says_who_may_make_an_account', async () => {

@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 
 // A test leaves its people where it failed, so it is not tried again by itself: `run.mjs` runs the whole file again.
 // What is looked for again and again has as long as what is waited for once.
-const patience = { testTimeout: 120_000, hookTimeout: 180_000, expect: { poll: { timeout: 30_000 } } };
+const patience = { testTimeout: 300_000, hookTimeout: 300_000, expect: { poll: { timeout: 60_000 } } };
 
 export default defineConfig({
   test: {

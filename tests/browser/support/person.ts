@@ -14,6 +14,9 @@ export interface Shown {
 /** Pages compute this many times slower than the machine could: what a test takes for granted then shows. */
 const SLOWDOWN = Number(process.env['SLOWDOWN'] ?? '1');
 
+/** How long something is waited for: two pages and two servers may share one slow core. */
+const PATIENCE_MS = 60_000;
+
 async function slowDown(context: BrowserContext, page: Page): Promise<void> {
   if (SLOWDOWN <= 1) return;
   const devtools = await context.newCDPSession(page);
@@ -40,6 +43,7 @@ export class Person {
 
   static async arrive(browser: Browser, name: string, options: BrowserContextOptions = {}): Promise<Person> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: 'en-GB', ...options });
+    context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
     await slowDown(context, page);
     return new Person(name, context, page);

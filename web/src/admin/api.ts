@@ -3,8 +3,8 @@
 
 import { request } from '../net/http';
 import type {
-  AdminRoom, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUser, AdminUsers, AdminUserUpdate, LiveView, ModerationEntry, ModerationPage, ResetLink, RoomId,
-  StorageView, UserId,
+  AdminRoom, AdminRooms, AdminSettings, AdminSettingsUpdate, AdminUser, AdminUsers, AdminUserUpdate, LiveView, ModerationEntry, ModerationPage, ResetLink,
+  RetentionRule, RetentionRules, RoomId, StorageView, UserId,
 } from '../protocol/generated/chat';
 import { Listing } from './listing.svelte';
 
@@ -56,6 +56,21 @@ export class Administration {
   setLogo(picture: Blob | undefined): Promise<AdminSettings> {
     const path = `${ROOT}/logo`;
     return picture ? request('PUT', path, { token: this.#token, bytes: picture }) : request('DELETE', path, { token: this.#token });
+  }
+
+  /** How long messages are kept. */
+  keeping(): Promise<RetentionRules> {
+    return this.#get('retention');
+  }
+
+  setKeeping(rule: RetentionRule): Promise<RetentionRules> {
+    return request('PUT', `${ROOT}/retention`, { token: this.#token, body: rule });
+  }
+
+  /** Without a rule the server's holds in the room. */
+  setRoomKeeping(room: RoomId, rule: RetentionRule | undefined): Promise<undefined> {
+    const path = `${ROOT}/rooms/${room}/retention`;
+    return rule ? request('PUT', path, { token: this.#token, body: rule }) : request('DELETE', path, { token: this.#token });
   }
 
   storage(): Promise<StorageView> {
