@@ -51,6 +51,15 @@ describe('searching', () => {
     expect(astrid.page.url()).toMatch(/\/room\/\w+\/1$/);
   });
 
+  it('keeps_every_key_of_what_is_typed_after_a_hit_was_opened', async () => {
+    const field = panel(astrid).getByRole('searchbox');
+    await field.press('Control+a');
+    // Slower than the pause after which is asked: answers come between the keys.
+    await field.pressSequentially('windlass', { delay: 300 });
+    expect(await field.inputValue()).toBe('windlass');
+    await panel(astrid).getByText('1 message found').waitFor();
+  });
+
   it('finds_everywhere_and_keeps_the_list_when_it_leads_into_another_room', async () => {
     await search(astrid, 'windlass');
     await panel(astrid).getByRole('button', { name: 'Everywhere' }).click();
