@@ -188,6 +188,10 @@ describe('the administration', () => {
     await everywhere.getByRole('button', { name: 'Save' }).click();
     await everywhere.getByRole('button', { name: 'Save and delete messages' }).click();
     await page.getByText('Saved', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Dismiss' }).click();
+    await everywhere.getByLabel('Days').fill('');
+    await everywhere.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
 
     await page.getByRole('link', { name: 'Rooms' }).click();
     const harbour = page.getByRole('listitem').filter({ hasText: 'Harbour' });
@@ -212,9 +216,6 @@ describe('the administration', () => {
     await dialog.waitFor({ state: 'detached' });
     await harbour.getByText('Limits of its own').waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'Settings' }).click();
-    await everywhere.getByLabel('Days').fill('');
-    await everywhere.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('Saved', { exact: true }).waitFor();
   });
 
   it('says_who_may_make_an_account', async () => {
