@@ -27,6 +27,7 @@ use crate::epoch::{Epoch, Epochs};
 use crate::payload::{Encoded, Payload};
 use crate::stream::{Keep, Query};
 use crate::tags::Filter;
+use crate::version::Version;
 use channel::{Channel, Subscriber};
 use delta::Deltas;
 pub(crate) use hub::{Hub, Refused};
@@ -56,6 +57,8 @@ pub(crate) struct Post {
     pub(crate) key: Option<Arc<str>>,
     /// So is the same row, if the channel is durable.
     pub(crate) row: Option<RowKey>,
+    /// Nothing that is older follows it in the same channel. Only what goes into a history has one.
+    pub(crate) version: Option<Arc<Version>>,
     /// Whether it may go out as what has changed since the one before it.
     pub(crate) may_be_delta: bool,
 }
@@ -181,6 +184,10 @@ impl Channels {
         {
             return position;
         }
+        let version = post.version.as_ref();
+        if let Some(position) = known.zip(version).and_then(|(channel, it)| channel.has_newer(it)) {
+            return position;
+        }
         let position = self.enter(name, post, now);
         self.look_later(name, now);
         position
@@ -191,6 +198,9 @@ impl Channels {
         let channel = self.channels.entry(name.clone()).or_default();
         let position = channel.push(post, now, &self.epochs);
         channel.publish(name, post, position.offset);
+        if post.version.is_some() {
+            channel.version.clone_from(&post.version);
+        }
         if let Some(key) = &post.key {
             channel.remember(key.clone(), position, now + KEYS_KEPT_MS);
         }

@@ -22,6 +22,7 @@ use crate::channels::Post;
 use crate::epoch::Epoch;
 use crate::payload::Payload;
 use crate::stream::Keep;
+use crate::version::Version;
 pub(crate) use ledger::Ledger;
 pub(crate) use rows::{KnownRows, RowKey, fingerprint};
 use writer::{Job, Writer};
@@ -76,6 +77,8 @@ pub(crate) struct Restored {
     pub(crate) history: Vec<Arc<Payload>>,
     /// Idempotency keys with their offsets, and until when they are known.
     pub(crate) keys: Vec<(Arc<str>, u64, u64)>,
+    /// Of the newest publication that had one.
+    pub(crate) version: Option<Version>,
 }
 
 /// All that is found on disk.

@@ -33,6 +33,7 @@ mod stream;
 mod tags;
 mod token;
 mod unidirectional;
+mod version;
 
 pub use durable::DiskError;
 pub use server::{Relay, StartError, start};

@@ -182,9 +182,42 @@ async fn a_field_that_is_not_offered_and_would_narrow_a_call_is_refused() {
         let asked = json!({ "channel": "news:x", "client": id, "session": "s" });
         assert_bad(&call(&relay, method, &asked).await, "session");
     }
-    let old = json!({ "channel": "news:x", "data": 1, "version": 3 });
-    assert_bad(&call(&relay, "publish", &old).await, "version");
     client.ask(json!({ "id": 2, "ping": {} })).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_newer_than_the_channels_is_not_published() {
+    let relay = relay().await;
+    let publish = async |version: u64, epoch: &str| {
+        let asked = json!({
+            "channel": "news:x", "data": version, "version": version, "version_epoch": epoch,
+        });
+        call(&relay, "publish", &asked).await["result"]["offset"].as_u64()
+    };
+    for (version, epoch, offset) in
+        [(3, "a", 1), (3, "a", 1), (2, "", 1), (4, "", 2), (1, "b", 3), (1, "b", 3), (2, "b", 4)]
+    {
+        assert_eq!(publish(version, epoch).await, Some(offset), "{version} of {epoch:?}");
+    }
+    let asked = json!({ "channel": "news:x", "limit": 10 });
+    let history = call(&relay, "history", &asked).await;
+    let kept = history["result"]["publications"].as_array().expect("publications");
+    let kept: Vec<_> = kept.iter().filter_map(|one| one["data"].as_u64()).collect();
+    assert_eq!(kept, [3, 4, 1, 2]);
+    let forgotten = json!({ "channel": "plain:x", "data": 1, "version": 3 });
+    assert_bad(
+        &call(&relay, "publish", &forgotten).await,
+        "version needs a channel with a history",
+    );
+    let nothing = json!({ "channel": "news:x", "data": 1, "version_epoch": "a" });
+    assert_bad(&call(&relay, "publish", &nothing).await, "version_epoch needs a version");
+    let both = json!({ "channels": ["news:x", "plain:x", "news:y"], "data": 9, "version": 9 });
+    let answer = call(&relay, "broadcast", &both).await;
+    let responses = answer["result"]["responses"].as_array().expect("responses");
+    assert_eq!(responses[0]["result"]["offset"], json!(5));
+    assert_bad(&responses[1], "version needs");
+    assert_eq!(responses[2]["result"]["offset"], json!(1));
     relay.stop().await;
 }
 

@@ -94,7 +94,8 @@ fn calls(client: &str, epoch: &Value) -> Vec<(&'static str, Value)> {
     let position = json!({ "offset": 1, "epoch": epoch });
     let news = json!({ "channel": "news:x" });
     let content = json!({
-        "skip_history": false, "tags": { "kind": "a" }, "idempotency_key": "k", "delta": true,
+        "skip_history": false, "tags": { "kind": "a" }, "idempotency_key": "k", "delta": true, "version": 1,
+        "version_epoch": "a",
     });
     let with = |base: &Value, more: Value| {
         let mut base = base.clone();

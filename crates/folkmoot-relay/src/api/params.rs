@@ -1,6 +1,7 @@
 //! What the methods of the server API take.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use folkmoot_protocol::ErrorCode;
@@ -12,6 +13,10 @@ use serde_json::value::RawValue;
 
 use crate::claims;
 use crate::overrides::Overrides;
+use crate::version::Version;
+
+/// The longest epoch of versions: each channel keeps the newest, on disk if it is durable.
+const VERSION_EPOCH_BYTES_MAX: usize = 256;
 
 /// Reads a body; an empty one has no fields.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, RpcError> {
@@ -46,16 +51,15 @@ pub(super) struct Content {
     pub(super) delta: bool,
     pub(super) tags: BTreeMap<String, String>,
     pub(super) idempotency_key: String,
-    /// Refused: to pass over it would publish what is out of date.
-    pub(super) version: Option<u64>,
+    /// What it is a state of has had so many changes; 0: it is not said.
+    pub(super) version: u64,
+    /// In which versions count.
+    pub(super) version_epoch: String,
 }
 
 impl Content {
     /// The data, from either field.
     pub(super) fn bytes(&self) -> Result<Bytes, RpcError> {
-        if self.version.is_some_and(|version| version > 0) {
-            return Err(RpcError::new(ErrorCode::BadRequest, "version is not offered"));
-        }
         if !self.raw.is_empty() && self.b64data.is_empty() {
             return Ok(self.raw.clone());
         }
@@ -64,6 +68,24 @@ impl Content {
             Some(_) => Err(RpcError::new(ErrorCode::BadRequest, "data is required")),
             None => Err(RpcError::new(ErrorCode::BadRequest, "b64data is no base64")),
         }
+    }
+}
+
+impl Content {
+    /// Which version of the data it is, if that is said.
+    pub(super) fn version(&self) -> Result<Option<Arc<Version>>, RpcError> {
+        let refused = |text: &str| Err(RpcError::new(ErrorCode::BadRequest, text));
+        if self.version == 0 && !self.version_epoch.is_empty() {
+            return refused("version_epoch needs a version");
+        }
+        if self.version_epoch.len() > VERSION_EPOCH_BYTES_MAX {
+            let text =
+                format!("version_epoch is over the limit of {VERSION_EPOCH_BYTES_MAX} bytes");
+            return refused(&text);
+        }
+        let epoch = || self.version_epoch.as_str().into();
+        let version = (self.version > 0).then(|| Version { number: self.version, epoch: epoch() });
+        Ok(version.map(Arc::new))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::durable::RowKey;
 use crate::payload::Payload;
 use crate::rules::Rule;
 use crate::server::{Server, not_published, now_ms};
+use crate::version::Version;
 
 /// Channels in one broadcast.
 const CHANNELS_LEN_MAX: usize = 1_000_000;
@@ -72,7 +73,7 @@ fn one(
 ) -> Result<Asked, RpcError> {
     rights.reach(&channel)?;
     let rule = server.rules.of(&channel)?;
-    let post = post(content, &payload(content)?, rule, key(content)?.as_ref(), row);
+    let post = Template::of(content)?.post(rule, row)?;
     Ok(Asked { posts: vec![(channel.into(), post)], refused: vec![None] })
 }
 
@@ -91,35 +92,53 @@ fn many(
         return Err(RpcError::new(ErrorCode::BadRequest, text));
     }
     let content = content()?;
-    let (payload, key) = (payload(&content)?, key(&content)?);
+    let template = Template::of(&content)?;
     let mut asked = Asked { posts: Vec::with_capacity(channels.len()), refused: Vec::new() };
     for channel in channels {
         let rule = rights.reach(&channel).and_then(|()| server.rules.of(&channel));
-        if let Ok(rule) = rule {
-            let post = post(&content, &payload, rule, key.as_ref(), row);
-            asked.posts.push((channel.as_str().into(), post));
+        match rule.and_then(|rule| template.post(rule, row)) {
+            Ok(post) => {
+                asked.posts.push((channel.as_str().into(), post));
+                asked.refused.push(None);
+            }
+            Err(refused) => asked.refused.push(Some(refused)),
         }
-        asked.refused.push(rule.err());
     }
     Ok(asked)
 }
 
-/// The payload of a request, held once for all channels it goes to.
-fn payload(content: &Content) -> Result<Arc<Payload>, RpcError> {
-    let (data, tags) = (content.bytes()?, content.tags.clone());
-    Ok(Arc::new(Payload { data, tags, info: None, time: now_ms() }))
+/// What all publications of a request share, held once for all channels it goes to.
+struct Template<'content> {
+    content: &'content Content,
+    payload: Arc<Payload>,
+    key: Option<Arc<str>>,
+    version: Option<Arc<Version>>,
 }
 
-fn post(
-    content: &Content,
-    payload: &Arc<Payload>,
-    rule: &Rule,
-    key: Option<&Arc<str>>,
-    row: Option<&RowKey>,
-) -> Post {
-    let keep = rule.keep().filter(|_| !content.skip_history);
-    let may_be_delta = content.delta || rule.publishes_deltas();
-    Post { payload: payload.clone(), keep, key: key.cloned(), row: row.cloned(), may_be_delta }
+impl<'content> Template<'content> {
+    fn of(content: &'content Content) -> Result<Self, RpcError> {
+        let (data, tags) = (content.bytes()?, content.tags.clone());
+        let payload = Arc::new(Payload { data, tags, info: None, time: now_ms() });
+        Ok(Self { content, payload, key: key(content)?, version: content.version()? })
+    }
+
+    fn post(&self, rule: &Rule, row: Option<&RowKey>) -> Result<Post, RpcError> {
+        let keep = rule.keep().filter(|_| !self.content.skip_history);
+        if keep.is_none() && self.version.is_some() {
+            // Nothing would remember it, so what is out of date would be published.
+            let text =
+                "version needs a channel with a history, and a publication that goes into it";
+            return Err(RpcError::new(ErrorCode::BadRequest, text));
+        }
+        Ok(Post {
+            payload: self.payload.clone(),
+            keep,
+            key: self.key.clone(),
+            row: row.cloned(),
+            version: self.version.clone(),
+            may_be_delta: self.content.delta || rule.publishes_deltas(),
+        })
+    }
 }
 
 fn key(content: &Content) -> Result<Option<Arc<str>>, RpcError> {

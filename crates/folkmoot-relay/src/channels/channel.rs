@@ -14,6 +14,7 @@ use crate::epoch::Epochs;
 use crate::payload::{Encoded, Payload};
 use crate::stream::{Keep, Stream};
 use crate::tags::Filter;
+use crate::version::Version;
 
 /// Those present that are told at once: whoever asks about a large channel holds its neighbours up
 /// for no longer than these take.
@@ -27,6 +28,8 @@ pub(super) struct Channel {
     stream: Option<Box<Stream>>,
     pub(super) subscribers: Subscribers,
     keys: Option<Box<Keys>>,
+    /// Of the newest publication that had one; for as long as there are numbers.
+    pub(super) version: Option<Arc<Version>>,
     /// When it is looked at again.
     pub(super) due: Option<u64>,
     /// Publications on their way to the disk, which have their numbers.
@@ -97,6 +100,12 @@ impl Channel {
         (now < *until).then_some(*position)
     }
 
+    /// Where the channel is, if it has this version or a newer one.
+    pub(super) fn has_newer(&self, version: &Version) -> Option<Position> {
+        let known = self.version.as_ref()?;
+        version.is_outdated(known).then(|| self.state().map(|(position, _)| position))?
+    }
+
     pub(super) fn remember(&mut self, key: Arc<str>, position: Position, until: u64) {
         let keys = self.keys.get_or_insert_default();
         keys.known.insert(key.clone(), (position, until));
@@ -122,6 +131,7 @@ impl Channel {
         let stream = Stream::restored(&restored, keep);
         let epoch = stream.epoch();
         (self.stream, self.is_durable) = (Some(Box::new(stream)), true);
+        self.version = restored.version.map(Arc::new);
         for (key, offset, until) in restored.keys {
             self.remember(key, Position { offset, epoch }, until);
         }
@@ -144,7 +154,7 @@ impl Channel {
         let has_numbers = self.stream.as_ref().is_some_and(|stream| stream.top() > 0);
         if self.subscribers.is_empty() && !(has_numbers && stream_at.is_some()) {
             // One without numbers begins in the same epoch again.
-            (self.stream, stream_at) = (None, None);
+            (self.stream, self.version, stream_at) = (None, None, None);
             if has_numbers {
                 epochs.advance();
             }

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::{Channels, KEYS_KEPT_MS, Position, Post, Posts, channels_messages::Kept};
 use crate::durable::{Disk, KnownRows, Record, RowKey};
+use crate::version::Version;
 
 /// Publications in one batch, unless a single request has more.
 const BATCH_LEN_MAX: usize = 4_096;
@@ -117,6 +118,9 @@ impl Channels {
             return Place::Known(Position::default());
         }
         let Some(keep) = post.keep else { return Place::Known(Position::default()) };
+        if let Some(place) = self.newer(&name, &post, plan) {
+            return place;
+        }
         let number = plan.records.len();
         if let Some(key) = &post.key {
             match plan.keys.entry((name.clone(), key.clone())) {
@@ -132,9 +136,21 @@ impl Channels {
         }
         let channel = self.channels.entry(name.clone()).or_default();
         let Position { offset, epoch } = channel.next_place(now, keep, &self.epochs);
+        if let Some(version) = &post.version {
+            plan.versions.insert(name.clone(), (version.clone(), number));
+        }
         let key_until = now + KEYS_KEPT_MS;
         plan.records.push(Record { channel: name, epoch, offset, post, keep, at: now, key_until });
         Place::Record(number)
+    }
+
+    /// Where a channel is, if it has the version of a publication or a newer one.
+    fn newer(&self, name: &Arc<str>, post: &Post, plan: &Plan) -> Option<Place> {
+        let version = post.version.as_ref()?;
+        match plan.versions.get(name) {
+            Some((known, number)) => version.is_outdated(known).then_some(Place::Record(*number)),
+            None => self.channels.get(name)?.has_newer(version).map(Place::Known),
+        }
     }
 
     /// The batch under way is on disk, or was refused.
@@ -181,4 +197,5 @@ struct Plan {
     requests: Vec<(Vec<Place>, oneshot::Sender<Written>)>,
     keys: HashMap<(Arc<str>, Arc<str>), usize>,
     rows: HashMap<(Arc<str>, RowKey), usize>,
+    versions: HashMap<Arc<str>, (Arc<Version>, usize)>,
 }

@@ -27,6 +27,7 @@ fn post(text: &str, keep: Option<Keep>, key: Option<&str>) -> Post {
         keep,
         key: key.map(Arc::from),
         row: None,
+        version: None,
         may_be_delta: false,
     }
 }
@@ -164,6 +165,7 @@ async fn bytes_that_are_no_json_end_the_connection_that_asks_for_them_and_no_cha
         keep: Some(KEEP),
         key: None,
         row: None,
+        version: None,
         may_be_delta: false,
     };
     let seen = owner.publish("news".into(), post("a", Some(KEEP), None)).await.unwrap();

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use super::{Found, Restored, RowKey};
 use crate::epoch::Epoch;
 use crate::payload::Payload;
+use crate::version::Version;
 
 /// Reads the channels that are meant, and their rows.
 pub(super) fn load(
@@ -18,7 +19,8 @@ pub(super) fn load(
     is_meant: &dyn Fn(&str) -> bool,
 ) -> rusqlite::Result<Found> {
     let mut found = Found::default();
-    let mut streams = connection.prepare("SELECT channel, epoch, top, at FROM streams")?;
+    let mut streams = connection
+        .prepare("SELECT channel, epoch, top, at, version, version_epoch FROM streams")?;
     let mut rows = streams.query([])?;
     while let Some(row) = rows.next()? {
         let (channel, epoch, top, at): (String, i64, i64, i64) =
@@ -26,7 +28,13 @@ pub(super) fn load(
         if !is_meant(&channel) {
             continue;
         }
+        let version: Option<i64> = row.get(4)?;
+        let version_epoch: String = row.get(5)?;
         let restored = Restored {
+            version: version.map(|number| Version {
+                number: number.cast_unsigned(),
+                epoch: version_epoch.into(),
+            }),
             epoch: Epoch::from_number(epoch.cast_unsigned()),
             top: top.cast_unsigned(),
             at: at.cast_unsigned(),

@@ -10,7 +10,7 @@ use super::DiskError;
 
 pub(super) const FILE: &str = "relay.sqlite";
 /// `user_version` of the file.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// How long to wait for a process that is about to let the file go.
 const BUSY: Duration = Duration::from_secs(2);
 
@@ -19,7 +19,9 @@ const TABLES: &str = "
         channel TEXT PRIMARY KEY,
         epoch INTEGER NOT NULL,
         top INTEGER NOT NULL,
-        at INTEGER NOT NULL
+        at INTEGER NOT NULL,
+        version INTEGER,
+        version_epoch TEXT NOT NULL DEFAULT ''
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE publications (
         channel TEXT NOT NULL,
@@ -48,6 +50,12 @@ const TABLES: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
+/// What a file of format 1 lacks.
+const SINCE_1: &str = "
+    ALTER TABLE streams ADD COLUMN version INTEGER;
+    ALTER TABLE streams ADD COLUMN version_epoch TEXT NOT NULL DEFAULT '';
+";
+
 /// Opens a file and makes its tables if it is new.
 pub(super) fn open(path: &Path) -> Result<Connection, DiskError> {
     let wrong = |reason: String| DiskError::Database { path: path.to_owned(), reason };
@@ -63,8 +71,9 @@ pub(super) fn open(path: &Path) -> Result<Connection, DiskError> {
         connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
     match format {
         FORMAT => {}
-        0 => {
-            let made = format!("BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;");
+        0 | 1 => {
+            let missing = if format == 0 { TABLES } else { SINCE_1 };
+            let made = format!("BEGIN; {missing} PRAGMA user_version = {FORMAT}; COMMIT;");
             connection.execute_batch(&made).map_err(failed)?;
         }
         later => {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use super::*;
 use crate::channels::{Channels, ChannelsCalls, Hub, Position};
 use crate::stream::Query;
+use crate::version::Version;
 
 const KEEP: Keep = Keep { len_max: 3, ttl_ms: 60_000, numbers_ttl_ms: 600_000, is_durable: true };
 
@@ -57,6 +58,7 @@ fn post(text: &str, key: Option<&str>, row: Option<u64>) -> Post {
         keep: Some(KEEP),
         key: key.map(Arc::from),
         row,
+        version: None,
         may_be_delta: false,
     }
 }
@@ -100,6 +102,28 @@ async fn a_key_and_a_row_publish_once_also_across_lives() {
     assert_eq!(third.ledger.progress("cdc/x"), 42);
     // It is another row by now, as nobody would send a confirmed one again.
     assert_eq!(third.publish("c", None, Some(9)).await.offset, 3);
+}
+
+#[tokio::test]
+async fn a_version_is_known_in_the_next_life_and_counts_within_one_batch() {
+    let directory = tempfile::tempdir().unwrap();
+    let versioned = |number| Post {
+        version: Some(Arc::new(Version { number, epoch: "a".into() })),
+        ..post(&number.to_string(), None, None)
+    };
+    let first = Life::begin(directory.path(), KEEP).await;
+    // They are on their way together.
+    let posts = [2, 3, 1, 3].map(|number| ("news".into(), versioned(number)));
+    let published = first.hub.publish_all(posts.into()).await;
+    let offsets: Vec<_> = published.into_iter().map(|one| one.unwrap().offset).collect();
+    assert_eq!(offsets, [1, 2, 2, 2]);
+    first.end().await;
+    let second = Life::begin(directory.path(), KEEP).await;
+    for (number, offset) in [(3, 2), (4, 3)] {
+        let published = second.hub.publish("news".into(), versioned(number)).await;
+        assert_eq!(published.unwrap().offset, offset, "{number}");
+    }
+    assert_eq!(second.history().await.0.len(), 3);
 }
 
 #[tokio::test]
@@ -147,6 +171,25 @@ async fn the_same_key_or_row_twice_in_one_request_publishes_once() {
     let outcomes = life.hub.publish_all(posts).await;
     let offsets: Vec<u64> = outcomes.into_iter().map(|one| one.unwrap().offset).collect();
     assert_eq!(offsets, [1, 1, 2, 2, 3]);
+}
+
+#[tokio::test]
+async fn a_file_of_the_format_before_is_read_and_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Life::begin(directory.path(), KEEP).await;
+    first.publish("1", Some("k"), None).await;
+    let before = first.history().await;
+    first.end().await;
+    let file = rusqlite::Connection::open(directory.path().join(tables::FILE)).unwrap();
+    let older = "ALTER TABLE streams DROP COLUMN version;
+        ALTER TABLE streams DROP COLUMN version_epoch;
+        PRAGMA user_version = 1;";
+    file.execute_batch(older).unwrap();
+    file.close().unwrap();
+    let second = Life::begin(directory.path(), KEEP).await;
+    assert_eq!(second.history().await, before);
+    assert_eq!(second.publish("1", Some("k"), None).await.offset, 1);
+    assert_eq!(second.publish("2", None, None).await.offset, 2);
 }
 
 #[tokio::test]

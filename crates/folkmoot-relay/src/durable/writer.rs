@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::{Found, Record, RowKey, load};
 use crate::epoch::Epoch;
 use crate::server::now_ms;
+use crate::version::Version;
 
 /// Jobs in one transaction, at most: those behind wait no longer than that many take.
 const BATCH_MAX: usize = 1_024;
@@ -165,6 +166,8 @@ fn keep(transaction: &Transaction<'_>, records: &[Record]) -> rusqlite::Result<(
         "INSERT INTO streams (channel, epoch, top, at) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET epoch = excluded.epoch, top = excluded.top, at = excluded.at",
     )?;
+    let mut version = transaction
+        .prepare_cached("UPDATE streams SET version = ?2, version_epoch = ?3 WHERE channel = ?1")?;
     let mut key = transaction.prepare_cached(
         "INSERT OR REPLACE INTO keys (channel, key, offset, until) VALUES (?1, ?2, ?3, ?4)",
     )?;
@@ -193,6 +196,9 @@ fn keep(transaction: &Transaction<'_>, records: &[Record]) -> rusqlite::Result<(
         }
         let epoch = record.epoch.number().cast_signed();
         stream.execute(params![channel, epoch, number, record.at.cast_signed()])?;
+        if let Some(Version { number, epoch }) = post.version.as_deref() {
+            version.execute(params![channel, number.cast_signed(), epoch])?;
+        }
         if let Some(text) = &post.key {
             key.execute(params![channel, text, number, record.key_until.cast_signed()])?;
         }
@@ -203,10 +209,13 @@ fn keep(transaction: &Transaction<'_>, records: &[Record]) -> rusqlite::Result<(
     Ok(())
 }
 
-/// All that belongs to a channel but its numbers.
+/// All that belongs to a channel but its numbers: its version, too, counts for one life.
 fn remove_all(transaction: &Transaction<'_>, channel: &str) -> rusqlite::Result<()> {
     transaction
         .prepare_cached("DELETE FROM publications WHERE channel = ?1")?
+        .execute([channel])?;
+    transaction
+        .prepare_cached("UPDATE streams SET version = NULL WHERE channel = ?1")?
         .execute([channel])?;
     transaction.prepare_cached("DELETE FROM keys WHERE channel = ?1")?.execute([channel]).map(drop)
 }

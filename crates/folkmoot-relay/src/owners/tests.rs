@@ -84,6 +84,7 @@ impl World {
             keep: Some(KEEP),
             key: (!key.is_empty()).then(|| key.into()),
             row: (row > 0).then(|| RowKey { source: "outbox/x".into(), id: row, part: 0 }),
+            version: None,
             may_be_delta: false,
         };
         self.hub.publish(channel.into(), post).await.ok()

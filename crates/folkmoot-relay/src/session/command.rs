@@ -277,7 +277,8 @@ async fn publish(caller: &Caller, request: PublishRequest) -> Result<Outcome, Re
         ..Payload::default()
     };
     let may_be_delta = rule.publishes_deltas();
-    let post = Post { payload: Arc::new(payload), keep, key: None, row: None, may_be_delta };
+    let payload = Arc::new(payload);
+    let post = Post { payload, keep, key: None, row: None, version: None, may_be_delta };
     let published = server.hub.publish(request.channel.into(), post).await;
     let published = published.map_err(|refused| not_published(&refused));
     server.metrics.by_clients.count(&published);

@@ -22,10 +22,19 @@ impl From<RpcError> for Error {
 
 impl From<Publish> for (String, Content) {
     fn from(it: Publish) -> Self {
-        let Publish { channel, data, b64data, skip_history, tags, idempotency_key, delta, version } =
-            it;
+        let Publish {
+            channel,
+            data,
+            b64data,
+            skip_history,
+            tags,
+            idempotency_key,
+            delta,
+            version,
+            version_epoch,
+        } = it;
         let content = Content { b64data, raw: data, skip_history, tags, ..Content::default() };
-        (channel, Content { idempotency_key, delta, version: Some(version), ..content })
+        (channel, Content { idempotency_key, delta, version, version_epoch, ..content })
     }
 }
 
@@ -40,9 +49,10 @@ impl From<Broadcast> for (Vec<String>, Content) {
             idempotency_key,
             delta,
             version,
+            version_epoch,
         } = it;
         let content = Content { b64data, raw: data, skip_history, tags, ..Content::default() };
-        (channels, Content { idempotency_key, delta, version: Some(version), ..content })
+        (channels, Content { idempotency_key, delta, version, version_epoch, ..content })
     }
 }
 

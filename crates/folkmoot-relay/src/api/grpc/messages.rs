@@ -122,6 +122,8 @@ pub(super) struct Publish {
     pub(super) delta: bool,
     #[prost(uint64, tag = "8")]
     pub(super) version: u64,
+    #[prost(string, tag = "9")]
+    pub(super) version_epoch: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -142,6 +144,8 @@ pub(super) struct Broadcast {
     pub(super) delta: bool,
     #[prost(uint64, tag = "8")]
     pub(super) version: u64,
+    #[prost(string, tag = "9")]
+    pub(super) version_epoch: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
