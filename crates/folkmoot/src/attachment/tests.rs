@@ -90,7 +90,7 @@ fn start(directory: &PathBuf, settings: &str) -> Arc<Server> {
     let config = Config::load(flags).unwrap();
     let _ = std::fs::remove_file(file);
     let attachments = Attachments::open(&config.attachments).unwrap();
-    Server::new(config, store, None, attachments, Setup::default(), Settings::default())
+    Server::new(config, store, None, attachments, Setup::default(), Settings::default(), None)
 }
 
 async fn anna(server: &Arc<Server>) -> Identity {

@@ -52,7 +52,7 @@ fn open(directory: &Path) -> Arc<Server> {
     let config = Config::load(flags).unwrap();
     let index = Search::open(directory, &store, 16 << 20).unwrap();
     let attachments = Attachments::open(&config.attachments).unwrap();
-    let (setup, settings) = (Setup::default(), Settings::default());
+    let (setup, settings, None) = (Setup::default(), Settings::default());
     Server::new(config, store, Some(index), attachments, setup, settings)
 }
 

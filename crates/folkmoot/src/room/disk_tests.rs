@@ -45,8 +45,15 @@ impl House {
         let flags = Flags { data, messages_per_second: Some(0), ..Flags::default() };
         let config = Config::load(flags).unwrap();
         let attachments = Attachments::open(&config.attachments).unwrap();
-        let server =
-            Server::new(config, store, None, attachments, Setup::default(), Settings::default());
+        let server = Server::new(
+            config,
+            store,
+            None,
+            attachments,
+            Setup::default(),
+            Settings::default(),
+            None,
+        );
         let anna = anna(&server).await;
         let create = RoomCreate { name: "Tea".to_owned(), topic: None };
         let room = rooms::create(&anna, create).await.unwrap().id;

@@ -66,7 +66,7 @@ impl House {
         let config = Config::load(flags).unwrap();
         let attachments = Attachments::open(&config.attachments).unwrap();
         let (setup, settings) = (Setup::default(), Settings::default());
-        let server = Server::new(config, store, None, attachments, setup, settings);
+        let server = Server::new(config, store, None, attachments, setup, settings, None);
         let mut people = Vec::new();
         for user in 0..PEOPLE {
             people.push(person(&server, user).await);

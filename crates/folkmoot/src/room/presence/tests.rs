@@ -47,7 +47,7 @@ async fn server(directory: &std::path::Path) -> Arc<Server> {
     let flags = Flags { data: Some(directory.to_owned()), ..Flags::default() };
     let config = Config::load(flags).unwrap();
     let attachments = Attachments::open(&config.attachments).unwrap();
-    let (setup, settings) = (Setup::default(), Settings::default());
+    let (setup, settings, None) = (Setup::default(), Settings::default());
     Server::new(config, store, None, attachments, setup, settings)
 }
 
@@ -64,7 +64,7 @@ async fn room_of_anna(server: &Arc<Server>) -> RoomId {
 }
 
 async fn attach(server: &Server, room: RoomId, client: &str) {
-    let client = OnlineClient { client: client.into(), user: ANNA, name: "anna".into() };
+    let client = OnlineClient { client: client.into(), user: ANNA, name: "anna".into(), node: 0 };
     server.asked(room).attach(client, None).await.unwrap().unwrap();
 }
 
