@@ -24,6 +24,8 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Moved {
     members: Vec<u64>,
+    /// What a lost node had still to tell is lost with it.
+    pub(crate) has_lost: bool,
 }
 
 impl Moved {
@@ -56,6 +58,8 @@ pub enum NodeError {
 pub(crate) struct Nodes {
     member: Member,
     authority: Mutex<Option<Authority>>,
+    /// The members that sessions, rooms and users have been told of last.
+    known: Mutex<Vec<u64>>,
 }
 
 impl Nodes {
@@ -83,7 +87,7 @@ impl Nodes {
             member = member.advertised(config.advertised(address.port(), address.ip()));
         }
         let member = Member::bind(member).map_err(failed)?;
-        Ok(Self { member, authority: Mutex::new(Some(authority)) })
+        Ok(Self { member, authority: Mutex::new(Some(authority)), known: Mutex::default() })
     }
 
     /// For the node that is built.
@@ -109,10 +113,13 @@ impl Nodes {
         self.member.subscribed(topic).await
     }
 
-    /// How things stand, for those who have connections of other nodes, or rooms there.
+    /// How things stand now, for those who have connections of other nodes, or rooms there.
     pub(crate) fn moved(&self) -> Moved {
         let members = self.member.view().members;
-        Moved { members: members.iter().map(|member| member.incarnation.0).collect() }
+        let members: Vec<u64> = members.iter().map(|member| member.incarnation.0).collect();
+        let before = std::mem::replace(&mut *self.known.lock(), members.clone());
+        let has_lost = before.iter().any(|node| !members.contains(node));
+        Moved { members, has_lost }
     }
 
     /// The number of the cluster's view, and each change of it.

@@ -77,6 +77,15 @@ impl Ports {
         self.node.topic(channel.to_string(), TopicOptions { replay: 0 })
     }
 
+    /// Waits until all that a room or user has appended is in the database or refused, because it is
+    /// about to be loaded on another node. A server alone has no other node.
+    pub(crate) async fn hand_over(&self, channel: Channel) {
+        if self.is_shared {
+            // Any read of the stream waits for its appends; whether it succeeds is nobody's concern.
+            let _ = self.streams().oldest_event(channel).await;
+        }
+    }
+
     /// Tells what becomes of other nodes; `None` on a server alone.
     pub(crate) fn moves(&self) -> Option<Topic<Moved>> {
         self.is_shared.then(|| self.node.topic(MOVES, TopicOptions { replay: 0 }))

@@ -71,6 +71,15 @@ pub(crate) struct Server {
     open_rooms: OnceLock<OpenRooms>,
 }
 
+/// What else a server begins with.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    pub(crate) setup: Setup,
+    pub(crate) settings: Settings,
+    /// `None`: it is alone.
+    pub(crate) nodes: Option<Nodes>,
+}
+
 /// Counts as a connection until dropped.
 #[derive(Debug)]
 pub(crate) struct Connected(Arc<Server>);
@@ -82,10 +91,9 @@ impl Server {
         store: Store,
         index: Option<Index>,
         attachments: Attachments,
-        setup: Setup,
-        settings: Settings,
-        nodes: Option<Nodes>,
+        beginning: Beginning,
     ) -> Arc<Self> {
+        let Beginning { setup, settings, nodes } = beginning;
         let nodes = nodes.map(Arc::new);
         let metrics = Arc::new(Metrics::default());
         let ports = {

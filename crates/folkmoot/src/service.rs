@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::nodes::{NodeError, Nodes};
 use crate::pulse::{self, Reading};
 use crate::search::{Index, Search};
-use crate::server::Server;
+use crate::server::{Beginning, Server};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::contract::{Administration, Files};
@@ -105,7 +105,8 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let setup = Setup::of(&store).await.map_err(StartError::Read)?;
     let settings = Settings::load(&store, config.registration).await;
     let settings = settings.map_err(StartError::Read)?;
-    let server = Server::new(config, store, index, attachments, setup, settings, nodes);
+    let beginning = Beginning { setup, settings, nodes };
+    let server = Server::new(config, store, index, attachments, beginning);
     if let Some(tls) = tls {
         server.encrypt(tls);
     }

@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use althing::{ActorError, ActorRef, Context, Published, ReplyTo, Subscription, Topic, actor};
+use althing::{
+    ActorError, ActorRef, Context, Published, ReplyTo, StopReason, Subscription, Topic, actor,
+};
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
 use folkmoot_protocol::{Channel, chat, rpc};
 
@@ -46,7 +48,7 @@ pub(crate) struct Room {
     pub(super) comings: Topic<Arc<Coming>>,
     /// Whom the connections have on screen.
     pub(super) looking: Looking,
-    idle_ticks: u32,
+    pub(super) idle_ticks: u32,
     /// `None` on a server alone.
     moves: Option<Subscription>,
     /// Users whose ban, or its end, is on its way to the store: they cannot join meanwhile.
@@ -191,14 +193,14 @@ impl Room {
         Ok(())
     }
 
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        self.ports.hand_over(Channel::Room(self.id)).await;
+    }
+
     /// Nodes may be gone, with the connections that looked at the room from there.
     #[event]
     async fn on_moved(&mut self, event: &Published<Moved>, ctx: &mut Context<Self>) {
-        let gone = self.online.remove_lost(|node| event.payload.has(node));
-        self.note_online();
-        for lost in gone {
-            self.tell_leaving(lost.user, std::slice::from_ref(&lost), ctx);
-        }
+        self.forget_lost(&event.payload, ctx);
     }
 
     /// Judges a command; the answer comes once what it led to is durable.
@@ -487,22 +489,6 @@ impl Room {
     ) -> Result<(usize, usize), RoomError> {
         self.meet(by, facts)?.member(by)?;
         Ok(self.online.counts())
-    }
-}
-
-impl althing::Handler<super::CheckIdle> for Room {
-    type Reply = ();
-
-    /// Leaves memory after two quiet checks; presence is kept here only, so not while anyone looks.
-    async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
-        self.idle_ticks += 1;
-        let is_idle = self.online.is_empty()
-            && self.stream.is_settled()
-            && self.pending_bans.is_empty()
-            && self.waiting.is_empty();
-        if is_idle && self.idle_ticks > 2 || self.state.is_none() {
-            ctx.passivate();
-        }
     }
 }
 

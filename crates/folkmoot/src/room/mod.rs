@@ -9,6 +9,7 @@ mod cost_tests;
 #[cfg(test)]
 mod disk_tests;
 pub(crate) mod idempotency;
+mod idle;
 pub(crate) mod load;
 pub(crate) mod mentions;
 mod online;

@@ -2,6 +2,7 @@
 //! another node after its own was lost, the session introduces itself there and goes on where its
 //! client is. The client notices nothing, unless more was missed than can be made up for.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use althing::{ActorRef, AskError, Context, Handler, Subscription};
@@ -10,7 +11,7 @@ use folkmoot_protocol::{Channel, DisconnectCode};
 
 use super::actor::Session;
 use crate::connection::{Ear, Line};
-use crate::room::{OnlineClient, RoomError};
+use crate::room::{OnlineClient, RoomError, Screen};
 use crate::server::Server;
 use crate::storage::{DeviceId, Offset, UserId};
 use crate::stream::{Attached, Missed, Place, Publication, Since};
@@ -22,13 +23,20 @@ pub(crate) struct Abroad {
     pub(crate) ear: ActorRef<Ear>,
     pub(crate) device: DeviceId,
     pub(crate) name: Arc<str>,
+    /// Whom the connection has on screen, by room.
+    screens: HashMap<Channel, Vec<UserId>>,
     /// Ends when the session does.
-    pub(super) _moves: Option<Subscription>,
+    _moves: Option<Subscription>,
 }
 
 impl Abroad {
     pub(crate) fn new(ear: ActorRef<Ear>, device: DeviceId, name: &str) -> Self {
-        Self { ear, device, name: name.into(), _moves: None }
+        Self { ear, device, name: name.into(), screens: HashMap::new(), _moves: None }
+    }
+
+    /// The same, with the subscription that tells the session of moves.
+    pub(super) fn told_of(self, moves: Subscription) -> Self {
+        Self { _moves: Some(moves), ..self }
     }
 }
 
@@ -80,6 +88,31 @@ impl Session {
         ctx.pipe(asked, |reattached| reattached);
     }
 
+    /// Remembers whom the connection has on screen, if a room may forget it by moving.
+    pub(super) fn note_screen(&mut self, channel: Channel, users: Vec<UserId>) {
+        let Some(abroad) = &mut self.abroad else { return };
+        if users.is_empty() {
+            abroad.screens.remove(&channel);
+        } else {
+            abroad.screens.insert(channel, users);
+        }
+    }
+
+    /// Tells a room's new owner whom the connection has on screen.
+    fn show_again(&mut self, channel: Channel, ctx: &mut Context<Self>) {
+        let (Some(abroad), Channel::Room(room)) = (&self.abroad, channel) else { return };
+        let Some(users) = abroad.screens.get(&channel) else { return };
+        let (users, told) = (users.clone(), abroad.ear.recipient());
+        self.screens += 1;
+        let screen = Screen { client: self.client.clone(), number: self.screens, told, users };
+        let (server, user) = (self.server.clone(), self.user);
+        ctx.detach(async move {
+            if let Err(error) = server.asked(room).watch(user, screen).await {
+                tracing::debug!(%room, %error, "a connection is not told of those on its screen");
+            }
+        });
+    }
+
     fn make_up(&mut self, channel: Channel, since: Offset, missed: &[Frame]) {
         for frame in missed.iter().filter(|frame| frame.offset > since.as_u64()) {
             let place = Place::At(Offset::from_u64(frame.offset));
@@ -102,6 +135,7 @@ impl Handler<Reattached> for Session {
             Outcome::Attached(Attached { offset, missed: Missed::All(missed) }) => {
                 self.make_up(channel, since, &missed);
                 self.go_live(channel, offset, ctx).await;
+                self.show_again(channel, ctx);
             }
             Outcome::Refused => self.remove(channel, "not a member any more"),
             Outcome::Attached(_) | Outcome::Failed => {

@@ -32,7 +32,7 @@ pub(crate) struct Session {
     pub(super) outbox: Arc<Outbox>,
     pub(super) channels: HashMap<Channel, Joined>,
     /// How many screens the connection has named.
-    screens: u64,
+    pub(super) screens: u64,
     /// What other nodes know of the connection; a server alone needs none of it.
     pub(super) abroad: Option<Box<Abroad>>,
 }
@@ -176,12 +176,13 @@ impl Session {
     /// Other nodes reach the connection by this ear, and know it by this name and device.
     pub(crate) async fn go_abroad(&mut self, abroad: Abroad, ctx: &mut Context<Self>) {
         let moves = self.server.moves().subscribe(&ctx.address());
-        self.abroad = Some(Box::new(Abroad { _moves: Some(moves), ..abroad }));
+        self.abroad = Some(Box::new(abroad.told_of(moves)));
     }
 
     /// Leaves a channel; says whether it was joined.
     pub(crate) async fn leave(&mut self, channel: Channel) -> bool {
         let was_joined = self.channels.remove(&channel).is_some();
+        self.note_screen(channel, Vec::new());
         if was_joined {
             self.detach(channel).await;
         }
@@ -198,6 +199,7 @@ impl Session {
         &mut self,
         channel: Channel,
         users: usize,
+        kept: Vec<UserId>,
     ) -> Result<u64, RpcError> {
         let others = self.channels.iter().filter(|(other, _)| **other != channel);
         let watched = others.flat_map(|(_, joined)| &joined.presence).map(|seen| seen.watched);
@@ -210,6 +212,7 @@ impl Session {
         // The room refuses who is not subscribed.
         if let Some(joined) = self.channels.get_mut(&channel) {
             joined.presence.get_or_insert_default().watched = users;
+            self.note_screen(channel, kept);
         }
         self.screens += 1;
         Ok(self.screens)

@@ -233,7 +233,9 @@ async fn call(caller: &Caller, request: &RpcRequest) -> Result<Outcome, RpcError
 async fn watch(caller: &Caller, request: PresenceWatch) -> Result<(), RpcError> {
     caller.identity.count(|limits| &limits.questions)?;
     let PresenceWatch { room, users } = request;
-    let number = caller.session.watches(Channel::Room(room), users.len()).await;
+    // A room that moves forgets them; on a server alone none does.
+    let kept = if caller.ear.is_some() { users.clone() } else { Vec::new() };
+    let number = caller.session.watches(Channel::Room(room), users.len(), kept).await;
     let number = number.map_err(|error| failure(&error))??;
     let (client, told) = (caller.client.clone(), caller.told());
     let screen = Screen { client, number, told, users };

@@ -15,7 +15,7 @@ use folkmoot_protocol::{Channel, DisconnectCode};
 use super::idle::Idle;
 use super::news::News;
 use super::state::{Membership, UserChange, UserState};
-use super::view::room_view_of;
+use super::view::{read_event, read_state, room_view_of};
 use super::{UserError, load};
 use crate::connection::Line;
 use crate::nodes::Moved;
@@ -27,7 +27,6 @@ use crate::storage::record::{LeaveReason, Notify, Record, UserRecord};
 use crate::storage::{Account, Erased};
 use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::stream::{Attached, Since, Stream, missed};
-use crate::wire;
 
 /// One user, while a device is connected or a room has something to tell.
 #[derive(Debug)]
@@ -214,12 +213,7 @@ impl User {
     /// Nodes may be gone, with the user's connections there.
     #[event]
     async fn on_moved(&mut self, event: &Published<Moved>, ctx: &mut Context<Self>) {
-        let before = self.connections.len();
-        let is_there = |node: Option<u64>| node.is_none_or(|node| event.payload.has(node));
-        self.connections.retain(|_, connection| is_there(connection.line.node()));
-        if self.connections.is_empty() && before > 0 {
-            self.check_idle(ctx);
-        }
+        self.forget_lost(&event.payload, ctx).await;
     }
 
     /// A room tells that the user is a member now.
@@ -338,6 +332,7 @@ impl User {
 
     async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
         self.save_cursors(ctx);
+        self.ports.hand_over(Channel::User(self.id)).await;
     }
 
     /// Moves the read cursor of a room forward; the user's other devices hear of it. Answered from
@@ -497,19 +492,5 @@ impl User {
 
     pub(crate) async fn membership(&self, room: RoomId) -> Result<Membership, UserError> {
         self.membership_of(room).cloned()
-    }
-}
-
-pub(super) fn read_event(room: RoomId, state: &ReadState) -> UserEvent {
-    let ReadState { read_seq, unread, mentions } = *state;
-    UserEvent::Read { room, read_seq, unread, mentions }
-}
-
-pub(super) fn read_state(membership: &Membership, summary: &Summary) -> ReadState {
-    let mentions = membership.mentions.len() + summary.everyone_after(membership.read_seq);
-    ReadState {
-        read_seq: membership.read_seq,
-        unread: wire::count(membership.unread(summary.first_seq, summary.last_seq)),
-        mentions: wire::count(mentions),
     }
 }

@@ -38,7 +38,9 @@ impl Cluster {
         let names: Vec<String> = (1..=nodes).map(|number| format!("n{number}")).collect();
         let mut init = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
         init.args(["cluster", "init", "--cluster", "moot"]).arg(folder.join("tls"));
-        names.iter().for_each(|name| drop(init.args(["--node", name])));
+        for name in &names {
+            init.args(["--node", name]);
+        }
         assert!(init.stdout(Stdio::null()).status().await.expect("it runs").success());
         let mut cluster = Self { folder, postgres, nodes: Vec::new() };
         for name in names {
@@ -143,7 +145,7 @@ impl Node {
 
     /// How many rooms it has in memory.
     async fn rooms(&self) -> u64 {
-        let page = get(self.port, "/metrics").await;
+        let (_, page) = request(self.port, "GET", "/metrics", "", "").await;
         let line = page.lines().find(|line| {
             line.starts_with("althing_actors_live") && line.contains("\"folkmoot.room\"")
         });
@@ -152,15 +154,25 @@ impl Node {
     }
 }
 
-/// An HTTP request that this machine may make without a token; the whole response.
-async fn get(port: u16, path: &str) -> String {
+/// An HTTP request, with a token unless it is empty; the head and the body of the response.
+pub(crate) async fn request(
+    port: u16,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: &str,
+) -> (String, String) {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).await.expect("the node is up");
-    let request =
-        format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\
+         authorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
     socket.write_all(request.as_bytes()).await.expect("the node reads");
     let mut response = String::new();
     socket.read_to_string(&mut response).await.expect("the node answers in text");
-    response
+    let (head, body) = response.split_once("\r\n\r\n").expect("a head and a body");
+    (head.to_owned(), body.to_owned())
 }
 
 async fn signal(process: &Child, name: &str) {

@@ -21,6 +21,8 @@ pub(crate) struct Person {
     heard: VecDeque<Publication>,
     epoch: String,
     offset: u64,
+    /// The command of [`Self::begin_to_say`].
+    begun: u32,
 }
 
 impl Person {
@@ -28,13 +30,14 @@ impl Person {
     pub(crate) async fn connect(port: u16, token: &str) -> Self {
         let connection = Connection::open(port, token, Format::Json).await.expect("it is up");
         let (heard, epoch) = (VecDeque::new(), String::new());
-        Self { token: token.to_owned(), connection, heard, epoch, offset: 0 }
+        Self { token: token.to_owned(), connection, heard, epoch, offset: 0, begun: 0 }
     }
 
     /// Goes on at another node, where this one has come to.
     pub(crate) async fn move_to(self, port: u16, room: RoomId) -> Self {
-        let moved = Self::connect(port, &self.token).await;
-        let mut moved = Self { epoch: self.epoch, offset: self.offset, heard: self.heard, ..moved };
+        let mut moved = Self::connect(port, &self.token).await;
+        // What came and was not looked at comes again.
+        (moved.epoch, moved.offset) = (self.epoch, self.offset);
         moved.subscribe(room).await;
         moved
     }
@@ -59,6 +62,11 @@ impl Person {
         self.heard.extend(result.publications);
     }
 
+    /// Calls a method before anything is listened to: what is pushed meanwhile is not kept.
+    pub(crate) async fn prepare<M: Method>(&mut self, request: &M) -> M::Reply {
+        self.connection.call(request).await
+    }
+
     /// Calls a method; `Err(Lost)`: the connection ended first.
     pub(crate) async fn ask<M: Method>(
         &mut self,
@@ -81,15 +89,26 @@ impl Person {
         answer.unwrap_or_else(|error| panic!("{}: {error:?}", M::NAME))
     }
 
+    /// Sends a text and does not wait for what comes of it.
+    pub(crate) async fn begin_to_say(&mut self, room: RoomId, text: &str) {
+        let request = Connection::rpc(&message(room, text));
+        self.begun = self.connection.send(vec![request]).await.expect("the socket takes it");
+    }
+
+    /// Whether that was acknowledged before the connection ended.
+    pub(crate) async fn is_acknowledged(&mut self) -> bool {
+        self.answer(self.begun).await.is_ok_and(|reply| reply.error.is_none())
+    }
+
+    /// Waits until the node ends the connection.
+    pub(crate) async fn is_hung_up(&mut self) {
+        let ended = async { while self.connection.next().await.is_ok() {} };
+        timeout(PATIENCE, ended).await.expect("it is ended in time");
+    }
+
     /// Sends a text, again under the same key until it is acknowledged.
     pub(crate) async fn say(&mut self, room: RoomId, text: &str) {
-        let message = MessageSend {
-            room,
-            key: text.to_owned(),
-            body: text.to_owned(),
-            reply_to: None,
-            attachments: Vec::new(),
-        };
+        let message = message(room, text);
         let acknowledged = async {
             while let Err(error) = self.ask(&message).await.expect("the connection lasts") {
                 assert!(error.temporary, "{error:?}");
@@ -137,6 +156,11 @@ impl Person {
             self.heard.extend(room_publication(&reply));
         }
     }
+}
+
+fn message(room: RoomId, text: &str) -> MessageSend {
+    let (key, body) = (text.to_owned(), text.to_owned());
+    MessageSend { room, key, body, reply_to: None, attachments: Vec::new() }
 }
 
 fn room_publication(reply: &Reply) -> Option<Publication> {

@@ -9,9 +9,7 @@ use crate::attachment::Attachments;
 use crate::chat::{Identity, rooms};
 use crate::config::{Config, Flags};
 use crate::room::{OnlineClient, RoomCalls};
-use crate::server::Server;
-use crate::settings::Settings;
-use crate::setup::Setup;
+use crate::server::{Beginning, Server};
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
 
 const ANNA: UserId = UserId::from_u64(1);
@@ -47,8 +45,7 @@ async fn server(directory: &std::path::Path) -> Arc<Server> {
     let flags = Flags { data: Some(directory.to_owned()), ..Flags::default() };
     let config = Config::load(flags).unwrap();
     let attachments = Attachments::open(&config.attachments).unwrap();
-    let (setup, settings, None) = (Setup::default(), Settings::default());
-    Server::new(config, store, None, attachments, setup, settings)
+    Server::new(config, store, None, attachments, Beginning::default())
 }
 
 async fn room_of_anna(server: &Arc<Server>) -> RoomId {

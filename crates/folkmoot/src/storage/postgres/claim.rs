@@ -22,6 +22,9 @@ use crate::storage::sqlite::place::Restored;
 const LOCK: &str = "1718578283, 1836019572";
 /// Held while the tables are made, where several nodes may do it.
 const MIGRATION_LOCK: &str = "1718578283, 1";
+/// How long a node that has stopped in the middle of a transaction may hold up the others: less than
+/// a lease. PostgreSQL ends its session then, and it tries again if it goes on.
+const PAUSE_MAX: &str = "SET idle_in_transaction_session_timeout = 3000";
 /// The locks of nodes, told apart by their names.
 const NODE_LOCKS: &str = "1718578284";
 /// How long the session of a server that has just been killed may hold the lock.
@@ -109,6 +112,7 @@ pub(crate) fn claim_as(address: &DatabaseAddress, node: &str) -> Result<Claimed,
         }
         std::thread::sleep(LOCK_PAUSE);
     }
+    connection.execute_batch(PAUSE_MAX)?;
     // Nodes that start together make the tables one after the other.
     connection.query_row(&format!("SELECT pg_advisory_lock({MIGRATION_LOCK})"), [], |_| Ok(()))?;
     schema::migrate(&connection, address)?;
@@ -171,7 +175,10 @@ impl Claim {
         let connection = connect(&self.address, &self.name)?;
         let is_locked = match &self.node {
             None => try_lock(&connection)?,
-            Some(node) => try_lock_as(&connection, &node.name)?,
+            Some(node) => {
+                connection.execute_batch(PAUSE_MAX)?;
+                try_lock_as(&connection, &node.name)?
+            }
         };
         let standing = self.standing(&connection)?.ok_or(SqlError::Fenced)?;
         if is_locked {
