@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
+.PHONY: help cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -9,6 +9,11 @@ help:
 run: ## build the client and the server, start on 127.0.0.1:8000 with data in ./data (ARGS=--demo for bots)
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web; else echo "npm is missing: building without the web client"; fi
 	cargo run --release -p folkmoot -- $(ARGS)
+
+cluster: ## N nodes of one server at 127.0.0.1:8000 and on, with a PostgreSQL of their own or STORE=postgres://… (N=3)
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web; else echo "npm is missing: building without the web client"; fi
+	cargo build --release -p folkmoot
+	@N="$(N)" STORE="$(STORE)" deploy/cluster
 
 web: ## build the browser client into web/dist
 	cd web && npm ci --silent && npm run --silent build

@@ -22,7 +22,7 @@
 //! | `Result<T, E>` | a message with `oneof { T ok = 1; E error = 2; }` |
 //! | `enum` without payloads | an `enum` |
 //! | `enum` with a payload in some variants | a message with one `oneof` |
-//! | `Box<T>` | as `T` |
+//! | `Box<T>`, `Arc<T>` | as `T` |
 //!
 //! A number, text or list that stands alone, as a reply does, is a message whose field 1 it is,
 //! like protobuf's well-known wrapper types. The same holds for a list or an option inside another

@@ -14,6 +14,13 @@ pub mod frame;
 mod id;
 pub mod limits;
 pub mod rpc;
+#[cfg(feature = "wire")]
+pub mod wire;
+
+/// For `wire_as!`, in crates that may call it otherwise.
+#[cfg(feature = "wire")]
+#[doc(hidden)]
+pub use althing;
 
 pub use channel::{Channel, ParseChannelError};
 pub use codec::{Commands, DecodeError, EncodeError, Format, PROTOBUF_SUBPROTOCOL};

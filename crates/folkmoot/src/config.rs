@@ -2,6 +2,7 @@
 //! else the default. Only `Config` travels further; nothing else reads the environment.
 
 mod attachments;
+mod cluster;
 mod limits;
 mod store;
 
@@ -15,8 +16,11 @@ use serde::Deserialize;
 
 use crate::storage::{AddressError, DatabaseAddress};
 use attachments::AttachmentsSection;
+use cluster::{ClusterSection, Others};
 
 pub(crate) use attachments::AttachmentConfig;
+pub(crate) use cluster::ClusterConfig;
+pub use cluster::ClusterFlags;
 pub(crate) use limits::LimitsSection;
 pub use store::StoreText;
 
@@ -85,6 +89,9 @@ pub struct Flags {
     /// What to log: error, warn, info, debug, or filters such as folkmoot=debug [default: info]
     #[arg(long, env = "FOLKMOOT_LOG", value_name = "FILTER")]
     pub log: Option<String>,
+    /// One of several nodes.
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
 }
 
 /// Days after which a device that was not seen is signed out: a quarter, as long as a phone may lie
@@ -135,6 +142,7 @@ struct File {
     idle: IdleSection,
     search: SearchSection,
     attachments: AttachmentsSection,
+    cluster: ClusterSection,
 }
 
 #[derive(Debug, Deserialize)]
@@ -220,6 +228,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Where PostgreSQL is, if the data is there; files stay in the data directory.
     pub database: Option<DatabaseAddress>,
+    /// One of several nodes; `None`: a server alone.
+    pub(crate) cluster: Option<ClusterConfig>,
     /// Further origins whose pages may connect.
     pub allow_origin: Vec<String>,
     /// Proxies that are believed about whom they speak for.
@@ -304,6 +314,14 @@ pub enum ConfigError {
     /// `--store` says neither `embedded` nor where a database is.
     #[error("the store is neither `embedded` nor a database: {0}")]
     Store(#[from] AddressError),
+    /// A setting of a node of several is missing, or does not go with another one.
+    #[error("{flag} {text}")]
+    Cluster {
+        /// The setting, as on the command line.
+        flag: &'static str,
+        /// What is wrong with it.
+        text: String,
+    },
 }
 
 impl Config {
@@ -311,14 +329,30 @@ impl Config {
     ///
     /// # Errors
     /// The file is missing, not TOML, or has a key or value that is not known.
-    pub fn load(flags: Flags) -> Result<Self, ConfigError> {
-        let file = match &flags.config {
+    pub fn load(mut flags: Flags) -> Result<Self, ConfigError> {
+        let mut file = match &flags.config {
             Some(path) => read(path)?,
             None => File::default(),
         };
         let store = flags.store.as_ref().or(file.store.as_ref());
         let database = store.and_then(StoreText::database).transpose()?;
-        Ok(Self { database, ..Self::merge(flags, file) })
+        let others = Others {
+            store: store.and_then(StoreText::address),
+            has_own_attachments: flags.cluster.attachments.is_none()
+                && !file.attachments.has_directory(),
+            is_demo: flags.demo,
+            is_restored: flags.restored,
+        };
+        let attachments = flags.cluster.attachments.take();
+        let (given, section) =
+            (std::mem::take(&mut flags.cluster), std::mem::take(&mut file.cluster));
+        let cluster = cluster::merge(given, section, &others)?;
+        let mut config = Self { database, cluster, ..Self::merge(flags, file) };
+        if let Some(directory) = attachments {
+            config.attachments.directory = directory;
+        }
+        config.attachments.is_shared = config.cluster.is_some();
+        Ok(config)
     }
 
     /// The data directory.
@@ -344,6 +378,7 @@ impl Config {
             attachments: attachments.within(&data),
             data,
             database: None,
+            cluster: None,
             allow_origin,
             trusted_proxies,
             registration,

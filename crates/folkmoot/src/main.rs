@@ -257,7 +257,12 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     if let Some(link) = running.setup_link() {
         say(&format!("Nobody administers this server yet. Become its administrator at {link}"));
     }
-    stop.await;
+    tokio::select! {
+        () = stop => {}
+        () = running.evicted() => {
+            anyhow::bail!("the other nodes have given this one up: start it again");
+        }
+    }
     tracing::info!("stopping");
     running.stop().await;
     Ok(())

@@ -5,13 +5,17 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use althing::{Node, Topic, TopicOptions};
+use althing::{Actor, ActorRef, Node, Topic, TopicOptions};
 use folkmoot_protocol::Channel;
 
 use crate::metrics::Metrics;
+use crate::nodes::Moved;
 use crate::storage::contract::{ChangeFeed, Directory, StreamLog};
 use crate::storage::{Store, UnixMillis};
 use crate::stream::{Coming, Publication};
+
+/// The topic of [`Moved`], which stays on its node.
+pub(crate) const MOVES: &str = "moves";
 
 /// What the store has for an index of messages.
 #[derive(Debug, Clone)]
@@ -23,6 +27,8 @@ pub(crate) struct Ports {
     pub(crate) node: Node,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: ActorLimits,
+    /// Whether rooms and users may live on other nodes.
+    is_shared: bool,
 }
 
 /// How much rooms and users take, and for how long.
@@ -50,8 +56,9 @@ impl Ports {
         node: Node,
         metrics: Arc<Metrics>,
         limits: ActorLimits,
+        is_shared: bool,
     ) -> Self {
-        Self { store, node, metrics, limits }
+        Self { store, node, metrics, limits, is_shared }
     }
 
     /// The streams of rooms and users, and who is who.
@@ -59,10 +66,29 @@ impl Ports {
         &self.store
     }
 
+    /// Whether somebody may be in memory, here or on the node where they live.
+    pub(crate) fn may_be_active<A: Actor>(&self, actor: &ActorRef<A>) -> bool {
+        actor.is_active() || (self.is_shared && !self.node.is_home_of(&actor.id()))
+    }
+
     /// The live events of a channel.
     pub(crate) fn topic(&self, channel: Channel) -> Topic<Arc<Publication>> {
         // Recovery is the business of rooms and users; a ring here would keep every event twice.
         self.node.topic(channel.to_string(), TopicOptions { replay: 0 })
+    }
+
+    /// Waits until all that a room or user has appended is in the database or refused, because it is
+    /// about to be loaded on another node. A server alone has no other node.
+    pub(crate) async fn hand_over(&self, channel: Channel) {
+        if self.is_shared {
+            // Any read of the stream waits for its appends; whether it succeeds is nobody's concern.
+            let _ = self.streams().oldest_event(channel).await;
+        }
+    }
+
+    /// Tells what becomes of other nodes; `None` on a server alone.
+    pub(crate) fn moves(&self) -> Option<Topic<Moved>> {
+        self.is_shared.then(|| self.node.topic(MOVES, TopicOptions { replay: 0 }))
     }
 
     /// The connections that come to a room and go.

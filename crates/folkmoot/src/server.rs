@@ -4,7 +4,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use althing::{ActorRef, Node, Start, Topic};
+use althing::{Actor, ActorRef, Incarnation, Node, Start, Topic, TopicOptions};
+use althing_cluster::TopicError;
 use folkmoot_gateway::{Door, Doorman, Network, Room as Doorway, Tls, raise_descriptors};
 use folkmoot_protocol::Channel;
 use tokio::sync::watch;
@@ -15,6 +16,7 @@ use crate::attachment::Attachments;
 use crate::config::Config;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::nodes::{Moved, Nodes};
 use crate::open_rooms::OpenRooms;
 use crate::ports::{self, ActorLimits, Feed, Ports};
 use crate::pulse::Pulse;
@@ -59,10 +61,23 @@ pub(crate) struct Server {
     /// `None`: switched off, or its directory cannot be written.
     pub(crate) search: Option<Search>,
     ports: Ports,
+    /// `None`: the server is alone.
+    nodes: Option<Arc<Nodes>>,
+    /// Tells sessions that rooms and users may live elsewhere now.
+    moves: Topic<Moved>,
     stopping: watch::Sender<bool>,
     connections: watch::Sender<usize>,
     /// Rooms that every new account is let into; only a demo has some.
     open_rooms: OnceLock<OpenRooms>,
+}
+
+/// What else a server begins with.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    pub(crate) setup: Setup,
+    pub(crate) settings: Settings,
+    /// `None`: it is alone.
+    pub(crate) nodes: Option<Nodes>,
 }
 
 /// Counts as a connection until dropped.
@@ -76,9 +91,10 @@ impl Server {
         store: Store,
         index: Option<Index>,
         attachments: Attachments,
-        setup: Setup,
-        settings: Settings,
+        beginning: Beginning,
     ) -> Arc<Self> {
+        let Beginning { setup, settings, nodes } = beginning;
+        let nodes = nodes.map(Arc::new);
         let metrics = Arc::new(Metrics::default());
         let ports = {
             let (store, metrics) = (store.clone(), metrics.clone());
@@ -87,10 +103,11 @@ impl Server {
                 user_idle: config.user_idle,
                 connections_per_user_max: config.gateway.connections_per_user_max,
             };
-            move |node: Node| Ports::new(store.clone(), node, metrics.clone(), limits)
+            let is_shared = nodes.is_some();
+            move |node: Node| Ports::new(store.clone(), node, metrics.clone(), limits, is_shared)
         };
         let (for_rooms, for_users) = (ports.clone(), ports.clone());
-        let node = Node::builder("folkmoot")
+        let mut node = Node::builder("folkmoot")
             .actor(move |start: Start<Room>| {
                 let (id, ports) = (start.key_as::<RoomId>(), for_rooms(start.node()));
                 async move { Room::load(id?, ports).await }
@@ -99,7 +116,12 @@ impl Server {
                 let (id, ports) = (start.key_as::<UserId>(), for_users(start.node()));
                 async move { User::load(id?, ports).await }
             })
-            .build();
+            .event::<Arc<Publication>>("folkmoot.publication")
+            .event::<Arc<Coming>>("folkmoot.coming");
+        if let Some(nodes) = &nodes {
+            node = node.cluster(nodes.way());
+        }
+        let node = node.build();
         Arc::new(Self {
             deletions: Rounds::default(),
             keeper: Rounds::default(),
@@ -116,6 +138,8 @@ impl Server {
             stopping: watch::Sender::new(false),
             connections: watch::Sender::new(0),
             open_rooms: OnceLock::new(),
+            moves: node.topic(ports::MOVES, TopicOptions { replay: 0 }),
+            nodes,
             ports: ports(node),
             config,
             store,
@@ -181,6 +205,11 @@ impl Server {
         self.ports.node.get::<User>(user)
     }
 
+    /// Whether somebody may be in memory, here or on the node where they live.
+    pub(crate) fn may_be_active<A: Actor>(&self, actor: &ActorRef<A>) -> bool {
+        self.ports.may_be_active(actor)
+    }
+
     /// The live events of a channel.
     pub(crate) fn topic(&self, channel: Channel) -> Topic<Arc<Publication>> {
         self.ports.topic(channel)
@@ -189,6 +218,34 @@ impl Server {
     /// The connections that come to a room and go.
     pub(crate) fn comings(&self, channel: Channel) -> Topic<Arc<Coming>> {
         self.ports.comings(channel)
+    }
+
+    /// The nodes of which this is one; `None`: the server is alone.
+    pub(crate) fn nodes(&self) -> Option<&Arc<Nodes>> {
+        self.nodes.as_ref()
+    }
+
+    /// Tells that rooms and users may live elsewhere now; only where there are several nodes.
+    pub(crate) fn moves(&self) -> &Topic<Moved> {
+        &self.moves
+    }
+
+    /// On which node a channel's room or user lives; `None` on a server alone.
+    pub(crate) fn home_of(&self, channel: Channel) -> Option<Incarnation> {
+        let nodes = self.nodes.as_ref()?;
+        nodes.owner_of(&match channel {
+            Channel::Room(room) => self.room(room).id(),
+            Channel::User(user) => self.user(user).id(),
+        })
+    }
+
+    /// Resolves once what is published in a channel from now on reaches this node, whichever node
+    /// its room or user lives on. It was subscribed to before.
+    pub(crate) async fn heard(&self, channel: Channel) -> Result<(), TopicError> {
+        match &self.nodes {
+            None => Ok(()),
+            Some(nodes) => nodes.heard(&self.topic(channel)).await,
+        }
     }
 
     /// In which offsets count: that of the data directory.
@@ -270,7 +327,10 @@ impl Server {
 
     /// Ends the actors, then the store: what was appended is on disk afterwards.
     pub(crate) async fn close(&self) {
-        let report = self.ports.node.shutdown(SHUTDOWN_TIMEOUT).await;
+        let report = match &self.nodes {
+            None => self.ports.node.shutdown(SHUTDOWN_TIMEOUT).await,
+            Some(nodes) => nodes.leave(SHUTDOWN_TIMEOUT).await,
+        };
         tracing::debug!(?report, "the actors have stopped");
         self.store.close().await;
     }

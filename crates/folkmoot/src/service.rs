@@ -11,14 +11,18 @@ use tokio::task::JoinHandle;
 
 use crate::attachment::{Attachments, sweep_until_stopped};
 use crate::config::Config;
+use crate::nodes::{NodeError, Nodes};
 use crate::pulse::{self, Reading};
 use crate::search::{Index, Search};
-use crate::server::Server;
+use crate::server::{Beginning, Server};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::contract::{Administration, Files};
 use crate::storage::{OpenError, ReadError, Restored, Store, StoreOptions};
 use crate::{deletion, demo, http, retention};
+
+/// How late a node takes over what was set on another one.
+const SETTINGS_READ_EVERY: Duration = Duration::from_secs(5);
 
 /// How long clients may take to read their close frame.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,6 +47,9 @@ pub enum StartError {
     /// The certificate or its key cannot be used.
     #[error("{0}")]
     Tls(#[from] TlsError),
+    /// It cannot be one of several nodes.
+    #[error("{0}")]
+    Node(#[from] NodeError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -83,7 +90,9 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let defaults = StoreOptions::new(&config.data);
     let segment_bytes = config.log_segment_bytes.unwrap_or(defaults.segment_bytes);
     let database = config.database.clone();
-    let options = StoreOptions { restored, segment_bytes, database, ..defaults };
+    let nodes = config.cluster.as_ref().map(Nodes::bind).transpose()?;
+    let node = config.cluster.as_ref().map(|cluster| cluster.node.clone());
+    let options = StoreOptions { restored, segment_bytes, database, node, ..defaults };
     let heap_bytes = config.search_heap_bytes;
     let (store, index) = tokio::task::spawn_blocking(move || {
         let store = Store::open(&options)?;
@@ -96,9 +105,15 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let setup = Setup::of(&store).await.map_err(StartError::Read)?;
     let settings = Settings::load(&store, config.registration).await;
     let settings = settings.map_err(StartError::Read)?;
-    let server = Server::new(config, store, index, attachments, setup, settings);
+    let beginning = Beginning { setup, settings, nodes };
+    let server = Server::new(config, store, index, attachments, beginning);
     if let Some(tls) = tls {
         server.encrypt(tls);
+    }
+    if let Some(nodes) = server.nodes() {
+        nodes.join().await?;
+        follow_nodes(&server, nodes);
+        follow_settings(&server);
     }
     Ok(serve(server, listener, address).await)
 }
@@ -119,9 +134,8 @@ async fn open_attachments(config: &Config) -> Result<Attachments, StartError> {
 }
 
 async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) -> Running {
-    // Before anybody can upload, so that it gives up only what an earlier run left behind.
-    if let Err(error) = server.files().cancel_unfinished_uploads().await {
-        tracing::warn!(%error, "unfinished uploads are kept until they expire");
+    if server.nodes().is_none() {
+        give_up_uploads(&server).await;
     }
     tokio::spawn(sweep_until_stopped(server.clone()));
     tokio::spawn(deletion::work_until_stopped(server.clone()));
@@ -137,6 +151,47 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
     let routes = http::router(server.clone());
     let accepting = tokio::spawn(accept_until_stopped(server.door(), listener, routes));
     Running { address, server, accepting }
+}
+
+/// Before anybody can upload, so that it gives up only what an earlier run left behind. What another
+/// node takes at this moment cannot be told from that, so with several nodes they expire.
+async fn give_up_uploads(server: &Server) {
+    if let Err(error) = server.files().cancel_unfinished_uploads().await {
+        tracing::warn!(%error, "unfinished uploads are kept until they expire");
+    }
+}
+
+/// Tells sessions of each change of the cluster, and looks for what a node has left undone.
+fn follow_nodes(server: &Arc<Server>, nodes: &Arc<Nodes>) {
+    let (server, nodes) = (server.clone(), nodes.clone());
+    let (mut views, mut stopping) = (nodes.views(), server.stopping());
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                changed = views.changed() => if changed.is_err() { return },
+                _ = stopping.wait_for(|stops| *stops) => return,
+            }
+            server.moves().publish(nodes.moved()).expect("nobody claims the topic of moves");
+            server.deletions.wake();
+            server.keeper.wake();
+        }
+    });
+}
+
+/// Takes over what administrators have set on other nodes.
+fn follow_settings(server: &Arc<Server>) {
+    let (server, mut stopping) = (server.clone(), server.stopping());
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                () = server.node().sleep(SETTINGS_READ_EVERY) => {}
+                _ = stopping.changed() => return,
+            }
+            if let Err(error) = server.settings.read_again(server.administration()).await {
+                tracing::debug!(%error, "the settings are as they were");
+            }
+        }
+    });
 }
 
 /// Reads the counters every second until the server stops.
@@ -167,6 +222,15 @@ impl Running {
     /// `https` or `http`.
     pub fn scheme(&self) -> &'static str {
         if self.server.tls().is_some() { "https" } else { "http" }
+    }
+
+    /// Resolves when the other nodes have given this one up; never on a server alone. It serves
+    /// nobody any more, and has to be started again.
+    pub async fn evicted(&self) {
+        match self.server.nodes() {
+            Some(nodes) => nodes.evicted().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Where the first administrator is made, as long as there is none; a secret.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 
 use super::{Depth, Fields, Value, Wire, WireError, WireField, alone, finish, merge, put_nested};
 
@@ -127,6 +128,43 @@ impl<T: WireField> WireField for Box<T> {
 
     fn merge_field(slot: &mut Option<Self>, value: Value<'_>) -> Result<(), WireError> {
         let mut inside = slot.take().map(|boxed| *boxed);
+        T::merge_field(&mut inside, value)?;
+        *slot = inside.map(Self::new);
+        Ok(())
+    }
+
+    fn absent(depth: Depth) -> Result<Self, WireError> {
+        T::absent(depth).map(Self::new)
+    }
+}
+
+/// The same bytes as what is inside.
+impl<T: WireField> Wire for Arc<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (**self).encode(out);
+    }
+
+    fn decode_within(bytes: &[u8], depth: Depth) -> Result<Self, WireError> {
+        T::decode_within(bytes, depth).map(Self::new)
+    }
+}
+
+impl<T: WireField> WireField for Arc<T> {
+    fn encode_field(&self, number: u32, out: &mut Vec<u8>) {
+        (**self).encode_field(number, out);
+    }
+
+    fn encode_single(&self, number: u32, out: &mut Vec<u8>) {
+        (**self).encode_single(number, out);
+    }
+
+    fn decode_single(value: Value<'_>) -> Result<Self, WireError> {
+        T::decode_single(value).map(Self::new)
+    }
+
+    fn merge_field(slot: &mut Option<Self>, value: Value<'_>) -> Result<(), WireError> {
+        // Nobody else has it yet: it was made by the occurrence before.
+        let mut inside = slot.take().and_then(Arc::into_inner);
         T::merge_field(&mut inside, value)?;
         *slot = inside.map(Self::new);
         Ok(())

@@ -54,7 +54,7 @@ impl Attachments {
     /// Opens the directory of files. Blocks.
     pub(crate) fn open(config: &AttachmentConfig) -> io::Result<Self> {
         Ok(Self {
-            objects: Objects::open(&config.directory)?,
+            objects: Objects::open(&config.directory, config.is_shared)?,
             decoding: Semaphore::new(DECODING_MAX),
             uploading: Places::default(),
             to_sweep: Notify::new(),

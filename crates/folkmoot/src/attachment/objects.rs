@@ -52,12 +52,15 @@ impl Object {
 pub(crate) struct Objects(Arc<dyn ObjectStore>);
 
 impl Objects {
-    /// Opens a directory, making it if it is missing. Blocks.
-    pub(crate) fn open(directory: &FilePath) -> io::Result<Self> {
+    /// Opens a directory, making it if it is missing. Where others write as well, what is half
+    /// written may be theirs, and stays. Blocks.
+    pub(crate) fn open(directory: &FilePath, is_shared: bool) -> io::Result<Self> {
         for part in [FILES, THUMBNAILS, PORTRAITS] {
             let part = directory.join(part);
             std::fs::create_dir_all(&part)?;
-            remove_unfinished(&part)?;
+            if !is_shared {
+                remove_unfinished(&part)?;
+            }
         }
         let files = LocalFileSystem::new_with_prefix(directory)?.with_fsync(true);
         Ok(Self(Arc::new(files)))

@@ -14,9 +14,7 @@ use super::{Attachments, Kept, sweep, upload};
 use crate::chat::Identity;
 use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
-use crate::server::Server;
-use crate::settings::Settings;
-use crate::setup::Setup;
+use crate::server::{Beginning, Server};
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
 
 /// Anna with a room of her own, on a directory that is removed in the end.
@@ -90,7 +88,7 @@ fn start(directory: &PathBuf, settings: &str) -> Arc<Server> {
     let config = Config::load(flags).unwrap();
     let _ = std::fs::remove_file(file);
     let attachments = Attachments::open(&config.attachments).unwrap();
-    Server::new(config, store, None, attachments, Setup::default(), Settings::default())
+    Server::new(config, store, None, attachments, Beginning::default())
 }
 
 async fn anna(server: &Arc<Server>) -> Identity {

@@ -29,7 +29,11 @@ pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, R
     }
     // Everything acknowledged so far counts: messages to find, and memberships that ended.
     by.server.changes().barrier().await.map_err(|error| read_failure(&error))?;
-    let behind = search.catch_up(by.server.changes().stats().applied_lsn).await;
+    let newest = match by.server.nodes() {
+        None => by.server.changes().stats().applied_lsn,
+        Some(_) => by.server.changes().newest().await.map_err(|error| read_failure(&error))?,
+    };
+    let behind = search.catch_up(newest).await;
     let limit = request.limit.unwrap_or(HISTORY_PAGE_DEFAULT) as usize;
     let bounds = Bounds {
         rooms: rooms(by, &query, request.room).await?,

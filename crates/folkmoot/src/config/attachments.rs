@@ -65,6 +65,8 @@ impl Default for AttachmentsSection {
 pub(crate) struct AttachmentConfig {
     /// Where their bytes are.
     pub(crate) directory: PathBuf,
+    /// Other nodes write there as well.
+    pub(crate) is_shared: bool,
     pub(crate) file_bytes_max: u64,
     pub(crate) files_per_message_max: usize,
     /// Bytes of all files of one user.
@@ -85,9 +87,14 @@ impl AttachmentsSection {
         })
     }
 
+    pub(super) fn has_directory(&self) -> bool {
+        self.directory.is_some()
+    }
+
     pub(super) fn within(self, data: &Path) -> AttachmentConfig {
         AttachmentConfig {
             directory: self.directory.unwrap_or_else(|| data.join("attachments")),
+            is_shared: false,
             file_bytes_max: self.file_bytes_max,
             files_per_message_max: self.files_per_message_max,
             user_bytes_max: self.user_bytes_max,

@@ -20,6 +20,13 @@ impl StoreText {
     }
 }
 
+impl StoreText {
+    /// The text of it.
+    pub(super) fn address(&self) -> Option<&str> {
+        (self.0 != "embedded").then_some(self.0.as_str())
+    }
+}
+
 impl FromStr for StoreText {
     type Err = Infallible;
 

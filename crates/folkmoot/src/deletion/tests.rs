@@ -13,9 +13,7 @@ use crate::attachment::Attachments;
 use crate::chat::{Identity, members, messages, rooms};
 use crate::config::{Config, Flags};
 use crate::search::Search;
-use crate::server::Server;
-use crate::settings::Settings;
-use crate::setup::Setup;
+use crate::server::{Beginning, Server};
 use crate::storage::{
     AccountDeletion, AccountDeletionBegun, DeletionTarget, NewAccount, NewDevice, PageAnchor,
     Store, StoreOptions,
@@ -52,8 +50,7 @@ fn open(directory: &Path) -> Arc<Server> {
     let config = Config::load(flags).unwrap();
     let index = Search::open(directory, &store, 16 << 20).unwrap();
     let attachments = Attachments::open(&config.attachments).unwrap();
-    let (setup, settings) = (Setup::default(), Settings::default());
-    Server::new(config, store, Some(index), attachments, setup, settings)
+    Server::new(config, store, Some(index), attachments, Beginning::default())
 }
 
 async fn person(server: &Arc<Server>, user: UserId, name: &str, shown: &str) -> Identity {

@@ -104,7 +104,7 @@ async fn expire(server: &Arc<Server>, due: Due) -> Result<(), KeepError> {
     for (user, seq) in mentions {
         let user = server.user(user);
         // Who is not in memory finds it gone in the store.
-        if user.is_active() {
+        if server.may_be_active(&user) {
             user.unmentioned(room, seq).await?;
         }
     }

@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use althing::{ActorError, ActorRef, Context, ReplyTo, Topic, actor};
+use althing::{
+    ActorError, ActorRef, Context, Published, ReplyTo, StopReason, Subscription, Topic, actor,
+};
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
 use folkmoot_protocol::{Channel, chat, rpc};
 
@@ -18,9 +20,10 @@ use super::people::Facts;
 use super::presence::{Looking, Screen};
 use super::recent::Recent;
 use super::state::RoomState;
-use super::view::{Done, Preview, Summary};
+use super::view::{Done, Everyone, Preview, Summary};
 use super::waiting::Waiting;
 use super::{RoomError, load};
+use crate::nodes::Moved;
 use crate::ports::Ports;
 use crate::storage::ReadError;
 use crate::storage::record::{Record, RoomEvent, RoomRecord};
@@ -45,7 +48,9 @@ pub(crate) struct Room {
     pub(super) comings: Topic<Arc<Coming>>,
     /// Whom the connections have on screen.
     pub(super) looking: Looking,
-    idle_ticks: u32,
+    pub(super) idle_ticks: u32,
+    /// `None` on a server alone.
+    moves: Option<Subscription>,
     /// Users whose ban, or its end, is on its way to the store: they cannot join meanwhile.
     pub(super) pending_bans: HashSet<UserId>,
     /// Commands that wait for what the room has to be told first.
@@ -81,6 +86,7 @@ impl Room {
             comings,
             looking: Looking::default(),
             idle_ticks: 0,
+            moves: None,
             pending_bans: HashSet::new(),
             waiting: Waiting::default(),
         };
@@ -179,11 +185,22 @@ impl Room {
     }
 }
 
-#[actor(name = "folkmoot.room", key = RoomId)]
+#[actor(name = "folkmoot.room", key = RoomId, wire)]
 impl Room {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         ctx.every(self.ports.limits.room_idle / 2, super::CheckIdle);
+        self.moves = self.ports.moves().map(|moves| moves.subscribe(&ctx.address()));
         Ok(())
+    }
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        self.ports.hand_over(Channel::Room(self.id)).await;
+    }
+
+    /// Nodes may be gone, with the connections that looked at the room from there.
+    #[event]
+    async fn on_moved(&mut self, event: &Published<Moved>, ctx: &mut Context<Self>) {
+        self.forget_lost(&event.payload, ctx);
     }
 
     /// Judges a command; the answer comes once what it led to is durable.
@@ -380,7 +397,7 @@ impl Room {
             muted_until: rights.muted_until,
             is_archived: state.is_archived,
             peer,
-            everyone: state.everyone.clone(),
+            everyone: Everyone(state.everyone.clone()),
             last: self
                 .recent
                 .newest()
@@ -472,22 +489,6 @@ impl Room {
     ) -> Result<(usize, usize), RoomError> {
         self.meet(by, facts)?.member(by)?;
         Ok(self.online.counts())
-    }
-}
-
-impl althing::Handler<super::CheckIdle> for Room {
-    type Reply = ();
-
-    /// Leaves memory after two quiet checks; presence is kept here only, so not while anyone looks.
-    async fn handle(&mut self, _: super::CheckIdle, ctx: &mut Context<Self>) {
-        self.idle_ticks += 1;
-        let is_idle = self.online.is_empty()
-            && self.stream.is_settled()
-            && self.pending_bans.is_empty()
-            && self.waiting.is_empty();
-        if is_idle && self.idle_ticks > 2 || self.state.is_none() {
-            ctx.passivate();
-        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! What can be asked of a room, and the ways it refuses.
 
+use althing::Wire;
+use folkmoot_protocol::wire_as;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use folkmoot_protocol::limits::{PINS_PER_ROOM_MAX, REACTIONS_PER_MESSAGE_MAX};
@@ -11,7 +14,7 @@ use crate::storage::record::{Role, RoomEvent};
 use crate::storage::{AttachmentId, Seq, UnixMillis, UserId};
 
 /// Limits of text were checked at the edge; who may do what is checked here.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Wire)]
 pub(crate) enum Command {
     Send {
         /// Empty: the sender will not repeat it.
@@ -82,7 +85,7 @@ pub(crate) enum Command {
 }
 
 /// In which right a room is archived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Wire)]
 pub(crate) enum Archivist {
     Owner,
     /// Of the server; need not be a member.
@@ -125,7 +128,7 @@ impl Command {
 }
 
 /// A command with who gave it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Wire)]
 pub(crate) struct Request {
     pub(crate) by: UserId,
     /// By which connection; none over HTTP.
@@ -160,8 +163,20 @@ pub(crate) enum Decision {
     Nothing,
 }
 
+/// Which rule forbids it, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reason(Cow<'static, str>);
+
+wire_as!(Reason as String, |reason| reason.0.clone().into_owned(), |text| Ok(Self(text.into())));
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// Why nothing changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Wire)]
 pub(crate) enum Refusal {
     /// Somebody who is not in a room learns nothing about it.
     #[error("you are not a member of this room")]
@@ -177,7 +192,7 @@ pub(crate) enum Refusal {
     #[error("you are muted until {until}")]
     Muted { until: UnixMillis },
     #[error("{0}")]
-    NotAllowed(&'static str),
+    NotAllowed(Reason),
     #[error("no message {0} in this room")]
     NoMessage(Seq),
     #[error("this user is not a member of the room")]
@@ -194,4 +209,11 @@ pub(crate) enum Refusal {
     /// The room does not keep what it needs to judge this; it has to be told first.
     #[error("facts have to be loaded")]
     Unloaded(Box<Missing>),
+}
+
+impl Refusal {
+    /// A rule of the room forbids it.
+    pub(crate) fn not_allowed(why: &'static str) -> Self {
+        Self::NotAllowed(Reason(Cow::Borrowed(why)))
+    }
 }

@@ -15,9 +15,7 @@ use crate::chat::Identity;
 use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
 use crate::room::view::Mention;
-use crate::server::Server;
-use crate::settings::Settings;
-use crate::setup::Setup;
+use crate::server::{Beginning, Server};
 use crate::storage::log::disk::faulty::{Fault, FaultyDisk};
 use crate::storage::{NewAccount, NewDevice, Seq, Store, StoreOptions};
 use crate::user::UserCalls;
@@ -45,8 +43,7 @@ impl House {
         let flags = Flags { data, messages_per_second: Some(0), ..Flags::default() };
         let config = Config::load(flags).unwrap();
         let attachments = Attachments::open(&config.attachments).unwrap();
-        let server =
-            Server::new(config, store, None, attachments, Setup::default(), Settings::default());
+        let server = Server::new(config, store, None, attachments, Beginning::default());
         let anna = anna(&server).await;
         let create = RoomCreate { name: "Tea".to_owned(), topic: None };
         let room = rooms::create(&anna, create).await.unwrap().id;

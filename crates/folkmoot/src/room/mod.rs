@@ -9,6 +9,7 @@ mod cost_tests;
 #[cfg(test)]
 mod disk_tests;
 pub(crate) mod idempotency;
+mod idle;
 pub(crate) mod load;
 pub(crate) mod mentions;
 mod online;
@@ -30,6 +31,7 @@ pub(crate) use online::OnlineClient;
 pub(crate) use presence::Screen;
 pub(crate) use state::Kind;
 
+use althing::Wire;
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
 
 use crate::storage::{AppendError, ControlError, ReadError};
@@ -44,7 +46,7 @@ const TAIL_LOADED: usize = 32;
 pub(crate) struct CheckIdle;
 
 /// Why a room did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Wire)]
 pub(crate) enum RoomError {
     #[error("no such room")]
     NoSuchRoom,

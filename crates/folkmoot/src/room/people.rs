@@ -6,6 +6,7 @@
 //! and the answer the room may have changed its mind: so every question has a number, every change
 //! raises it, and an answer older than a change that was forgotten is not believed.
 
+use althing::Wire;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -20,14 +21,14 @@ pub(crate) const PEOPLE_KEPT: usize = 256;
 const KEYS_KEPT_IN_ALL: usize = 100_000;
 
 /// When a question was asked: in which life of the room, and after how many changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Wire)]
 pub(crate) struct AsOf {
     life: u64,
     changes: u64,
 }
 
 /// What a room has to be told before it can judge.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Wire)]
 pub(crate) struct Missing {
     pub(crate) as_of: AsOf,
     pub(crate) people: Vec<UserId>,
@@ -52,7 +53,7 @@ impl Missing {
 }
 
 /// The answer to a [`Missing`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Wire)]
 pub(crate) struct Facts {
     pub(crate) as_of: AsOf,
     pub(crate) people: Vec<Standing>,

@@ -11,11 +11,13 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{Context, Handler, Recipient, SendError};
+use althing::wire::{Depth, WireField};
+use althing::{ActorRef, Context, Handler, Recipient, SendError, Wire, WireError};
 use folkmoot_protocol::{Channel, chat, rpc};
 
 use super::actor::Room;
 use super::watchers::{Watcher, Watchers};
+use crate::connection::Ear;
 use crate::storage::UserId;
 use crate::stream::{Place, Presence, Publication};
 use crate::wire;
@@ -35,6 +37,22 @@ pub(crate) struct Screen {
     pub(crate) told: Told,
     pub(crate) users: Vec<UserId>,
 }
+
+/// Between nodes, the session is reached by its connection's ear, whose address it has then.
+impl Wire for Screen {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let Self { client, number, told, users } = self.clone();
+        (client, number, told.id(), users).encode(out);
+    }
+
+    fn decode_within(bytes: &[u8], depth: Depth) -> Result<Self, WireError> {
+        type There = (Arc<str>, u64, ActorRef<Ear>, Vec<UserId>);
+        let (client, number, ear, users) = There::decode_within(bytes, depth)?;
+        Ok(Self { client, number, told: ear.recipient(), users })
+    }
+}
+
+impl WireField for Screen {}
 
 /// Who looks at whom, and what is left to tell them.
 #[derive(Debug, Default)]

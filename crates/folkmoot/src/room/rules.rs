@@ -29,7 +29,7 @@ pub(super) fn decide(
             let member = room.member(by)?;
             let original = original(room, request, *seq)?;
             if original.quote.user != by && member.role() < Some(Role::Moderator) {
-                return Err(Refusal::NotAllowed(
+                return Err(Refusal::not_allowed(
                     "only its author or a moderator may delete a message",
                 ));
             }
@@ -71,7 +71,7 @@ pub(super) fn decide(
         Command::Update { name, topic } => {
             not_direct(room)?;
             if room.member(by)?.role() < Some(Role::Moderator) {
-                return Err(Refusal::NotAllowed("only moderators may change the room"));
+                return Err(Refusal::not_allowed("only moderators may change the room"));
             }
             if room.is_archived {
                 return Err(Refusal::Archived);
@@ -100,7 +100,7 @@ fn pin(
     let by = request.by;
     let member = speaker(room, by, now)?;
     if room.kind == Kind::Room && member.role() < Some(Role::Moderator) {
-        return Err(Refusal::NotAllowed("only moderators may pin messages"));
+        return Err(Refusal::not_allowed("only moderators may pin messages"));
     }
     original(room, request, seq)?;
     if room.pins.contains(&seq) == on {
@@ -115,7 +115,7 @@ fn pin(
 fn archive(room: &RoomState, by: UserId, on: bool, right: Archivist) -> Result<Decision, Refusal> {
     not_direct(room)?;
     if right == Archivist::Owner && room.member(by)?.role() != Some(Role::Owner) {
-        return Err(Refusal::NotAllowed("only owners may archive the room or open it again"));
+        return Err(Refusal::not_allowed("only owners may archive the room or open it again"));
     }
     match room.is_archived == on {
         true => Ok(Decision::Nothing),
@@ -143,7 +143,7 @@ fn erase(room: &RoomState, request: &Request, seq: Seq) -> Result<Decision, Refu
         Err(refusal) => return Err(refusal),
     };
     if original.quote.user != request.by {
-        return Err(Refusal::NotAllowed("only what its author has written is erased"));
+        return Err(Refusal::not_allowed("only what its author has written is erased"));
     }
     let unmentioned = original.mentions.clone();
     Ok(Decision::Change { event: RoomEvent::Deleted { seq, by: request.by }, unmentioned })
@@ -160,7 +160,7 @@ fn edit(
     speaker(room, by, now)?;
     let original = original(room, request, seq)?;
     if original.quote.user != by {
-        return Err(Refusal::NotAllowed("only its author may edit a message"));
+        return Err(Refusal::not_allowed("only its author may edit a message"));
     }
     let mentions = mentions_of(room, request, body).users;
     let before = original.mentions.iter().copied();
@@ -181,7 +181,7 @@ pub(super) fn may_come(room: &RoomState, user: UserId) -> Result<(), Refusal> {
     // owner of what others said.
     let is_fresh = room.offset == Offset::from_u64(0);
     if room.kind == Kind::Room && room.members == 0 && !is_fresh {
-        return Err(Refusal::NotAllowed("everybody has left this room"));
+        return Err(Refusal::not_allowed("everybody has left this room"));
     }
     Ok(())
 }
@@ -192,7 +192,7 @@ fn append(event: RoomEvent) -> Result<Decision, Refusal> {
 
 fn send(room: &RoomState, request: &Request, now: UnixMillis) -> Result<Decision, Refusal> {
     let Command::Send { key, body, reply_to, attachments } = &request.command else {
-        return Err(Refusal::NotAllowed("not a send"));
+        return Err(Refusal::not_allowed("not a send"));
     };
     let by = request.by;
     let member = room.member(by)?;
@@ -300,7 +300,7 @@ fn leave(room: &RoomState, by: UserId) -> Result<Decision, Refusal> {
     not_direct(room)?;
     let member = room.member(by)?;
     if member.role() == Some(Role::Owner) && room.owners == 1 && room.members > 1 {
-        return Err(Refusal::NotAllowed("the last owner names another one before leaving"));
+        return Err(Refusal::not_allowed("the last owner names another one before leaving"));
     }
     append(RoomEvent::Left { user: by, by: None, reason: LeaveReason::Left })
 }
@@ -321,14 +321,14 @@ fn ban(room: &RoomState, by: UserId, user: UserId, on: bool) -> Result<Decision,
 fn set_role(room: &RoomState, by: UserId, user: UserId, role: Role) -> Result<Decision, Refusal> {
     not_direct(room)?;
     if room.member(by)?.role() != Some(Role::Owner) {
-        return Err(Refusal::NotAllowed("only owners may set roles"));
+        return Err(Refusal::not_allowed("only owners may set roles"));
     }
     let rights = room.standing(user)?.rights.ok_or(Refusal::NoSuchMember)?;
     if rights.role == role {
         return Ok(Decision::Nothing);
     }
     if rights.role == Role::Owner && room.owners == 1 {
-        return Err(Refusal::NotAllowed("a room keeps at least one owner"));
+        return Err(Refusal::not_allowed("a room keeps at least one owner"));
     }
     append(RoomEvent::RoleSet { user, role, muted_until: rights.muted_until, by })
 }
@@ -337,9 +337,9 @@ fn moderator(room: &RoomState, by: UserId, verb: &'static str) -> Result<Role, R
     not_direct(room)?;
     let role = room.member(by)?.role().ok_or(Refusal::NotMember)?;
     match (role, verb) {
-        (Role::Member, "kick") => Err(Refusal::NotAllowed("only moderators may kick")),
-        (Role::Member, "mute") => Err(Refusal::NotAllowed("only moderators may mute")),
-        (Role::Member, _) => Err(Refusal::NotAllowed("only moderators may ban")),
+        (Role::Member, "kick") => Err(Refusal::not_allowed("only moderators may kick")),
+        (Role::Member, "mute") => Err(Refusal::not_allowed("only moderators may mute")),
+        (Role::Member, _) => Err(Refusal::not_allowed("only moderators may ban")),
         _ => Ok(role),
     }
 }
@@ -356,13 +356,13 @@ fn above(
     let rights = room.standing(user)?.rights.ok_or(Refusal::NoSuchMember)?;
     match rights.role < role {
         true => Ok((rights.role, rights.muted_until)),
-        false => Err(Refusal::NotAllowed("they have the same or a higher role")),
+        false => Err(Refusal::not_allowed("they have the same or a higher role")),
     }
 }
 
 fn not_direct(room: &RoomState) -> Result<(), Refusal> {
     match room.kind {
-        Kind::Direct => Err(Refusal::NotAllowed(DIRECT_IS_FOR_TWO)),
+        Kind::Direct => Err(Refusal::not_allowed(DIRECT_IS_FOR_TWO)),
         Kind::Room => Ok(()),
     }
 }

@@ -185,7 +185,7 @@ impl Room {
         for user in users {
             let user = self.user(user);
             // Who is not in memory finds it gone in the store.
-            if user.is_active() {
+            if self.ports.may_be_active(&user) {
                 tell(&user, Unmentioned { room: self.id, seq }, ctx);
             }
         }
@@ -197,7 +197,7 @@ impl Room {
         for user in [low, high] {
             let user = self.user(user);
             // Who is not in memory learns it from the store when they are.
-            if user.is_active() {
+            if self.ports.may_be_active(&user) {
                 tell(&user, Stirred { room: self.id, seq }, ctx);
             }
         }

@@ -4,6 +4,7 @@
 //! No clock, no store, no socket, and no list of members: `people` knows who acts here, everything
 //! else about members is two counts. Whoever is judged is known, and so is whoever goes.
 
+use althing::Wire;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(crate) const RECENT_LEN: usize = 512;
 /// Numbers of `@everyone` messages kept for counting; who is further behind sees this many.
 pub(crate) const EVERYONE_LEN: usize = 1_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub(crate) enum Kind {
     Room,
     Direct,
@@ -39,7 +40,7 @@ impl From<RoomKind> for Kind {
 }
 
 /// What the rules need to know of an earlier message to edit, delete, react or reply to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub(crate) struct Original {
     /// As a reply would quote it: its author and the beginning of its text.
     pub(crate) quote: Quote,

@@ -1,6 +1,8 @@
 //! What a room tells about itself, to members, to strangers with an invite, and to its users'
 //! actors. Values only.
 
+use althing::Wire;
+use folkmoot_protocol::wire_as;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use crate::storage::{Account, Offset, RoomHead, RoomId, Seq, UnixMillis, UserId}
 use super::state::Kind;
 
 /// A room as one member sees it, but for what only the member's own actor knows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Wire)]
 pub(crate) struct Summary {
     pub(crate) id: RoomId,
     pub(crate) kind: Kind,
@@ -30,7 +32,7 @@ pub(crate) struct Summary {
     /// The other one, in a direct conversation.
     pub(crate) peer: Option<UserId>,
     /// Numbers of the `@everyone` messages kept, rising.
-    pub(crate) everyone: Arc<VecDeque<Seq>>,
+    pub(crate) everyone: Everyone,
     /// The newest message, if it is recent.
     pub(crate) last: Option<MessageView>,
 }
@@ -54,7 +56,7 @@ impl Summary {
             muted_until: rights.muted_until,
             is_archived,
             peer: peer.as_ref().map(|peer| peer.id),
-            everyone: Arc::new(everyone.into()),
+            everyone: Everyone(Arc::new(everyone.into())),
             last: newest,
         };
         (summary, peer)
@@ -62,12 +64,29 @@ impl Summary {
 
     /// How many `@everyone` messages came after `seq`.
     pub(crate) fn everyone_after(&self, seq: Seq) -> usize {
-        self.everyone.len() - self.everyone.partition_point(|mention| *mention <= seq)
+        let Everyone(everyone) = &self.everyone;
+        everyone.len() - everyone.partition_point(|mention| *mention <= seq)
     }
 }
 
-/// A room as somebody with an invite sees it.
+/// Numbers of the `@everyone` messages of a room, rising; shared with the room.
 #[derive(Debug, Clone)]
+pub(crate) struct Everyone(pub(crate) Arc<VecDeque<Seq>>);
+
+/// The same, between nodes.
+#[derive(Wire)]
+pub(crate) struct EveryoneThere {
+    seqs: Vec<Seq>,
+}
+
+wire_as!(
+    Everyone as EveryoneThere,
+    |everyone| EveryoneThere { seqs: everyone.0.iter().copied().collect() },
+    |there| Ok(Self(Arc::new(there.seqs.into())))
+);
+
+/// A room as somebody with an invite sees it.
+#[derive(Debug, Clone, Wire)]
 pub(crate) struct Preview {
     pub(crate) name: String,
     pub(crate) topic: String,
@@ -75,7 +94,7 @@ pub(crate) struct Preview {
 }
 
 /// What became of a command.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Wire)]
 pub(crate) struct Done {
     /// When it took effect.
     pub(crate) at: UnixMillis,
@@ -87,7 +106,7 @@ pub(crate) struct Done {
 }
 
 /// A message that mentions somebody, on its way to that user.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Wire)]
 pub(crate) struct Mention {
     pub(crate) room: RoomId,
     pub(crate) seq: Seq,

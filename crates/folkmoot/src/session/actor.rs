@@ -4,13 +4,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use althing::{Context, Handler, Published, StopReason, Subscription, actor};
+use althing::{Context, Handler, Incarnation, Published, StopReason, Subscription, actor};
 use folkmoot_protocol::frame::{Push, PushKind, Unsubscribe};
 use folkmoot_protocol::limits::{CHANNELS_PER_CONNECTION_MAX, WATCHED_USERS_PER_CONNECTION_MAX};
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, Format};
 
+use super::abroad::Abroad;
 use super::cursor::{Cursor, Gap};
+use crate::nodes::Moved;
 use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::storage::{Offset, UserId};
@@ -23,20 +25,24 @@ const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    server: Arc<Server>,
-    client: Arc<str>,
-    user: UserId,
-    format: Format,
-    outbox: Arc<Outbox>,
-    channels: HashMap<Channel, Joined>,
+    pub(super) server: Arc<Server>,
+    pub(super) client: Arc<str>,
+    pub(super) user: UserId,
+    pub(super) format: Format,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) channels: HashMap<Channel, Joined>,
     /// How many screens the connection has named.
-    screens: u64,
+    pub(super) screens: u64,
+    /// What other nodes know of the connection; a server alone needs none of it.
+    pub(super) abroad: Option<Box<Abroad>>,
 }
 
 /// A channel of the connection.
 #[derive(Debug)]
-struct Joined {
-    cursor: Cursor,
+pub(super) struct Joined {
+    pub(super) cursor: Cursor,
+    /// The node that the connection has introduced itself to; `None` on a server alone.
+    pub(super) home: Option<Incarnation>,
     /// Ends the delivery when dropped.
     _subscription: Subscription,
     /// Boxed: most connections look at one channel, and are told of many.
@@ -66,7 +72,16 @@ impl Session {
         format: Format,
         outbox: Arc<Outbox>,
     ) -> Self {
-        Self { server, client, user, format, outbox, channels: HashMap::new(), screens: 0 }
+        Self {
+            server,
+            client,
+            user,
+            format,
+            outbox,
+            channels: HashMap::new(),
+            screens: 0,
+            abroad: None,
+        }
     }
 
     fn deliver(&mut self, publication: &Arc<Publication>) {
@@ -78,7 +93,7 @@ impl Session {
         }
     }
 
-    fn send(&mut self, publication: &Publication) {
+    pub(super) fn send(&mut self, publication: &Publication) {
         self.outbox.push(publication.encoded(self.format).clone());
         match publication.removes {
             Some(Removed::User(user)) if user == self.user => {
@@ -90,7 +105,7 @@ impl Session {
     }
 
     /// Ends a subscription that the user may not keep.
-    fn remove(&mut self, channel: Channel, reason: &str) {
+    pub(super) fn remove(&mut self, channel: Channel, reason: &str) {
         if self.channels.remove(&channel).is_none() {
             return;
         }
@@ -137,23 +152,37 @@ impl Session {
             let comings = self.server.comings(channel).subscribe(&ctx.address());
             Box::new(Seen { _comings: Some(comings), watched: 0 })
         });
-        let joined = Joined { cursor: Cursor::joining(), _subscription: subscription, presence };
+        let (cursor, home) = (Cursor::joining(), self.server.home_of(channel));
+        let joined = Joined { cursor, home, _subscription: subscription, presence };
         self.channels.insert(channel, joined);
         Ok(())
     }
 
     /// The reply with everything up to `position` is out: sends what came after it.
-    pub(crate) async fn go_live(&mut self, channel: Channel, position: Offset) {
+    pub(crate) async fn go_live(
+        &mut self,
+        channel: Channel,
+        position: Offset,
+        ctx: &mut Context<Self>,
+    ) {
         let Some(joined) = self.channels.get_mut(&channel) else { return };
         match joined.cursor.go_live(position) {
             Ok(held) => held.iter().for_each(|publication| self.send(publication)),
             Err(Gap) => self.outbox.close(DisconnectCode::InsufficientState),
         }
+        self.catch_up(channel, ctx);
+    }
+
+    /// Other nodes reach the connection by this ear, and know it by this name and device.
+    pub(crate) async fn go_abroad(&mut self, abroad: Abroad, ctx: &mut Context<Self>) {
+        let moves = self.server.moves().subscribe(&ctx.address());
+        self.abroad = Some(Box::new(abroad.told_of(moves)));
     }
 
     /// Leaves a channel; says whether it was joined.
     pub(crate) async fn leave(&mut self, channel: Channel) -> bool {
         let was_joined = self.channels.remove(&channel).is_some();
+        self.note_screen(channel, Vec::new());
         if was_joined {
             self.detach(channel).await;
         }
@@ -170,6 +199,7 @@ impl Session {
         &mut self,
         channel: Channel,
         users: usize,
+        kept: Vec<UserId>,
     ) -> Result<u64, RpcError> {
         let others = self.channels.iter().filter(|(other, _)| **other != channel);
         let watched = others.flat_map(|(_, joined)| &joined.presence).map(|seen| seen.watched);
@@ -182,6 +212,7 @@ impl Session {
         // The room refuses who is not subscribed.
         if let Some(joined) = self.channels.get_mut(&channel) {
             joined.presence.get_or_insert_default().watched = users;
+            self.note_screen(channel, kept);
         }
         self.screens += 1;
         Ok(self.screens)
@@ -201,7 +232,18 @@ impl Session {
         }
     }
 
+    /// Rooms and users may live elsewhere now.
+    #[event]
+    async fn on_moved(&mut self, _: &Published<Moved>, ctx: &mut Context<Self>) {
+        let channels: Vec<Channel> = self.channels.keys().copied().collect();
+        channels.into_iter().for_each(|channel| self.catch_up(channel, ctx));
+    }
+
     async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        if let Some(abroad) = &self.abroad {
+            abroad.ear.kill();
+        }
+
         let channels: Vec<Channel> = self.channels.drain().map(|(channel, _)| channel).collect();
         for channel in channels {
             self.detach(channel).await;

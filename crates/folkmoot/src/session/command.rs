@@ -14,6 +14,7 @@ use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, RoomId};
 use super::{Caller, Comings, SessionCalls};
 use crate::account::token::Token;
 use crate::chat::{self, failure};
+use crate::connection::Ear;
 use crate::room::{OnlineClient, Screen};
 use crate::storage::Offset;
 use crate::stream::Since;
@@ -97,6 +98,12 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
         false => Comings::Unwanted,
     };
     caller.session.join(channel, comings).await.map_err(|error| failure(&error))??;
+    let server = &caller.identity.server;
+    if let Err(error) = server.heard(channel).await {
+        tracing::warn!(%channel, %error, "other nodes do not hear of a subscriber");
+        let _ = caller.session.leave(channel).await;
+        return Err(ErrorCode::Internal.into());
+    }
     let since = request
         .recover
         .then(|| Since { offset: Offset::from_u64(request.offset), epoch: request.epoch.clone() });
@@ -104,8 +111,8 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
         client: caller.client.clone(),
         user: caller.identity.user,
         name: caller.display_name.clone(),
+        node: caller.ear.as_ref().map_or(0, Ear::node),
     };
-    let server = &caller.identity.server;
     let attached = match chat::room_answer(server.asked(room).attach(client, since).await) {
         Ok(attached) => attached,
         Err(error) => {
@@ -226,9 +233,11 @@ async fn call(caller: &Caller, request: &RpcRequest) -> Result<Outcome, RpcError
 async fn watch(caller: &Caller, request: PresenceWatch) -> Result<(), RpcError> {
     caller.identity.count(|limits| &limits.questions)?;
     let PresenceWatch { room, users } = request;
-    let number = caller.session.watches(Channel::Room(room), users.len()).await;
+    // A room that moves forgets them; on a server alone none does.
+    let kept = if caller.ear.is_some() { users.clone() } else { Vec::new() };
+    let number = caller.session.watches(Channel::Room(room), users.len(), kept).await;
     let number = number.map_err(|error| failure(&error))??;
-    let (client, told) = (caller.client.clone(), caller.session.recipient());
+    let (client, told) = (caller.client.clone(), caller.told());
     let screen = Screen { client, number, told, users };
     let room = caller.identity.server.asked(room);
     chat::room_answer(room.watch(caller.identity.user, screen).await)

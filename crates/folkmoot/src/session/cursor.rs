@@ -45,6 +45,14 @@ impl Cursor {
         }
     }
 
+    /// Holds again what comes, because the stream's owner is another one now; gives what was sent so
+    /// far. `None`: its position is still being asked for.
+    pub(crate) fn rejoin(&mut self) -> Option<Offset> {
+        let Self::Live { offset } = *self else { return None };
+        *self = Self::joining();
+        Some(offset)
+    }
+
     /// Goes live after `position`; returns what was held and comes after it.
     pub(crate) fn go_live(&mut self, position: Offset) -> Result<Vec<Arc<Publication>>, Gap> {
         let live = Self::Live { offset: position };

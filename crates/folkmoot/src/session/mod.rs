@@ -3,6 +3,7 @@
 //! `opening` admits a connection, `command` answers its commands beside each other, `actor` owns
 //! its subscriptions; the chat methods are in `chat`.
 
+mod abroad;
 mod actor;
 pub(crate) mod command;
 mod cursor;
@@ -10,14 +11,16 @@ mod opening;
 
 use std::sync::Arc;
 
-use althing::ActorRef;
+use althing::{ActorRef, Recipient};
 use folkmoot_protocol::{Channel, Format};
 
 pub(crate) use actor::{Comings, Session, SessionCalls};
 pub(crate) use opening::open;
 
 use crate::chat::Identity;
+use crate::connection::Ear;
 use crate::storage::Offset;
+use crate::stream::Presence;
 use folkmoot_gateway::Outbox;
 
 /// An open connection.
@@ -30,11 +33,21 @@ pub(crate) struct Caller {
     pub(crate) format: Format,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) session: ActorRef<Session>,
+    /// By which it is reached from other nodes; `None` on a server alone.
+    pub(crate) ear: Option<ActorRef<Ear>>,
     /// Where the user's own stream stood when the connect reply was made.
     position: Offset,
 }
 
 impl Caller {
+    /// Where a room tells the connection of people, from whichever node it lives on.
+    pub(crate) fn told(&self) -> Recipient<Presence, ()> {
+        match &self.ear {
+            Some(ear) => ear.recipient(),
+            None => self.session.recipient(),
+        }
+    }
+
     /// The connect reply is out: the user's stream follows.
     pub(crate) async fn go_live(&self) {
         let channel = Channel::User(self.identity.user);

@@ -10,9 +10,11 @@ use folkmoot_protocol::frame::{ConnectRequest, ConnectResult, Outcome, Reply, Su
 use folkmoot_protocol::rpc::encode_payload;
 use folkmoot_protocol::{Channel, DisconnectCode, Format};
 
+use super::abroad::Abroad;
 use super::{Caller, Comings, Session, SessionCalls};
 use crate::account::token::{Token, random_id};
 use crate::chat::{Identity, user_failure};
+use crate::connection::{Ear, Line};
 use crate::server::Server;
 use crate::storage::SignedIn;
 use crate::storage::contract::StreamLog;
@@ -55,7 +57,8 @@ impl Newcomer {
             self.format,
             self.outbox.clone(),
         ));
-        let stream = match self.begin(&session, user, device, &client).await {
+        let ear = self.go_abroad(&session, device, &account.display_name).await;
+        let stream = match self.begin(&session, user, device, &client, ear.clone()).await {
             Ok(stream) => stream,
             Err(refused) => {
                 // Nobody else knows of it, and it would stay for as long as the server runs.
@@ -89,6 +92,7 @@ impl Newcomer {
             format: self.format,
             outbox: self.outbox,
             session,
+            ear,
             position,
         };
         Ok((Arc::new(caller), Reply::ok(id, Outcome::Connect(result))))
@@ -101,10 +105,32 @@ impl Newcomer {
         user: UserId,
         device: DeviceId,
         client: &Arc<str>,
+        ear: Option<ActorRef<Ear>>,
     ) -> Result<SubscribeResult, NotBegun> {
-        let joined = session.join(Channel::User(user), Comings::Unwanted).await;
+        let channel = Channel::User(user);
+        let joined = session.join(channel, Comings::Unwanted).await;
         joined.map_err(internal)?.map_err(internal)?;
-        self.subscribe_user(user, device, client).await
+        self.server.heard(channel).await.map_err(internal)?;
+        let line = Line::Here { outbox: self.outbox.clone(), ear };
+        let connection = Attachment { client: client.clone(), device, line };
+        self.subscribe_user(user, connection).await
+    }
+
+    /// Makes the connection known to other nodes, if there are any.
+    async fn go_abroad(
+        &self,
+        session: &ActorRef<Session>,
+        device: DeviceId,
+        name: &str,
+    ) -> Option<ActorRef<Ear>> {
+        self.server.nodes()?;
+        let ear = Ear::new(self.outbox.clone(), session.recipient());
+        let ear = self.server.node().spawn(ear);
+        let abroad = Abroad::new(ear.clone(), device, name);
+        if session.go_abroad(abroad).await.is_err() {
+            ear.kill();
+        }
+        Some(ear)
     }
 
     /// Says why before the connection is closed: the code alone does not name the limit.
@@ -131,16 +157,13 @@ impl Newcomer {
     async fn subscribe_user(
         &self,
         user: UserId,
-        device: DeviceId,
-        client: &Arc<str>,
+        connection: Attachment,
     ) -> Result<SubscribeResult, NotBegun> {
         let wanted = self.request.subs.get(&Channel::User(user).to_string());
         let since = wanted.filter(|request| request.recover).map(|request| Since {
             offset: Offset::from_u64(request.offset),
             epoch: request.epoch.clone(),
         });
-        let outbox = self.outbox.clone();
-        let connection = Attachment { client: client.clone(), device, outbox };
         let attached = self.server.user(user).attach(connection, since).await;
         match attached.map_err(internal)? {
             Ok(attached) => Ok(attached.into_result(self.server.epoch())),

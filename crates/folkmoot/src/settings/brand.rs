@@ -46,6 +46,12 @@ impl Brand {
         Ok(Self(RwLock::new(Shown { branding, logo: bytes.unwrap_or_default().into() })))
     }
 
+    pub(super) async fn read_again(&self, store: &impl Administration) -> Result<(), ReadError> {
+        let Self(read) = Self::load(store).await?;
+        *self.0.write() = read.into_inner();
+        Ok(())
+    }
+
     pub(crate) fn now(&self) -> Branding {
         self.0.read().branding.clone()
     }

@@ -27,6 +27,12 @@ impl Settings {
         Ok(Self { registrations, brand: Brand::load(store).await? })
     }
 
+    /// Takes over what was set on another node.
+    pub(crate) async fn read_again(&self, store: &impl Administration) -> Result<(), ReadError> {
+        self.registrations.read_again(store).await?;
+        self.brand.read_again(store).await
+    }
+
     /// As administrators see them.
     pub(crate) fn view(&self) -> AdminSettings {
         AdminSettings {

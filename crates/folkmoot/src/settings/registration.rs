@@ -29,6 +29,15 @@ impl Registrations {
         Ok(Self { now, is_fixed: fixed.is_some() })
     }
 
+    pub(super) async fn read_again(&self, store: &impl Administration) -> Result<(), ReadError> {
+        if self.is_fixed {
+            return Ok(());
+        }
+        let read = Self::load(store, None).await?;
+        *self.now.write() = read.now();
+        Ok(())
+    }
+
     pub(crate) fn now(&self) -> Registration {
         *self.now.read()
     }

@@ -2,6 +2,7 @@
 //!
 //! Each variant says whether anything changed and whether a retry is safe.
 
+use althing::Wire;
 use std::path::PathBuf;
 
 use super::ids::{Lsn, WriteEpoch};
@@ -129,7 +130,7 @@ impl From<rusqlite::Error> for OpenError {
 /// A record refused with [`Self::DiskFull`] or [`Self::Failed`] may still turn up if the process
 /// dies before the next successful append; a retry is therefore safe only under the same
 /// idempotency key.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Wire)]
 pub enum AppendError {
     /// The disk is full. The store probes by itself and takes writes again once there is room.
     #[error("the disk is full: writes are refused until there is room")]
@@ -143,6 +144,10 @@ pub enum AppendError {
     /// Another server writes to the database now; nothing was written, nor will be by this one.
     #[error("another server has taken the database over")]
     TakenOver,
+    /// Another node has appended to the stream since it was loaded here; nothing was written. Load
+    /// the room or user again.
+    #[error("another node of this server has the room or user now")]
+    OtherNode,
     /// The record is over the limit; nothing was written and a retry is pointless.
     #[error("a record of {bytes} bytes is over the limit of {limit} bytes")]
     TooLarge {

@@ -2,6 +2,7 @@
 //!
 //! Offsets, seqs and lsns start at 1; 0 means "none yet".
 
+use althing::Wire;
 use std::fmt;
 
 pub use folkmoot_protocol::{
@@ -11,7 +12,7 @@ pub use folkmoot_protocol::{
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Wire)]
         pub struct $name(pub u64);
 
         impl $name {

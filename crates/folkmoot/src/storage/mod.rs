@@ -29,6 +29,7 @@ pub(crate) mod sql;
 mod sqlite;
 mod store;
 mod usage;
+mod wire;
 
 pub(crate) use check::{Findings, Looked, check};
 pub use control::{

@@ -42,6 +42,8 @@ pub struct StoreOptions {
     pub restored: Restored,
     /// The database, if it is not in the data directory; it is.
     pub database: Option<DatabaseAddress>,
+    /// Which of several nodes this is that write to the database beside each other; the only one.
+    pub node: Option<String>,
 }
 
 impl StoreOptions {
@@ -56,6 +58,7 @@ impl StoreOptions {
             readers: 4,
             restored: Restored::Unknown,
             database: None,
+            node: None,
         }
     }
 }

@@ -11,6 +11,7 @@ mod lane;
 mod publication;
 mod recovery;
 mod tail;
+mod wire;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

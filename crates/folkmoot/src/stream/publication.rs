@@ -4,6 +4,7 @@
 //! subscriber is a reference count and a push into its queue. A `Coming` has a topic of its own,
 //! because few ask for it and a crowd that reconnects would tell everybody of everybody.
 
+use althing::Wire;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::storage::{Offset, UserId};
 
 /// Whether an event has a place in its stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Wire)]
 pub(crate) enum Place {
     /// Recoverable, at this offset.
     At(Offset),
@@ -25,7 +26,7 @@ pub(crate) enum Place {
 }
 
 /// Whose subscription ends with an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Wire)]
 pub(crate) enum Removed {
     /// That of somebody who left or was removed.
     User(UserId),
@@ -41,7 +42,7 @@ pub(crate) struct Publication {
     pub(crate) removes: Option<Removed>,
     /// Who caused it, for events that somebody publishes.
     pub(crate) by: Option<ClientInfo>,
-    data: Bytes,
+    pub(super) data: Bytes,
     encoded: Encoded,
 }
 
@@ -49,12 +50,12 @@ pub(crate) struct Publication {
 #[derive(Debug)]
 pub(crate) struct Coming {
     pub(crate) channel: Channel,
-    kind: PushKind,
+    pub(super) kind: PushKind,
     encoded: Encoded,
 }
 
 /// What one connection alone is told about who is there.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Wire)]
 pub(crate) struct Presence(pub(crate) Arc<Publication>);
 
 /// A push in the formats that somebody needed so far.

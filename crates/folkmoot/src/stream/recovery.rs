@@ -1,5 +1,6 @@
 //! What a subscriber that was away gets: the position of the stream, and what it missed.
 
+use althing::Wire;
 use std::sync::Arc;
 
 use folkmoot_protocol::Channel;
@@ -12,7 +13,7 @@ use crate::storage::contract::StreamLog;
 use crate::storage::{Offset, ReadError};
 
 /// Where a client stands that wants to go on rather than begin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Wire)]
 pub(crate) struct Since {
     pub(crate) offset: Offset,
     /// Empty: the client does not know it, and asks for what comes after the offset all the same.
@@ -27,7 +28,7 @@ impl Since {
 }
 
 /// What there is to send before the live events.
-#[derive(Debug)]
+#[derive(Debug, Wire)]
 pub(crate) enum Missed {
     /// The client did not ask.
     NotAsked,
@@ -88,7 +89,7 @@ pub(crate) async fn events(
 }
 
 /// A subscription as its stream accepted it: live events follow after `offset`.
-#[derive(Debug)]
+#[derive(Debug, Wire)]
 pub(crate) struct Attached {
     pub(crate) offset: Offset,
     pub(crate) missed: Missed,

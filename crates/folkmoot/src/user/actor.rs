@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use althing::{ActorError, Context, ReplyTo, StopReason, actor};
+use althing::{ActorError, Context, Published, ReplyTo, StopReason, Subscription, Wire, actor};
 use folkmoot_protocol::chat::{self, UserEvent, UserView};
 use folkmoot_protocol::rpc::{ReadState, encode_payload};
 use folkmoot_protocol::{Channel, DisconnectCode};
@@ -15,8 +15,10 @@ use folkmoot_protocol::{Channel, DisconnectCode};
 use super::idle::Idle;
 use super::news::News;
 use super::state::{Membership, UserChange, UserState};
-use super::view::room_view_of;
+use super::view::{read_event, read_state, room_view_of};
 use super::{UserError, load};
+use crate::connection::Line;
+use crate::nodes::Moved;
 use crate::ports::Ports;
 use crate::room::view::{Mention, Summary};
 use crate::room::{AskedRoom, Room, RoomCalls};
@@ -25,8 +27,6 @@ use crate::storage::record::{LeaveReason, Notify, Record, UserRecord};
 use crate::storage::{Account, Erased};
 use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::stream::{Attached, Since, Stream, missed};
-use crate::wire;
-use folkmoot_gateway::Outbox;
 
 /// One user, while a device is connected or a room has something to tell.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(crate) struct User {
     pub(super) owed: VecDeque<News>,
     /// Cursors that have moved and are not on their way to the disk yet.
     pub(super) unsaved: BTreeMap<RoomId, Unsaved>,
+    /// `None` on a server alone.
+    moves: Option<Subscription>,
 }
 
 /// A cursor that has moved in memory only.
@@ -53,11 +55,11 @@ pub(super) struct Unsaved {
 }
 
 /// A connection of one of the user's devices.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Wire)]
 pub(crate) struct Attachment {
     pub(crate) client: Arc<str>,
     pub(crate) device: DeviceId,
-    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) line: Line,
 }
 
 /// A record under way to the disk, and what to do once it is there.
@@ -88,6 +90,7 @@ impl User {
             idle: Idle::default(),
             owed: VecDeque::new(),
             unsaved: BTreeMap::new(),
+            moves: None,
         };
         user.reload().await?;
         Ok(user)
@@ -182,7 +185,7 @@ impl User {
     fn tell_rooms(&self, view: &UserView) {
         for room in self.state().into_iter().flat_map(|state| state.rooms.keys()) {
             let room = self.ports.node.get::<Room>(*room);
-            if !room.is_active() {
+            if !self.ports.may_be_active(&room) {
                 continue;
             }
             let told = room.renamed(view.clone()).try_tell();
@@ -199,11 +202,18 @@ impl User {
     }
 }
 
-#[actor(name = "folkmoot.user", key = UserId)]
+#[actor(name = "folkmoot.user", key = UserId, wire)]
 impl User {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         self.check_idle(ctx);
+        self.moves = self.ports.moves().map(|moves| moves.subscribe(&ctx.address()));
         Ok(())
+    }
+
+    /// Nodes may be gone, with the user's connections there.
+    #[event]
+    async fn on_moved(&mut self, event: &Published<Moved>, ctx: &mut Context<Self>) {
+        self.forget_lost(&event.payload, ctx).await;
     }
 
     /// A room tells that the user is a member now.
@@ -246,7 +256,7 @@ impl User {
     /// more.
     pub(crate) async fn close(&mut self) {
         for connection in self.connections.values() {
-            connection.outbox.close(DisconnectCode::InvalidToken);
+            connection.line.close(DisconnectCode::InvalidToken);
         }
         self.known = None;
         self.owed.clear();
@@ -322,6 +332,7 @@ impl User {
 
     async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
         self.save_cursors(ctx);
+        self.ports.hand_over(Channel::User(self.id)).await;
     }
 
     /// Moves the read cursor of a room forward; the user's other devices hear of it. Answered from
@@ -444,21 +455,21 @@ impl User {
     /// Ends the connections of a device that was signed out.
     pub(crate) async fn revoke(&mut self, device: DeviceId) {
         for connection in self.connections.values().filter(|known| known.device == device) {
-            connection.outbox.close(DisconnectCode::InvalidToken);
+            connection.line.close(DisconnectCode::InvalidToken);
         }
     }
 
     /// Ends the connections of all devices but one.
     pub(crate) async fn revoke_others(&mut self, device: DeviceId) {
         for connection in self.connections.values().filter(|known| known.device != device) {
-            connection.outbox.close(DisconnectCode::InvalidToken);
+            connection.line.close(DisconnectCode::InvalidToken);
         }
     }
 
     /// Ends the connections of all devices.
     pub(crate) async fn disconnect(&mut self, code: DisconnectCode) {
         for connection in self.connections.values() {
-            connection.outbox.close(code);
+            connection.line.close(code);
         }
     }
 
@@ -481,19 +492,5 @@ impl User {
 
     pub(crate) async fn membership(&self, room: RoomId) -> Result<Membership, UserError> {
         self.membership_of(room).cloned()
-    }
-}
-
-pub(super) fn read_event(room: RoomId, state: &ReadState) -> UserEvent {
-    let ReadState { read_seq, unread, mentions } = *state;
-    UserEvent::Read { room, read_seq, unread, mentions }
-}
-
-pub(super) fn read_state(membership: &Membership, summary: &Summary) -> ReadState {
-    let mentions = membership.mentions.len() + summary.everyone_after(membership.read_seq);
-    ReadState {
-        read_seq: membership.read_seq,
-        unread: wire::count(membership.unread(summary.first_seq, summary.last_seq)),
-        mentions: wire::count(mentions),
     }
 }

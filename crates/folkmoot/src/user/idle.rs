@@ -4,6 +4,7 @@ use althing::{Context, Handler, TimerId};
 
 use super::CheckIdle;
 use super::actor::User;
+use crate::nodes::Moved;
 
 /// How long nobody has been connected.
 #[derive(Debug, Default)]
@@ -26,6 +27,22 @@ impl User {
     pub(super) fn stay(&mut self, ctx: &mut Context<Self>) {
         if let Some(timer) = self.idle.timer.take() {
             ctx.cancel(timer);
+        }
+    }
+}
+
+impl User {
+    /// Forgets connections of nodes that are gone.
+    pub(super) async fn forget_lost(&mut self, moved: &Moved, ctx: &mut Context<Self>) {
+        let before = self.connections.len();
+        let is_there = |node: Option<u64>| node.is_none_or(|node| moved.has(node));
+        self.connections.retain(|_, connection| is_there(connection.line.node()));
+        if self.connections.is_empty() && before > 0 {
+            self.check_idle(ctx);
+        }
+        // A room there may have let the user in or out, and have told nobody before it was lost.
+        if moved.has_lost && self.stream.is_settled() && self.reload().await.is_err() {
+            ctx.passivate();
         }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) use actor::{Attachment, User, UserCalls, user_messages};
 pub(crate) use view::{room_view, room_view_of};
 
 use crate::storage::{AppendError, ReadError};
+use althing::Wire;
 
 /// Publications kept in memory for devices that reconnect.
 const TAIL_LEN: usize = 64;
@@ -21,7 +22,7 @@ const TAIL_LEN: usize = 64;
 pub(crate) struct CheckIdle;
 
 /// Why a user's actor did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Wire)]
 pub(crate) enum UserError {
     #[error("no such user")]
     NoSuchUser,

@@ -9,9 +9,10 @@ use althing::{Context, Handler};
 use folkmoot_protocol::chat::{Excerpt, UserEvent, UserView};
 use folkmoot_protocol::rpc::ReadState;
 
-use super::actor::{Acknowledge, User, read_event, read_state};
+use super::actor::{Acknowledge, User};
 use super::state::{Membership, UserChange};
 use super::view::room_view_of;
+use super::view::{read_event, read_state};
 use crate::room::view::Mention;
 use crate::room::{AskedRoom, RoomError};
 use crate::storage::record::LeaveReason;

@@ -4,6 +4,8 @@
 //! Unread counts are derived (a room's last message minus the cursor), so a message costs nothing
 //! per member; only those it mentions by name get an entry here.
 
+use althing::Wire;
+use folkmoot_protocol::wire_as;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::storage::record::{Notify, UserEffect};
@@ -23,6 +25,29 @@ pub(crate) struct Membership {
     /// Off the user's list until something is said there.
     pub(crate) is_hidden: bool,
 }
+
+/// The same, between nodes.
+#[derive(Wire)]
+struct MembershipThere {
+    read_seq: Seq,
+    mentions: Vec<Seq>,
+    notify: Notify,
+    is_hidden: bool,
+}
+
+wire_as!(
+    Membership as MembershipThere,
+    |known| MembershipThere {
+        read_seq: known.read_seq,
+        mentions: known.mentions.iter().copied().collect(),
+        notify: known.notify,
+        is_hidden: known.is_hidden,
+    },
+    |there| {
+        let MembershipThere { read_seq, mentions, notify, is_hidden } = there;
+        Ok(Self { read_seq, mentions: mentions.into_iter().collect(), notify, is_hidden })
+    }
+);
 
 /// Something that belongs in the user's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

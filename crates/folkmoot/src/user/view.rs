@@ -1,10 +1,12 @@
 //! Puts together what a room knows and what the user knows into the room as the user sees it.
 
-use folkmoot_protocol::chat::{RoomKind, RoomView, UserView};
+use folkmoot_protocol::chat::{RoomKind, RoomView, UserEvent, UserView};
+use folkmoot_protocol::rpc::ReadState;
 
 use super::state::Membership;
 use crate::room::Kind;
 use crate::room::view::Summary;
+use crate::storage::RoomId;
 use crate::storage::contract::{Directory, StreamLog};
 use crate::wire;
 
@@ -52,4 +54,20 @@ pub(crate) async fn room_view_of(
         None => None,
     };
     room_view(summary, membership, store.stream_epoch(), peer)
+}
+
+/// A cursor as the user's devices are told of it.
+pub(super) fn read_event(room: RoomId, state: &ReadState) -> UserEvent {
+    let ReadState { read_seq, unread, mentions } = *state;
+    UserEvent::Read { room, read_seq, unread, mentions }
+}
+
+/// How much of a room is left to read.
+pub(super) fn read_state(membership: &Membership, summary: &Summary) -> ReadState {
+    let mentions = membership.mentions.len() + summary.everyone_after(membership.read_seq);
+    ReadState {
+        read_seq: membership.read_seq,
+        unread: wire::count(membership.unread(summary.first_seq, summary.last_seq)),
+        mentions: wire::count(mentions),
+    }
 }

@@ -26,9 +26,7 @@ use proptest::test_runner::{
 use super::{Identity, members, messages, pins, rooms};
 use crate::attachment::Attachments;
 use crate::config::{Config, Flags};
-use crate::server::Server;
-use crate::settings::Settings;
-use crate::setup::Setup;
+use crate::server::{Beginning, Server};
 use crate::storage::{
     DeviceId, NewAccount, NewDevice, RoomId, Seq, Store, StoreOptions, UnixMillis, UserId,
 };
@@ -65,8 +63,7 @@ impl House {
         let flags = Flags { data: Some(data), config: Some(settings), ..Flags::default() };
         let config = Config::load(flags).unwrap();
         let attachments = Attachments::open(&config.attachments).unwrap();
-        let (setup, settings) = (Setup::default(), Settings::default());
-        let server = Server::new(config, store, None, attachments, setup, settings);
+        let server = Server::new(config, store, None, attachments, Beginning::default());
         let mut people = Vec::new();
         for user in 0..PEOPLE {
             people.push(person(&server, user).await);

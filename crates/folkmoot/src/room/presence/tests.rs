@@ -9,9 +9,7 @@ use crate::attachment::Attachments;
 use crate::chat::{Identity, rooms};
 use crate::config::{Config, Flags};
 use crate::room::{OnlineClient, RoomCalls};
-use crate::server::Server;
-use crate::settings::Settings;
-use crate::setup::Setup;
+use crate::server::{Beginning, Server};
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
 
 const ANNA: UserId = UserId::from_u64(1);
@@ -47,8 +45,7 @@ async fn server(directory: &std::path::Path) -> Arc<Server> {
     let flags = Flags { data: Some(directory.to_owned()), ..Flags::default() };
     let config = Config::load(flags).unwrap();
     let attachments = Attachments::open(&config.attachments).unwrap();
-    let (setup, settings) = (Setup::default(), Settings::default());
-    Server::new(config, store, None, attachments, setup, settings)
+    Server::new(config, store, None, attachments, Beginning::default())
 }
 
 async fn room_of_anna(server: &Arc<Server>) -> RoomId {
@@ -64,7 +61,7 @@ async fn room_of_anna(server: &Arc<Server>) -> RoomId {
 }
 
 async fn attach(server: &Server, room: RoomId, client: &str) {
-    let client = OnlineClient { client: client.into(), user: ANNA, name: "anna".into() };
+    let client = OnlineClient { client: client.into(), user: ANNA, name: "anna".into(), node: 0 };
     server.asked(room).attach(client, None).await.unwrap().unwrap();
 }
 

@@ -20,6 +20,9 @@ contract! {
         /// Waits until all that was appended before is among the changes.
         async fn barrier() -> Result<(), ReadError>;
 
+        /// The newest change there is, by any node; [`Self::stats`] knows those of this one.
+        async fn newest() -> Result<Lsn, ReadError>;
+
         at_once {
             /// How far the changes go, among other things.
             fn stats() -> StoreStats;

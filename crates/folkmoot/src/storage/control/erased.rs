@@ -1,6 +1,7 @@
 //! What a deleted room or account leaves in the streams of users: names, excerpts and names of
 //! rooms. The same function takes it out of the database and out of memory.
 
+use althing::Wire;
 use folkmoot_protocol::chat::{UserEvent, UserView};
 
 use super::erasure::ROWS_LOOKED_AT;
@@ -14,7 +15,7 @@ use crate::storage::store::Store;
 pub(crate) type EventPlace = (UserId, Offset);
 
 /// What is taken out of the streams of other users.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 pub(crate) enum Erased {
     /// The names of a user.
     Names(UserId),

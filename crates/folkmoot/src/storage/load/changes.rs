@@ -85,6 +85,14 @@ impl Store {
         self.read(move |connection| changes(connection, after, limit)).await
     }
 
+    /// The last record in the database, of any node.
+    ///
+    /// # Errors
+    /// [`ReadError`]; a retry is safe.
+    pub async fn newest(&self) -> Result<Lsn, ReadError> {
+        self.read(|connection| Ok(applied_lsn(connection)?)).await
+    }
+
     /// The rooms of a user, by id, as of every record acknowledged before the call.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What a room does not keep and asks when somebody acts: who they are to it, the keys they have
 //! sent under, whom a name belongs to. Each costs a few rows, however many members the room has.
 
+use althing::Wire;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::error::ReadError;
@@ -19,7 +20,7 @@ pub(crate) const KEYS_KEPT: usize = 100;
 pub(crate) const KEYS_KEPT_MAX: usize = 1_000;
 
 /// What somebody is to a room.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Standing {
     /// Who.
     pub user: UserId,
@@ -34,7 +35,7 @@ pub struct Standing {
 }
 
 /// What a member may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Rights {
     /// The role.
     pub role: Role,
@@ -43,7 +44,7 @@ pub struct Rights {
 }
 
 /// An idempotency key that must still be recognised.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct RecentKey {
     /// The key.
     pub key: String,

@@ -8,6 +8,7 @@ use crate::storage::record::{Message, MessageDetails};
 use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
+use althing::Wire;
 
 /// What [`read_message`] reads, of the table `messages m`.
 pub(super) const COLUMNS: &str = "m.seq, m.user, m.name, m.key, m.content_hash, m.body, \
@@ -17,7 +18,7 @@ pub(super) const COLUMNS: &str = "m.seq, m.user, m.name, m.key, m.content_hash, 
 pub(super) const WIDTH: usize = 13;
 
 /// Where a page lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 pub enum PageAnchor {
     /// The last messages.
     Latest,
@@ -30,7 +31,7 @@ pub enum PageAnchor {
 }
 
 /// A message as it is now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct StoredMessage {
     /// What was sent, with its latest text; no text if it was deleted.
     pub message: Message,
@@ -49,7 +50,7 @@ pub struct StoredMessage {
 }
 
 /// All reactions to a message with one emoji.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Reaction {
     /// The emoji.
     pub emoji: String,
@@ -60,7 +61,7 @@ pub struct Reaction {
 }
 
 /// A page of messages, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
 pub struct HistoryPage {
     /// The messages.
     pub messages: Vec<StoredMessage>,

@@ -6,7 +6,7 @@
 //! its way would leave a gap in its stream. Streams that lost nothing go on under the epoch that
 //! they have.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -47,6 +47,8 @@ pub(crate) struct Entry {
     pub(crate) payload: Vec<u8>,
     /// Whose order it belongs to; `None`: its order does not matter.
     order: Option<Order>,
+    /// Its stream has grown by another node since: it is not to be written.
+    pub(crate) is_lost: bool,
     pub(crate) queued_at: Instant,
     pub(crate) done: oneshot::Sender<Result<Appended, AppendError>>,
 }
@@ -139,7 +141,13 @@ impl Queue {
         let order = epoch.map(|_| streams[0].map_or(Order::Unnamed, Order::Stream));
         state.last_ticket = self.progress.enter(streams);
         state.bytes += payload.len();
-        state.entries.push(Entry { payload, order, queued_at: Instant::now(), done: tx });
+        state.entries.push(Entry {
+            payload,
+            order,
+            is_lost: false,
+            queued_at: Instant::now(),
+            done: tx,
+        });
         let was_empty = state.entries.len() == 1;
         drop(state);
         if was_empty {
@@ -268,6 +276,20 @@ impl Queue {
         Batch { entries, bytes, ticket }
     }
 
+    /// Ends the epoch of streams that another node has appended to, and marks what is queued of
+    /// them; all others go on.
+    pub(crate) fn lose(&self, streams: &HashSet<Stream>) {
+        let mut state = self.state.lock();
+        state.epoch = state.epoch.next();
+        let epoch = state.epoch;
+        state.fences.extend(streams.iter().map(|stream| (*stream, epoch)));
+        for entry in &mut state.entries {
+            let is_lost = matches!(entry.order, Some(Order::Stream(of)) if streams.contains(&of));
+            entry.is_lost |= is_lost;
+        }
+        state.bound_fences();
+    }
+
     /// Takes appends again.
     pub(crate) fn reopen(&self) {
         self.state.lock().refusal = None;
@@ -303,6 +325,10 @@ impl State {
                 Some(Order::Unnamed) => self.floor = self.epoch,
             }
         }
+        self.bound_fences();
+    }
+
+    fn bound_fences(&mut self) {
         if self.fences.len() > FENCES_MAX {
             self.floor = self.epoch;
         }

@@ -6,14 +6,16 @@
 //! behind it, and nothing is taken until PostgreSQL takes it again; reads that would have to know
 //! what became of it are refused until that is known.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::database::{Database, State};
+use super::fence;
 use crate::storage::error::AppendError;
 use crate::storage::ids::Lsn;
 use crate::storage::log::queue::{Appended, Batch, Entry, Queue};
-use crate::storage::progress::Progress;
+use crate::storage::progress::{Progress, Stream};
 use crate::storage::record::{Record, RecordError};
 use crate::storage::sql::SqlError;
 use crate::storage::sqlite::apply;
@@ -44,7 +46,7 @@ impl Appends {
     pub(crate) fn run(self) {
         let mut reuse = Vec::new();
         while let Some(mut batch) = self.queue.take(reuse) {
-            match self.write(&batch) {
+            match self.write(&mut batch) {
                 Ok(first) => self.acknowledge(&mut batch, first),
                 Err(error) => self.refuse_until_writable(&mut batch.entries, &error),
             }
@@ -52,27 +54,57 @@ impl Appends {
         }
     }
 
-    /// Gives the number of the batch's first record.
-    fn write(&self, batch: &Batch) -> Result<Lsn, BatchError> {
+    /// Gives the number of the batch's first record; those that another node has forestalled are
+    /// refused, and taken out.
+    fn write(&self, batch: &mut Batch) -> Result<Lsn, BatchError> {
         let mut state = self.database.lock();
         let mut tries = 0;
         loop {
             tries += 1;
-            let first = state.standing.applied.next();
-            let last = Lsn(state.standing.applied.0 + batch.entries.len() as u64);
-            let records = numbered(first, &batch.entries)?;
-            let written = self
-                .database
-                .transact(&mut state, |transaction| apply::apply_in(transaction, records, last));
+            refuse_lost(&mut batch.entries);
+            let records = decode(&batch.entries)?;
+            let places: Vec<_> = records.iter().map(fence::place).collect();
+            let (mut first, mut last, mut lost) = (Lsn(0), Lsn(0), HashSet::new());
+            let written = self.database.transact(&mut state, |transaction, applied| {
+                if self.database.is_shared() {
+                    lost = fence::lost(transaction, &records)?;
+                }
+                let kept = records.into_iter().filter(|record| {
+                    fence::place(record).is_none_or(|(stream, _)| !lost.contains(&stream))
+                });
+                first = applied.next();
+                let kept: Vec<_> = (first.0..).map(Lsn).zip(kept).collect();
+                last = Lsn(applied.0 + kept.len() as u64);
+                apply::apply_in(transaction, kept, last)
+            });
             match written {
                 Ok(()) => {
                     state.standing.applied = last;
+                    if !lost.is_empty() {
+                        self.give_up(&mut batch.entries, &places, &lost);
+                    }
                     return Ok(first);
                 }
                 Err(SqlError::Away(_)) if !state.is_away() && tries < TRIES_MAX => {}
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Refuses what another node has forestalled, in the batch and behind it: no later record of the
+    /// stream may fit by chance.
+    fn give_up(
+        &self,
+        entries: &mut Vec<Entry>,
+        places: &[Option<(Stream, u64)>],
+        lost: &HashSet<Stream>,
+    ) {
+        tracing::warn!(streams = lost.len(), "another node has appended to streams of this one");
+        self.queue.lose(lost);
+        for (entry, place) in entries.iter_mut().zip(places) {
+            entry.is_lost = place.is_some_and(|(stream, _)| lost.contains(&stream));
+        }
+        refuse_lost(entries);
     }
 
     fn acknowledge(&self, batch: &mut Batch, first: Lsn) {
@@ -112,16 +144,19 @@ impl Appends {
 
     /// Whether something can be written; how far the database is.
     fn probe(&self, state: &mut State) -> Result<Lsn, SqlError> {
-        self.database.transact(state, |_| Ok(()))?;
+        self.database.transact(state, |_, _| Ok(()))?;
         Ok(state.standing.applied)
     }
 }
 
-fn numbered(first: Lsn, entries: &[Entry]) -> Result<Vec<(Lsn, Record)>, RecordError> {
-    let numbers = (first.0..).map(Lsn);
-    let records =
-        numbers.zip(entries).map(|(lsn, entry)| Ok((lsn, Record::decode(&entry.payload)?)));
-    records.collect()
+fn decode(entries: &[Entry]) -> Result<Vec<Record>, RecordError> {
+    entries.iter().map(|entry| Record::decode(&entry.payload)).collect()
+}
+
+fn refuse_lost(entries: &mut Vec<Entry>) {
+    for entry in entries.extract_if(.., |entry| entry.is_lost) {
+        let _ = entry.done.send(Err(AppendError::OtherNode));
+    }
 }
 
 fn refuse(entries: &mut Vec<Entry>, why: &AppendError) {

@@ -1,6 +1,10 @@
 //! One server writes to a database. It holds a lock that ends with its session, which keeps a second
 //! server out at its start; and a number that the next server raises, which each of its transactions
 //! compares: what a server sends late, that was taken for dead, is refused by the database itself.
+//!
+//! The nodes of one server share the lock, so that they and a server alone keep each other out; each
+//! has a lock and a number of its own, by its name, for the same purpose. Their transactions come one
+//! after the other: each begins with a look at the one row of `store`, and has it until its end.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -10,12 +14,19 @@ use super::schema;
 use crate::storage::error::OpenError;
 use crate::storage::ids::Lsn;
 use crate::storage::sql::postgres::Session;
-use crate::storage::sql::{Connection, OptionalExtension, SqlError};
+use crate::storage::sql::{Connection, OptionalExtension, Row, SqlError, params};
 use crate::storage::sqlite::apply::from_sql;
 use crate::storage::sqlite::place::Restored;
 
 /// The lock, "folk" and "moot" in ASCII. It counts within one database only.
 const LOCK: &str = "1718578283, 1836019572";
+/// Held while the tables are made, where several nodes may do it.
+const MIGRATION_LOCK: &str = "1718578283, 1";
+/// How long a node that has stopped in the middle of a transaction may hold up the others: less than
+/// a lease. PostgreSQL ends its session then, and it tries again if it goes on.
+const PAUSE_MAX: &str = "SET idle_in_transaction_session_timeout = 3000";
+/// The locks of nodes, told apart by their names.
+const NODE_LOCKS: &str = "1718578284";
 /// How long the session of a server that has just been killed may hold the lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
@@ -26,8 +37,17 @@ pub(crate) struct Claim {
     address: DatabaseAddress,
     /// The name of our sessions that write, which tells them from those of other servers.
     name: String,
-    /// Our number.
+    /// Our number, or that of the server alone before us.
     writer: i64,
+    /// Who we are among several.
+    node: Option<NodeClaim>,
+}
+
+/// One of several nodes that write.
+#[derive(Clone, Debug)]
+struct NodeClaim {
+    name: String,
+    number: i64,
 }
 
 /// Where the database stood when it was claimed, or found again.
@@ -74,7 +94,45 @@ pub(crate) fn claim(address: &DatabaseAddress, restored: Restored) -> Result<Cla
         let standing = Standing { applied: Lsn(from_sql(row.get(1)?)), batch: row.get(2)? };
         Ok((row.get(0)?, standing, row.get(3)?))
     })?;
-    let claim = Claim { address: address.clone(), name, writer };
+    let claim = Claim { address: address.clone(), name, writer, node: None };
+    Ok(Claimed { claim, connection, standing, stream_epoch })
+}
+
+/// Claims a database for one of the nodes that write to it beside each other.
+pub(crate) fn claim_as(address: &DatabaseAddress, node: &str) -> Result<Claimed, OpenError> {
+    let unreachable = |source| OpenError::Unreachable { address: address.clone(), source };
+    let session = RandomState::new().hash_one(std::process::id());
+    let name = format!("folkmoot {node} {session:016x}");
+    let connection = connect(address, &name).map_err(unreachable)?;
+    let began = Instant::now();
+    while !try_lock_as(&connection, node)? {
+        if began.elapsed() > LOCK_PATIENCE {
+            let holder = holder(&connection)?;
+            return Err(OpenError::DatabaseInUse { address: address.clone(), holder });
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    connection.execute_batch(PAUSE_MAX)?;
+    // Nodes that start together make the tables one after the other.
+    connection.query_row(&format!("SELECT pg_advisory_lock({MIGRATION_LOCK})"), [], |_| Ok(()))?;
+    schema::migrate(&connection, address)?;
+    note_place(&connection, Restored::Unknown)?;
+    connection.query_row(
+        &format!("SELECT pg_advisory_unlock({MIGRATION_LOCK})"),
+        [],
+        |_| Ok(()),
+    )?;
+    let sql = "INSERT INTO writers VALUES (?1, 1, 0) \
+               ON CONFLICT (node) DO UPDATE SET number = writers.number + 1 \
+               RETURNING number, batch";
+    let (number, batch) =
+        connection.query_row(sql, [node], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let sql = "SELECT writer, applied_lsn, epoch FROM store";
+    let (writer, applied, stream_epoch) = connection
+        .query_row(sql, [], |row| Ok((row.get(0)?, Lsn(from_sql(row.get(1)?)), row.get(2)?)))?;
+    let node = Some(NodeClaim { name: node.to_owned(), number });
+    let claim = Claim { address: address.clone(), name, writer, node };
+    let standing = Standing { applied, batch };
     Ok(Claimed { claim, connection, standing, stream_epoch })
 }
 
@@ -84,21 +142,45 @@ impl Claim {
         &self.address
     }
 
+    /// Whether other nodes write beside this one.
+    pub(super) fn is_shared(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// Begins a transaction among those of other nodes, which wait for its end: gives the last
+    /// record that is in the database. A server alone knows it.
+    pub(super) fn enter(&self, transaction: &Connection) -> Result<Option<Lsn>, SqlError> {
+        let Some(node) = &self.node else { return Ok(None) };
+        let sql = "SELECT enter_shared(?1, ?2, ?3)";
+        let of = params![self.writer, node.name, node.number];
+        let last = transaction.prepare_cached(sql)?.query_row(of, |row| row.get(0))?;
+        Ok(Some(Lsn(from_sql(last))))
+    }
+
     /// Counts a transaction at its end; it fails then if the database is no longer ours.
     pub(crate) fn count(&self, transaction: &Connection) -> Result<(), SqlError> {
-        transaction.prepare_cached("SELECT count_batch(?1)")?.execute_later([self.writer])
+        match &self.node {
+            None => {
+                transaction.prepare_cached("SELECT count_batch(?1)")?.execute_later([self.writer])
+            }
+            Some(node) => transaction
+                .prepare_cached("SELECT count_shared(?1, ?2)")?
+                .execute_later(params![node.name, node.number]),
+        }
     }
 
     /// Connects again. Once this returns, nothing that an earlier session of ours was asked can
     /// happen any more: it held the lock.
     pub(crate) fn connect_again(&self) -> Result<(Connection, Standing), SqlError> {
         let connection = connect(&self.address, &self.name)?;
-        let is_locked = try_lock(&connection)?;
-        let sql = "SELECT applied_lsn, batch FROM store WHERE writer = ?1";
-        let found = connection.query_row(sql, [self.writer], |row| {
-            Ok(Standing { applied: Lsn(from_sql(row.get(0)?)), batch: row.get(1)? })
-        });
-        let standing = found.optional()?.ok_or(SqlError::Fenced)?;
+        let is_locked = match &self.node {
+            None => try_lock(&connection)?,
+            Some(node) => {
+                connection.execute_batch(PAUSE_MAX)?;
+                try_lock_as(&connection, &node.name)?
+            }
+        };
+        let standing = self.standing(&connection)?.ok_or(SqlError::Fenced)?;
         if is_locked {
             return Ok((connection, standing));
         }
@@ -111,6 +193,41 @@ impl Claim {
             _ => "the session that was lost has not ended yet".to_owned(),
         }))
     }
+
+    /// Where the database stands; `None` if it is no longer ours.
+    fn standing(&self, connection: &Connection) -> Result<Option<Standing>, SqlError> {
+        let read = |row: &Row<'_>| {
+            Ok(Standing { applied: Lsn(from_sql(row.get(0)?)), batch: row.get(1)? })
+        };
+        let found = match &self.node {
+            None => {
+                let sql = "SELECT applied_lsn, batch FROM store WHERE writer = ?1";
+                connection.query_row(sql, [self.writer], read)
+            }
+            Some(node) => {
+                let sql = "SELECT s.applied_lsn, w.batch FROM store s, writers w \
+                           WHERE s.writer = ?1 AND w.node = ?2 AND w.number = ?3";
+                connection.query_row(sql, params![self.writer, node.name, node.number], read)
+            }
+        };
+        found.optional()
+    }
+}
+
+/// Takes the lock that nodes share, and the node's own.
+fn try_lock_as(connection: &Connection, node: &str) -> Result<bool, SqlError> {
+    let shared = format!("SELECT pg_try_advisory_lock_shared({LOCK})");
+    if !connection.query_row(&shared, [], |row| row.get(0))? {
+        return Ok(false);
+    }
+    let own = format!("SELECT pg_try_advisory_lock({NODE_LOCKS}, hashtext(?1))");
+    let is_ours: bool = connection.query_row(&own, [node], |row| row.get(0))?;
+    if !is_ours {
+        // Taken again with the next try; the database counts how often a session has it.
+        let give_back = format!("SELECT pg_advisory_unlock_shared({LOCK})");
+        connection.query_row(&give_back, [], |_| Ok(()))?;
+    }
+    Ok(is_ours)
 }
 
 fn try_lock(connection: &Connection) -> Result<bool, SqlError> {

@@ -29,7 +29,7 @@ pub(crate) fn run(database: &Database, control: &Control, progress: &Progress) {
 fn commit(database: &Database, jobs: &mut VecDeque<Job>) {
     let mut state = database.lock();
     let mut done = Vec::new();
-    let committed = database.transact(&mut state, |transaction| {
+    let committed = database.transact(&mut state, |transaction, _| {
         // Before the first job: a session that broke while it was idle costs nobody anything.
         transaction.flush()?;
         done = run_all(transaction, jobs);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{FairMutex, FairMutexGuard};
 
 use super::claim::{Claim, Claimed, Standing};
+use crate::storage::ids::Lsn;
 use crate::storage::sql::{Connection, SqlError, Transaction};
 
 /// How long writes wait for a database that is away: a restart of it, or the change to its standby.
@@ -40,24 +41,31 @@ impl Database {
         Self { claim, state: FairMutex::new(state) }
     }
 
+    /// Whether other nodes write beside this one.
+    pub(super) fn is_shared(&self) -> bool {
+        self.claim.is_shared()
+    }
+
     /// The session, for one thread at a time, in the order in which they ask.
     pub(crate) fn lock(&self) -> FairMutexGuard<'_, State> {
         self.state.lock()
     }
 
-    /// Runs one transaction; `Ok` once it is durable. If the session breaks and the transaction
+    /// Runs one transaction, told the last record before it; `Ok` once it is durable. If the session breaks and the transaction
     /// turns out not to be in, the error is [`SqlError::Away`] and the session is a new one, unless
     /// [`State::is_away`].
     pub(crate) fn transact<T>(
         &self,
         state: &mut State,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, SqlError>,
+        work: impl FnOnce(&Transaction<'_>, Lsn) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         self.reach(state)?;
         let connection = state.connection.take().ok_or_else(not_connected)?;
+        let applied = state.standing.applied;
         let ran = catch_unwind(AssertUnwindSafe(|| {
             let transaction = connection.begin()?;
-            let done = work(&transaction)?;
+            let applied = self.claim.enter(&transaction)?.unwrap_or(applied);
+            let done = work(&transaction, applied)?;
             self.claim.count(&transaction)?;
             Ok((done, transaction.commit()))
         }));

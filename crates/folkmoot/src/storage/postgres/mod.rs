@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! append ─▶ log/queue ─▶ appends ──┐
-//! control/ ────────────▶ controls ─┴─▶ database (claimed by one server) ─▶ load/
+//! control/ ────────────▶ controls ─┴─▶ database (claimed by one server, or by each node of one) ─▶ load/
 //! ```
 
 pub(crate) mod address;
@@ -15,5 +15,6 @@ pub(crate) mod appends;
 pub(crate) mod claim;
 pub(crate) mod controls;
 pub(crate) mod database;
+mod fence;
 pub(crate) mod open;
 mod schema;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::address::DatabaseAddress;
 use super::appends::Appends;
-use super::claim::{Claimed, claim, connect};
+use super::claim::{Claimed, claim, claim_as, connect};
 use super::controls;
 use super::database::Database;
 use crate::storage::directory::{DataDirectory, Keeps};
@@ -26,7 +26,10 @@ pub(crate) fn open(options: &StoreOptions, address: &DatabaseAddress) -> Result<
     let opening = std::thread::scope(|scope| {
         let opening = std::thread::Builder::new().name("folkmoot-open".to_owned());
         let opened = opening.spawn_scoped(scope, || {
-            let claimed = claim(address, restored)?;
+            let claimed = match &options.node {
+                None => claim(address, restored)?,
+                Some(node) => claim_as(address, node)?,
+            };
             let mut reading = Vec::new();
             for _ in 0..readers {
                 let session = connect(address, "folkmoot reader").map_err(|source| {

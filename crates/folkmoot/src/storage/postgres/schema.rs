@@ -9,7 +9,8 @@ use crate::storage::error::OpenError;
 use crate::storage::sql::Connection;
 
 /// All steps, oldest first. A step of the embedded store's schema has its like here.
-const STEPS: &[&str] = &[include_str!("migrations/0001_base.sql")];
+const STEPS: &[&str] =
+    &[include_str!("migrations/0001_base.sql"), include_str!("migrations/0002_nodes.sql")];
 
 /// Takes the steps that a database lacks. Only the server that has claimed the database may.
 pub(super) fn migrate(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {

@@ -9,6 +9,7 @@ mod wire;
 
 pub use attachment::{Attachment, Picture};
 
+use althing::Wire;
 use serde::{Deserialize, Serialize};
 
 use super::ids::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
@@ -160,7 +161,7 @@ impl RoomEvent {
 }
 
 /// A message as it was sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Message {
     /// Its number in the room.
     pub seq: Seq,
@@ -186,7 +187,7 @@ pub struct Message {
 }
 
 /// The message that another one answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Quote {
     /// Its number in the same room.
     pub seq: Seq,

@@ -1,0 +1,182 @@
+//! Several folkmoot processes with one PostgreSQL: the nodes of one server.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use althing_testkit::servers::PostgresServer;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+/// A short lease, so that a lost node is missed soon; and limits that are in nobody's way.
+const SETTINGS: &str = "[cluster]\nlease_ms = 4000\n[limits]\nmessages_per_second = 0\n\
+                        accounts_per_minute = 0\nsearches_per_minute = 0\n";
+/// Generous: a machine that builds and tests at once is slow.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Cluster {
+    folder: PathBuf,
+    postgres: PostgresServer,
+    pub(crate) nodes: Vec<Node>,
+}
+
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    process: Option<Child>,
+}
+
+impl Cluster {
+    /// Starts so many nodes, which are called `n1`, `n2` and so on.
+    pub(crate) async fn start(test: &str, nodes: usize) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("folkmoot-nodes-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("the temporary directory can be written");
+        std::fs::write(folder.join("settings.toml"), SETTINGS).expect("it can be written");
+        let postgres = tokio::task::block_in_place(PostgresServer::start);
+        let names: Vec<String> = (1..=nodes).map(|number| format!("n{number}")).collect();
+        let mut init = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
+        init.args(["cluster", "init", "--cluster", "moot"]).arg(folder.join("tls"));
+        for name in &names {
+            init.args(["--node", name]);
+        }
+        assert!(init.stdout(Stdio::null()).status().await.expect("it runs").success());
+        let mut cluster = Self { folder, postgres, nodes: Vec::new() };
+        for name in names {
+            let process = cluster.launch(&name);
+            cluster.nodes.push(Node { name, port: 0, process: Some(process) });
+        }
+        for node in &mut cluster.nodes {
+            node.listening().await;
+        }
+        cluster
+    }
+
+    fn launch(&self, name: &str) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_folkmoot"))
+            .env("FOLKMOOT_STORE", self.postgres.url())
+            .args(["--listen", "127.0.0.1:0", "--cluster-name", "moot", "--node", name])
+            .arg("--cluster-certificates")
+            .arg(self.folder.join("tls"))
+            .arg("--attachments")
+            .arg(self.folder.join("attachments"))
+            .arg("--data")
+            .arg(self.folder.join(name))
+            .arg("--config")
+            .arg(self.folder.join("settings.toml"))
+            .args(["--log", "warn"])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the binary is built")
+    }
+
+    pub(crate) fn port(&self, node: usize) -> u16 {
+        self.nodes[node].port
+    }
+
+    /// Which node has the only room in memory.
+    pub(crate) async fn home_of_the_room(&self) -> usize {
+        for (index, node) in self.nodes.iter().enumerate() {
+            if node.process.is_some() && node.rooms().await > 0 {
+                return index;
+            }
+        }
+        panic!("no node has the room in memory");
+    }
+
+    /// SIGKILL; returns once the process is gone.
+    pub(crate) async fn kill(&mut self, node: usize) {
+        let mut process = self.nodes[node].process.take().expect("it runs");
+        process.kill().await.expect("our own child can be killed");
+    }
+
+    /// Starts a node again that was killed.
+    pub(crate) async fn start_again(&mut self, node: usize) {
+        let process = self.launch(&self.nodes[node].name);
+        self.nodes[node].process = Some(process);
+        self.nodes[node].listening().await;
+    }
+
+    /// Asks a node to stop, and waits until it has.
+    pub(crate) async fn stop(&mut self, node: usize) {
+        let mut process = self.nodes[node].process.take().expect("it runs");
+        signal(&process, "TERM").await;
+        let ended = tokio::time::timeout(PATIENCE, process.wait()).await.expect("it ends in time");
+        assert!(ended.expect("it is our child").success());
+    }
+
+    /// SIGSTOP or SIGCONT.
+    pub(crate) async fn signal(&self, node: usize, name: &str) {
+        signal(self.nodes[node].process.as_ref().expect("it runs"), name).await;
+    }
+
+    /// Waits until the process has ended by itself.
+    pub(crate) async fn ended(&mut self, node: usize) {
+        let mut process = self.nodes[node].process.take().expect("it runs");
+        let ended = tokio::time::timeout(PATIENCE, process.wait()).await.expect("it ends in time");
+        assert!(!ended.expect("it is our child").success(), "a node that was given up fails");
+    }
+
+    /// Kills all that is left, and removes what it has written.
+    pub(crate) async fn end(mut self) {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].process.is_some() {
+                self.kill(node).await;
+            }
+        }
+        std::fs::remove_dir_all(&self.folder).expect("the directory is ours");
+    }
+}
+
+impl Node {
+    async fn listening(&mut self) {
+        let said = self.process.as_mut().expect("it runs").stdout.take().expect("it is ours");
+        let mut lines = BufReader::new(said).lines();
+        let line =
+            tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("it starts in time");
+        let line = line.expect("its output is text").expect("a node says where it listens");
+        let (_, port) = line.trim().rsplit_once(':').unwrap_or_else(|| panic!("no port: {line}"));
+        self.port = port.parse().unwrap_or_else(|_| panic!("no port in: {line}"));
+        // Whoever says more must not find the pipe closed.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    }
+
+    /// How many rooms it has in memory.
+    async fn rooms(&self) -> u64 {
+        let (_, page) = request(self.port, "GET", "/metrics", "", "").await;
+        let line = page.lines().find(|line| {
+            line.starts_with("althing_actors_live") && line.contains("\"folkmoot.room\"")
+        });
+        let count = line.and_then(|line| line.rsplit(' ').next());
+        count.and_then(|count| count.parse().ok()).unwrap_or_default()
+    }
+}
+
+/// An HTTP request, with a token unless it is empty; the head and the body of the response.
+pub(crate) async fn request(
+    port: u16,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: &str,
+) -> (String, String) {
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).await.expect("the node is up");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\
+         authorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).await.expect("the node reads");
+    let mut response = String::new();
+    socket.read_to_string(&mut response).await.expect("the node answers in text");
+    let (head, body) = response.split_once("\r\n\r\n").expect("a head and a body");
+    (head.to_owned(), body.to_owned())
+}
+
+async fn signal(process: &Child, name: &str) {
+    let id = process.id().expect("it runs").to_string();
+    let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().await;
+    assert!(sent.expect("there is a command kill").success());
+}

@@ -1,0 +1,147 @@
+//! Two stores on one database, as two nodes of a server have them: each sees at once what the other
+//! one has done, and of two that hold one room the later is refused.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
+
+#[path = "storage_support/postgres.rs"]
+mod storage_postgres;
+mod storage_support;
+
+use folkmoot::storage::{
+    AppendError, ControlError, DatabaseAddress, Lsn, OpenError, PageAnchor, Store, StoreOptions,
+    UnixMillis, UserId,
+};
+use storage_support::{ANA, ROOM, TestDirectory, account, message, populate};
+use tokio_postgres::NoTls;
+
+fn node(directory: &TestDirectory, database: &DatabaseAddress, node: &str) -> StoreOptions {
+    let (database, node) = (Some(database.clone()), Some(node.to_owned()));
+    StoreOptions { database, node, ..directory.options() }
+}
+
+/// Two nodes, and their directories.
+async fn two_nodes(test: &str) -> (DatabaseAddress, [TestDirectory; 2], [Store; 2]) {
+    let database = storage_postgres::new_database().await;
+    let directories = ["first", "second"].map(|name| TestDirectory::new(&format!("{test}-{name}")));
+    let first = Store::open(&node(&directories[0], &database, "n1")).unwrap();
+    let second = Store::open(&node(&directories[1], &database, "n2")).unwrap();
+    populate(&first).await;
+    (database, directories, [first, second])
+}
+
+/// Appends message `seq` in the epoch that the room's snapshot has on that node.
+async fn say(store: &Store, seq: u64, body: &str) -> Result<Lsn, AppendError> {
+    let appended = store.append(store.write_epoch(), &message(seq + 1, seq, body)).await?;
+    Ok(appended.lsn)
+}
+
+async fn texts(store: &Store) -> Vec<String> {
+    let page = store.history(ROOM, PageAnchor::Latest, 100, ANA).await.unwrap();
+    page.messages.into_iter().map(|stored| stored.message.body).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_node_has_acknowledged_the_other_one_reads_and_numbers_follow_each_other() {
+    let (_, _directories, [first, second]) = two_nodes("nodes-read").await;
+    let mut last = Lsn(0);
+    for seq in 1..=20 {
+        let store = if seq % 2 == 0 { &first } else { &second };
+        let lsn = say(store, seq, &format!("text {seq}")).await.unwrap();
+        assert!(lsn > last, "{lsn} after {last}");
+        last = lsn;
+    }
+    let said: Vec<String> = (1..=20).map(|seq| format!("text {seq}")).collect();
+    assert_eq!((texts(&first).await, texts(&second).await), (said.clone(), said));
+    let changes = second.message_changes(Lsn(0), 100).await.unwrap();
+    assert_eq!((changes.messages.len(), changes.up_to), (20, last));
+    let (new, device) = account(UserId::from_u64(7), "cleo");
+    first.create_account(new, device).await.unwrap();
+    let (new, device) = account(UserId::from_u64(8), "cleo");
+    let taken = second.create_account(new, device).await.unwrap_err();
+    assert!(matches!(taken, ControlError::NameTaken(_)), "{taken}");
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_nodes_that_hold_one_room_the_later_is_refused_with_all_behind_it() {
+    let (_, _directories, [first, second]) = two_nodes("nodes-fence").await;
+    say(&first, 1, "both know this").await.unwrap();
+    let stale = second.write_epoch();
+    say(&first, 2, "the second node does not know this").await.unwrap();
+    say(&first, 3, "nor this").await.unwrap();
+    // All of it is queued at once, and the third would fit by chance.
+    let late: Vec<_> = (2..=5)
+        .map(|seq| second.append(stale, &message(seq + 1, seq, "from the second node")))
+        .collect();
+    for append in late {
+        let refused = append.await.unwrap_err();
+        let is_named = matches!(refused, AppendError::OtherNode | AppendError::StaleEpoch { .. });
+        assert!(is_named, "{refused}");
+    }
+    // Nothing more in that epoch, whatever its offset; then the room is loaded again.
+    let refused = second.append(stale, &message(5, 4, "still stale")).await.unwrap_err();
+    assert!(matches!(refused, AppendError::StaleEpoch { .. }), "{refused}");
+    let loaded = second.load_room(ROOM, 10, UnixMillis::from_u64(9)).await.unwrap().unwrap();
+    let next = message(5, 4, "now it knows");
+    second.append(loaded.epoch, &next).await.unwrap();
+    let refused = say(&first, 4, "the first does not").await.unwrap_err();
+    assert_eq!(refused, AppendError::OtherNode);
+    let said = ["both know this", "the second node does not know this", "nor this", "now it knows"];
+    assert_eq!(texts(&first).await, said);
+    assert_eq!(texts(&second).await, said);
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_and_a_server_alone_keep_each_other_out_and_so_do_two_of_one_name() {
+    let (database, directories, [first, second]) = two_nodes("nodes-claim").await;
+    let alone = TestDirectory::new("nodes-claim-alone");
+    let options = StoreOptions { database: Some(database.clone()), ..alone.options() };
+    let refused = Store::open(&options).unwrap_err();
+    assert!(matches!(refused, OpenError::DatabaseInUse { .. }), "{refused}");
+    let refused = Store::open(&node(&alone, &database, "n1")).unwrap_err();
+    assert!(matches!(refused, OpenError::DatabaseInUse { .. }), "{refused}");
+    first.close().await;
+    second.close().await;
+    let served = Store::open(&options).unwrap();
+    let refused = Store::open(&node(&directories[0], &database, "n1")).unwrap_err();
+    assert!(matches!(refused, OpenError::DatabaseInUse { .. }), "{refused}");
+    say(&served, 1, "alone").await.unwrap();
+    served.close().await;
+    let again = Store::open(&node(&directories[0], &database, "n1")).unwrap();
+    say(&again, 2, "a node again").await.unwrap();
+    assert_eq!(texts(&again).await, ["alone", "a node again"]);
+    again.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_sessions_were_cut_goes_on_and_one_that_was_replaced_does_not() {
+    let (database, directories, [first, second]) = two_nodes("nodes-cut").await;
+    let (admin, connection) = tokio_postgres::connect(&database.to_string(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+               WHERE application_name LIKE 'folkmoot n1 %' AND datname = current_database()";
+    for seq in 1..=5 {
+        admin.batch_execute(cut).await.unwrap();
+        say(&first, seq, &format!("text {seq}")).await.unwrap();
+    }
+    assert_eq!(texts(&second).await.len(), 5);
+    // Another process of that name takes its place, as after a cut of the network.
+    let replacing = TestDirectory::new("nodes-cut-replacing");
+    admin
+        .batch_execute("UPDATE folkmoot.writers SET number = number + 1 WHERE node = 'n1'")
+        .await
+        .unwrap();
+    let refused = say(&first, 6, "late").await.unwrap_err();
+    assert_eq!(refused, AppendError::TakenOver);
+    say(&second, 6, "in time").await.unwrap();
+    first.close().await;
+    let again = Store::open(&node(&replacing, &database, "n1")).unwrap();
+    say(&again, 7, "anew").await.unwrap();
+    assert_eq!(texts(&second).await.len(), 7);
+    again.close().await;
+    second.close().await;
+    drop(directories);
+}
