@@ -13,6 +13,8 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use webpki::EndEntityCert;
 
+use crate::capability::{Capability, is_of_client};
+
 /// Last label of the names in certificates.
 const SUFFIX: &str = ".althing";
 
@@ -105,22 +107,59 @@ impl CertificateAuthority {
         Certified { certificate: self.certificate.clone(), key: self.key.serialize_pem() }
     }
 
-    /// A certificate with a key of its own for the node of that name.
+    /// A certificate with a key of its own for the node of that name. A name like
+    /// `ada.look.client` is that of a client who may [`Look`](Capability::Look).
     ///
     /// # Errors
     /// See [`CertificateError`].
     pub fn certify(&self, node: &str, until: SystemTime) -> Result<Certified, CertificateError> {
-        let name = format!("{node}.{}{SUFFIX}", self.cluster);
-        if !node.split('.').all(is_label) || name.len() > NAME_LEN_MAX {
+        if !is_of_client(node) {
+            let usages =
+                vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+            return self.sign(&[node.to_owned()], usages, until);
+        }
+        if Capability::of_name(node).is_none() {
             return Err(CertificateError::Name(node.to_owned()));
         }
+        self.sign(&[node.to_owned()], vec![ExtendedKeyUsagePurpose::ClientAuth], until)
+    }
+
+    /// A certificate with a key of its own for somebody who is no node and may do that.
+    ///
+    /// # Errors
+    /// See [`CertificateError`]; `Name` if there is no capability.
+    pub fn certify_client(
+        &self,
+        who: &str,
+        capabilities: &[Capability],
+        until: SystemTime,
+    ) -> Result<Certified, CertificateError> {
+        let names: Vec<_> = capabilities.iter().map(|may| may.name_for(who)).collect();
+        if names.is_empty() {
+            return Err(CertificateError::Name(who.to_owned()));
+        }
+        self.sign(&names, vec![ExtendedKeyUsagePurpose::ClientAuth], until)
+    }
+
+    fn sign(
+        &self,
+        names: &[String],
+        usages: Vec<ExtendedKeyUsagePurpose>,
+        until: SystemTime,
+    ) -> Result<Certified, CertificateError> {
+        let whole = |name: &String| format!("{name}.{}{SUFFIX}", self.cluster);
+        let is_wrong =
+            |name: &&String| !name.split('.').all(is_label) || whole(name).len() > NAME_LEN_MAX;
+        if let Some(wrong) = names.iter().find(is_wrong) {
+            return Err(CertificateError::Name(wrong.clone()));
+        }
         let key = KeyPair::generate()?;
-        let mut params = CertificateParams::new([name.clone()])?;
-        params.distinguished_name = called(&name);
+        let names: Vec<_> = names.iter().map(whole).collect();
+        let mut params = CertificateParams::new(names.clone())?;
+        params.distinguished_name = called(&names[0]);
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        params.extended_key_usages = usages;
         last(&mut params, until);
         let issuer = parameters(&self.cluster)?;
         let certificate = params.signed_by(&key, &Issuer::from_params(&issuer, &self.key))?;

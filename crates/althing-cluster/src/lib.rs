@@ -10,8 +10,10 @@
 
 mod authority;
 mod bucket;
+mod capability;
 #[cfg(feature = "certificates")]
 mod certificates;
+mod client;
 mod clock;
 mod farewell;
 mod lease;
@@ -33,7 +35,11 @@ mod worker;
 mod guide {}
 
 pub use authority::{Authority, AuthorityConfig, LEASE_DEFAULT, RecordStore};
+pub use capability::Capability;
 #[cfg(feature = "certificates")]
 pub use certificates::{CertificateAuthority, CertificateError, Certified};
-pub use member::{JoinError, Member, MemberConfig, Neighbour, State, TopicError, View};
+pub use client::{
+    Changes, Client, ClientConfig, ClientError, Found, FoundActor, Listed, NodeStatus,
+};
+pub use member::{JoinError, Member, MemberConfig, MoveError, Neighbour, State, TopicError, View};
 pub use tls::{Refusals, RefusedFor, Tls};

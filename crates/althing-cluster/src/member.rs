@@ -3,10 +3,11 @@
 //! Everything here runs on a thread of its own, so a handler that blocks its runtime costs nobody
 //! the lease. What decides is in `lease`, `router` and `link`; this folder executes it.
 
+pub(crate) mod clients;
 mod delivery;
 mod keeper;
 mod moves;
-mod pack;
+pub(crate) mod pack;
 mod routes;
 pub(crate) mod seeds;
 mod topics;
@@ -28,19 +29,22 @@ use tokio::time::timeout;
 
 use self::delivery::Parked;
 use self::keeper::Wants;
+pub use self::moves::MoveError;
 use self::routes::Core;
 pub use self::topics::TopicError;
 use crate::bucket::bucket_of;
+use crate::capability::is_of_client;
+use crate::client::protocol::No;
 use crate::clock;
 use crate::farewell::Farewell;
 use crate::link::accept::{self, Peer};
-use crate::record::Stage;
+use crate::record::{Holding, Stage};
 use crate::tls::{self, Guard, Refusals, Tls};
 use crate::transport;
 use crate::worker::Worker;
 
 /// Longest frame between two nodes by default: one message with its addresses.
-const FRAME_LEN_MAX_DEFAULT: usize = 4 << 20;
+pub(crate) const FRAME_LEN_MAX_DEFAULT: usize = 4 << 20;
 
 /// How long a joining node waits by default: longer than the default lease of a former node of the
 /// same name.
@@ -191,6 +195,10 @@ pub struct Neighbour {
     pub is_leaving: bool,
     /// How many of the 4,096 buckets it owns.
     pub buckets: usize,
+    /// How many are on their way to it.
+    pub arriving: usize,
+    /// How many of those that it owns are on their way to others.
+    pub departing: usize,
 }
 
 /// One node's membership of a cluster. When it is dropped, the node says nothing any more, and is
@@ -231,6 +239,10 @@ pub(crate) struct Shared {
     /// Buckets whose actors have stopped, and the epochs that ended.
     released: Mutex<HashMap<u16, u64>>,
     renewed: Notify,
+    /// Buckets that are to live on a certain node.
+    pinned: Mutex<HashMap<u16, u64>>,
+    /// Clients that are connected.
+    pub(super) clients: AtomicUsize,
     farewell: Mutex<Farewell>,
     will_relocate: AtomicBool,
     handle: tokio::runtime::Handle,
@@ -241,8 +253,13 @@ impl Member {
     /// [`Member::join`].
     ///
     /// # Errors
-    /// The address is taken, or the certificate cannot be used or is not for this node.
+    /// The address is taken, the name ends in `.client`, or the certificate cannot be used or is not
+    /// for this node.
     pub fn bind(config: MemberConfig) -> io::Result<Self> {
+        if is_of_client(&config.name) {
+            let text = format!("`{}` is a client's name: no node has it", config.name);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         let guard = Guard::open(&config.tls, &config.cluster, Some(&config.name))?;
         let listener = transport::bind(config.listen, &guard)?;
         let address = listener.local_addr()?;
@@ -272,6 +289,8 @@ impl Member {
             hearing: watch::Sender::default(),
             released: Mutex::default(),
             renewed: Notify::new(),
+            pinned: Mutex::default(),
+            clients: AtomicUsize::new(0),
             farewell: Mutex::default(),
             will_relocate: AtomicBool::new(false),
             handle: worker.handle().clone(),
@@ -332,15 +351,7 @@ impl Member {
 
     /// What the node knows of the cluster.
     pub fn view(&self) -> View {
-        let record = self.shared.core.lock().router.record().clone();
-        let neighbour = |member: &crate::record::Member| Neighbour {
-            name: member.name.clone(),
-            incarnation: Incarnation(member.incarnation),
-            address: member.address.clone(),
-            is_leaving: member.stage == Stage::Leaving,
-            buckets: record.owned_by(member.incarnation),
-        };
-        View { number: record.view, members: record.members.iter().map(neighbour).collect() }
+        self.shared.sight()
     }
 
     /// The number of the view, and each change of it.
@@ -370,6 +381,23 @@ impl Member {
         topics::subscribed(&self.shared, topic.name(), event).await
     }
 
+    /// Has an actor live on the node of that name, with all others of its bucket, one of 4,096, from
+    /// the next moment on at which nothing of it runs; it stays there as long as that node is a
+    /// member and does not leave. Resolves when the bucket is there, as this node knows.
+    ///
+    /// # Errors
+    /// See [`MoveError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not take the move back.
+    pub async fn move_to(&self, id: &ActorId, node: &str) -> Result<(), MoveError> {
+        let bucket = bucket_of(id).ok_or_else(|| MoveError::Anonymous(id.clone()))?;
+        moves::bring(&self.shared, bucket, node).await.map_err(|no| match no {
+            No::Overridden => MoveError::Overridden,
+            _ => MoveError::UnknownNode(node.to_owned()),
+        })
+    }
+
     /// Leaves: the node's buckets are moved to others while it goes on passing messages, then its
     /// last actors stop, then it is no member. What takes longer than `deadline` is given up.
     ///
@@ -396,6 +424,29 @@ impl Shared {
 
     fn node(&self) -> Option<Node> {
         self.node.get().and_then(WeakNode::upgrade)
+    }
+
+    /// What the node knows of the cluster.
+    fn sight(&self) -> View {
+        let record = self.core.lock().router.record().clone();
+        let neighbour = |member: &crate::record::Member| {
+            let who = member.incarnation;
+            let count = |is: &dyn Fn(&Holding) -> bool| {
+                record.buckets.iter().filter(|holding| is(holding)).count()
+            };
+            Neighbour {
+                name: member.name.clone(),
+                incarnation: Incarnation(who),
+                address: member.address.clone(),
+                is_leaving: member.stage == Stage::Leaving,
+                buckets: record.owned_by(who),
+                arriving: count(&|holding| holding.going_to == Some(who)),
+                departing: count(&|holding| {
+                    holding.owner == Some(who) && holding.going_to.is_some()
+                }),
+            }
+        };
+        View { number: record.view, members: record.members.iter().map(neighbour).collect() }
     }
 
     /// Whether the node has its lease at this moment.

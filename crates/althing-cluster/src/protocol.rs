@@ -11,12 +11,13 @@ use althing::remote::{Control, Departing, Place};
 use althing::{ActorId, AskError, Epoch, Sequence, Wire};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::capability::Capability;
 use crate::record::{Member, Record};
 use crate::relay::Key;
 use crate::tls::{RefusedFor, Untrusted};
 
 /// Version of everything in this file; nodes of another one are refused.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Longest frame of an authority's conversation: a record with thousands of members.
 pub(crate) const RECORD_LEN_MAX: usize = 4 << 20;
@@ -24,14 +25,17 @@ pub(crate) const RECORD_LEN_MAX: usize = 4 << 20;
 /// Longest greeting: nobody is known yet.
 pub(crate) const GREETING_LEN_MAX: usize = 1_024;
 
+/// Stands for an incarnation in the greeting of somebody who is no node.
+pub(crate) const CLIENT: u64 = u64::MAX;
+
 /// The first frame of whoever connects.
 #[derive(Debug, PartialEq, Eq, Wire)]
 pub(crate) struct Greeting {
     pub(crate) version: u32,
     pub(crate) cluster: String,
-    /// The node that connects; 0 to an authority.
+    /// The node that connects; 0 to an authority, `CLIENT` of whoever is no node.
     pub(crate) from: u64,
-    /// The node that is meant; 0 to an authority.
+    /// The node that is meant; 0 to an authority, and to any node.
     pub(crate) to: u64,
 }
 
@@ -42,6 +46,8 @@ pub(crate) enum Welcome {
     Since { received: u64 },
     /// No.
     Refused { why: String },
+    /// To somebody who is no node: this one answers, and so long may a frame be.
+    Client { node: u64, name: String, capabilities: Vec<Capability>, frame_len_max: u64 },
 }
 
 /// Why a node is not welcome.
@@ -121,6 +127,12 @@ pub(crate) enum Request {
         buckets: Vec<u16>,
         epochs: Vec<u64>,
     },
+    /// These buckets are to live on those members, for as long as they are there.
+    Pin {
+        incarnation: u64,
+        buckets: Vec<u16>,
+        to: Vec<u64>,
+    },
     /// It wants to give its buckets away.
     Leave {
         incarnation: u64,
@@ -138,6 +150,7 @@ impl Request {
             Self::Join { member, .. } => return Some(&member.name),
             Self::Renew { incarnation, .. }
             | Self::Released { incarnation, .. }
+            | Self::Pin { incarnation, .. }
             | Self::Leave { incarnation }
             | Self::Goodbye { incarnation } => *incarnation,
         };

@@ -63,6 +63,8 @@ pub(crate) struct Holding {
     pub(crate) going_to: Option<u64>,
     /// What was sent in an epoch before this one is lost, with an owner that died.
     pub(crate) lost_before: u64,
+    /// The member that it was moved to by hand; it stays there until that one leaves or dies.
+    pub(crate) pinned: Option<u64>,
 }
 
 /// As it travels and lies on the disk. Owners are positions in `members` plus one; 0 is nobody.
@@ -80,6 +82,8 @@ struct OnWire {
     arrived: Vec<u64>,
     /// 0 in records of before.
     writes: u64,
+    /// Empty in records of before.
+    pinned: Vec<u32>,
 }
 
 impl Record {
@@ -127,6 +131,7 @@ impl Wire for Record {
             removed: self.removed,
             arrived: self.buckets.iter().map(|holding| holding.arrived).collect(),
             writes: self.writes,
+            pinned: self.buckets.iter().map(|holding| at(holding.pinned)).collect(),
         }
         .encode(out);
     }
@@ -134,13 +139,16 @@ impl Wire for Record {
     fn decode_within(bytes: &[u8], depth: Depth) -> Result<Self, WireError> {
         let on_wire = OnWire::decode_within(bytes, depth)?;
         let OnWire { view, members, owners, epochs, going_to, lost_before, .. } = on_wire;
-        let OnWire { lease_ms, removed, mut arrived, writes, .. } = on_wire;
+        let OnWire { lease_ms, removed, mut arrived, writes, mut pinned, .. } = on_wire;
         if arrived.is_empty() {
             arrived.clone_from(&epochs);
         }
         let count = usize::from(BUCKETS);
-        let known = [epochs.len(), going_to.len(), lost_before.len(), arrived.len()];
-        if owners.len() != count || known != [count; 4] {
+        if pinned.is_empty() {
+            pinned.resize(count, 0);
+        }
+        let known = [epochs.len(), going_to.len(), lost_before.len(), arrived.len(), pinned.len()];
+        if owners.len() != count || known != [count; 5] {
             return Err(WireError::new("a record without exactly 4,096 buckets"));
         }
         let who = |at: u32| match at.checked_sub(1) {
@@ -158,6 +166,7 @@ impl Wire for Record {
                 arrived: arrived[bucket],
                 going_to: who(going_to[bucket])?,
                 lost_before: lost_before[bucket],
+                pinned: who(pinned[bucket])?,
             });
         }
         Ok(Self { view, members, buckets, lease_ms, removed, writes })

@@ -138,7 +138,7 @@ async fn strangers_on_the_ports_are_shown_out_and_harm_nobody() {
 }
 
 /// The version of the protocol.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// A greeting as a node would write it.
 fn greeting(version: u64, cluster: &str, from: u64, to: u64) -> Vec<u8> {

@@ -81,6 +81,7 @@ pub use mail::reply::ReplyTo;
 pub use metrics::blocked::Blocked;
 pub use metrics::doing::Activity;
 pub use metrics::inspection::{ActorView, Inspection, Inspector};
+pub use metrics::listing::Listing;
 pub use metrics::long_running::LongRunning;
 pub use metrics::step::{Step, Way};
 pub use metrics::tree::{Supervised, Tree};

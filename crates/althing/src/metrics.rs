@@ -10,6 +10,7 @@
 pub(crate) mod blocked;
 pub(crate) mod doing;
 pub(crate) mod inspection;
+pub(crate) mod listing;
 pub(crate) mod long_running;
 pub(crate) mod observe;
 pub(crate) mod step;

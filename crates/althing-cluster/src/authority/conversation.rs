@@ -47,6 +47,9 @@ pub(super) async fn serve(port: Arc<Port>, listener: TcpListener) {
 
 async fn converse(port: &Port, socket: TcpStream) -> Result<(), Broken> {
     let mut stream = transport::admit(&port.guard, socket).await?;
+    if !stream.is_of_node() {
+        return Err(No::Certificate.of_the_other());
+    }
     let desk = &port.desk;
     let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
     let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;

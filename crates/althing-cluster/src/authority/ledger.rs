@@ -75,6 +75,18 @@ impl Ledger {
                 });
                 Answer::Done
             }
+            Request::Pin { incarnation: _, buckets, to } => {
+                self.change(|record| {
+                    for (bucket, to) in buckets.into_iter().zip(to) {
+                        let is_member = record.member(to).is_some();
+                        let holding = record.buckets.get_mut(usize::from(bucket));
+                        if let Some(holding) = holding.filter(|_| is_member) {
+                            holding.pinned = Some(to);
+                        }
+                    }
+                });
+                Answer::Done
+            }
             Request::Leave { incarnation } => {
                 self.change(|record| {
                     let member = |member: &&mut Member| member.incarnation == incarnation;
@@ -183,13 +195,21 @@ fn plan(record: &mut Record) {
     let mut moves = record.buckets.iter().filter(|holding| holding.going_to.is_some()).count();
     for bucket in 0..BUCKETS {
         let holding = &mut record.buckets[usize::from(bucket)];
-        let best = candidates.winner(bucket);
+        holding.pinned = holding.pinned.filter(|pinned| is_active(*pinned));
+        let best = holding.pinned.or_else(|| candidates.winner(bucket));
         let Some(owner) = holding.owner.filter(|owner| is_member(*owner)) else {
             if holding.owner.is_some() || best.is_some() {
                 let epoch = holding.epoch + u64::from(best.is_some());
                 moves -= usize::from(holding.going_to.is_some());
                 let (arrived, lost_before) = (epoch, epoch);
-                *holding = Holding { owner: best, epoch, arrived, going_to: None, lost_before };
+                *holding = Holding {
+                    owner: best,
+                    epoch,
+                    arrived,
+                    going_to: None,
+                    lost_before,
+                    ..*holding
+                };
             }
             continue;
         };

@@ -22,10 +22,10 @@ use tokio::time::{Instant, sleep, timeout};
 use super::dial::{PING_EVERY, SILENCE_MAX};
 use super::inbox::Inbox;
 use super::{Arrival, Incoming};
-use crate::member::Shared;
+use crate::member::{Shared, clients};
 use crate::protocol::{
-    Back, Broken, Forth, GREETING_LEN_MAX, Greeting, Item, No, VERSION, Welcome, framed, read,
-    write,
+    Back, Broken, CLIENT, Forth, GREETING_LEN_MAX, Greeting, Item, No, VERSION, Welcome, framed,
+    read, write,
 };
 use crate::transport::{self, GREETING_TIMEOUT, Reader, Socket, Stream};
 
@@ -96,6 +96,9 @@ async fn converse(shared: &Arc<Shared>, socket: TcpStream) -> Result<(), Broken>
     let mut stream = transport::admit(&shared.guard, socket).await?;
     let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
     let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;
+    if greeting.from == CLIENT && greeting.version == VERSION {
+        return clients::welcome(shared, &greeting, stream).await;
+    }
     if let Some(no) = refusal(shared, &greeting, &stream) {
         write(&mut stream, &Welcome::Refused { why: no.words().to_owned() }).await?;
         return Err(no.of_the_other());

@@ -245,6 +245,7 @@ async fn converse(shared: &Shared, link: &Link) -> Result<(), Broken> {
     let received = match welcome.await.map_err(|_| Broken::Silent)?? {
         Welcome::Since { received } => received,
         Welcome::Refused { why } => return Err(No::of_words(why)),
+        Welcome::Client { .. } => return Err(No::NotMeant.heard()),
     };
     let (to, from) = stream.into_socket(None)?;
     {

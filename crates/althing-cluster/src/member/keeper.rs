@@ -258,7 +258,7 @@ fn end(shared: &Arc<Shared>) {
 async fn tell(
     shared: &Arc<Shared>,
     lease: &Mutex<Option<Lease>>,
-    mut to: impl AsyncWrite + Unpin,
+    mut to_authority: impl AsyncWrite + Unpin,
 ) -> Result<(), Broken> {
     let incarnation = shared.me();
     let mut wants = shared.wants.subscribe();
@@ -271,7 +271,7 @@ async fn tell(
             lease.renew(clock::now())
         });
         let Some(counter) = counter else { return Ok(()) };
-        write(&mut to, &Request::Renew { incarnation, counter, view }).await?;
+        write(&mut to_authority, &Request::Renew { incarnation, counter, view }).await?;
         let next = tokio::time::Instant::now() + pause;
         loop {
             let (leaves, goodbye) = {
@@ -280,14 +280,19 @@ async fn tell(
             };
             if leaves && !has_said_it_leaves {
                 has_said_it_leaves = true;
-                write(&mut to, &Request::Leave { incarnation }).await?;
+                write(&mut to_authority, &Request::Leave { incarnation }).await?;
             }
             let (buckets, epochs): (Vec<_>, Vec<_>) = shared.to_release().into_iter().unzip();
             if !buckets.is_empty() {
-                write(&mut to, &Request::Released { incarnation, buckets, epochs }).await?;
+                write(&mut to_authority, &Request::Released { incarnation, buckets, epochs })
+                    .await?;
+            }
+            let (buckets, to): (Vec<_>, Vec<_>) = shared.to_pin().into_iter().unzip();
+            if !buckets.is_empty() {
+                write(&mut to_authority, &Request::Pin { incarnation, buckets, to }).await?;
             }
             if goodbye {
-                write(&mut to, &Request::Goodbye { incarnation }).await?;
+                write(&mut to_authority, &Request::Goodbye { incarnation }).await?;
             }
             match tokio::time::timeout_at(next, wants.changed()).await {
                 Ok(Ok(())) => {}
@@ -299,6 +304,17 @@ async fn tell(
 }
 
 impl Shared {
+    /// Buckets that are to live on a certain member, and do not yet as the record says.
+    fn to_pin(&self) -> Vec<(u16, u64)> {
+        let record = self.core.lock().router.record().clone();
+        let mut pinned = self.pinned.lock();
+        pinned.retain(|bucket, to| {
+            let may_take = |member: &Member| member.stage == Stage::Active;
+            record.member(*to).is_some_and(may_take) && record.holding(*bucket).pinned != Some(*to)
+        });
+        pinned.iter().map(|(bucket, to)| (*bucket, *to)).collect()
+    }
+
     /// Buckets that are released and still stand in the record as this node's.
     fn to_release(&self) -> Vec<(u16, u64)> {
         let record = self.core.lock().router.record().clone();

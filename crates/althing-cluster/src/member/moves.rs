@@ -12,8 +12,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::keeper::Wants;
 use super::{Shared, State};
 use crate::bucket::bucket_of;
+use crate::client::protocol::No;
 use crate::protocol::Item;
-use crate::record::{Record, Stage};
+use crate::record::{Member, Record, Stage};
 
 /// Actors of a move that stop at one time: their `stopping` hooks may all want the same store.
 const STOPPING_MAX: usize = 64;
@@ -106,6 +107,52 @@ fn has_given_all(record: &Record, me: u64) -> bool {
     let mut members = record.members.iter();
     record.has_nothing_left_for(me)
         || !members.any(|member| is_other(member.incarnation, member.stage))
+}
+
+/// Why an actor was not moved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MoveError {
+    /// No member of that name takes buckets; nothing moves.
+    #[error("no node that takes actors is called `{0}`")]
+    UnknownNode(String),
+    /// Somebody else has moved it elsewhere meanwhile.
+    #[error("it was moved elsewhere meanwhile")]
+    Overridden,
+    /// An actor without a name lives where it was started.
+    #[error("{0} has no name, and stays where it is")]
+    Anonymous(ActorId),
+}
+
+/// Has a bucket live on the node of that name; resolves when it does.
+pub(super) async fn bring(shared: &Arc<Shared>, bucket: u16, name: &str) -> Result<(), No> {
+    let is_it = |member: &&Member| member.name == name && member.stage == Stage::Active;
+    let mut views = shared.view.subscribe();
+    let (mut to, mut was_pinned) = (None, false);
+    loop {
+        views.mark_unchanged();
+        let record = shared.core.lock().router.record().clone();
+        let found = record.members.iter().find(is_it).map(|member| member.incarnation);
+        // Another life of that node has none of what was brought to the former one.
+        let Some(there) = found.filter(|found| to.is_none_or(|to| to == *found)) else {
+            return Err(No::UnknownNode(name.to_owned()));
+        };
+        let holding = record.holding(bucket);
+        if holding.pinned == Some(there) && holding.owner == Some(there) {
+            return Ok(());
+        }
+        if was_pinned && holding.pinned != Some(there) {
+            return Err(No::Overridden);
+        }
+        was_pinned = holding.pinned == Some(there);
+        if to.replace(there).is_none() {
+            shared.pinned.lock().insert(bucket, there);
+            shared.wants.send_modify(|_| {});
+        }
+        if views.changed().await.is_err() {
+            return Err(No::UnknownNode(name.to_owned()));
+        }
+    }
 }
 
 impl Shared {

@@ -9,7 +9,7 @@ use althing::{ActorId, Incarnation, Priority};
 use crate::protocol::Packed;
 
 /// A parcel without its reply, which stays here.
-pub(super) fn pack(parcel: Parcel, epoch: u64) -> (Packed, Option<Reply>) {
+pub(crate) fn pack(parcel: Parcel, epoch: u64) -> (Packed, Option<Reply>) {
     let Parcel { to, node, cargo } = parcel;
     let empty = |to: ActorId| Packed {
         epoch,

@@ -25,7 +25,7 @@ fn record(
     let members = members.iter().map(member).collect();
     let mut record = Record { view, members, ..Record::empty() };
     record.buckets[usize::from(BUCKET)] =
-        Holding { owner: Some(owner), epoch, arrived: epoch, going_to, lost_before: 0 };
+        Holding { owner: Some(owner), epoch, arrived: epoch, going_to, ..Holding::default() };
     Arc::new(record)
 }
 

@@ -70,6 +70,8 @@ pub(super) struct Node {
     pub(super) into: BTreeMap<u64, Incoming>,
     pub(super) places: BTreeMap<u16, Place>,
     pub(super) released: BTreeMap<u16, u64>,
+    /// Buckets that somebody wants on a certain node.
+    pub(super) pinned: BTreeMap<u16, u64>,
     sent: BTreeMap<u16, u64>,
     pub(super) paused_until: u64,
     pub(super) leaves: bool,
@@ -101,6 +103,7 @@ impl Node {
             into: BTreeMap::new(),
             places: BTreeMap::new(),
             released: BTreeMap::new(),
+            pinned: BTreeMap::new(),
             sent: BTreeMap::new(),
             paused_until: 0,
             leaves: false,

@@ -19,8 +19,10 @@ use webpki::EndEntityCert;
 
 use super::SUFFIX;
 use super::strangers::{RefusedFor, Untrusted};
+use crate::capability::is_of_client;
 
-/// The names of the nodes of a cluster that a certificate is for. A wildcard is none.
+/// The names of the nodes of a cluster that a certificate is for, and of its clients. A wildcard is
+/// none.
 pub(super) fn nodes_of(certificate: &CertificateDer<'_>, cluster: &str) -> Vec<String> {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else { return Vec::new() };
     let end = format!(".{cluster}.{SUFFIX}");
@@ -99,7 +101,12 @@ impl ServerCertVerifier for Judge {
             now,
             self.provider.signature_verification_algorithms.all,
         )?;
-        let nodes = self.nodes(end_entity)?;
+        let mut nodes = self.nodes(end_entity)?;
+        nodes.retain(|name| !is_of_client(name));
+        if nodes.is_empty() {
+            let why = "its certificate is for a client, and for no node".to_owned();
+            return Err(refused(RefusedFor::Node, why));
+        }
         let expected = server_name.to_str();
         if let Some(node) = expected.strip_suffix(&format!(".{}.{SUFFIX}", self.cluster))
             && !nodes.iter().any(|known| known == node)

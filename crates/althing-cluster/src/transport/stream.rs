@@ -12,6 +12,7 @@ use tokio_rustls::TlsStream;
 use tokio_rustls::rustls::Connection;
 
 use super::{Reader, Socket};
+use crate::capability::{Capability, is_of_client};
 use crate::tls::Keys;
 
 /// Both directions of one connection.
@@ -19,6 +20,8 @@ pub(crate) struct Stream {
     way: Way,
     /// The nodes that the other side's certificate is for; `None` in plaintext.
     nodes: Option<Vec<String>>,
+    /// What it may do without being a node.
+    capabilities: Vec<Capability>,
 }
 
 enum Way {
@@ -28,13 +31,30 @@ enum Way {
 
 impl Stream {
     pub(super) fn plain(socket: TcpStream) -> Self {
-        Self { way: Way::Plain(socket), nodes: None }
+        Self { way: Way::Plain(socket), nodes: None, capabilities: Capability::ALL.into() }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>, keys: &Keys) -> Self {
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let nodes = chain.first().map(|certificate| keys.nodes_of(certificate));
-        Self { way: Way::Tls(Box::new(stream)), nodes: Some(nodes.unwrap_or_default()) }
+        let names = chain.first().map(|certificate| keys.nodes_of(certificate));
+        let (clients, nodes): (Vec<_>, Vec<_>) =
+            names.into_iter().flatten().partition(|name| is_of_client(name));
+        let capabilities = match nodes.is_empty() {
+            true => clients.iter().filter_map(|name| Capability::of_name(name)).collect(),
+            false => Capability::ALL.into(),
+        };
+        Self { way: Way::Tls(Box::new(stream)), nodes: Some(nodes), capabilities }
+    }
+
+    /// Whether the other side is a node of the cluster, and not only a client. In plaintext anybody
+    /// may be.
+    pub(crate) fn is_of_node(&self) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| !nodes.is_empty())
+    }
+
+    /// What the other side may do where it does not say which node it is.
+    pub(crate) fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
     }
 
     /// Whether the other side may be the node of that name. In plaintext anybody may.

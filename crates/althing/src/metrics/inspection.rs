@@ -84,7 +84,7 @@ pub struct Inspection {
 pub struct Inspector {
     node: Arc<NodeShared>,
     /// Tallies of the look before, by serial.
-    before: HashMap<u64, u32>,
+    pub(super) before: HashMap<u64, u32>,
     /// Actors that were at work at the look before for long-running handlers, by serial.
     pub(super) at_work: HashMap<u64, Seen>,
 }
@@ -192,7 +192,7 @@ fn since_active(header: &Header, now_s: u32) -> Duration {
     Duration::from_secs(now_s.saturating_sub(last_s).into())
 }
 
-fn view(header: &Header, handled: u32, now_s: u32) -> ActorView {
+pub(super) fn view(header: &Header, handled: u32, now_s: u32) -> ActorView {
     let inner = header.mailbox.lock();
     let (depth, is_active) = (inner.len(), inner.active);
     drop(inner);

@@ -79,7 +79,7 @@ fn is_related(header: &Header) -> bool {
     })
 }
 
-fn holds(header: &Header, text: &str) -> bool {
+pub(super) fn holds(header: &Header, text: &str) -> bool {
     let in_key = header.key().is_some_and(|key| key.contains(text));
     // The whole name last: it has to be made.
     in_key

@@ -191,6 +191,13 @@ impl World {
                 let holding = record.holding(*bucket);
                 holding.owner == Some(me) && holding.epoch == *epoch
             });
+            node.pinned.retain(|bucket, to| {
+                record.member(*to).is_some() && record.holding(*bucket).pinned != Some(*to)
+            });
+            if !node.pinned.is_empty() {
+                let (buckets, to) = node.pinned.iter().map(|(b, to)| (*b, *to)).unzip();
+                requests.push(Request::Pin { incarnation: me, buckets, to });
+            }
             if !node.released.is_empty() {
                 let (buckets, epochs) = node.released.iter().map(|(b, e)| (*b, *e)).unzip();
                 requests.push(Request::Released { incarnation: me, buckets, epochs });

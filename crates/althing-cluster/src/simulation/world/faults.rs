@@ -68,7 +68,7 @@ impl World {
 
     fn strike(&mut self, node: u64) {
         let faults = self.faults;
-        let fault = self.draw(16);
+        let fault = self.draw(18);
         self.note(|| format!("fault {fault} strikes {node}"));
         match fault {
             0..=2 if faults.cuts => self.cut(node),
@@ -129,7 +129,17 @@ impl World {
                     self.wires.retain(|(from, to), _| (*from.min(to), *from.max(to)) != pair);
                 }
             }
+            16 | 17 if faults.joins_and_leaves => self.pin(node),
             _ => {}
         }
+    }
+
+    /// Somebody has a bucket that is sent to live on a certain node.
+    fn pin(&mut self, node: u64) {
+        let at = usize::try_from(self.draw(self.buckets.len() as u64)).expect("small");
+        let (bucket, to) = (self.buckets[at], self.some_node());
+        let (Some(to), Some(node)) = (to, self.nodes.get_mut(&node)) else { return };
+        node.pinned.insert(bucket, to);
+        self.note(|| format!("bucket {bucket} is to live on {to}"));
     }
 }
