@@ -19,6 +19,7 @@ use althing_store::{
 use althing_testkit::servers::CassandraServer;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
+use scylla::statement::batch::{Batch, BatchType};
 use scylla::value::{CqlValue, Row};
 use served::{Served, Why, With, id, turn, whole};
 use tokio::sync::RwLock;
@@ -245,6 +246,24 @@ async fn a_long_journal_is_in_buckets_and_reads_as_one() {
     assert_eq!(count(&client, "counted.althing_events").await, 768);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_journal_of_the_largest_events_is_read_a_few_at_a_time() {
+    const EVENTS: u64 = 20;
+    let server = SERVER.read().await;
+    let store = connect(&server, "large").await;
+    let id = id("large", 1);
+    let bytes: Vec<u8> = (0..7_000_000_u32).map(|n| (n % 251) as u8).collect();
+    for number in 1..=EVENTS {
+        let events = vec![Event { number, schema: 1, bytes: bytes.clone() }];
+        let turn = Turn { events, ..Turn::new(id.clone(), Epoch(1), number) };
+        store.commit(turn).await.expect("it follows");
+    }
+    // More than a quarter of what the server has, if it were read as one.
+    let events = store.events(&id, 0, usize::MAX).await.expect("it reads");
+    assert_eq!(events.len() as u64, EVENTS);
+    assert!((1..).zip(&events).all(|(number, it)| it.number == number && it.bytes == bytes));
+}
+
 fn posted(name: &str, due: u64) -> Posting {
     let letter = Letter { to: id("due", 7), message: "ring".to_owned(), body: vec![1] };
     let (name, due) = (name.to_owned(), Timestamp(due));
@@ -275,6 +294,40 @@ async fn what_is_due_leaves_nothing_behind_and_stale_entries_are_removed() {
     assert_eq!(store.due(Timestamp(u64::MAX), None, 9).await.expect("it reads"), []);
     assert_eq!(count(&client, "counted.althing_due").await, 0);
     assert_eq!(count(&client, "counted.althing_actors WHERE sort = 2").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_due_is_found_behind_more_that_was_removed_than_the_server_passes_over() {
+    // The server ends a read after 100,000 of them.
+    const REMOVED: u32 = 120_000;
+    let server = SERVER.read().await;
+    let store = connect(&server, "removed").await;
+    let client = client(&server).await;
+    let left = vec![posted("first", 0), posted("last", 59_999)];
+    let left = Turn { postings: left, ..Turn::new(id("due", 1), Epoch(1), 1) };
+    store.commit(left).await.expect("it follows");
+    let select = "SELECT bucket, shard, at, kind, key FROM removed.althing_due LIMIT 1";
+    let found = client.query_unpaged(select, ()).await.expect("it reads");
+    let found = found.into_rows_result().expect("rows").first_row::<Row>().expect("one is there");
+    let remove = "DELETE FROM removed.althing_due WHERE bucket = ? AND shard = ? AND at = ?
+                  AND kind = ? AND key = ? AND name = ? AND entry = 0x00";
+    let remove = client.prepare(remove).await.expect("it is a statement");
+    for numbers in (0..REMOVED).collect::<Vec<_>>().chunks(1_000) {
+        let mut batch = Batch::new(BatchType::Unlogged);
+        let values = numbers.iter().map(|number| {
+            let mut values = found.columns.clone();
+            values[2] = Some(CqlValue::BigInt(i64::from(*number % 60_000)));
+            values.push(Some(CqlValue::Blob(number.to_be_bytes().to_vec())));
+            values
+        });
+        let values: Vec<_> = values.collect();
+        numbers.iter().for_each(|_| batch.append_statement(remove.clone()));
+        client.batch(&batch, values).await.expect("it is written");
+    }
+    assert_eq!(due_names(&store, 60_000).await, ["first", "last"]);
+    let first = store.due(Timestamp(60_000), None, 1).await.expect("it reads");
+    let next = store.due(Timestamp(60_000), Some(first[0].mark()), 1).await.expect("it reads");
+    assert_eq!((first[0].name.as_str(), next[0].name.as_str()), ("first", "last"));
 }
 
 /// What is due until then, by names.

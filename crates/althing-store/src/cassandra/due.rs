@@ -266,7 +266,8 @@ impl Core {
         let most = PAGE_ENTRIES.min(limit.saturating_add(1));
         let (begun, mut is_empty) = (now(), after.is_none());
         loop {
-            let shards = (0..SHARDS).map(|shard| self.entries(bucket, shard, until, &after, most));
+            let end = until.min(bucket * BUCKET_MS + (BUCKET_MS - 1));
+            let shards = (0..SHARDS).map(|shard| self.entries(bucket, shard, end, &after, most));
             let shards = try_join_all(shards).await?;
             // Beyond the end of a full page, that partition may have more.
             let full = shards.iter().filter(|found| found.len() == most);
@@ -291,7 +292,39 @@ impl Core {
         Ok(())
     }
 
+    /// Entries of a partition until then. If so much was removed there that the server does not pass
+    /// over it at once, it is read in parts.
     async fn entries(
+        &self,
+        bucket: u64,
+        shard: u8,
+        until: u64,
+        after: &Option<Position>,
+        most: usize,
+    ) -> Result<Vec<Found>, Failure> {
+        // Ends of parts that were too long, the next one last.
+        let mut ends = vec![until];
+        let (mut found, mut from) = (Vec::new(), after.clone());
+        let mut begin = after.as_ref().map_or(bucket * BUCKET_MS, |it| signed(it.mark.due));
+        while let Some(end) = ends.last().copied().filter(|_| found.len() < most) {
+            match self.part(bucket, shard, end, &from, most - found.len()).await {
+                Ok(part) => {
+                    ends.pop();
+                    begin = end + 1;
+                    // Every entry has a name of its own, so nothing of that time is before that.
+                    let (owner, name) = (ActorId::named("", ""), String::new());
+                    let mark = Mark { due: Timestamp(begin), owner, name };
+                    from = Some(Position { mark, entry: Vec::new() });
+                    found.extend(part);
+                }
+                Err(Failure::Unreadable(_)) if begin < end => ends.push(begin + (end - begin) / 2),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(found)
+    }
+
+    async fn part(
         &self,
         bucket: u64,
         shard: u8,
