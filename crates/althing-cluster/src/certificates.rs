@@ -22,6 +22,9 @@ const SUFFIX: &str = ".althing";
 const LABEL_LEN_MAX: usize = 63;
 const NAME_LEN_MAX: usize = 253;
 
+/// The last year that a certificate can name: it has four digits.
+const YEAR_MAX: i32 = 9_999;
+
 /// Certificates count from a little earlier, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(3_600);
 
@@ -35,6 +38,9 @@ pub enum CertificateError {
     /// What should be an authority of a cluster is none.
     #[error("this is no authority that `cluster init` has made: {0}")]
     NoAuthority(String),
+    /// It would end later than a certificate can say.
+    #[error("a certificate cannot last beyond the year {YEAR_MAX}")]
+    TooLong,
     /// The library cannot make it.
     #[error("the certificate cannot be made: {0}")]
     Unmade(#[from] rcgen::Error),
@@ -67,7 +73,7 @@ impl CertificateAuthority {
             .ok_or_else(|| CertificateError::Name(cluster.to_owned()))?;
         let key = KeyPair::generate()?;
         let mut params = parameters(cluster)?;
-        last(&mut params, until);
+        last(&mut params, until)?;
         let certificate = params.self_signed(&key)?.pem();
         Ok(Self { cluster: cluster.to_owned(), certificate, key })
     }
@@ -160,7 +166,7 @@ impl CertificateAuthority {
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = usages;
-        last(&mut params, until);
+        last(&mut params, until)?;
         let issuer = parameters(&self.cluster)?;
         let certificate = params.signed_by(&key, &Issuer::from_params(&issuer, &self.key))?;
         Ok(Certified { certificate: certificate.pem(), key: key.serialize_pem() })
@@ -193,12 +199,23 @@ fn is_label(label: &str) -> bool {
 }
 
 /// Has it count from now on, and until then.
-fn last(params: &mut CertificateParams, until: SystemTime) {
+///
+/// # Errors
+/// No certificate can say that.
+fn last(params: &mut CertificateParams, until: SystemTime) -> Result<(), CertificateError> {
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     // Certificates count in seconds.
     let seconds = |time: SystemTime| {
         Duration::from_secs(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
     };
     params.not_before = epoch + seconds(SystemTime::now().min(until)).saturating_sub(EARLIER);
-    params.not_after = epoch + seconds(until);
+    let end = rcgen::date_time_ymd(YEAR_MAX, 12, 31);
+    // Compared before it is added: the sum may be no time.
+    let lasts = seconds(until);
+    let is_time = |seconds| seconds <= (end - epoch).whole_seconds();
+    if !i64::try_from(lasts.as_secs()).is_ok_and(is_time) {
+        return Err(CertificateError::TooLong);
+    }
+    params.not_after = epoch + lasts;
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Connections, as every conversation uses them: over TCP, and with TLS unless that was declined.
 
+mod porch;
 mod socket;
 mod stream;
 
@@ -12,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+pub(crate) use self::porch::{Place, Porch};
 pub(crate) use self::socket::{Reader, Socket};
 pub(crate) use self::stream::Stream;
 use crate::protocol::Broken;

@@ -302,6 +302,40 @@ async fn who_says_nothing_to_a_port_with_tls_is_shown_out() {
     scene.has_refused(RefusedFor::Unfinished).await;
 }
 
+/// Keeps so many connections open that say nothing, and opens another one for each that ends.
+fn flood(address: SocketAddr, connections: usize) -> tokio::task::JoinSet<()> {
+    let mut flood = tokio::task::JoinSet::new();
+    for _ in 0..connections {
+        flood.spawn(async move {
+            loop {
+                let Ok(mut silent) = TcpStream::connect(address).await else { continue };
+                _ = silent.read_u8().await;
+            }
+        });
+    }
+    flood
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_that_say_nothing_keep_no_node_out_however_many_they_are() {
+    const STRANGERS: usize = 1_500;
+    // Both ends of each are in this process.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).expect("it may be");
+    let scene = Scene::new();
+    let (one, first) = scene.node("one").await;
+    let _at_authority = flood(scene.authority.address(), STRANGERS);
+    let _at_node = flood(one.address(), STRANGERS);
+    until(|| scene.authority.refusals().count(RefusedFor::Unfinished) > 0).await;
+    until(|| one.refusals().count(RefusedFor::Unfinished) > 0).await;
+    let (_two, second) = scene.node("two").await;
+    settled(&one, 2).await;
+    let tally = tally_on(&one, &second, &first);
+    tally.add(1).timeout(PATIENCE).await.expect("it is reached");
+    assert_eq!(tally.sum().timeout(PATIENCE).await, Ok(1));
+}
+
 /// The certificate that is shown to a node of the cluster.
 async fn shown(scene: &Scene, address: SocketAddr) -> Vec<u8> {
     let certified = scene.certificates.certify("looker", in_an_hour()).expect("a name");

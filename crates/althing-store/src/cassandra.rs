@@ -46,6 +46,9 @@ const NAME_BYTES_MAX: usize = 8_192;
 /// a segment of its log, and into a frame, which are 16 MiB by default.
 const TURN_BYTES_MAX: usize = 8 << 20;
 
+/// Events, postings and replies of one turn: a batch has 65,535 statements at most.
+const TURN_CHANGES_MAX: usize = 32_768;
+
 /// Less than the times after which the index of what is due takes something for left over.
 const ANSWER_WITHIN_MAX: Duration = Duration::from_secs(60);
 const WAIT_WITHIN_MAX: Duration = Duration::from_secs(300);
@@ -252,9 +255,14 @@ fn unknown(error: impl Into<Arc<CassandraError>>) -> StoreError {
 }
 
 /// # Errors
-/// Somebody in the turn has no key, or a name is too long.
+/// Somebody in the turn has no key, a name is too long, or there are too many changes.
 fn check_turn(turn: &Turn) -> Result<(), StoreError> {
     check_names(turn)?;
+    let changes = turn.events.len() + turn.postings.len() + turn.replies.len();
+    if changes > TURN_CHANGES_MAX {
+        let id = turn.id.clone();
+        return Err(StoreError::TooMany { id, changes, max: TURN_CHANGES_MAX });
+    }
     for posting in &turn.postings {
         let name = match posting {
             Posting::Put(delivery) => {

@@ -28,6 +28,7 @@ pub async fn run(
     an_open_fences_those_before(&*store).await;
     commits_take_effect_in_the_order_of_their_calls(&*store).await;
     the_journal_keeps_its_order_and_its_pages(&*store).await;
+    events_that_do_not_go_on_from_the_last_are_refused(&*store).await;
     a_snapshot_beside_the_journal_says_what_it_includes(&*store).await;
     actors_do_not_see_each_other(&*store).await;
     any_bytes_and_any_key_are_kept(&*store).await;
@@ -141,6 +142,27 @@ async fn the_journal_keeps_its_order_and_its_pages(store: &dyn Store) {
     assert_eq!((kept.version, kept.last_event, kept.snapshot), (5, 10, None));
 }
 
+async fn events_that_do_not_go_on_from_the_last_are_refused(store: &dyn Store) {
+    let with = |version, numbers: &[u64]| {
+        let events = numbers.iter().map(|number| event(*number, &format!("e{number}"))).collect();
+        Turn { snapshot: None, events, ..turn("gap", 1, version, b"") }
+    };
+    store.commit(with(1, &[1, 2])).await.expect("it follows");
+    // One that is there, one behind a hole, a hole within, one twice, and the end of all numbers.
+    let wrong: [(&[u64], u64, u64); 5] =
+        [(&[2], 2, 2), (&[4], 2, 4), (&[3, 5], 3, 5), (&[3, 3], 3, 3), (&[u64::MAX], 2, u64::MAX)];
+    for (numbers, before, first) in wrong {
+        let refused = store.commit(with(2, numbers)).await.expect_err("it does not follow");
+        assert!(
+            matches!(refused, StoreError::Gap { held, yours, .. } if (held, yours) == (before, first)),
+            "{refused}"
+        );
+    }
+    store.commit(with(2, &[3])).await.expect("it follows");
+    let expected = [event(1, "e1"), event(2, "e2"), event(3, "e3")];
+    assert_eq!(store.events(&id("gap"), 0, 9).await.expect("it reads"), expected);
+}
+
 async fn a_snapshot_beside_the_journal_says_what_it_includes(store: &dyn Store) {
     store.open(&id("fold"), Epoch(1)).await.expect("it opens");
     let first = Turn {
@@ -172,7 +194,17 @@ async fn actors_do_not_see_each_other(store: &dyn Store) {
 
 async fn any_bytes_and_any_key_are_kept(store: &dyn Store) {
     let long = "k".repeat(1_000);
-    let keys = ["", "'; DROP TABLE actors; --", "ключ", "a\u{1f600}b", "line\nbreak", &long];
+    let keys = [
+        "",
+        "'; DROP TABLE actors; --",
+        "ключ",
+        "a\u{1f600}b",
+        "line\nbreak",
+        "nul",
+        "nul\0",
+        "nul\0l",
+        &long,
+    ];
     let large: Vec<u8> = (0..1_000_000_u32).map(|n| (n % 251) as u8).collect();
     for key in keys {
         for (version, bytes) in [(1, &b"\0\xff"[..]), (2, &[]), (3, &large)] {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::delivery::{Delivery, Mark, Posting, Reply, Settled};
 use crate::store::{
-    Answer, Event, Kept, Snapshot, Store, StoreError, Turn, check_names, check_version, with_key,
+    Answer, Event, Kept, Snapshot, Store, StoreError, Turn, check_follows, check_names, with_key,
 };
 
 /// Keeps state as long as it lives, and no longer.
@@ -48,7 +48,7 @@ impl Memory {
         let row = tables.rows.entry(id.clone()).or_default();
         row.check_epoch(id, epoch)?;
         row.epoch = epoch;
-        let last_event = row.journal.last().map_or(0, |event| event.number);
+        let last_event = row.last_event();
         let (snapshot, replies) = (row.snapshot.clone(), row.replies.clone());
         Ok(Kept { version: row.version, snapshot, last_event, replies })
     }
@@ -58,7 +58,7 @@ impl Memory {
         let tables = &mut *self.tables.lock();
         let row = tables.rows.entry(turn.id.clone()).or_default();
         row.check_epoch(&turn.id, turn.epoch)?;
-        check_version(&turn, row.version)?;
+        check_follows(&turn, row.version, row.last_event())?;
         row.epoch = turn.epoch;
         row.version = turn.version;
         if turn.snapshot.is_some() {
@@ -98,6 +98,10 @@ impl Tables {
 }
 
 impl Row {
+    fn last_event(&self) -> u64 {
+        self.journal.last().map_or(0, |event| event.number)
+    }
+
     fn check_epoch(&self, id: &ActorId, yours: Epoch) -> Result<(), StoreError> {
         if yours < self.epoch {
             return Err(StoreError::Fenced { id: id.clone(), held: self.epoch, yours });

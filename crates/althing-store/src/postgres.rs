@@ -28,12 +28,16 @@ use tokio_postgres::Config;
 use self::queue::{Job, Queue, Reply, Task};
 use self::session::Session;
 use self::writer::Writer;
-use crate::delivery::{Delivery, Mark, Settled};
+use crate::delivery::{Delivery, Mark, Posting, Settled};
 use crate::store::{Answer, Event, Kept, Store, StoreError, Turn, check_names, with_key};
 
 /// Bytes of a kind and a key together: what an entry of PostgreSQL's index holds (2,704), less its
 /// own overhead.
 const NAME_BYTES_MAX: usize = 2_000;
+
+/// Bytes of the kind, the key and the name of a delivery together, which are in one entry of an
+/// index, too.
+const DELIVERY_NAME_BYTES_MAX: usize = 2_600;
 
 /// Bytes of one turn, whatever the options say: PostgreSQL's values end at 1 GB. A statement too
 /// large to be sent would leave the rest of its transaction alone.
@@ -72,7 +76,8 @@ pub struct PostgresOptions {
     /// How long the server may take for one step of a transaction before its connection is given
     /// up.
     pub answer_within: Duration,
-    /// How long a call waits for a server that cannot be reached before it is refused.
+    /// How long a call waits for a server that cannot be reached before it is refused; so long it
+    /// also waits, while it connects, for others that make or migrate the tables.
     pub wait_within: Duration,
     /// Calls that wait for one connection, at most.
     pub queue_calls_max: usize,
@@ -152,7 +157,9 @@ impl Postgres {
         if config.get_application_name().is_none() {
             config.application_name("althing-store");
         }
-        tables::migrate(&config).await?;
+        let within = options.wait_within;
+        let migrated = tokio::time::timeout(within, tables::migrate(&config)).await;
+        migrated.map_err(|_| PostgresError::NoAnswer(within))??;
         let sessions = (0..options.connections.max(1)).map(|_| Session::connect(&config));
         let sessions = try_join_all(sessions).await?;
         let start = |session| {
@@ -212,6 +219,20 @@ fn check_size(
     Err(StoreError::TooLarge { id: id.clone(), what, bytes, max })
 }
 
+/// # Errors
+/// Somebody in the turn has no key, or a delivery's name does not fit.
+fn check_turn(turn: &Turn) -> Result<(), StoreError> {
+    check_names(turn)?;
+    let owner = turn.id.kind().as_str().len() + with_key(&turn.id)?.len();
+    for posting in &turn.postings {
+        if let Posting::Put(delivery) = posting {
+            let name = owner + delivery.name.len();
+            check_size(&turn.id, "delivery's name", name, DELIVERY_NAME_BYTES_MAX)?;
+        }
+    }
+    Ok(())
+}
+
 fn unavailable(error: impl Into<Arc<PostgresError>>) -> StoreError {
     let error: Arc<PostgresError> = error.into();
     StoreError::Unavailable(error)
@@ -235,7 +256,7 @@ impl Store for Postgres {
     }
 
     fn commit(&self, turn: Turn) -> Answer<()> {
-        if let Err(refused) = check_names(&turn) {
+        if let Err(refused) = check_turn(&turn) {
             return Box::pin(async { Err(refused) });
         }
         let (id, bytes) = (turn.id.clone(), turn.bytes());

@@ -33,7 +33,7 @@ pub trait Store: Send + Sync + 'static {
     /// the process and of the machine.
     ///
     /// # Errors
-    /// `Fenced` or `Conflict`: nothing was written. `Unknown`: it may have been.
+    /// `Fenced`, `Conflict` or `Gap`: nothing was written. `Unknown`: it may have been.
     fn commit(&self, turn: Turn) -> Answer<()>;
 
     /// Events of an actor's journal after that number, the oldest first, at most `limit`.
@@ -154,6 +154,17 @@ pub enum StoreError {
         /// The version that was refused.
         yours: u64,
     },
+    /// The turn's events do not go on from the last one of the journal, one by one. Nothing was
+    /// written.
+    #[error("the journal of {id} is at event {held}, which {yours} does not follow")]
+    Gap {
+        /// The actor.
+        id: ActorId,
+        /// The event before.
+        held: u64,
+        /// The event that was refused.
+        yours: u64,
+    },
     /// An anonymous actor has no place in a store.
     #[error("{0} has no key, so nothing of it can be kept")]
     NoKey(ActorId),
@@ -171,6 +182,17 @@ pub enum StoreError {
         /// Its size.
         bytes: usize,
         /// The largest size.
+        max: usize,
+    },
+    /// The turn has more events, postings and replies than the store writes as one. Nothing was
+    /// written; trying again is of no use.
+    #[error("a turn of {id} makes {changes} changes, and the store takes {max}")]
+    TooMany {
+        /// The actor.
+        id: ActorId,
+        /// So many.
+        changes: usize,
+        /// The most.
         max: usize,
     },
     /// The store does not work now. Nothing was written; a retry may succeed.
@@ -211,10 +233,16 @@ pub(crate) fn check_names(turn: &Turn) -> Result<(), StoreError> {
 }
 
 /// # Errors
-/// The turn does not follow on that version.
-pub(crate) fn check_version(turn: &Turn, held: u64) -> Result<(), StoreError> {
-    if turn.version == held + 1 {
-        return Ok(());
+/// The turn does not follow on that version, or its events not on that one: they would take the
+/// place of others, or leave a hole.
+pub(crate) fn check_follows(turn: &Turn, version: u64, last_event: u64) -> Result<(), StoreError> {
+    let id = || turn.id.clone();
+    if turn.version != version + 1 {
+        return Err(StoreError::Conflict { id: id(), held: version, yours: turn.version });
     }
-    Err(StoreError::Conflict { id: turn.id.clone(), held, yours: turn.version })
+    let mut events = (last_event..).zip(&turn.events);
+    match events.find(|(held, event)| event.number != held + 1) {
+        None => Ok(()),
+        Some((held, event)) => Err(StoreError::Gap { id: id(), held, yours: event.number }),
+    }
 }

@@ -1,5 +1,8 @@
 //! Every adapter of this crate keeps what a store promises.
 
+#[path = "served/refused.rs"]
+mod refused;
+
 use std::sync::Arc;
 
 use althing::{ActorId, Epoch};
@@ -20,6 +23,13 @@ async fn the_embedded_store_keeps_every_promise() {
         open()
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_turn_that_the_database_refuses_takes_nothing_of_the_others_along() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Embedded::open(directory.path()).expect("it opens");
+    refused::a_turn_that_is_refused_takes_nothing_of_the_others_along(&store).await;
 }
 
 #[tokio::test]

@@ -13,10 +13,12 @@ use crate::protocol::{
     read, write,
 };
 use crate::tls::Guard;
-use crate::transport::{self, GREETING_TIMEOUT};
+use crate::transport::{self, GREETING_TIMEOUT, Place, Porch, Stream};
 
 /// Connections at one time: each node has one.
 const CONNECTIONS_MAX: usize = 1_024;
+
+const TOO_MANY: &str = "there are too many connections";
 
 /// A node renews far more often.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -30,27 +32,25 @@ pub(super) struct Port {
 
 /// Takes connections until the runtime ends.
 pub(super) async fn serve(port: Arc<Port>, listener: TcpListener) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (porch, room) = (Porch::default(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
     loop {
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
         let (socket, from) = transport::accept(&listener).await;
-        let port = port.clone();
+        let (port, place, room) = (port.clone(), porch.enter(), room.clone());
         tokio::spawn(async move {
-            if let Err(why) = converse(&port, socket).await {
+            if let Err(why) = converse(&port, socket, place, &room).await {
                 tracing::debug!(%why, "a conversation with the authority ended");
                 transport::tell_untrusted(&port.guard, &from.to_string(), &why);
             }
-            drop(permit);
         });
     }
 }
 
-async fn converse(port: &Port, socket: TcpStream) -> Result<(), Broken> {
+/// Has whoever connected show that it is of the cluster.
+async fn greet(port: &Port, socket: TcpStream) -> Result<Stream, Broken> {
     let mut stream = transport::admit(&port.guard, socket).await?;
     if !stream.is_of_node() {
         return Err(No::Certificate.of_the_other());
     }
-    let desk = &port.desk;
     let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
     let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;
     if greeting.version != VERSION {
@@ -59,6 +59,18 @@ async fn converse(port: &Port, socket: TcpStream) -> Result<(), Broken> {
     if greeting.cluster != port.cluster {
         return Err(No::Cluster.of_the_other());
     }
+    Ok(stream)
+}
+
+async fn converse(
+    port: &Port,
+    socket: TcpStream,
+    place: Place,
+    room: &Semaphore,
+) -> Result<(), Broken> {
+    let stream = place.hold(greet(port, socket)).await?;
+    let _permit = room.try_acquire().map_err(|_| Broken::Refused(TOO_MANY.to_owned()))?;
+    let desk = &port.desk;
     let nodes = stream.nodes().map(Arc::from);
     let mut dismissed = desk.dismissed.subscribe();
     dismissed.mark_unchanged();

@@ -27,10 +27,12 @@ use crate::protocol::{
     Back, Broken, CLIENT, Forth, GREETING_LEN_MAX, Greeting, Item, No, VERSION, Welcome, framed,
     read, write,
 };
-use crate::transport::{self, GREETING_TIMEOUT, Reader, Socket, Stream};
+use crate::transport::{self, GREETING_TIMEOUT, Place, Porch, Reader, Socket, Stream};
 
 /// Connections at one time; each other node has one.
 const CONNECTIONS_MAX: usize = 1_024;
+
+const TOO_MANY: &str = "there are too many connections";
 
 /// Items after which an acknowledgement is due at once; senders wait for it once 4,096 are under
 /// way.
@@ -77,22 +79,21 @@ impl Peer {
 }
 
 pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (porch, room) = (Porch::default(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
     loop {
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
         let (socket, from) = transport::accept(&listener).await;
-        let shared = shared.clone();
+        let (shared, place, room) = (shared.clone(), porch.enter(), room.clone());
         tokio::spawn(async move {
-            if let Err(why) = converse(&shared, socket).await {
+            if let Err(why) = converse(&shared, socket, place, &room).await {
                 tracing::debug!(%why, "a connection from another node ended");
                 transport::tell_untrusted(&shared.guard, &from.to_string(), &why);
             }
-            drop(permit);
         });
     }
 }
 
-async fn converse(shared: &Arc<Shared>, socket: TcpStream) -> Result<(), Broken> {
+/// Has whoever connected show that it is a member.
+async fn greet(shared: &Shared, socket: TcpStream) -> Result<(Stream, Greeting), Broken> {
     let mut stream = transport::admit(&shared.guard, socket).await?;
     let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
     let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;
@@ -103,6 +104,17 @@ async fn converse(shared: &Arc<Shared>, socket: TcpStream) -> Result<(), Broken>
         write(&mut stream, &Welcome::Refused { why: no.words().to_owned() }).await?;
         return Err(no.of_the_other());
     }
+    Ok((stream, greeting))
+}
+
+async fn converse(
+    shared: &Arc<Shared>,
+    socket: TcpStream,
+    place: Place,
+    room: &Semaphore,
+) -> Result<(), Broken> {
+    let (mut stream, greeting) = place.hold(greet(shared, socket)).await?;
+    let _permit = room.try_acquire().map_err(|_| Broken::Refused(TOO_MANY.to_owned()))?;
     let peer = shared.peer(greeting.from);
     let (connection, received) = {
         let _turn = shared.turn.lock();

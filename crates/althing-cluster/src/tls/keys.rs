@@ -9,13 +9,13 @@ use tokio::time::sleep;
 use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::NoServerSessionStorage;
 use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::verify::{Judge, nodes_of};
-use super::{Pem, Source, Tls};
+use super::{Pem, Source, Tls, Untrusted};
 
 /// How often the files are looked at: they are small, and a certificate is renewed long before its
 /// end.
@@ -34,8 +34,14 @@ pub(crate) struct Keys {
     cluster: String,
     node: Option<String>,
     current: RwLock<Configs>,
-    /// What was looked at last, usable or not.
-    seen: Mutex<Arc<Pem>>,
+    /// What was looked at last.
+    seen: Mutex<Seen>,
+}
+
+struct Seen {
+    pem: Arc<Pem>,
+    /// It could not be used; that may pass, as when it does not count yet.
+    is_refused: bool,
 }
 
 impl Keys {
@@ -45,9 +51,14 @@ impl Keys {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let pem = tls.read()?;
-        let current = RwLock::new(tls.usable(&pem, cluster, node)?);
+        let (current, own) = tls.usable(&pem, cluster, node)?;
+        if let Err(why) = own.check() {
+            tracing::error!(%why, "other nodes will not trust this node's certificate");
+        }
+        let current = RwLock::new(current);
         let (cluster, node) = (cluster.to_owned(), node.map(str::to_owned));
-        Ok(Self { tls, cluster, node, current, seen: Mutex::new(pem) })
+        let seen = Mutex::new(Seen { pem, is_refused: false });
+        Ok(Self { tls, cluster, node, current, seen })
     }
 
     pub(crate) fn cluster(&self) -> &str {
@@ -64,20 +75,36 @@ impl Keys {
         nodes_of(certificate, &self.cluster)
     }
 
-    /// Takes the files in if they have changed; says whether they had. Blocks.
+    /// Whether other nodes would trust what is in the files.
+    #[cfg(test)]
+    pub(super) fn check_own(&self) -> io::Result<()> {
+        let (_, own) = self.tls.usable(&*self.tls.read()?, &self.cluster, self.node.as_deref())?;
+        own.check()
+    }
+
+    /// Takes the files in if they have changed; says whether it has. Blocks.
     ///
     /// # Errors
-    /// They cannot be used, which is told once for each change; what was in use stays.
-    fn look(&self) -> io::Result<bool> {
+    /// They cannot be used, or other nodes would not trust them, which is told once for each change;
+    /// what was in use stays.
+    pub(super) fn look(&self) -> io::Result<bool> {
         let pem = self.tls.read()?;
         let mut seen = self.seen.lock();
-        if *seen == pem {
+        let is_known = seen.pem == pem;
+        if is_known && !seen.is_refused {
             return Ok(false);
         }
-        *seen = pem.clone();
-        drop(seen);
-        *self.current.write() = self.tls.usable(&pem, &self.cluster, self.node.as_deref())?;
-        Ok(true)
+        let usable = self.tls.usable(&pem, &self.cluster, self.node.as_deref());
+        let usable = usable.and_then(|(configs, own)| own.check().map(|()| configs));
+        *seen = Seen { pem, is_refused: usable.is_err() };
+        match usable {
+            Ok(configs) => {
+                *self.current.write() = configs;
+                Ok(true)
+            }
+            Err(_) if is_known => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -106,8 +133,27 @@ pub(crate) async fn look_on(guard: Arc<super::Guard>) {
     }
 }
 
+/// A node's own certificate, and how the others judge it if they trust the same authorities.
+struct Own {
+    place: String,
+    judge: Arc<Judge>,
+    chain: Vec<CertificateDer<'static>>,
+    name: ServerName<'static>,
+}
+
+impl Own {
+    /// # Errors
+    /// They would not trust it now.
+    fn check(&self) -> io::Result<()> {
+        self.judge.trusts(&self.chain, &self.name, UnixTime::now()).map_err(|error| {
+            let why = Untrusted::from(&error);
+            invalid(format!("no other node would trust {}: {why}", self.place))
+        })
+    }
+}
+
 impl Tls {
-    fn usable(&self, pem: &Pem, cluster: &str, node: Option<&str>) -> io::Result<Configs> {
+    fn usable(&self, pem: &Pem, cluster: &str, node: Option<&str>) -> io::Result<(Configs, Own)> {
         let missing = |what: &str, error: pem::Error| {
             invalid(format!("{} has no {what} in PEM: {error}", self.place(what)))
         };
@@ -136,7 +182,13 @@ impl Tls {
         for authority in authorities {
             roots.add(authority).map_err(|error| unusable(&error))?;
         }
-        configs(cluster, roots, chain, key).map_err(|error| unusable(&error))
+        let judge = Judge::new(cluster, roots, Arc::new(default_provider()));
+        let judge = Arc::new(judge.map_err(|error| unusable(&error))?);
+        let name = super::expected_name(cluster, node).map_err(|error| unusable(&error))?;
+        let place = self.place("certificate");
+        let own = Own { place, judge: judge.clone(), chain: chain.clone(), name };
+        let configs = configs(judge, chain, key).map_err(|error| unusable(&error))?;
+        Ok((configs, own))
     }
 
     /// Where something is, for a message.
@@ -160,13 +212,11 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, pem::Error> 
 }
 
 fn configs(
-    cluster: &str,
-    roots: RootCertStore,
+    judge: Arc<Judge>,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<Configs, Box<dyn std::error::Error>> {
     let provider = Arc::new(default_provider());
-    let judge = Arc::new(Judge::new(cluster, roots, provider.clone())?);
     let client = ClientConfig::builder_with_provider(provider.clone());
     let mut client = client
         .with_protocol_versions(&[&TLS13])?

@@ -132,7 +132,9 @@ fn of_alert(alert: AlertDescription) -> String {
         AlertDescription::UnknownCA | AlertDescription::DecryptError => {
             "this certificate is not of its authority".to_owned()
         }
-        AlertDescription::CertificateExpired => "this certificate has expired".to_owned(),
+        AlertDescription::CertificateExpired => {
+            "this certificate has expired, or does not count yet".to_owned()
+        }
         AlertDescription::CertificateUnknown => {
             "this certificate is for another cluster or another node".to_owned()
         }

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{RootCertStore, crypto::ring::default_provider};
 
 use super::verify::{Judge, nodes_of};
 use super::{Guard, RefusedFor, Tls, Untrusted};
-use crate::certificates::CertificateAuthority;
+use crate::certificates::{CertificateAuthority, CertificateError};
 use crate::protocol::{
     Answer, GREETING_LEN_MAX, Greeting, No, RECORD_LEN_MAX, Refusal, Request, VERSION, Welcome,
     read, write,
@@ -136,6 +136,119 @@ fn a_certificate_is_for_the_nodes_that_it_names_and_no_others() {
         assert!(CertificateAuthority::new(name, in_an_hour()).is_err(), "{name}");
     }
     assert!(CertificateAuthority::new("a.b", in_an_hour()).is_err(), "it could be two clusters");
+}
+
+#[test]
+fn every_name_that_gets_a_certificate_can_be_a_nodes_and_dialled() {
+    let longest = "n".repeat(63);
+    for cluster in ["test", "Test", "a_b", "5", "x--y"] {
+        let certificates = certificates(cluster);
+        for node in ["one", "One", "n_1", "7", "db.one", &longest] {
+            let guard = Guard::open(&tls(&certificates, node), cluster, Some(node));
+            let keys = guard.expect("it is right").keys.as_ref().map(super::Keys::check_own);
+            assert!(keys.is_some_and(|own| own.is_ok()), "{node} of {cluster}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_that_should_last_longer_than_any_can_is_refused_by_name() {
+    let test = certificates("test");
+    let day = Duration::from_secs(86_400);
+    for days in [u32::MAX, 4_000_000] {
+        let until = SystemTime::now() + day * days;
+        assert!(matches!(test.certify("one", until), Err(CertificateError::TooLong)));
+        assert!(matches!(CertificateAuthority::new("test", until), Err(CertificateError::TooLong)));
+    }
+    assert!(test.certify("one", SystemTime::now() + day * 365_000).is_ok());
+}
+
+/// A certificate that is not made as ours are.
+fn strange(
+    issuer: (&rcgen::CertificateParams, &rcgen::KeyPair),
+    change: impl FnOnce(&mut rcgen::CertificateParams),
+) -> (CertificateDer<'static>, rcgen::KeyPair) {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let name = "one.test.althing".to_owned();
+    let mut params = rcgen::CertificateParams::new([name]).expect("a name");
+    change(&mut params);
+    let issuer = rcgen::Issuer::from_params(issuer.0, issuer.1);
+    (params.signed_by(&key, &issuer).expect("it is signed").der().clone(), key)
+}
+
+#[test]
+fn a_certificate_of_another_role_or_time_or_by_a_node_is_refused() {
+    use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+    let mut authority = CertificateParams::new(["test.althing".to_owned()]).expect("a name");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_key = KeyPair::generate().expect("a key");
+    let root = authority.self_signed(&authority_key).expect("it is signed").der().clone();
+    let mut roots = RootCertStore::empty();
+    roots.add(root.clone()).expect("an authority");
+    let judge = Judge::new("test", roots, default_provider().into()).expect("it has authorities");
+    let name = super::expected_name("test", Some("one")).expect("a name");
+    let by = (&authority, &authority_key);
+    let trusts = |chain: &[CertificateDer<'_>]| judge.trusts(chain, &name, UnixTime::now());
+    let reason = |chain: &[CertificateDer<'_>]| {
+        Untrusted::from(&trusts(chain).expect_err("it is refused")).reason
+    };
+    trusts(&[strange(by, |_| {}).0]).expect("it is one");
+    for role in [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth] {
+        let one_sided = strange(by, |params| params.extended_key_usages = vec![role]).0;
+        assert_eq!(reason(&[one_sided]), RefusedFor::Other, "nodes are on both sides");
+    }
+    let later = strange(by, |params| params.not_before = rcgen::date_time_ymd(4_000, 1, 1)).0;
+    assert_eq!(reason(&[later]), RefusedFor::Expired);
+    // A node that signs for another one, with its own certificate beside.
+    let mut node = CertificateParams::new(["one.test.althing".to_owned()]).expect("a name");
+    node.distinguished_name.push(rcgen::DnType::CommonName, "a node");
+    let node_key = KeyPair::generate().expect("a key");
+    let issuer = rcgen::Issuer::from_params(&authority, &authority_key);
+    let of_node = node.signed_by(&node_key, &issuer).expect("it is signed").der().clone();
+    let signed = strange((&node, &node_key), |_| {}).0;
+    assert_ne!(reason(&[signed, of_node]), RefusedFor::Cluster);
+    // The authority's own certificate is no node's.
+    assert!(trusts(&[root]).is_err());
+}
+
+#[test]
+fn a_renewal_that_others_would_not_trust_is_not_taken_and_is_looked_at_again() {
+    let (test, other) = (certificates("test"), certificates("test"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(directory.path().join(name), text).expect("a file");
+    };
+    let give = |authority: &CertificateAuthority, until: SystemTime| {
+        let own = authority.certify("one", until).expect("a name");
+        write("one.key", &own.key);
+        write("one.pem", &own.certificate);
+    };
+    write("ca.pem", test.certificate());
+    give(&test, in_an_hour());
+    let tls = Tls::from_directory(directory.path(), "one");
+    let guard = Guard::open(&tls, "test", Some("one")).expect("it is right");
+    let keys = guard.keys.as_ref().expect("there are some");
+    let shown = || std::sync::Arc::as_ptr(&keys.current().server);
+    let first = shown();
+    assert!(matches!(keys.look(), Ok(false)), "nothing has changed");
+    // Of another authority of the same name; one that has expired; a key without its certificate.
+    give(&other, in_an_hour());
+    let why = keys.look().expect_err("nobody would trust it").to_string();
+    assert!(why.contains("one.pem") && why.contains("not of the cluster's authority"), "{why}");
+    assert!(matches!(keys.look(), Ok(false)), "it is said once");
+    give(&test, SystemTime::now() - Duration::from_secs(60));
+    assert!(
+        keys.look().expect_err("it has expired").to_string().contains("not valid at this time")
+    );
+    write("one.key", &test.certify("one", in_an_hour()).expect("a name").key);
+    assert!(keys.look().is_err(), "the key is another one's");
+    assert_eq!(shown(), first, "what was in use stays");
+    // The authority that was missing comes later: the files of the node are the same.
+    give(&other, in_an_hour());
+    assert!(keys.look().is_err());
+    write("ca.pem", &format!("{}{}", test.certificate(), other.certificate()));
+    assert!(matches!(keys.look(), Ok(true)));
+    assert_ne!(shown(), first);
 }
 
 #[test]

@@ -69,6 +69,19 @@ impl Judge {
         Ok(Self { cluster: cluster.to_owned(), roots, provider, of_clients })
     }
 
+    /// Whether it would let in who shows that chain, on either side of a connection to that name.
+    pub(super) fn trusts(
+        &self,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        let (own, others) = chain.split_first().ok_or(Error::NoCertificatesPresented)?;
+        self.verify_client_cert(own, others, now)?;
+        self.verify_server_cert(own, others, name, &[], now)?;
+        Ok(())
+    }
+
     /// The nodes that a certificate of this cluster is for.
     fn nodes(&self, certificate: &CertificateDer<'_>) -> Result<Vec<String>, Error> {
         let nodes = nodes_of(certificate, &self.cluster);

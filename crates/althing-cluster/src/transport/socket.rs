@@ -92,54 +92,57 @@ impl Socket {
 impl Reader {
     /// Appends what has come; 0 at the end. It can be dropped at any time.
     pub(crate) async fn read_into(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
-        // A peer that never pauses must not keep its thread.
-        tokio::task::consume_budget().await;
         loop {
+            // A peer that never pauses must not keep its thread, even if nothing is in what it says.
+            tokio::task::consume_budget().await;
             let read = match &self.shared.session {
-                None => self.shared.tcp.try_read_buf(into),
+                None => self.shared.tcp.try_read_buf(into).map(Some),
                 Some(session) => try_open(&self.shared.tcp, session, &mut self.sealed, into),
             };
             match read {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.shared.tcp.readable().await?;
                 }
-                read => return read,
+                Ok(None) => {}
+                Ok(Some(count)) => return Ok(count),
+                Err(error) => return Err(error),
             }
         }
     }
 }
 
-/// Reads once, and opens what that was; 0 at the end.
+/// Reads once, and opens what that was; 0 at the end, `None` if nothing was in it.
 fn try_open(
     tcp: &TcpStream,
     session: &Mutex<Connection>,
     sealed: &mut [u8],
     into: &mut Vec<u8>,
-) -> io::Result<usize> {
+) -> io::Result<Option<usize>> {
     // Something may have come together with the greeting.
     let before = into.len();
     open(&mut session.lock(), into)?;
-    while into.len() == before {
-        let count = tcp.try_read(sealed)?;
-        let mut rest = &sealed[..count];
-        if rest.is_empty() {
-            return Ok(0);
-        }
-        let mut session = session.lock();
-        while !rest.is_empty() {
-            // None after the other side has said that it ends.
-            if session.read_tls(&mut rest)? == 0 {
-                return Ok(into.len() - before);
-            }
-            let opened = open(&mut session, into);
-            // The other side is told why, if it is told anything.
-            if opened.is_err() {
-                _ = flush(&mut session, tcp);
-            }
-            opened?;
-        }
+    if into.len() > before {
+        return Ok(Some(into.len() - before));
     }
-    Ok(into.len() - before)
+    let count = tcp.try_read(sealed)?;
+    let mut rest = &sealed[..count];
+    if rest.is_empty() {
+        return Ok(Some(0));
+    }
+    let mut session = session.lock();
+    while !rest.is_empty() {
+        // None after the other side has said that it ends.
+        if session.read_tls(&mut rest)? == 0 {
+            return Ok(Some(into.len() - before));
+        }
+        let opened = open(&mut session, into);
+        // The other side is told why, if it is told anything.
+        if opened.is_err() {
+            _ = flush(&mut session, tcp);
+        }
+        opened?;
+    }
+    Ok(Some(into.len() - before).filter(|count| *count > 0))
 }
 
 fn open(session: &mut Connection, into: &mut Vec<u8>) -> io::Result<()> {

@@ -253,7 +253,7 @@ impl Core {
                 Err(Failure::NotWritten(cause)) => {
                     patience.pause(&cause).await.map_err(unavailable)?;
                 }
-                Err(Failure::Unknown(cause)) => {
+                Err(Failure::Unknown(cause) | Failure::Unreadable(cause)) => {
                     return self.find_out(id, (head, &next), cause, patience).await;
                 }
             }

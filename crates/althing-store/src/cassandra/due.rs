@@ -6,10 +6,12 @@
 //! entry, and an entry whose name the row does not bear is stale. Stale entries are passed over,
 //! and removed once nobody can be about to write their row.
 //!
-//! A list of minutes says where to look. Each minute is in a few partitions, so that none becomes
-//! too large.
+//! A list of minutes says where to look. A minute is written down after its entry and before the
+//! row, and is read back, because a clock that was ahead may have left a removal above it. It is
+//! forgotten as of before it was found empty. So who is stopped in between, for however long, loses
+//! nothing. Each minute is in a few partitions, so that none becomes too large.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, SystemTime};
 
 use althing::remote::Letter;
@@ -38,9 +40,13 @@ const READS_AT_ONCE: usize = 64;
 const STALE_AFTER: Duration = Duration::from_secs(600);
 /// For so long a minute that was written down is not written again.
 const MINUTE_IS_KNOWN: Duration = Duration::from_secs(10);
-/// An empty minute is forgotten as of so long ago: whoever has written it down since is about to
-/// use it. More than the time above, an answer's, and what two clocks may differ together.
+/// An empty minute is forgotten as of so long before it was read: whoever has written it down since
+/// may have used it after that. More than the time above and what two clocks may differ together.
 const MINUTE_IS_USED: Duration = Duration::from_secs(120);
+/// By how much more a minute is written ahead of the clock after each time that it was not there
+/// when it was read back; doubled so often, it is above any clock that was ever ahead.
+const AHEAD_FIRST: Duration = Duration::from_secs(60);
+const AHEAD_TIMES: u32 = 24;
 /// Minutes in memory, at most.
 const MINUTES_MAX: usize = 4_096;
 
@@ -52,9 +58,24 @@ pub(super) struct Announced {
     pub(super) entry: Vec<u8>,
 }
 
-/// Minutes that were written down of late.
+/// Minutes that were written down of late, each with when that was, by both clocks: one stands
+/// still while the machine sleeps, and the other one may be set.
 #[derive(Debug, Default)]
-pub(super) struct Minutes(Mutex<HashMap<u64, Instant>>);
+pub(super) struct Minutes(Mutex<HashMap<u64, (Instant, Duration)>>);
+
+/// A place in the index: entries of one mark are in the order of their own names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    mark: Mark,
+    entry: Vec<u8>,
+}
+
+impl Position {
+    /// Behind all entries of that mark: their names are shorter.
+    fn behind(mark: Mark) -> Self {
+        Self { mark, entry: vec![u8::MAX; 17] }
+    }
+}
 
 /// A delivery as its row says.
 pub(super) struct Posted {
@@ -66,8 +87,7 @@ pub(super) struct Posted {
 /// An entry as the index says.
 #[derive(Debug)]
 struct Found {
-    mark: Mark,
-    entry: Vec<u8>,
+    place: Position,
     made: u64,
 }
 
@@ -138,7 +158,6 @@ impl Core {
         id: &ActorId,
         announced: &[Announced],
     ) -> Result<(), Failure> {
-        try_join_all(announced.iter().map(|it| self.write_down(it.at / BUCKET_MS))).await?;
         let made = number(u64::try_from(now().as_millis()).unwrap_or(u64::MAX));
         let write = |it: &Announced| {
             let mut values = place(id, it.at, &it.name, &it.entry);
@@ -146,6 +165,9 @@ impl Core {
             self.session.write(&self.session.statements.due_write, values)
         };
         try_join_all(announced.iter().map(write)).await?;
+        // Not before: who finds a minute empty forgets it as of then.
+        let minutes: BTreeSet<_> = announced.iter().map(|it| it.at / BUCKET_MS).collect();
+        try_join_all(minutes.into_iter().map(|minute| self.write_down(minute))).await?;
         Ok(())
     }
 
@@ -160,13 +182,24 @@ impl Core {
 
     /// Writes a minute down, unless that was done just now.
     async fn write_down(&self, bucket: u64) -> Result<(), Failure> {
-        let is_known = |at: &Instant| at.elapsed() < MINUTE_IS_KNOWN;
-        if self.minutes.0.lock().get(&bucket).is_some_and(is_known) {
+        let begun = (Instant::now(), now());
+        let is_fresh = |(at, clock): &(Instant, Duration)| {
+            let shows = begun.1.checked_sub(*clock);
+            at.elapsed() < MINUTE_IS_KNOWN && shows.is_some_and(|since| since < MINUTE_IS_KNOWN)
+        };
+        if self.minutes.0.lock().get(&bucket).is_some_and(is_fresh) {
             return Ok(());
         }
-        let begun = Instant::now();
-        let values = vec![number(bucket), micros(now())];
-        self.session.write(&self.session.statements.minute_write, values).await?;
+        let all = &self.session.statements;
+        for time in 0..=AHEAD_TIMES {
+            let ahead = if time == 0 { Duration::ZERO } else { AHEAD_FIRST * (1 << (time - 1)) };
+            let values = vec![number(bucket), micros(begun.1 + ahead)];
+            self.session.write(&all.minute_write, values).await?;
+            let range = vec![number(bucket), number(bucket)];
+            if !self.session.rows(&all.minute_read, range).await?.is_empty() {
+                break;
+            }
+        }
         let mut minutes = self.minutes.0.lock();
         if minutes.len() >= MINUTES_MAX {
             minutes.clear();
@@ -215,7 +248,7 @@ impl Core {
                 break;
             }
             let bucket = minute.number();
-            let after = after.filter(|_| bucket == first).cloned();
+            let after = after.filter(|_| bucket == first).cloned().map(Position::behind);
             self.due_in(bucket, until, after, limit, &mut due).await?;
         }
         Ok(due)
@@ -226,23 +259,24 @@ impl Core {
         &self,
         bucket: u64,
         until: u64,
-        after: Option<Mark>,
+        mut after: Option<Position>,
         limit: usize,
         due: &mut Vec<Delivery>,
     ) -> Result<(), Failure> {
         let most = PAGE_ENTRIES.min(limit.saturating_add(1));
-        let (mut after, mut is_empty) = (after.clone(), after.is_none());
+        let (begun, mut is_empty) = (now(), after.is_none());
         loop {
-            let shards = (0..SHARDS).map(|shard| self.entries(bucket, shard, until, &after, most));
+            let end = until.min(bucket * BUCKET_MS + (BUCKET_MS - 1));
+            let shards = (0..SHARDS).map(|shard| self.entries(bucket, shard, end, &after, most));
             let shards = try_join_all(shards).await?;
             // Beyond the end of a full page, that partition may have more.
             let full = shards.iter().filter(|found| found.len() == most);
-            let end = full.filter_map(|found| found.last()).map(|last| last.mark.clone()).min();
+            let end = full.filter_map(|found| found.last()).map(|last| last.place.clone()).min();
             let mut found: Vec<_> = shards.into_iter().flatten().collect();
             is_empty &= found.is_empty();
-            found.sort_by(|one, other| one.mark.cmp(&other.mark));
-            found.retain(|it| end.as_ref().is_none_or(|end| it.mark <= *end));
-            after = found.last().map(|last| last.mark.clone());
+            found.sort_by(|one, other| one.place.cmp(&other.place));
+            found.retain(|it| end.as_ref().is_none_or(|end| it.place <= *end));
+            after = found.last().map(|last| last.place.clone());
             for found in found.chunks(READS_AT_ONCE) {
                 let kept = try_join_all(found.iter().map(|it| self.kept_as(it))).await?;
                 let room = limit - due.len();
@@ -253,32 +287,60 @@ impl Core {
             }
         }
         if is_empty {
-            self.forget(bucket).await;
+            self.forget(bucket, begun).await;
         }
         Ok(())
     }
 
+    /// Entries of a partition until then. If so much was removed there that the server does not pass
+    /// over it at once, it is read in parts.
     async fn entries(
         &self,
         bucket: u64,
         shard: u8,
         until: u64,
-        after: &Option<Mark>,
+        after: &Option<Position>,
+        most: usize,
+    ) -> Result<Vec<Found>, Failure> {
+        // Ends of parts that were too long, the next one last.
+        let mut ends = vec![until];
+        let (mut found, mut from) = (Vec::new(), after.clone());
+        let mut begin = after.as_ref().map_or(bucket * BUCKET_MS, |it| signed(it.mark.due));
+        while let Some(end) = ends.last().copied().filter(|_| found.len() < most) {
+            match self.part(bucket, shard, end, &from, most - found.len()).await {
+                Ok(part) => {
+                    ends.pop();
+                    begin = end + 1;
+                    // Every entry has a name of its own, so nothing of that time is before that.
+                    let (owner, name) = (ActorId::named("", ""), String::new());
+                    let mark = Mark { due: Timestamp(begin), owner, name };
+                    from = Some(Position { mark, entry: Vec::new() });
+                    found.extend(part);
+                }
+                Err(Failure::Unreadable(_)) if begin < end => ends.push(begin + (end - begin) / 2),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(found)
+    }
+
+    async fn part(
+        &self,
+        bucket: u64,
+        shard: u8,
+        until: u64,
+        after: &Option<Position>,
         most: usize,
     ) -> Result<Vec<Found>, Failure> {
         let mut values = partition(bucket, shard);
-        if let Some(mark) = after {
+        if let Some(Position { mark, entry }) = after {
             values.push(number(signed(mark.due)));
             values.extend(owner(&mark.owner));
-            values.push(blob(mark.name.as_bytes()));
+            values.extend([blob(mark.name.as_bytes()), blob(entry)]);
         } else {
             // Nothing is before that.
-            values.extend([
-                Some(scylla::value::CqlValue::BigInt(-1)),
-                blob(&[]),
-                blob(&[]),
-                blob(&[]),
-            ]);
+            values.push(Some(scylla::value::CqlValue::BigInt(-1)));
+            values.extend([(); 4].map(|()| blob(&[])));
         }
         values.extend([number(until), page(most)]);
         let rows = self.session.rows(&self.session.statements.due_read, values).await?;
@@ -287,15 +349,15 @@ impl Core {
 
     /// The delivery of an entry; `None` if it is stale.
     async fn kept_as(&self, found: &Found) -> Result<Option<Delivery>, Failure> {
-        let Mark { owner: id, name, .. } = &found.mark;
-        let is_its = |posted: &Posted| posted.entry == found.entry;
+        let Position { mark: Mark { owner: id, name, .. }, entry } = &found.place;
+        let is_its = |posted: &Posted| posted.entry == *entry;
         let posted = self.posted(id, name, false).await?.filter(is_its);
         let age = now().saturating_sub(Duration::from_millis(found.made));
         if posted.is_none() && age > STALE_AFTER {
             // A write that was never answered may still be on its way, but not past this.
             let posted = self.posted(id, name, true).await?.filter(is_its);
             if posted.is_none() {
-                let (at, entry) = (signed(found.mark.due), found.entry.clone());
+                let (at, entry) = (signed(found.place.mark.due), entry.clone());
                 self.withdraw(id, &[Announced { name: name.clone(), at, entry }]).await;
             }
             return Ok(posted.map(|posted| posted.delivery));
@@ -303,12 +365,12 @@ impl Core {
         Ok(posted.map(|posted| posted.delivery))
     }
 
-    /// Forgets a minute in which nothing is, if that is over: one that is to come is used.
-    async fn forget(&self, bucket: u64) {
-        let now = now();
-        let is_over = u128::from(bucket + 1) * u128::from(BUCKET_MS) < now.as_millis();
+    /// Forgets a minute in which nothing was since before then, if it is over: one that is to come
+    /// is used.
+    async fn forget(&self, bucket: u64, begun: Duration) {
+        let is_over = u128::from(bucket + 1) * u128::from(BUCKET_MS) < begun.as_millis();
         if is_over {
-            let as_of = micros(now.saturating_sub(MINUTE_IS_USED));
+            let as_of = micros(begun.saturating_sub(MINUTE_IS_USED));
             let values = vec![as_of, number(bucket)];
             // It is found empty again if this fails.
             _ = self.session.write(&self.session.statements.minute_remove, values).await;
@@ -321,5 +383,5 @@ fn found(mut cells: Cells) -> Found {
     let (kind, key) = (cells.text(), cells.text());
     let owner = ActorId::named(&kind, key);
     let mark = Mark { due, owner, name: cells.text() };
-    Found { mark, entry: cells.bytes(), made: cells.number() }
+    Found { place: Position { mark, entry: cells.bytes() }, made: cells.number() }
 }

@@ -3,7 +3,7 @@
 use althing::{ActorId, Epoch};
 
 use super::session::Cells;
-use crate::store::{StoreError, Turn, check_version};
+use crate::store::{StoreError, Turn, check_follows};
 
 /// What a turn has to follow on.
 ///
@@ -57,7 +57,7 @@ impl Head {
 
     fn add(&mut self, turn: &Turn) -> Result<(), StoreError> {
         self.check_epoch(&turn.id, turn.epoch)?;
-        check_version(turn, self.version)?;
+        check_follows(turn, self.version, self.last_event)?;
         self.epoch = turn.epoch;
         self.version = turn.version;
         self.last_event = turn.events.last().map_or(self.last_event, |event| event.number);

@@ -14,10 +14,33 @@ use crate::store::Event;
 
 /// Events in one bucket.
 const BUCKET_EVENTS: u64 = 256;
+/// Events that are read first, whose size nobody knows: with eight times the largest turn the
+/// server still works.
+const PAGE_FIRST: usize = 4;
 /// Events that are read or copied at once.
-const PAGE_EVENTS: usize = 32;
+const PAGE_EVENTS: usize = 256;
+/// Bytes that are read at once, if events are as large as those before them.
+const PAGE_BYTES: usize = 1 << 20;
 /// Bytes that are copied at once, unless a single event has more.
 const COPY_BYTES_MAX: usize = 1 << 20;
+
+/// Events of one journal that were read at once.
+struct Page {
+    events: Vec<Event>,
+    /// Up to which number everything was read.
+    read: u64,
+}
+
+/// How many events to read next.
+struct Pace(usize);
+
+impl Pace {
+    fn follow(&mut self, events: &[Event]) {
+        let bytes = events.iter().map(|event| event.bytes.len()).sum::<usize>();
+        let each = (bytes / events.len().max(1)).max(1);
+        self.0 = (PAGE_BYTES / each).clamp(1, PAGE_EVENTS);
+    }
+}
 
 /// In the order in which statements read it.
 fn event(mut cells: Cells) -> Event {
@@ -34,15 +57,17 @@ impl Core {
     ) -> Result<Vec<Event>, Failure> {
         loop {
             let head = self.own_head(id).await?;
-            let mut events = Vec::new();
-            let mut from = after;
-            while from < head.moved && events.len() < limit {
-                let bucket = from / BUCKET_EVENTS;
-                let until = head.moved.min((bucket + 1) * BUCKET_EVENTS);
-                let is_of = Some(bucket);
-                from = self.pages(id, is_of, (from, until), limit, &mut events).await?;
+            let (mut events, mut from, mut pace) = (Vec::new(), after, Pace(PAGE_FIRST));
+            while from < head.last_event && events.len() < limit {
+                let bucket = (from < head.moved).then_some(from / BUCKET_EVENTS);
+                let ends = bucket.map(|bucket| head.moved.min((bucket + 1) * BUCKET_EVENTS));
+                let range = (from, ends.unwrap_or(head.last_event));
+                let most = pace.0.min(limit - events.len());
+                let page = self.page(id, bucket, range, most).await?;
+                pace.follow(&page.events);
+                from = page.read;
+                events.extend(page.events);
             }
-            self.pages(id, None, (from, head.last_event), limit, &mut events).await?;
             // Otherwise somebody has moved what was looked for in the old place.
             if self.own_head(id).await?.moved == head.moved {
                 return Ok(events);
@@ -50,29 +75,24 @@ impl Core {
         }
     }
 
-    /// Reads events of a bucket, or of those that are in none, after a number and until another;
-    /// returns up to which it has read.
-    async fn pages(
+    /// Reads events of a bucket, or of those that are in none, after a number and until another.
+    async fn page(
         &self,
         id: &ActorId,
         bucket: Option<u64>,
-        (mut from, until): (u64, u64),
-        limit: usize,
-        events: &mut Vec<Event>,
-    ) -> Result<u64, Failure> {
+        (from, until): (u64, u64),
+        most: usize,
+    ) -> Result<Page, Failure> {
         let all = &self.session.statements;
         let statement = if bucket.is_some() { &all.bucket_read } else { &all.event_read };
-        while from < until && events.len() < limit {
-            let most = PAGE_EVENTS.min(limit - events.len());
-            let mut values = owner(id);
-            values.extend(bucket.map(number));
-            values.extend([number(from), number(until), page(most)]);
-            let rows = self.session.rows(statement, values).await?;
-            let is_last = rows.len() < most;
-            events.extend(rows.into_iter().map(event));
-            from = if is_last { until } else { events.last().map_or(until, |it| it.number) };
-        }
-        Ok(from)
+        let mut values = owner(id);
+        values.extend(bucket.map(number));
+        values.extend([number(from), number(until), page(most)]);
+        let rows = self.session.rows(statement, values).await?;
+        let events: Vec<_> = rows.into_iter().map(event).collect();
+        let is_last = events.len() < most;
+        let read = if is_last { until } else { events.last().map_or(until, |it| it.number) };
+        Ok(Page { events, read })
     }
 
     /// The head as this store's own writes have left it.
@@ -100,22 +120,17 @@ impl Core {
     /// Moves the events after one number up to another; `false` if somebody else has.
     async fn move_bucket(&self, id: &ActorId, from: u64, until: u64) -> Result<bool, Failure> {
         let all = &self.session.statements;
-        let mut events = Vec::new();
-        self.pages(id, None, (from, until), usize::MAX, &mut events).await?;
-        let (mut copies, mut bytes) = (Vec::new(), 0);
-        for event in &events {
-            let mut values = owner(id);
-            values.extend([number(from / BUCKET_EVENTS), number(event.number)]);
-            values.extend([number(u64::from(event.schema)), blob(&event.bytes)]);
-            copies.push((&all.bucket_write, values));
-            bytes += event.bytes.len();
-            if bytes > COPY_BYTES_MAX || copies.len() == PAGE_EVENTS {
-                self.session.write_all(std::mem::take(&mut copies)).await?;
-                bytes = 0;
-            }
+        let (mut copied, mut read, mut pace) = (0, from, Pace(PAGE_FIRST));
+        while read < until {
+            let page = self.page(id, None, (read, until), pace.0).await?;
+            pace.follow(&page.events);
+            (copied, read) = (copied + page.events.len() as u64, page.read);
+            self.copy(id, from / BUCKET_EVENTS, &page.events).await?;
         }
-        if !copies.is_empty() {
-            self.session.write_all(copies).await?;
+        if copied != until - from {
+            // Somebody else has moved them; what is not there must not be forgotten.
+            tracing::debug!(%id, from, until, copied, "events are not there, and are not moved");
+            return Ok(false);
         }
         let mut set: Values = vec![number(until)];
         set.extend(owner(id));
@@ -123,6 +138,23 @@ impl Core {
         let mut forget = owner(id);
         forget.push(number(until));
         self.session.write_all_if(vec![(&all.head_moved, set), (&all.event_forget, forget)]).await
+    }
+
+    /// Writes events into their bucket.
+    async fn copy(&self, id: &ActorId, bucket: u64, events: &[Event]) -> Result<(), Failure> {
+        let (mut copies, mut bytes) = (Vec::new(), 0);
+        for event in events {
+            let mut values = owner(id);
+            values.extend([number(bucket), number(event.number)]);
+            values.extend([number(u64::from(event.schema)), blob(&event.bytes)]);
+            copies.push((&self.session.statements.bucket_write, values));
+            bytes += event.bytes.len();
+            if bytes > COPY_BYTES_MAX {
+                self.session.write_all(std::mem::take(&mut copies)).await?;
+                bytes = 0;
+            }
+        }
+        if copies.is_empty() { Ok(()) } else { self.session.write_all(copies).await }
     }
 }
 

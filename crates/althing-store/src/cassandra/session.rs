@@ -41,6 +41,8 @@ pub(super) enum Failure {
     Refused(Arc<CassandraError>),
     /// It was never sent, or the server does not work: nothing was written.
     NotWritten(Arc<CassandraError>),
+    /// The server had to pass over too much that was removed, or could not read for another reason.
+    Unreadable(Arc<CassandraError>),
     /// Nobody knows. It may even be written later, until something that excludes it is.
     Unknown(Arc<CassandraError>),
 }
@@ -198,6 +200,9 @@ impl From<ExecutionError> for Failure {
                     _,
                 ),
             ) => Self::Refused,
+            ExecutionError::LastAttemptError(Attempt::DbError(DbError::ReadFailure { .. }, _)) => {
+                Self::Unreadable
+            }
             _ => Self::Unknown,
         };
         sort(Arc::new(server(error)))
@@ -207,7 +212,10 @@ impl From<ExecutionError> for Failure {
 impl Failure {
     pub(super) fn cause(&self) -> &Arc<CassandraError> {
         match self {
-            Self::Refused(cause) | Self::NotWritten(cause) | Self::Unknown(cause) => cause,
+            Self::Refused(cause)
+            | Self::NotWritten(cause)
+            | Self::Unreadable(cause)
+            | Self::Unknown(cause) => cause,
         }
     }
 }

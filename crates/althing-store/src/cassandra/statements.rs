@@ -102,7 +102,7 @@ const DUE_REMOVE: &str = "
 
 const DUE_READ: &str = "
     SELECT at, kind, key, name, entry, made FROM althing_due
-    WHERE bucket = ? AND shard = ? AND (at, kind, key, name) > (?, ?, ?, ?) AND (at) <= (?)
+    WHERE bucket = ? AND shard = ? AND (at, kind, key, name, entry) > (?, ?, ?, ?, ?) AND (at) <= (?)
     LIMIT ?";
 
 const MINUTE_WRITE: &str = "

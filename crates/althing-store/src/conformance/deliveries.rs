@@ -12,6 +12,7 @@ const END: Timestamp = Timestamp(1_000_000);
 
 pub(super) async fn run(store: &dyn Store) {
     what_a_turn_leaves_is_due_in_its_order_and_in_pages(store).await;
+    pages_of_any_length_find_each_once_around_full_minutes(store).await;
     a_later_one_of_the_same_name_takes_the_place_of_the_first(store).await;
     what_was_taken_is_gone_and_what_comes_again_is_due_later(store).await;
     what_was_replaced_after_it_was_sent_is_not_taken_away(store).await;
@@ -69,6 +70,27 @@ async fn what_a_turn_leaves_is_due_in_its_order_and_in_pages(store: &dyn Store) 
         names.extend(page.into_iter().map(|delivery| delivery.name));
     }
     assert_eq!(names, ["c", "d", "z", "a", "b"], "what is due later is not there yet");
+}
+
+async fn pages_of_any_length_find_each_once_around_full_minutes(store: &dyn Store) {
+    const MINUTE: u64 = 60_000;
+    let dues = [0, 1, MINUTE - 1, MINUTE, MINUTE, MINUTE + 1, 3 * MINUTE - 1, 3 * MINUTE];
+    let names: Vec<_> = (0..dues.len()).map(|name| format!("{name}")).collect();
+    let left = names.iter().zip(dues).map(|(name, due)| posted("border", name, due));
+    leave(store, "border", 1, left.collect()).await;
+    for limit in 1..=4 {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let until = Timestamp(3 * MINUTE - 1);
+            let page = store.due(until, after, limit).await.expect("it reads");
+            let Some(last) = page.last() else { break };
+            after = Some(last.mark());
+            found.extend(page.into_iter().filter(|it| it.owner == id("border")));
+        }
+        let found: Vec<_> = found.into_iter().map(|it| it.name).collect();
+        assert_eq!(found, names[..dues.len() - 1], "by pages of {limit}");
+    }
+    leave(store, "border", 2, names.into_iter().map(Posting::Cancel).collect()).await;
 }
 
 async fn a_later_one_of_the_same_name_takes_the_place_of_the_first(store: &dyn Store) {

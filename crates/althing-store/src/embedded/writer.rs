@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::deliveries;
 use crate::delivery::{Delivery, Mark, Settled};
-use crate::store::{Event, Kept, Snapshot, StoreError, Turn, check_version, with_key};
+use crate::store::{Event, Kept, Snapshot, StoreError, Turn, check_follows, with_key};
 
 /// Jobs in one transaction, at most: those behind wait no longer than that many take.
 const BATCH_MAX: usize = 4_096;
@@ -64,6 +64,11 @@ impl Writer {
     fn write(&mut self, batch: Vec<Job>) {
         match self.try_write(&batch) {
             Ok(outcomes) => batch.into_iter().zip(outcomes).for_each(|(job, it)| answer(job, it)),
+            // One of them may be to blame, and shall take nothing of the others along.
+            Err(error) if batch.len() > 1 && !error.may_have_written() => {
+                tracing::debug!(%error, "what was refused together is tried one by one");
+                batch.into_iter().for_each(|job| self.write(vec![job]));
+            }
             Err(error) => {
                 tracing::error!(%error, "the store cannot write");
                 batch.into_iter().for_each(|job| refuse(job, &error));
@@ -186,7 +191,7 @@ fn commit(transaction: &Transaction<'_>, turn: &Turn) -> rusqlite::Result<Result
     if *epoch < held.epoch {
         return Ok(Err(StoreError::Fenced { id: id.clone(), held: held.epoch, yours: *epoch }));
     }
-    if let Err(conflict) = check_version(turn, held.version) {
+    if let Err(conflict) = check_follows(turn, held.version, held.last_event) {
         return Ok(Err(conflict));
     }
     let last_event = events.last().map_or(held.last_event, |event| event.number);

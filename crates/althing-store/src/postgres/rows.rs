@@ -9,7 +9,7 @@ use althing::{ActorId, Epoch};
 
 use super::queue::Task;
 use crate::delivery::{Delivery, Posting, Reply, Settled};
-use crate::store::{Event, Kept, Snapshot, StoreError, Turn, check_version, with_key};
+use crate::store::{Event, Kept, Snapshot, StoreError, Turn, check_follows, with_key};
 
 /// Kind and key as bytes, because text of PostgreSQL cannot hold every key: it has no NUL.
 ///
@@ -107,7 +107,7 @@ impl<'a> Rows<'a> {
 
     fn commit(&mut self, turn: &'a Turn) -> Result<(), StoreError> {
         let row = self.row(&turn.id, turn.epoch)?;
-        check_version(turn, row.version)?;
+        check_follows(turn, row.version, row.last_event)?;
         row.epoch = turn.epoch;
         row.version = turn.version;
         row.last_event = turn.events.last().map_or(row.last_event, |event| event.number);

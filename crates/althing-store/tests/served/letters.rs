@@ -1,11 +1,11 @@
-//! Letters of actors whose state is on Cassandra: whoever asks again until it is answered has it
+//! Letters of actors whose state is on a server: whoever asks again until it is answered has it
 //! done once, and what was told arrives once.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{ActorError, Context, Node, Start, Timestamp, Wire, actor};
-use althing_store::{Cassandra, Courier, CourierOptions, RequestId, Saved, State, Store};
+use althing_store::{Courier, CourierOptions, RequestId, Saved, State, Store};
 use tokio::task::JoinHandle;
 
 const TRANSFERS: u64 = 60;
@@ -24,7 +24,7 @@ struct Account {
     saved: Saved<Tally>,
 }
 
-#[actor(name = "test.cassandra-account", wire, durable = saved)]
+#[actor(name = "test.served-account", wire, durable = saved)]
 impl Account {
     #[wire(skip)]
     async fn give(&mut self, request: RequestId, to: String, ctx: &mut Context<Self>) -> u64 {
@@ -54,7 +54,7 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
-    pub(crate) fn begin(store: Arc<Cassandra>) -> Self {
+    pub(crate) fn begin(store: Arc<impl Store>) -> Self {
         let mut options = CourierOptions::default();
         options.answer_within = Duration::from_secs(2);
         let courier = Arc::new(Courier::with_options(store, options));
