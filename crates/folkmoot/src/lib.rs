@@ -19,6 +19,7 @@ mod http;
 mod limits;
 pub mod load;
 mod metrics;
+pub mod migrate;
 mod open_rooms;
 mod ports;
 mod progress;

@@ -16,7 +16,7 @@ use folkmoot::read_states::ReadStatesFlags;
 use folkmoot::relay::RelayFlags;
 use folkmoot::retention::{Retained, RetentionFlags};
 use folkmoot::seed::{SeedFlags, SeedPlan};
-use folkmoot::storage::{Retention, UnixMillis};
+use folkmoot::storage::{Retention, Site, UnixMillis};
 use folkmoot::{Config, Flags};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -54,6 +54,15 @@ enum Task {
     Check,
     /// Shows how long messages are kept, or sets it; the server may run
     Retention(RetentionFlags),
+    /// Carries all that a server keeps into another store: from a data directory into PostgreSQL, or
+    /// back. No server runs on either meanwhile; cut off, the same command goes on
+    Migrate {
+        /// The store to read: a data directory, or postgres://user:password@host:port/database. It
+        /// stays as it is
+        from: Site,
+        /// The store to fill, which is empty. Beside PostgreSQL, files of messages are in --data
+        to: Site,
+    },
     /// Serves read states to another chat, over a protocol of its own
     ReadStates(ReadStatesFlags),
     /// Makes the certificates by which nodes of a cluster know each other
@@ -72,7 +81,11 @@ impl Task {
             Self::Restore { .. } => Some("restore"),
             Self::Check => Some("check"),
             Self::Retention(_) => Some("retention"),
-            Self::Load(_) | Self::ReadStates(_) | Self::Cluster(_) | Self::Relay(_) => None,
+            Self::Load(_)
+            | Self::Migrate { .. }
+            | Self::ReadStates(_)
+            | Self::Cluster(_)
+            | Self::Relay(_) => None,
         }
     }
 }
@@ -119,6 +132,7 @@ fn run() -> anyhow::Result<()> {
         Some(Task::Restore { file }) => runtime.block_on(restore(&config, &file)),
         Some(Task::Check) => check(&config),
         Some(Task::Retention(flags)) => runtime.block_on(retention(&config, &flags)),
+        Some(Task::Migrate { from, to }) => migrate(&config, &from, &to),
         Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
         Some(Task::Cluster(task)) => cluster(task),
         Some(Task::Relay(flags)) => runtime.block_on(relay(flags)),
@@ -158,6 +172,22 @@ async fn restore(config: &Config, file: &Path) -> anyhow::Result<()> {
         "{data} is as {} has it, with {} files; clients fetch anew",
         file.display(),
         made.files
+    ));
+    Ok(())
+}
+
+fn migrate(config: &Config, from: &Site, to: &Site) -> anyhow::Result<()> {
+    let migrated = folkmoot::migrate::migrate(config, from, to, now()?)?;
+    for missing in &migrated.missing {
+        eprintln!("folkmoot: {} is missing; {to} lacks it", missing.display());
+    }
+    for (table, digest) in &migrated.tables {
+        say(&format!("{table}: {digest}"));
+    }
+    let (files, directory) = (migrated.files, migrated.directory.display());
+    say(&format!(
+        "{to} has all that {from} has, with {files} files in {directory}; clients fetch anew, and the \
+         search index is made by the first start"
     ));
     Ok(())
 }

@@ -12,7 +12,7 @@ mod take;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::storage::OpenError;
+use crate::storage::{OpenError, SqlError};
 
 pub use archive::{ARCHIVE_FORMAT, ArchiveError};
 pub use restore::{RestoredBackup, restore};
@@ -53,8 +53,8 @@ pub enum BackupError {
         path: PathBuf,
         /// Where to.
         copy: PathBuf,
-        /// What SQLite said.
-        source: rusqlite::Error,
+        /// What the database said.
+        source: SqlError,
     },
     /// The file system refused.
     #[error("{path}: {source}")]

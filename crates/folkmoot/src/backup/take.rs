@@ -12,7 +12,7 @@ use crate::attachment::{Kept, Object};
 use crate::config::Config;
 use crate::progress::Bar;
 use crate::storage::{
-    FORMAT_VERSION, Moment, NamedFiles, SegmentPart, UnixMillis, forget_pictures,
+    FORMAT_VERSION, Moment, NamedFiles, SegmentPart, SqlError, UnixMillis, forget_pictures,
 };
 
 /// Bytes gathered before they are written.
@@ -176,7 +176,8 @@ impl<'a> Taking<'a> {
         Ok(backed_up)
     }
 
-    fn database_error(&self, source: rusqlite::Error) -> BackupError {
+    fn database_error(&self, source: impl Into<SqlError>) -> BackupError {
+        let source = source.into();
         let (path, copy) = (self.config.data().to_owned(), beside(self.to));
         BackupError::Database { path, copy, source }
     }

@@ -21,6 +21,7 @@ mod limits;
 mod load;
 mod membership;
 mod messages;
+mod migrate;
 mod moderation_log;
 mod names;
 mod openapi;

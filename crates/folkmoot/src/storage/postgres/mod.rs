@@ -16,4 +16,4 @@ pub(crate) mod claim;
 pub(crate) mod controls;
 pub(crate) mod database;
 pub(crate) mod open;
-mod schema;
+pub(crate) mod schema;
