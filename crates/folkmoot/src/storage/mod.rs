@@ -31,7 +31,7 @@ mod sqlite;
 mod store;
 mod usage;
 
-pub(crate) use check::{Findings, Looked, check};
+pub(crate) use check::{Findings, Looked, check, check_database};
 pub use control::{
     Account, AccountDeletion, AccountDeletionBegun, Authority, Begun, Deletion, DeletionTarget,
     Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamePlaces, NamedUser,
@@ -62,6 +62,7 @@ pub use log::append_times::AppendTimes;
 pub use log::queue::{Append, Appended};
 pub(crate) use moment::{Moment, NamedFiles, SegmentPart, forget_pictures, named_files};
 pub use postgres::address::{AddressError, DatabaseAddress};
+pub(crate) use postgres::open::connect_beside;
 pub use record::{
     Attachment, LeaveReason, Message, Notify, Picture, Quote, ReadCursor, Record, Role, RoomEvent,
     RoomRecord, UserEffect, UserRecord,

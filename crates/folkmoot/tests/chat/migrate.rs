@@ -7,10 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use serde_json::{Value, json};
-
+use crate::furnished::Furnished;
 use crate::storage_postgres::new_database;
-use crate::support::{Account, Scratch, Server};
+use crate::support::{Scratch, Server};
 
 fn folkmoot(data: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
@@ -44,69 +43,9 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("our paths are text")
 }
 
-/// A server with a room, a file, a pin, a reaction, somebody who was thrown out, and its owner.
-struct Furnished {
-    server: Server,
-    anna: Account,
-    room: String,
-    file: Value,
-    offset: u64,
-    epoch: String,
-}
-
-impl Furnished {
-    async fn stopped() -> Self {
-        let mut server = Server::start().await;
-        let anna = server.sign_up("anna").await;
-        let mut client = server.connect(&anna).await;
-        let room = client.create_room("Tea").await;
-        let position = client.subscribe(&room).await;
-        let line = format!("POST /api/v1/rooms/{room}/attachments?name=leaves.txt");
-        let file = server.exchange(&line, &anna, &[], b"dried leaves").await.json();
-        let request = json!({"room": room, "key": "f", "body": "", "attachments": [file["id"]]});
-        client.call("message.send", request).await;
-        for n in 2..=20 {
-            // A NUL and the mark that stands for it in PostgreSQL.
-            client.say(&room, &n.to_string(), &format!("cup \u{FDD0} number {n} ☕")).await;
-        }
-        let mut bo = server.join("bo").await;
-        client.invite(&room, &mut bo).await;
-        let reaction = json!({"room": room, "seq": 3, "emoji": "🍵", "on": true});
-        client.call("message.react", reaction).await;
-        client.call("message.pin", json!({"room": room, "seq": 3, "on": true})).await;
-        server.stop().await;
-        let (offset, epoch) = (position["offset"].as_u64().unwrap(), position["epoch"].clone());
-        let epoch = epoch.as_str().unwrap().to_owned();
-        Self { server, anna, room, file, offset, epoch }
-    }
-
-    /// Everything is there on the server that runs now, and it goes on from there.
-    async fn is_whole(&mut self, last: u64) {
-        let mut client = self.server.connect(&self.anna).await;
-        let recovered = client.recover(&self.room, self.offset, &self.epoch).await;
-        assert_eq!(recovered["recovered"], Value::Null, "a client fetches anew");
-        assert_ne!(recovered["epoch"], json!(self.epoch));
-        self.epoch = recovered["epoch"].as_str().unwrap().to_owned();
-        self.offset = recovered["offset"].as_u64().unwrap();
-        let request = json!({"room": self.room, "limit": 100});
-        let page = client.call("history.get", request).await;
-        let messages = page["messages"].as_array().unwrap();
-        let numbers: Vec<_> =
-            messages.iter().map(|message| message["seq"].as_u64().unwrap()).collect();
-        assert_eq!(numbers, (1..=last).collect::<Vec<_>>());
-        assert_eq!(messages[2]["body"], "cup \u{FDD0} number 3 ☕");
-        let line = format!("GET {}", self.file["url"].as_str().unwrap());
-        let bytes = self.server.exchange(&line, &self.anna, &[], b"").await;
-        assert_eq!(bytes.body, b"dried leaves");
-        let found = client.call("search", json!({"query": "number 7"})).await;
-        assert_eq!(found["hits"].as_array().map(Vec::len), Some(1), "{found}");
-        assert_eq!(client.say(&self.room, &format!("n{last}"), "on").await, last + 1);
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_whole_circle_keeps_everything_and_each_store_begins_an_epoch_of_its_own() {
-    let mut furnished = Furnished::stopped().await;
+    let mut furnished = Furnished::stopped(Server::start().await).await;
     let database = new_database().await.to_string();
     let data = furnished.server.data();
     let (files, back) = (furnished.server.beside("files"), furnished.server.beside("back"));
@@ -191,7 +130,7 @@ async fn a_migration_that_is_killed_goes_on_and_nothing_is_there_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_never_touches_what_is_served_or_full_or_of_a_later_version() {
-    let mut furnished = Furnished::stopped().await;
+    let mut furnished = Furnished::stopped(Server::start().await).await;
     let (database, other) = (new_database().await.to_string(), new_database().await.to_string());
     let data = furnished.server.data();
     let (from, files) = (text(&data).to_owned(), furnished.server.beside("files"));

@@ -7,9 +7,11 @@ use super::CopyError;
 use super::site::Site;
 use crate::storage::directory::{self, DataDirectory, Keeps};
 use crate::storage::error::OpenError;
+use crate::storage::postgres::address::DatabaseAddress;
 use crate::storage::postgres::claim;
+use crate::storage::postgres::open::{connect_beside, connect_for_task};
 use crate::storage::postgres::schema;
-use crate::storage::sql::Connection;
+use crate::storage::sql::{Connection, SqlError};
 use crate::storage::store::settled;
 
 /// A store that nobody writes to.
@@ -38,19 +40,31 @@ impl Source {
                 Ok(Self { connection, mark, _directory: Some(directory) })
             }
             Site::Database(address) => {
-                let connection = claim::connect_for_task(address)?;
+                let connection = connect_for_task(address)?;
                 claim::lock(&connection, address)?;
                 if !schema::is_there(&connection).map_err(OpenError::from)? {
                     return Err(CopyError::NoData(site.clone()));
                 }
                 schema::migrate(&connection, address)?;
                 connection.begin_snapshot()?;
-                let sql = "SELECT concat_ws(' ', epoch, applied_lsn, writer, batch) FROM store";
-                let mark = connection.query_row(sql, [], |row| row.get(0))?;
+                let mark = mark_of_database(&connection)?;
                 Ok(Self { connection, mark, _directory: None })
             }
         }
     }
+
+    /// The store of a database as of now, beside the server that goes on writing. Blocks.
+    pub(crate) fn beside(address: &DatabaseAddress) -> Result<Self, CopyError> {
+        let connection = connect_beside(address)?;
+        connection.begin_snapshot()?;
+        let mark = mark_of_database(&connection)?;
+        Ok(Self { connection, mark, _directory: None })
+    }
+}
+
+fn mark_of_database(connection: &Connection) -> Result<String, SqlError> {
+    let sql = "SELECT concat_ws(' ', epoch, applied_lsn, writer, batch) FROM store";
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 /// The log has been applied and SQLite's own is emptied here, so the file tells of every change.

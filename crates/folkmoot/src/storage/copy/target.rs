@@ -1,7 +1,7 @@
 //! The store that is filled: empty, or filled in part by the same copy before. No server begins to
 //! use it before all is there: a directory lacks its VERSION until then, and a database says so.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::site::Site;
 use super::tables::tables;
@@ -10,10 +10,11 @@ use crate::storage::directory::{self, DataDirectory};
 use crate::storage::error::OpenError;
 use crate::storage::ids::Lsn;
 use crate::storage::postgres::claim;
+use crate::storage::postgres::open::connect_for_task;
 use crate::storage::postgres::schema;
 use crate::storage::sql::{Connection, SqlError};
 use crate::storage::sqlite::apply::to_sql;
-use crate::storage::sqlite::open_writer;
+use crate::storage::sqlite::{migrations, open_writer};
 
 /// A store on its way to being whole.
 pub(crate) struct Target {
@@ -36,7 +37,7 @@ impl Target {
                 Self { connection, site: site.clone(), directory }
             }
             Site::Database(address) => {
-                let connection = claim::connect_for_task(address)?;
+                let connection = connect_for_task(address)?;
                 claim::lock(&connection, address)?;
                 schema::take_steps(&connection, address)?;
                 Self { connection, site: site.clone(), directory: None }
@@ -47,6 +48,24 @@ impl Target {
         match is_begun || target.is_empty()? {
             true => Ok(target),
             false => Err(CopyError::NotEmpty(site.clone())),
+        }
+    }
+
+    /// A new file of SQLite's, which somebody puts into a directory later. Blocks.
+    pub(crate) fn file(path: &Path) -> Result<Self, CopyError> {
+        let connection = rusqlite::Connection::open(path)?;
+        // Nobody reads it before it is whole, and whoever keeps it syncs it.
+        connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")?;
+        let connection = Connection::from(connection);
+        migrations::migrate(&connection, path)?;
+        Ok(Self { connection, site: Site::Directory(path.to_owned()), directory: None })
+    }
+
+    /// Empties a database that was to be filled; a directory is for the caller to empty.
+    pub(crate) fn discard(self) -> Result<(), CopyError> {
+        match self.connection.is_far() {
+            true => Ok(self.connection.execute_batch("DROP SCHEMA folkmoot CASCADE")?),
+            false => Ok(()),
         }
     }
 

@@ -53,14 +53,6 @@ pub(crate) fn connect(address: &DatabaseAddress, name: &str) -> Result<Connectio
     Ok(Connection::Postgres(Box::new(session)))
 }
 
-/// A session of a task of an administrator's, which looks at all there is.
-pub(crate) fn connect_for_task(address: &DatabaseAddress) -> Result<Connection, OpenError> {
-    let unreachable = |source| OpenError::Unreachable { address: address.clone(), source };
-    let connection = connect(address, "folkmoot task").map_err(unreachable)?;
-    connection.take_time().map_err(unreachable)?;
-    Ok(connection)
-}
-
 /// Keeps servers out for as long as the session lives.
 pub(crate) fn lock(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {
     let began = Instant::now();

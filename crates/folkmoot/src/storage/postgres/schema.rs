@@ -20,6 +20,32 @@ pub(crate) fn is_there(connection: &Connection) -> Result<bool, SqlError> {
     Ok(count > 0)
 }
 
+/// Refuses what is no database of this program's schema; a server may have it open.
+pub(super) fn require(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {
+    let address = || address.clone();
+    if !is_there(connection)? {
+        return Err(OpenError::NoTables { address: address() });
+    }
+    if is_unfinished(connection)? {
+        return Err(OpenError::Unfinished { address: address() });
+    }
+    let sql = "SELECT coalesce(max(taken), 0) FROM steps";
+    let found: u32 = connection.query_row(sql, [], |row| row.get(0))?;
+    match (found, newest()) {
+        (found, newest) if found > newest => {
+            Err(OpenError::NewerDatabase { address: address(), found, newest })
+        }
+        (found, newest) if found < newest => {
+            Err(OpenError::OlderDatabase { address: address(), found, newest })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn newest() -> u32 {
+    u32::try_from(STEPS.len()).expect("there are few migrations")
+}
+
 /// Takes the steps that a database lacks, which is one to be served. Only who has locked the database
 /// may.
 pub(crate) fn migrate(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {
@@ -45,7 +71,7 @@ pub(crate) fn take_steps(
     )?;
     let sql = "SELECT coalesce(max(taken), 0) FROM steps";
     let taken: u32 = connection.query_row(sql, [], |row| row.get(0))?;
-    let newest = u32::try_from(STEPS.len()).expect("there are few migrations");
+    let newest = newest();
     if taken > newest {
         return Err(OpenError::NewerDatabase { address: address.clone(), found: taken, newest });
     }

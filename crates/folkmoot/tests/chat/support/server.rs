@@ -59,6 +59,15 @@ impl Server {
         Self::with(&format!("[limits]\n{limits}\n{PATIENT}")).await
     }
 
+    /// A server with its data in a database.
+    pub(crate) async fn on(store: &str) -> Self {
+        let mut server = Self::start().await;
+        server.stop().await;
+        let files = server.beside("files");
+        server.serve(files, store).await;
+        server
+    }
+
     /// A server with a settings file.
     pub(crate) async fn with(settings: &str) -> Self {
         let scratch = Scratch::new();
