@@ -28,7 +28,7 @@ pub struct Checked {
     pub notes: Vec<String>,
 }
 
-/// Looks at the whole data directory. Blocks.
+/// Looks at the whole data directory, or at the database and the files beside it. Blocks.
 ///
 /// # Errors
 /// [`OpenError`] if it cannot be looked at at all.
@@ -38,7 +38,10 @@ pub fn check(config: &Config, now: UnixMillis) -> Result<Checked, OpenError> {
     // Before the database is read: what it names then is not removed by the server meanwhile.
     let _kept = Kept::hold(directory).map_err(failed)?;
     let mut findings = Findings::default();
-    let (looked, named) = storage::check(config.data(), now, &mut findings)?;
+    let (looked, named) = match &config.database {
+        Some(address) => storage::check_database(address, now, &mut findings)?,
+        None => storage::check(config.data(), now, &mut findings)?,
+    };
     let mut files = 0;
     if let Some(named) = named {
         files = check_files(directory, &named, &mut findings);

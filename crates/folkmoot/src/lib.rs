@@ -20,6 +20,7 @@ mod http;
 mod limits;
 pub mod load;
 mod metrics;
+pub mod migrate;
 mod nodes;
 mod open_rooms;
 mod ports;

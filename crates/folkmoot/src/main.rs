@@ -16,7 +16,7 @@ use folkmoot::read_states::ReadStatesFlags;
 use folkmoot::relay::RelayFlags;
 use folkmoot::retention::{Retained, RetentionFlags};
 use folkmoot::seed::{SeedFlags, SeedPlan};
-use folkmoot::storage::{Retention, UnixMillis};
+use folkmoot::storage::{Retention, Site, UnixMillis};
 use folkmoot::{Config, Flags};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -36,7 +36,7 @@ struct Line {
 
 #[derive(Debug, clap::Subcommand)]
 enum Task {
-    /// Fills the data directory with people, rooms and messages, to try a server of some size
+    /// Fills the store with people, rooms and messages, to try a server of some size
     Seed(SeedFlags),
     /// Puts a running server under load, and says how long messages take and whether any is lost
     Load(LoadFlags),
@@ -45,7 +45,7 @@ enum Task {
         /// The backup: a file that is not there yet
         file: PathBuf,
     },
-    /// Makes the data directory, which must be empty, of a backup; clients fetch anew
+    /// Makes the store, which must be empty, of a backup of either kind of store; clients fetch anew
     Restore {
         /// The backup
         file: PathBuf,
@@ -54,6 +54,15 @@ enum Task {
     Check,
     /// Shows how long messages are kept, or sets it; the server may run
     Retention(RetentionFlags),
+    /// Carries all that a server keeps into another store: from a data directory into PostgreSQL, or
+    /// back. No server runs on either meanwhile; cut off, the same command goes on
+    Migrate {
+        /// The store to read: a data directory, or postgres://user:password@host:port/database. It
+        /// stays as it is
+        from: Site,
+        /// The store to fill, which is empty. Beside PostgreSQL, files of messages are in --data
+        to: Site,
+    },
     /// Serves read states to another chat, over a protocol of its own
     ReadStates(ReadStatesFlags),
     /// Makes the certificates by which nodes of a cluster know each other
@@ -63,17 +72,11 @@ enum Task {
     Relay(RelayFlags),
 }
 
-impl Task {
-    /// The name of a task that works on the files of the embedded store.
-    fn embedded_only(&self) -> Option<&'static str> {
-        match self {
-            Self::Seed(_) => Some("seed"),
-            Self::Backup { .. } => Some("backup"),
-            Self::Restore { .. } => Some("restore"),
-            Self::Check => Some("check"),
-            Self::Retention(_) => Some("retention"),
-            Self::Load(_) | Self::ReadStates(_) | Self::Cluster(_) | Self::Relay(_) => None,
-        }
+/// Where the data of a server is, as people read it.
+fn place(config: &Config) -> String {
+    match &config.database {
+        Some(address) => address.to_string(),
+        None => config.data().display().to_string(),
     }
 }
 
@@ -105,12 +108,6 @@ fn run() -> anyhow::Result<()> {
         .with_context(|| format!("`{}` is not a log filter", config.log))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    if let Some(name) = task.as_ref().and_then(Task::embedded_only) {
-        anyhow::ensure!(
-            config.database.is_none(),
-            "`folkmoot {name}` is for the embedded store; PostgreSQL has tools of its own"
-        );
-    }
     match task {
         None => runtime.block_on(serve(config)),
         Some(Task::Seed(flags)) => runtime.block_on(seed(&config, flags)),
@@ -119,6 +116,7 @@ fn run() -> anyhow::Result<()> {
         Some(Task::Restore { file }) => runtime.block_on(restore(&config, &file)),
         Some(Task::Check) => check(&config),
         Some(Task::Retention(flags)) => runtime.block_on(retention(&config, &flags)),
+        Some(Task::Migrate { from, to }) => migrate(&config, &from, &to),
         Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
         Some(Task::Cluster(task)) => cluster(task),
         Some(Task::Relay(flags)) => runtime.block_on(relay(flags)),
@@ -129,13 +127,13 @@ async fn seed(config: &Config, flags: SeedFlags) -> anyhow::Result<()> {
     let plan = SeedPlan::load(flags)?;
     let now = now()?;
     let began = Instant::now();
-    let made = folkmoot::seed::seed(config.data(), &plan, now).await?;
+    let made = folkmoot::seed::seed(config, &plan, now).await?;
     let folkmoot::seed::Seeded { users, rooms, memberships, messages } = made;
     let took = began.elapsed().as_secs_f64();
     say(&format!(
         "{users} users, {rooms} rooms, {memberships} memberships and {messages} messages in {} \
          after {took:.1} s; sign in as user000001 with the password {}",
-        config.data().display(),
+        place(config),
         plan.password,
     ));
     Ok(())
@@ -143,7 +141,7 @@ async fn seed(config: &Config, flags: SeedFlags) -> anyhow::Result<()> {
 
 fn back_up(config: &Config, file: &Path) -> anyhow::Result<()> {
     let made = backup::back_up(config, file, now()?)?;
-    let (mib, data) = (made.bytes.div_ceil(1 << 20), config.data().display());
+    let (mib, data) = (made.bytes.div_ceil(1 << 20), place(config));
     for missing in &made.missing {
         eprintln!("folkmoot: {} is missing; the backup lacks it", missing.display());
     }
@@ -153,11 +151,27 @@ fn back_up(config: &Config, file: &Path) -> anyhow::Result<()> {
 
 async fn restore(config: &Config, file: &Path) -> anyhow::Result<()> {
     let made = backup::restore(config, file).await?;
-    let data = config.data().display();
+    let data = place(config);
     say(&format!(
         "{data} is as {} has it, with {} files; clients fetch anew",
         file.display(),
         made.files
+    ));
+    Ok(())
+}
+
+fn migrate(config: &Config, from: &Site, to: &Site) -> anyhow::Result<()> {
+    let migrated = folkmoot::migrate::migrate(config, from, to, now()?)?;
+    for missing in &migrated.missing {
+        eprintln!("folkmoot: {} is missing; {to} lacks it", missing.display());
+    }
+    for (table, digest) in &migrated.tables {
+        say(&format!("{table}: {digest}"));
+    }
+    let (files, directory) = (migrated.files, migrated.directory.display());
+    say(&format!(
+        "{to} has all that {from} has, with {files} files in {directory}; clients fetch anew, and the \
+         search index is made by the first start"
     ));
     Ok(())
 }
@@ -170,22 +184,21 @@ fn check(config: &Config) -> anyhow::Result<()> {
         say(&format!("and {untold} more"));
     }
     checked.notes.iter().for_each(|note| say(&format!("note: {note}")));
-    let (data, Checked { records, rooms, messages, files, wrong, .. }) =
-        (config.data().display(), &checked);
+    let (data, Checked { records, rooms, messages, files, wrong, .. }) = (place(config), &checked);
     say(&format!(
         "{data}: {messages} messages in {rooms} rooms, {files} files and {records} records of the \
          log were looked at"
     ));
     anyhow::ensure!(
         *wrong == 0,
-        "{wrong} of it is wrong; keep a copy of the directory, then restore a backup from before"
+        "{wrong} of it is wrong; keep a copy of it, then restore a backup from before"
     );
     Ok(())
 }
 
 async fn retention(config: &Config, flags: &RetentionFlags) -> anyhow::Result<()> {
     let now = now()?;
-    let retained = folkmoot::retention::retain(config.data(), flags, now).await?;
+    let retained = folkmoot::retention::retain(config, flags, now).await?;
     let Retained { server, rooms, deleted } = retained;
     say(&format!("the server keeps {}", kept(server)));
     for room in rooms {

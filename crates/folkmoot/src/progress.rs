@@ -1,5 +1,6 @@
 //! How far it is: a bar that fills on a terminal, one line for each part elsewhere.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ const WIDTH: usize = 30;
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) struct Bar {
-    what: &'static str,
+    what: Cow<'static, str>,
     all: u64,
     done: u64,
     began: Instant,
@@ -17,7 +18,8 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    pub(crate) fn new(what: &'static str, all: u64) -> Self {
+    pub(crate) fn new(what: impl Into<Cow<'static, str>>, all: u64) -> Self {
+        let what = what.into();
         let is_drawn = std::io::stderr().is_terminal();
         Self { what, all, done: 0, began: Instant::now(), drawn: None, is_drawn }
     }
@@ -44,4 +46,9 @@ impl Bar {
         let bar = format!("{}{}", "█".repeat(filled), "░".repeat(WIDTH - filled));
         format!("{what:<12} {bar} {done:>9} of {all}")
     }
+}
+
+/// Says something beside the bars.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

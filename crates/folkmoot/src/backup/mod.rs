@@ -12,7 +12,7 @@ mod take;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::storage::OpenError;
+use crate::storage::{CopyError, OpenError, SqlError};
 
 pub use archive::{ARCHIVE_FORMAT, ArchiveError};
 pub use restore::{RestoredBackup, restore};
@@ -30,6 +30,9 @@ pub enum BackupError {
     /// The data directory cannot be read, or what was restored cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The database cannot be read, or does not take what the backup has.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     /// The backup cannot be read.
     #[error("{path} was not restored: {source}; nothing was changed, try another copy of it")]
     Archive {
@@ -53,8 +56,8 @@ pub enum BackupError {
         path: PathBuf,
         /// Where to.
         copy: PathBuf,
-        /// What SQLite said.
-        source: rusqlite::Error,
+        /// What the database said.
+        source: SqlError,
     },
     /// The file system refused.
     #[error("{path}: {source}")]

@@ -1,4 +1,4 @@
-//! Makes a data directory of a backup, or leaves everything as it was: the whole backup is checked
+//! Makes a store of a backup, or leaves everything as it was: the whole backup is checked
 //! before the first byte is written, and a failure after that removes what was written.
 
 use std::fs::File;
@@ -9,7 +9,10 @@ use super::archive::{self, ArchiveError, Piece};
 use super::take::Bytes;
 use super::{BackupError, io_error, sync_directory};
 use crate::config::Config;
-use crate::storage::{self, FORMAT_VERSION, Store, StoreOptions};
+use crate::storage::{
+    self, DataDirectory, DatabaseAddress, FORMAT_VERSION, Keeps, Lsn, Site, Source, Store,
+    StoreOptions, Target, carry,
+};
 
 /// The directories of files of messages and people.
 const OBJECTS: [&str; 3] = ["files", "thumbnails", "portraits"];
@@ -21,11 +24,10 @@ const VERSION_BYTES_MAX: u64 = 20;
 pub struct RestoredBackup {
     /// Files of messages and pictures of people.
     pub files: u64,
-    /// The new epoch of every stream: no client knows a position in it.
-    pub epoch: String,
 }
 
-/// Makes the data directory of `config`, which is empty or missing, of a backup.
+/// Makes the data directory of `config`, which is empty or missing, of a backup; or fills its
+/// database, which is empty, and puts the files into the directory.
 ///
 /// # Errors
 /// [`BackupError`]; the directory is empty then.
@@ -38,17 +40,54 @@ pub async fn restore(config: &Config, from: &Path) -> Result<RestoredBackup, Bac
         check(&from, &places)?;
         // Again: somebody may have put something there meanwhile.
         places.are_empty()?;
-        let opened = unpack(&from, &places).and_then(|files| Ok((open(&places.data)?, files)));
-        if opened.is_err() {
+        let restored = match &config.database {
+            Some(address) => unpack_into_database(&from, &places, address),
+            None => unpack(&from, &places).and_then(|files| Ok((Some(open(&places.data)?), files))),
+        };
+        if restored.is_err() {
             places.clear();
         }
-        opened
+        restored
     });
     let (store, files) = restoring.await.expect("restoring does not panic")?;
-    let epoch = store.stream_epoch().to_owned();
-    // Moves the log that came with the backup into the database.
-    store.close().await;
-    Ok(RestoredBackup { files, epoch })
+    if let Some(store) = store {
+        // Moves the log that came with the backup into the database.
+        store.close().await;
+    }
+    Ok(RestoredBackup { files })
+}
+
+/// By way of an embedded store, which is there only meanwhile. The files stay beside the database.
+fn unpack_into_database(
+    from: &Path,
+    places: &Places,
+    address: &DatabaseAddress,
+) -> Result<(Option<Store>, u64), BackupError> {
+    let target = Target::open(&Site::Database(address.clone()))?;
+    let filled = fill(from, places, &target);
+    match filled {
+        Ok((files, applied)) => {
+            target.finish(applied)?;
+            Ok((None, files))
+        }
+        Err(error) => {
+            target.discard()?;
+            Err(error)
+        }
+    }
+}
+
+fn fill(from: &Path, places: &Places, target: &Target) -> Result<(u64, Lsn), BackupError> {
+    let _files = DataDirectory::open(&places.data, Keeps::Files)?;
+    let data = places.data.join("restoring");
+    let meanwhile = Places { data, objects: places.objects.clone() };
+    let files = unpack(from, &meanwhile)?;
+    let source = Source::open(&Site::Directory(meanwhile.data.clone()))?;
+    let carried = carry(&source, target)?;
+    drop(source);
+    let removed = std::fs::remove_dir_all(&meanwhile.data);
+    removed.map_err(|source| io_error(&meanwhile.data, source))?;
+    Ok((files, carried.applied))
 }
 
 /// Begins the new epoch.

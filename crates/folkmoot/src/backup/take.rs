@@ -12,7 +12,8 @@ use crate::attachment::{Kept, Object};
 use crate::config::Config;
 use crate::progress::Bar;
 use crate::storage::{
-    FORMAT_VERSION, Moment, NamedFiles, SegmentPart, UnixMillis, forget_pictures,
+    FORMAT_VERSION, Moment, NamedFiles, SegmentPart, Source, SqlError, Target, UnixMillis, carry,
+    forget_pictures, named_files,
 };
 
 /// Bytes gathered before they are written.
@@ -42,21 +43,51 @@ pub fn back_up(config: &Config, to: &Path, now: UnixMillis) -> Result<BackedUp, 
     let files = &config.attachments.directory;
     // Before the moment: what the database names then stays until it is copied.
     let _kept = Kept::hold(files).map_err(|source| io_error(files, source))?;
-    let moment = Moment::take(config.data())?;
+    let store = Backed::take(config)?;
     let (out, unfinished) = Unfinished::create(to)?;
     let (copy, _removed_at_end) = Unfinished::create(&beside(to))?;
     drop(copy);
     let mut taking = Taking::begin(config, to, out).map_err(|source| io_error(to, source))?;
-    taking.copy_database(&moment)?;
-    let named = moment.named_files(now).map_err(|source| taking.database_error(source))?;
-    taking.add_log(&moment.segments)?;
-    // Ends the snapshot: SQLite may shorten its own log again, however long the files take.
-    drop(moment);
+    taking.copy_database(&store)?;
+    let named = store.named_files(now).map_err(|source| taking.database_error(source))?;
+    taking.add_log(store.segments())?;
+    // Ends the snapshot: the database may clean up again, however long the files take.
+    drop(store);
     taking.add_files(&named)?;
     taking.add_database()?;
     let backed_up = taking.finish()?;
     unfinished.keep();
     Ok(backed_up)
+}
+
+/// What a backup is taken of, as of one moment.
+enum Backed {
+    Directory(Moment),
+    Database(Source),
+}
+
+impl Backed {
+    fn take(config: &Config) -> Result<Self, BackupError> {
+        match &config.database {
+            Some(address) => Ok(Self::Database(Source::beside(address)?)),
+            None => Ok(Self::Directory(Moment::take(config.data())?)),
+        }
+    }
+
+    fn named_files(&self, now: UnixMillis) -> Result<NamedFiles, SqlError> {
+        match self {
+            Self::Directory(moment) => moment.named_files(now),
+            Self::Database(source) => named_files(&source.connection, now),
+        }
+    }
+
+    /// Of the log, what the database lacks.
+    fn segments(&self) -> &[SegmentPart] {
+        match self {
+            Self::Directory(moment) => &moment.segments,
+            Self::Database(_) => &[],
+        }
+    }
 }
 
 /// A backup on its way.
@@ -75,7 +106,15 @@ impl<'a> Taking<'a> {
         Ok(Self { config, to, archive, backed_up: BackedUp::default() })
     }
 
-    fn copy_database(&self, moment: &Moment) -> Result<(), BackupError> {
+    fn copy_database(&self, store: &Backed) -> Result<(), BackupError> {
+        let moment = match store {
+            Backed::Directory(moment) => moment,
+            Backed::Database(source) => {
+                let target = Target::file(&beside(self.to))?;
+                let carried = carry(source, &target)?;
+                return Ok(target.finish(carried.applied)?);
+            }
+        };
         let mut bar = None;
         let mut shown = 0;
         let copied = moment.copy_database(&beside(self.to), |done, all| {
@@ -176,7 +215,8 @@ impl<'a> Taking<'a> {
         Ok(backed_up)
     }
 
-    fn database_error(&self, source: rusqlite::Error) -> BackupError {
+    fn database_error(&self, source: impl Into<SqlError>) -> BackupError {
+        let source = source.into();
         let (path, copy) = (self.config.data().to_owned(), beside(self.to));
         BackupError::Database { path, copy, source }
     }

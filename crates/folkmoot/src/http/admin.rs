@@ -24,7 +24,7 @@ use crate::chat::{control_failure, failure, read_failure};
 use crate::pulse::quantile_us;
 use crate::server::Server;
 use crate::storage::contract::{Administration, ChangeFeed};
-use crate::storage::{UnixMillis, UserChange, UserId};
+use crate::storage::{Part, UnixMillis, UserChange, UserId};
 use crate::user::UserCalls;
 use crate::wire;
 
@@ -182,12 +182,17 @@ pub(crate) async fn storage(
 ) -> Result<Json<StorageView>, Refused> {
     let totals = server.administration().totals().await.map_err(|error| read_failure(&error))?;
     let store = server.administration().clone();
-    let usage = server.node().blocking(move || store.usage()).await.map_err(|error| {
+    let database = store.database_bytes().await.map_err(|error| read_failure(&error))?;
+    let mut usage = server.node().blocking(move || store.usage()).await.map_err(|error| {
         tracing::error!(%error, "the data directory cannot be counted");
         Refused::new(ErrorCode::StoreUnavailable, format!("the data directory: {error}"))
     })?;
+    if let Some(bytes) = database {
+        usage.parts.push(Part { name: "database".to_owned(), bytes });
+        usage.parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+    }
     let stats = server.changes().stats();
-    let part = |part: crate::storage::Part| StoragePart { name: part.name, bytes: part.bytes };
+    let part = |part: Part| StoragePart { name: part.name, bytes: part.bytes };
     Ok(Json(StorageView {
         parts: usage.parts.into_iter().map(part).collect(),
         free_bytes: usage.free_bytes,

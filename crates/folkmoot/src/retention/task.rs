@@ -5,12 +5,13 @@ use std::path::Path;
 
 use rusqlite::OpenFlags;
 
+use crate::config::Config;
 use crate::progress::Bar;
 use crate::storage::retention::{of_rooms, of_server, set_of_room, set_of_server};
 use crate::storage::sql::Connection;
 use crate::storage::{
     AppendError, ControlError, Due, OpenError, ReadError, Record, Retention, RoomEvent, RoomId,
-    RoomRecord, RoomRetention, SqlError, Store, StoreOptions, UnixMillis, database,
+    RoomRecord, RoomRetention, SqlError, Store, StoreOptions, UnixMillis, connect_beside, database,
 };
 
 /// A server's transaction takes milliseconds; a batch on a slow disk takes seconds.
@@ -87,11 +88,12 @@ impl RetentionFlags {
 /// # Errors
 /// [`RetentionError`]; what was set and deleted by then stays so.
 pub async fn retain(
-    data: &Path,
+    config: &Config,
     flags: &RetentionFlags,
     now: UnixMillis,
 ) -> Result<Retained, RetentionError> {
-    let options = StoreOptions::new(data);
+    let database = config.database.clone();
+    let options = StoreOptions { database, ..StoreOptions::new(config.data()) };
     let opened = tokio::task::spawn_blocking(move || Store::open(&options)).await;
     match opened.expect("opening a store does not panic") {
         Ok(store) => {
@@ -100,7 +102,11 @@ pub async fn retain(
             store.close().await;
             done
         }
-        Err(OpenError::Locked { .. }) => beside_a_server(&database(data), flags),
+        Err(OpenError::Locked { .. } | OpenError::DatabaseInUse { .. }) => {
+            let (config, flags) = (config.clone(), flags.clone());
+            let set = tokio::task::spawn_blocking(move || beside_a_server(&config, &flags));
+            set.await.expect("setting a rule does not panic")
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -125,13 +131,11 @@ async fn retain_in(
 }
 
 /// In the database itself, which the server reads whenever it looks.
-fn beside_a_server(path: &Path, flags: &RetentionFlags) -> Result<Retained, RetentionError> {
-    let open = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let database = rusqlite::Connection::open_with_flags(path, open).map_err(SqlError::from)?;
-    database.busy_timeout(LOCK_PATIENCE).map_err(SqlError::from)?;
-    let database = Connection::from(database);
-    // As the server's own connection: its segments are deleted once SQLite has their records.
-    database.execute_batch("PRAGMA synchronous = FULL")?;
+fn beside_a_server(config: &Config, flags: &RetentionFlags) -> Result<Retained, RetentionError> {
+    let database = match &config.database {
+        Some(address) => connect_beside(address)?,
+        None => open_beside(&database(config.data()))?,
+    };
     let transaction = database.begin()?;
     if let Some(rule) = flags.rule() {
         match flags.room {
@@ -145,6 +149,16 @@ fn beside_a_server(path: &Path, flags: &RetentionFlags) -> Result<Retained, Rete
     let (server, rooms) = (of_server(&transaction)?, of_rooms(&transaction)?);
     transaction.commit()?;
     Ok(Retained { server, rooms, deleted: None })
+}
+
+fn open_beside(path: &Path) -> Result<Connection, SqlError> {
+    let open = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let database = rusqlite::Connection::open_with_flags(path, open)?;
+    database.busy_timeout(LOCK_PATIENCE)?;
+    let database = Connection::from(database);
+    // As the server's own connection: its segments are deleted once SQLite has their records.
+    database.execute_batch("PRAGMA synchronous = FULL")?;
+    Ok(database)
 }
 
 /// Deletes all that is due, as rooms do; there is no server that has them in memory.

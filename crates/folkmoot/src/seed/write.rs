@@ -1,4 +1,4 @@
-//! Writes a plan into a data directory.
+//! Writes a plan into a store that no server uses.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -9,6 +9,7 @@ use super::names::{display_name, name, saying};
 use super::plan::{RoomPlan, SeedPlan};
 use crate::account::password;
 use crate::account::token::{Token, random_id};
+use crate::config::Config;
 use crate::progress::Bar;
 use crate::room::idempotency::ContentHash;
 use crate::storage::{
@@ -57,12 +58,13 @@ pub struct Seeded {
     pub messages: u64,
 }
 
-/// Fills a data directory, which is made if it is missing.
+/// Fills the data directory of `config`, which is made if it is missing, or its database.
 ///
 /// # Errors
 /// [`SeedError`]; what was written by then stays.
-pub async fn seed(directory: &Path, plan: &SeedPlan, now: UnixMillis) -> Result<Seeded, SeedError> {
-    let options = StoreOptions::new(directory);
+pub async fn seed(config: &Config, plan: &SeedPlan, now: UnixMillis) -> Result<Seeded, SeedError> {
+    let database = config.database.clone();
+    let options = StoreOptions { database, ..StoreOptions::new(config.data()) };
     let store = tokio::task::spawn_blocking(move || Store::open(&options))
         .await
         .expect("opening a store does not panic")?;

@@ -13,6 +13,8 @@ use super::error::OpenError;
 /// The on-disk format that this program reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// The database; SQLite's own files beside it begin with its name.
+const DATABASE: &str = "folkmoot.sqlite";
 /// Says, in a directory without a database, that the database is in PostgreSQL.
 const ELSEWHERE: &str = "POSTGRES";
 
@@ -55,6 +57,22 @@ impl DataDirectory {
         Ok(Self { path: path.to_owned(), lock })
     }
 
+    /// Makes and locks a directory that is to become one, by [`write_version`], once it has been
+    /// filled; `None` if it holds anything but what an earlier such filling has left.
+    pub(crate) fn begin(path: &Path) -> Result<Option<Self>, OpenError> {
+        let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+        std::fs::create_dir_all(path).map_err(io_error)?;
+        for entry in std::fs::read_dir(path).map_err(io_error)? {
+            let name = entry.map_err(io_error)?.file_name();
+            let name = name.to_string_lossy();
+            let is_ours = ["lock", "log", "attachments", "VERSION.tmp"].contains(&&*name);
+            if !is_ours && !name.starts_with(DATABASE) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Self { path: path.to_owned(), lock: lock(path)? }))
+    }
+
     /// Where the log's segments are.
     pub(crate) fn log(&self) -> PathBuf {
         log(&self.path)
@@ -87,7 +105,7 @@ pub(crate) fn log(path: &Path) -> PathBuf {
 
 /// Where the database is in a data directory.
 pub(crate) fn database(path: &Path) -> PathBuf {
-    path.join("folkmoot.sqlite")
+    path.join(DATABASE)
 }
 
 /// Refuses what is no data directory of this format; a server may have it open.

@@ -106,6 +106,31 @@ pub enum OpenError {
         /// The newest one known here.
         newest: u32,
     },
+    /// No server has begun to use the database.
+    #[error("{address} holds no data of Folkmoot")]
+    NoTables {
+        /// Where it is, without the password.
+        address: DatabaseAddress,
+    },
+    /// The database is of an older program.
+    #[error("{address} has schema {found}, this program wants {newest}: start its server once")]
+    OlderDatabase {
+        /// Where it is, without the password.
+        address: DatabaseAddress,
+        /// The steps it has taken.
+        found: u32,
+        /// The newest one known here.
+        newest: u32,
+    },
+    /// It was to be filled from another store, and that was cut off.
+    #[error(
+        "{address} holds a part of another store: run the same `folkmoot migrate` again, which goes on, \
+         or empty it (DROP SCHEMA folkmoot CASCADE)"
+    )]
+    Unfinished {
+        /// Where it is, without the password.
+        address: DatabaseAddress,
+    },
     /// The database cannot hold every text.
     #[error("{address} has the encoding {encoding}; make a database with UTF8")]
     DatabaseEncoding {

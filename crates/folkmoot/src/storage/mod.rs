@@ -16,6 +16,7 @@
 mod check;
 pub mod contract;
 mod control;
+mod copy;
 mod directory;
 mod error;
 pub mod ids;
@@ -31,7 +32,7 @@ mod store;
 mod usage;
 mod wire;
 
-pub(crate) use check::{Findings, Looked, check};
+pub(crate) use check::{Findings, Looked, check, check_database};
 pub use control::{
     Account, AccountDeletion, AccountDeletionBegun, Authority, Begun, Deletion, DeletionTarget,
     Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamePlaces, NamedUser,
@@ -41,8 +42,10 @@ pub use control::{
 };
 pub use control::{Due, DuePage, Retention, RoomRetention, Unindexed};
 pub(crate) use control::{Erased, is_deleted_name, retention};
+pub use copy::{CopyError, Digest, Site};
+pub(crate) use copy::{Source, Target, carry};
 pub use directory::FORMAT_VERSION;
-pub(crate) use directory::{database, log as log_directory, write_version};
+pub(crate) use directory::{DataDirectory, Keeps, database, log as log_directory, write_version};
 pub use error::{AppendError, ControlError, OpenError, ReadError};
 pub use ids::{
     AttachmentId, DeviceId, Lsn, Offset, PictureId, RoomId, Seq, UnixMillis, UserId, WriteEpoch,
@@ -58,8 +61,9 @@ pub use load::{
 pub(crate) use load::{KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS};
 pub use log::append_times::AppendTimes;
 pub use log::queue::{Append, Appended};
-pub(crate) use moment::{Moment, NamedFiles, SegmentPart, forget_pictures};
+pub(crate) use moment::{Moment, NamedFiles, SegmentPart, forget_pictures, named_files};
 pub use postgres::address::{AddressError, DatabaseAddress};
+pub(crate) use postgres::open::connect_beside;
 pub use record::{
     Attachment, LeaveReason, Message, Notify, Picture, Quote, ReadCursor, Record, Role, RoomEvent,
     RoomRecord, UserEffect, UserRecord,

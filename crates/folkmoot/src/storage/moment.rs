@@ -17,14 +17,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
 
 use super::directory;
 use super::error::OpenError;
 use super::ids::{AttachmentId, Lsn, PictureId, UnixMillis};
 use super::log::segment::{self, End, SEGMENT_HEADER_LEN, SegmentHeader};
 use super::log::segments::{list, segment_path};
+use super::sql::{self, Connection};
 use super::sqlite::apply::{from_sql, to_sql};
 use super::sqlite::open_sqlite_reader;
 
@@ -98,7 +99,7 @@ impl Moment {
         directory::require(data)?;
         let path = directory::database(data);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let holder = Connection::open_with_flags(&path, flags)?;
+        let holder = rusqlite::Connection::open_with_flags(&path, flags)?;
         holder.busy_timeout(LOCK_PATIENCE)?;
         holder.execute_batch("BEGIN IMMEDIATE")?;
         let database = open_sqlite_reader(&path)?;
@@ -108,7 +109,7 @@ impl Moment {
         let applied = Lsn(from_sql(applied));
         let seen = look(applied, open_segments(&directory::log(data)))?;
         holder.execute_batch("ROLLBACK")?;
-        Ok((database, seen))
+        Ok((database.into(), seen))
     }
 
     /// Copies the database into a new file; `on_pages` is told how many are done, and of how many.
@@ -117,10 +118,11 @@ impl Moment {
         to: &Path,
         mut on_pages: impl FnMut(u64, u64),
     ) -> Result<(), rusqlite::Error> {
-        let mut copy = Connection::open(to)?;
+        let mut copy = rusqlite::Connection::open(to)?;
         // Nobody reads it before it is whole, and whoever keeps it syncs it.
         copy.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")?;
-        let backup = Backup::new(&self.database, &mut copy)?;
+        let database = self.database.as_sqlite().expect("a directory has SQLite");
+        let backup = Backup::new(database, &mut copy)?;
         loop {
             let step = backup.step(PAGES_AT_ONCE)?;
             let progress = backup.progress();
@@ -142,30 +144,28 @@ impl Moment {
     }
 
     /// The files that the database names.
-    pub(crate) fn named_files(&self, now: UnixMillis) -> Result<NamedFiles, rusqlite::Error> {
+    pub(crate) fn named_files(&self, now: UnixMillis) -> sql::Result<NamedFiles> {
         named_files(&self.database, now)
     }
 }
 
 /// The files that a database names; rows of uploads that have not arrived name none.
-pub(crate) fn named_files(
-    database: &Connection,
-    now: UnixMillis,
-) -> Result<NamedFiles, rusqlite::Error> {
+pub(crate) fn named_files(database: &Connection, now: UnixMillis) -> sql::Result<NamedFiles> {
     let sql = "SELECT id, size, width > 0, expires_at IS NOT NULL AND expires_at <= ?1 \
                FROM attachments WHERE media_type <> ''";
-    let mut statement = database.prepare(sql)?;
-    let attachment = |row: &rusqlite::Row<'_>| {
-        let id = AttachmentId::from_u64(row.get::<_, i64>(0)?.cast_unsigned());
-        let size = row.get::<_, i64>(1)?.cast_unsigned();
+    let mut statement = database.prepare_cached(sql)?;
+    let attachment = |row: &sql::Row<'_>| {
+        let id = AttachmentId::from_u64(row.get::<i64>(0)?.cast_unsigned());
+        let size = row.get::<i64>(1)?.cast_unsigned();
         let (has_thumbnail, has_expired) = (row.get(2)?, row.get(3)?);
         Ok(NamedAttachment { id, size, has_thumbnail, has_expired })
     };
     let attachments = statement.query_map([to_sql(now.as_u64())], attachment)?;
     let attachments = attachments.collect::<Result<Vec<_>, _>>()?;
-    let mut statement = database.prepare("SELECT picture FROM users WHERE picture IS NOT NULL")?;
+    let mut statement =
+        database.prepare_cached("SELECT picture FROM users WHERE picture IS NOT NULL")?;
     let pictures = statement
-        .query_map([], |row| Ok(PictureId::from_u64(row.get::<_, i64>(0)?.cast_unsigned())))?;
+        .query_map([], |row| Ok(PictureId::from_u64(row.get::<i64>(0)?.cast_unsigned())))?;
     let pictures = pictures.collect::<Result<Vec<_>, _>>()?;
     Ok(NamedFiles { attachments, pictures })
 }
@@ -175,7 +175,7 @@ pub(crate) fn forget_pictures(copy: &Path, pictures: &[PictureId]) -> Result<(),
     if pictures.is_empty() {
         return Ok(());
     }
-    let mut copy = Connection::open(copy)?;
+    let mut copy = rusqlite::Connection::open(copy)?;
     let transaction = copy.transaction()?;
     for picture in pictures {
         let sql = "UPDATE users SET picture = NULL WHERE picture = ?1";

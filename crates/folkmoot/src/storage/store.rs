@@ -394,6 +394,16 @@ fn replay(
     })
 }
 
+/// The database of a directory, with all that the log has; for tasks that have it alone.
+pub(super) fn settled(directory: &DataDirectory) -> Result<Connection, OpenError> {
+    let connection = open_writer(&directory.database())?;
+    let applied = applied_lsn(&connection)?;
+    let recovered = Segments::recover(&directory.log(), applied)?;
+    let mut mover = Mover::new(Arc::new(recovered.segments), Arc::new(RealDisk), applied);
+    replay(&mut mover, &connection, applied, recovered.last_lsn, directory)?;
+    Ok(connection)
+}
+
 /// The streams whose rows a record changes.
 fn touched(record: &Record) -> [Option<Stream>; 2] {
     match record {

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::Path;
 
+use super::error::ReadError;
 use super::store::Store;
 
 /// Something at the top of the data directory.
@@ -35,6 +36,26 @@ impl Store {
     /// What the system says when the directory cannot be read.
     pub fn usage(&self) -> io::Result<Usage> {
         usage(self.directory())
+    }
+}
+
+impl Store {
+    /// What the database takes with its indexes, if it is not in the data directory.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the database cannot say.
+    pub async fn database_bytes(&self) -> Result<Option<u64>, ReadError> {
+        self.read(|connection| {
+            if !connection.is_far() {
+                return Ok(None);
+            }
+            let sql = "SELECT coalesce(sum(pg_total_relation_size(t.oid)), 0) FROM pg_class t \
+                       JOIN pg_namespace n ON n.oid = t.relnamespace \
+                       WHERE n.nspname = 'folkmoot' AND t.relkind = 'r'";
+            let bytes: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+            Ok(Some(bytes.unsigned_abs()))
+        })
+        .await
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong in a data directory, also while a server writes to it: the log's checksums and
+//! What is wrong in a store, also while a server writes to it: the log's checksums and
 //! numbers, the database's structure, and what rows say about each other.
 //!
 //! It changes nothing, and goes on after the first damage: who has to decide what to do wants to know all
@@ -11,6 +11,9 @@ use std::path::Path;
 
 use super::error::OpenError;
 use super::moment::{Moment, NamedFiles};
+use super::postgres::address::DatabaseAddress;
+use super::postgres::open::connect_beside;
+use super::sql::Connection;
 use super::{UnixMillis, directory};
 
 /// More lines would help nobody; the number of all is told.
@@ -66,14 +69,38 @@ pub(crate) fn check(
         Ok(segments) => looked.records = log::check(&segments, applied, findings),
         Err(error) => findings.wrong(error.to_string()),
     }
-    let checked = rows::check(&database, &mut looked, findings)
-        .and_then(|()| super::moment::named_files(&database, now));
+    let place = directory::database(data).display().to_string();
+    let named = check_rows(&database, now, &place, &mut looked, findings);
+    Ok((looked, named))
+}
+
+/// The same for a store in PostgreSQL, which has no log of ours; all of it as of one moment.
+pub(crate) fn check_database(
+    address: &DatabaseAddress,
+    now: UnixMillis,
+    findings: &mut Findings,
+) -> Result<(Looked, Option<NamedFiles>), OpenError> {
+    let database = connect_beside(address)?;
+    database.begin_snapshot()?;
+    let mut looked = Looked::default();
+    let named = check_rows(&database, now, &address.to_string(), &mut looked, findings);
+    Ok((looked, named))
+}
+
+fn check_rows(
+    database: &Connection,
+    now: UnixMillis,
+    place: &str,
+    looked: &mut Looked,
+    findings: &mut Findings,
+) -> Option<NamedFiles> {
+    let checked = rows::check(database, looked, findings)
+        .and_then(|()| super::moment::named_files(database, now));
     match checked {
-        Ok(named) => Ok((looked, Some(named))),
+        Ok(named) => Some(named),
         Err(error) => {
-            let path = directory::database(data);
-            findings.wrong(format!("{} cannot be read on: {error}", path.display()));
-            Ok((looked, None))
+            findings.wrong(format!("{place} cannot be read on: {error}"));
+            None
         }
     }
 }

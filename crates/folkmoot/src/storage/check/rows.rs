@@ -1,32 +1,44 @@
-//! The database: its structure as SQLite sees it, the numbers of each room and stream, and whether
+//! The database: its structure as it sees it itself, the numbers of each room and stream, and whether
 //! what a row names is there.
 
-use rusqlite::Connection;
+use std::collections::{HashMap, HashSet};
 
 use super::{Findings, Looked};
 use crate::progress::Bar;
 use crate::storage::record::MessageDetails;
+use crate::storage::sql::{Connection, Result};
 use crate::storage::{AttachmentId, RoomId, UserId};
 
 /// What SQLite lists of its own damage.
 const DAMAGES_MAX: u32 = 100;
 
+/// Messages whose details are looked at together.
+const DETAILS_AT_ONCE: i64 = 5_000;
+
 /// Rows that name what is not there: a query for two numbers, and what they mean.
 type Reference = (&'static str, fn(i64, i64) -> String);
 
 const REFERENCES: &[Reference] = &[
-    ("SELECT room, seq FROM messages WHERE room NOT IN (SELECT id FROM rooms)", |room, seq| {
-        format!("message {seq} is of room {}, which is not there", room_id(room))
-    }),
-    ("SELECT room, seq FROM messages WHERE user NOT IN (SELECT id FROM users)", |room, seq| {
-        format!("room {}: message {seq} is by an account that is not there", room_id(room))
-    }),
-    ("SELECT room, user FROM members WHERE user NOT IN (SELECT id FROM users)", |room, user| {
-        format!("room {}: its member {} is not there", room_id(room), user_id(user))
-    }),
-    ("SELECT room, user FROM members WHERE room NOT IN (SELECT id FROM rooms)", |room, user| {
-        format!("{} is a member of room {}, which is not there", user_id(user), room_id(room))
-    }),
+    (
+        "SELECT room, seq FROM messages WHERE NOT EXISTS (SELECT 1 FROM rooms WHERE rooms.id = messages.room)",
+        |room, seq| format!("message {seq} is of room {}, which is not there", room_id(room)),
+    ),
+    (
+        "SELECT room, seq FROM messages WHERE NOT EXISTS (SELECT 1 FROM users WHERE users.id = messages.user)",
+        |room, seq| {
+            format!("room {}: message {seq} is by an account that is not there", room_id(room))
+        },
+    ),
+    (
+        "SELECT room, user FROM members WHERE NOT EXISTS (SELECT 1 FROM users WHERE users.id = members.user)",
+        |room, user| format!("room {}: its member {} is not there", room_id(room), user_id(user)),
+    ),
+    (
+        "SELECT room, user FROM members WHERE NOT EXISTS (SELECT 1 FROM rooms WHERE rooms.id = members.room)",
+        |room, user| {
+            format!("{} is a member of room {}, which is not there", user_id(user), room_id(room))
+        },
+    ),
     (
         "SELECT DISTINCT room, seq FROM reactions WHERE NOT EXISTS (SELECT 1 FROM messages \
          WHERE messages.room = reactions.room AND messages.seq = reactions.seq)",
@@ -61,12 +73,12 @@ pub(super) fn check(
     database: &Connection,
     looked: &mut Looked,
     findings: &mut Findings,
-) -> Result<(), rusqlite::Error> {
+) -> Result<()> {
     let mut bar = Bar::new("database", (1 + REFERENCES.len() + STREAMS.len() + 1) as u64);
     check_structure(database, findings)?;
     bar.add(1);
     for (sql, words) in REFERENCES {
-        let mut statement = database.prepare(sql)?;
+        let mut statement = database.prepare_cached(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             findings.wrong(words(row.get(0)?, row.get(1)?));
@@ -83,8 +95,21 @@ pub(super) fn check(
     check_rooms(database, looked, findings)
 }
 
-fn check_structure(database: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {
-    let mut statement = database.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
+fn check_structure(database: &Connection, findings: &mut Findings) -> Result<()> {
+    if database.is_far() {
+        let on: String =
+            database.query_row("SELECT current_setting('data_checksums')", [], |row| row.get(0))?;
+        if on != "on" {
+            findings.note(
+                "PostgreSQL keeps no checksums of its pages (data_checksums is off), so a page that \
+                 its disk has changed may not be noticed"
+                    .to_owned(),
+            );
+        }
+        return Ok(());
+    }
+    let mut statement =
+        database.prepare_cached(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let line: String = row.get(0)?;
@@ -102,12 +127,12 @@ fn check_stream(
     column: &str,
     owner: &str,
     findings: &mut Findings,
-) -> Result<(), rusqlite::Error> {
+) -> Result<()> {
     let sql = format!(
         "SELECT {owner}.id, count(*), min(offset), max(offset), last_offset FROM {table} \
          JOIN {owner} ON {owner}.id = {table}.{column} GROUP BY {owner}.id"
     );
-    let mut statement = database.prepare(&sql)?;
+    let mut statement = database.prepare_cached(&sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (id, count, first): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
@@ -122,51 +147,69 @@ fn check_stream(
     Ok(())
 }
 
-/// Every message from the first that its room keeps to the last.
-fn check_rooms(
-    database: &Connection,
-    looked: &mut Looked,
-    findings: &mut Findings,
-) -> Result<(), rusqlite::Error> {
+/// Every message from the first that its room keeps to the last. Numbers are read one by one only
+/// where counting them does not add up.
+fn check_rooms(database: &Connection, looked: &mut Looked, findings: &mut Findings) -> Result<()> {
+    let sql = "SELECT room, count(*), min(seq), max(seq) FROM messages GROUP BY room";
+    let counted = database
+        .prepare_cached(sql)?
+        .query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?))))?
+        .collect::<Result<HashMap<i64, (i64, i64, i64)>>>()?;
     let sql = "SELECT id, first_seq, last_seq FROM rooms WHERE deleted_at IS NULL";
     let rooms = database
-        .prepare(sql)?
+        .prepare_cached(sql)?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<Result<Vec<(i64, i64, i64)>, _>>()?;
+        .collect::<Result<Vec<(i64, i64, i64)>>>()?;
     let mut bar = Bar::new("rooms", rooms.len() as u64);
-    let mut messages = database.prepare("SELECT seq FROM messages WHERE room = ?1 ORDER BY seq")?;
     for (room, first, last) in rooms {
-        let mut expected = first;
-        let mut rows = messages.query([room])?;
-        while let Some(row) = rows.next()? {
-            let seq: i64 = row.get(0)?;
-            if seq < first {
-                findings.wrong(format!(
-                    "room {}: message {seq} is there, and all before {first} were deleted",
-                    room_id(room)
-                ));
-                continue;
-            }
-            if seq > expected {
-                findings.wrong(missing(room, expected, seq - 1));
-            }
-            expected = seq + 1;
-            looked.messages += 1;
-        }
-        match last + 1 - expected {
-            0 => {}
-            1.. => findings.wrong(missing(room, expected, last)),
-            _ => findings.wrong(format!(
-                "room {}: it says that it ends at message {last}, and has {}",
-                room_id(room),
-                expected - 1
-            )),
+        let (count, oldest, newest) = counted.get(&room).copied().unwrap_or((0, first, last));
+        if (count, oldest, newest) == (last - first + 1, first, last) {
+            looked.messages += count.unsigned_abs();
+        } else {
+            looked.messages += check_numbers(database, (room, first, last), findings)?;
         }
         looked.rooms += 1;
         bar.add(1);
     }
     bar.end();
     Ok(())
+}
+
+/// Says which messages of a room are missing or too many; returns how many are there.
+fn check_numbers(
+    database: &Connection,
+    (room, first, last): (i64, i64, i64),
+    findings: &mut Findings,
+) -> Result<u64> {
+    let sql = "SELECT seq FROM messages WHERE room = ?1 ORDER BY seq";
+    let mut messages = database.prepare_cached(sql)?;
+    let mut rows = messages.query([room])?;
+    let (mut expected, mut looked) = (first, 0);
+    while let Some(row) = rows.next()? {
+        let seq: i64 = row.get(0)?;
+        if seq < first {
+            findings.wrong(format!(
+                "room {}: message {seq} is there, and all before {first} were deleted",
+                room_id(room)
+            ));
+            continue;
+        }
+        if seq > expected {
+            findings.wrong(missing(room, expected, seq - 1));
+        }
+        expected = seq + 1;
+        looked += 1;
+    }
+    match last + 1 - expected {
+        0 => {}
+        1.. => findings.wrong(missing(room, expected, last)),
+        _ => findings.wrong(format!(
+            "room {}: it says that it ends at message {last}, and has {}",
+            room_id(room),
+            expected - 1
+        )),
+    }
+    Ok(looked)
 }
 
 fn missing(room: i64, first: i64, last: i64) -> String {
@@ -178,36 +221,51 @@ fn missing(room: i64, first: i64, last: i64) -> String {
 }
 
 /// Whether the files that messages show are known.
-fn check_named_files(
-    database: &Connection,
-    findings: &mut Findings,
-) -> Result<(), rusqlite::Error> {
-    let sql = "SELECT room, seq, details FROM messages \
-               WHERE details IS NOT NULL AND deleted_at IS NULL";
-    let mut messages = database.prepare(sql)?;
-    let mut known = database.prepare("SELECT 1 FROM attachments WHERE id = ?1")?;
-    let mut rows = messages.query([])?;
-    while let Some(row) = rows.next()? {
-        let (room, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let details: Vec<u8> = row.get(2)?;
-        let room = room_id(room);
-        let details = match MessageDetails::decode(Some(&details)) {
-            Ok(details) => details,
-            Err(error) => {
-                findings.wrong(format!("room {room}: message {seq} is not understood: {error}"));
-                continue;
-            }
-        };
-        for file in details.attachments {
-            if !known.exists([file.id.as_u64().cast_signed()])? {
-                let id = file.id;
-                findings.wrong(format!(
-                    "room {room}: message {seq} shows file {id}, which is not known"
-                ));
-            }
+fn check_named_files(database: &Connection, findings: &mut Findings) -> Result<()> {
+    let known = database
+        .prepare_cached("SELECT id FROM attachments")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<HashSet<i64>>>()?;
+    // In pages: PostgreSQL's answers are in memory as a whole.
+    let sql = "SELECT room, seq, details FROM messages WHERE (room, seq) > (?1, ?2) \
+               AND details IS NOT NULL AND deleted_at IS NULL ORDER BY room, seq LIMIT ?3";
+    let mut messages = database.prepare_cached(sql)?;
+    let mut after = (i64::MIN, 0);
+    loop {
+        let mut rows = messages.query([after.0, after.1, DETAILS_AT_ONCE])?;
+        let mut looked = 0;
+        while let Some(row) = rows.next()? {
+            after = (row.get(0)?, row.get(1)?);
+            looked += 1;
+            check_details(after, &row.get::<Vec<u8>>(2)?, &known, findings);
+        }
+        if looked < DETAILS_AT_ONCE {
+            return Ok(());
         }
     }
-    Ok(())
+}
+
+fn check_details(
+    (room, seq): (i64, i64),
+    details: &[u8],
+    known: &HashSet<i64>,
+    findings: &mut Findings,
+) {
+    let room = room_id(room);
+    let details = match MessageDetails::decode(Some(details)) {
+        Ok(details) => details,
+        Err(error) => {
+            findings.wrong(format!("room {room}: message {seq} is not understood: {error}"));
+            return;
+        }
+    };
+    for file in details.attachments {
+        if !known.contains(&file.id.as_u64().cast_signed()) {
+            let id = file.id;
+            findings
+                .wrong(format!("room {room}: message {seq} shows file {id}, which is not known"));
+        }
+    }
 }
 
 fn room_id(id: i64) -> RoomId {

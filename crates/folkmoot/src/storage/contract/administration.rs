@@ -80,6 +80,9 @@ contract! {
         /// How much there is of everything.
         async fn totals() -> Result<Totals, ReadError>;
 
+        /// What a database outside of the data directory takes.
+        async fn database_bytes() -> Result<Option<u64>, ReadError>;
+
         at_once {
             /// What it takes on the disk. Blocks.
             fn usage() -> std::io::Result<Usage>;

@@ -1,14 +1,18 @@
 //! Accounts and memberships by the ten thousand, each call one transaction: for filling a data
 //! directory, not for serving.
 
-use super::accounts::{Account, NewAccount, insert_row};
-use super::devices::{NewDevice, insert_device};
+use std::collections::{BTreeSet, HashSet};
+
+use rusqlite::types::Value;
+
+use super::accounts::NewAccount;
+use super::devices::NewDevice;
 use crate::storage::error::ControlError;
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
 use crate::storage::record::{Role, RoomEvent};
-use crate::storage::sql::{Connection, params};
+use crate::storage::sql::Connection;
 use crate::storage::sqlite::apply::{EVENTS_KEPT, from_sql, to_sql};
-use crate::storage::sqlite::name_words::{note_all, words};
+use crate::storage::sqlite::name_words::words;
 use crate::storage::store::Store;
 
 /// Somebody to make a member.
@@ -29,15 +33,22 @@ impl Store {
     /// [`ControlError::NameTaken`]; none of them is made then.
     pub async fn create_accounts(&self, new: Vec<NewAccount>) -> Result<(), ControlError> {
         self.control(move |connection| {
-            let mut found_by = Vec::new();
+            refuse_taken(connection, &new)?;
+            let (mut rows, mut found_by) = (Vec::new(), BTreeSet::new());
             for account in new {
-                let Account { id, name, display_name, .. } = insert_row(connection, account)?;
+                let NewAccount { id, name, display_name, password_hash, at } = account;
                 let id = to_sql(id.as_u64());
+                // In their order, so that the index grows at few places.
                 found_by.extend(words(&name, &display_name).map(|word| (word, id)));
+                let (name, hash) = (Value::Text(name), Value::Text(password_hash));
+                let (shown, at) = (Value::Text(display_name), to_sql(at.as_u64()).into());
+                rows.push(vec![id.into(), name, shown, hash, false.into(), at]);
             }
-            // In their order, so that the index grows at few places.
-            found_by.sort_unstable();
-            note_all(connection, found_by.into_iter())?;
+            let columns = ["id", "name", "display_name", "password_hash", "is_admin", "created_at"];
+            connection.insert_rows("users", &columns, &rows)?;
+            let words: Vec<_> =
+                found_by.into_iter().map(|(word, id)| vec![Value::Text(word), id.into()]).collect();
+            connection.insert_rows("name_words", &["word", "user"], &words)?;
             Ok(())
         })
         .await
@@ -49,7 +60,16 @@ impl Store {
     /// [`ControlError::NotAllowed`] if an account is disabled; none of them is signed in then.
     pub async fn create_devices(&self, new: Vec<NewDevice>) -> Result<(), ControlError> {
         self.control(move |connection| {
-            new.iter().try_for_each(|device| insert_device(connection, device))
+            refuse_disabled(connection, &new)?;
+            let row = |device: NewDevice| {
+                let (id, user) = (to_sql(device.id.as_u64()), to_sql(device.user.as_u64()));
+                let (token, at) = (device.token_hash.to_vec(), to_sql(device.at.as_u64()));
+                let label = Value::Text(device.label);
+                vec![id.into(), user.into(), label, token.into(), at.into(), at.into()]
+            };
+            let rows: Vec<_> = new.into_iter().map(row).collect();
+            let columns = ["id", "user", "label", "token_hash", "created_at", "seen_at"];
+            Ok(connection.insert_rows("devices", &columns, &rows)?)
         })
         .await
     }
@@ -68,21 +88,53 @@ impl Store {
         self.control(move |connection| {
             let mut offset = grow(connection, room, new.len() as u64)? - new.len() as u64;
             let last = offset + new.len() as u64;
+            let (room, at) = (to_sql(room.as_u64()), to_sql(at.as_u64()));
+            let (mut members, mut events) = (Vec::new(), Vec::new());
             for member in new {
                 offset += 1;
+                let NewMember { user, name, display_name } = member;
+                let (id, role) = (to_sql(user.as_u64()), i64::from(Role::Member.number()));
+                let shown = Value::Text(name.clone());
+                members.push(vec![room.into(), id.into(), role.into(), at.into(), shown]);
                 // Whatever older events there are would be pruned before anybody could recover
                 // them.
-                join(
-                    connection,
-                    room,
-                    member,
-                    at,
-                    (last - offset < EVENTS_KEPT).then_some(offset),
-                )?;
+                if last - offset < EVENTS_KEPT {
+                    let event = RoomEvent::Joined { user, name, display_name, role: Role::Member };
+                    let (offset, event) = (to_sql(offset), event.encode());
+                    events.push(vec![room.into(), offset.into(), at.into(), event.into()]);
+                }
             }
+            let columns = ["room", "user", "role", "joined_at", "name"];
+            connection.insert_rows("members", &columns, &members)?;
+            connection.insert_rows("room_events", &["room", "offset", "at", "event"], &events)?;
             Ok(())
         })
         .await
+    }
+}
+
+/// None of the names may be somebody's.
+fn refuse_taken(connection: &Connection, new: &[NewAccount]) -> Result<(), ControlError> {
+    let names = || new.iter().map(|account| &account.name);
+    let (Some(first), Some(last)) = (names().min(), names().max()) else { return Ok(()) };
+    let sql = "SELECT name FROM users WHERE name >= ?1 AND name <= ?2";
+    let mut taken = connection.prepare_cached(sql)?;
+    let taken = taken.query_map([first, last], |row| row.get(0))?;
+    let taken = taken.collect::<Result<HashSet<String>, _>>()?;
+    match names().find(|name| taken.contains(*name)) {
+        Some(name) => Err(ControlError::NameTaken(name.clone())),
+        None => Ok(()),
+    }
+}
+
+fn refuse_disabled(connection: &Connection, new: &[NewDevice]) -> Result<(), ControlError> {
+    let mut disabled =
+        connection.prepare_cached("SELECT id FROM users WHERE disabled_at IS NOT NULL")?;
+    let disabled = disabled.query_map([], |row| row.get(0))?;
+    let disabled = disabled.collect::<Result<HashSet<i64>, _>>()?;
+    match new.iter().any(|device| disabled.contains(&to_sql(device.user.as_u64()))) {
+        true => Err(ControlError::NotAllowed("this account is disabled")),
+        false => Ok(()),
     }
 }
 
@@ -98,27 +150,4 @@ fn grow(connection: &Connection, room: RoomId, members: u64) -> Result<u64, Cont
         Some(row) => Ok(from_sql(row.get(0)?)),
         None => Err(ControlError::NotFound("room")),
     }
-}
-
-fn join(
-    connection: &Connection,
-    room: RoomId,
-    member: NewMember,
-    at: UnixMillis,
-    offset: Option<u64>,
-) -> Result<(), ControlError> {
-    let NewMember { user, name, display_name } = member;
-    let (room, at) = (to_sql(room.as_u64()), to_sql(at.as_u64()));
-    connection
-        .prepare_cached(
-            "INSERT INTO members (room, user, role, joined_at, name) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![room, to_sql(user.as_u64()), Role::Member.number(), at, name])?;
-    if let Some(offset) = offset {
-        let event = RoomEvent::Joined { user, name, display_name, role: Role::Member };
-        connection
-            .prepare_cached("INSERT INTO room_events VALUES (?1, ?2, ?3, NULL, ?4)")?
-            .execute(params![room, to_sql(offset), at, event.encode()])?;
-    }
-    Ok(())
 }

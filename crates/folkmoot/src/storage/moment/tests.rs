@@ -85,7 +85,7 @@ async fn messages_of(moment: &Moment, to: &Path) -> u64 {
     let restored = Restored::Yes;
     let store = Store::open(&StoreOptions { restored, ..options(to) }).unwrap();
     store.close().await;
-    let database = Connection::open(directory::database(to)).unwrap();
+    let database = rusqlite::Connection::open(directory::database(to)).unwrap();
     let counted = "SELECT count(*), coalesce(max(seq), 0) FROM messages";
     let (count, last): (i64, i64) =
         database.query_row(counted, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();

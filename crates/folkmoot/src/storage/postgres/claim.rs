@@ -73,19 +73,25 @@ pub(crate) fn connect(address: &DatabaseAddress, name: &str) -> Result<Connectio
     Ok(Connection::Postgres(Box::new(session)))
 }
 
-/// Claims a database, whose schema is made or brought up to date.
-pub(crate) fn claim(address: &DatabaseAddress, restored: Restored) -> Result<Claimed, OpenError> {
-    let unreachable = |source| OpenError::Unreachable { address: address.clone(), source };
-    let name = format!("folkmoot {:016x}", RandomState::new().hash_one(std::process::id()));
-    let connection = connect(address, &name).map_err(unreachable)?;
+/// Keeps servers out for as long as the session lives.
+pub(crate) fn lock(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {
     let began = Instant::now();
-    while !try_lock(&connection)? {
+    while !try_lock(connection)? {
         if began.elapsed() > LOCK_PATIENCE {
-            let holder = holder(&connection)?;
+            let holder = holder(connection)?;
             return Err(OpenError::DatabaseInUse { address: address.clone(), holder });
         }
         std::thread::sleep(LOCK_PAUSE);
     }
+    Ok(())
+}
+
+/// Claims a database, whose schema is made or brought up to date.
+pub(crate) fn claim(address: &DatabaseAddress, restored: Restored) -> Result<Claimed, OpenError> {
+    let name = format!("folkmoot {:016x}", RandomState::new().hash_one(std::process::id()));
+    let unreachable = |source| OpenError::Unreachable { address: address.clone(), source };
+    let connection = connect(address, &name).map_err(unreachable)?;
+    lock(&connection, address)?;
     schema::migrate(&connection, address)?;
     note_place(&connection, restored)?;
     let sql = "UPDATE store SET writer = writer + 1 \

@@ -17,4 +17,4 @@ pub(crate) mod controls;
 pub(crate) mod database;
 mod fence;
 pub(crate) mod open;
-mod schema;
+pub(crate) mod schema;

@@ -10,10 +10,12 @@ use super::appends::Appends;
 use super::claim::{Claimed, claim, claim_as, connect};
 use super::controls;
 use super::database::Database;
+use super::schema;
 use crate::storage::directory::{DataDirectory, Keeps};
 use crate::storage::error::OpenError;
 use crate::storage::log::queue::{Queue, QueueLimits};
 use crate::storage::progress::Progress;
+use crate::storage::sql::Connection;
 use crate::storage::sqlite::readers::{Reader, Readers};
 use crate::storage::sqlite::writer::Control;
 use crate::storage::store::{Inner, StoreOptions, Threads, spawn};
@@ -42,6 +44,21 @@ pub(crate) fn open(options: &StoreOptions, address: &DatabaseAddress) -> Result<
         opened.map(|opened| opened.join().expect("opening a database does not panic"))
     });
     opening.map_err(|source| OpenError::Io { path, source })?
+}
+
+/// A session of a task of an administrator's, which looks at all there is.
+pub(crate) fn connect_for_task(address: &DatabaseAddress) -> Result<Connection, OpenError> {
+    let unreachable = |source| OpenError::Unreachable { address: address.clone(), source };
+    let connection = connect(address, "folkmoot task").map_err(unreachable)?;
+    connection.take_time().map_err(unreachable)?;
+    Ok(connection)
+}
+
+/// A session of a task that works beside the server, if one runs.
+pub(crate) fn connect_beside(address: &DatabaseAddress) -> Result<Connection, OpenError> {
+    let connection = connect_for_task(address)?;
+    schema::require(&connection, address)?;
+    Ok(connection)
 }
 
 fn start(

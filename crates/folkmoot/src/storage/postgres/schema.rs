@@ -5,15 +5,62 @@
 //! how many a database has taken; each runs in one transaction with the count.
 
 use super::address::DatabaseAddress;
+use crate::storage::copy::is_unfinished;
 use crate::storage::error::OpenError;
-use crate::storage::sql::Connection;
+use crate::storage::sql::{Connection, SqlError};
 
 /// All steps, oldest first. A step of the embedded store's schema has its like here.
 const STEPS: &[&str] =
     &[include_str!("migrations/0001_base.sql"), include_str!("migrations/0002_nodes.sql")];
 
-/// Takes the steps that a database lacks. Only the server that has claimed the database may.
-pub(super) fn migrate(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {
+/// Whether a database has our tables.
+pub(crate) fn is_there(connection: &Connection) -> Result<bool, SqlError> {
+    let sql =
+        "SELECT count(*) FROM pg_tables WHERE schemaname = 'folkmoot' AND tablename = 'store'";
+    let count: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    Ok(count > 0)
+}
+
+/// Refuses what is no database of this program's schema; a server may have it open.
+pub(super) fn require(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {
+    let address = || address.clone();
+    if !is_there(connection)? {
+        return Err(OpenError::NoTables { address: address() });
+    }
+    if is_unfinished(connection)? {
+        return Err(OpenError::Unfinished { address: address() });
+    }
+    let sql = "SELECT coalesce(max(taken), 0) FROM steps";
+    let found: u32 = connection.query_row(sql, [], |row| row.get(0))?;
+    match (found, newest()) {
+        (found, newest) if found > newest => {
+            Err(OpenError::NewerDatabase { address: address(), found, newest })
+        }
+        (found, newest) if found < newest => {
+            Err(OpenError::OlderDatabase { address: address(), found, newest })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn newest() -> u32 {
+    u32::try_from(STEPS.len()).expect("there are few migrations")
+}
+
+/// Takes the steps that a database lacks, which is one to be served. Only who has locked the database
+/// may.
+pub(crate) fn migrate(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {
+    if is_unfinished(connection)? {
+        return Err(OpenError::Unfinished { address: address.clone() });
+    }
+    take_steps(connection, address)
+}
+
+/// The same for a database that is on its way to being one.
+pub(crate) fn take_steps(
+    connection: &Connection,
+    address: &DatabaseAddress,
+) -> Result<(), OpenError> {
     let encoding: String =
         connection.query_row("SELECT current_setting('server_encoding')", [], |row| row.get(0))?;
     if encoding != "UTF8" {
@@ -25,7 +72,7 @@ pub(super) fn migrate(connection: &Connection, address: &DatabaseAddress) -> Res
     )?;
     let sql = "SELECT coalesce(max(taken), 0) FROM steps";
     let taken: u32 = connection.query_row(sql, [], |row| row.get(0))?;
-    let newest = u32::try_from(STEPS.len()).expect("there are few migrations");
+    let newest = newest();
     if taken > newest {
         return Err(OpenError::NewerDatabase { address: address.clone(), found: taken, newest });
     }

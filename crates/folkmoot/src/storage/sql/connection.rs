@@ -70,7 +70,23 @@ impl Connection {
         }
     }
 
+    /// Lets answers take as long as whole tables take, and transactions wait between two questions.
+    pub(crate) fn take_time(&self) -> Result<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(session) => session.take_time(),
+        }
+    }
+
     /// SQLite's own connection, for what only SQLite has.
+    pub(crate) fn as_sqlite(&self) -> Option<&rusqlite::Connection> {
+        match self {
+            Self::Sqlite(connection) => Some(connection),
+            Self::Postgres(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
     #[cfg(test)]
     pub(crate) fn sqlite(&mut self) -> Option<&mut rusqlite::Connection> {
         match self {

@@ -11,11 +11,13 @@ mod error;
 mod params;
 pub(crate) mod postgres;
 mod row;
+mod rows;
 mod transaction;
 
 pub(crate) use connection::Connection;
 pub use error::SqlError;
 pub(crate) use error::{OptionalExtension, Result, in_full};
 pub(crate) use row::{Row, Rows};
+pub(crate) use rows::Values;
 pub(crate) use rusqlite::params;
 pub(crate) use transaction::Transaction;

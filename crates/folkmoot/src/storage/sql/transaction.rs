@@ -35,6 +35,12 @@ impl Connection {
         Ok(Transaction { connection: self, is_open: true })
     }
 
+    /// Has the connection see one state of the database for as long as it lives.
+    pub(crate) fn begin_snapshot(&self) -> Result<()> {
+        self.begin_reading()?.is_open = false;
+        Ok(())
+    }
+
     /// Whether the database has taken the transaction back by itself, as it does when its disk is
     /// full or broken, or it is away.
     pub(crate) fn is_taken_back(&self) -> bool {

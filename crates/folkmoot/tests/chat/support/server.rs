@@ -17,6 +17,7 @@ pub(crate) struct Server {
     settings: String,
     has_demo: bool,
     store: Option<StoreText>,
+    data: PathBuf,
 }
 
 /// A signed-up user.
@@ -58,12 +59,22 @@ impl Server {
         Self::with(&format!("[limits]\n{limits}\n{PATIENT}")).await
     }
 
+    /// A server with its data in a database.
+    pub(crate) async fn on(store: &str) -> Self {
+        let mut server = Self::start().await;
+        server.stop().await;
+        let files = server.beside("files");
+        server.serve(files, store).await;
+        server
+    }
+
     /// A server with a settings file.
     pub(crate) async fn with(settings: &str) -> Self {
         let scratch = Scratch::new();
         let settings = settings.to_owned();
         let store = store().await;
-        let mut server = Self { running: None, scratch, settings, has_demo: false, store };
+        let data = scratch.path().join("data");
+        let mut server = Self { running: None, scratch, settings, has_demo: false, store, data };
         server.begin().await;
         server
     }
@@ -73,7 +84,8 @@ impl Server {
         let scratch = Scratch::new();
         let settings = "[limits]\naccounts_per_minute = 0\n".to_owned();
         let store = store().await;
-        let mut server = Self { running: None, scratch, settings, has_demo: true, store };
+        let data = scratch.path().join("data");
+        let mut server = Self { running: None, scratch, settings, has_demo: true, store, data };
         server.begin().await;
         server
     }
@@ -96,7 +108,18 @@ impl Server {
     }
 
     pub(crate) fn data(&self) -> PathBuf {
-        self.scratch.path().join("data")
+        self.data.clone()
+    }
+
+    /// A place beside the data, which goes with the server.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// Starts it, stopped before, on other data.
+    pub(crate) async fn serve(&mut self, data: PathBuf, store: &str) {
+        (self.data, self.store) = (data, Some(store.parse().expect("any text will do")));
+        self.begin().await;
     }
 
     /// Stops it as SIGTERM does, and starts it again on the same data.

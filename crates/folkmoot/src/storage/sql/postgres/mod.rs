@@ -8,13 +8,15 @@ pub(crate) mod values;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, MaybeDone, maybe_done, try_join_all};
 use rusqlite::types::Value;
 use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
 use self::values::Param;
@@ -23,6 +25,8 @@ use super::error::{Result, SqlError, in_full};
 
 /// How long an answer may take: longer than any statement of ours, shorter than people wait.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The same in a task of an administrator's, which looks at whole tables.
+const TASK_PATIENCE: Duration = Duration::from_secs(60 * 60);
 /// How long a server may take to greet.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// Statements that are gathered before they are sent without anybody asking.
@@ -37,6 +41,7 @@ pub(crate) struct Session {
     statements: RefCell<HashMap<String, Statement>>,
     pending: RefCell<Vec<Pending>>,
     is_broken: Cell<bool>,
+    patience: Cell<Duration>,
 }
 
 enum Pending {
@@ -60,7 +65,8 @@ impl Session {
             }
         });
         let (statements, pending) = (RefCell::default(), RefCell::default());
-        Ok(Self { client, runtime, statements, pending, is_broken: Cell::new(false) })
+        let patience = Cell::new(PATIENCE);
+        Ok(Self { client, runtime, statements, pending, is_broken: Cell::new(false), patience })
     }
 
     /// A statement in SQLite's dialect, prepared once.
@@ -105,6 +111,26 @@ impl Session {
         self.flush_and(try_join_all(asked))
     }
 
+    /// Adds rows by a `COPY … FROM STDIN BINARY`; `kinds` has the columns' types.
+    pub(super) fn copy_in(
+        &self,
+        copy: &Statement,
+        kinds: &Statement,
+        rows: &[Vec<Value>],
+    ) -> Result<()> {
+        let kinds: Vec<Type> =
+            kinds.columns().iter().map(|column| column.type_().clone()).collect();
+        let rows = rows.iter().cloned().map(values::params).collect::<Result<Vec<_>>>()?;
+        self.flush_and(async {
+            let sink = self.client.copy_in(copy).await?;
+            let mut writer = pin!(BinaryCopyInWriter::new(sink, &kinds));
+            for row in &rows {
+                writer.as_mut().write_raw(row.iter().map(Param::as_sql)).await?;
+            }
+            writer.finish().await.map(drop)
+        })
+    }
+
     pub(super) fn execute_later(&self, statement: &Statement, values: Vec<Value>) -> Result<()> {
         self.later(Pending::Run(statement.clone(), values::params(values)?))
     }
@@ -120,6 +146,13 @@ impl Session {
     /// Sends what waits, and reads the answers.
     pub(crate) fn flush(&self) -> Result<()> {
         self.flush_and(async { Ok(()) })
+    }
+
+    /// For a task that looks at all there is: an answer may take an hour, and a transaction may wait
+    /// between two questions.
+    pub(super) fn take_time(&self) -> Result<()> {
+        self.patience.set(TASK_PATIENCE);
+        self.execute_batch("SET idle_in_transaction_session_timeout = 0")
     }
 
     /// Whether nothing can be asked any more.
@@ -166,11 +199,12 @@ impl Session {
     }
 
     fn ask<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T> {
+        let patience = self.patience.get();
         let answered =
-            self.runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await });
+            self.runtime.block_on(async { tokio::time::timeout(patience, answer).await });
         let answer = match answered {
             Ok(answer) => answer.map_err(SqlError::from),
-            Err(_) => Err(SqlError::Away(format!("no answer within {} s", PATIENCE.as_secs()))),
+            Err(_) => Err(SqlError::Away(format!("no answer within {} s", patience.as_secs()))),
         };
         if matches!(answer, Err(SqlError::Away(_))) {
             self.is_broken.set(true);

@@ -1,0 +1,83 @@
+//! The store that is read: all of it as of one moment, with everybody else kept out until it is
+//! closed.
+
+use std::time::SystemTime;
+
+use super::CopyError;
+use super::site::Site;
+use crate::storage::directory::{self, DataDirectory, Keeps};
+use crate::storage::error::OpenError;
+use crate::storage::postgres::address::DatabaseAddress;
+use crate::storage::postgres::claim;
+use crate::storage::postgres::open::{connect_beside, connect_for_task};
+use crate::storage::postgres::schema;
+use crate::storage::sql::{Connection, SqlError};
+use crate::storage::store::settled;
+
+/// A store that nobody writes to.
+pub(crate) struct Source {
+    /// In a transaction that sees one moment, as long as the session lives.
+    pub(crate) connection: Connection,
+    /// By what it is told from any other, and from itself once it has changed.
+    pub(super) mark: String,
+    /// Keeps servers out of a directory; out of a database the session's own lock does.
+    _directory: Option<DataDirectory>,
+}
+
+impl Source {
+    /// Opens a store; what its log has and its database lacks is applied first. Blocks.
+    pub(crate) fn open(site: &Site) -> Result<Self, CopyError> {
+        match site {
+            Site::Directory(path) => {
+                if !path.join("VERSION").exists() {
+                    return Err(CopyError::NoData(site.clone()));
+                }
+                directory::require(path)?;
+                let directory = DataDirectory::open(path, Keeps::Everything)?;
+                let connection = settled(&directory)?;
+                let mark = mark_of_directory(&connection, &directory)?;
+                connection.begin_snapshot()?;
+                Ok(Self { connection, mark, _directory: Some(directory) })
+            }
+            Site::Database(address) => {
+                let connection = connect_for_task(address)?;
+                claim::lock(&connection, address)?;
+                if !schema::is_there(&connection).map_err(OpenError::from)? {
+                    return Err(CopyError::NoData(site.clone()));
+                }
+                schema::migrate(&connection, address)?;
+                connection.begin_snapshot()?;
+                let mark = mark_of_database(&connection)?;
+                Ok(Self { connection, mark, _directory: None })
+            }
+        }
+    }
+
+    /// The store of a database as of now, beside the server that goes on writing. Blocks.
+    pub(crate) fn beside(address: &DatabaseAddress) -> Result<Self, CopyError> {
+        let connection = connect_beside(address)?;
+        connection.begin_snapshot()?;
+        let mark = mark_of_database(&connection)?;
+        Ok(Self { connection, mark, _directory: None })
+    }
+}
+
+fn mark_of_database(connection: &Connection) -> Result<String, SqlError> {
+    let sql = "SELECT concat_ws(' ', epoch, applied_lsn, writer, batch) FROM store";
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
+/// The log has been applied and SQLite's own is emptied here, so the file tells of every change.
+fn mark_of_directory(
+    connection: &Connection,
+    directory: &DataDirectory,
+) -> Result<String, CopyError> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    let sql = "SELECT epoch || ' ' || applied_lsn FROM store";
+    let epoch: String = connection.query_row(sql, [], |row| row.get(0))?;
+    let path = directory.database();
+    let about = std::fs::metadata(&path).and_then(|about| Ok((about.len(), about.modified()?)));
+    let (len, changed) = about.map_err(|source| CopyError::Io { path, source })?;
+    let changed = changed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Ok(format!("{epoch} {len} {}", changed.as_nanos()))
+}

@@ -1,0 +1,178 @@
+//! `folkmoot migrate`: from a data directory into PostgreSQL and back, with everything and nothing
+//! twice, however often it is killed on the way.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::furnished::Furnished;
+use crate::storage_postgres::new_database;
+use crate::support::{Scratch, Server};
+
+fn folkmoot(data: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
+    command.arg("--data").arg(data).args(arguments);
+    command
+}
+
+fn migrate(data: &Path, from: &str, to: &str) -> Output {
+    folkmoot(data, &["migrate", from, to]).output().expect("the binary was built")
+}
+
+/// What each table has, as the command says it.
+fn tables(output: &Output) -> Vec<String> {
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<_> = said.lines().filter(|line| line.contains("checksum")).collect();
+    assert!(lines.len() > 20, "{said}");
+    lines.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// Expects a refusal in one line that contains `words`.
+fn refused(output: &Output, words: &[&str]) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{output:?}");
+    let line = said.lines().last().unwrap_or_default();
+    assert!(line.starts_with("folkmoot: "), "{said}");
+    assert!(words.iter().all(|word| line.contains(word)), "{words:?} in {line}");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("our paths are text")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_whole_circle_keeps_everything_and_each_store_begins_an_epoch_of_its_own() {
+    let mut furnished = Furnished::stopped(Server::start().await).await;
+    let database = new_database().await.to_string();
+    let data = furnished.server.data();
+    let (files, back) = (furnished.server.beside("files"), furnished.server.beside("back"));
+    let there = tables(&migrate(&files, text(&data), &database));
+    let again = migrate(&files, text(&data), &database);
+    refused(&again, &["is not empty"]);
+    let here = tables(&migrate(&files, &database, text(&back)));
+    assert_eq!(there, here, "the same rows after the whole circle");
+
+    furnished.server.serve(files.clone(), &database).await;
+    furnished.is_whole(20).await;
+    furnished.server.stop().await;
+    // Where the first circle ended nobody has written meanwhile.
+    furnished.server.serve(back.clone(), "embedded").await;
+    furnished.is_whole(20).await;
+    furnished.server.stop().await;
+    let last = furnished.server.beside("last");
+    let here = tables(&migrate(&files, &database, text(&last)));
+    assert_ne!(there, here, "a message more");
+    furnished.server.serve(last.clone(), "embedded").await;
+    furnished.is_whole(21).await;
+    furnished.server.stop().await;
+    let checked = folkmoot(&last, &["check"]).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+/// Migrates, killed each time when it has carried one table more, until it is left alone.
+fn migrate_killed_again_and_again(data: &Path, from: &str, to: &str) -> (usize, Output) {
+    let (mut kills, mut went_on) = (0, 0);
+    loop {
+        let mut command = folkmoot(data, &["migrate", from, to]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut begun = lines.by_ref().map(Result::unwrap).inspect(|line| {
+            went_on += usize::from(line.contains("going on in table"));
+        });
+        // The bar of a table that is all there is a line.
+        let is_carried = begun.any(|line| line.contains(" of ") && line.contains('█'));
+        if kills == 4 || !is_carried {
+            begun.for_each(drop);
+            let output = child.wait_with_output().unwrap();
+            assert!(went_on >= 3, "{went_on} of {kills} went on");
+            return (kills, output);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_is_killed_goes_on_and_nothing_is_there_twice() {
+    let scratch = Scratch::new();
+    let at = |name: &str| scratch.path().join(name);
+    let (data, files, back) = (at("data"), at("files"), at("back"));
+    let seed = ["seed", "--users", "6000", "--room", "6000:3000", "--room", "3x200:20"];
+    let seeded = folkmoot(&data, &seed).output().unwrap();
+    assert!(seeded.status.success(), "{}", String::from_utf8_lossy(&seeded.stderr));
+    let database = new_database().await.to_string();
+
+    let mut command = folkmoot(&files, &["migrate", text(&data), &database]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("users")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let server = folkmoot(&files, &["--store", &database, "--listen", "127.0.0.1:0"]);
+    refused(&{ server }.output().unwrap(), &["holds a part of another store", "migrate"]);
+    refused(&migrate(&files, &database, text(&back)), &["holds a part of another store"]);
+
+    let (kills, output) = migrate_killed_again_and_again(&files, text(&data), &database);
+    assert!(kills > 0);
+    let there = tables(&output);
+    assert!(there.iter().any(|line| line.starts_with("messages: 7000 rows")), "{there:?}");
+    let (kills, output) = migrate_killed_again_and_again(&files, &database, text(&back));
+    assert!(kills > 0);
+    assert_eq!(there, tables(&output));
+    let checked = folkmoot(&back, &["check"]).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_never_touches_what_is_served_or_full_or_of_a_later_version() {
+    let mut furnished = Furnished::stopped(Server::start().await).await;
+    let (database, other) = (new_database().await.to_string(), new_database().await.to_string());
+    let data = furnished.server.data();
+    let (from, files) = (text(&data).to_owned(), furnished.server.beside("files"));
+    let beside = furnished.server.beside("beside");
+    furnished.server.restart().await;
+    refused(&migrate(&files, &from, &database), &["is in use by process"]);
+    furnished.server.stop().await;
+
+    // As it is, it would find the embedded store where files are to be.
+    refused(&migrate(&data, &from, &database), &["--data", "another one"]);
+    refused(&migrate(&files, &from, &from), &["onto itself"]);
+    let none = furnished.server.beside("none");
+    refused(&migrate(&files, text(&none), &database), &["holds no data"]);
+    assert!(!none.exists());
+    refused(&migrate(&files, &database, text(&beside)), &["holds no data"]);
+    let wrong = "postgres://test:hush@127.0.0.1:1/x";
+    let output = migrate(&files, &from, wrong);
+    refused(&output, &["127.0.0.1:1"]);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("hush"));
+
+    tables(&migrate(&files, &from, &database));
+    std::fs::create_dir_all(&beside).unwrap();
+    std::fs::write(beside.join("letter.txt"), "mine").unwrap();
+    refused(&migrate(&files, &database, text(&beside)), &["is not empty"]);
+    refused(&migrate(&files, &database, &from), &["is not empty"]);
+
+    furnished.server.serve(files.clone(), &database).await;
+    let third = furnished.server.beside("third");
+    let elsewhere = furnished.server.beside("elsewhere");
+    refused(&migrate(&files, &database, text(&third)), &["is in use by"]);
+    refused(&migrate(&elsewhere, &from, &database), &["is in use by"]);
+    furnished.server.stop().await;
+
+    let (client, connection) =
+        tokio_postgres::connect(&database, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("UPDATE folkmoot.steps SET taken = 99").await.unwrap();
+    refused(&migrate(&files, &database, text(&third)), &["schema 99"]);
+    let database = rusqlite::Connection::open(data.join("folkmoot.sqlite")).unwrap();
+    database.execute_batch("PRAGMA user_version = 99").unwrap();
+    database.close().unwrap();
+    refused(&migrate(&elsewhere, &from, &other), &["schema 99"]);
+    std::fs::write(data.join("VERSION"), "9\n").unwrap();
+    refused(&migrate(&elsewhere, &from, &other), &["format 9"]);
+}
