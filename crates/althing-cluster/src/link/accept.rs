@@ -92,13 +92,17 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener) {
     }
 }
 
-/// Has whoever connected show that it is a member.
+fn is_of_client(greeting: &Greeting) -> bool {
+    greeting.from == CLIENT && greeting.version == VERSION
+}
+
+/// Has whoever connected show that it is a member; what a client may is looked at by `clients`.
 async fn greet(shared: &Shared, socket: TcpStream) -> Result<(Stream, Greeting), Broken> {
     let mut stream = transport::admit(&shared.guard, socket).await?;
     let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
     let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;
-    if greeting.from == CLIENT && greeting.version == VERSION {
-        return clients::welcome(shared, &greeting, stream).await;
+    if is_of_client(&greeting) {
+        return Ok((stream, greeting));
     }
     if let Some(no) = refusal(shared, &greeting, &stream) {
         write(&mut stream, &Welcome::Refused { why: no.words().to_owned() }).await?;
@@ -114,6 +118,9 @@ async fn converse(
     room: &Semaphore,
 ) -> Result<(), Broken> {
     let (mut stream, greeting) = place.hold(greet(shared, socket)).await?;
+    if is_of_client(&greeting) {
+        return clients::welcome(shared, &greeting, stream).await;
+    }
     let _permit = room.try_acquire().map_err(|_| Broken::Refused(TOO_MANY.to_owned()))?;
     let peer = shared.peer(greeting.from);
     let (connection, received) = {
