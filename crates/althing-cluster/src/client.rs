@@ -7,6 +7,8 @@
 mod connection;
 pub(crate) mod protocol;
 mod seen;
+#[cfg(test)]
+mod tests;
 mod way;
 
 use std::collections::HashMap;

@@ -23,6 +23,7 @@ mod placement;
 mod protocol;
 mod record;
 mod relay;
+mod roster;
 mod router;
 #[cfg(test)]
 mod simulation;
@@ -41,5 +42,8 @@ pub use certificates::{CertificateAuthority, CertificateError, Certified};
 pub use client::{
     Changes, Client, ClientConfig, ClientError, Found, FoundActor, Listed, NodeStatus,
 };
-pub use member::{JoinError, Member, MemberConfig, MoveError, Neighbour, State, TopicError, View};
+pub use member::{
+    GroupError, JoinError, Member, MemberConfig, MoveError, Neighbour, SharedGroup, State,
+    TopicError, View,
+};
 pub use tls::{Refusals, RefusedFor, Tls};

@@ -5,12 +5,14 @@
 
 pub(crate) mod clients;
 mod delivery;
+mod groups;
 mod keeper;
 mod moves;
 pub(crate) mod pack;
 mod routes;
 pub(crate) mod seeds;
 mod topics;
+mod view;
 mod ways;
 
 use std::collections::HashMap;
@@ -28,17 +30,18 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use self::delivery::Parked;
+pub use self::groups::{GroupError, SharedGroup};
 use self::keeper::Wants;
 pub use self::moves::MoveError;
 use self::routes::Core;
 pub use self::topics::TopicError;
+pub use self::view::{Neighbour, View};
 use crate::bucket::bucket_of;
 use crate::capability::is_of_client;
 use crate::client::protocol::No;
 use crate::clock;
 use crate::farewell::Farewell;
 use crate::link::accept::{self, Peer};
-use crate::record::{Holding, Stage};
 use crate::tls::{self, Guard, Refusals, Tls};
 use crate::transport;
 use crate::worker::Worker;
@@ -173,34 +176,6 @@ pub enum JoinError {
     NoNode,
 }
 
-/// What a node knows of its cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View {
-    /// Rises with each change.
-    pub number: u64,
-    /// All members, this node among them.
-    pub members: Vec<Neighbour>,
-}
-
-/// A member as others see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbour {
-    /// Its name.
-    pub name: String,
-    /// This life of it.
-    pub incarnation: Incarnation,
-    /// Where it is reached.
-    pub address: String,
-    /// Whether it gives its buckets away.
-    pub is_leaving: bool,
-    /// How many of the 4,096 buckets it owns.
-    pub buckets: usize,
-    /// How many are on their way to it.
-    pub arriving: usize,
-    /// How many of those that it owns are on their way to others.
-    pub departing: usize,
-}
-
 /// One node's membership of a cluster. When it is dropped, the node says nothing any more, and is
 /// evicted like one that crashed; [`Member::leave`] first.
 pub struct Member {
@@ -243,6 +218,10 @@ pub(crate) struct Shared {
     pinned: Mutex<HashMap<u16, u64>>,
     /// Clients that are connected.
     pub(super) clients: AtomicUsize,
+    groups: groups::Groups,
+    joined: Mutex<groups::Joined>,
+    /// Held while a group is shown a change.
+    showing: Mutex<()>,
     farewell: Mutex<Farewell>,
     will_relocate: AtomicBool,
     handle: tokio::runtime::Handle,
@@ -291,6 +270,9 @@ impl Member {
             renewed: Notify::new(),
             pinned: Mutex::default(),
             clients: AtomicUsize::new(0),
+            groups: Mutex::default(),
+            joined: Mutex::default(),
+            showing: Mutex::default(),
             farewell: Mutex::default(),
             will_relocate: AtomicBool::new(false),
             handle: worker.handle().clone(),
@@ -424,29 +406,6 @@ impl Shared {
 
     fn node(&self) -> Option<Node> {
         self.node.get().and_then(WeakNode::upgrade)
-    }
-
-    /// What the node knows of the cluster.
-    fn sight(&self) -> View {
-        let record = self.core.lock().router.record().clone();
-        let neighbour = |member: &crate::record::Member| {
-            let who = member.incarnation;
-            let count = |is: &dyn Fn(&Holding) -> bool| {
-                record.buckets.iter().filter(|holding| is(holding)).count()
-            };
-            Neighbour {
-                name: member.name.clone(),
-                incarnation: Incarnation(who),
-                address: member.address.clone(),
-                is_leaving: member.stage == Stage::Leaving,
-                buckets: record.owned_by(who),
-                arriving: count(&|holding| holding.going_to == Some(who)),
-                departing: count(&|holding| {
-                    holding.owner == Some(who) && holding.going_to.is_some()
-                }),
-            }
-        };
-        View { number: record.view, members: record.members.iter().map(neighbour).collect() }
     }
 
     /// Whether the node has its lease at this moment.

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::capability::Capability;
 use crate::record::{Member, Record};
 use crate::relay::Key;
+use crate::roster::Entry;
 use crate::tls::{RefusedFor, Untrusted};
 
 /// Version of everything in this file; nodes of another one are refused.
@@ -277,6 +278,8 @@ pub(crate) enum Item {
     },
     /// The sender publishes nothing more.
     Quiet,
+    /// An actor of the sender is in a group, or no longer; see `roster`.
+    Group(Entry),
 }
 
 /// What a node says to another one that listens to a topic.

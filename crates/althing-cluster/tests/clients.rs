@@ -321,3 +321,35 @@ async fn a_node_is_drained_while_a_client_asks_through_it_and_no_ask_fails() {
     let no = scene.althing(Capability::Manage, &["drain", "two"]).await;
     assert!(complained(&no).contains("no other node takes"), "{no:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_whose_node_dies_goes_on_by_another_one_that_it_was_not_told_of() {
+    let mut scene = Scene::new(&["one", "two"]).await;
+    let may = [Capability::Look, Capability::Talk];
+    let own = scene.certificates.certify_client("ada", &may, in_an_hour()).expect("a name");
+    let only = [scene.nodes[0].0.address().to_string()];
+    let config = ClientConfig::new("test", only, scene.tls(own));
+    let client = Client::connect(config).await.expect("it is trusted");
+    scene.settled(&client).await;
+    let keys: Vec<_> = (0..20).map(|n| format!("{n}")).collect();
+    for key in &keys {
+        client.get::<Tally>(&**key).expect("it may talk").add(1).await.expect("it is there");
+    }
+    drop(scene.nodes.remove(0));
+    for key in &keys {
+        let tally = client.get::<Tally>(&**key).expect("it may talk");
+        let answered = async {
+            loop {
+                match tally.sum().timeout(PATIENCE).await {
+                    Ok(_) => return,
+                    // What was under way, or has gone to a node that was not known to be dead.
+                    Err(AskError::NodeLost(_)) => sleep(Duration::from_millis(20)).await,
+                    Err(why) => panic!("{why}"),
+                }
+            }
+        };
+        timeout(PATIENCE, answered).await.expect("the other one answers");
+    }
+    let view = client.view().await.expect("it may look");
+    assert!(view.members.iter().any(|node| node.name == "two"), "{view:?}");
+}

@@ -16,7 +16,7 @@ use crate::observer::Observer;
 /// Where the page is; its JSON is at `/console/api`, `/console/api/topics` and `/console/api/tree`.
 pub const PATH: &str = "/console";
 
-const POLICY: &str = "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; \
+pub(crate) const POLICY: &str = "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Routes of the console of `node`, to be merged into an application's. Whoever reaches them sees
@@ -40,11 +40,11 @@ async fn document() -> impl IntoResponse {
 }
 
 /// A response that is always the same needs no handler.
-fn script(text: &'static str) -> impl IntoResponse + Clone {
+pub(crate) fn script(text: &'static str) -> impl IntoResponse + Clone {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], text)
 }
 
-async fn style() -> impl IntoResponse {
+pub(crate) async fn style() -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("../page/console.css"))
 }
 

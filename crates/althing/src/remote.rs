@@ -20,7 +20,7 @@ pub(crate) mod parcel;
 pub(crate) mod ship;
 pub(crate) mod topics;
 
-pub use cluster::{Cluster, Location};
+pub use cluster::{Cluster, Location, NotMoved};
 pub use deliver::Undelivered;
 pub use departure::Sealed;
 pub use letter::Letter;

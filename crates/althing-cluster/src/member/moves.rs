@@ -124,34 +124,41 @@ pub enum MoveError {
     Anonymous(ActorId),
 }
 
+/// Asks for a bucket to live on the node of that name, and returns which life of it that is; `None`
+/// if none takes buckets.
+pub(super) fn ask_for(shared: &Shared, bucket: u16, name: &str) -> Option<u64> {
+    let record = shared.core.lock().router.record().clone();
+    let is_it = |member: &&Member| member.name == name && member.stage == Stage::Active;
+    let to = record.members.iter().find(is_it)?.incarnation;
+    shared.pinned.lock().insert(bucket, to);
+    shared.wants.send_modify(|_| {});
+    Some(to)
+}
+
 /// Has a bucket live on the node of that name; resolves when it does.
 pub(super) async fn bring(shared: &Arc<Shared>, bucket: u16, name: &str) -> Result<(), No> {
-    let is_it = |member: &&Member| member.name == name && member.stage == Stage::Active;
+    let unknown = || No::UnknownNode(name.to_owned());
     let mut views = shared.view.subscribe();
-    let (mut to, mut was_pinned) = (None, false);
+    let to = ask_for(shared, bucket, name).ok_or_else(unknown)?;
+    let mut was_pinned = false;
     loop {
         views.mark_unchanged();
         let record = shared.core.lock().router.record().clone();
-        let found = record.members.iter().find(is_it).map(|member| member.incarnation);
         // Another life of that node has none of what was brought to the former one.
-        let Some(there) = found.filter(|found| to.is_none_or(|to| to == *found)) else {
-            return Err(No::UnknownNode(name.to_owned()));
-        };
+        let takes = |member: &Member| member.stage == Stage::Active;
+        if !record.member(to).is_some_and(takes) {
+            return Err(unknown());
+        }
         let holding = record.holding(bucket);
-        if holding.pinned == Some(there) && holding.owner == Some(there) {
+        let is_pinned = holding.pinned == Some(to);
+        if is_pinned && holding.owner == Some(to) {
             return Ok(());
         }
-        if was_pinned && holding.pinned != Some(there) {
+        if was_pinned && !is_pinned {
             return Err(No::Overridden);
         }
-        was_pinned = holding.pinned == Some(there);
-        if to.replace(there).is_none() {
-            shared.pinned.lock().insert(bucket, there);
-            shared.wants.send_modify(|_| {});
-        }
-        if views.changed().await.is_err() {
-            return Err(No::UnknownNode(name.to_owned()));
-        }
+        was_pinned = is_pinned;
+        views.changed().await.map_err(|_| unknown())?;
     }
 }
 

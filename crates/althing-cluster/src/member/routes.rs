@@ -3,7 +3,7 @@
 //! The order of items on a link is decided under the lock of `Core`, and so are they queued. What
 //! runs foreign code, a reply or a delivery, is done after the lock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -19,6 +19,7 @@ use crate::link::dial::{self, Link, Written};
 use crate::protocol::{Item, Outcome, Packed};
 use crate::record::{Member, Record};
 use crate::relay::Relay;
+use crate::roster::{Key, Roster};
 use crate::router::{Effect, Load, Router};
 
 /// The part of a member that is behind one lock.
@@ -33,6 +34,7 @@ pub(super) struct Core {
     /// Senders that wait for room.
     pub(super) waiting: Vec<Waker>,
     pub(super) relay: Relay,
+    pub(super) roster: Roster,
 }
 
 /// An ask that was sent to another node.
@@ -55,6 +57,8 @@ pub(super) struct Later {
     link: Option<Arc<Link>>,
     /// What topics of this node are to hear, in order.
     pub(super) news: Vec<News>,
+    /// Members of groups that may have come or gone.
+    grouped: Vec<(Key, ActorId)>,
 }
 
 impl Core {
@@ -67,6 +71,7 @@ impl Core {
             watched: HashMap::new(),
             waiting: Vec::new(),
             relay: Relay::new(frame_len_max),
+            roster: Roster::default(),
         }
     }
 
@@ -168,6 +173,8 @@ impl Core {
         later.deliveries.clear();
         let effects = self.relay.follow(BTreeMap::new());
         self.obey_relay(effects, 0, &mut later);
+        let effects = self.roster.follow(&BTreeSet::new());
+        later.grouped = self.obey_roster(effects, 0);
         later
     }
 }
@@ -207,7 +214,10 @@ impl Shared {
         let record = Arc::new(record);
         let others = record.members.iter().filter(|member| member.incarnation != me);
         let frame = |member: &Member| usize::try_from(member.frame_len_max).unwrap_or(usize::MAX);
-        let others = others.map(|member| (member.incarnation, frame(member))).collect();
+        let others: BTreeMap<_, _> =
+            others.map(|member| (member.incarnation, frame(member))).collect();
+        let effects = core.roster.follow(&others.keys().copied().collect());
+        later.grouped = core.obey_roster(effects, self.config.frame_len_max);
         let effects = core.relay.follow(others);
         core.obey_relay(effects, self.config.frame_len_max, &mut later);
         let effects = core.router.follow(record.clone());
@@ -270,6 +280,7 @@ impl Shared {
             }
             Item::Closing => self.step(|core| core.router.closing(from)),
             Item::Closed => self.farewell.lock().closed(from),
+            Item::Group(entry) => self.hear_of_group(from, &entry),
             item => self.handle_topic(from, item),
         }
     }
@@ -326,7 +337,7 @@ impl Shared {
     /// Does what was put off until the lock was free.
     pub(super) fn finish(self: &Arc<Self>, later: Later) {
         let Later { deliveries, own_deliveries, failures, departing, settling, .. } = later;
-        let Later { wakers, link, news, .. } = later;
+        let Later { wakers, link, news, grouped, .. } = later;
         if let Some(link) = link {
             link.flush(|| self.is_serving());
         }
@@ -339,6 +350,7 @@ impl Shared {
             self.deliver(parcel, None);
         }
         news.into_iter().for_each(|news| self.tell_topic(news));
+        self.show_all(&grouped);
         if !settling.is_empty() {
             self.settle(&settling);
         }

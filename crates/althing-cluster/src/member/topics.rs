@@ -189,6 +189,7 @@ impl Shared {
             | Item::Flushed { .. }
             | Item::Closing
             | Item::Closed
+            | Item::Group(_)
             | Item::Reply { .. } => {}
         }
     }

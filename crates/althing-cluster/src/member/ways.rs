@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use althing::remote::{Cluster, Location, Parcel, TopicWay};
+use althing::remote::{Cluster, Location, NotMoved, Parcel, TopicWay};
 use althing::{ActorId, Epoch, Node, TopicName};
 
 use super::routes::Core;
-use super::{Shared, topics};
+use super::{Shared, moves, topics};
 use crate::bucket::bucket_of;
 use crate::router::{Standing, Waited};
 
@@ -65,6 +65,14 @@ impl Cluster for Way {
         replay: usize,
     ) -> Option<Arc<dyn TopicWay>> {
         topics::open(&self.0, topic, event, replay)
+    }
+
+    fn move_to(&self, id: &ActorId, node: &str) -> Result<(), NotMoved> {
+        let bucket = bucket_of(id).ok_or_else(|| NotMoved::Stays(id.clone()))?;
+        match moves::ask_for(&self.0, bucket, node) {
+            Some(_) => Ok(()),
+            None => Err(NotMoved::UnknownNode(node.to_owned())),
+        }
     }
 
     fn built(&self, node: &Node) {

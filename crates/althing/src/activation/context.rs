@@ -20,6 +20,7 @@ use crate::error::ActorError;
 use crate::node::shared::Node;
 use crate::node::timestamp::Timestamp;
 use crate::rejection::Rejection;
+use crate::remote::cluster::NotMoved;
 
 /// A handler's access to its actor's surroundings.
 ///
@@ -112,6 +113,20 @@ impl<A: Actor> Context<A> {
     /// back, because it has no name or its type no factory, stops.
     pub fn passivate(&mut self) {
         self.core.passivate();
+    }
+
+    /// Has the actor live on the node of that name. It goes on here until the cluster moves it, which
+    /// stops it between two messages (`StopReason::Moved`); its next message starts it there. State
+    /// that is to come along belongs in a store.
+    ///
+    /// # Errors
+    /// See [`NotMoved`].
+    pub fn move_to(&mut self, node: &str) -> Result<(), NotMoved> {
+        let id = self.id();
+        match &self.core.header().kind.node.cluster {
+            Some(cluster) => cluster.move_to(&id, node),
+            None => Err(NotMoved::Stays(id)),
+        }
     }
 
     /// Fails the actor after this handler, as a panic would: supervision decides what becomes of

@@ -50,8 +50,29 @@ pub trait Cluster: Send + Sync + 'static {
         None
     }
 
+    /// Has an actor of this node live on the node of that name from some later moment on; it may be
+    /// moved together with others. Says at once whether that was asked for.
+    ///
+    /// # Errors
+    /// See [`NotMoved`].
+    fn move_to(&self, id: &ActorId, _node: &str) -> Result<(), NotMoved> {
+        Err(NotMoved::Stays(id.clone()))
+    }
+
     /// Hears that its node stands.
     fn built(&self, _node: &Node) {}
+}
+
+/// Why an actor is not moved; nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotMoved {
+    /// It has no name, or nothing ever moves it: there is no cluster, or one that moves nobody.
+    #[error("{0} stays where it is")]
+    Stays(ActorId),
+    /// No node of that name takes actors.
+    #[error("no node that takes actors is called `{0}`")]
+    UnknownNode(String),
 }
 
 /// Where an actor lives.

@@ -1,0 +1,83 @@
+//! Actors that have themselves moved, over real sockets.
+
+mod support;
+
+use std::time::Duration;
+
+use althing::remote::NotMoved;
+use althing::{ActorRef, Context, Node, actor};
+use althing_cluster::{Authority, Member, MemberConfig, MoveError, Tls};
+use support::{LEASE, any_port};
+use tokio::time::{sleep, timeout};
+
+/// Longer than a busy machine needs for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Goes where it is sent.
+struct Wanderer;
+
+#[actor(name = "test.wanderer", wire)]
+impl Wanderer {
+    async fn go(&mut self, node: String, ctx: &mut Context<Self>) -> String {
+        format!("{:?}", ctx.move_to(&node))
+    }
+
+    async fn home(&mut self, ctx: &mut Context<Self>) -> String {
+        ctx.node().name().to_owned()
+    }
+}
+
+async fn node(authority: &Authority, name: &str) -> (Member, Node) {
+    let at = authority.address().to_string();
+    let config = MemberConfig::new("test", name, at, Tls::insecure_plaintext());
+    let member = Member::bind(config).expect("a port");
+    let node = Node::builder(name).cluster(member.way()).actor(async |_| Ok(Wanderer)).build();
+    member.join().await.expect("the authority is there");
+    (member, node)
+}
+
+async fn go(wanderer: &ActorRef<Wanderer>, node: &str) -> String {
+    wanderer.go(node.to_owned()).timeout(PATIENCE).await.expect("no ask fails")
+}
+
+/// Until it lives there; no ask fails meanwhile.
+async fn lives_on(wanderer: &ActorRef<Wanderer>, node: &str) {
+    let lives = async {
+        while wanderer.home().timeout(PATIENCE).await.expect("no ask fails") != node {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, lives).await.expect("it comes there");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_actor_has_itself_moved_and_is_refused_where_nobody_takes_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let tls = Tls::insecure_plaintext();
+    let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
+    let authority = authority.expect("it starts");
+    let (one, first) = node(&authority, "one").await;
+    let (_two, second) = node(&authority, "two").await;
+    let wanderer = first.get::<Wanderer>("ada");
+    for there in ["two", "one", "two", "one"] {
+        // The second node may not be known everywhere yet.
+        let asked = async {
+            while go(&wanderer, there).await != "Ok(())" {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, asked).await.expect("it is known");
+        lives_on(&wanderer, there).await;
+        lives_on(&second.get::<Wanderer>("ada"), there).await;
+    }
+    let unknown = NotMoved::UnknownNode("nine".to_owned());
+    assert_eq!(go(&wanderer, "nine").await, format!("{:?}", Err::<(), _>(unknown)));
+    let nobody = first.spawn(Wanderer);
+    let stays = NotMoved::Stays(nobody.id());
+    assert_eq!(go(&nobody, "two").await, format!("{:?}", Err::<(), _>(stays)));
+    let anonymous = one.move_to(&nobody.id(), "two").await;
+    assert_eq!(anonymous, Err(MoveError::Anonymous(nobody.id())));
+    let alone = Node::builder("alone").actor(async |_| Ok(Wanderer)).build();
+    assert!(go(&alone.get::<Wanderer>("ada"), "one").await.contains("Stays"));
+    assert_eq!(wanderer.home().timeout(PATIENCE).await.as_deref(), Ok("one"));
+}
