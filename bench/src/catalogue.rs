@@ -82,7 +82,7 @@ const fn application(name: &'static str, better: Better, about: &'static str) ->
     Workload { scope: Scope::Services, ..solo(name, better, about) }
 }
 
-/// A chat server with so many members, connections or people.
+/// With so many members, connections, people or reminders.
 const fn rooms(name: &'static str, scale: u64, better: Better, about: &'static str) -> Workload {
     Workload { messages: scale, ..application(name, better, about) }
 }
@@ -207,6 +207,28 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         "chat-send",
         Better::Higher,
         "messages that Folkmoot acknowledges per second, fsync on",
+    ),
+    application(
+        "durable-commit-postgres",
+        Better::Higher,
+        "the same as durable-commit on PostgreSQL, fsync on",
+    ),
+    application(
+        "durable-commit-cassandra",
+        Better::Higher,
+        "the same as durable-commit on one node of Cassandra, every write synced",
+    ),
+    rooms(
+        "reminders",
+        1_000_000,
+        Better::Lower,
+        "a million reminders, embedded store: s to set them, ms that they come late within a minute",
+    ),
+    rooms(
+        "reminders-postgres",
+        1_000_000,
+        Better::Lower,
+        "the same as reminders on PostgreSQL, fsync on",
     ),
     rooms(
         "room-members",

@@ -5,15 +5,18 @@ mod chat;
 mod durable;
 mod fairness;
 mod folkmoot;
+mod kept;
 mod map;
 mod passivate;
 mod read_states;
 mod relay;
+mod reminders;
 pub(crate) mod remote;
 mod rooms;
 mod timers;
 mod treasure;
 
+use self::kept::On;
 use crate::stolen::Ticks;
 use althing_bench_workloads::{Arguments, Sample};
 
@@ -22,7 +25,11 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
     match arguments.workload.as_str() {
         "fairness" => Some(fairness::run(arguments.budget)),
         "ask-chain-100k" => Some(chain::run(arguments.budget)),
-        "durable-commit" => Some(durable::run(arguments.budget)),
+        "durable-commit" => Some(durable::run(On::Embedded, arguments.budget)),
+        "durable-commit-postgres" => Some(durable::run(On::Postgres, arguments.budget)),
+        "durable-commit-cassandra" => Some(durable::run(On::Cassandra, arguments.budget)),
+        "reminders" => Some(reminders::run(On::Embedded, arguments.budget.messages)),
+        "reminders-postgres" => Some(reminders::run(On::Postgres, arguments.budget.messages)),
         "durable-wake" => Some(durable::run_wake(arguments.budget)),
         "read-states" => Some(read_states::run(arguments.budget)),
         "relay-broadcast" => Some(relay::run(arguments.budget)),

@@ -1,5 +1,6 @@
 //! `durable-commit`: 1,024 actors whose state is saved on the embedded store, each asked by a task
-//! of its own.
+//! of its own; `durable-commit-postgres` and `-cassandra` are the same on a real server of this
+//! machine, which syncs what it acknowledges.
 //!
 //! Every ask changes 100 bytes of state, and is answered once that is on the disk: the store syncs
 //! whatever has gathered. `commits` are answers per second of the whole, `p50` and `p99` the time
@@ -9,11 +10,11 @@
 //! other. `wake` is the time of that ask, in which the state is loaded from the store; `unload`
 //! that of the stop before it. Neither waits for the disk, because nothing has changed.
 
+use super::kept::{Kept, On};
 use crate::althing::Althing;
 use althing::{Actor, ActorError, Commit, Context, Handler, Node, Start, Turns, Wire};
 use althing_bench_workloads::{Budget, Sample, System, on_worker, percentile_ns};
-use althing_store::{Embedded, Saved, State, Store};
-use std::sync::Arc;
+use althing_store::{Saved, State};
 use std::time::{Duration, Instant};
 
 const ACTORS: usize = 1_024;
@@ -63,19 +64,17 @@ impl Handler<CountedSoFar> for Counter {
     }
 }
 
-/// A store in a directory, and a node whose actors are kept there.
+/// A store, and a node whose actors are kept there.
 struct Durable {
     system: Althing,
     node: Node,
-    _directory: tempfile::TempDir,
+    _kept: Kept,
 }
 
 impl Durable {
-    fn start() -> Result<Self, String> {
-        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let store: Arc<dyn Store> =
-            Arc::new(Embedded::open(directory.path()).map_err(|error| error.to_string())?);
+    fn start(on: On) -> Result<Self, String> {
         let system = Althing::start();
+        let (kept, store) = Kept::start(&system, on)?;
         let node =
             system.enter_with(|| {
                 let open = move |start: Start<Counter>| {
@@ -86,7 +85,7 @@ impl Durable {
                 };
                 Node::builder("durable").actor(open).build()
             });
-        Ok(Self { system, node, _directory: directory })
+        Ok(Self { system, node, _kept: kept })
     }
 }
 
@@ -97,8 +96,8 @@ impl Drop for Durable {
     }
 }
 
-pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
-    let durable = Durable::start()?;
+pub(crate) fn run(on: On, budget: Budget) -> Result<Vec<Sample>, String> {
+    let durable = Durable::start(on)?;
     let mut latencies = Vec::new();
     let mut batches = 0;
     let durations = budget.run(|| {
@@ -119,7 +118,7 @@ pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
 }
 
 pub(crate) fn run_wake(budget: Budget) -> Result<Vec<Sample>, String> {
-    let durable = Durable::start()?;
+    let durable = Durable::start(On::Embedded)?;
     ask_all(&durable.system, &durable.node)?;
     let mut woken = Woken::default();
     budget.run(|| {

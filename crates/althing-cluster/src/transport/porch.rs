@@ -1,8 +1,8 @@
-//! Where connections are until they have shown who they are: bounded, and whoever has been there for
-//! the longest makes room.
+//! Where connections are until they have shown who they are: bounded, and whoever has been there
+//! for the longest makes room.
 //!
-//! A node shows itself within milliseconds. So strangers that say nothing, or say it slowly, keep no
-//! node out by their number; each takes its place at once, without waiting for another to go.
+//! A node shows itself within milliseconds. So strangers that say nothing, or say it slowly, keep
+//! no node out by their number; each takes its place at once, without waiting for another to go.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

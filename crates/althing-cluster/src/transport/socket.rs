@@ -93,7 +93,7 @@ impl Reader {
     /// Appends what has come; 0 at the end. It can be dropped at any time.
     pub(crate) async fn read_into(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         loop {
-            // A peer that never pauses must not keep its thread, even if nothing is in what it says.
+            // A peer that never pauses must not keep its thread, though nothing is in what it says.
             tokio::task::consume_budget().await;
             let read = match &self.shared.session {
                 None => self.shared.tcp.try_read_buf(into).map(Some),

@@ -292,8 +292,8 @@ impl Core {
         Ok(())
     }
 
-    /// Entries of a partition until then. If so much was removed there that the server does not pass
-    /// over it at once, it is read in parts.
+    /// Entries of a partition until then. If so much was removed there that the server does not
+    /// pass over it at once, it is read in parts.
     async fn entries(
         &self,
         bucket: u64,

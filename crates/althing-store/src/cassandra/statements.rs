@@ -1,6 +1,5 @@
 //! The statements, prepared once. The first word of each name says what it is about.
 
-use futures_util::future::try_join_all;
 use scylla::client::session::Session;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
@@ -124,10 +123,9 @@ macro_rules! statements {
 
         impl Statements {
             pub(super) async fn prepare(session: &Session) -> Result<Self, CassandraError> {
-                let all = [$($cql),*].map(|cql| session.prepare(cql));
-                let mut all = try_join_all(all).await.map_err(server)?.into_iter();
-                let mut next = || all.next().expect("as many are prepared as were asked for");
-                let mut made = Self { $($name: next(),)* };
+                // One by one: a task could not connect if this were joined, because the compiler
+                // does not see that it is `Send` then.
+                let mut made = Self { $($name: session.prepare($cql).await.map_err(server)?,)* };
                 made.set_up();
                 Ok(made)
             }

@@ -137,8 +137,10 @@ async fn first_format(session: &Session) -> Result<i32, CassandraError> {
 
 async fn step(session: &Session) -> Result<(), CassandraError> {
     let found = format(session).await?;
-    for step in STEPS[usize::try_from(found).unwrap_or(0)..].iter().copied().flatten() {
-        ask(session, *step, ()).await?;
+    for step in &STEPS[usize::try_from(found).unwrap_or(0)..] {
+        for statement in *step {
+            ask(session, *statement, ()).await?;
+        }
     }
     if found < FORMAT {
         let set = "UPDATE althing_format SET format = ? WHERE one = 1";
