@@ -4,6 +4,7 @@
 //! Rooms and users live on one node each, whichever the cluster says, and nobody here asks which;
 //! but what a session was told by one of them counts only as long as that life lasts.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,13 +45,22 @@ pub enum NodeError {
         /// The setting.
         flag: &'static str,
         /// As configured.
-        address: std::net::SocketAddr,
+        address: SocketAddr,
         /// The reason.
         source: std::io::Error,
     },
     /// The others do not take it.
     #[error("this node cannot join the cluster: {0}")]
     Join(#[from] JoinError),
+}
+
+/// Where this process finds what listens at all its addresses.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, address.port()).into(),
+        _ => address,
+    }
 }
 
 /// One node of several.
@@ -79,7 +89,7 @@ impl Nodes {
         let (flag, address) = ("peer-listen", config.peer_listen);
         let failed = |source| NodeError::Listen { flag, address, source };
         // This process is a candidate itself, and names the one that leads.
-        let own = authority.address().to_string();
+        let own = reachable(authority.address()).to_string();
         let mut member = MemberConfig::new(&config.name, &config.node, own, tls)
             .listen(address)
             .join_timeout(JOIN_TIMEOUT.max(config.lease * 4));

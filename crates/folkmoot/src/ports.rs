@@ -77,11 +77,11 @@ impl Ports {
         self.node.topic(channel.to_string(), TopicOptions { replay: 0 })
     }
 
-    /// Waits until all that a room or user has appended is in the database or refused, because it is
-    /// about to be loaded on another node. A server alone has no other node.
+    /// Waits until all that a room or user has appended is in the database or refused: it is about
+    /// to be loaded on another node. A server alone has none.
     pub(crate) async fn hand_over(&self, channel: Channel) {
         if self.is_shared {
-            // Any read of the stream waits for its appends; whether it succeeds is nobody's concern.
+            // Any read of the stream waits for its appends; what it finds is nobody's concern.
             let _ = self.streams().oldest_event(channel).await;
         }
     }

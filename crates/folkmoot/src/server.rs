@@ -11,7 +11,7 @@ use folkmoot_protocol::Channel;
 use tokio::sync::watch;
 
 use crate::account::pool::PasswordPool;
-use crate::account::token::Token;
+use crate::account::token::{Token, TokenHash};
 use crate::attachment::Attachments;
 use crate::config::Config;
 use crate::limits::Limits;
@@ -272,6 +272,11 @@ impl Server {
             drop(self.store.append(self.store.write_epoch(), &seen));
         }
         Ok(Some(found))
+    }
+
+    /// Whether a device is signed in that was before.
+    pub(crate) async fn is_signed_in(&self, token: TokenHash) -> Result<bool, ReadError> {
+        Ok(self.store.signed_in(token).await?.is_some())
     }
 
     /// Lets every account made from now on into these rooms.

@@ -122,6 +122,10 @@ pub(super) fn merge(
         let text = "is missing: other nodes cannot connect to an unspecified address";
         return Err(problem("--peer-host", text));
     }
+    if host.is_some() && (peer_listen.port() == 0 || authority_listen.port() == 0) {
+        let text = "needs ports in --peer-listen and --authority-listen that others can be told";
+        return Err(problem("--peer-host", text));
+    }
     let record = RecordStore::postgres(store)
         .map_err(|error| problem("--store", &format!("cannot keep the cluster: {error}")))?;
     let lease = file.lease_ms.map_or(LEASE_DEFAULT, Duration::from_millis);
@@ -192,6 +196,7 @@ mod tests {
                 OTHERS,
                 "--peer-host",
             ),
+            (ClusterFlags { peer_host: Some("n1".to_owned()), ..flags() }, OTHERS, "--peer-host"),
         ] {
             let error = merged(flags, &others).unwrap_err();
             assert!(error.contains(flag) && !error.contains("hush"), "{flag}: {error}");
@@ -203,7 +208,12 @@ mod tests {
         let config = merged(flags(), &OTHERS).unwrap().unwrap();
         assert!(!format!("{config:?}").contains("hush"));
         assert_eq!(config.advertised(7, config.peer_listen.ip()), "127.0.0.1:7");
-        let hosted = ClusterFlags { peer_host: Some("n1.internal".to_owned()), ..flags() };
+        let hosted = ClusterFlags {
+            peer_host: Some("n1.internal".to_owned()),
+            peer_listen: "0.0.0.0:7".parse().ok(),
+            authority_listen: "0.0.0.0:8".parse().ok(),
+            ..flags()
+        };
         let config = merged(hosted, &OTHERS).unwrap().unwrap();
         assert_eq!(config.advertised(7, config.peer_listen.ip()), "n1.internal:7");
     }

@@ -10,6 +10,7 @@ use folkmoot_protocol::frame::Publication as Frame;
 use folkmoot_protocol::{Channel, DisconnectCode};
 
 use super::actor::Session;
+use crate::account::token::TokenHash;
 use crate::connection::{Ear, Line};
 use crate::room::{OnlineClient, RoomError, Screen};
 use crate::server::Server;
@@ -22,6 +23,7 @@ use crate::user::{Attachment, UserCalls};
 pub(crate) struct Abroad {
     pub(crate) ear: ActorRef<Ear>,
     pub(crate) device: DeviceId,
+    pub(crate) token: TokenHash,
     pub(crate) name: Arc<str>,
     /// Whom the connection has on screen, by room.
     screens: HashMap<Channel, Vec<UserId>>,
@@ -30,8 +32,8 @@ pub(crate) struct Abroad {
 }
 
 impl Abroad {
-    pub(crate) fn new(ear: ActorRef<Ear>, device: DeviceId, name: &str) -> Self {
-        Self { ear, device, name: name.into(), screens: HashMap::new(), _moves: None }
+    pub(crate) fn new(ear: ActorRef<Ear>, device: DeviceId, token: TokenHash, name: &str) -> Self {
+        Self { ear, device, token, name: name.into(), screens: HashMap::new(), _moves: None }
     }
 
     /// The same, with the subscription that tells the session of moves.
@@ -57,6 +59,8 @@ enum Outcome {
     Attached(Attached),
     /// The user is no member any more, or there is no such room.
     Refused,
+    /// Whoever signed the device out may have told the user's lost actor only.
+    SignedOut,
     Failed,
 }
 
@@ -79,6 +83,7 @@ impl Session {
             user: self.user,
             name: abroad.name.clone(),
             device: abroad.device,
+            token: abroad.token,
             line: Line::Here { outbox: self.outbox.clone(), ear: Some(abroad.ear.clone()) },
         };
         let asked = async move {
@@ -137,6 +142,7 @@ impl Handler<Reattached> for Session {
                 self.go_live(channel, offset, ctx).await;
                 self.show_again(channel, ctx);
             }
+            Outcome::SignedOut => self.outbox.close(DisconnectCode::InvalidToken),
             Outcome::Refused => self.remove(channel, "not a member any more"),
             Outcome::Attached(_) | Outcome::Failed => {
                 self.outbox.close(DisconnectCode::InsufficientState);
@@ -152,6 +158,7 @@ struct Newcomer {
     user: UserId,
     name: Arc<str>,
     device: DeviceId,
+    token: TokenHash,
     line: Line,
 }
 
@@ -186,7 +193,12 @@ impl Newcomer {
                 let (device, line) = (self.device, self.line.clone());
                 let connection = Attachment { client, device, line };
                 match self.server.user(user).attach(connection, Some(since)).await? {
-                    Ok(attached) => Outcome::Attached(attached),
+                    // Only now: from here on, who signs it out finds the connection.
+                    Ok(attached) => match self.server.is_signed_in(self.token).await {
+                        Ok(true) => Outcome::Attached(attached),
+                        Ok(false) => Outcome::SignedOut,
+                        Err(_) => Outcome::Failed,
+                    },
                     Err(_) => Outcome::Failed,
                 }
             }

@@ -124,9 +124,10 @@ impl Newcomer {
         name: &str,
     ) -> Option<ActorRef<Ear>> {
         self.server.nodes()?;
+        let token = Token::parse(&self.request.token)?.hash();
         let ear = Ear::new(self.outbox.clone(), session.recipient());
         let ear = self.server.node().spawn(ear);
-        let abroad = Abroad::new(ear.clone(), device, name);
+        let abroad = Abroad::new(ear.clone(), device, token, name);
         if session.go_abroad(abroad).await.is_err() {
             ear.kill();
         }

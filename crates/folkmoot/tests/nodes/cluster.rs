@@ -79,7 +79,7 @@ impl Cluster {
     /// Which node has the only room in memory.
     pub(crate) async fn home_of_the_room(&self) -> usize {
         for (index, node) in self.nodes.iter().enumerate() {
-            if node.process.is_some() && node.rooms().await > 0 {
+            if node.process.is_some() && node.live("folkmoot.room").await > 0 {
                 return index;
             }
         }
@@ -119,6 +119,15 @@ impl Cluster {
         assert!(!ended.expect("it is our child").success(), "a node that was given up fails");
     }
 
+    /// Takes all devices out of the database, and tells nobody.
+    pub(crate) async fn sign_everybody_out(&self) {
+        let url = self.postgres.url();
+        let (client, connection) =
+            tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("it is there");
+        tokio::spawn(connection);
+        client.batch_execute("DELETE FROM folkmoot.devices").await.expect("it may be done");
+    }
+
     /// Kills all that is left, and removes what it has written.
     pub(crate) async fn end(mut self) {
         for node in 0..self.nodes.len() {
@@ -143,11 +152,11 @@ impl Node {
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     }
 
-    /// How many rooms it has in memory.
-    async fn rooms(&self) -> u64 {
+    /// How many actors of that name it has in memory.
+    pub(crate) async fn live(&self, actor: &str) -> u64 {
         let (_, page) = request(self.port, "GET", "/metrics", "", "").await;
         let line = page.lines().find(|line| {
-            line.starts_with("althing_actors_live") && line.contains("\"folkmoot.room\"")
+            line.starts_with("althing_actors_live") && line.contains(&format!("\"{actor}\""))
         });
         let count = line.and_then(|line| line.rsplit(' ').next());
         count.and_then(|count| count.parse().ok()).unwrap_or_default()
