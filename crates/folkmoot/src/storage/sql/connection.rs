@@ -51,9 +51,10 @@ impl Connection {
         }
     }
 
-    /// Runs a statement of `INSERT … VALUES` or `UPDATE … WHERE` as [`Statement::execute_later`] does,
-    /// together with others of the same text that come before anything else is asked. Each changes
-    /// no row but its own; of several texts gathered at a time, no two touch the same table.
+    /// Runs a statement of `INSERT … VALUES` or `UPDATE … WHERE` as [`Statement::execute_later`]
+    /// does, together with others of the same text that come before anything else is asked. Each
+    /// changes no row but its own; of several texts gathered at a time, no two touch the same
+    /// table.
     pub(crate) fn gather(&self, sql: &str, params: impl Params) -> Result<()> {
         match self {
             Self::Sqlite(connection) => {
@@ -66,8 +67,8 @@ impl Connection {
         }
     }
 
-    /// The rows of the answers to a statement that ends in `= ?1`, for each of some numbers; no order
-    /// is promised.
+    /// The rows of the answers to a statement that ends in `= ?1`, for each of some numbers; no
+    /// order is promised.
     pub(crate) fn query_any<T>(
         &self,
         sql: &str,

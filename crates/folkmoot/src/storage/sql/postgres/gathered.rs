@@ -24,7 +24,8 @@ impl Gathered {
     }
 }
 
-/// `INSERT … VALUES (?1, …)` or `UPDATE … WHERE …` for rows of these kinds, still in SQLite's words.
+/// `INSERT … VALUES (?1, …)` or `UPDATE … WHERE …` for rows of these kinds, still in SQLite's
+/// words.
 pub(super) fn for_many(sql: &str, kinds: &[Type]) -> Result<String> {
     let arrays: Vec<_> = kinds
         .iter()

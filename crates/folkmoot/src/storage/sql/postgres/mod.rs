@@ -170,8 +170,8 @@ impl Session {
         self.flush_and(async { Ok(()) })
     }
 
-    /// For a task that looks at all there is: an answer may take an hour, and a transaction may wait
-    /// between two questions.
+    /// For a task that looks at all there is: an answer may take an hour, and a transaction may
+    /// wait between two questions.
     pub(super) fn take_time(&self) -> Result<()> {
         self.patience.set(TASK_PATIENCE);
         self.execute_batch("SET idle_in_transaction_session_timeout = 0")
