@@ -1,5 +1,5 @@
-//! The `folkmoot` command: reads the settings, runs the server until it is told to stop; or does one
-//! of the tasks that an administrator has with its data.
+//! The `folkmoot` command: reads the settings, runs the server until it is told to stop; or does
+//! one of the tasks that an administrator has with its data.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,8 @@ enum Task {
         /// The backup: a file that is not there yet
         file: PathBuf,
     },
-    /// Makes the store, which must be empty, of a backup of either kind of store; clients fetch anew
+    /// Makes the store, which must be empty, of a backup of either kind of store; clients fetch
+    /// anew
     Restore {
         /// The backup
         file: PathBuf,
@@ -54,8 +55,8 @@ enum Task {
     Check,
     /// Shows how long messages are kept, or sets it; the server may run
     Retention(RetentionFlags),
-    /// Carries all that a server keeps into another store: from a data directory into PostgreSQL, or
-    /// back. No server runs on either meanwhile; cut off, the same command goes on
+    /// Carries all that a server keeps into another store: from a data directory into PostgreSQL,
+    /// or back. No server runs on either meanwhile; cut off, the same command goes on
     Migrate {
         /// The store to read: a data directory, or postgres://user:password@host:port/database. It
         /// stays as it is
@@ -170,8 +171,8 @@ fn migrate(config: &Config, from: &Site, to: &Site) -> anyhow::Result<()> {
     }
     let (files, directory) = (migrated.files, migrated.directory.display());
     say(&format!(
-        "{to} has all that {from} has, with {files} files in {directory}; clients fetch anew, and the \
-         search index is made by the first start"
+        "{to} has all that {from} has, with {files} files in {directory}; clients fetch anew, and \
+         the search index is made by the first start"
     ));
     Ok(())
 }

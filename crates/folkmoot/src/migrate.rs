@@ -1,8 +1,8 @@
 //! `folkmoot migrate`: carries all that a server keeps from a data directory into PostgreSQL, back,
 //! or into another store of the same kind. No server runs on either side meanwhile.
 //!
-//! The rows go first, are compared, and then the files that they name; only then servers are let in.
-//! The source stays as it is. The index of the search is made anew by the server.
+//! The rows go first, are compared, and then the files that they name; only then servers are let
+//! in. The source stays as it is. The index of the search is made anew by the server.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,8 +17,8 @@ use crate::storage::{
     UnixMillis, carry, named_files,
 };
 
-/// Why nothing was migrated, or not all of it. The source is as it was, and the same command goes on
-/// where this one ended.
+/// Why nothing was migrated, or not all of it. The source is as it was, and the same command goes
+/// on where this one ended.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
     /// One of the two stores cannot be used, or does not take what it is given.
@@ -29,8 +29,8 @@ pub enum MigrateError {
     Open(#[from] OpenError),
     /// The files of a store in PostgreSQL have to be somewhere.
     #[error(
-        "a server on PostgreSQL keeps the files of messages in a data directory of its own, and {0} is \
-         the embedded store's; name another one with --data DIR before `migrate`"
+        "a server on PostgreSQL keeps the files of messages in a data directory of its own, and {0} \
+         is the embedded store's; name another one with --data DIR before `migrate`"
     )]
     FilesElsewhere(PathBuf),
     /// A file cannot be copied.
@@ -56,8 +56,8 @@ pub struct Migrated {
     pub missing: Vec<PathBuf>,
 }
 
-/// Fills `to`, which is empty or was filled in part by the same command before, with all that `from`
-/// has. Blocks.
+/// Fills `to`, which is empty or was filled in part by the same command before, with all that
+/// `from` has. Blocks.
 ///
 /// # Errors
 /// [`MigrateError`]; the source is as it was.
@@ -114,8 +114,8 @@ impl Files {
         Ok(Self { from: directory(from), to: directory(to), data })
     }
 
-    /// Keeps servers out of the data directory of a store in PostgreSQL, which has the files only. It
-    /// is made if it is the target's.
+    /// Keeps servers out of the data directory of a store in PostgreSQL, which has the files only.
+    /// It is made if it is the target's.
     fn hold(&self, from: &Site) -> Result<Option<DataDirectory>, MigrateError> {
         let Some(data) = &self.data else { return Ok(None) };
         if matches!(from, Site::Database(_)) && !data.exists() {

@@ -124,8 +124,8 @@ pub enum OpenError {
     },
     /// It was to be filled from another store, and that was cut off.
     #[error(
-        "{address} holds a part of another store: run the same `folkmoot migrate` again, which goes on, \
-         or empty it (DROP SCHEMA folkmoot CASCADE)"
+        "{address} holds a part of another store: run the same `folkmoot migrate` again, which goes \
+         on, or empty it (DROP SCHEMA folkmoot CASCADE)"
     )]
     Unfinished {
         /// Where it is, without the password.

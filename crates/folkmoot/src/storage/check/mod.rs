@@ -1,8 +1,8 @@
 //! What is wrong in a store, also while a server writes to it: the log's checksums and
 //! numbers, the database's structure, and what rows say about each other.
 //!
-//! It changes nothing, and goes on after the first damage: who has to decide what to do wants to know all
-//! of it. What a text should be nobody can tell: SQLite keeps no checksums of its rows.
+//! It changes nothing, and goes on after the first damage: who has to decide what to do wants to
+//! know all of it. What a text should be nobody can tell: SQLite keeps no checksums of its rows.
 
 mod log;
 mod rows;

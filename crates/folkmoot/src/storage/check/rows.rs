@@ -1,5 +1,5 @@
-//! The database: its structure as it sees it itself, the numbers of each room and stream, and whether
-//! what a row names is there.
+//! The database: its structure as it sees it itself, the numbers of each room and stream, and
+//! whether what a row names is there.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,21 +20,25 @@ type Reference = (&'static str, fn(i64, i64) -> String);
 
 const REFERENCES: &[Reference] = &[
     (
-        "SELECT room, seq FROM messages WHERE NOT EXISTS (SELECT 1 FROM rooms WHERE rooms.id = messages.room)",
+        "SELECT room, seq FROM messages \
+         WHERE NOT EXISTS (SELECT 1 FROM rooms WHERE rooms.id = messages.room)",
         |room, seq| format!("message {seq} is of room {}, which is not there", room_id(room)),
     ),
     (
-        "SELECT room, seq FROM messages WHERE NOT EXISTS (SELECT 1 FROM users WHERE users.id = messages.user)",
+        "SELECT room, seq FROM messages \
+         WHERE NOT EXISTS (SELECT 1 FROM users WHERE users.id = messages.user)",
         |room, seq| {
             format!("room {}: message {seq} is by an account that is not there", room_id(room))
         },
     ),
     (
-        "SELECT room, user FROM members WHERE NOT EXISTS (SELECT 1 FROM users WHERE users.id = members.user)",
+        "SELECT room, user FROM members \
+         WHERE NOT EXISTS (SELECT 1 FROM users WHERE users.id = members.user)",
         |room, user| format!("room {}: its member {} is not there", room_id(room), user_id(user)),
     ),
     (
-        "SELECT room, user FROM members WHERE NOT EXISTS (SELECT 1 FROM rooms WHERE rooms.id = members.room)",
+        "SELECT room, user FROM members \
+         WHERE NOT EXISTS (SELECT 1 FROM rooms WHERE rooms.id = members.room)",
         |room, user| {
             format!("{} is a member of room {}, which is not there", user_id(user), room_id(room))
         },
@@ -101,8 +105,8 @@ fn check_structure(database: &Connection, findings: &mut Findings) -> Result<()>
             database.query_row("SELECT current_setting('data_checksums')", [], |row| row.get(0))?;
         if on != "on" {
             findings.note(
-                "PostgreSQL keeps no checksums of its pages (data_checksums is off), so a page that \
-                 its disk has changed may not be noticed"
+                "PostgreSQL keeps no checksums of its pages (data_checksums is off), so a page \
+                 that its disk has changed may not be noticed"
                     .to_owned(),
             );
         }

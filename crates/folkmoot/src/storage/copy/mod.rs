@@ -52,8 +52,8 @@ pub enum CopyError {
     Same(Site),
     /// What was carried is not what is there.
     #[error(
-        "table {table} has {target} at the target and {source_side} at the source; empty the target and \
-         begin again"
+        "table {table} has {target} at the target and {source_side} at the source; empty the target \
+         and begin again"
     )]
     Differs {
         /// The table.

@@ -34,7 +34,8 @@ pub(super) fn read(target: &Connection) -> Result<Option<Reached>, SqlError> {
 fn is_there(target: &Connection) -> Result<bool, SqlError> {
     let sql = match target.is_far() {
         true => {
-            "SELECT count(*) FROM pg_tables WHERE schemaname = 'folkmoot' AND tablename = 'migration'"
+            "SELECT count(*) FROM pg_tables \
+             WHERE schemaname = 'folkmoot' AND tablename = 'migration'"
         }
         false => "SELECT count(*) FROM sqlite_schema WHERE name = 'migration'",
     };

@@ -47,8 +47,8 @@ fn newest() -> u32 {
     u32::try_from(STEPS.len()).expect("there are few migrations")
 }
 
-/// Takes the steps that a database lacks, which is one to be served. Only who has locked the database
-/// may.
+/// Takes the steps that a database lacks, which is one to be served. Only who has locked the
+/// database may.
 pub(crate) fn migrate(connection: &Connection, address: &DatabaseAddress) -> Result<(), OpenError> {
     if is_unfinished(connection)? {
         return Err(OpenError::Unfinished { address: address.clone() });

@@ -1,5 +1,7 @@
 //! A connection to either database, and the statements prepared on it.
 
+use rusqlite::types::Value;
+
 use super::error::{Result, SqlError};
 use super::params::Params;
 use super::postgres::Session;
@@ -46,6 +48,51 @@ impl Connection {
         match self {
             Self::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
             Self::Postgres(session) => session.execute_batch(sql),
+        }
+    }
+
+    /// Runs a statement of `INSERT … VALUES` or `UPDATE … WHERE` as [`Statement::execute_later`]
+    /// does, together with others of the same text that come before anything else is asked. Each
+    /// changes no row but its own; of several texts gathered at a time, no two touch the same
+    /// table.
+    pub(crate) fn gather(&self, sql: &str, params: impl Params) -> Result<()> {
+        match self {
+            Self::Sqlite(connection) => {
+                Ok(connection.prepare_cached(sql)?.execute(params).map(drop)?)
+            }
+            Self::Postgres(session) => {
+                session.gather(sql, params.values()?);
+                Ok(())
+            }
+        }
+    }
+
+    /// The rows of the answers to a statement that ends in `= ?1`, for each of some numbers; no
+    /// order is promised.
+    pub(crate) fn query_any<T>(
+        &self,
+        sql: &str,
+        numbers: Vec<i64>,
+        map: impl Fn(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql)?;
+                let mut found = Vec::with_capacity(numbers.len());
+                for number in numbers {
+                    let mut rows = statement.query([number])?;
+                    while let Some(row) = rows.next()? {
+                        found.push(map(&Row::Sqlite(row))?);
+                    }
+                }
+                Ok(found)
+            }
+            Self::Postgres(session) => {
+                let sql = sql.replace("= ?1", "= ANY(?1)");
+                let numbers = numbers.into_iter().map(Value::Integer).collect();
+                let rows = session.query_any(&sql, numbers)?;
+                rows.iter().map(|row| map(&Row::Postgres(row))).collect()
+            }
         }
     }
 
@@ -146,33 +193,6 @@ impl Statement<'_> {
         map: F,
     ) -> Result<MappedRows<'_, F>> {
         Ok(MappedRows { rows: self.query(params)?, map })
-    }
-
-    /// The rows of the answers for each of some values, each read by `map`; no order is promised.
-    pub(crate) fn query_each<T>(
-        &mut self,
-        params: Vec<impl Params>,
-        mut map: impl FnMut(&Row<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let mut found = Vec::with_capacity(params.len());
-        match self {
-            Self::Sqlite(statement) => {
-                for params in params {
-                    let mut rows = statement.query(params)?;
-                    while let Some(row) = rows.next()? {
-                        found.push(map(&Row::Sqlite(row))?);
-                    }
-                }
-            }
-            Self::Postgres(session, statement) => {
-                let values = params.iter().map(Params::values).collect::<Result<_>>()?;
-                let answers = session.query_each(statement, values)?;
-                for row in answers.iter().flatten() {
-                    found.push(map(&Row::Postgres(row))?);
-                }
-            }
-        }
-        Ok(found)
     }
 
     /// The first row of the answer.

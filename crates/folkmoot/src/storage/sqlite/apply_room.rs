@@ -51,22 +51,21 @@ pub(super) fn apply<'a>(
         insert_event(transaction, record)?;
         insert_change(transaction, lsn, record)?;
     }
-    transaction
-        .prepare_cached(
-            "UPDATE rooms SET last_offset = ?2, last_seq = ?3, member_count = ?4, \
-                              body_bytes = ?5 WHERE id = ?1",
-        )?
-        .execute_later(params![
+    transaction.gather(
+        "UPDATE rooms SET last_offset = ?2, last_seq = ?3, member_count = ?4, body_bytes = ?5 \
+         WHERE id = ?1",
+        params![
             to_sql(room.as_u64()),
             to_sql(row.last_offset),
             to_sql(row.last_seq),
             row.member_count,
             row.body_bytes
-        ])?;
+        ],
+    )?;
     if let Some(up_to) = prune_up_to(before, row.last_offset) {
         transaction
             .prepare_cached("DELETE FROM room_events WHERE room = ?1 AND offset <= ?2")?
-            .execute([to_sql(room.as_u64()), to_sql(up_to)])?;
+            .execute_later([to_sql(room.as_u64()), to_sql(up_to)])?;
     }
     Ok(())
 }
@@ -90,10 +89,10 @@ pub(super) fn load_all(
         _ => None,
     });
     let rooms: BTreeSet<RoomId> = rooms.collect();
-    let places: Vec<[i64; 1]> = rooms.into_iter().map(|room| [to_sql(room.as_u64())]).collect();
-    let found = transaction
-        .prepare_cached(ROOM)?
-        .query_each(places, |row| Ok((RoomId::from_u64(from_sql(row.get(4)?)), read_room(row)?)))?;
+    let rooms = rooms.into_iter().map(|room| to_sql(room.as_u64())).collect();
+    let found = transaction.query_any(ROOM, rooms, |row| {
+        Ok((RoomId::from_u64(from_sql(row.get(4)?)), read_room(row)?))
+    })?;
     Ok(found.into_iter().collect())
 }
 
@@ -112,16 +111,16 @@ fn insert_event(transaction: &Connection, record: &RoomRecord) -> sql::Result<()
         RoomEvent::Message(_) => None,
         event => Some(event.encode()),
     };
-    transaction
-        .prepare_cached("INSERT INTO room_events VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute_later(params![
+    transaction.gather(
+        "INSERT INTO room_events VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
             to_sql(record.room.as_u64()),
             to_sql(record.offset.as_u64()),
             to_sql(record.at.as_u64()),
             record.event.seq().map(|seq| to_sql(seq.as_u64())),
             event
-        ])?;
-    Ok(())
+        ],
+    )
 }
 
 /// Notes that a message is to be searched anew.
@@ -131,15 +130,10 @@ fn insert_change(transaction: &Connection, lsn: Lsn, record: &RoomRecord) -> sql
         RoomEvent::Edited { seq, .. } | RoomEvent::Deleted { seq, .. } => (*seq, false),
         _ => return Ok(()),
     };
-    transaction
-        .prepare_cached("INSERT INTO message_changes VALUES (?1, ?2, ?3, ?4)")?
-        .execute_later(params![
-            to_sql(lsn.0),
-            to_sql(record.room.as_u64()),
-            to_sql(seq.as_u64()),
-            is_new
-        ])?;
-    Ok(())
+    transaction.gather(
+        "INSERT INTO message_changes VALUES (?1, ?2, ?3, ?4)",
+        params![to_sql(lsn.0), to_sql(record.room.as_u64()), to_sql(seq.as_u64()), is_new],
+    )
 }
 
 fn apply_event(
@@ -286,12 +280,10 @@ fn insert_message(
     message: &Message,
 ) -> sql::Result<()> {
     let details = MessageDetails::of(message);
-    transaction
-        .prepare_cached(
-            "INSERT OR IGNORE INTO messages \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, NULL, NULL)",
-        )?
-        .execute_later(params![
+    transaction.gather(
+        "INSERT OR IGNORE INTO messages \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, NULL, NULL)",
+        params![
             to_sql(record.room.as_u64()),
             to_sql(message.seq.as_u64()),
             to_sql(record.offset.as_u64()),
@@ -302,7 +294,8 @@ fn insert_message(
             to_sql(message.content_hash),
             message.body,
             details.encode()
-        ])?;
+        ],
+    )?;
     apply_attachments::sent(transaction, record.room, message)?;
     if let Some(quote) = &message.reply_to {
         let place = [record.room.as_u64(), quote.seq.as_u64(), message.seq.as_u64()].map(to_sql);

@@ -4,6 +4,7 @@
 //! read, in their order. Every wait has an end: a server that says nothing for [`PATIENCE`] is
 //! away, and the session with it, for nobody knows what became of what was asked.
 
+mod gathered;
 pub(crate) mod values;
 
 use std::cell::{Cell, RefCell};
@@ -12,13 +13,14 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, MaybeDone, maybe_done, try_join_all};
+use futures_util::future::{BoxFuture, FutureExt, MaybeDone, maybe_done};
 use rusqlite::types::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
+use self::gathered::{Gathered, by_place, for_many};
 use self::values::Param;
 use super::dialect;
 use super::error::{Result, SqlError, in_full};
@@ -40,6 +42,8 @@ pub(crate) struct Session {
     /// By their text in SQLite's dialect.
     statements: RefCell<HashMap<String, Statement>>,
     pending: RefCell<Vec<Pending>>,
+    /// Before all that is asked after it.
+    gathered: RefCell<Gathered>,
     is_broken: Cell<bool>,
     patience: Cell<Duration>,
 }
@@ -47,6 +51,7 @@ pub(crate) struct Session {
 enum Pending {
     Batch(String),
     Run(Statement, Vec<Param>),
+    Many(Statement, Vec<Vec<Param>>),
 }
 
 impl Session {
@@ -64,9 +69,11 @@ impl Session {
                 tracing::debug!(error = in_full(&error), "a connection to PostgreSQL has ended");
             }
         });
-        let (statements, pending) = (RefCell::default(), RefCell::default());
+        let (statements, pending, gathered) =
+            (RefCell::default(), RefCell::default(), RefCell::default());
         let patience = Cell::new(PATIENCE);
-        Ok(Self { client, runtime, statements, pending, is_broken: Cell::new(false), patience })
+        let is_broken = Cell::new(false);
+        Ok(Self { client, runtime, statements, pending, gathered, is_broken, patience })
     }
 
     /// A statement in SQLite's dialect, prepared once.
@@ -97,20 +104,6 @@ impl Session {
         self.flush_and(self.client.query(statement, &params))
     }
 
-    /// Asks the same for each of some values, all at once.
-    pub(super) fn query_each(
-        &self,
-        statement: &Statement,
-        values: Vec<Vec<Value>>,
-    ) -> Result<Vec<Vec<Row>>> {
-        let params = values.into_iter().map(values::params).collect::<Result<Vec<_>>>()?;
-        let asked = params.iter().map(|params| async move {
-            let params: Vec<_> = params.iter().map(Param::as_sql).collect();
-            self.client.query(statement, &params).await
-        });
-        self.flush_and(try_join_all(asked))
-    }
-
     /// Adds rows by a `COPY … FROM STDIN BINARY`; `kinds` has the columns' types.
     pub(super) fn copy_in(
         &self,
@@ -135,6 +128,35 @@ impl Session {
         self.later(Pending::Run(statement.clone(), values::params(values)?))
     }
 
+    /// The same for a statement that changes no more than the row it names, and of which others
+    /// like it follow: they are sent together, before whatever is asked next.
+    pub(super) fn gather(&self, sql: &str, values: Vec<Value>) {
+        self.gathered.borrow_mut().add(sql, values);
+    }
+
+    /// The rows for any of some values, which the statement has as an array.
+    pub(super) fn query_any(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>> {
+        let statement = self.prepare(sql)?;
+        let values = values::params(values)?;
+        self.flush_and(self.client.query(&statement, &[&values]))
+    }
+
+    /// What was gathered becomes statements that wait.
+    fn pour(&self) -> Result<()> {
+        for (sql, mut rows) in self.gathered.take().into_parts() {
+            let one = self.prepare(&sql)?;
+            let statement = match rows.len() {
+                1 => Pending::Run(one, values::params(rows.remove(0))?),
+                _ => {
+                    let many = self.prepare(&for_many(&sql, one.params())?)?;
+                    Pending::Many(many, by_place(rows)?)
+                }
+            };
+            self.pending.borrow_mut().push(statement);
+        }
+        Ok(())
+    }
+
     pub(super) fn batch_later(&self, sql: &str) -> Result<()> {
         self.later(Pending::Batch(sql.to_owned()))
     }
@@ -148,8 +170,8 @@ impl Session {
         self.flush_and(async { Ok(()) })
     }
 
-    /// For a task that looks at all there is: an answer may take an hour, and a transaction may wait
-    /// between two questions.
+    /// For a task that looks at all there is: an answer may take an hour, and a transaction may
+    /// wait between two questions.
     pub(super) fn take_time(&self) -> Result<()> {
         self.patience.set(TASK_PATIENCE);
         self.execute_batch("SET idle_in_transaction_session_timeout = 0")
@@ -161,6 +183,7 @@ impl Session {
     }
 
     fn later(&self, statement: Pending) -> Result<()> {
+        self.pour()?;
         let waiting = {
             let mut pending = self.pending.borrow_mut();
             pending.push(statement);
@@ -174,6 +197,7 @@ impl Session {
         &self,
         last: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T> {
+        self.pour()?;
         let pending = self.pending.take();
         if pending.is_empty() {
             return self.ask(last);
@@ -221,6 +245,10 @@ impl Pending {
             Self::Batch(sql) => client.batch_execute(sql).boxed(),
             Self::Run(statement, params) => client
                 .execute_raw(statement, params.iter().map(Param::as_sql))
+                .map(|ran| ran.map(drop))
+                .boxed(),
+            Self::Many(statement, places) => client
+                .execute_raw(statement, places.iter().map(|place| place as &(dyn ToSql + Sync)))
                 .map(|ran| ran.map(drop))
                 .boxed(),
         }
