@@ -82,6 +82,8 @@ impl Job {
     /// Answers a commit.
     pub(super) fn answer(self, outcome: Result<(), StoreError>) {
         let Task::Commit(_, reply) = self.task else { unreachable!("others have more to tell") };
+        // Before the answer: whoever hears it may ask for the room at once.
+        drop(self._room);
         // Whoever asked may have gone.
         _ = reply.send(outcome);
     }
