@@ -78,10 +78,8 @@ fn ask(
     sql: &'static str,
     ids: BTreeSet<u64>,
 ) -> Result<Vec<(u64, u64)>, SqlError> {
-    let ids: Vec<[i64; 1]> = ids.into_iter().map(|id| [to_sql(id)]).collect();
-    transaction
-        .prepare_cached(sql)?
-        .query_each(ids, |row| Ok((from_sql(row.get(0)?), from_sql(row.get(1)?))))
+    let ids = ids.into_iter().map(to_sql).collect();
+    transaction.query_any(sql, ids, |row| Ok((from_sql(row.get(0)?), from_sql(row.get(1)?))))
 }
 
 #[cfg(test)]
