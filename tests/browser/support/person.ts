@@ -153,8 +153,8 @@ export class Person {
   }
 
   /** Waits until nothing is on its way any more. */
-  async allSent(): Promise<void> {
-    await this.page.waitForFunction(() => document.querySelectorAll('[data-pending]').length === 0, undefined, { timeout: 60_000 });
+  async allSent({ timeout }: { timeout: number } = { timeout: PATIENCE_MS }): Promise<void> {
+    await this.page.waitForFunction(() => document.querySelectorAll('[data-pending]').length === 0, undefined, { timeout });
   }
 
   async isOnline(): Promise<void> {

@@ -13,7 +13,7 @@ const LISTENING = /http:\/\/(127\.0\.0\.1:\d+)/;
 const SETUP = /http:\S+\/setup#\S+/;
 
 /** The binary named by FOLKMOOT_BINARY, else the one built last. */
-function binary(): string {
+export function binary(): string {
   const target = process.env['CARGO_TARGET_DIR'] ?? path.join(ROOT, 'target');
   const built = ['debug', 'release'].map((profile) => path.join(target, profile, 'folkmoot')).filter((file) => existsSync(file));
   const newest = built.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
