@@ -50,7 +50,7 @@ export class Nodes {
 
   /** The machine of a node loses power; another process of that name starts soon. */
   kill(number: number): void {
-    const pids = execFileSync('pgrep', ['-f', `folkmoot --listen 127.0.0.1:${this.#port(number)} `], { encoding: 'utf8' });
+    const pids = execFileSync('pgrep', ['-f', '--', `--listen 127.0.0.1:${this.#port(number)} `], { encoding: 'utf8' });
     for (const pid of pids.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
   }
 
