@@ -58,8 +58,8 @@ struct Pem {
 impl Tls {
     /// By the certificate, its key and the authority's certificate in these files, in PEM. They are
     /// looked at every two seconds: a new certificate counts for new connections, and one that
-    /// cannot be used, or that other nodes would not trust, changes nothing but the log. The file of the authority may hold several, while
-    /// one takes the place of another.
+    /// cannot be used, or that other nodes would not trust, changes nothing but the log. The file
+    /// of the authority may hold several, while one takes the place of another.
     pub fn from_files(
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,

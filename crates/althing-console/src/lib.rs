@@ -1,9 +1,10 @@
 //! A live view of an Althing node: which actor types there are, who is busy, who is behind, what is
 //! slow, who does not come back, which topics there are, and who supervises whom.
 //!
-//! [`cluster_router`] shows the nodes of a cluster, as a client of it sees them. [`router`] serves a page and its JSON under `/console`; the command `althing-console` shows the
-//! same JSON in a terminal. Looking happens only while somebody asks, at most once a second however
-//! many ask. There is no authentication here: mount it where only operators get.
+//! [`cluster_router`] shows the nodes of a cluster, as a client of it sees them. [`router`] serves
+//! a page and its JSON under `/console`; the command `althing-console` shows the same JSON in a
+//! terminal. Looking happens only while somebody asks, at most once a second however many ask.
+//! There is no authentication here: mount it where only operators get.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {

@@ -1,4 +1,5 @@
-//! Which messages one has saved for later: only where they are, for their marks. What they say is asked for by who shows them.
+//! Which messages one has saved for later: only where they are, for their marks. What they say is
+//! asked for by who shows them.
 
 import { marksAfter, marksOf, withMark, type Marks } from '../model/marks';
 import type { RoomEvent } from '../protocol/events';

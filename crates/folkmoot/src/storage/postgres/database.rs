@@ -51,9 +51,9 @@ impl Database {
         self.state.lock()
     }
 
-    /// Runs one transaction, told the last record before it; `Ok` once it is durable. If the session breaks and the transaction
-    /// turns out not to be in, the error is [`SqlError::Away`] and the session is a new one, unless
-    /// [`State::is_away`].
+    /// Runs one transaction, told the last record before it; `Ok` once it is durable. If the
+    /// session breaks and the transaction turns out not to be in, the error is [`SqlError::Away`]
+    /// and the session is a new one, unless [`State::is_away`].
     pub(crate) fn transact<T>(
         &self,
         state: &mut State,
