@@ -96,7 +96,7 @@ packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, etc
 	.ci/packages
 
 test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load
-	CHAOS_SECONDS=$(CHAOS_SECONDS) cargo test --workspace --quiet
+	CHAOS_SECONDS=$(CHAOS_SECONDS) .ci/test-rust
 
 test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lose it and find it again
 	tests/sdk/run

@@ -405,3 +405,24 @@ async fn entries_of_one_mark_are_found_though_a_page_ends_between_them() {
     let after = Some(page[0].mark());
     assert_eq!(store.due(Timestamp(7), after, 1).await.expect("it reads"), []);
 }
+
+/// A node that starts beside others finds a keyspace or a table listed before it can be used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_together_make_the_tables_once_and_all_can_use_them() {
+    let server = SERVER.read().await;
+    for keyspace in ["together_1", "together_2", "together_3"] {
+        let start = (1..=6).map(|node| {
+            let host = server.host();
+            tokio::spawn(async move {
+                // So that some of them look while others make.
+                tokio::time::sleep(Duration::from_millis(node * 25)).await;
+                let connected = Cassandra::connect_with(&[host], options(keyspace)).await;
+                let store = connected.expect("it is made, or will be in a moment");
+                store.commit(turn(&id("node", node), 1, 1)).await.expect("it is written");
+            })
+        });
+        for node in start.collect::<Vec<_>>() {
+            node.await.expect("it starts");
+        }
+    }
+}

@@ -83,7 +83,7 @@ const UNLOCK: &str = "UPDATE althing_format SET holder = null WHERE one = 1 IF h
 /// How long one step may take.
 const STEP_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long somebody else may be making the table of the format.
+/// How long somebody else may be making the keyspace, or the table of the format.
 const MADE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Pause between two tries to get the lock, of which nobody tells.
@@ -106,14 +106,14 @@ pub(super) async fn migrate(
         );
         ask(session, make, ()).await?;
     }
-    session.use_keyspace(keyspace, false).await.map_err(server)?;
+    once_made(|| async { session.use_keyspace(keyspace, false).await.map_err(server) }).await?;
     let tables = "SELECT table_name FROM system_schema.tables
                   WHERE keyspace_name = ? AND table_name = 'althing_format'";
     let found = ask(session, tables, (keyspace,)).await?;
     if found.into_rows_result().map_err(server)?.rows_num() == 0 {
         ask(session, make_format(keyspace), ()).await?;
     }
-    if first_format(session).await? == FORMAT {
+    if once_made(|| format(session)).await? == FORMAT {
         return Ok(());
     }
     while !is_applied(session, LOCK).await? {
@@ -124,11 +124,14 @@ pub(super) async fn migrate(
     stepped
 }
 
-/// Another node may be making the table: it is listed a moment before it can be read.
-async fn first_format(session: &Session) -> Result<i32, CassandraError> {
+/// Another node may be making the keyspace or the table: they are listed a moment before they can
+/// be used.
+async fn once_made<T, Used: Future<Output = Result<T, CassandraError>>>(
+    used: impl Fn() -> Used,
+) -> Result<T, CassandraError> {
     let until = Instant::now() + MADE_WITHIN;
     loop {
-        match format(session).await {
+        match used().await {
             Err(CassandraError::Server(_)) if Instant::now() < until => sleep(LOCK_PAUSE).await,
             found => return found,
         }
