@@ -99,7 +99,7 @@ test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being ki
 	CHAOS_SECONDS=$(CHAOS_SECONDS) .ci/test-rust
 
 test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lose it and find it again
-	tests/sdk/run
+	.ci/twice tests/sdk/run
 
 test-sdk-go: ## the official Go SDK's conversation with the real server; needs go 1.23 or later
 	$(BUILD) folkmoot
@@ -118,15 +118,15 @@ screenshots: web ## take the pictures of docs/images anew
 
 test-hunt-browser: ## the treasure hunt in Chromium (SCREENSHOT=path takes its picture)
 	$(BUILD) treasure-hunt
-	cd examples/treasure-hunt/tests/browser && npm ci --silent && npm test
+	cd examples/treasure-hunt/tests/browser && npm ci --silent && $(CURDIR)/.ci/twice npm test
 
 test-map-browser: ## the vehicle map in Chromium (SCREENSHOT=path takes its picture); needs chromium and mosquitto
 	$(BUILD) realtime-map
-	cd examples/realtime-map/browser && npm ci --silent && npm test
+	cd examples/realtime-map/browser && npm ci --silent && $(CURDIR)/.ci/twice npm test
 
 test-messenger-browser: ## the messenger in Django, two people in Chromium in each mode of publishing, while the relay is killed
 	$(BUILD) folkmoot
-	cd examples/messenger && npm ci --silent && FOLKMOOT_BINARY="$${FOLKMOOT_BINARY:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot}" npm test --silent
+	cd examples/messenger && npm ci --silent && FOLKMOOT_BINARY="$${FOLKMOOT_BINARY:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot}" $(CURDIR)/.ci/twice npm test --silent
 
 TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --
 
