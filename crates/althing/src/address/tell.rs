@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -33,8 +34,9 @@ pub struct Tell<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     message: Option<M>,
     timeout: Option<Duration>,
     priority: Priority,
-    /// Boxed, so that a tell that need not wait is small and cheap to drop.
-    waiting: Option<Box<(Line<'a>, Deadline)>>,
+    /// Boxed, so that a tell that need not wait is small; dropped by `drop` if there is one, so
+    /// that others pay one comparison.
+    waiting: ManuallyDrop<Option<Box<(Line<'a>, Deadline)>>>,
     dispatch: PhantomData<fn() -> D>,
 }
 
@@ -48,7 +50,7 @@ impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Future for Tell<'_, A, M, D
         let this = self.get_mut();
         match push_tell::<A, M, D>(this.target, &mut this.message, this.priority) {
             Pushed::Queued => {
-                if let Some(waiting) = &mut this.waiting {
+                if let Some(waiting) = &mut *this.waiting {
                     waiting.0.end();
                 }
                 Poll::Ready(Ok(()))
@@ -66,7 +68,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'a, A, M, D> {
         timeout: Option<Duration>,
         priority: Priority,
     ) -> Self {
-        Self { target, message, timeout, priority, waiting: None, dispatch: PhantomData }
+        let waiting = ManuallyDrop::new(None);
+        Self { target, message, timeout, priority, waiting, dispatch: PhantomData }
     }
 
     #[cold]
@@ -118,6 +121,21 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'a, A, M, D> {
     fn hand_back(&mut self, error: fn(M) -> SendError<M>) -> SendError<M> {
         error(self.message.take().expect("a message that was not taken is still here"))
     }
+}
+
+impl<A: Actor, M: Send + 'static, D: Dispatch<A, M>> Drop for Tell<'_, A, M, D> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.waiting.is_some() {
+            leave(&mut self.waiting);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn leave(waiting: &mut ManuallyDrop<Option<Box<(Line<'_>, Deadline)>>>) {
+    drop(waiting.take());
 }
 
 /// Unless it is queued, the message is where it was.

@@ -106,9 +106,6 @@ fn tell_another<C: AnyPlace + AsAnyPlace>(
     if !is_second {
         return header.mailbox.push(header.kind.len_max, make, |what| wake(place, what));
     }
-    let lane = OUTBOX
-        .with_borrow_mut(|outbox| outbox.lane.take())
-        .unwrap_or_else(|| Arc::new(Lane::new()));
     let mut inner = header.mailbox.lock();
     // What another handler writes into a lane of its own from now on may follow from what we write
     // into ours, and the other way round, and nobody could tell. So there is one lane at a time,
@@ -119,11 +116,13 @@ fn tell_another<C: AnyPlace + AsAnyPlace>(
         inner.lane_capacity(header.kind.len_max, header.mailbox.tally())
     };
     if capacity == 0 {
-        let pushed =
-            header.mailbox.push_locked(inner, header.kind.len_max, make, |what| wake(place, what));
-        give_back(lane);
-        return pushed;
+        return header
+            .mailbox
+            .push_locked(inner, header.kind.len_max, make, |what| wake(place, what));
     }
+    let lane = OUTBOX
+        .with_borrow_mut(|outbox| outbox.lane.take())
+        .unwrap_or_else(|| Arc::new(Lane::new()));
     // SAFETY: a lane in the outbox, or a new one, is attached to nothing, and this thread writes to
     // it.
     unsafe { inner.attach(&lane, capacity) };
