@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use althing::{ActorRef, AskError, Priority, SendError};
 use futures_util::future::join;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Instant;
 
 use crate::message::{Deferring, Message, Reading, Reply};
@@ -450,12 +451,15 @@ async fn move_ask(scope: &mut Scope<'_>, send: &Send) {
     }
 }
 
-/// Asks until another task of the same thread has got its turn.
+/// Asks until another task of the same thread has got its turn. Whoever starts or stops an actor of
+/// another runtime runs its hooks on a thread of one and spawns tasks into the other.
 async fn ask_in_loop(scope: &Scope<'_>, to: usize) {
     let world = scope.world.clone();
     let Some(actor) = world.actor(to) else { return };
     let thread = std::thread::current();
-    if !["torture-current", "torture-paused"].contains(&thread.name().unwrap_or_default()) {
+    let is_one_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
+    let is_it = ["torture-current", "torture-paused"].contains(&thread.name().unwrap_or_default());
+    if !is_one_thread || !is_it {
         return;
     }
     world.log(Entry::Poked { who: to });
