@@ -18,11 +18,11 @@ export class Inbox {
     for (const retry of waiting) retry();
   }
 
-  /** Takes the first item that fits, dropping those before it. */
-  next(fits = () => true, wanted = 'an item') {
+  /** Takes the first item that fits, dropping those before it; waits for at most `waitMs`. */
+  next(fits = () => true, wanted = 'an item', waitMs = WAIT_MS_MAX) {
     return new Promise((resolve, reject) => {
       const late = setTimeout(
-        () => reject(new Error(`${this.name}: no ${wanted} within ${WAIT_MS_MAX} ms`)), WAIT_MS_MAX);
+        () => reject(new Error(`${this.name}: no ${wanted} within ${waitMs} ms`)), waitMs);
       const attempt = () => {
         const index = this.#items.findIndex(fits);
         if (index < 0) return void this.#waiting.push(attempt);

@@ -71,17 +71,23 @@ class Server:
 
     async def sign_up(self, name):
         """Makes an account over HTTP; returns the answer's body."""
-        return await asyncio.to_thread(self._sign_up, name)
+        return await sign_up(self.port, name)
 
-    def _sign_up(self, name):
-        body = json.dumps({"name": name, "password": f"{name}'s password", "device": "test"})
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/api/v1/accounts",
-            data=body.encode(),
-            headers={"content-type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=WAIT_S_MAX) as response:
-            return json.load(response)
+
+async def sign_up(port, name):
+    """Makes an account over HTTP, at the server of that port; returns the answer's body."""
+    return await asyncio.to_thread(_sign_up, port, name)
+
+
+def _sign_up(port, name):
+    body = json.dumps({"name": name, "password": f"{name}'s password", "device": "test"})
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/api/v1/accounts",
+        data=body.encode(),
+        headers={"content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=WAIT_S_MAX) as response:
+        return json.load(response)
 
 
 class Proxy:

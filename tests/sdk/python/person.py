@@ -18,13 +18,13 @@ class Inbox:
     def put(self, item):
         self._queue.put_nowait(item)
 
-    async def next(self, fits=lambda item: True):
+    async def next(self, fits=lambda item: True, wait_s=WAIT_S_MAX):
         """Takes the first item that fits, dropping those before it."""
         while True:
             try:
-                item = await asyncio.wait_for(self._queue.get(), WAIT_S_MAX)
+                item = await asyncio.wait_for(self._queue.get(), wait_s)
             except asyncio.TimeoutError:
-                raise AssertionError(f"{self.name}: nothing within {WAIT_S_MAX} s") from None
+                raise AssertionError(f"{self.name}: nothing within {wait_s} s") from None
             if fits(item):
                 return item
 
