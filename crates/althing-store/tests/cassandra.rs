@@ -406,17 +406,33 @@ async fn entries_of_one_mark_are_found_though_a_page_ends_between_them() {
     assert_eq!(store.due(Timestamp(7), after, 1).await.expect("it reads"), []);
 }
 
-/// A node that starts beside others finds a keyspace or a table listed before it can be used.
+/// Until others can see that the keyspace is being made.
+async fn is_listed(client: &Session, keyspace: &str) {
+    let select = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
+    while client
+        .query_unpaged(select, (keyspace,))
+        .await
+        .expect("it reads")
+        .into_rows_result()
+        .expect("rows")
+        .rows_num()
+        == 0
+    {}
+}
+
+/// A keyspace or a table is listed a moment before it can be used: who looks then waits for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_start_together_make_the_tables_once_and_all_can_use_them() {
     let server = SERVER.read().await;
-    for keyspace in ["together_1", "together_2", "together_3"] {
+    let client = std::sync::Arc::new(client(&server).await);
+    for keyspace in (1..=6).map(|number| format!("together_{number}")) {
         let start = (1..=6).map(|node| {
-            let host = server.host();
+            let (host, client, keyspace) = (server.host(), client.clone(), keyspace.clone());
             tokio::spawn(async move {
-                // So that some of them look while others make.
-                tokio::time::sleep(Duration::from_millis(node * 25)).await;
-                let connected = Cassandra::connect_with(&[host], options(keyspace)).await;
+                if node > 1 {
+                    is_listed(&client, &keyspace).await;
+                }
+                let connected = Cassandra::connect_with(&[host], options(&keyspace)).await;
                 let store = connected.expect("it is made, or will be in a moment");
                 store.commit(turn(&id("node", node), 1, 1)).await.expect("it is written");
             })
