@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
@@ -31,8 +31,9 @@ use super::sqlite::open_sqlite_reader;
 
 /// The server's own transactions take milliseconds; a batch on a slow disk takes seconds.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
-/// A segment that the last batch emptied may vanish between being listed and opened.
-const LISTINGS_MAX: usize = 8;
+/// Segments that the last batch emptied may vanish between being listed and opened, one after the
+/// other; there are no others, so this is for a disk that stands still.
+const LISTING_PATIENCE: Duration = Duration::from_secs(10);
 /// Pages of the database copied between two looks at the bar; 4 MiB.
 const PAGES_AT_ONCE: i32 = 1_024;
 
@@ -185,12 +186,11 @@ pub(crate) fn forget_pictures(copy: &Path, pictures: &[PictureId]) -> Result<(),
 }
 
 fn open_segments(log: &Path) -> Result<Vec<Opened>, OpenError> {
-    let mut listings = 0;
+    let until = Instant::now() + LISTING_PATIENCE;
     loop {
-        listings += 1;
         match try_open_segments(log) {
             Err(OpenError::Io { source, .. })
-                if source.kind() == io::ErrorKind::NotFound && listings < LISTINGS_MAX => {}
+                if source.kind() == io::ErrorKind::NotFound && Instant::now() < until => {}
             opened => return opened,
         }
     }
