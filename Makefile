@@ -83,10 +83,15 @@ fix: ## format, and apply what clippy can
 # A test that starts a server waits for its first segment of the log.
 test test-rust test-sdk test-sdk-go test-browser test-messenger-browser: export FOLKMOOT_LOG_SEGMENT_MIB = 4
 
+# With what `make test` has built.
+BESIDE = FOLKMOOT_BINARY="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot" $(MAKE) --no-print-directory BUILT=1
+
+# The people in a browser come last and alone: their tests print how fast the client is.
 test: packages web ## every test
 	touch crates/folkmoot/src/http/assets.rs
 	$(MAKE) --no-print-directory test-rust
-	FOLKMOOT_BINARY="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot" $(MAKE) --no-print-directory BUILT=1 test-sdk test-web test-browser test-hunt-browser test-map-browser test-messenger-browser
+	$(BESIDE) -j2 --output-sync=target test-sdk test-web test-hunt-browser test-map-browser test-messenger-browser
+	$(BESIDE) test-browser
 	@echo "all tests passed"
 
 BUILD = $(if $(BUILT),@true,cargo build --quiet --package)

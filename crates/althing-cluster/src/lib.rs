@@ -43,7 +43,7 @@ pub use client::{
     Changes, Client, ClientConfig, ClientError, Found, FoundActor, Listed, NodeStatus,
 };
 pub use member::{
-    GroupError, JoinError, Member, MemberConfig, MoveError, Neighbour, SharedGroup, State,
+    GroupError, JoinError, Member, MemberConfig, MoveError, Neighbour, Role, SharedGroup, State,
     TopicError, View,
 };
 pub use tls::{Refusals, RefusedFor, Tls};

@@ -42,6 +42,7 @@ use crate::client::protocol::No;
 use crate::clock;
 use crate::farewell::Farewell;
 use crate::link::accept::{self, Peer};
+use crate::record::Stage;
 use crate::tls::{self, Guard, Refusals, Tls};
 use crate::transport;
 use crate::worker::Worker;
@@ -53,6 +54,28 @@ pub(crate) const FRAME_LEN_MAX_DEFAULT: usize = 4 << 20;
 /// same name.
 const JOIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15);
 
+/// What part a node takes in a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// Its share of the cluster's actors lives on it.
+    #[default]
+    Host,
+    /// It reaches every actor and publishes and hears like the others, but none of the actors that
+    /// the cluster places lives on it: what holds connections can come and go without a move.
+    Guest,
+}
+
+impl Role {
+    /// With which stage a node of this role becomes a member.
+    fn stage(self) -> Stage {
+        match self {
+            Self::Host => Stage::Active,
+            Self::Guest => Stage::Guest,
+        }
+    }
+}
+
 /// How a node takes part.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -61,6 +84,8 @@ pub struct MemberConfig {
     pub cluster: String,
     /// Name of the node; no two members have one. Its buckets follow from it.
     pub name: String,
+    /// Whether actors live on it.
+    pub role: Role,
     /// Where other nodes connect.
     pub listen: SocketAddr,
     /// The address that is told to other nodes, if it is not the one listened at.
@@ -89,6 +114,7 @@ impl MemberConfig {
         Self {
             cluster: cluster.into(),
             name: name.into(),
+            role: Role::Host,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertised: None,
             authorities: vec![authority.into()],
@@ -103,6 +129,13 @@ impl MemberConfig {
     #[must_use]
     pub fn authorities<A: Into<String>>(mut self, addresses: impl IntoIterator<Item = A>) -> Self {
         self.authorities = addresses.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets whether actors live on the node.
+    #[must_use]
+    pub fn role(mut self, role: Role) -> Self {
+        self.role = role;
         self
     }
 

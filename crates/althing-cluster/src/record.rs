@@ -48,6 +48,8 @@ pub(crate) enum Stage {
     Active,
     /// It gives its buckets away.
     Leaving,
+    /// It never had any and gets none.
+    Guest,
 }
 
 /// Who owns a bucket.

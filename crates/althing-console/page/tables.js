@@ -44,6 +44,7 @@ const COLUMNS = {
     ["coming", "arriving", count],
     ["going", "departing", count],
     ["leaves", "is_leaving", yes, true],
+    ["guest", "is_guest", yes, true],
     ["actors", "actors", count],
     ["waiting", "waiting", count],
     ["clients", "clients", count],

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use althing_cluster::{Client, Neighbour, NodeStatus};
+use althing_cluster::{Client, Neighbour, NodeStatus, Role};
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::IntoResponse;
@@ -58,6 +58,8 @@ pub struct NodeLine {
     pub departing: usize,
     /// Whether it gives its buckets away.
     pub is_leaving: bool,
+    /// Whether it is a guest, on which no actors of the cluster live.
+    pub is_guest: bool,
     /// Actors that have their state in memory.
     pub actors: u64,
     /// Messages that wait in mailboxes.
@@ -141,6 +143,7 @@ fn line(node: Neighbour, status: Result<&NodeStatus, String>) -> NodeLine {
         arriving: node.arriving,
         departing: node.departing,
         is_leaving: node.is_leaving,
+        is_guest: node.role == Role::Guest,
         actors: said.map_or(0, |said| said.live),
         waiting: said.map_or(0, |said| said.waiting),
         clients: said.map_or(0, |said| said.clients),

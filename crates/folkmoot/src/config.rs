@@ -20,7 +20,7 @@ use cluster::{ClusterSection, Others};
 
 pub(crate) use attachments::AttachmentConfig;
 pub(crate) use cluster::ClusterConfig;
-pub use cluster::ClusterFlags;
+pub use cluster::{ClusterFlags, NodeRole};
 pub(crate) use limits::LimitsSection;
 pub use store::StoreText;
 

@@ -27,6 +27,10 @@ pub(crate) async fn websocket(
         let text = "pages of this origin may not connect; see --allow-origin";
         return Refused::new(ErrorCode::PermissionDenied, text).into_response();
     }
+    if !server.takes_connections() {
+        let text = "this node takes no connections (--role state); connect to another one";
+        return Refused::new(ErrorCode::NotAvailable, text).into_response();
+    }
     let settings = server.config.gateway.sockets();
     folkmoot_gateway::upgrade(handshake, &query, visit, settings, Sockets(server))
 }

@@ -45,7 +45,7 @@ mod text;
 mod user;
 mod wire;
 
-pub use config::{ClusterFlags, Config, ConfigError, Flags, RegistrationFlag, StoreText};
+pub use config::{ClusterFlags, Config, ConfigError, Flags, NodeRole, RegistrationFlag, StoreText};
 pub use folkmoot_gateway::{Network, TlsError};
 pub use nodes::NodeError;
 pub use service::{Running, StartError, start};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use althing::remote::Cluster;
 use althing::{ActorId, Incarnation, ShutdownReport, Topic};
 use althing_cluster::{
-    Authority, AuthorityConfig, JoinError, Member, MemberConfig, State, Tls, TopicError,
+    Authority, AuthorityConfig, JoinError, Member, MemberConfig, Role, State, Tls, TopicError,
 };
 use parking_lot::Mutex;
 
@@ -90,7 +90,9 @@ impl Nodes {
         let failed = |source| NodeError::Listen { flag, address, source };
         // This process is a candidate itself, and names the one that leads.
         let own = reachable(authority.address()).to_string();
+        let role = if config.role.has_state() { Role::Host } else { Role::Guest };
         let mut member = MemberConfig::new(&config.name, &config.node, own, tls)
+            .role(role)
             .listen(address)
             .join_timeout(JOIN_TIMEOUT.max(config.lease * 4));
         if config.host.is_some() {

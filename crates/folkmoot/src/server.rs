@@ -225,6 +225,11 @@ impl Server {
         self.nodes.as_ref()
     }
 
+    /// Whether clients may connect to this process.
+    pub(crate) fn takes_connections(&self) -> bool {
+        self.config.cluster.as_ref().is_none_or(|cluster| cluster.role.takes_connections())
+    }
+
     /// Tells that rooms and users may live elsewhere now; only where there are several nodes.
     pub(crate) fn moves(&self) -> &Topic<Moved> {
         &self.moves

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use althing::ActorId;
-use althing_cluster::{Client, ClientConfig, FoundActor, Neighbour, Tls, View};
+use althing_cluster::{Client, ClientConfig, FoundActor, Neighbour, Role, Tls, View};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
@@ -158,7 +158,8 @@ async fn nodes(client: &Client) -> Result<()> {
 fn buckets(node: &Neighbour) -> String {
     let Neighbour { buckets, arriving, departing, .. } = node;
     let leaving = if node.is_leaving { " leaving" } else { "" };
-    format!("buckets {buckets} arriving {arriving} departing {departing}{leaving}")
+    let guest = if node.role == Role::Guest { " guest" } else { "" };
+    format!("buckets {buckets} arriving {arriving} departing {departing}{leaving}{guest}")
 }
 
 async fn actors(client: &Client, text: &str, node: Option<String>, limit: usize) -> Result<()> {

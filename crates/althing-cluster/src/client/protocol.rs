@@ -6,7 +6,7 @@
 use althing::{AskError, Wire};
 
 use crate::capability::Capability;
-use crate::member::{Neighbour, State, View};
+use crate::member::{Neighbour, Role, State, View};
 use crate::protocol::Packed;
 
 /// What a client says.
@@ -107,6 +107,7 @@ pub(crate) struct SeenNode {
     pub(crate) buckets: u64,
     pub(crate) arriving: u64,
     pub(crate) departing: u64,
+    pub(crate) is_guest: bool,
 }
 
 impl From<View> for Sight {
@@ -119,6 +120,7 @@ impl From<View> for Sight {
             buckets: node.buckets as u64,
             arriving: node.arriving as u64,
             departing: node.departing as u64,
+            is_guest: node.role == Role::Guest,
         };
         Self { number: view.number, members: view.members.into_iter().map(seen).collect() }
     }
@@ -135,6 +137,7 @@ impl From<Sight> for View {
             buckets: count(seen.buckets),
             arriving: count(seen.arriving),
             departing: count(seen.departing),
+            role: if seen.is_guest { Role::Guest } else { Role::Host },
         };
         Self { number: sight.number, members: sight.members.into_iter().map(node).collect() }
     }

@@ -141,7 +141,7 @@ async fn join(
         incarnation: shared.me(),
         name: shared.config.name.clone(),
         address: shared.address.clone(),
-        stage: Stage::Active,
+        stage: shared.config.role.stage(),
         since: 0,
         frame_len_max: shared.config.frame_len_max as u64,
     };

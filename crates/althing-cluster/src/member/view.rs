@@ -2,7 +2,7 @@
 
 use althing::Incarnation;
 
-use super::Shared;
+use super::{Role, Shared};
 use crate::record::{Holding, Member, Stage};
 
 /// What a node knows of its cluster.
@@ -23,6 +23,8 @@ pub struct Neighbour {
     pub incarnation: Incarnation,
     /// Where it is reached.
     pub address: String,
+    /// Whether actors live on it.
+    pub role: Role,
     /// Whether it gives its buckets away.
     pub is_leaving: bool,
     /// How many of the 4,096 buckets it owns.
@@ -46,6 +48,7 @@ impl Shared {
                 name: member.name.clone(),
                 incarnation: Incarnation(who),
                 address: member.address.clone(),
+                role: if member.stage == Stage::Guest { Role::Guest } else { Role::Host },
                 is_leaving: member.stage == Stage::Leaving,
                 buckets: record.owned_by(who),
                 arriving: count(&|holding| holding.going_to == Some(who)),

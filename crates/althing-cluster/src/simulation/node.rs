@@ -18,6 +18,9 @@ const MAILBOX_MAX: usize = 3;
 /// Candidates for being the authority.
 pub(super) const SEATS: usize = 3;
 
+/// The node that takes part as a guest.
+pub(super) const GUEST: &str = "guest";
+
 /// What crosses a link.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
@@ -117,6 +120,11 @@ impl Node {
             departing: Vec::new(),
             frames: Vec::new(),
         }
+    }
+
+    /// Nothing lives on it. Every life of a node has its name, and so its role.
+    pub(super) fn is_guest(&self) -> bool {
+        self.name == GUEST
     }
 
     pub(super) fn is_serving(&self, now_ms: u64) -> bool {

@@ -15,7 +15,7 @@ pub(super) use self::faults::Faults;
 use self::network::Wire;
 use self::store::{Asked, Store};
 use super::checks::Checks;
-use super::node::{Clock, Frame, Node};
+use super::node::{Clock, Frame, GUEST, Node};
 use crate::authority::Done;
 use crate::bucket::mix;
 use crate::lease::Timing;
@@ -171,6 +171,7 @@ impl World {
         for n in 0..3 {
             self.start(format!("node-{n}"));
         }
+        self.start(GUEST.to_owned());
         self.after(3_000, Event::Fault);
         self.after(LAST_WORDS_MS, Event::LastWords);
         while let Some(Reverse((at, order))) = self.events.pop() {
@@ -286,7 +287,9 @@ impl World {
         let Some(node) = self.nodes.get_mut(&me) else { return };
         if node.is_serving(now) {
             node.leave();
+            let is_guest = node.is_guest();
             for (sent, epoch) in node.run() {
+                assert!(!is_guest, "a guest ran {sent:?}");
                 self.note(|| format!("{me} runs {sent:?} in epoch {epoch}"));
                 self.checks.runs(sent, me, epoch);
                 self.assert_lives_once(sent.bucket, me);

@@ -9,6 +9,31 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
+/// What a node of several does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeRole {
+    /// Takes connections, and rooms and users live on it.
+    #[default]
+    Both,
+    /// Takes connections only: it can be stopped without moving a room.
+    Gateway,
+    /// Rooms and users live on it, and it refuses connections of clients.
+    State,
+}
+
+impl NodeRole {
+    /// Whether rooms and users live on it.
+    pub(crate) fn has_state(self) -> bool {
+        self != Self::Gateway
+    }
+
+    /// Whether clients connect to it.
+    pub(crate) fn takes_connections(self) -> bool {
+        self != Self::State
+    }
+}
+
 /// What makes a server one node of several, on the command line.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "One of several nodes")]
@@ -20,6 +45,9 @@ pub struct ClusterFlags {
     /// Name of this node, for which `folkmoot cluster init` has made a certificate
     #[arg(long, env = "FOLKMOOT_NODE", value_name = "NAME")]
     pub node: Option<String>,
+    /// What this node does [default: both]
+    #[arg(long, env = "FOLKMOOT_ROLE", value_name = "ROLE")]
+    pub role: Option<NodeRole>,
     /// Where the other nodes connect [default: 127.0.0.1:0, a free port]
     #[arg(long, env = "FOLKMOOT_PEER_LISTEN", value_name = "ADDRESS:PORT")]
     pub peer_listen: Option<SocketAddr>,
@@ -45,6 +73,7 @@ pub struct ClusterFlags {
 pub(super) struct ClusterSection {
     name: Option<String>,
     node: Option<String>,
+    role: Option<NodeRole>,
     peer_listen: Option<SocketAddr>,
     authority_listen: Option<SocketAddr>,
     peer_host: Option<String>,
@@ -57,6 +86,7 @@ pub(super) struct ClusterSection {
 pub(crate) struct ClusterConfig {
     pub(crate) name: String,
     pub(crate) node: String,
+    pub(crate) role: NodeRole,
     pub(crate) peer_listen: SocketAddr,
     pub(crate) authority_listen: SocketAddr,
     /// `None`: the address listened at.
@@ -84,6 +114,7 @@ pub(super) fn merge(
     others: &Others<'_>,
 ) -> Result<Option<ClusterConfig>, ConfigError> {
     let node = flags.node.or(file.node);
+    let role = flags.role.or(file.role);
     let certificates = flags.cluster_certificates.or(file.certificates);
     let peer_listen = flags.peer_listen.or(file.peer_listen);
     let authority_listen = flags.authority_listen.or(file.authority_listen);
@@ -91,6 +122,7 @@ pub(super) fn merge(
     let Some(name) = flags.cluster_name.or(file.name) else {
         let given = [
             ("--node", node.is_some()),
+            ("--role", role.is_some()),
             ("--peer-listen", peer_listen.is_some()),
             ("--authority-listen", authority_listen.is_some()),
             ("--peer-host", host.is_some()),
@@ -132,6 +164,7 @@ pub(super) fn merge(
     let config = ClusterConfig {
         name,
         node,
+        role: role.unwrap_or_default(),
         peer_listen,
         authority_listen,
         host,
@@ -187,6 +220,11 @@ mod tests {
             (ClusterFlags { node: None, ..flags() }, OTHERS, "--node"),
             (ClusterFlags { cluster_name: None, ..flags() }, OTHERS, "--cluster-name"),
             (ClusterFlags { cluster_certificates: None, ..flags() }, OTHERS, "--cluster-cert"),
+            (
+                ClusterFlags { role: Some(NodeRole::State), ..ClusterFlags::default() },
+                OTHERS,
+                "--role",
+            ),
             (flags(), Others { store: None, ..OTHERS }, "--store"),
             (flags(), Others { has_own_attachments: true, ..OTHERS }, "--attachments"),
             (flags(), Others { is_demo: true, ..OTHERS }, "--demo"),

@@ -23,6 +23,7 @@ pub(crate) struct Cluster {
 
 pub(crate) struct Node {
     pub(crate) name: String,
+    role: &'static str,
     pub(crate) port: u16,
     process: Option<Child>,
 }
@@ -30,12 +31,17 @@ pub(crate) struct Node {
 impl Cluster {
     /// Starts so many nodes, which are called `n1`, `n2` and so on.
     pub(crate) async fn start(test: &str, nodes: usize) -> Self {
+        Self::start_as(test, &vec!["both"; nodes]).await
+    }
+
+    /// Starts a node for each role.
+    pub(crate) async fn start_as(test: &str, roles: &[&'static str]) -> Self {
         let folder =
             std::env::temp_dir().join(format!("folkmoot-nodes-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("the temporary directory can be written");
         std::fs::write(folder.join("settings.toml"), SETTINGS).expect("it can be written");
         let postgres = tokio::task::block_in_place(PostgresServer::start);
-        let names: Vec<String> = (1..=nodes).map(|number| format!("n{number}")).collect();
+        let names: Vec<String> = (1..=roles.len()).map(|number| format!("n{number}")).collect();
         let mut init = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
         init.args(["cluster", "init", "--cluster", "moot"]).arg(folder.join("tls"));
         for name in &names {
@@ -43,9 +49,9 @@ impl Cluster {
         }
         assert!(init.stdout(Stdio::null()).status().await.expect("it runs").success());
         let mut cluster = Self { folder, postgres, nodes: Vec::new() };
-        for name in names {
-            let process = cluster.launch(&name);
-            cluster.nodes.push(Node { name, port: 0, process: Some(process) });
+        for (name, role) in names.into_iter().zip(roles) {
+            let process = cluster.launch(&name, role);
+            cluster.nodes.push(Node { name, role, port: 0, process: Some(process) });
         }
         for node in &mut cluster.nodes {
             node.listening().await;
@@ -53,10 +59,11 @@ impl Cluster {
         cluster
     }
 
-    fn launch(&self, name: &str) -> Child {
+    fn launch(&self, name: &str, role: &str) -> Child {
         Command::new(env!("CARGO_BIN_EXE_folkmoot"))
             .env("FOLKMOOT_STORE", self.postgres.url())
             .args(["--listen", "127.0.0.1:0", "--cluster-name", "moot", "--node", name])
+            .args(["--role", role])
             .arg("--cluster-certificates")
             .arg(self.folder.join("tls"))
             .arg("--attachments")
@@ -94,7 +101,7 @@ impl Cluster {
 
     /// Starts a node again that was killed.
     pub(crate) async fn start_again(&mut self, node: usize) {
-        let process = self.launch(&self.nodes[node].name);
+        let process = self.launch(&self.nodes[node].name, self.nodes[node].role);
         self.nodes[node].process = Some(process);
         self.nodes[node].listening().await;
     }

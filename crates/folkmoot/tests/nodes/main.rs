@@ -145,6 +145,46 @@ async fn a_node_that_is_stopped_hands_its_rooms_over_and_nobody_elsewhere_notice
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn gateways_have_the_connections_and_others_the_rooms_and_either_may_be_lost() {
+    let mut cluster = Cluster::start_as("roles", &["gateway", "gateway", "state", "state"]).await;
+    let mut people = Vec::new();
+    for (gateway, name) in ["ada", "bea"].into_iter().enumerate() {
+        let account = Account::sign_up(cluster.port(gateway), name).await;
+        people.push(Person::connect(cluster.port(gateway), &account.token).await);
+    }
+    let room = people[0].prepare(&RoomCreate { name: "all".to_owned(), topic: None }).await.id;
+    let invite = InviteCreate { room, expires_in_s: None, uses_max: None };
+    let code = people[0].prepare(&invite).await.code;
+    people[1].prepare(&InviteAccept { code }).await;
+    for person in &mut people {
+        person.subscribe(room).await;
+        person.say(room, "here").await;
+    }
+    let home = cluster.home_of_the_room().await;
+    assert!(home >= 2, "the room lives on a gateway");
+    for gateway in &cluster.nodes[..2] {
+        let live = (gateway.live("folkmoot.room").await, gateway.live("folkmoot.user").await);
+        assert_eq!(live, (0, 0), "{} has rooms or users", gateway.name);
+    }
+    // Clients are told to go elsewhere.
+    let (head, body) = request(cluster.port(2), "GET", "/connection/websocket", "", "").await;
+    assert!(head.starts_with("HTTP/1.1 501") && body.contains("--role state"), "{head}: {body}");
+
+    // A gateway that is lost takes connections along and nothing else.
+    cluster.kill(0).await;
+    people[1].say(room, "meanwhile").await;
+    let lost = people.remove(0);
+    people.push(lost.move_to(cluster.port(1), room).await);
+    // The room's node is lost, and both gateways' people go on over the same connections.
+    cluster.kill(home).await;
+    people[1].say(room, "after").await;
+    for person in &mut people {
+        assert_eq!(person.hear(4).await, ["here", "here", "meanwhile", "after"]);
+    }
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_search_and_signing_out_count_on_every_node() {
     let cluster = Cluster::start("reach", 2).await;
     let (room, mut people) = in_one_room(&cluster).await;

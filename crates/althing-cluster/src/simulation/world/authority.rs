@@ -173,7 +173,7 @@ impl World {
         let mut requests = Vec::new();
         if node.router.record().member(me).is_none() {
             let (name, address) = (node.name.clone(), String::new());
-            let stage = Stage::Active;
+            let stage = if node.is_guest() { Stage::Guest } else { Stage::Active };
             let member =
                 Member { incarnation: me, name, address, stage, since: 0, frame_len_max: 0 };
             requests.push(Request::Join { member, known: node.known });
