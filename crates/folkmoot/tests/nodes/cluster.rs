@@ -191,6 +191,26 @@ pub(crate) async fn request(
     (head.to_owned(), body.to_owned())
 }
 
+/// What a node answers to a handshake of the WebSocket protocol that it refuses.
+pub(crate) async fn handshake(port: u16) -> String {
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).await.expect("the node is up");
+    let request = format!(
+        "GET /connection/websocket HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: upgrade\r\n\
+         upgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    socket.write_all(request.as_bytes()).await.expect("the node reads");
+    // The connection stays open for another request: this is read to the end of its document.
+    let mut answer = String::new();
+    while !answer.ends_with('}') {
+        let mut bytes = [0; 4_096];
+        let count = socket.read(&mut bytes).await.expect("the node answers");
+        assert!(count > 0, "it ends behind {answer}");
+        answer.push_str(std::str::from_utf8(&bytes[..count]).expect("in text"));
+    }
+    answer
+}
+
 async fn signal(process: &Child, name: &str) {
     let id = process.id().expect("it runs").to_string();
     let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().await;

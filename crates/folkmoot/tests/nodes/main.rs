@@ -15,7 +15,7 @@ use folkmoot_protocol::rpc::{
 };
 
 use account::Account;
-use cluster::{Cluster, request};
+use cluster::{Cluster, handshake, request};
 use person::Person;
 
 /// A person on each node, all in one room and listening.
@@ -158,6 +158,8 @@ async fn gateways_have_the_connections_and_others_the_rooms_and_either_may_be_lo
     people[1].prepare(&InviteAccept { code }).await;
     for person in &mut people {
         person.subscribe(room).await;
+    }
+    for person in &mut people {
         person.say(room, "here").await;
     }
     let home = cluster.home_of_the_room().await;
@@ -167,8 +169,8 @@ async fn gateways_have_the_connections_and_others_the_rooms_and_either_may_be_lo
         assert_eq!(live, (0, 0), "{} has rooms or users", gateway.name);
     }
     // Clients are told to go elsewhere.
-    let (head, body) = request(cluster.port(2), "GET", "/connection/websocket", "", "").await;
-    assert!(head.starts_with("HTTP/1.1 501") && body.contains("--role state"), "{head}: {body}");
+    let answer = handshake(cluster.port(2)).await;
+    assert!(answer.starts_with("HTTP/1.1 501") && answer.contains("--role state"), "{answer}");
 
     // A gateway that is lost takes connections along and nothing else.
     cluster.kill(0).await;
