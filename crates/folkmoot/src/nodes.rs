@@ -112,6 +112,11 @@ impl Nodes {
         Ok(self.member.join().await?)
     }
 
+    /// Whether it has its lease.
+    pub(crate) fn is_serving(&self) -> bool {
+        *self.member.state().borrow() == State::Serving
+    }
+
     /// On which node an actor lives, as far as is known here.
     pub(crate) fn owner_of(&self, id: &ActorId) -> Option<Incarnation> {
         self.member.owner_of(id)

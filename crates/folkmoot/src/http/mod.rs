@@ -30,6 +30,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::{delete, get, patch, post, put};
+use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::limits::{FRAME_BYTES_MAX, PICTURE_BYTES_MAX};
 
 pub(crate) use problem::Refused;
@@ -76,6 +77,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/api/v1/search", get(search::find))
         .route("/api/v1/openapi.json", get(openapi::document))
         .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
         .route(SOCKET, get(gateway::websocket))
         .fallback(assets::serve)
         .layer(middleware::map_request(note_guest))
@@ -125,6 +127,15 @@ async fn note_guest(Extension(Guest(visit)): Extension<Guest>, request: Request)
 /// Answers as long as the process serves.
 async fn healthz() -> &'static str {
     "ok\n"
+}
+
+/// Whether new clients are to be sent here. A server that stops takes no connection at all.
+async fn readyz(State(server): State<Arc<Server>>) -> Result<&'static str, Refused> {
+    if server.nodes().is_none_or(|nodes| nodes.is_serving()) {
+        return Ok("ready\n");
+    }
+    let text = "this node has no lease at present; the others may have taken it for lost";
+    Err(Refused::new(ErrorCode::StoreUnavailable, text))
 }
 
 async fn metrics_page(State(server): State<Arc<Server>>) -> impl IntoResponse {

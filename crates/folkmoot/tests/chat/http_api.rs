@@ -91,6 +91,7 @@ async fn guessing_passwords_is_limited() {
 async fn health_metrics_and_documents_are_served_with_strict_headers() {
     let server = Server::start().await;
     assert_eq!(server.http("GET /healthz", None, "").await.body, "ok\n");
+    assert_eq!(server.http("GET /readyz", None, "").await.body, "ready\n");
     let _anna = server.join("anna").await;
     let metrics = server.http("GET /metrics", None, "").await;
     assert!(metrics.body.contains("\nfolkmoot_connections 1\n"), "{}", metrics.body);

@@ -181,6 +181,7 @@ async fn every_documented_route_answers_as_documented() {
         ("get", "/api/v1/search", "/api/v1/search?query=hello&limit=1".to_owned(), ""),
         ("get", "/api/v1/openapi.json", "/api/v1/openapi.json".to_owned(), ""),
         ("get", "/healthz", "/healthz".to_owned(), ""),
+        ("get", "/readyz", "/readyz".to_owned(), ""),
         ("get", "/metrics", "/metrics".to_owned(), ""),
         ("get", "/api/v1/setup", "/api/v1/setup".to_owned(), ""),
         ("post", "/api/v1/password-resets", "/api/v1/password-resets".to_owned(), &reset),

@@ -126,6 +126,26 @@ impl Cluster {
         assert!(!ended.expect("it is our child").success(), "a node that was given up fails");
     }
 
+    /// SIGKILL of the database.
+    pub(crate) fn kill_postgres(&mut self) {
+        tokio::task::block_in_place(|| self.postgres.kill());
+    }
+
+    pub(crate) fn start_postgres_again(&mut self) {
+        tokio::task::block_in_place(|| self.postgres.start_again());
+    }
+
+    /// Waits until a node answers `/readyz` with that status.
+    pub(crate) async fn answers_readyz(&self, node: usize, status: &str) {
+        let answers = async {
+            let line = format!("HTTP/1.1 {status}");
+            while !request(self.port(node), "GET", "/readyz", "", "").await.0.starts_with(&line) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, answers).await.expect("it does in time");
+    }
+
     /// Takes all devices out of the database, and tells nobody.
     pub(crate) async fn sign_everybody_out(&self) {
         let url = self.postgres.url();

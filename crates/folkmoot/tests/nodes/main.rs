@@ -187,6 +187,17 @@ async fn gateways_have_the_connections_and_others_the_rooms_and_either_may_be_lo
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_not_ready_without_its_lease_and_is_again_with_it() {
+    let mut cluster = Cluster::start("ready", 1).await;
+    cluster.answers_readyz(0, "200").await;
+    cluster.kill_postgres();
+    cluster.answers_readyz(0, "503").await;
+    cluster.start_postgres_again();
+    cluster.answers_readyz(0, "200").await;
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_search_and_signing_out_count_on_every_node() {
     let cluster = Cluster::start("reach", 2).await;
     let (room, mut people) = in_one_room(&cluster).await;
