@@ -64,10 +64,13 @@ describe('from right to left', () => {
     expect(await turned()).toBe(-1);
   });
 
-  it('high_contrast_leaves_axe_nothing_to_find_either', async () => {
+  it('high_contrast_leaves_axe_nothing_to_find_in_either_direction', async () => {
     await astrid.page.evaluate(() => localStorage.setItem('folkmoot.preference.theme', JSON.stringify('contrast')));
     await speak('en');
     await expect.poll(() => astrid.page.evaluate(() => document.documentElement.dataset['theme'])).toBe('contrast');
+    expect(await violations(astrid.page)).toEqual([]);
+    await speak('ar');
+    await expect.poll(() => astrid.page.evaluate(() => document.documentElement.dir)).toBe('rtl');
     expect(await violations(astrid.page)).toEqual([]);
     expect(astrid.errors).toEqual([]);
   });
