@@ -42,10 +42,35 @@ describe('from right to left', () => {
     await astrid.page.keyboard.press('Escape');
   });
 
-  it('high_contrast_leaves_axe_nothing_to_find_either', async () => {
+  it('words_of_the_other_direction_begin_beside_who_wrote_them_and_keep_their_order', async () => {
+    const name = await astrid.message('Hello').locator('.byline .name').boundingBox();
+    const body = await astrid.message('Hello').locator('.body > p').evaluate((paragraph) => {
+      const range = document.createRange();
+      range.selectNodeContents(paragraph);
+      return { right: range.getBoundingClientRect().right, direction: getComputedStyle(paragraph).direction };
+    });
+    expect(body.direction).toBe('ltr');
+    expect(Math.abs(body.right - (name?.x ?? 0) - (name?.width ?? 0))).toBeLessThan(2);
+    await astrid.message('Hello').hover();
+    await astrid.message('Hello').getByRole('button', { name: 'رد', exact: true }).click();
+    await astrid.say('Seen.');
+    const quote = astrid.message('Seen.').locator('.quote .cut');
+    await quote.waitFor();
+    expect(await quote.evaluate((element) => getComputedStyle(element).direction)).toBe('ltr');
+  });
+
+  it('arrows_along_the_line_are_turned_round', async () => {
+    const turned = () => astrid.page.locator('.quote svg').first().evaluate((icon) => new DOMMatrix(getComputedStyle(icon).transform).a);
+    expect(await turned()).toBe(-1);
+  });
+
+  it('high_contrast_leaves_axe_nothing_to_find_in_either_direction', async () => {
     await astrid.page.evaluate(() => localStorage.setItem('folkmoot.preference.theme', JSON.stringify('contrast')));
     await speak('en');
     await expect.poll(() => astrid.page.evaluate(() => document.documentElement.dataset['theme'])).toBe('contrast');
+    expect(await violations(astrid.page)).toEqual([]);
+    await speak('ar');
+    await expect.poll(() => astrid.page.evaluate(() => document.documentElement.dir)).toBe('rtl');
     expect(await violations(astrid.page)).toEqual([]);
     expect(astrid.errors).toEqual([]);
   });

@@ -37,7 +37,7 @@ export const ar: AdministrationStrings = {
   actors: 'الكيانات العاملة في الذاكرة',
   last_minute: 'الدقيقة الأخيرة',
   highest: (value) => `الأعلى ${value}`,
-  half_below: (value) => `نصفها دون ${value}`,
+  half_below: (value) => `نصفها دون \u2066${value}\u2069`,
   no_appends: 'لم يُكتب شيء',
   since_start: (count) => `${count} منذ التشغيل`,
   days: (count) => counted(count, { one: 'يوم واحد', two: 'يومين', few: 'أيام', other: 'يومًا' }),
