@@ -75,6 +75,9 @@ pub struct Opening {
     pub format: Format,
     /// What it said.
     pub request: ConnectRequest,
+    /// By what its further commands find it, where each comes by a request of its own. The client
+    /// is told it, and nobody else should know it.
+    pub session: Option<String>,
 }
 
 /// By what a client's commands find its connection.
@@ -270,7 +273,8 @@ impl<A: Application> Reader<A> {
 
     async fn connect(&mut self, id: u32, request: ConnectRequest) -> Result<(), DisconnectCode> {
         let (outbox, format) = (self.outbox.clone(), self.format);
-        let opening = Opening { id, outbox, format, request };
+        let session = self.session.as_ref().map(|session| session.id.clone());
+        let opening = Opening { id, outbox, format, request, session };
         let (caller, mut reply) = self.application.connect(opening).await?;
         if let (Some(session), Some(Outcome::Connect(result))) =
             (self.session.take(), &mut reply.outcome)

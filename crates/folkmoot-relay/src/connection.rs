@@ -17,10 +17,13 @@ use crate::proxy::Origin;
 pub(crate) struct Connection {
     /// The connection's id.
     pub(crate) id: Arc<str>,
+    /// A name of the connection that only its client and its backend know; `None`: the client was
+    /// told none.
+    session: Option<Box<str>>,
     /// Empty: anonymous.
     pub(crate) user: Arc<str>,
     /// What the backend says of the user; JSON.
-    pub(crate) info: Bytes,
+    info: Mutex<Bytes>,
     pub(crate) format: Format,
     pub(crate) outbox: Arc<Outbox>,
     /// How the client came.
@@ -71,8 +74,9 @@ impl Connection {
     ) -> Self {
         Self {
             id,
+            session: None,
             user,
-            info,
+            info: Mutex::new(info),
             format,
             outbox,
             origin: Origin::default(),
@@ -80,6 +84,22 @@ impl Connection {
             early: Mutex::new(Some(Vec::new())),
             subscriptions: Mutex::new(Some(BTreeMap::new())),
         }
+    }
+
+    /// One whose client knows it by this name as well.
+    pub(crate) fn known_as(self, session: Option<String>) -> Self {
+        Self { session: session.map(String::into_boxed_str), ..self }
+    }
+
+    /// Whether it has this id and this session; an empty one is any.
+    pub(crate) fn is(&self, client: &str, session: &str) -> bool {
+        let is_session = || self.session.as_deref() == Some(session);
+        (client.is_empty() || *self.id == *client) && (session.is_empty() || is_session())
+    }
+
+    /// From now on the backend says something else of the user.
+    pub(crate) fn set_info(&self, info: Bytes) {
+        *self.info.lock() = info;
     }
 
     /// One that came like this.
@@ -92,7 +112,7 @@ impl Connection {
         ClientInfo {
             user: self.user.to_string(),
             client: self.id.to_string(),
-            conn_info: self.info.clone(),
+            conn_info: self.info.lock().clone(),
             chan_info: chan_info.clone(),
         }
     }

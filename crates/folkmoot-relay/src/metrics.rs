@@ -52,6 +52,8 @@ pub(crate) struct ConsumerMetrics {
     /// Rows that wait in an outbox, and those that were set aside, as of the last look.
     pub(crate) backlog_rows: AtomicU64,
     pub(crate) set_aside_rows: AtomicU64,
+    /// Rows in partitions that the relay does not read.
+    pub(crate) stranded_rows: AtomicU64,
     /// How much of a log of changes is not published.
     pub(crate) lag_bytes: AtomicU64,
     /// When the transaction that is being published was committed; 0: there is none.
@@ -153,12 +155,15 @@ fn publications(
 
 fn consuming(page: &mut Page, consumers: &[(Arc<str>, Arc<ConsumerMetrics>)]) {
     type Read = fn(&ConsumerMetrics) -> f64;
-    let gauges: [(&str, &str, Read); 5] = [
+    let gauges: [(&str, &str, Read); 6] = [
         ("up", "Whether the database answers.", |one| {
             f64::from(u8::from(one.is_up.load(Ordering::Relaxed)))
         }),
         ("backlog_rows", "Rows in the outbox.", |one| load(&one.backlog_rows) as f64),
         ("set_aside_rows", "Rows that were set aside.", |one| load(&one.set_aside_rows) as f64),
+        ("stranded_rows", "Rows in partitions that are not read.", |one| {
+            load(&one.stranded_rows) as f64
+        }),
         ("lag_bytes", "Bytes of the log of changes not published.", |one| {
             load(&one.lag_bytes) as f64
         }),

@@ -46,11 +46,12 @@ impl People {
         }
     }
 
-    /// The connections of a user; only the one with the id `client`, if one is named.
-    pub(crate) fn of(&self, user: &str, client: &str) -> Vec<Arc<Connection>> {
+    /// The connections of a user; only the one with the id `client` and that with the name
+    /// `session`, where they are not empty.
+    pub(crate) fn of(&self, user: &str, client: &str, session: &str) -> Vec<Arc<Connection>> {
         let by_user = self.by_user.lock();
         let connections = by_user.get(user).into_iter().flatten();
-        connections.filter(|one| client.is_empty() || *one.id == *client).cloned().collect()
+        connections.filter(|one| one.is(client, session)).cloned().collect()
     }
 
     /// Disconnects all who are subscribed to some channel that is lost, so that they come back;

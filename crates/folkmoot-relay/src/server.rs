@@ -13,8 +13,8 @@ use axum::routing::{any, get, post};
 use axum::{Router, middleware};
 use bytes::Bytes;
 use folkmoot_gateway::{
-    Door, Doorman, Emulation, EventQuery, Guest, Handshake, Ids, Room, SocketQuery,
-    accept_until_stopped, raise_descriptors,
+    Door, Doorman, Emulation, EventQuery, Guest, Handshake, Ids, Room, SocketQuery, Spoken,
+    accept_until_stopped, look_until_stopped, raise_descriptors,
 };
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::limits::FRAME_BYTES_MAX;
@@ -105,6 +105,7 @@ pub(crate) struct Server {
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
+    is_encrypted: bool,
     server: Arc<Server>,
     accepting: JoinHandle<()>,
     /// Where backends call by gRPC, if they may.
@@ -122,6 +123,7 @@ pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartErr
     let consumers = settings.consumers.iter().filter(|one| one.enabled).cloned();
     let consumers: Result<Vec<_>, _> = consumers.map(Consumer::new).collect();
     let consumers = consumers?;
+    let tls = settings.http_server.tls.open("http_server.tls", Spoken::Http1).await?.map(Arc::new);
     let grpc = Grpc::bind(settings.grpc_api.clone(), address).await?;
     let server = Arc::new(Server::new(settings).await?);
     for consumer in consumers {
@@ -137,10 +139,14 @@ pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartErr
         unlimited: vec!["127.0.0.0/8".parse().expect("a network"), "::1".parse().expect("one")],
     });
     let stopping = server.stopping();
-    let door = Door { doorman, header_timeout: HEADER_TIMEOUT, tls: None, stopping };
+    if let Some(tls) = &tls {
+        tokio::spawn(look_until_stopped(tls.clone(), server.stopping()));
+    }
+    let is_encrypted = tls.is_some();
+    let door = Door { doorman, header_timeout: HEADER_TIMEOUT, tls, stopping };
     let accepting = tokio::spawn(accept_until_stopped(door, listener, routes(server.clone())));
     let grpc = grpc.map(|grpc| (grpc.address(), grpc.start(server.clone())));
-    Ok(Relay { address, server, accepting, grpc })
+    Ok(Relay { address, is_encrypted, server, accepting, grpc })
 }
 
 /// Where publications come from beside the API.
@@ -162,6 +168,11 @@ impl Relay {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// By what its address is called: `http`, or `https` with a certificate.
+    pub fn scheme(&self) -> &'static str {
+        if self.is_encrypted { "https" } else { "http" }
     }
 
     /// Where it takes calls by gRPC; `None`: it takes none.

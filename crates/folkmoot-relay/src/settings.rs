@@ -3,6 +3,7 @@
 //! pass silently.
 
 mod api;
+mod encryption;
 mod grpc;
 mod keys;
 mod listening;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 pub(crate) use api::{ApiSettings, ErrorMode};
+pub(crate) use encryption::{HttpServerSettings, ListenerTls};
 pub(crate) use grpc::GrpcSettings;
 pub(crate) use keys::KeySettings;
 pub(crate) use listening::{Listening, PersonalChannel, UniSettings};
@@ -26,6 +28,7 @@ pub(crate) use proxies::{ChannelProxies, ClientProxies, ProxySettings, RpcSettin
 pub struct Settings {
     pub(crate) client: ClientSettings,
     pub(crate) channel: ChannelSettings,
+    pub(crate) http_server: HttpServerSettings,
     pub(crate) http_api: ApiSettings,
     pub(crate) grpc_api: GrpcSettings,
     pub(crate) prometheus: MetricsSettings,

@@ -133,6 +133,7 @@ impl std::fmt::Debug for Verifier {
 
 #[cfg(test)]
 mod tests {
+    use base64ct::{Base64UrlUnpadded, Encoding};
     use futures_util::FutureExt;
     use jsonwebtoken::{EncodingKey, Header, encode};
     use serde_json::{Value, json};
@@ -199,6 +200,14 @@ mod tests {
         // {"alg":"none"} and {"sub":"42"}
         let token = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiI0MiJ9.";
         assert_eq!(check(&hmac(), token), Err(TokenError::Invalid));
+        let claims = token.split('.').nth(1).unwrap();
+        for algorithm in ["None", "NONE", "", "HS256", "hs256", "RS256", "EdDSA"] {
+            let header = json!({ "alg": algorithm, "typ": "JWT" }).to_string();
+            let header = Base64UrlUnpadded::encode_string(header.as_bytes());
+            for unsigned in [format!("{header}.{claims}."), format!("{header}.{claims}")] {
+                assert_eq!(check(&hmac(), &unsigned), Err(TokenError::Invalid), "{algorithm}");
+            }
+        }
     }
 
     #[test]
@@ -207,8 +216,41 @@ mod tests {
             MCowBQYDK2VwAyEA2+Jj2UvNCvQiUPNYRgSi0cJSPiJI6Rs6D0UTeEpQVj8=\n\
             -----END PUBLIC KEY-----\n";
         let settings = TokenSettings { eddsa_public_key: pem.to_owned(), ..Default::default() };
-        let token = signed(Algorithm::HS256, pem, &json!({"sub": "42"}));
-        assert_eq!(check(&settings, &token), Err(TokenError::Invalid));
+        let rsa = "-----BEGIN PUBLIC KEY-----\n\
+            MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAtWWO+RASjrIuJXAQxLOR\n\
+            FkoD6Wf2Kj2QQYO+WjKx/3TyLAYl4tJqqw19vKgVFrewWv6JhoZlYM2GieDqxbno\n\
+            o+ukUqJ0ZyN8sP3/TEfYF+VcfoDX2ZJ+QbRga38u6lRtYiQ1XENNSSJEWtCKtu6S\n\
+            JLBEESVJYAV4gYkdvC1awDK+B2NGM2gO2zJzBlvJSO8EisthBoVqYsuoUbliomgQ\n\
+            4gNlSjm/9KMFo2n9nzisgV8V1qokgh+oaV0L1GFE/hLgy8F4mLWbPZd2DjR1FfHk\n\
+            rdPmA637rJcELM67SiSmVOoAJ70jboF10oZIe0jai4hxPtQ5B1dnfUmS6lRVrlPR\n\
+            zQIDAQAB\n\
+            -----END PUBLIC KEY-----\n";
+        let ecdsa = "-----BEGIN PUBLIC KEY-----\n\
+            MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEDbeLAKeTMfhHQvt12M9z8e6wzbSz\n\
+            u5h0yXMIXdmrHvRp8Jooqa0S3EOyNfb2SQDUlUPw9mvZ6CX4ojV7iI5lJg==\n\
+            -----END PUBLIC KEY-----\n";
+        let of = |settings: &dyn Fn(&mut TokenSettings)| {
+            let mut one = TokenSettings::default();
+            settings(&mut one);
+            one
+        };
+        let all = [
+            (pem, settings),
+            (rsa, of(&|one| one.rsa_public_key = rsa.to_owned())),
+            (ecdsa, of(&|one| one.ecdsa_public_key = ecdsa.to_owned())),
+        ];
+        for (public, settings) in all {
+            // Also where there is a secret too, and with the line end of the file or without it.
+            let both = TokenSettings { hmac_secret_key: "secret".into(), ..settings.clone() };
+            for (settings, secret) in
+                [&settings, &both].into_iter().flat_map(|one| [(one, public), (one, public.trim())])
+            {
+                for algorithm in [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512] {
+                    let token = signed(algorithm, secret, &json!({"sub": "42"}));
+                    assert_eq!(check(settings, &token), Err(TokenError::Invalid));
+                }
+            }
+        }
     }
 
     #[test]

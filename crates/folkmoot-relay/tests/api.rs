@@ -179,10 +179,26 @@ async fn a_field_that_is_not_offered_and_would_narrow_a_call_is_refused() {
     let relay = relay().await;
     let (mut client, id) = connected(&relay).await;
     for method in ["subscribe", "unsubscribe", "disconnect", "refresh"] {
-        let asked = json!({ "channel": "news:x", "client": id, "session": "s" });
-        assert_bad(&call(&relay, method, &asked).await, "session");
+        for (field, value) in [("label_filter", json!({ "key": "a" })), ("all_users", json!(true))]
+        {
+            let mut asked = json!({ "channel": "news:x", "client": id });
+            asked[field] = value;
+            assert_bad(&call(&relay, method, &asked).await, field);
+        }
+        assert_bad(&call(&relay, method, &json!({ "channel": "news:x" })).await, "user");
     }
     client.ask(json!({ "id": 2, "ping": {} })).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn no_call_of_the_backends_has_a_name_here() {
+    let relay = relay().await;
+    let named = call(&relay, "rpc", &json!({ "method": "x", "params": {} })).await;
+    assert_eq!(named["error"]["code"], 104, "{named}");
+    assert_bad(&call(&relay, "rpc", &json!({})).await, "method");
+    let batch = json!({ "commands": [{ "rpc": { "method": "x" } }] });
+    assert_eq!(call(&relay, "batch", &batch).await["replies"][0]["error"]["code"], 104);
     relay.stop().await;
 }
 

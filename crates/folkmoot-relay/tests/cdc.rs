@@ -9,28 +9,13 @@ use std::time::Duration;
 use althing_testkit::servers::PostgresServer;
 use folkmoot_relay::{Relay, Settings, start};
 use serde_json::json;
-use support::{Listener, database};
+use support::{Listener, database, logical_server};
 use tokio_postgres::Client;
 
 const ROWS: i64 = 2_000;
 const KILLS: usize = 5;
 /// Rows that the backend inserts in one transaction.
 const AT_ONCE: i64 = 7;
-
-/// A server that keeps enough in its log.
-async fn server() -> PostgresServer {
-    let mut server = PostgresServer::start();
-    let client = database(&server.url()).await.expect("it connects");
-    let level = "ALTER SYSTEM SET wal_level = 'logical'";
-    client.batch_execute(level).await.expect("it is set");
-    server = tokio::task::spawn_blocking(move || {
-        server.start_again();
-        server
-    })
-    .await
-    .expect("it starts again");
-    server
-}
 
 async fn relay(server: &PostgresServer) -> Relay {
     let settings = json!({
@@ -97,7 +82,7 @@ async fn write(url: String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_commit_is_published_once_and_in_order_though_the_database_is_killed() {
-    let server = server().await;
+    let server = logical_server().await;
     let relay = relay(&server).await;
     drop(prepared(&server).await);
     let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
@@ -116,7 +101,7 @@ async fn each_commit_is_published_once_and_in_order_though_the_database_is_kille
 
 #[tokio::test]
 async fn what_was_committed_while_no_relay_ran_is_published_by_the_next() {
-    let server = server().await;
+    let server = logical_server().await;
     let first = relay(&server).await;
     let mut client = prepared(&server).await;
     let mut listener = Listener::subscribe(&first, &["news:x"]).await;
@@ -144,7 +129,7 @@ async fn what_was_committed_while_no_relay_ran_is_published_by_the_next() {
 
 #[tokio::test]
 async fn a_change_that_cannot_be_published_is_set_aside_and_holds_nobody_up() {
-    let server = server().await;
+    let server = logical_server().await;
     let relay = relay(&server).await;
     let mut client = prepared(&server).await;
     let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
@@ -164,7 +149,7 @@ async fn a_change_that_cannot_be_published_is_set_aside_and_holds_nobody_up() {
 
 #[tokio::test]
 async fn a_row_over_the_limit_is_set_aside_and_all_before_and_after_it_is_published() {
-    let server = server().await;
+    let server = logical_server().await;
     let relay = relay(&server).await;
     let mut client = prepared(&server).await;
     let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
@@ -204,7 +189,7 @@ async fn a_row_over_the_limit_is_set_aside_and_all_before_and_after_it_is_publis
 
 #[tokio::test]
 async fn one_idempotency_key_by_api_and_by_change_is_published_once() {
-    let server = server().await;
+    let server = logical_server().await;
     let relay = relay(&server).await;
     let client = prepared(&server).await;
     let mut listener = Listener::subscribe(&relay, &["news:x"]).await;

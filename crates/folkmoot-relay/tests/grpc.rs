@@ -1,21 +1,14 @@
-//! The server API over gRPC, by a client of its own over real sockets: what goes over the wire is
-//! put together here from field numbers, by nothing that the server reads it with.
+//! The server API over gRPC, by a client of its own over real sockets.
 
 mod support;
 
-use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, Request};
 use folkmoot_relay::{Relay, Settings, start};
-use hyper::body::Body as _;
-use hyper::client::conn::http2::{SendRequest, handshake};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use support::Listener;
+use support::grpc::{Backend, Fields, field, framed, number};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -45,193 +38,6 @@ async fn relay() -> Relay {
     let settings = Settings::from_json(&settings().to_string()).expect("settings");
     let free: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     start(settings, free).await.expect("it starts")
-}
-
-/// A field of bytes, a text or a message.
-fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
-    let bytes = bytes.as_ref();
-    [varint(u64::from(number) << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
-}
-
-fn number(number: u8, value: i64) -> Vec<u8> {
-    [varint(u64::from(number) << 3), varint(value.cast_unsigned())].concat()
-}
-
-fn varint(mut value: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while value >= 0x80 {
-        bytes.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-    bytes
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("a text")
-}
-
-/// What a message has.
-#[derive(Debug, Default)]
-struct Fields(Vec<(u64, Vec<u8>)>);
-
-impl Fields {
-    fn read(mut bytes: &[u8]) -> Self {
-        let mut fields = Vec::new();
-        while !bytes.is_empty() {
-            let key = take(&mut bytes);
-            let value = match key & 7 {
-                0 => take(&mut bytes).to_le_bytes().to_vec(),
-                2 => {
-                    let len = usize::try_from(take(&mut bytes)).expect("a length");
-                    let (value, rest) = bytes.split_at(len);
-                    bytes = rest;
-                    value.to_vec()
-                }
-                kind => panic!("a field of kind {kind}"),
-            };
-            fields.push((key >> 3, value));
-        }
-        Self(fields)
-    }
-
-    fn all(&self, number: u64) -> Vec<&[u8]> {
-        let fields = self.0.iter().filter(|(one, _)| *one == number);
-        fields.map(|(_, value)| value.as_slice()).collect()
-    }
-
-    fn bytes(&self, number: u64) -> &[u8] {
-        self.all(number).first().copied().unwrap_or_default()
-    }
-
-    fn text(&self, number: u64) -> String {
-        text(self.bytes(number))
-    }
-
-    fn number(&self, number: u64) -> u64 {
-        let bytes = self.bytes(number);
-        if bytes.is_empty() { 0 } else { u64::from_le_bytes(bytes.try_into().expect("a number")) }
-    }
-
-    fn inner(&self, number: u64) -> Self {
-        Self::read(self.bytes(number))
-    }
-}
-
-fn take(bytes: &mut &[u8]) -> u64 {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (first, rest) = bytes.split_first().expect("a number");
-        *bytes = rest;
-        value |= u64::from(first & 0x7f) << shift;
-        if first & 0x80 == 0 {
-            break;
-        }
-    }
-    value
-}
-
-/// What came of a call.
-#[derive(Debug)]
-struct Called {
-    http_status: u16,
-    /// Of gRPC; `None`: there is none.
-    status: Option<u16>,
-    /// Why.
-    reason: String,
-    body: Vec<u8>,
-}
-
-/// A backend's connection.
-struct Backend {
-    calls: SendRequest<Body>,
-    /// Whether its calls ask for errors as their status.
-    wants_status: bool,
-}
-
-impl Backend {
-    async fn connect(relay: &Relay) -> Self {
-        let address = relay.grpc_address().expect("it listens");
-        let socket = TcpStream::connect(address).await.expect("it listens");
-        let handshake = handshake(TokioExecutor::new(), TokioIo::new(socket)).await;
-        let (sender, connection) = handshake.expect("it speaks HTTP/2");
-        tokio::spawn(async move { drop(connection.await) });
-        Self { calls: sender, wants_status: false }
-    }
-
-    /// Calls a method with the right key; returns the result or the error in its answer.
-    async fn call(&mut self, method: &str, message: Vec<u8>) -> Result<Fields, (u64, String)> {
-        let answer = self.answer(method, &message).await;
-        match answer.all(1).first() {
-            Some(error) => {
-                let error = Fields::read(error);
-                Err((error.number(1), error.text(2)))
-            }
-            None => Ok(answer.inner(2)),
-        }
-    }
-
-    /// Calls a method with the right key; returns the message of its answer.
-    async fn answer(&mut self, method: &str, message: &[u8]) -> Fields {
-        self.answer_to("secret", method, message).await
-    }
-
-    async fn answer_to(&mut self, key: &str, method: &str, message: &[u8]) -> Fields {
-        let path = format!("/centrifugal.centrifugo.api.CentrifugoApi/{method}");
-        let called = self.ask(&path, Some(&format!("apikey {key}")), framed(message)).await;
-        assert_eq!((called.http_status, called.status), (200, Some(0)), "{called:?}");
-        let message = &called.body[5..];
-        assert_eq!(called.body, framed(message));
-        Fields::read(message)
-    }
-
-    async fn ask(&mut self, path: &str, key: Option<&str>, body: Vec<u8>) -> Called {
-        self.ask_as("application/grpc+proto", path, key, body).await
-    }
-
-    async fn ask_as(&mut self, kind: &str, path: &str, key: Option<&str>, body: Vec<u8>) -> Called {
-        let request = Request::post(format!("http://here{path}"))
-            .header("content-type", kind)
-            .header("te", "trailers");
-        let request = key.into_iter().fold(request, |it, key| it.header("authorization", key));
-        let mode = self.wants_status.then_some("transport");
-        let request =
-            mode.into_iter().fold(request, |it, mode| it.header("x-centrifugo-error-mode", mode));
-        let request = request.body(Body::from(body)).expect("a request");
-        let response =
-            timeout(PATIENCE, self.calls.send_request(request)).await.expect("nothing came");
-        let (head, mut body) = response.expect("a response").into_parts();
-        let mut called = Called {
-            http_status: head.status.as_u16(),
-            status: None,
-            reason: String::new(),
-            body: Vec::new(),
-        };
-        called.note(&head.headers);
-        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-            match frame.expect("a frame").into_data() {
-                Ok(data) => called.body.extend_from_slice(&data),
-                Err(frame) => called.note(&frame.into_trailers().expect("trailers")),
-            }
-        }
-        called
-    }
-}
-
-impl Called {
-    fn note(&mut self, headers: &HeaderMap) {
-        let value = |name| headers.get(name).map(|value| value.to_str().expect("a text"));
-        if let Some(status) = value("grpc-status") {
-            self.status = Some(status.parse().expect("a number"));
-            self.reason = value("grpc-message").unwrap_or_default().to_owned();
-        }
-    }
-}
-
-/// A message behind the flag of compression and its length.
-fn framed(message: &[u8]) -> Vec<u8> {
-    let len = u32::try_from(message.len()).expect("a length").to_be_bytes();
-    [&[0], len.as_slice(), message].concat()
 }
 
 #[tokio::test]
@@ -292,7 +98,7 @@ async fn every_method_does_what_it_does_over_http() {
 
     for parallel in [0, 1] {
         let commands = [field(1, field(4, &publish)), field(1, field(10, &channel))].concat();
-        let unknown = field(1, field(14, field(1, "a method")));
+        let unknown = field(1, field(17, field(1, "a method")));
         let batch = [commands, unknown, number(2, parallel)].concat();
         let replies = backend.answer("Batch", &batch).await;
         let replies: Vec<_> = replies.all(1).into_iter().map(Fields::read).collect();
@@ -324,6 +130,14 @@ async fn what_a_method_refuses_is_an_error_in_its_answer() {
         ("Disconnect", [field(1, "x"), field(2, number(1, 1))].concat(), 107, "disconnect.code"),
         ("Presence", field(1, "open:x"), 108, ""),
         ("History", field(1, "open:x"), 108, ""),
+        ("Unsubscribe", [field(1, "news:x"), field(3, "c"), field(5, "")].concat(), 107, "label"),
+        ("Unsubscribe", [field(1, "news:x"), field(3, "c"), number(6, 1)].concat(), 107, "all_"),
+        ("Disconnect", [field(3, "c"), field(6, "")].concat(), 107, "label_filter"),
+        ("Disconnect", [field(3, "c"), number(7, 1)].concat(), 107, "all_users"),
+        ("Refresh", [field(2, "c"), field(7, "")].concat(), 107, "label_filter"),
+        ("Refresh", [field(2, "c"), number(8, 1)].concat(), 107, "all_users"),
+        ("RPC", field(1, "x"), 104, "x"),
+        ("RPC", Vec::new(), 107, "method"),
     ] {
         let refused = backend.call(method, message).await.expect_err("it is refused");
         assert_eq!(refused.0, code, "{method} {refused:?}");
@@ -374,7 +188,11 @@ async fn a_subscription_has_the_end_and_the_options_that_the_call_gives() {
     let stats = backend.call("PresenceStats", field(1, "news:x")).await.expect("how many");
     assert_eq!(stats.number(1), 0);
     let of = [field(1, "news:y"), field(6, &client)].concat();
-    for (narrow, word) in [(number(3, 1), "expire_at"), (field(11, "s"), "session")] {
+    for (narrow, word) in [
+        (number(3, 1), "expire_at"),
+        (field(12, field(1, "a")), "label_filter"),
+        (number(13, 1), "all_users"),
+    ] {
         let asked = [of.clone(), narrow].concat();
         let refused = backend.call("Subscribe", asked).await.expect_err("it is refused");
         assert!(refused.0 == 107 && refused.1.contains(word), "{refused:?}");
@@ -432,7 +250,7 @@ async fn what_is_no_call_is_told_by_its_status() {
         (&publish, None, none.clone(), 16, "key"),
         (&publish, Some("apikey guess"), none.clone(), 16, "key"),
         (&publish, Some("secret"), none.clone(), 16, "key"),
-        (&path("RPC"), KEY, none.clone(), 12, "RPC"),
+        (&path("Connections"), KEY, none.clone(), 12, "Connections"),
         (&path(""), KEY, none.clone(), 12, "offered"),
         (&other, KEY, none.clone(), 12, "other.Service"),
         (&publish, KEY, large, 8, "100000"),

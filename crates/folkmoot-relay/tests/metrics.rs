@@ -87,6 +87,7 @@ async fn backlog_and_rows_that_were_set_aside_are_shown_and_whether_the_database
     client.batch_execute(insert).await.expect("it is inserted");
     let wanted = [
         "folkmoot_relay_consumer_backlog_rows{consumer=\"rows\"} 2",
+        "folkmoot_relay_consumer_stranded_rows{consumer=\"rows\"} 2",
         "folkmoot_relay_consumer_set_aside_rows{consumer=\"rows\"} 1",
         "folkmoot_relay_publications_total{source=\"rows\",outcome=\"published\"} 1",
         "folkmoot_relay_publications_total{source=\"rows\",outcome=\"refused\"} 1",

@@ -257,7 +257,7 @@ fn cluster(task: ClusterTask) -> anyhow::Result<()> {
 async fn relay(flags: RelayFlags) -> anyhow::Result<()> {
     let stop = told_to_stop()?;
     let relay = folkmoot::relay::start(flags).await?;
-    say(&format!("Folkmoot relays on http://{}", relay.address()));
+    say(&format!("Folkmoot relays on {}://{}", relay.scheme(), relay.address()));
     stop.await;
     tracing::info!("stopping");
     relay.stop().await;

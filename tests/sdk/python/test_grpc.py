@@ -3,7 +3,10 @@ messages are made from the field numbers of Centrifugo's api.proto."""
 
 import asyncio
 import json
+import os
 import socket
+import subprocess
+import tempfile
 import unittest
 
 import grpc
@@ -32,8 +35,8 @@ FIELDS = {
     "HistoryResponse": ERROR + [("result", 2, "HistoryResult")],
     "DisconnectRequest": [("user", 1, "string")],
     "DisconnectResponse": ERROR,
-    "RPCRequest": [],
-    "RPCResponse": ERROR,
+    "ConnectionsRequest": [],
+    "ConnectionsResponse": ERROR,
 }
 
 
@@ -62,14 +65,25 @@ def free_port():
         return taken.getsockname()[1]
 
 
-class Grpc(unittest.IsolatedAsyncioTestCase):
-    async def asyncSetUp(self):
-        port = free_port()
-        settings = {"enabled": True, "port": port, "key": "a key for gRPC", "max_receive_message_size": 100_000}
+def certify(directory):
+    """Makes a certificate for localhost and its key; returns both files."""
+    certificate, key = (os.path.join(directory, name) for name in ("cert.pem", "key.pem"))
+    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    subprocess.run(made + name + ["-out", certificate, "-keyout", key], check=True, capture_output=True)
+    return certificate, key
+
+
+class Backend(unittest.IsolatedAsyncioTestCase):
+    """A server, and a channel of gRPC to it."""
+
+    async def start(self, tls=None):
+        self.port = free_port()
+        settings = {"enabled": True, "port": self.port, "key": "a key for gRPC", "max_receive_message_size": 100_000}
+        if tls:
+            settings["tls"] = tls
         self.server = await Server.start({**SETTINGS, "grpc_api": settings})
         self.addAsyncCleanup(self.server.stop)
-        self.channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
-        self.addAsyncCleanup(self.channel.close)
 
     async def call(self, method, metadata=KEY, **fields):
         """What comes of a call: its answer."""
@@ -80,6 +94,13 @@ class Grpc(unittest.IsolatedAsyncioTestCase):
             response_deserializer=response.FromString,
         )
         return await call(request(**fields), metadata=metadata, timeout=WAIT_S_MAX)
+
+
+class Grpc(Backend):
+    async def asyncSetUp(self):
+        await self.start()
+        self.channel = grpc.aio.insecure_channel(f"127.0.0.1:{self.port}")
+        self.addAsyncCleanup(self.channel.close)
 
     async def test_a_backend_publishes_and_its_user_hears_it(self):
         ended, heard = Connected(), Subscribed()
@@ -109,7 +130,7 @@ class Grpc(unittest.IsolatedAsyncioTestCase):
         for status, method, metadata, fields in [
             (grpc.StatusCode.UNAUTHENTICATED, "Publish", wrong, {}),
             (grpc.StatusCode.UNAUTHENTICATED, "Publish", (), {}),
-            (grpc.StatusCode.UNIMPLEMENTED, "RPC", KEY, {}),
+            (grpc.StatusCode.UNIMPLEMENTED, "Connections", KEY, {}),
             (grpc.StatusCode.RESOURCE_EXHAUSTED, "Publish", KEY, {"data": b"7" * 3_000_000}),
         ]:
             with self.assertRaises(grpc.aio.AioRpcError) as refused:
@@ -117,6 +138,30 @@ class Grpc(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(refused.exception.code(), status, refused.exception)
         answer = await self.call("Publish", channel="news:x", data=b"1")
         self.assertEqual(answer.result.offset, 1)
+
+
+class Encrypted(Backend):
+    async def test_a_backend_publishes_over_tls_and_not_in_the_clear(self):
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        certificate, key = certify(directory)
+        await self.start({"enabled": True, "cert_pem": certificate, "key_pem": key})
+        with open(certificate, "rb") as file:
+            believed = grpc.ssl_channel_credentials(root_certificates=file.read())
+        by_name = (("grpc.ssl_target_name_override", "localhost"),)
+        for credentials, is_taken in [(believed, True), (grpc.ssl_channel_credentials(), False), (None, False)]:
+            address = f"127.0.0.1:{self.port}"
+            if credentials is None:
+                self.channel = grpc.aio.insecure_channel(address)
+            else:
+                self.channel = grpc.aio.secure_channel(address, credentials, by_name)
+            self.addAsyncCleanup(self.channel.close)
+            if is_taken:
+                answer = await self.call("Publish", channel="news:x", data=b"1")
+                self.assertEqual(answer.result.offset, 1)
+                continue
+            with self.assertRaises(grpc.aio.AioRpcError) as refused:
+                await self.call("Publish", channel="news:x", data=b"2")
+            self.assertEqual(refused.exception.code(), grpc.StatusCode.UNAVAILABLE, refused.exception)
 
 
 if __name__ == "__main__":

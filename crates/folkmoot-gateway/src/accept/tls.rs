@@ -28,6 +28,15 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+/// What is spoken behind the encryption: a client and the server agree on it in the handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spoken {
+    /// As the routes and WebSockets have it.
+    Http1,
+    /// As gRPC has it.
+    Http2,
+}
+
 /// Why a certificate and its key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -64,6 +73,7 @@ pub enum TlsError {
 /// What connections are encrypted by at the moment.
 pub struct Tls {
     files: TlsFiles,
+    spoken: Spoken,
     current: RwLock<Arc<ServerConfig>>,
     /// The bytes that were looked at last, usable or not.
     seen: Mutex<Pair>,
@@ -76,14 +86,22 @@ struct Pair {
 }
 
 impl Tls {
-    /// Reads the files. Blocks.
+    /// Reads the files, for connections that speak HTTP/1.1. Blocks.
     ///
     /// # Errors
     /// [`TlsError`], which names the file.
     pub fn open(files: TlsFiles) -> Result<Self, TlsError> {
+        Self::open_for(Spoken::Http1, files)
+    }
+
+    /// Reads the files, for connections that speak something. Blocks.
+    ///
+    /// # Errors
+    /// [`TlsError`], which names the file.
+    pub fn open_for(spoken: Spoken, files: TlsFiles) -> Result<Self, TlsError> {
         let pair = Pair::read(&files)?;
-        let current = RwLock::new(usable(&files, &pair)?);
-        Ok(Self { files, current, seen: Mutex::new(pair) })
+        let current = RwLock::new(usable(spoken, &files, &pair)?);
+        Ok(Self { files, spoken, current, seen: Mutex::new(pair) })
     }
 
     /// What the next connection is encrypted by.
@@ -101,7 +119,7 @@ impl Tls {
         if *seen == pair {
             return Ok(false);
         }
-        let usable = usable(&self.files, &pair);
+        let usable = usable(self.spoken, &self.files, &pair);
         *seen = pair;
         drop(seen);
         *self.current.write() = usable?;
@@ -125,7 +143,7 @@ impl Pair {
     }
 }
 
-fn usable(files: &TlsFiles, pair: &Pair) -> Result<Arc<ServerConfig>, TlsError> {
+fn usable(spoken: Spoken, files: &TlsFiles, pair: &Pair) -> Result<Arc<ServerConfig>, TlsError> {
     let missing = |path: &Path, what| {
         let path = path.to_owned();
         move |source| TlsError::Missing { path, what, source }
@@ -146,8 +164,11 @@ fn usable(files: &TlsFiles, pair: &Pair) -> Result<Arc<ServerConfig>, TlsError> 
         key: files.key.clone(),
         source,
     })?;
-    // A WebSocket begins as a request of HTTP/1.1, and the routes are served by nothing else.
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![match spoken {
+        // A WebSocket begins as a request of HTTP/1.1, and the routes are served by nothing else.
+        Spoken::Http1 => b"http/1.1".to_vec(),
+        Spoken::Http2 => b"h2".to_vec(),
+    }];
     Ok(Arc::new(config))
 }
 

@@ -1,7 +1,7 @@
 //! The server API over gRPC, at an address of its own: unary calls over HTTP/2, whose metadata has
 //! the key (`authorization: apikey …`). What a method refuses is an `error` in its answer, as over
 //! HTTP, unless the operator or the call wants the status to tell it; else the status tells only of
-//! what is no call.
+//! what is no call. Connections are encrypted where the operator has named a certificate.
 
 mod call;
 mod convert;
@@ -18,14 +18,16 @@ use std::time::Duration;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
+use folkmoot_gateway::{Spoken, Tls, look_until_stopped};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::caller::Caller;
 use super::mode;
@@ -54,6 +56,8 @@ pub(crate) struct Grpc {
     listener: TcpListener,
     address: SocketAddr,
     terms: Arc<Terms>,
+    /// `None`: connections are in the clear.
+    tls: Option<Arc<Tls>>,
 }
 
 /// What every call has to keep.
@@ -80,17 +84,22 @@ impl Grpc {
             "" => relay.ip(),
             address => address.parse().map_err(|_| wrong("address is no IP address"))?,
         };
+        let tls = settings.tls.open("grpc_api.tls", Spoken::Http2).await?.map(Arc::new);
         let at = SocketAddr::new(ip, settings.port);
         let listen = |source| StartError::Listen { address: at, source };
         let listener = TcpListener::bind(at).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        tracing::info!(%address, "the server API is called by gRPC");
+        tracing::info!(%address, is_encrypted = tls.is_some(), "the server API is called by gRPC");
+        if tls.is_none() && !ip.to_canonical().is_loopback() {
+            let text = "gRPC is in the clear beyond this machine, keys included; see grpc_api.tls";
+            tracing::warn!(%address, "{text}");
+        }
         let message_bytes_max = match settings.max_receive_message_size {
             0 => MESSAGE_BYTES_MAX,
             len => len,
         };
         let terms = Arc::new(Terms { message_bytes_max, error_mode: settings.error_mode });
-        Ok(Some(Self { listener, address, terms }))
+        Ok(Some(Self { listener, address, terms, tls }))
     }
 
     /// Where it listens.
@@ -105,6 +114,9 @@ impl Grpc {
 
     async fn accept_until_stopped(self, server: Arc<Server>) {
         let mut stopping = server.stopping();
+        if let Some(tls) = &self.tls {
+            tokio::spawn(look_until_stopped(tls.clone(), server.stopping()));
+        }
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -117,7 +129,8 @@ impl Grpc {
                     tracing::warn!("no room for another connection of gRPC");
                 }
                 Ok((socket, _)) => {
-                    connections.spawn(converse(socket, self.terms.clone(), server.clone()));
+                    let tls = self.tls.clone();
+                    connections.spawn(serve(socket, tls, self.terms.clone(), server.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection of gRPC could not be accepted");
@@ -135,11 +148,29 @@ async fn stops(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stops| *stops).await;
 }
 
-/// Serves one connection until it ends, or says nothing.
-async fn converse(socket: TcpStream, terms: Arc<Terms>, server: Arc<Server>) {
+/// Serves one connection, in the clear or encrypted.
+async fn serve(socket: TcpStream, tls: Option<Arc<Tls>>, terms: Arc<Terms>, server: Arc<Server>) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
+    let Some(tls) = tls else { return converse(socket, terms, server).await };
+    let mut stopping = server.stopping();
+    let encrypted = tokio::select! {
+        encrypted = timeout(FIRST_CALL_TIMEOUT, tls.acceptor().accept(socket)) => encrypted,
+        () = stops(&mut stopping) => return,
+    };
+    match encrypted {
+        Ok(Ok(socket)) => converse(socket, terms, server).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection of gRPC could not be encrypted"),
+        Err(_) => tracing::debug!("a connection of gRPC was not encrypted in time"),
+    }
+}
+
+/// Serves one connection until it ends, or says nothing.
+async fn converse<S>(socket: S, terms: Arc<Terms>, server: Arc<Server>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut stopping = server.stopping();
     let has_called = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {

@@ -13,7 +13,7 @@ use crate::rules::Rules;
 use crate::settings::{KeySettings, SettingsError};
 
 /// The methods, as they are called over HTTP; the second says whether it names its channels.
-const METHODS: [(&str, bool); 13] = [
+const METHODS: [(&str, bool); 14] = [
     ("publish", true),
     ("broadcast", true),
     ("subscribe", true),
@@ -29,6 +29,7 @@ const METHODS: [(&str, bool); 13] = [
     ("disconnect", false),
     ("refresh", false),
     ("info", false),
+    ("rpc", false),
 ];
 
 /// The keys of one way to call.

@@ -75,6 +75,7 @@ pub(crate) async fn run(caller: &Caller, method: &str, params: &[u8]) -> Outcome
             json(&json!({ "channels": channels }))
         }
         "info" => json(&json!({ "nodes": [info(caller).await?] })),
+        "rpc" => Err(rpc(&read::<params::Rpc>(params)?.method)),
         method => Err(RpcError::method_not_found(method)),
     }
 }
@@ -85,14 +86,18 @@ fn channel(params: &[u8]) -> Result<Arc<str>, RpcError> {
 
 /// The connections that a request is about.
 fn connections(server: &Server, of: &params::Of) -> Result<Vec<Arc<Connection>>, RpcError> {
-    if of.user.is_empty() && of.client.is_empty() {
-        return Err(RpcError::new(ErrorCode::BadRequest, "user is required"));
+    let wrong = |text: &str| Err(RpcError::new(ErrorCode::BadRequest, text));
+    let session = of.session.as_deref().unwrap_or_default();
+    if of.label_filter.is_some() {
+        return wrong("label_filter is not offered: connections have no labels");
     }
-    if of.session.as_ref().is_some_and(|session| !session.is_empty()) {
-        let text = "session is not offered; `client` names one connection";
-        return Err(RpcError::new(ErrorCode::BadRequest, text));
+    if of.all_users && of.user.is_empty() {
+        return wrong("all_users is not offered: name the user");
     }
-    let mut connections = server.people.of(&of.user, &of.client);
+    if [&of.user, &of.client, session].into_iter().all(str::is_empty) {
+        return wrong("user is required, or client or session of an anonymous connection");
+    }
+    let mut connections = server.people.of(&of.user, &of.client, session);
     connections.retain(|one| !of.whitelist.iter().any(|spared| **spared == *one.id));
     Ok(connections)
 }
@@ -194,6 +199,9 @@ pub(super) fn refresh(
             connection.outbox.close(DisconnectCode::Expired);
             continue;
         }
+        if let Some(info) = asked.info() {
+            connection.set_info(info);
+        }
         end_connection_at(&caller.server, &connection, asked.expire_at);
         let (expires, ttl) = (asked.expire_at > 0, seconds_left(asked.expire_at));
         let refresh = PushKind::Refresh(Refresh { expires, ttl });
@@ -262,6 +270,14 @@ fn glob(pattern: &str) -> Result<Regex, RpcError> {
     // A name may have line breaks, too.
     Regex::new(&format!("(?s)^(?:{escaped})$"))
         .map_err(|error| RpcError::new(ErrorCode::BadRequest, format!("pattern: {error}")))
+}
+
+/// Why nothing is called by that name: Centrifugo's are extensions that are built into it.
+pub(super) fn rpc(name: &str) -> RpcError {
+    match name {
+        "" => RpcError::new(ErrorCode::BadRequest, "method is required"),
+        name => RpcError::method_not_found(name),
+    }
 }
 
 /// What a relay tells of itself.

@@ -8,7 +8,7 @@ use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::frame::StreamPosition;
 use folkmoot_protocol::rpc::RpcError;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use crate::claims;
@@ -110,8 +110,12 @@ pub(super) struct Of {
     pub(super) client: String,
     /// Connections that are spared.
     pub(super) whitelist: Vec<String>,
-    /// Refused: to pass over it would mean all connections of the user.
+    /// One connection, by the name that its client alone was told; empty: all.
     pub(super) session: Option<String>,
+    /// Refused: to pass over it would mean more connections than the caller wants.
+    pub(super) label_filter: Option<IgnoredAny>,
+    /// Refused without a user: it asks for the connections of all.
+    pub(super) all_users: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -159,6 +163,30 @@ pub(super) struct Code {
 pub(super) struct Refresh {
     pub(super) expired: bool,
     pub(super) expire_at: i64,
+    /// What is said of the user from now on; `None`: what was said before.
+    info: Option<Box<RawValue>>,
+    /// The same as it stands, where it need not be JSON.
+    #[serde(skip)]
+    raw_info: Bytes,
+}
+
+impl Refresh {
+    /// With the info as it stands.
+    pub(super) fn raw(expired: bool, expire_at: i64, raw_info: Bytes) -> Self {
+        Self { expired, expire_at, info: None, raw_info }
+    }
+
+    pub(super) fn info(&self) -> Option<Bytes> {
+        let json = self.info.as_ref().map(|info| Bytes::copy_from_slice(info.get().as_bytes()));
+        json.or_else(|| Some(self.raw_info.clone())).filter(|info| !info.is_empty())
+    }
+}
+
+/// A call by its name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Rpc {
+    pub(super) method: String,
 }
 
 #[derive(Debug, Default, Deserialize)]

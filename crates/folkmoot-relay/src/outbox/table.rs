@@ -95,10 +95,14 @@ impl Table {
         format!("DELETE FROM {} WHERE id = ANY($1)", self.outbox)
     }
 
-    /// How many rows wait, and how many were set aside.
+    /// How many rows wait, how many of them in no partition from 0 to before `$1`, and how many were
+    /// set aside.
     pub(super) fn count(&self) -> String {
         let Self { outbox, failed, .. } = self;
-        format!("SELECT (SELECT count(*) FROM {outbox}), (SELECT count(*) FROM {failed})")
+        format!(
+            "SELECT count(*), count(*) FILTER (WHERE partition < 0 OR partition >= $1),
+                 (SELECT count(*) FROM {failed}) FROM {outbox}"
+        )
     }
 
     /// The table for rows that cannot be published, quoted.

@@ -29,6 +29,9 @@ pub(super) async fn open(
     let headers = opening.request.headers.clone();
     server.proxies.add_emulated(&mut origin, headers);
     let id = server.ids.next();
+    // Who only listens has no other secret name by which its backend could mean it.
+    let unidirectional = (direction == Direction::ToClient).then(|| server.ids.next());
+    let session = opening.session.clone().or(unidirectional);
     let mut claims = match authenticate(&server, &id, &origin, &opening).await {
         Ok(claims) => claims,
         Err(refused) => return Err(refused.tell(direction, &opening).await),
@@ -42,7 +45,7 @@ pub(super) async fn open(
         opening.format,
         opening.outbox,
     );
-    let connection = Arc::new(connection.by(origin));
+    let connection = Arc::new(connection.by(origin).known_as(session.clone()));
     let ends_at = claims::ends_at(claims.exp, claims.expire_at);
     // Taken before anybody else can find the connection and subscribe it.
     let places = reserve(&server, &connection, &subs)?;
@@ -68,6 +71,7 @@ pub(super) async fn open(
         subs,
         ping: u32::try_from(server.client.ping_interval.0.as_secs()).unwrap_or(u32::MAX),
         pong: true,
+        session: session.unwrap_or_default(),
         ..ConnectResult::default()
     };
     Ok((caller, Reply::ok(opening.id, Outcome::Connect(result))))

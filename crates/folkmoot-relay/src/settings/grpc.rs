@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{ErrorMode, KeySettings};
+use super::{ErrorMode, KeySettings, ListenerTls};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -18,6 +18,7 @@ pub(crate) struct GrpcSettings {
     /// Bytes of one call; 0: as many as is usual.
     pub(crate) max_receive_message_size: usize,
     pub(crate) error_mode: ErrorMode,
+    pub(crate) tls: ListenerTls,
 }
 
 impl Default for GrpcSettings {
@@ -30,6 +31,7 @@ impl Default for GrpcSettings {
             keys: Vec::new(),
             max_receive_message_size: 0,
             error_mode: ErrorMode::Answer,
+            tls: ListenerTls::default(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // Not every test uses all of it.
 
+pub(crate) mod grpc;
 pub(crate) mod listening;
 
 use std::time::Duration;
@@ -191,6 +192,21 @@ pub(crate) async fn database(url: &str) -> Result<Client, tokio_postgres::Error>
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     Ok(client)
+}
+
+/// A server that keeps enough in its log for logical replication.
+pub(crate) async fn logical_server() -> PostgresServer {
+    let mut server = PostgresServer::start();
+    let client = database(&server.url()).await.expect("it connects");
+    let level = "ALTER SYSTEM SET wal_level = 'logical'";
+    client.batch_execute(level).await.expect("it is set");
+    server = tokio::task::spawn_blocking(move || {
+        server.start_again();
+        server
+    })
+    .await
+    .expect("it starts again");
+    server
 }
 
 /// Kills the database so many times while others use it; returns it running.

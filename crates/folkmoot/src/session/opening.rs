@@ -28,7 +28,7 @@ pub(crate) async fn open(
     server: Arc<Server>,
     opening: Opening,
 ) -> Result<(Arc<Caller>, Reply), DisconnectCode> {
-    let Opening { id, outbox, format, request } = opening;
+    let Opening { id, outbox, format, request, .. } = opening;
     Newcomer { server, outbox, format, request }.connect(id).await
 }
 

@@ -8,11 +8,12 @@ use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
 use prost::encoding::{WireType, decode_key, encode_key, encode_varint};
 use prost::{DecodeError, Message};
+use serde::de::IgnoredAny;
 
 use super::framing::Status;
 use super::messages::{
     Batch, Broadcasted, Call, Code, Command, Error, Nodes, Nothing, Outcome, PublishResponse,
-    Replies, Reply,
+    Refresh, Replies, Reply,
 };
 use crate::api::batch::COMMANDS_LEN_MAX;
 use crate::api::caller::Caller;
@@ -26,7 +27,7 @@ use crate::settings::ErrorMode;
 /// Of many calls in one.
 const BATCH: &str = "Batch";
 /// The methods, with the keys that their calls and answers have in a batch.
-const METHODS: [(&str, u32); 12] = [
+const METHODS: [(&str, u32); 13] = [
     ("Publish", 4),
     ("Broadcast", 5),
     ("Subscribe", 6),
@@ -37,6 +38,7 @@ const METHODS: [(&str, u32); 12] = [
     ("History", 11),
     ("HistoryRemove", 12),
     ("Info", 13),
+    ("RPC", 14),
     ("Refresh", 15),
     ("Channels", 16),
 ];
@@ -170,25 +172,26 @@ async fn one(caller: &Caller, call: Call) -> Result<Outcome, RpcError> {
                 ends_at: it.expire_at,
                 overrides: it.overrides.map(Into::into).unwrap_or_default(),
             };
-            let of = of(it.user, it.client, it.session);
+            let of = of(it.user, it.client, it.session, (it.label_filter, it.all_users));
             method::subscribe(caller, &of, &subscription).await?;
             Outcome::Subscribe(Nothing {})
         }
         Call::Unsubscribe(it) => {
-            let of = of(it.user, it.client, it.session);
+            let of = of(it.user, it.client, it.session, (it.label_filter, it.all_users));
             method::unsubscribe(caller, &of, it.channel.into()).await?;
             Outcome::Unsubscribe(Nothing {})
         }
         Call::Disconnect(it) => {
-            let of = of(it.user, it.client, it.session);
+            let of = of(it.user, it.client, it.session, (it.label_filter, it.all_users));
             let of = params::Of { whitelist: it.whitelist, ..of };
             let why = it.disconnect.map(|Code { code, reason }| params::Code { code, reason });
             method::disconnect(caller, &of, why)?;
             Outcome::Disconnect(Nothing {})
         }
         Call::Refresh(it) => {
-            let asked = params::Refresh { expired: it.expired, expire_at: it.expire_at };
-            method::refresh(caller, &of(it.user, it.client, it.session), &asked)?;
+            let Refresh { expired, expire_at, info, .. } = it;
+            let of = of(it.user, it.client, it.session, (it.label_filter, it.all_users));
+            method::refresh(caller, &of, &params::Refresh::raw(expired, expire_at, info))?;
             Outcome::Refresh(Nothing {})
         }
         Call::Presence(it) => {
@@ -209,6 +212,7 @@ async fn one(caller: &Caller, call: Call) -> Result<Outcome, RpcError> {
             let nodes = vec![method::info(caller).await?.into()];
             Outcome::Info(Nodes { nodes })
         }
+        Call::Rpc(it) => return Err(method::rpc(&it.method)),
     })
 }
 
@@ -225,13 +229,21 @@ fn name(call: &Call) -> &'static str {
         Call::History(_) => "history",
         Call::HistoryRemove(_) => "history_remove",
         Call::Info(_) => "info",
+        Call::Rpc(_) => "rpc",
         Call::Refresh(_) => "refresh",
         Call::Channels(_) => "channels",
     }
 }
 
-fn of(user: String, client: String, session: String) -> params::Of {
-    params::Of { user, client, session: Some(session), whitelist: Vec::new() }
+fn of(
+    user: String,
+    client: String,
+    session: String,
+    (label_filter, all_users): (Option<Nothing>, bool),
+) -> params::Of {
+    let label_filter = label_filter.map(|Nothing {}| IgnoredAny);
+    let session = Some(session);
+    params::Of { user, client, session, label_filter, all_users, whitelist: Vec::new() }
 }
 
 /// Bytes as they stand, or in base64.

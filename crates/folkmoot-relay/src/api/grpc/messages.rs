@@ -1,5 +1,6 @@
 //! The messages of the server API over gRPC, with the field numbers of Centrifugo's `api.proto`.
-//! Fields of what is not offered are left out; decoding skips what it does not know.
+//! Fields of what is not offered are left out, unless to pass over them would do more than was asked
+//! for; decoding skips what it does not know.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,8 @@ pub(super) enum Call {
     HistoryRemove(Channel),
     #[prost(message, tag = "13")]
     Info(Nothing),
+    #[prost(message, tag = "14")]
+    Rpc(Rpc),
     #[prost(message, tag = "15")]
     Refresh(Refresh),
     #[prost(message, tag = "16")]
@@ -75,7 +78,7 @@ pub(super) struct Batch {
 /// One call of a batch; `None`: one that is not known.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Command {
-    #[prost(oneof = "Call", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16")]
+    #[prost(oneof = "Call", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16")]
     pub(super) call: Option<Call>,
 }
 
@@ -195,6 +198,10 @@ pub(super) struct Subscribe {
     pub(super) overrides: Option<Overrides>,
     #[prost(string, tag = "11")]
     pub(super) session: String,
+    #[prost(message, optional, tag = "12")]
+    pub(super) label_filter: Option<Nothing>,
+    #[prost(bool, tag = "13")]
+    pub(super) all_users: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -227,6 +234,10 @@ pub(super) struct Unsubscribe {
     pub(super) client: String,
     #[prost(string, tag = "4")]
     pub(super) session: String,
+    #[prost(message, optional, tag = "5")]
+    pub(super) label_filter: Option<Nothing>,
+    #[prost(bool, tag = "6")]
+    pub(super) all_users: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -241,6 +252,10 @@ pub(super) struct Disconnect {
     pub(super) whitelist: Vec<String>,
     #[prost(string, tag = "5")]
     pub(super) session: String,
+    #[prost(message, optional, tag = "6")]
+    pub(super) label_filter: Option<Nothing>,
+    #[prost(bool, tag = "7")]
+    pub(super) all_users: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -328,8 +343,20 @@ pub(super) struct Refresh {
     pub(super) expired: bool,
     #[prost(int64, tag = "4")]
     pub(super) expire_at: i64,
+    #[prost(bytes = "bytes", tag = "5")]
+    pub(super) info: bytes::Bytes,
     #[prost(string, tag = "6")]
     pub(super) session: String,
+    #[prost(message, optional, tag = "7")]
+    pub(super) label_filter: Option<Nothing>,
+    #[prost(bool, tag = "8")]
+    pub(super) all_users: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Rpc {
+    #[prost(string, tag = "1")]
+    pub(super) method: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
