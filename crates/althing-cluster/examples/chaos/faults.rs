@@ -90,7 +90,8 @@ async fn carry_out(cluster: &Arc<Cluster>, Planned { fault, lasts, .. }: Planned
             let until = Instant::now() + lasts;
             while Instant::now() < until {
                 during(cluster, one, other, Mode::Cut, FLAP_EVERY).await;
-                sleep(FLAP_EVERY).await;
+                // So that each cut meets what is on its way, and what has arrived unacknowledged.
+                during(cluster, one, other, Mode::Slow(SLOW_BY), FLAP_EVERY).await;
             }
         }
         Fault::EtcdKill => {

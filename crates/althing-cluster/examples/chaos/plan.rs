@@ -19,6 +19,11 @@ const GAP_MS: (u64, u64) = (300, 2_000);
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(20);
 
+/// So long a link flaps at least: a few rounds.
+const FLAPS_MIN: Duration = Duration::from_millis(1_500);
+
+const REDRAW: Duration = Duration::from_millis(50);
+
 /// A stretch is so many leases long.
 const STRETCH_LEASES: u32 = 4;
 
@@ -83,6 +88,11 @@ impl Fault {
         KINDS[at]
     }
 
+    /// Whether it is about one node as a whole.
+    fn is_of_a_node(self) -> bool {
+        matches!(self, Self::Kill(_) | Self::Stop(_) | Self::Leave(_) | Self::Isolate(_))
+    }
+
     /// The ends it is about.
     pub(crate) fn ends(self) -> Vec<End> {
         match self {
@@ -110,6 +120,7 @@ pub(crate) fn draw(seed: u64, time: Duration, lease: Duration) -> Vec<Planned> {
     let mut random = Random::new(seed);
     let mut busy = [Duration::ZERO; NODES + 1];
     let mut plan: Vec<Planned> = Vec::new();
+    let mut alone_until = Duration::ZERO;
     let mut deck = Vec::new();
     let mut at = Duration::from_millis(500);
     while at < time {
@@ -120,16 +131,30 @@ pub(crate) fn draw(seed: u64, time: Duration, lease: Duration) -> Vec<Planned> {
         }
         let kind = deck.pop().expect("it was filled");
         let drawn = choose(kind, if is_rough { longest } else { lease / 3 }, is_rough, &mut random);
-        if let Some((fault, lasts)) = drawn {
+        if let Some((fault, mut lasts)) = drawn {
+            // Most of those that can take a node from its lease do so, and leave the others alone, so
+            // that they replace it. The rest may come together, and then there may be no authority.
+            let is_heavy = fault.is_of_a_node() && is_rough && random.below(4) > 0;
+            if is_heavy {
+                lasts = (lease * u32::try_from(random.between(13, 28)).expect("small") / 10)
+                    .min(LONGEST);
+            }
             let lasts = lasts.min(time.saturating_sub(at).max(Duration::from_millis(200)));
-            if fault.ends().iter().all(|end| busy[*end] <= at) {
+            let is_free = if is_heavy { busy.iter().all(|until| *until <= at) } else { true };
+            let is_let = !fault.is_of_a_node() && fault != Fault::EtcdKill || alone_until <= at;
+            if is_free && is_let && fault.ends().iter().all(|end| busy[*end] <= at) {
+                if is_heavy {
+                    alone_until = at + lasts + REST;
+                }
                 for end in fault.ends() {
                     busy[end] = at + lasts + REST;
                 }
                 plan.push(Planned { at, fault, lasts });
+                at += Duration::from_millis(random.between(GAP_MS.0, GAP_MS.1));
             }
         }
-        at += Duration::from_millis(random.between(GAP_MS.0, GAP_MS.1));
+        // One that cannot be now makes way for the next one soon.
+        at += REDRAW;
     }
     plan
 }
@@ -157,7 +182,8 @@ fn choose(
     // A node has a way to each other one, and a rough one to etcd.
     let others = if is_rough { NODES } else { NODES - 1 };
     let other = (0..=ETCD).filter(|end| *end != one).nth(below(random, others)).expect("one");
-    let lasts = random.log_between(SHORTEST.as_secs_f64(), longest.as_secs_f64());
+    let shortest = if kind == 8 { FLAPS_MIN.min(longest) } else { SHORTEST };
+    let lasts = random.log_between(shortest.as_secs_f64(), longest.as_secs_f64());
     let fault = match kind {
         0 if is_rough => Fault::Kill(one),
         1 => Fault::Stop(one),

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::clock::Micros;
 use crate::history::{Deed, History, Told};
 
+/// A message waits no longer for a new owner: it takes two leases where the authority died, too.
+const HELD_LEASES: u32 = 3;
+
 /// A time in which a node was dead or about to be evicted, and not all others knew.
 #[derive(Clone, Copy, Debug)]
 struct Death {
@@ -57,9 +60,10 @@ fn all(history: &History) -> Vec<Lost<'_>> {
         let (counter, sender) = (&*told.counter, &*told.sender);
         let later = accepted.range((counter, sender, told.number)..);
         let later = later.take_while(|((its, of, _), _)| *its == counter && *of == sender);
-        // It was lost before the next one came, which may be long after that was accepted; but both
-        // took the same way, so what lost the first held up the second.
-        later.map(|(_, to)| *to).next().unwrap_or(Micros::MAX)
+        // The next one may have been held by its sender while the first was lost with the owner, and
+        // has run once that was replaced.
+        let held = Micros::try_from((history.lease * HELD_LEASES).as_micros()).unwrap_or(0);
+        later.map(|(_, to)| *to + held).next().unwrap_or(Micros::MAX)
     };
     let lost = history.told.iter().filter(|told| !ran(told));
     lost.map(|told| Lost { told, until: until(told) }).collect()
