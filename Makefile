@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
+.PHONY: help chaos cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -150,6 +150,11 @@ SEEDS ?= 1000
 # A seed that fails is printed; CLUSTER_SEED=n runs it alone and tells what happened, line by line.
 sim: ## a whole cluster in one thread under seeded faults, SEEDS of them for each test
 	CLUSTER_SEEDS=$(SEEDS) cargo test --release -p althing-cluster --lib simulation -- --nocapture
+
+SEED ?= $(shell date +%s)
+# Ends with 1 if a promise was broken; what the nodes wrote down is kept then.
+chaos: ## three real nodes, etcd and PostgreSQL under kills, stops and cut links for SECONDS (SEED=n), then checked
+	cargo run --release -p althing-cluster --example chaos -- --seconds $(SECONDS) --seed $(SEED)
 
 sim-mutants: ## break the cluster's protocol on purpose: the simulation must notice (MUTANTS="name" for some)
 	crates/althing-cluster/tests/mutants/run $(MUTANTS)

@@ -194,6 +194,18 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         "a message stored in PostgreSQL until it is at a member, by api, outbox, cdc and both",
     ),
     application(
+        "takeover",
+        Better::Lower,
+        "ms from SIGKILL of a node until its actor answers elsewhere",
+    ),
+    application("move", Better::Lower, "ms that an actor pauses which is asked while it is moved"),
+    rooms(
+        "million",
+        1_000_000,
+        Better::Lower,
+        "ms from SIGKILL of one of three nodes until its third of a million actors answers",
+    ),
+    application(
         "treasure-3k",
         Better::Lower,
         "ms from a move to its event, 3,000 players at 10 a second",

@@ -119,6 +119,12 @@ fn main() -> ExitCode {
     {
         return solo::remote::serve(&authority);
     }
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [command, name, authority] = &arguments[..]
+        && command == "cluster-node"
+    {
+        return solo::cluster::serve(name, authority);
+    }
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

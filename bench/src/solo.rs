@@ -2,6 +2,7 @@
 
 mod chain;
 mod chat;
+pub(crate) mod cluster;
 mod durable;
 mod fairness;
 mod folkmoot;
@@ -36,6 +37,9 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "relay-modes" => Some(relay::modes::run(arguments.budget)),
         "remote-tell" => Some(remote::run_tell(arguments.budget)),
         "remote-ask" => Some(remote::run_ask(arguments.budget)),
+        "takeover" => Some(watched(|| cluster::run_takeover(arguments.budget))),
+        "move" => Some(watched(|| cluster::run_moves(arguments.budget))),
+        "million" => Some(watched(|| cluster::run_million(arguments.budget))),
         "timers" => Some(timers::run(arguments.budget)),
         "passivate" => Some(passivate::run(arguments.budget)),
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),

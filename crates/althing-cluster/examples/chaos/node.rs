@@ -1,0 +1,170 @@
+//! One life of a node: it takes part in being the authority, is a member, has counters, and sends to
+//! all of them.
+
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use althing::{Node, Start};
+use althing_cluster::{Authority, AuthorityConfig, Member, MemberConfig, RecordStore, State, Tls};
+use althing_store::{Postgres, Store};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::arguments::NodeOptions;
+use crate::clock::now;
+use crate::counter::{COUNTERS, Counter, CounterCalls, name};
+use crate::diary::Diary;
+use crate::random::Random;
+
+/// The name of the cluster.
+pub(crate) const CLUSTER: &str = "chaos";
+
+/// What a life ends with that was evicted.
+pub(crate) const EVICTED: u8 = 3;
+
+const SENDERS: u64 = 2;
+
+/// Between two messages of a sender, but in bursts.
+const PAUSE: Duration = Duration::from_millis(25);
+
+const BURST: u64 = 40;
+
+/// Longer than any pause the cluster promises, so that a tell is handed back only if it is stuck.
+const TELL_TIMEOUT: Duration = Duration::from_secs(40);
+
+const ASK_TIMEOUT: Duration = Duration::from_secs(10);
+
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(20);
+
+const RESIGN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Longer than a former life keeps the name, and than etcd is away.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Lives until it is told to leave, is evicted, or its input ends.
+///
+/// # Errors
+/// It cannot begin, or does not become a member.
+pub(crate) async fn run(
+    options: NodeOptions,
+) -> Result<ExitCode, Box<dyn std::error::Error + Send + Sync>> {
+    let diary = Arc::new(Diary::open(&options.directory, &options.life)?);
+    let record = RecordStore::etcd([&options.etcd])?;
+    let config = AuthorityConfig::new(CLUSTER, record, Tls::insecure_plaintext());
+    let config = config.lease(options.lease).advertised(options.authority.to_string());
+    let authority = Authority::serve(config)?;
+    let config = MemberConfig::new(CLUSTER, &options.name, "", Tls::insecure_plaintext());
+    let config = config.authorities(&options.authorities).join_timeout(JOIN_TIMEOUT);
+    let member = Arc::new(Member::bind(config.advertised(options.advertised.to_string()))?);
+    say(&format!("ready {} {}", member.address(), authority.address()));
+    let store: Arc<dyn Store> = Arc::new(Postgres::connect(&options.postgres).await?);
+    let of_counters = diary.clone();
+    let counter =
+        move |start: Start<Counter>| Counter::load(start, store.clone(), of_counters.clone());
+    let node = Node::builder(&options.name).cluster(member.way()).actor(counter).build();
+    member.join().await?;
+    diary.joined();
+    say("joined");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut senders: Vec<_> = (0..SENDERS)
+        .map(|number| {
+            let sender = format!("{}/{number}", diary.life());
+            let random = Random::new(options.seed ^ (number << 32));
+            tokio::spawn(send(node.clone(), diary.clone(), sender, random, is_over.clone()))
+        })
+        .collect();
+    let mut orders = orders();
+    let mut state = member.state();
+    loop {
+        let order = tokio::select! {
+            order = orders.recv() => order,
+            _ = state.wait_for(|state| *state == State::Evicted) => {
+                diary.evicted();
+                return Ok(ExitCode::from(EVICTED));
+            }
+        };
+        match order.as_deref() {
+            Some("finish") => {
+                end(&mut senders, &is_over).await?;
+                say("finished");
+            }
+            Some("leave") => {
+                end(&mut senders, &is_over).await?;
+                let began = Instant::now();
+                let report = member.leave(LEAVE_TIMEOUT).await;
+                if began.elapsed() >= LEAVE_TIMEOUT || !report.killed.is_empty() {
+                    diary.left_in_part();
+                }
+                // Where etcd is away, another one leads after a while anyway.
+                _ = timeout(RESIGN_TIMEOUT, authority.resign()).await;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Some(order) => say(&format!("`{order}` is not known")),
+            None => return Ok(ExitCode::SUCCESS),
+        }
+    }
+}
+
+async fn end(senders: &mut Vec<JoinHandle<()>>, is_over: &AtomicBool) -> Result<(), JoinError> {
+    is_over.store(true, Ordering::Relaxed);
+    for sender in senders.drain(..) {
+        sender.await?;
+    }
+    Ok(())
+}
+
+fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    // Nobody listens any more when this fails.
+    _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+fn orders() -> tokio::sync::mpsc::UnboundedReceiver<String> {
+    let (sender, orders) = tokio::sync::mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        io::stdin().lock().lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+    });
+    orders
+}
+
+/// Tells and asks all counters, each with numbers that rise, and writes down what became of it.
+async fn send(
+    node: Node,
+    diary: Arc<Diary>,
+    sender: String,
+    mut random: Random,
+    is_over: Arc<AtomicBool>,
+) {
+    let mut numbers = vec![0_u64; usize::try_from(COUNTERS).expect("it is small")];
+    let mut burst = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let at = random.below(COUNTERS);
+        let (counter, number) = (name(at), &mut numbers[usize::try_from(at).expect("small")]);
+        *number += 1;
+        let began = now();
+        let add = node.get::<Counter>(&*counter);
+        let add = add.add(sender.clone(), *number, String::new());
+        // The first one only tells, and so is not held up by nodes that do not answer: it keeps the
+        // counters of its own node at work while that is cut off.
+        if sender.ends_with("/1") && random.below(2) == 0 {
+            // Without an answer it may have run, and nothing is claimed.
+            if let Ok(answer) = add.timeout(ASK_TIMEOUT).await {
+                diary.acked(&sender, &counter, *number, answer, began);
+            }
+        } else if add.timeout(TELL_TIMEOUT).tell().await.is_ok() {
+            diary.told(&sender, &counter, *number, began);
+        } else {
+            diary.refused(&sender, &counter, *number);
+        }
+        if burst == 0 && random.below(100) == 0 {
+            burst = BURST;
+        }
+        burst = u64::saturating_sub(burst, 1);
+        if burst == 0 {
+            sleep(PAUSE).await;
+        }
+    }
+}

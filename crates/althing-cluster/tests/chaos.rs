@@ -1,0 +1,73 @@
+//! A short run of the example `chaos`: real nodes, a real etcd and a real PostgreSQL under faults.
+//! `make chaos SECONDS=600` is a long one.
+
+#![allow(dead_code, reason = "the program of the example, of which the pure parts are tested here")]
+
+#[path = "../examples/chaos/arguments.rs"]
+mod arguments;
+#[path = "../examples/chaos/callers.rs"]
+mod callers;
+#[path = "../examples/chaos/checks/mod.rs"]
+mod checks;
+#[path = "../examples/chaos/clock.rs"]
+mod clock;
+#[path = "../examples/chaos/cluster.rs"]
+mod cluster;
+#[path = "../examples/chaos/counter.rs"]
+mod counter;
+#[path = "../examples/chaos/diary.rs"]
+mod diary;
+#[path = "../examples/chaos/faults.rs"]
+mod faults;
+#[path = "../examples/chaos/history.rs"]
+mod history;
+#[path = "../examples/chaos/links.rs"]
+mod links;
+#[path = "../examples/chaos/node.rs"]
+mod node;
+#[path = "../examples/chaos/plan.rs"]
+mod plan;
+#[path = "../examples/chaos/process.rs"]
+mod process;
+#[path = "../examples/chaos/random.rs"]
+mod random;
+#[path = "../examples/chaos/report.rs"]
+mod report;
+#[path = "../examples/chaos/whose.rs"]
+mod whose;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn example() -> PathBuf {
+    let tests = std::env::current_exe().expect("a test has a path");
+    let build =
+        tests.parent().and_then(Path::parent).expect("tests are two levels below the build");
+    build.join("examples/chaos")
+}
+
+/// The number that stands behind that word in the report.
+fn number(report: &str, word: &str) -> u64 {
+    let line = report.lines().find_map(|line| line.strip_prefix(word));
+    let line = line.unwrap_or_else(|| panic!("no `{word}` in {report}"));
+    let number = line.trim_start().split([' ', ',']).next().and_then(|word| word.parse().ok());
+    number.unwrap_or_else(|| panic!("no number behind `{word}` in {report}"))
+}
+
+#[test]
+fn no_promise_is_broken_while_nodes_are_killed_stopped_and_cut_off() {
+    let mut command = Command::new(example());
+    // In the plan of this seed nodes are isolated, killed and stopped, etcd is killed, and links flap
+    // and are cut.
+    command.args(["--seconds", "12", "--seed", "7", "--lease-ms", "3000"]);
+    let run = command.output().expect("cargo has built the example");
+    let report = String::from_utf8_lossy(&run.stdout);
+    println!("{report}");
+    assert!(run.status.success(), "{report}{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(number(&report, "violations"), 0);
+    for fault in ["fault kill -9", "fault SIGSTOP", "fault link cut", "fault etcd killed"] {
+        assert!(number(&report, fault) > 0, "{fault}");
+    }
+    assert!(number(&report, "requests answered") > 20, "{report}");
+    assert!(number(&report, "tells accepted") > 50, "{report}");
+}
