@@ -10,11 +10,15 @@
 //! second time for the sake of that one; the other side knows the rest by their numbers.
 
 pub(crate) mod accept;
+pub(crate) mod bundle;
 pub(crate) mod dial;
+mod hearing;
 mod inbox;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use self::bundle::Open;
 
 /// Items for one node that nobody has taken yet from which on senders wait.
 pub(crate) const UNTAKEN_MAX: u64 = 4_096;
@@ -32,6 +36,8 @@ pub(crate) struct Outgoing {
     kept: VecDeque<(u64, Arc<Vec<u8>>)>,
     /// The frames behind them, of which no part was made yet.
     fresh: Vec<u8>,
+    /// The bundle at the end of them, if more tells may go into it.
+    open: Option<Open>,
     /// Buffers that are empty again, and their bytes.
     spares: Vec<Vec<u8>>,
     spare_len: usize,
@@ -65,6 +71,7 @@ impl Outgoing {
         len_max: usize,
         encode: impl FnOnce(u64, &mut Vec<u8>),
     ) -> Result<(), usize> {
+        self.end_bundle();
         let start = self.fresh.len();
         encode(self.last + 1, &mut self.fresh);
         let len = self.fresh.len() - start;
@@ -74,6 +81,23 @@ impl Outgoing {
         }
         self.last += 1;
         Ok(())
+    }
+
+    /// Queues a tell as the next item, in a bundle of tells of that view.
+    #[inline]
+    pub(crate) fn push_tell(&mut self, view: u64, route: u32, body: &[u8]) {
+        if !self.open.is_some_and(|open| open.takes(view, &self.fresh)) {
+            self.end_bundle();
+            self.open = Some(Open::begin(self.last + 1, view, &mut self.fresh));
+        }
+        bundle::put_tell(route, body, &mut self.fresh);
+        self.last += 1;
+    }
+
+    fn end_bundle(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.end(&mut self.fresh);
+        }
     }
 
     /// A new connection, on which the other side has said what it has.
@@ -118,6 +142,7 @@ impl Outgoing {
             if self.fresh.is_empty() {
                 return None;
             }
+            self.end_bundle();
             let spare = self.spares.pop().unwrap_or_default();
             self.spare_len -= spare.capacity();
             let bytes = std::mem::replace(&mut self.fresh, spare);
@@ -205,15 +230,32 @@ impl Incoming {
         self.received = number;
         Arrival::Next
     }
+
+    /// As `arrive`, of `count` items from `first` on: how many of them have come before, the others
+    /// come now; `None` if the connection has to end.
+    pub(crate) fn arrive_all(&mut self, connection: u64, first: u64, count: u64) -> Option<u64> {
+        let last = first.checked_add(count)?.checked_sub(1)?;
+        if connection != self.connection || first > self.received + 1 {
+            return None;
+        }
+        let again = (self.received + 1 - first).min(count);
+        self.received = self.received.max(last);
+        Some(again)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::bundle::{self, Tells};
+    use super::inbox::Inbox;
     use super::{Arrival, Incoming, Outgoing};
 
     fn push(out: &mut Outgoing) {
-        let encode = |number: u64, bytes: &mut Vec<u8>| bytes.extend(number.to_be_bytes());
-        out.push(8, encode).expect("it is short enough");
+        let encode = |number: u64, bytes: &mut Vec<u8>| {
+            bytes.extend([0, 0, 0, 8]);
+            bytes.extend(number.to_be_bytes());
+        };
+        out.push(12, encode).expect("it is short enough");
     }
 
     #[test]
@@ -231,13 +273,13 @@ mod tests {
                 }
                 while let Some(part) = out.part() {
                     // In pieces of half a frame.
-                    wire.push_back(part.bytes()[..4].to_vec());
-                    out.wrote(&part, 4);
+                    wire.push_back(part.bytes()[..6].to_vec());
+                    out.wrote(&part, 6);
                     written += 1;
                     // Some frames are on the way when the connection breaks.
                     if written % 3 == cut % 3 && wire.len() > 1 {
                         let bytes: Vec<u8> = wire.drain(..2).flatten().collect();
-                        arrive(&mut into, connection, &bytes, &mut arrived);
+                        arrive(&mut into, connection, &bytes[4..], &mut arrived);
                     }
                     if written == cut {
                         wire.clear();
@@ -250,10 +292,61 @@ mod tests {
                 }
             }
             let rest: Vec<u8> = wire.drain(..).flatten().collect();
-            rest.chunks(8).for_each(|bytes| arrive(&mut into, connection, bytes, &mut arrived));
+            rest.chunks(12)
+                .for_each(|frame| arrive(&mut into, connection, &frame[4..], &mut arrived));
             assert_eq!(arrived, (1..=20).collect::<Vec<_>>(), "cut after {cut}");
             out.acknowledge(20, 20).expect("it was sent");
             assert!(out.is_empty());
+        }
+    }
+
+    #[test]
+    fn tells_in_bundles_arrive_once_and_in_order_over_connections_that_break_anywhere() {
+        for cut in 0..200_usize {
+            let (mut out, mut into, mut arrived) =
+                (Outgoing::default(), Incoming::default(), Vec::new());
+            let mut connection = into.connect();
+            let (mut inbox, mut written) = (Inbox::new(1 << 20), 0);
+            for n in 1..=40_u8 {
+                match n % 7 {
+                    0 => push(&mut out),
+                    _ => out.push_tell(u64::from(n / 16), 3, &[n]),
+                }
+                if usize::from(n) % 6 != cut % 6 && n < 40 {
+                    continue;
+                }
+                while let Some(part) = out.part() {
+                    let piece = &part.bytes()[..part.bytes().len().min(9)];
+                    inbox.room().extend(piece);
+                    out.wrote(&part, piece.len());
+                    written += piece.len();
+                    hear(&mut into, connection, &mut inbox, &mut arrived);
+                    if written / 9 == cut && connection == 1 {
+                        inbox = Inbox::new(1 << 20);
+                        connection = into.connect();
+                        out.resume(into.received()).expect("it was sent");
+                    }
+                }
+            }
+            assert_eq!(arrived, (1..=40).collect::<Vec<u64>>(), "cut after {cut}");
+            out.acknowledge(40, 40).expect("it was sent");
+            assert!(out.is_empty());
+        }
+    }
+
+    /// Takes frames: bundles, and the numbers of `push` with a length before them.
+    fn hear(into: &mut Incoming, connection: u64, inbox: &mut Inbox, arrived: &mut Vec<u64>) {
+        while let Some(frame) = inbox.frame().expect("none is too long") {
+            let Some(bundle) = bundle::read(frame).expect("it can be read") else {
+                arrive(into, connection, frame, arrived);
+                continue;
+            };
+            let bodies: Vec<_> = Tells::new(&frame[bundle.tells]).collect();
+            let count = bodies.len() as u64;
+            let again = into.arrive_all(connection, bundle.first, count).expect("without gaps");
+            let fresh = bodies.into_iter().skip(usize::try_from(again).expect("it is few"));
+            arrived.extend(fresh.map(|body| u64::from(body[0])));
+            assert_eq!(arrived.len() as u64, into.received());
         }
     }
 

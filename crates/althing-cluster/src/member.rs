@@ -6,11 +6,13 @@
 pub(crate) mod clients;
 mod delivery;
 mod groups;
+pub(crate) mod inward;
 mod keeper;
 mod moves;
 pub(crate) mod pack;
 mod routes;
 pub(crate) mod seeds;
+pub(crate) mod short;
 mod topics;
 mod view;
 mod ways;

@@ -17,8 +17,18 @@ use crate::relay::Key;
 use crate::roster::Entry;
 use crate::tls::{RefusedFor, Untrusted};
 
-/// Version of everything in this file; nodes of another one are refused.
-pub(crate) const VERSION: u32 = 4;
+/// Version of everything in this file.
+pub(crate) const VERSION: u32 = 5;
+
+/// The oldest version that is spoken, too, so that nodes can be replaced one after the other.
+/// Version 5 has bundles of tells between nodes. What is said to the authority and by clients is the
+/// same in both, so they greet with this one.
+pub(crate) const WIRE_FLOOR: u32 = 4;
+
+/// Whether whoever greets with that version is understood; others are refused.
+pub(crate) fn is_spoken(version: u32) -> bool {
+    (WIRE_FLOOR..=VERSION).contains(&version)
+}
 
 /// Longest frame of an authority's conversation: a record with thousands of members.
 pub(crate) const RECORD_LEN_MAX: usize = 4 << 20;
@@ -76,6 +86,11 @@ impl No {
             Self::Stranger => "not known as a member",
             Self::Certificate => "the certificate is for another node",
         }
+    }
+
+    /// Whether these are the words.
+    pub(crate) fn says(self, words: &str) -> bool {
+        self.words() == words
     }
 
     /// For whoever says it.
@@ -208,6 +223,8 @@ pub(crate) enum Forth {
     Item { number: u64, view: u64, item: Item },
     /// Still there.
     Ping,
+    /// Many tells; see `link::bundle`.
+    Tells { first: u64, view: u64, tells: Vec<u8> },
 }
 
 /// What comes back on the same connection.
@@ -280,6 +297,14 @@ pub(crate) enum Item {
     Quiet,
     /// An actor of the sender is in a group, or no longer; see `roster`.
     Group(Entry),
+    /// What this number means in bundles from here on: tells of that name for that actor, which set
+    /// out in that epoch.
+    Route {
+        route: u32,
+        to: ActorId,
+        name: String,
+        epoch: u64,
+    },
 }
 
 /// What a node says to another one that listens to a topic.
@@ -433,3 +458,6 @@ pub(crate) async fn write(
     to.flush().await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod golden;

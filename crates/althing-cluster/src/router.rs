@@ -187,6 +187,14 @@ impl<P> Router<P> {
         (owner != self.me && !self.unsettled.contains_key(&bucket)).then_some(owner)
     }
 
+    /// As `next_hop`, for something that is sent there now, and the epoch in which it sets out.
+    #[inline]
+    pub(crate) fn hop(&mut self, bucket: u16) -> Option<(u64, u64)> {
+        let to = self.next_hop(bucket)?;
+        self.used[usize::from(bucket)] = true;
+        Some((to, self.record.holding(bucket).epoch))
+    }
+
     /// Something that an actor of this node sends.
     pub(crate) fn send(&mut self, bucket: u16, parcel: P) -> Option<Effect<P>> {
         let Holding { owner, epoch, .. } = self.record.holding(bucket);

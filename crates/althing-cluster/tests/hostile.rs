@@ -11,7 +11,8 @@ use althing_cluster::{Authority, JoinError, Member, MemberConfig, State, Tls};
 use support::proxy::Proxy;
 use support::{LEASE, any_port};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 /// Hears numbers.
@@ -138,7 +139,7 @@ async fn strangers_on_the_ports_are_shown_out_and_harm_nobody() {
 }
 
 /// The version of the protocol.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 
 /// A greeting as a node would write it.
 fn greeting(version: u64, cluster: &str, from: u64, to: u64) -> Vec<u8> {
@@ -191,6 +192,66 @@ async fn a_greeting_of_another_version_cluster_or_node_is_refused_with_its_reaso
     for bytes in [greeting(VERSION + 1, "test", 0, 0), greeting(VERSION, "tset", 0, 0)] {
         assert_eq!(say(scene.authority.address(), &bytes).await, b"");
     }
+}
+
+/// Stands before a node as if that were of the former version: whoever greets in the present one is
+/// shown to it as one of the next, which it refuses. Returns the keys with which the frames began
+/// that were sent in the former version.
+fn former_version(listener: TcpListener, node: SocketAddr) -> mpsc::UnboundedReceiver<u8> {
+    let (key, keys) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let (key, mut far) = (key.clone(), TcpStream::connect(node).await.expect("it listens"));
+            tokio::spawn(async move {
+                let ((mut from, mut back), (mut answers, mut to)) = (near.split(), far.split());
+                let forth = async {
+                    let mut is_greeting = true;
+                    loop {
+                        let len = from.read_u32().await?;
+                        let mut body = vec![0; usize::try_from(len).expect("it fits")];
+                        from.read_exact(&mut body).await?;
+                        match body[1] {
+                            version if is_greeting && u64::from(version) == VERSION => body[1] += 1,
+                            _ if is_greeting => {}
+                            _ => _ = key.send(body[0]),
+                        }
+                        is_greeting = false;
+                        to.write_u32(len).await?;
+                        to.write_all(&body).await?;
+                    }
+                };
+                let forth: std::pin::Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>> =
+                    Box::pin(forth);
+                tokio::select! {
+                    _ = forth => {}
+                    _ = tokio::io::copy(&mut answers, &mut back) => {}
+                }
+            });
+        }
+    });
+    keys
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_of_the_former_version_is_told_and_asked_in_its_own() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let listener = TcpListener::bind(any_port()).await.expect("any port");
+    let address = listener.local_addr().expect("it is bound");
+    let (two, second) = build(scene.config("two").advertised(address.to_string()));
+    let mut keys = former_version(listener, two.address());
+    two.join().await.expect("nobody has the name");
+    let ear = ear_on(&one, &second, &first).await;
+    for n in 0..1_000 {
+        ear.hear(n).tell().await.expect("there is room");
+    }
+    assert_eq!(ear.heard().await, Ok((0..1_000).collect::<Vec<_>>()));
+    let mut items = 0;
+    while let Ok(key) = keys.try_recv() {
+        assert!([0x0a, 0x12].contains(&key), "an item or a ping, not {key:#x}");
+        items += u64::from(key == 0x0a);
+    }
+    assert!(items > 1_000, "each was sent by itself: {items}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

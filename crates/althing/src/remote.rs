@@ -14,17 +14,21 @@ mod decoding;
 mod deliver;
 mod departure;
 pub(crate) mod following;
+mod inlet;
 mod letter;
 pub(crate) mod outgoing;
 pub(crate) mod parcel;
 pub(crate) mod ship;
+pub(crate) mod told;
 pub(crate) mod topics;
 
 pub use cluster::{Cluster, Location, NotMoved};
 pub use deliver::Undelivered;
 pub use departure::Sealed;
+pub use inlet::Inlet;
 pub use letter::Letter;
 pub use parcel::{CHAIN_LEN_MAX, Cargo, Control, Message, Parcel, Reply};
+pub use told::{Taken, Told};
 pub use topics::{Arriving, Continuity, Departing, Listening, NotTaken, Place, TopicWay};
 
 #[cfg(doc)]

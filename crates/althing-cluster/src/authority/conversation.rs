@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::desk::{ANSWERS_MAX, Asker, Desk, Input};
 use crate::protocol::{
-    Answer, Broken, GREETING_LEN_MAX, Greeting, No, RECORD_LEN_MAX, Refusal, Request, VERSION,
+    Answer, Broken, GREETING_LEN_MAX, Greeting, No, RECORD_LEN_MAX, Refusal, Request, is_spoken,
     read, write,
 };
 use crate::tls::Guard;
@@ -53,7 +53,7 @@ async fn greet(port: &Port, socket: TcpStream) -> Result<Stream, Broken> {
     }
     let greeting = read::<Greeting>(&mut stream, GREETING_LEN_MAX);
     let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| Broken::Silent)??;
-    if greeting.version != VERSION {
+    if !is_spoken(greeting.version) {
         return Err(No::Version.of_the_other());
     }
     if greeting.cluster != port.cluster {

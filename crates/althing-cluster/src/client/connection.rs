@@ -21,7 +21,7 @@ use super::{ClientConfig, ClientError};
 use crate::capability::Capability;
 use crate::link::dial::{PING_EVERY, SILENCE_MAX};
 use crate::protocol::{
-    self, Broken, CLIENT, GREETING_LEN_MAX, Greeting, Packed, VERSION, Welcome, append_framed,
+    self, Broken, CLIENT, GREETING_LEN_MAX, Greeting, Packed, WIRE_FLOOR, Welcome, append_framed,
     read, write,
 };
 use crate::tls::Guard;
@@ -92,7 +92,7 @@ impl Connection {
         let greet = async {
             let mut stream = transport::dial(guard, &whom, GREETING_TIMEOUT).await?;
             let cluster = config.cluster.clone();
-            write(&mut stream, &Greeting { version: VERSION, cluster, from: CLIENT, to: 0 })
+            write(&mut stream, &Greeting { version: WIRE_FLOOR, cluster, from: CLIENT, to: 0 })
                 .await?;
             let welcome = read::<Welcome>(&mut stream, GREETING_LEN_MAX);
             let welcome =

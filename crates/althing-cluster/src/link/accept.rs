@@ -1,33 +1,29 @@
-//! The driver of the receiving side: who may connect, and each item in its turn.
-//!
-//! An item is handled when this node knows at least the record that its sender knew, and has its
-//! lease. What a node that is no member any more has sent is not handled at all.
+//! The driver of the receiving side: who may connect, and what the other side is told has come.
+//! What comes is a matter of `hearing`.
 //!
 //! Greetings and acknowledgements are a matter of the cluster's thread, which no handler blocks.
 //! The items are read by the runtime of the node: an actor that was idle runs next on the thread
 //! that read its message, and nobody else is woken for it.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use althing::Wire;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
-use super::dial::{PING_EVERY, SILENCE_MAX};
-use super::inbox::Inbox;
-use super::{Arrival, Incoming};
+use super::Incoming;
+use super::dial::PING_EVERY;
+use super::hearing::Hearing;
+use crate::member::inward::Routes;
 use crate::member::{Shared, clients};
 use crate::protocol::{
-    Back, Broken, CLIENT, Forth, GREETING_LEN_MAX, Greeting, Item, No, VERSION, Welcome, framed,
-    read, write,
+    Back, Broken, CLIENT, GREETING_LEN_MAX, Greeting, No, Welcome, framed, is_spoken, read, write,
 };
-use crate::transport::{self, GREETING_TIMEOUT, Place, Porch, Reader, Socket, Stream};
+use crate::transport::{self, GREETING_TIMEOUT, Place, Porch, Socket, Stream};
 
 /// Connections at one time; each other node has one.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -38,17 +34,15 @@ const TOO_MANY: &str = "there are too many connections";
 /// way.
 const ACKNOWLEDGE_AT: u64 = 512;
 
-/// Items that are handled in one turn: enough that the turn costs little, few enough that others have
-/// theirs within some tens of microseconds.
-const BATCH_LEN: usize = 64;
-
 /// How long one that is not due waits for more. Until then the other side keeps the items.
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(5);
 
 /// What has come from one life of another node.
 #[derive(Default)]
 pub(crate) struct Peer {
-    incoming: Mutex<Incoming>,
+    pub(super) incoming: Mutex<Incoming>,
+    /// What the numbers in bundles mean.
+    pub(super) routes: Mutex<Routes>,
     /// Items that wait for nobody any more.
     taken: AtomicU64,
     /// Something has come since the last acknowledgement.
@@ -58,20 +52,25 @@ pub(crate) struct Peer {
 }
 
 /// One item that is being handled; counts as taken when it is dropped.
-pub(crate) struct Ticket(Arc<Peer>);
+pub(crate) struct Ticket(pub(crate) Arc<Peer>);
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let taken = self.0.taken.fetch_add(1, Ordering::Release) + 1;
-        if taken.is_multiple_of(ACKNOWLEDGE_AT) {
-            self.0.owe();
-            self.0.due.notify_one();
-        }
+        self.0.took(1);
     }
 }
 
 impl Peer {
-    fn owe(&self) {
+    /// So many more items wait for nobody any more.
+    pub(crate) fn took(&self, count: u64) {
+        let before = self.taken.fetch_add(count, Ordering::Release);
+        if before / ACKNOWLEDGE_AT != (before + count) / ACKNOWLEDGE_AT {
+            self.owe();
+            self.due.notify_one();
+        }
+    }
+
+    pub(super) fn owe(&self) {
         if !self.owes.swap(true, Ordering::AcqRel) {
             self.news.notify_one();
         }
@@ -93,7 +92,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener) {
 }
 
 fn is_of_client(greeting: &Greeting) -> bool {
-    greeting.from == CLIENT && greeting.version == VERSION
+    greeting.from == CLIENT && is_spoken(greeting.version)
 }
 
 /// Has whoever connected show that it is a member; what a client may is looked at by `clients`.
@@ -131,15 +130,8 @@ async fn converse(
     write(&mut stream, &Welcome::Since { received }).await?;
     let (to, from) = stream.into_socket(Some(shared.runtime()))?;
     let mut reading = JoinSet::new();
-    let hearing = Hearing {
-        shared: shared.clone(),
-        peer: peer.clone(),
-        who: greeting.from,
-        connection,
-        inbox: Inbox::new(shared.config.frame_len_max),
-        ready: VecDeque::with_capacity(BATCH_LEN),
-    };
-    reading.spawn_on(hear(hearing, from), shared.runtime());
+    let hearing = Hearing::new(shared, &peer, greeting.from, connection);
+    reading.spawn_on(hearing.hear(from), shared.runtime());
     tokio::select! {
         ended = reading.join_next() => match ended {
             Some(Ok(ended)) => ended,
@@ -150,7 +142,7 @@ async fn converse(
 }
 
 fn refusal(shared: &Shared, greeting: &Greeting, stream: &Stream) -> Option<No> {
-    if greeting.version != VERSION {
+    if !is_spoken(greeting.version) {
         return Some(No::Version);
     }
     if greeting.cluster != shared.config.cluster {
@@ -161,87 +153,6 @@ fn refusal(shared: &Shared, greeting: &Greeting, stream: &Stream) -> Option<No> 
     }
     let Some(name) = shared.name_of(greeting.from) else { return Some(No::Stranger) };
     (!stream.may_be(&name)).then_some(No::Certificate)
-}
-
-/// What the handling of one connection's items needs.
-struct Hearing {
-    shared: Arc<Shared>,
-    peer: Arc<Peer>,
-    who: u64,
-    connection: u64,
-    inbox: Inbox,
-    /// Items that were read and are not handled.
-    ready: VecDeque<Numbered>,
-}
-
-/// An item, and the record that its sender knew.
-struct Numbered {
-    number: u64,
-    view: u64,
-    item: Item,
-}
-
-impl Hearing {
-    /// Reads items that have come; false if there is none.
-    fn decode_some(&mut self) -> Result<bool, Broken> {
-        while self.ready.len() < BATCH_LEN {
-            let Some(frame) = self.inbox.frame()? else { break };
-            if let Forth::Item { number, view, item } = Forth::decode(frame)? {
-                self.ready.push_back(Numbered { number, view, item });
-            }
-        }
-        Ok(!self.ready.is_empty())
-    }
-
-    /// Handles items up to one that has to wait; returns the view that it waits for.
-    fn handle_ready(&mut self) -> Result<Option<u64>, Broken> {
-        // Nothing in here waits, so items are handled one after the other. Records are followed in
-        // a turn of their own.
-        let _turn = self.shared.turn.lock();
-        let known = *self.shared.view.borrow();
-        if !self.shared.is_member(self.who) {
-            return Err(Broken::Refused("it is no member any more".to_owned()));
-        }
-        while let Some(next) = self.ready.front() {
-            if next.view > known || !self.shared.is_serving() {
-                return Ok(Some(next.view));
-            }
-            let Some(Numbered { number, item, .. }) = self.ready.pop_front() else { break };
-            let arrival = self.peer.incoming.lock().arrive(self.connection, number);
-            match arrival {
-                Arrival::Next => self.shared.handle(self.who, item, Ticket(self.peer.clone())),
-                Arrival::Again => {}
-                Arrival::Wrong => return Err(Broken::Refused("items out of order".to_owned())),
-            }
-        }
-        Ok(None)
-    }
-}
-
-async fn hear(mut hearing: Hearing, mut from: Reader) -> Result<(), Broken> {
-    let mut heard = Instant::now();
-    let mut silence = std::pin::pin!(sleep(SILENCE_MAX));
-    loop {
-        while hearing.decode_some()? {
-            while let Some(view) = hearing.handle_ready()? {
-                hearing.shared.ready_to_handle(view).await;
-            }
-        }
-        hearing.peer.owe();
-        tokio::select! {
-            biased;
-            read = from.read_into(hearing.inbox.room()) => match read? {
-                0 => return Err(Broken::Io(std::io::ErrorKind::UnexpectedEof.into())),
-                _ => heard = Instant::now(),
-            },
-            () = &mut silence => {
-                if heard.elapsed() >= SILENCE_MAX {
-                    return Err(Broken::Silent);
-                }
-                silence.as_mut().reset(heard + SILENCE_MAX);
-            }
-        }
-    }
 }
 
 async fn acknowledge(peer: &Peer, to: &Socket) -> Result<(), Broken> {

@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::inbox::Inbox;
-use super::{Outgoing, Part};
+use super::{Outgoing, Part, bundle};
 use crate::member::Shared;
 use crate::protocol::{
-    Back, Broken, Forth, GREETING_LEN_MAX, Greeting, Item, No, VERSION, Welcome, append_framed,
-    framed, read, write,
+    Back, Broken, Forth, GREETING_LEN_MAX, Greeting, Item, No, VERSION, WIRE_FLOOR, Welcome,
+    append_framed, framed, read, write,
 };
 use crate::record::Member;
-use crate::transport::{self, GREETING_TIMEOUT, Reader, Socket, Whom};
+use crate::transport::{self, GREETING_TIMEOUT, Reader, Socket, Stream, Whom};
 
 /// How often a link without work says that it is there.
 pub(crate) const PING_EVERY: Duration = Duration::from_millis(500);
@@ -40,6 +40,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// on any network, and of a burst only the first item costs a write of its own.
 const QUIET: Duration = Duration::from_micros(20);
 
+/// The first version in which tells go in bundles.
+const BUNDLES_SINCE: u32 = 5;
+
 /// What goes to one other node.
 pub(crate) struct Link {
     pub(crate) to: u64,
@@ -52,6 +55,8 @@ pub(crate) struct Link {
     /// As `out` says, for senders, who look before each item.
     is_crowded: AtomicBool,
     is_closed: AtomicBool,
+    /// Whether the other node has shown that it knows bundles.
+    has_bundles: AtomicBool,
 }
 
 /// Who writes an item that was queued.
@@ -85,6 +90,7 @@ impl Link {
             wake: Notify::new(),
             is_crowded: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            has_bundles: AtomicBool::new(false),
         }
     }
 
@@ -103,6 +109,29 @@ impl Link {
         }
         let is_under_way = state.is_writing || state.is_woken;
         Ok(if is_under_way { Written::Anyway } else { Written::BySender })
+    }
+
+    /// Queues a tell by a route that the other node knows from an item before; like `push`, but for the
+    /// length of the body, which has to be looked at by `takes`.
+    #[inline]
+    pub(crate) fn push_tell(&self, view: u64, route: u32, body: &[u8]) -> Written {
+        let mut state = self.state.lock();
+        state.out.push_tell(view, route, body);
+        if state.out.is_crowded() {
+            self.is_crowded.store(true, Ordering::Release);
+        }
+        let is_under_way = state.is_writing || state.is_woken;
+        if is_under_way { Written::Anyway } else { Written::BySender }
+    }
+
+    /// Whether a tell with a body of that length may go in a bundle.
+    #[inline]
+    pub(crate) fn takes(&self, body_len: usize, len_max: usize) -> bool {
+        self.has_bundles() && bundle::fits(body_len, len_max.min(self.len_max))
+    }
+
+    fn has_bundles(&self) -> bool {
+        self.has_bundles.load(Ordering::Acquire)
     }
 
     /// Whether senders should wait.
@@ -236,13 +265,15 @@ pub(crate) async fn run(shared: Arc<Shared>, link: Arc<Link>) {
 }
 
 async fn converse(shared: &Shared, link: &Link) -> Result<(), Broken> {
-    let whom = Whom { address: &link.address, turn: 0, node: Some(&link.name) };
-    let mut stream = transport::dial(&shared.guard, &whom, GREETING_TIMEOUT).await?;
-    let (cluster, from) = (shared.config.cluster.clone(), shared.me());
-    let greeting = Greeting { version: VERSION, cluster, from, to: link.to };
-    write(&mut stream, &greeting).await?;
-    let welcome = timeout(GREETING_TIMEOUT, read::<Welcome>(&mut stream, GREETING_LEN_MAX));
-    let received = match welcome.await.map_err(|_| Broken::Silent)?? {
+    let (mut stream, mut welcome) = greet(shared, link, VERSION).await?;
+    let mut version = VERSION;
+    // A former version is for nodes that were never sent anything of a later one.
+    if !link.has_bundles() && matches!(&welcome, Welcome::Refused { why } if No::Version.says(why))
+    {
+        version = WIRE_FLOOR;
+        (stream, welcome) = greet(shared, link, WIRE_FLOOR).await?;
+    }
+    let received = match welcome {
         Welcome::Since { received } => received,
         Welcome::Refused { why } => return Err(No::of_words(why)),
         Welcome::Client { .. } => return Err(No::NotMeant.heard()),
@@ -253,12 +284,26 @@ async fn converse(shared: &Shared, link: &Link) -> Result<(), Broken> {
         state.out.resume(received).map_err(impossible)?;
         state.socket = Some(to.clone());
     }
+    if version >= BUNDLES_SINCE {
+        link.has_bundles.store(true, Ordering::Release);
+    }
     let ended = tokio::select! {
         ended = tell(shared, link, &to) => ended,
         ended = hear(shared, link, from) => ended,
     };
     link.state.lock().socket = None;
     ended
+}
+
+/// Connects and says who is there, in that version.
+async fn greet(shared: &Shared, link: &Link, version: u32) -> Result<(Stream, Welcome), Broken> {
+    let whom = Whom { address: &link.address, turn: 0, node: Some(&link.name) };
+    let mut stream = transport::dial(&shared.guard, &whom, GREETING_TIMEOUT).await?;
+    let (cluster, from) = (shared.config.cluster.clone(), shared.me());
+    write(&mut stream, &Greeting { version, cluster, from, to: link.to }).await?;
+    let welcome = timeout(GREETING_TIMEOUT, read::<Welcome>(&mut stream, GREETING_LEN_MAX));
+    let welcome = welcome.await.map_err(|_| Broken::Silent)??;
+    Ok((stream, welcome))
 }
 
 fn impossible(number: u64) -> Broken {

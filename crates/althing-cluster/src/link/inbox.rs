@@ -3,6 +3,8 @@
 //! One read may bring many frames, or a piece of one. Room grows with what has come, not with what
 //! the length before a frame promises.
 
+use std::ops::Range;
+
 use crate::protocol::Broken;
 
 /// Room for one read.
@@ -25,6 +27,11 @@ impl Inbox {
     /// # Errors
     /// It is longer than allowed.
     pub(super) fn frame(&mut self) -> Result<Option<&[u8]>, Broken> {
+        Ok(self.frame_at()?.map(|at| &self.bytes[at]))
+    }
+
+    /// As `frame`: where it is, for `at`, until there is `room` for the next read.
+    pub(super) fn frame_at(&mut self) -> Result<Option<Range<usize>>, Broken> {
         let Some((len, rest)) = self.bytes[self.start..].split_first_chunk::<4>() else {
             return Ok(None);
         };
@@ -37,7 +44,11 @@ impl Inbox {
         }
         let body = self.start + 4;
         self.start = body + len;
-        Ok(Some(&self.bytes[body..self.start]))
+        Ok(Some(body..self.start))
+    }
+
+    pub(super) fn at(&self, at: Range<usize>) -> &[u8] {
+        &self.bytes[at]
     }
 
     /// Where the next read appends.

@@ -14,7 +14,7 @@ use super::{Shared, State};
 use crate::clock;
 use crate::lease::{Lease, Timing};
 use crate::protocol::{
-    Answer, Broken, Greeting, No, RECORD_LEN_MAX, Refusal, Request, VERSION, read, write,
+    Answer, Broken, Greeting, No, RECORD_LEN_MAX, Refusal, Request, WIRE_FLOOR, read, write,
 };
 use crate::record::{Member, Record, Stage};
 use crate::transport::{self, GREETING_TIMEOUT, Whom};
@@ -119,7 +119,7 @@ async fn converse(
     let whom = Whom { address, turn, node: None };
     let mut stream = transport::dial(&shared.guard, &whom, patience).await?;
     let cluster = shared.config.cluster.clone();
-    write(&mut stream, &Greeting { version: VERSION, cluster, from: 0, to: 0 }).await?;
+    write(&mut stream, &Greeting { version: WIRE_FLOOR, cluster, from: 0, to: 0 }).await?;
     let (mut from, mut to) = tokio::io::split(stream);
     if lease.lock().is_none() {
         join(shared, lease, &mut from, &mut to).await?;

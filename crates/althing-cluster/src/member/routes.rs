@@ -11,6 +11,7 @@ use althing::remote::{Cargo, Control, Parcel, Reply};
 use althing::{ActorId, AskError, Incarnation, StopReason};
 
 use super::pack::{Owed, pack, unpack};
+use super::short::Routes;
 use super::topics::News;
 use super::{Shared, moves};
 use crate::bucket::bucket_of;
@@ -35,6 +36,7 @@ pub(super) struct Core {
     pub(super) waiting: Vec<Waker>,
     pub(super) relay: Relay,
     pub(super) roster: Roster,
+    pub(super) short: Routes,
 }
 
 /// An ask that was sent to another node.
@@ -72,6 +74,7 @@ impl Core {
             waiting: Vec::new(),
             relay: Relay::new(frame_len_max),
             roster: Roster::default(),
+            short: Routes::default(),
         }
     }
 
@@ -285,7 +288,7 @@ impl Shared {
         }
     }
 
-    fn take(self: &Arc<Self>, from: u64, packed: Packed, ticket: Ticket) {
+    pub(super) fn take(self: &Arc<Self>, from: u64, packed: Packed, ticket: Ticket) {
         let (shared, epoch) = (self.clone(), packed.epoch);
         let parcel = unpack(packed, |ask| {
             let owed = Owed::new(&self.owed);

@@ -190,6 +190,7 @@ impl Shared {
             | Item::Closing
             | Item::Closed
             | Item::Group(_)
+            | Item::Route { .. }
             | Item::Reply { .. } => {}
         }
     }

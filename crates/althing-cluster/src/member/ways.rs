@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use althing::remote::{Cluster, Location, NotMoved, Parcel, TopicWay};
+use althing::remote::{Cluster, Location, NotMoved, Parcel, Taken, Told, TopicWay};
 use althing::{ActorId, Epoch, Node, TopicName};
 
 use super::routes::Core;
@@ -47,6 +47,10 @@ impl Cluster for Way {
         }
         core.waiting.push(cx.waker().clone());
         Poll::Pending
+    }
+
+    fn tell(&self, told: &Told<'_>, cx: &mut Context<'_>) -> Taken {
+        self.0.tell(told, cx)
     }
 
     fn send(&self, parcel: Parcel) {

@@ -162,6 +162,12 @@ impl Mailbox {
         inner.len() >= len_max as usize
     }
 
+    /// Messages that may still be queued, as `is_full` counts.
+    pub(crate) fn room(&self, inner: &mut Inner, len_max: u32) -> usize {
+        inner.catch_up(self.tally());
+        (len_max as usize).saturating_sub(inner.len())
+    }
+
     /// Claims an idle, started actor with nothing to do.
     #[inline]
     pub(crate) fn try_claim(&self) -> bool {
@@ -277,6 +283,36 @@ impl Mailbox {
             return Pushed::Elsewhere;
         }
         inner.queue_by(priority, make());
+        let what = inner.claim();
+        drop(inner);
+        wake(what);
+        Pushed::Queued
+    }
+
+    /// As `push_arrival`, of many messages of normal priority; they stay in `envelopes` unless they
+    /// are queued.
+    pub(crate) fn push_arrivals(
+        &self,
+        arrives: bool,
+        envelopes: &mut Vec<Envelope>,
+        wake: impl FnOnce(Wake),
+    ) -> Pushed {
+        let mut inner = self.lock();
+        if inner.is_closed() {
+            return Pushed::Closed;
+        }
+        if inner.is_elsewhere() && !arrives {
+            return Pushed::Elsewhere;
+        }
+        if envelopes.is_empty() {
+            return Pushed::Queued;
+        }
+        inner.absorb();
+        if inner.queue.is_empty() {
+            std::mem::swap(&mut inner.queue, envelopes);
+        } else {
+            inner.queue.append(envelopes);
+        }
         let what = inner.claim();
         drop(inner);
         wake(what);

@@ -7,6 +7,7 @@ use crate::address::actor_id::ActorId;
 use crate::epoch::Epoch;
 use crate::node::shared::Node;
 use crate::remote::parcel::Parcel;
+use crate::remote::told::{Taken, Told};
 use crate::remote::topics::TopicWay;
 use crate::topic::published::TopicName;
 
@@ -31,6 +32,13 @@ pub trait Cluster: Send + Sync + 'static {
     /// If it cannot be delivered, or nobody knows whether it was, the reply of the message it
     /// carries is told so.
     fn send(&self, parcel: Parcel);
+
+    /// Takes a tell by a shorter way than a parcel's, where there is one: what `poll_room` and `send`
+    /// do, in one step and without making anything that is dropped afterwards. The order is that
+    /// of `send`.
+    fn tell(&self, _told: &Told<'_>, _cx: &mut Context<'_>) -> Taken {
+        Taken::AsParcelOnly
+    }
 
     /// Takes a parcel that waited in the mailbox of an actor that has left this node. It goes before
     /// everything for that actor that was given to `send` since the actor lives elsewhere.

@@ -126,7 +126,7 @@ impl Node {
     ///
     /// # Errors
     /// Why there is none.
-    fn place_of(&self, id: &ActorId) -> Result<Arc<dyn AnyPlace>, AskError> {
+    pub(super) fn place_of(&self, id: &ActorId) -> Result<Arc<dyn AnyPlace>, AskError> {
         let shared = self.shared();
         if let Some(origin) = id.place_of_birth() {
             let place = if origin.node == self.incarnation() {
@@ -198,7 +198,7 @@ fn deliver_message(
 }
 
 /// Whether the actor is neither here nor about to be.
-fn lives_elsewhere(place: &Arc<dyn AnyPlace>) -> bool {
+pub(super) fn lives_elsewhere(place: &Arc<dyn AnyPlace>) -> bool {
     let header = place.header();
     if !header.mailbox.lock().is_elsewhere() {
         return false;

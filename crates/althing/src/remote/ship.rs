@@ -18,6 +18,7 @@ use crate::mail::priority::Priority;
 use crate::mail::reply::ReplyTo;
 use crate::remote::ancestors;
 use crate::remote::parcel::{Cargo, Message, Parcel, Reply};
+use crate::remote::told::{Taken, Told};
 use crate::wire::WireError;
 
 /// What became of a message for another node.
@@ -39,10 +40,43 @@ pub(crate) fn ship_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     priority: Priority,
     waker: &Waker,
 ) -> Shipped {
-    if turn::is_held() && turn::is_full() {
-        return Shipped::NoRoom;
+    if turn::is_held() {
+        if turn::is_full() {
+            return Shipped::NoRoom;
+        }
+    } else if priority == Priority::Normal
+        && let Some(shipped) = ship_shortly::<A, M, D>(place, message, waker)
+    {
+        return shipped;
     }
     ship::<A, M, D>(place, message, priority, waker, |_| (None, Vec::new()))
+}
+
+/// Tells by the cluster's short way; `None` if the message has to become a parcel.
+fn ship_shortly<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
+    place: &Arc<Place<A>>,
+    message: &mut Option<M>,
+    waker: &Waker,
+) -> Option<Shipped> {
+    let header = place.header();
+    let kind = &header.kind;
+    let codec = kind.codecs()?.of::<M, D::Reply>()?;
+    let cluster = kind.node.cluster.as_ref()?;
+    let encode = |body: &mut Vec<u8>| {
+        (codec.encode)(message.as_ref().expect("a message is shipped once"), body);
+    };
+    let to = || header.id();
+    let taken = Told::with((header.serial(), &to), codec.name, encode, |told| {
+        cluster.tell(told, &mut Context::from_waker(waker))
+    })?;
+    match taken {
+        Taken::Sent => {
+            *message = None;
+            Some(Shipped::Sent)
+        }
+        Taken::NoRoom => Some(Shipped::NoRoom),
+        Taken::AsParcelOnly => None,
+    }
 }
 
 /// Asks an actor that lives elsewhere; unless it is sent, message and reply stay where they are.

@@ -19,7 +19,7 @@ pub(crate) struct Codec<M, R> {
 pub(crate) type WireReply = Box<dyn FnOnce(Result<Vec<u8>, Option<AskError>>) + Send>;
 
 /// Makes an envelope of the bytes of one message.
-pub(super) type Incoming = fn(&[u8], &mut Option<WireReply>) -> Result<Envelope, WireError>;
+pub(crate) type Incoming = fn(&[u8], &mut Option<WireReply>) -> Result<Envelope, WireError>;
 
 /// What a kind takes from other nodes; a `Codecs` whose actor's type is forgotten.
 pub(crate) trait AnyCodecs: Send + Sync {
@@ -32,6 +32,9 @@ pub(crate) trait AnyCodecs: Send + Sync {
         bytes: &[u8],
         reply: &mut Option<WireReply>,
     ) -> Option<Result<Envelope, WireError>>;
+
+    /// What makes an envelope of a message of that name.
+    fn incoming(&self, name: &str) -> Option<Incoming>;
 
     /// The `Codec` of a message type; `None` if it does not travel.
     fn codec(&self, message: TypeId) -> Option<&(dyn Any + Send + Sync)>;

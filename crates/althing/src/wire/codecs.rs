@@ -8,9 +8,11 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::BuildHasherDefault;
 use std::marker::PhantomData;
 
 use crate::actor::Actor;
+use crate::address::kind::TypeHasher;
 use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
 use crate::mail::reply::ReplyTo;
@@ -67,7 +69,7 @@ pub struct Codecs<A: Actor> {
     by_name: HashMap<&'static str, Incoming>,
     actor: PhantomData<fn() -> A>,
     /// A `Codec<M, R>` for each message type `M`.
-    by_type: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+    by_type: HashMap<TypeId, Box<dyn Any + Send + Sync>, BuildHasherDefault<TypeHasher>>,
     twice: Option<NameTwice>,
 }
 
@@ -97,7 +99,7 @@ impl<A: Actor> Codecs<A> {
     pub(crate) fn registered(register: fn(&mut Self)) -> Result<Self, NameTwice> {
         let mut codecs = Self {
             by_name: HashMap::new(),
-            by_type: HashMap::new(),
+            by_type: HashMap::default(),
             actor: PhantomData,
             twice: None,
         };
@@ -143,6 +145,10 @@ impl<A: Actor> AnyCodecs for Codecs<A> {
         reply: &mut Option<WireReply>,
     ) -> Option<Result<Envelope, WireError>> {
         self.by_name.get(name).map(|incoming| incoming(bytes, reply))
+    }
+
+    fn incoming(&self, name: &str) -> Option<Incoming> {
+        self.by_name.get(name).copied()
     }
 
     fn codec(&self, message: TypeId) -> Option<&(dyn Any + Send + Sync)> {
