@@ -11,6 +11,8 @@ mod agenda;
 mod carrier;
 mod cron;
 mod inbox;
+mod reading;
+mod sending;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{ActorId, Epoch, Timestamp};
+use althing_postgres::{Server, UrlError};
 use futures_util::future::try_join_all;
 use tokio::sync::oneshot;
-use tokio_postgres::Config;
 
 use self::queue::{Job, Queue, Reply, Task};
 use self::session::Session;
@@ -50,8 +50,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// migrates itself.
 ///
 /// The server must be reached directly or through a pooler that gives out whole sessions.
-/// Connections are not encrypted: use a unix socket or a network that you trust. Dropping it lets
-/// what was called before be written.
+/// The URL says whether connections are encrypted and whose certificates are believed, by `sslmode`
+/// and `sslrootcert` as libpq has them (`verify-full` is the safe one; without a word they are
+/// encrypted if the server can). Dropping it lets what was called before be written.
 ///
 /// ```no_run
 /// use althing_store::Postgres;
@@ -91,6 +92,9 @@ pub struct PostgresOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostgresError {
+    /// The URL cannot be read, or the certificates that it names.
+    #[error(transparent)]
+    Url(#[from] UrlError),
     /// The server refused something, or the connection broke.
     #[error("{}", with_sources(.0))]
     Server(#[from] tokio_postgres::Error),
@@ -152,20 +156,21 @@ impl Postgres {
     /// # Errors
     /// As `connect`.
     pub async fn connect_with(url: &str, options: PostgresOptions) -> Result<Self, PostgresError> {
-        let mut config: Config = url.parse()?;
+        let mut server: Server = url.parse()?;
+        let config = &mut server.config;
         config.connect_timeout(CONNECT_WITHIN).tcp_user_timeout(options.answer_within);
         if config.get_application_name().is_none() {
             config.application_name("althing-store");
         }
         let within = options.wait_within;
-        let migrated = tokio::time::timeout(within, tables::migrate(&config)).await;
+        let migrated = tokio::time::timeout(within, tables::migrate(&server)).await;
         migrated.map_err(|_| PostgresError::NoAnswer(within))??;
-        let sessions = (0..options.connections.max(1)).map(|_| Session::connect(&config));
+        let sessions = (0..options.connections.max(1)).map(|_| Session::connect(&server));
         let sessions = try_join_all(sessions).await?;
         let start = |session| {
             let queue = Arc::new(Queue::new(options.queue_calls_max, options.queue_bytes_max));
             tokio::spawn(
-                Writer::new(queue.clone(), config.clone(), options.clone(), session).run(),
+                Writer::new(queue.clone(), server.clone(), options.clone(), session).run(),
             );
             queue
         };

@@ -420,6 +420,43 @@ fn more_than_memory_holds_is_delivered_in_time_and_in_order() {
 }
 
 #[test]
+fn what_is_left_for_now_is_not_held_up_by_much_that_is_due_later() {
+    let (world, memory) = (World::new(16), Arc::new(Memory::new()));
+    let mut options = CourierOptions::default();
+    options.in_memory_max = 20;
+    let courier = Arc::new(Courier::with_options(memory.clone(), options));
+    let node = world.node("town").actor(opening(courier.clone())).build();
+    world.run(async {
+        let bob = node.get::<Person>("bob");
+        for n in 0..100 {
+            let later = When::After(Duration::from_secs(60));
+            bob.remind_me(format!("r{n}"), later).await.expect("it runs").expect("it is set");
+        }
+        courier.start(&node);
+        node.sleep(Duration::from_secs(1)).await;
+        bob.write_to("carol".into(), texts(&["now"])).await.expect("it runs");
+        node.sleep(Duration::from_secs(1)).await;
+        assert_eq!(heard(&node, "carol", 0).await, texts(&["now"]));
+    });
+}
+
+#[test]
+fn what_was_delivered_is_taken_down_before_an_orderly_end() {
+    let (world, memory) = (World::new(17), Arc::new(Memory::new()));
+    let node = town(world.node("town"), &memory);
+    world.run(async {
+        let alice = node.get::<Person>("alice");
+        for (count, what) in ["one", "two"].into_iter().enumerate() {
+            alice.write_to("bob".into(), texts(&[what])).await.expect("it runs");
+            heard(&node, "bob", count + 1).await;
+        }
+        assert!(!is_empty(&memory).await, "the second one waits to be taken down with others");
+        node.shutdown(Duration::from_secs(5)).await;
+        assert!(is_empty(&memory).await);
+    });
+}
+
+#[test]
 fn a_delivery_for_a_kind_that_is_not_there_is_kept() {
     let (world, memory) = (World::new(14), Arc::new(Memory::new()));
     let letter = althing::remote::Letter {

@@ -26,8 +26,10 @@ type Name = (ActorId, String);
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     entries: HashMap<Name, Entry>,
-    /// When to try what is neither on its way nor behind another one of its lane.
-    tries: BTreeSet<(Timestamp, Name)>,
+    /// When to send the reminders that are not on their way.
+    reminders: BTreeSet<(Timestamp, Name)>,
+    /// When to send the first letters of lanes, those on their way left out.
+    letters: BTreeSet<(Timestamp, Name)>,
     /// Letters by owner and target, the first of them first.
     lanes: HashMap<(ActorId, ActorId), Lane>,
     on_the_way: usize,
@@ -91,18 +93,47 @@ impl Agenda {
         self.remove(&(owner, name));
     }
 
-    /// When something is to be done next.
-    pub(super) fn next_try(&self) -> Option<Timestamp> {
-        self.tries.first().map(|(at, _)| *at)
+    /// Forgets all that is not on its way.
+    pub(super) fn forget_waiting(&mut self) {
+        let waiting = self.entries.iter().filter(|(_, entry)| !entry.is_on_the_way);
+        let waiting: Vec<Name> = waiting.map(|(name, _)| name.clone()).collect();
+        waiting.iter().for_each(|name| self.remove(name));
     }
 
-    /// What is to be sent now, so that `at_once` are on their way at most.
-    pub(super) fn take(&mut self, now: Timestamp, at_once: usize) -> Vec<Attempt> {
+    pub(super) fn on_the_way(&self) -> usize {
+        self.on_the_way
+    }
+
+    /// When a letter is to be sent next.
+    pub(super) fn next_letter(&self) -> Option<Timestamp> {
+        self.letters.first().map(|(at, _)| *at)
+    }
+
+    /// When a reminder is to be sent next.
+    pub(super) fn next_reminder(&self) -> Option<Timestamp> {
+        self.reminders.first().map(|(at, _)| *at)
+    }
+
+    /// What is to be sent now, so that `at_once` are on their way at most; of reminders only what
+    /// was to be sent until then.
+    pub(super) fn take(
+        &mut self,
+        now: Timestamp,
+        reminders_until: Timestamp,
+        at_once: usize,
+    ) -> Vec<Attempt> {
         let mut attempts = Vec::new();
-        while self.on_the_way < at_once
-            && self.tries.first().is_some_and(|(at, _)| *at <= now)
-            && let Some((_, name)) = self.tries.pop_first()
-        {
+        while self.on_the_way < at_once {
+            let letter = self.next_letter().filter(|at| *at <= now);
+            let reminder = self.next_reminder().filter(|at| *at <= reminders_until.min(now));
+            let queue = match (letter, reminder) {
+                (None, None) => break,
+                (letter, Some(at)) if letter.is_none_or(|letter| at < letter) => {
+                    &mut self.reminders
+                }
+                _ => &mut self.letters,
+            };
+            let Some((_, name)) = queue.pop_first() else { break };
             let Some(entry) = self.entries.get_mut(&name) else { continue };
             (entry.next_try, entry.is_on_the_way) = (None, true);
             self.on_the_way += 1;
@@ -152,7 +183,9 @@ impl Agenda {
     fn try_at(&mut self, name: Name, at: Timestamp) {
         if let Some(entry) = self.entries.get_mut(&name) {
             entry.next_try = Some(at);
-            self.tries.insert((at, name));
+            let is_reminder = reminder_name(&name.1).is_some();
+            let queue = if is_reminder { &mut self.reminders } else { &mut self.letters };
+            queue.insert((at, name));
         }
     }
 
@@ -172,7 +205,8 @@ impl Agenda {
     fn remove(&mut self, name: &Name) {
         let Some(entry) = self.entries.remove(name) else { return };
         if let Some(at) = entry.next_try {
-            self.tries.remove(&(at, name.clone()));
+            let place = (at, name.clone());
+            _ = self.reminders.remove(&place) || self.letters.remove(&place);
         }
         if reminder_name(&name.1).is_none() {
             let lane = lane_of(&entry.delivery);

@@ -5,26 +5,24 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{Actor, ActorError, ActorId, AskError, Context, Handler, TimerId, Timestamp};
-use futures_util::future::{Either, select};
+use althing::{Actor, ActorError, Context, Handler, StopReason, TimerId, Timestamp};
 
 use super::CourierOptions;
-use super::agenda::Agenda;
+use super::agenda::{Agenda, Attempt};
 use super::inbox::Inbox;
+use super::reading::{PageWanted, Reading, STORE_PAUSE, later};
+use super::sending::{Answered, Outcome, Sending};
 use crate::delivery::{Delivery, Mark, Posting, Settled};
 use crate::store::{Store, StoreError};
 
-/// How far ahead deliveries are in memory.
-const AHEAD: Duration = Duration::from_secs(90);
-/// Pause between two looks at the store, for what others have left there: less than half of what is
-/// ahead, so that nothing falls between them.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// Deliveries read at once, at most.
-const PAGE: usize = 1_000;
-/// What turns may leave while the store is read, at most; more is read from the store.
-const MEANWHILE_MAX: usize = 65_536;
-/// Pause after the store has failed.
-const STORE_PAUSE: Duration = Duration::from_secs(1);
+/// Pause between two beginnings of taking down, while what was taken has not become many: what is
+/// taken down together touches the same pages of the store, and waits for one sync.
+const SETTLE_EVERY: Duration = Duration::from_millis(250);
+/// So many are taken down without waiting.
+const SETTLE_MANY: usize = 8_192;
+/// Pause between two times that reminders are sent, while there are many: those of a moment go
+/// together.
+const TOGETHER: Duration = Duration::from_millis(10);
 
 pub(super) struct Carrier {
     store: Arc<dyn Store>,
@@ -32,52 +30,24 @@ pub(super) struct Carrier {
     inbox: Arc<Inbox>,
     agenda: Agenda,
     reading: Reading,
-    /// Up to when everything has been read.
-    read_until: Timestamp,
-    /// Whether something was left that is only in the store.
-    has_missed: bool,
-    /// What turns have left while the store was being read: it comes after what was read. Pages say
-    /// nothing about these names, because they may be older.
-    meanwhile: Vec<(ActorId, Posting)>,
-    changed_meanwhile: HashSet<(ActorId, String)>,
     /// What the store is still to be told.
     settled: Vec<Settled>,
     is_settling: bool,
+    /// Nothing but many is taken down before.
+    settle_at: Timestamp,
     /// What was taken, and may be in a page that was read before the store knew.
     taken: HashSet<Mark>,
     /// Those of them of which it knows; they are forgotten with the page that is on its way.
     known: Vec<Mark>,
-    timer: Option<TimerId>,
-}
-
-/// How far the store has been read this time.
-enum Reading {
-    /// The next time is at that moment.
-    Done(Timestamp),
-    /// A page is on its way.
-    Page,
-    /// Memory is full; to be read on from there, up to there.
-    Full(Option<Mark>, Timestamp),
+    /// No reminder is sent before.
+    remind_at: Timestamp,
+    timer: Option<(Timestamp, TimerId)>,
 }
 
 /// Something may be due.
 pub(super) struct Look;
 
-struct Page {
-    until: Timestamp,
-    found: Result<Vec<Delivery>, StoreError>,
-}
-
-struct Answered {
-    mark: Mark,
-    outcome: Outcome,
-}
-
-enum Outcome {
-    Taken,
-    Failed(AskError),
-    Late,
-}
+struct Page(Result<Vec<Delivery>, StoreError>);
 
 struct SettledAll {
     settled: Vec<Settled>,
@@ -88,101 +58,73 @@ impl Carrier {
     pub(super) fn new(store: Arc<dyn Store>, options: CourierOptions, inbox: Arc<Inbox>) -> Self {
         Self {
             store,
-            options,
             inbox,
             agenda: Agenda::default(),
-            reading: Reading::Done(Timestamp(0)),
-            read_until: Timestamp(0),
-            has_missed: false,
-            meanwhile: Vec::new(),
-            changed_meanwhile: HashSet::new(),
+            reading: Reading::new(options.in_memory_max),
+            options,
             settled: Vec::new(),
             is_settling: false,
+            settle_at: Timestamp(0),
             taken: HashSet::new(),
             known: Vec::new(),
+            remind_at: Timestamp(0),
             timer: None,
         }
     }
 
     /// Does what can be done now, and sets the timer for what comes next.
     fn go_on(&mut self, ctx: &mut Context<Self>) {
+        let now = ctx.now();
         self.take_posted(ctx);
-        self.read_on(ctx);
-        for attempt in self.agenda.take(ctx.now(), self.options.at_once_max) {
-            let node = ctx.node();
-            let mark = attempt.mark;
-            if !node.is_home_of(&mark.owner) {
-                self.agenda.let_go(&mark);
-                continue;
-            }
-            let late = node.sleep(self.options.answer_within);
-            let asked = async move {
-                let asked = std::pin::pin!(node.ask_letter(attempt.letter));
-                match select(asked, std::pin::pin!(late)).await {
-                    Either::Left((Ok(_), _)) => Outcome::Taken,
-                    Either::Left((Err(why), _)) => Outcome::Failed(why),
-                    Either::Right(_) => Outcome::Late,
-                }
-            };
-            ctx.pipe(asked, |outcome| Answered { mark, outcome });
+        if let Some(wanted) = self.reading.next_page(now, self.agenda.len()) {
+            self.read(wanted, ctx);
         }
-        self.settle(ctx);
-        self.set_timer(ctx);
+        self.send(now, ctx);
+        self.settle(now, ctx);
+        self.set_timer(now, ctx);
+    }
+
+    fn send(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
+        // Set by a clock that has stepped back since, otherwise.
+        self.remind_at = self.remind_at.min(later(now, TOGETHER));
+        let reminders_until = if now < self.remind_at { Timestamp(0) } else { now };
+        let mut attempts = self.agenda.take(now, reminders_until, self.options.at_once_max);
+        let node = ctx.node();
+        attempts.retain(|Attempt { mark, .. }| {
+            let is_here = node.is_home_of(&mark.owner);
+            if !is_here {
+                self.agenda.let_go(mark);
+            }
+            is_here
+        });
+        if attempts.is_empty() {
+            return;
+        }
+        // With as many on their way as may be, the next answer makes room for the next.
+        if attempts.len() > 1 && self.agenda.on_the_way() < self.options.at_once_max {
+            self.remind_at = later(now, TOGETHER);
+        }
+        let sending = Sending::new(&node, attempts, self.options.answer_within);
+        ctx.pipe(sending.answered(), |answered| answered);
     }
 
     /// Takes what turns on this node have left.
     fn take_posted(&mut self, ctx: &Context<Self>) {
         let (postings, has_missed) = self.inbox.take();
-        self.has_missed |= has_missed;
         for (owner, posting) in postings {
             let name = match &posting {
                 Posting::Put(delivery) => delivery.name.clone(),
                 Posting::Cancel(name) => name.clone(),
             };
-            self.agenda.cancel(owner.clone(), name.clone());
-            if matches!(self.reading, Reading::Done(_)) {
-                self.take_posting(posting, ctx);
-            } else if self.meanwhile.len() < MEANWHILE_MAX {
-                self.changed_meanwhile.insert((owner.clone(), name));
-                self.meanwhile.push((owner, posting));
-            } else {
-                self.has_missed = true;
-            }
-        }
-    }
-
-    /// Those that are due later are read when their time comes.
-    fn take_posting(&mut self, posting: Posting, ctx: &Context<Self>) {
-        if let Posting::Put(delivery) = posting
-            && delivery.due <= self.read_until
-        {
-            self.put(delivery, ctx);
-        }
-    }
-
-    /// Goes on with what has been left while the store was being read.
-    fn end_reading(&mut self, until: Timestamp, ctx: &Context<Self>) {
-        self.read_until = until;
-        self.reading = Reading::Done(later(ctx.now(), LOOK_EVERY));
-        self.changed_meanwhile.clear();
-        for (owner, posting) in std::mem::take(&mut self.meanwhile) {
-            if let Posting::Cancel(name) = &posting {
-                self.agenda.cancel(owner, name.clone());
-            }
-            self.take_posting(posting, ctx);
-        }
-    }
-
-    /// Takes what was read, unless it is known to be older than what is known.
-    fn take_read(&mut self, found: Vec<Delivery>, ctx: &Context<Self>) {
-        for delivery in found {
-            let name = (delivery.owner.clone(), delivery.name.clone());
-            if !self.changed_meanwhile.contains(&name) && !self.taken.contains(&delivery.mark()) {
+            self.agenda.cancel(owner.clone(), name);
+            if let Some(delivery) = self.reading.posted(owner, posting) {
                 self.put(delivery, ctx);
             }
         }
-        for mark in self.known.drain(..) {
-            self.taken.remove(&mark);
+        if has_missed {
+            // Something of it may have been cancelled.
+            self.agenda.forget_waiting();
+            self.reading.missed();
         }
     }
 
@@ -192,59 +134,45 @@ impl Carrier {
         }
     }
 
-    fn read_on(&mut self, ctx: &mut Context<Self>) {
-        let now = ctx.now();
-        let (after, until) = match &mut self.reading {
-            Reading::Done(at) if *at <= now || self.has_missed => (None, later(now, AHEAD)),
-            Reading::Full(after, until) if self.agenda.len() <= self.options.in_memory_max / 2 => {
-                (after.take(), *until)
-            }
-            Reading::Done(_) | Reading::Page | Reading::Full(..) => return,
-        };
-        if after.is_none() {
-            self.has_missed = false;
-        }
-        self.read(after, until, ctx);
+    fn read(&mut self, wanted: PageWanted, ctx: &mut Context<Self>) {
+        let page = self.store.due(wanted.until, wanted.after, wanted.limit);
+        ctx.pipe(page, Page);
     }
 
-    fn read(&mut self, after: Option<Mark>, until: Timestamp, ctx: &mut Context<Self>) {
-        self.reading = Reading::Page;
-        let page = self.store.due(until, after, self.page());
-        ctx.pipe(page, move |found| Page { until, found });
-    }
-
-    fn page(&self) -> usize {
-        PAGE.min(self.options.in_memory_max).max(1)
-    }
-
-    fn settle(&mut self, ctx: &mut Context<Self>) {
-        if self.is_settling || self.settled.is_empty() {
+    fn settle(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
+        // Set by a clock that has stepped back since, otherwise.
+        self.settle_at = self.settle_at.min(later(now, SETTLE_EVERY));
+        let is_time = now >= self.settle_at || self.settled.len() >= SETTLE_MANY;
+        if self.is_settling || self.settled.is_empty() || !is_time {
             return;
         }
         self.is_settling = true;
+        self.settle_at = later(now, SETTLE_EVERY);
         let settled = std::mem::take(&mut self.settled);
         let answer = self.store.settle(settled.clone());
         ctx.pipe(answer, |outcome| SettledAll { settled, outcome });
     }
 
-    fn set_timer(&mut self, ctx: &mut Context<Self>) {
-        let mut next = self.agenda.next_try();
-        if let Reading::Done(at) = self.reading {
-            next = Some(next.map_or(at, |next| next.min(at)));
+    fn set_timer(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
+        // With so many on their way, the next answer is the next look.
+        let has_room = self.agenda.on_the_way() < self.options.at_once_max;
+        let letter = self.agenda.next_letter().filter(|_| has_room);
+        let reminder = self.agenda.next_reminder().filter(|_| has_room);
+        let reminder = reminder.map(|at| at.max(self.remind_at));
+        let is_waiting = !self.is_settling && !self.settled.is_empty();
+        let settle = is_waiting.then_some(self.settle_at);
+        let next = [letter, reminder, settle, self.reading.next_look()].into_iter().flatten().min();
+        if self.timer.as_ref().map(|(at, _)| *at) == next && next.is_some_and(|at| at > now) {
+            return;
         }
-        if let Some(timer) = self.timer.take() {
+        if let Some((_, timer)) = self.timer.take() {
             ctx.cancel(timer);
         }
-        // With so many on their way, the next answer is the next look.
         self.timer = next.map(|at| {
-            let delay_ms = at.0.saturating_sub(ctx.now().0).max(1);
-            ctx.after(Duration::from_millis(delay_ms), Look)
+            let delay_ms = at.0.saturating_sub(now.0).max(1);
+            (at, ctx.after(Duration::from_millis(delay_ms), Look))
         });
     }
-}
-
-fn later(now: Timestamp, by: Duration) -> Timestamp {
-    Timestamp(now.0.saturating_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX)))
 }
 
 impl Actor for Carrier {
@@ -253,6 +181,16 @@ impl Actor for Carrier {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         self.go_on(ctx);
         Ok(())
+    }
+
+    /// What was taken shall not come again after an orderly end.
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        let settled = std::mem::take(&mut self.settled);
+        if !settled.is_empty()
+            && let Err(error) = self.store.settle(settled).await
+        {
+            tracing::warn!(%error, "what was delivered cannot be taken down");
+        }
     }
 }
 
@@ -267,24 +205,24 @@ impl Handler<Look> for Carrier {
 impl Handler<Page> for Carrier {
     type Reply = ();
 
-    async fn handle(&mut self, Page { until, found }: Page, ctx: &mut Context<Self>) {
+    async fn handle(&mut self, Page(found): Page, ctx: &mut Context<Self>) {
         match found {
             Err(error) => {
                 tracing::warn!(%error, "what is to be delivered cannot be read");
-                // Nothing of what was left meanwhile is lost: it is in the store, and read again.
-                self.end_reading(Timestamp(0), ctx);
-                self.reading = Reading::Done(later(ctx.now(), STORE_PAUSE));
+                self.reading.page_failed(ctx.now());
             }
             Ok(found) => {
-                let is_last = found.len() < self.page();
-                let after = found.last().map(Delivery::mark);
-                self.take_read(found, ctx);
-                if is_last {
-                    self.end_reading(until, ctx);
-                } else if self.agenda.len() < self.options.in_memory_max {
-                    self.read(after, until, ctx);
-                } else {
-                    self.reading = Reading::Full(after, until);
+                let is_known = |delivery: &Delivery| {
+                    !self.taken.is_empty() && self.taken.contains(&delivery.mark())
+                };
+                for delivery in self.reading.page_came(found, is_known) {
+                    self.put(delivery, ctx);
+                }
+                for mark in self.known.drain(..) {
+                    self.taken.remove(&mark);
+                }
+                if let Some(wanted) = self.reading.read_on(self.agenda.len()) {
+                    self.read(wanted, ctx);
                 }
             }
         }
@@ -295,19 +233,24 @@ impl Handler<Page> for Carrier {
 impl Handler<Answered> for Carrier {
     type Reply = ();
 
-    async fn handle(&mut self, Answered { mark, outcome }: Answered, ctx: &mut Context<Self>) {
+    async fn handle(&mut self, answered: Answered, ctx: &mut Context<Self>) {
         let now = ctx.now();
-        match outcome {
-            Outcome::Taken => {
-                self.taken.insert(mark.clone());
-                let settled = self.agenda.taken(mark, now);
-                self.settled.push(settled);
+        for (mark, outcome) in answered.outcomes {
+            match outcome {
+                Outcome::Taken => {
+                    self.taken.insert(mark.clone());
+                    let settled = self.agenda.taken(mark, now);
+                    self.settled.push(settled);
+                }
+                Outcome::Late => self.agenda.failed(&mark, now),
+                Outcome::Failed(why) => {
+                    tracing::debug!(owner = %mark.owner, name = mark.name, %why, "not delivered");
+                    self.agenda.failed(&mark, now);
+                }
             }
-            Outcome::Late => self.agenda.failed(&mark, now),
-            Outcome::Failed(why) => {
-                tracing::debug!(owner = %mark.owner, name = mark.name, %why, "not delivered");
-                self.agenda.failed(&mark, now);
-            }
+        }
+        if let Some(rest) = answered.rest {
+            ctx.pipe(rest.answered(), |answered| answered);
         }
         self.go_on(ctx);
     }
@@ -321,11 +264,12 @@ impl Handler<SettledAll> for Carrier {
         if let Err(error) = done.outcome {
             tracing::warn!(%error, "what was delivered cannot be taken down");
             self.settled.extend(done.settled);
-            ctx.after(STORE_PAUSE, Look);
+            self.settle_at = later(ctx.now(), STORE_PAUSE);
+            self.set_timer(ctx.now(), ctx);
             return;
         }
         let known = done.settled.into_iter().map(|settled| settled.mark);
-        if matches!(self.reading, Reading::Page) {
+        if self.reading.is_page_on_its_way() {
             self.known.extend(known);
         } else {
             known.for_each(|mark| _ = self.taken.remove(&mark));

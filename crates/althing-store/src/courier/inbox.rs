@@ -6,8 +6,9 @@ use parking_lot::Mutex;
 use super::carrier::{Carrier, Look};
 use crate::delivery::Posting;
 
-/// Postings that wait for the carrier, at most. What does not fit is read from the store.
-const POSTED_MAX: usize = 16_384;
+/// Postings that wait for the carrier, at most: those of a few transactions. What does not fit is
+/// read from the store.
+const POSTED_MAX: usize = 131_072;
 
 #[derive(Default)]
 pub(super) struct Inbox {
@@ -34,7 +35,8 @@ impl Inbox {
     pub(super) fn put(&self, owner: &ActorId, postings: &[Posting]) {
         let mut posted = self.posted.lock();
         let is_first = posted.postings.is_empty();
-        if posted.postings.len() + postings.len() > POSTED_MAX {
+        // After one that was missed, none may overtake it.
+        if posted.has_missed || posted.postings.len() + postings.len() > POSTED_MAX {
             posted.has_missed = true;
         } else {
             let postings = postings.iter().map(|posting| (owner.clone(), posting.clone()));

@@ -14,6 +14,12 @@ const FORMAT: u32 = STEPS.len() as u32;
 /// How long to wait for a process that is about to let the file go.
 const BUSY: Duration = Duration::from_millis(200);
 
+/// Pages in memory, in KiB: a transaction that changes more writes them early and reads them again.
+const CACHE_KIB: i64 = 64 * 1_024;
+/// So many pages are carried from the log into the file at once, of 4 KiB each. A page that many
+/// transactions change is then written once.
+const CHECKPOINT_PAGES: u32 = 8_192;
+
 /// Each step takes the tables from the format before to the next. Released steps never change.
 const STEPS: [&str; 2] = [
     "
@@ -94,6 +100,8 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.execute_batch("BEGIN EXCLUSIVE; COMMIT;")?;
     connection.set_prepared_statement_cache_capacity(32);
     // A statement is compiled once, and not again for other numbers in it.

@@ -13,8 +13,9 @@ use super::deliveries;
 use crate::delivery::{Delivery, Mark, Settled};
 use crate::store::{Event, Kept, Snapshot, StoreError, Turn, check_follows, with_key};
 
-/// Jobs in one transaction, at most: those behind wait no longer than that many take.
-const BATCH_MAX: usize = 4_096;
+/// Rows that one transaction changes, about and at most, unless a single job has more: those behind
+/// wait no longer than that many take.
+const BATCH_ROWS_MAX: usize = 16_384;
 
 /// Where an answer goes.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -26,6 +27,23 @@ pub(super) enum Job {
     Events(ActorId, u64, usize, Reply<Vec<Event>>),
     Due(Timestamp, Option<Mark>, usize, Reply<Vec<Delivery>>),
     Settle(Vec<Settled>, Reply<()>),
+}
+
+impl Job {
+    /// About how many rows it changes.
+    fn rows(&self) -> usize {
+        match self {
+            Self::Commit(turn, _) => {
+                1 + turn.events.len() + turn.postings.len() + turn.replies.len()
+            }
+            Self::Settle(settled, _) => settled.len(),
+            Self::Open(..) | Self::Events(..) | Self::Due(..) => 1,
+        }
+    }
+
+    fn only_reads(&self) -> bool {
+        matches!(self, Self::Events(..) | Self::Due(..))
+    }
 }
 
 /// What a job came to, in the same variant.
@@ -53,10 +71,29 @@ impl Writer {
 
     pub(super) fn run(mut self, queue: &Receiver<Job>) {
         while let Ok(first) = queue.recv() {
-            let batch: Vec<_> =
-                std::iter::once(first).chain(queue.try_iter()).take(BATCH_MAX).collect();
+            let mut rows = first.rows();
+            let mut batch = vec![first];
+            while rows < BATCH_ROWS_MAX
+                && let Ok(job) = queue.try_recv()
+            {
+                rows += job.rows();
+                batch.push(job);
+            }
+            let batch = self.read_ahead(batch);
             self.write(batch);
         }
+    }
+
+    /// Answers what only reads and stands before everything that writes: it need not wait for their
+    /// sync. Returns the rest.
+    fn read_ahead(&mut self, batch: Vec<Job>) -> Vec<Job> {
+        let reads = batch.iter().take_while(|job| job.only_reads()).count();
+        if reads == 0 || reads == batch.len() {
+            return batch;
+        }
+        let mut batch = batch.into_iter();
+        self.write(batch.by_ref().take(reads).collect());
+        batch.collect()
     }
 
     /// Nothing is answered before the transaction has ended: what one of them reads, another one of

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use althing::Epoch;
+use althing_postgres::Server;
 use futures_util::future::{join, join_all, join4, join5};
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Config, NoTls, Row as Found};
+use tokio_postgres::{Client, Row as Found};
 
 use super::queue::{Job, Task};
 use super::rows::{Outcome, Rows, name};
@@ -67,8 +68,8 @@ pub(super) async fn within<T>(
 }
 
 impl Link {
-    pub(super) async fn connect(config: &Config) -> Result<Self, PostgresError> {
-        let (client, connection) = within(CONNECT_WITHIN, config.connect(NoTls)).await?;
+    pub(super) async fn connect(server: &Server) -> Result<Self, PostgresError> {
+        let (client, connection) = within(CONNECT_WITHIN, server.connect()).await?;
         let mover = tokio::spawn(async {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to PostgreSQL has broken");
@@ -85,8 +86,8 @@ impl Drop for Link {
 }
 
 impl Session {
-    pub(super) async fn connect(config: &Config) -> Result<Self, PostgresError> {
-        let link = Link::connect(config).await?;
+    pub(super) async fn connect(server: &Server) -> Result<Self, PostgresError> {
+        let link = Link::connect(server).await?;
         let client = &link.client;
         tables::check(client).await?;
         within(CONNECT_WITHIN, client.batch_execute(SETTINGS)).await?;

@@ -1,7 +1,8 @@
 //! The tables, and how a database comes to have them. Statements here are constants, without any
 //! value in them.
 
-use tokio_postgres::{Client, Config};
+use althing_postgres::Server;
+use tokio_postgres::Client;
 
 use super::session::{Link, within};
 use super::{CONNECT_WITHIN, PostgresError};
@@ -64,8 +65,8 @@ const FORMAT: i32 = STEPS.len() as i32;
 const LOCK: i64 = 0x61_6c_74_68_69_6e_67;
 
 /// Brings the tables to the last format.
-pub(super) async fn migrate(config: &Config) -> Result<(), PostgresError> {
-    let mut link = Link::connect(config).await?;
+pub(super) async fn migrate(server: &Server) -> Result<(), PostgresError> {
+    let mut link = Link::connect(server).await?;
     let transaction = link.client.transaction().await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     // Asked first: who may not create tables may still use those that are there.

@@ -9,8 +9,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use althing_postgres::Server;
 use tokio::time::{Instant, sleep_until, timeout_at};
-use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
 
 use super::queue::{Job, Queue, Task};
@@ -25,7 +25,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 pub(super) struct Writer {
     queue: Arc<Queue>,
-    config: Config,
+    server: Server,
     options: PostgresOptions,
     session: Option<Session>,
     /// Failures since something succeeded, and the last one of them.
@@ -40,13 +40,13 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         queue: Arc<Queue>,
-        config: Config,
+        server: Server,
         options: PostgresOptions,
         session: Session,
     ) -> Self {
         Self {
             queue,
-            config,
+            server,
             options,
             session: Some(session),
             failures: 0,
@@ -79,10 +79,10 @@ impl Writer {
     /// Tries once, after the pause that is due; refuses meanwhile what has waited for too long, and
     /// gives up when nothing waits.
     async fn reconnect(&mut self) {
-        let (config, next_try) = (self.config.clone(), self.next_try);
+        let (server, next_try) = (self.server.clone(), self.next_try);
         let attempt = async {
             sleep_until(next_try).await;
-            Session::connect(&config).await
+            Session::connect(&server).await
         };
         let mut attempt = pin!(attempt);
         let connected = loop {

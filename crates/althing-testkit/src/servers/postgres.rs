@@ -5,9 +5,9 @@
 //! waits for the end of ours sees to it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -115,6 +115,34 @@ impl PostgresServer {
     pub fn start_again(&mut self) {
         self.kill();
         self.run().unwrap_or_else(|log| panic!("PostgreSQL does not start again:\n{log}"));
+    }
+
+    /// Has it encrypt whatever clients want encrypted, with a certificate and its key in PEM. It
+    /// starts anew.
+    ///
+    /// # Panics
+    /// If it does not start with them.
+    pub fn encrypt(&mut self, certificate: &str, key: &str) {
+        self.kill();
+        for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
+            let path = self.data().join(name);
+            fs::write(&path, pem).expect("the directory is ours");
+            // It refuses a key that others may read.
+            let mode = fs::Permissions::from_mode(0o600);
+            fs::set_permissions(&path, mode).expect("it is our file");
+            if let Some(user) = self.user {
+                chown(&path, Some(user.uid), Some(user.gid)).expect("root may do that");
+            }
+        }
+        let settings = self.data().join("postgresql.auto.conf");
+        let settings = fs::File::options().append(true).open(settings);
+        settings.and_then(|mut it| it.write_all(b"ssl = on\n")).expect("it is there");
+        self.start_again();
+    }
+
+    /// The address and the port at which it listens.
+    pub fn address(&self) -> (&str, u16) {
+        (&self.address, self.port)
     }
 
     /// Stops all of its processes where they are: connections stay, and nobody answers.

@@ -16,19 +16,23 @@ fn names(attempts: &[Attempt]) -> Vec<&str> {
     attempts.iter().map(|attempt| attempt.mark.name.as_str()).collect()
 }
 
+fn take(agenda: &mut Agenda, now: u64, at_once: usize) -> Vec<Attempt> {
+    agenda.take(Timestamp(now), Timestamp(now), at_once)
+}
+
 #[test]
 fn letters_to_one_actor_go_one_after_the_other_and_those_to_others_at_once() {
     let mut agenda = Agenda::default();
     for (name, to) in [(">1", "a"), (">2", "a"), (">3", "b")] {
         agenda.put(letter(name, to, 5));
     }
-    assert_eq!(agenda.take(Timestamp(4), 9), [], "not before they are due");
-    let first = agenda.take(Timestamp(5), 9);
+    assert_eq!(take(&mut agenda, 4, 9), [], "not before they are due");
+    let first = take(&mut agenda, 5, 9);
     assert_eq!(names(&first), [">1", ">3"]);
-    assert_eq!(agenda.take(Timestamp(9), 9), []);
+    assert_eq!(take(&mut agenda, 9, 9), []);
     let settled = agenda.taken(first[0].mark.clone(), Timestamp(9));
     assert_eq!(settled, Settled { mark: first[0].mark.clone(), next: None });
-    assert_eq!(names(&agenda.take(Timestamp(9), 9)), [">2"]);
+    assert_eq!(names(&take(&mut agenda, 9, 9)), [">2"]);
 }
 
 #[test]
@@ -38,10 +42,10 @@ fn what_failed_is_tried_again_after_a_pause_that_doubles_and_holds_up_its_lane()
     agenda.put(letter(">2", "a", 0));
     let mut now = 0;
     for pause in [100, 200, 400, 800] {
-        let sent = agenda.take(Timestamp(now), 9);
+        let sent = take(&mut agenda, now, 9);
         assert_eq!(names(&sent), [">1"]);
         agenda.failed(&sent[0].mark, Timestamp(now));
-        assert_eq!(agenda.next_try(), Some(Timestamp(now + pause)));
+        assert_eq!(agenda.next_letter(), Some(Timestamp(now + pause)));
         now += pause;
     }
 }
@@ -52,24 +56,24 @@ fn only_so_many_are_on_their_way() {
     for n in 0..10 {
         agenda.put(letter(&format!(">{n}"), &n.to_string(), 0));
     }
-    let sent = agenda.take(Timestamp(0), 3);
+    let sent = take(&mut agenda, 0, 3);
     assert_eq!(sent.len(), 3);
-    assert_eq!(agenda.take(Timestamp(0), 3), []);
+    assert_eq!(take(&mut agenda, 0, 3), []);
     agenda.taken(sent[0].mark.clone(), Timestamp(0));
     agenda.failed(&sent[1].mark, Timestamp(0));
-    assert_eq!(agenda.take(Timestamp(0), 3).len(), 2);
+    assert_eq!(take(&mut agenda, 0, 3).len(), 2);
 }
 
 #[test]
 fn what_was_replaced_or_cancelled_on_its_way_is_not_taken() {
     let mut agenda = Agenda::default();
     agenda.put(letter("@tea", "owner", 1));
-    let sent = agenda.take(Timestamp(1), 9).remove(0);
+    let sent = take(&mut agenda, 1, 9).remove(0);
     agenda.put(letter("@tea", "owner", 50));
     assert_eq!(agenda.taken(sent.mark, Timestamp(2)).next, None);
-    assert_eq!(agenda.next_try(), Some(Timestamp(50)), "the new one is still to come");
+    assert_eq!(agenda.next_reminder(), Some(Timestamp(50)), "the new one is still to come");
     agenda.cancel(id("owner"), "@tea".to_owned());
-    assert_eq!((agenda.next_try(), agenda.len()), (None, 0));
+    assert_eq!((agenda.next_reminder(), agenda.len()), (None, 0));
 }
 
 #[test]
@@ -77,10 +81,10 @@ fn a_cron_delivery_is_another_request_each_time_and_skips_what_was_missed() {
     let mut agenda = Agenda::default();
     let cron = Some("* * * * *".to_owned());
     agenda.put(Delivery { cron, ..letter("@tick", "owner", 60_000) });
-    let first = agenda.take(Timestamp(600_500), 9).remove(0);
+    let first = take(&mut agenda, 600_500, 9).remove(0);
     let settled = agenda.taken(first.mark.clone(), Timestamp(600_500));
     assert_eq!(settled.next, Some(Timestamp(660_000)), "the next one after now");
-    let second = agenda.take(Timestamp(660_000), 9).remove(0);
+    let second = take(&mut agenda, 660_000, 9).remove(0);
     assert_ne!(first.letter.body, second.letter.body);
     assert_eq!(first.letter.body, Reminding::of(&id("owner"), "tick", Timestamp(60_000)).bytes());
 }
@@ -89,9 +93,35 @@ fn a_cron_delivery_is_another_request_each_time_and_skips_what_was_missed() {
 fn what_is_known_as_it_is_changes_nothing() {
     let mut agenda = Agenda::default();
     agenda.put(letter(">1", "a", 0));
-    let sent = agenda.take(Timestamp(0), 9);
+    let sent = take(&mut agenda, 0, 9);
     agenda.put(letter(">1", "a", 0));
-    assert_eq!(agenda.take(Timestamp(0), 9), [], "it is on its way");
+    assert_eq!(take(&mut agenda, 0, 9), [], "it is on its way");
     assert_eq!(agenda.taken(sent[0].mark.clone(), Timestamp(1)).next, None);
     assert_eq!(agenda.len(), 0);
+}
+
+#[test]
+fn reminders_wait_to_be_sent_together_and_letters_do_not() {
+    let mut agenda = Agenda::default();
+    agenda.put(letter("@tea", "owner", 5));
+    agenda.put(letter(">1", "a", 7));
+    assert_eq!(names(&agenda.take(Timestamp(8), Timestamp(4), 9)), [">1"]);
+    assert_eq!(names(&agenda.take(Timestamp(8), Timestamp(8), 9)), ["@tea"]);
+}
+
+#[test]
+fn what_waits_can_be_forgotten_and_what_is_on_its_way_stays() {
+    let mut agenda = Agenda::default();
+    for (name, to) in [(">1", "a"), (">2", "a"), (">3", "b"), ("@tea", "owner")] {
+        agenda.put(letter(name, to, 5));
+    }
+    let sent = take(&mut agenda, 5, 1);
+    assert_eq!(names(&sent), [">1"]);
+    agenda.forget_waiting();
+    assert_eq!(agenda.len(), 1);
+    assert_eq!(take(&mut agenda, 9, 9), []);
+    agenda.put(letter(">2", "a", 5));
+    assert_eq!(take(&mut agenda, 9, 9), [], "it is behind the one on its way");
+    agenda.taken(sent[0].mark.clone(), Timestamp(9));
+    assert_eq!(names(&take(&mut agenda, 9, 9)), [">2"]);
 }
