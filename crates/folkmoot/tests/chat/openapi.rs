@@ -154,6 +154,7 @@ async fn every_documented_route_answers_as_documented() {
     let account = json!({"name": "cara", "password": "correct horse"}).to_string();
     let user = format!("/api/v1/admin/users/{}", bob.id);
     let reset = new_password(&server, &anna, &user).await;
+    let thumbnail = format!("/api/v1/attachments/{file}/thumbnail");
     let mut calls = vec![
         ("post", "/api/v1/accounts", "/api/v1/accounts".to_owned(), account.as_str()),
         ("post", "/api/v1/sessions", "/api/v1/sessions".to_owned(), &account),
@@ -170,12 +171,7 @@ async fn every_documented_route_answers_as_documented() {
             "a file",
         ),
         ("get", "/api/v1/attachments/{id}", format!("/api/v1/attachments/{file}"), ""),
-        (
-            "get",
-            "/api/v1/attachments/{id}/thumbnail",
-            format!("/api/v1/attachments/{file}/thumbnail"),
-            "",
-        ),
+        ("get", "/api/v1/attachments/{id}/thumbnail", thumbnail, ""),
         ("get", "/api/v1/limits", "/api/v1/limits".to_owned(), ""),
         ("get", "/api/v1/invites/{code}", format!("/api/v1/invites/{code}"), ""),
         ("get", "/api/v1/search", "/api/v1/search?query=hello&limit=1".to_owned(), ""),
