@@ -84,6 +84,31 @@ impl Document {
     }
 }
 
+/// `base` with the fields of `more`.
+fn with(base: &Value, more: &Value) -> Value {
+    let mut base = base.clone();
+    let fields = base.as_object_mut().expect("an object");
+    fields.extend(more.as_object().expect("an object").clone());
+    base
+}
+
+/// One command of each kind for a batch; the last is refused.
+fn commands(client: &str) -> Value {
+    let news = json!({ "channel": "news:x" });
+    json!([
+        { "publish": with(&news, &json!({ "data": 1 })) },
+        { "broadcast": { "channels": ["news:x"], "data": 1 } },
+        { "subscribe": { "channel": "news:z", "client": client } },
+        { "unsubscribe": { "channel": "news:z", "client": client } },
+        { "disconnect": { "user": "nobody" } },
+        { "refresh": { "user": "nobody" } },
+        { "presence": news }, { "presence_stats": news }, { "history": news },
+        { "history_remove": { "channel": "news:other" } }, { "channels": {} }, { "info": {} },
+        { "rpc": { "method": "x" } },
+        { "publish": { "channel": "nowhere:x", "data": 1 } },
+    ])
+}
+
 /// Calls with all fields of each method, but for those that end what the others need.
 fn calls(client: &str, epoch: &Value) -> Vec<(&'static str, Value)> {
     let on = json!({ "value": true });
@@ -97,28 +122,10 @@ fn calls(client: &str, epoch: &Value) -> Vec<(&'static str, Value)> {
         "skip_history": false, "tags": { "kind": "a" }, "idempotency_key": "k", "delta": true, "version": 1,
         "version_epoch": "a",
     });
-    let with = |base: &Value, more: Value| {
-        let mut base = base.clone();
-        let fields = base.as_object_mut().expect("an object");
-        fields.extend(more.as_object().expect("an object").clone());
-        base
-    };
-    let commands = json!([
-        { "publish": with(&news, json!({ "data": 1 })) },
-        { "broadcast": { "channels": ["news:x"], "data": 1 } },
-        { "subscribe": { "channel": "news:z", "client": client } },
-        { "unsubscribe": { "channel": "news:z", "client": client } },
-        { "disconnect": { "user": "nobody" } },
-        { "refresh": { "user": "nobody" } },
-        { "presence": news }, { "presence_stats": news }, { "history": news },
-        { "history_remove": { "channel": "news:other" } }, { "channels": {} }, { "info": {} },
-        { "rpc": { "method": "x" } },
-        { "publish": { "channel": "nowhere:x", "data": 1 } },
-    ]);
     vec![
-        ("publish", with(&with(&news, json!({ "data": { "a": 1 } })), content.clone())),
-        ("publish", with(&news, json!({ "b64data": "Mg==" }))),
-        ("broadcast", with(&json!({ "channels": ["news:x", "nowhere:x"], "data": 3 }), content)),
+        ("publish", with(&with(&news, &json!({ "data": { "a": 1 } })), &content)),
+        ("publish", with(&news, &json!({ "b64data": "Mg==" }))),
+        ("broadcast", with(&json!({ "channels": ["news:x", "nowhere:x"], "data": 3 }), &content)),
         ("broadcast", json!({ "channels": ["news:y"], "b64data": "Mg==" })),
         (
             "subscribe",
@@ -135,11 +142,11 @@ fn calls(client: &str, epoch: &Value) -> Vec<(&'static str, Value)> {
         ("subscribe", json!({ "channel": "news:z", "session": "of nobody" })),
         ("rpc", json!({ "method": "x", "params": { "a": 1 } })),
         ("presence_stats", news.clone()),
-        ("history", with(&news, json!({ "limit": 10, "since": position, "reverse": false }))),
-        ("history", with(&news, json!({ "limit": 10 }))),
+        ("history", with(&news, &json!({ "limit": 10, "since": position, "reverse": false }))),
+        ("history", with(&news, &json!({ "limit": 10 }))),
         ("channels", json!({ "pattern": "news:*" })),
         ("info", json!({})),
-        ("batch", json!({ "commands": commands, "parallel": false })),
+        ("batch", json!({ "commands": commands(client), "parallel": false })),
         ("history_remove", news),
         (
             "refresh",

@@ -185,7 +185,11 @@ impl From<ExecutionError> for Failure {
             | ExecutionError::ConnectionPoolError(_)
             | ExecutionError::LastAttemptError(
                 Attempt::UnableToAllocStreamId
-                | Attempt::DbError(DbError::Overloaded | DbError::IsBootstrapping, _),
+                | Attempt::DbError(
+                    // Forgotten again after the driver prepared it anew.
+                    DbError::Overloaded | DbError::IsBootstrapping | DbError::Unprepared { .. },
+                    _,
+                ),
             ) => Self::NotWritten,
             ExecutionError::BadQuery(_)
             | ExecutionError::PrepareError(_)

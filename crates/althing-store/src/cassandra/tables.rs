@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use scylla::client::session::Session;
+use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Statement;
@@ -155,6 +156,8 @@ async fn step(session: &Session) -> Result<(), CassandraError> {
 }
 
 /// A change of tables takes as long as the nodes need to agree upon it, which no other answer does.
+/// Amid the changes of others the server forgets statements that it has prepared a moment before:
+/// it has done nothing then, and is asked again.
 async fn ask(
     session: &Session,
     cql: impl Into<Statement>,
@@ -162,7 +165,20 @@ async fn ask(
 ) -> Result<QueryResult, CassandraError> {
     let mut statement: Statement = cql.into();
     statement.set_request_timeout(Some(STEP_WITHIN));
-    session.query_unpaged(statement, values).await.map_err(server)
+    let until = Instant::now() + STEP_WITHIN;
+    loop {
+        match session.query_unpaged(statement.clone(), &values).await {
+            Err(error) if is_forgotten(&error) && Instant::now() < until => sleep(LOCK_PAUSE).await,
+            answer => return answer.map_err(server),
+        }
+    }
+}
+
+fn is_forgotten(error: &ExecutionError) -> bool {
+    let ExecutionError::LastAttemptError(RequestAttemptError::DbError(refused, _)) = error else {
+        return false;
+    };
+    matches!(refused, DbError::Unprepared { .. })
 }
 
 /// # Errors

@@ -32,7 +32,7 @@ pub(crate) fn answers_out_of_order(history: &History) -> Vec<String> {
     for (ack, kind) in asks.chain(requests).chain(looks) {
         by_counter.entry(&ack.counter).or_default().push((ack, kind));
     }
-    by_counter.into_iter().flat_map(|(_, mut acks)| of_one_counter(&mut acks)).collect()
+    by_counter.into_values().flat_map(|mut acks| of_one_counter(&mut acks)).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
