@@ -424,7 +424,7 @@ fn what_is_left_for_now_is_not_held_up_by_much_that_is_due_later() {
     let (world, memory) = (World::new(16), Arc::new(Memory::new()));
     let mut options = CourierOptions::default();
     options.in_memory_max = 20;
-    let courier = Arc::new(Courier::with_options(memory.clone(), options));
+    let courier = Arc::new(Courier::with_options(memory, options));
     let node = world.node("town").actor(opening(courier.clone())).build();
     world.run(async {
         let bob = node.get::<Person>("bob");
