@@ -40,7 +40,7 @@ impl Kept {
             On::Cassandra => {
                 let server = CassandraServer::start();
                 let (node, mut options) = (server.host(), CassandraOptions::default());
-                options.replicas = 1;
+                (options.replicas, options.partitions) = (1, 64);
                 let connect = async move { Cassandra::connect_with(&[node], options).await };
                 let store = on_worker(system, connect).map_err(|error| error.to_string())?;
                 (Self::of(server), Arc::new(store))

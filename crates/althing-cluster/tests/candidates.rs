@@ -22,6 +22,8 @@ const ASKS_MS: u32 = 10_000;
 
 enum Store {
     Postgres(PostgresServer),
+    /// It encrypts, and the file has its certificate.
+    Encrypted(PostgresServer, tempfile::NamedTempFile),
     Etcd(EtcdServer),
 }
 
@@ -29,20 +31,24 @@ impl Store {
     fn url(&self) -> String {
         match self {
             Self::Postgres(server) => server.url(),
+            Self::Encrypted(server, root) => {
+                let root = root.path().display();
+                format!("{}?sslmode=verify-full&sslrootcert={root}", server.url())
+            }
             Self::Etcd(server) => format!("etcd://{}", server.host()),
         }
     }
 
     fn lease(&self) -> Duration {
         match self {
-            Self::Postgres(_) => LEASE,
+            Self::Postgres(_) | Self::Encrypted(..) => LEASE,
             Self::Etcd(_) => LEASE_WITH_ETCD,
         }
     }
 
     fn restart(&mut self) {
         match self {
-            Self::Postgres(server) => server.start_again(),
+            Self::Postgres(server) | Self::Encrypted(server, _) => server.start_again(),
             Self::Etcd(server) => server.start_again(),
         }
     }
@@ -50,6 +56,17 @@ impl Store {
 
 fn postgres() -> Store {
     Store::Postgres(PostgresServer::start())
+}
+
+fn encrypted() -> Store {
+    let mut server = PostgresServer::start();
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let params = rcgen::CertificateParams::new(vec![server.address().0.to_owned()]);
+    let signed = params.expect("a name").self_signed(&key).expect("a certificate").pem();
+    let root = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(root.path(), &signed).expect("it is written");
+    server.encrypt(&signed, &key.serialize_pem());
+    Store::Encrypted(server, root)
 }
 
 fn etcd() -> Store {
@@ -184,6 +201,19 @@ fn no_ask_is_lost_when_the_leader_is_killed(store: Store) {
     nodes.push(stage.node("four"));
     settle(&mut nodes);
     stage.assert_one_life_each();
+}
+
+#[tokio::test]
+async fn candidates_share_a_database_by_connections_that_are_encrypted() {
+    let stage = Stage::new(encrypted(), 2);
+    let Store::Encrypted(server, _) = &stage.store else { unreachable!("just made") };
+    let (client, connection) =
+        tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.expect("it connects");
+    tokio::spawn(connection);
+    let sessions = "SELECT s.ssl FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)
+                    WHERE a.application_name = 'althing-cluster'";
+    let sessions = client.query(sessions, &[]).await.expect("it reads");
+    assert!(!sessions.is_empty() && sessions.iter().all(|row| row.get(0)), "{sessions:?}");
 }
 
 #[test]

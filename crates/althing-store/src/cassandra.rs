@@ -1,9 +1,10 @@
 //! The store on Apache Cassandra or ScyllaDB, for several nodes that share it.
 //!
-//! An actor's head, state, youngest events, deliveries and replies are one partition, so a turn is
-//! one conditional batch: it is written as a whole where the head is at the epoch and the version
-//! that it follows on, and not at all otherwise. Turns of one actor that wait together are one
-//! batch. Older events are in buckets, what is due in an index by the minute.
+//! An actor's head, state, youngest events, deliveries and replies are in one partition, so a turn
+//! is one conditional batch: it is written as a whole where the head is at the epoch and the version
+//! that it follows on, and not at all otherwise. Actors share partitions, and turns of one partition
+//! that wait together are one batch, in which each actor's head is a condition. Older events are in
+//! buckets, what is due in an index by the minute.
 //!
 //! Nothing is answered before a majority of the replicas has it. A write of which nobody knows is
 //! first excluded from taking effect any more and then looked for; only if that fails, too, is it
@@ -21,6 +22,7 @@ mod session;
 mod settle;
 mod statements;
 mod tables;
+mod together;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +86,12 @@ pub struct CassandraOptions {
     pub keyspace: String,
     /// Replicas in each data centre, if the keyspace is made.
     pub replicas: usize,
+    /// Partitions into which actors are dealt, if the tables are made; what was said first holds for
+    /// ever. Turns of one partition that wait at the same time are agreed upon as one, so fewer
+    /// partitions make more commits a second, and larger partitions: the number should keep each
+    /// below some 100 MB. Multiples of 4,096 fit a cluster of Althing, in which one node at a time
+    /// writes into each; with less, nodes keep each other waiting, so 64 is for one process alone.
+    pub partitions: usize,
     /// User and password, if the servers want them.
     pub login: Option<(String, String)>,
     /// How long the servers may take for one answer; a minute at most.
@@ -149,6 +157,7 @@ impl Default for CassandraOptions {
         Self {
             keyspace: "althing".to_owned(),
             replicas: 3,
+            partitions: 4_096,
             login: None,
             answer_within: Duration::from_secs(10),
             wait_within: Duration::from_secs(30),

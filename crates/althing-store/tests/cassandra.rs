@@ -31,10 +31,16 @@ static SERVER: LazyLock<RwLock<CassandraServer>> =
 /// For tests that need no other.
 const SHARED: &str = "shared";
 
+/// With this before it, the name of a keyspace in which all actors share a partition.
+const CROWDED: &str = "crowded";
+
 fn options(keyspace: &str) -> CassandraOptions {
     let mut options = CassandraOptions::default();
     options.keyspace = keyspace.to_owned();
     options.replicas = 1;
+    if keyspace.starts_with(CROWDED) {
+        options.partitions = 1;
+    }
     options
 }
 
@@ -123,7 +129,8 @@ impl<G: std::ops::Deref<Target = CassandraServer> + Disturb> Served for In<G> {
 
     async fn version_of(&self, id: &ActorId) -> Option<u64> {
         let select = format!(
-            "SELECT version FROM {}.althing_actors WHERE kind = ? AND key = ? AND sort = 0",
+            "SELECT version FROM {}.althing_actors WHERE kind = ? AND key = ? AND sort = 0
+             ALLOW FILTERING",
             self.1
         );
         let owner = (id.kind().as_str().as_bytes(), id.key().expect("it has one").as_bytes());
@@ -141,6 +148,98 @@ impl<G: std::ops::Deref<Target = CassandraServer> + Disturb> Served for In<G> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_cassandra_store_keeps_every_promise() {
     served::keeps_every_promise(&In(SERVER.read().await, "conformance")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn actors_that_share_a_partition_are_kept_and_fenced_as_those_that_do_not() {
+    let server = In(SERVER.read().await, CROWDED);
+    served::keeps_every_promise(&server).await;
+    // Both owners have others beside the actor, so that its turns are in batches with theirs.
+    let others = async {
+        let stores = [server.connect().await, server.connect().await];
+        for version in 1..=40 {
+            let commit =
+                |actor| stores[actor as usize % 2].commit(turn(&id("other", actor), 1, version));
+            for answer in (0..16).map(commit).collect::<Vec<_>>() {
+                answer.await.expect("it follows");
+            }
+        }
+    };
+    tokio::join!(served::a_former_owner_writes_nothing_once_it_is_fenced(&server, 20), others);
+    served::lost::a_commit_whose_answer_is_lost_is_acknowledged_once_or_unknown(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_fenced_or_refused_takes_nothing_of_the_others_in_its_batch_along() {
+    const ACTORS: u64 = 40;
+    let server = SERVER.read().await;
+    let (ours, theirs) =
+        (connect(&server, "crowded_batch").await, connect(&server, "crowded_batch").await);
+    for actor in 0..ACTORS {
+        ours.open(&id("batch", actor), Epoch(1)).await.expect("it opens");
+    }
+    // Some have another owner, of whom the first one does not know.
+    for actor in (0..ACTORS).step_by(4) {
+        theirs.open(&id("batch", actor), Epoch(2)).await.expect("a later epoch");
+    }
+    // The first one has the partition to itself; what is called meanwhile waits, and is one batch.
+    for version in 1..=5 {
+        let commit = |actor| ours.commit(turn(&id("batch", actor), 1, version));
+        let answers: Vec<_> = (0..ACTORS).map(commit).collect();
+        for (actor, answer) in (0..).zip(answers) {
+            let outcome = answer.await;
+            if actor % 4 == 0 {
+                let refused = outcome.expect_err("it is fenced");
+                assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
+            } else {
+                outcome.expect("it has its epoch");
+            }
+        }
+    }
+    for actor in 0..ACTORS {
+        let kept = theirs.open(&id("batch", actor), Epoch(2)).await.expect("it opens");
+        assert_eq!(kept.version, if actor % 4 == 0 { 0 } else { 5 });
+    }
+}
+
+/// Two nodes whose actors share a partition keep each other waiting, and no more than that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_stores_that_write_into_one_partition_all_get_through() {
+    let server = SERVER.read().await;
+    let nodes = ["one", "other"].map(async |kind| {
+        let store = std::sync::Arc::new(connect(&server, "crowded_nodes").await);
+        let actors = (0..8).map(|actor| {
+            let (id, store) = (id(kind, actor), store.clone());
+            tokio::spawn(async move {
+                for version in 1..=20 {
+                    store.commit(turn(&id, 1, version)).await.expect("it follows");
+                }
+                assert_eq!(whole(&*store, &id).await, 20);
+            })
+        });
+        for actor in actors.collect::<Vec<_>>() {
+            actor.await.expect("it gets through");
+        }
+    });
+    futures_util::future::join_all(nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn into_how_many_partitions_actors_are_dealt_stays_as_it_was_said_first() {
+    let server = SERVER.read().await;
+    for partitions in [3, 4_096] {
+        let mut options = options("dealt");
+        options.partitions = partitions;
+        let store = Cassandra::connect_with(&[server.host()], options).await.expect("it connects");
+        for actor in 0..50 {
+            let version = whole(&store, &id("dealt", actor)).await + 1;
+            store.commit(turn(&id("dealt", actor), 1, version)).await.expect("it follows");
+        }
+    }
+    let client = client(&server).await;
+    let parts = client.query_unpaged("SELECT DISTINCT part FROM dealt.althing_actors", ()).await;
+    assert_eq!(parts.expect("it reads").into_rows_result().expect("rows").rows_num(), 3);
+    assert_eq!(count(&client, "dealt.althing_actors WHERE sort = 0 AND version = 2").await, 50);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -23,6 +23,9 @@ pub enum ReadStatesError {
     /// The store did not answer, or refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Another process has taken the rows over; this one answers for them no more.
+    #[error("another process has taken the read states over")]
+    TakenOver,
     /// The log cannot be written: what was changed is in memory and may be lost in a crash.
     #[error(transparent)]
     Log(#[from] LogError),

@@ -2,6 +2,7 @@
 //! after a crash.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::change::Change;
 use crate::error::ReadStatesError;
 use crate::log::Record;
 use crate::states::Shared;
-use crate::store::Row;
+use crate::store::{Retry, Row};
 
 /// Rows in one write.
 const BATCH_ROWS: usize = 1_000;
@@ -41,6 +42,12 @@ pub(crate) async fn run(shared: Weak<Shared>, hurry: Arc<Notify>, store_after: D
         } else {
             continue;
         };
+        if strong.is_taken_over.load(Relaxed) {
+            tracing::error!(
+                "another process has taken the read states over: this one ends its work"
+            );
+            return;
+        }
         drop(strong);
         if let Err(error) = done {
             tracing::warn!(%error, "read states were not stored");
@@ -95,6 +102,9 @@ async fn store_due(shared: &Arc<Shared>, before_ms: u64) -> Result<(), ReadState
             }
             let taken: Vec<_> = rows.iter().map(|row| (row.user, row.version)).collect();
             let saved = shared.store.save(rows).await;
+            if saved.as_ref().is_err_and(|error| error.retry == Retry::TakenOver) {
+                shared.is_taken_over.store(true, Relaxed);
+            }
             let mut shard = shard.lock();
             let now_ms = shared.clock.now_ms();
             for (user, version) in taken {

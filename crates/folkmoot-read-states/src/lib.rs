@@ -55,4 +55,8 @@ pub use log::LogError;
 pub use server::serve;
 pub use shard::Sizes;
 pub use states::{Changed, Options, ReadStates};
-pub use store::{Answer, Row, RowStore, SqliteRows, StoreError};
+#[cfg(feature = "cassandra")]
+pub use store::CassandraRows;
+#[cfg(feature = "postgres")]
+pub use store::PostgresRows;
+pub use store::{Answer, Retry, Row, RowStore, SqliteRows, StoreError};

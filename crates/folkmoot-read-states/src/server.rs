@@ -185,6 +185,7 @@ async fn outcome(pending: Pending, states: &ReadStates) -> Outcome {
             ReadStatesError::TooManyRooms { .. } => "too_many_rooms",
             ReadStatesError::Busy { .. } => "busy",
             ReadStatesError::Store(_) => "store",
+            ReadStatesError::TakenOver => "taken_over",
             ReadStatesError::Log(_) => "log",
         };
         Outcome::Failure(Failure { code: code.to_owned(), text: error.to_string() })

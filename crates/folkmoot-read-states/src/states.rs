@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -62,6 +64,8 @@ pub(crate) struct Shared {
     /// Held while rows are on their way to the store: what a round finds unstored is stored when
     /// it ends, by itself and nobody else.
     pub(crate) storing: tokio::sync::Mutex<()>,
+    /// Another process has the rows: nothing that is here counts any more.
+    pub(crate) is_taken_over: AtomicBool,
     pub(crate) clock: Clock,
 }
 
@@ -111,7 +115,7 @@ impl ReadStates {
             }
         };
         let of_log = records.iter().map(|record| record.version).max().unwrap_or(0);
-        let version = store.version_max().await?.max(of_log);
+        let version = store.take_over(of_log).await?;
         let limits = Limits {
             bytes_max: options.bytes_max / SHARDS,
             leaving_max: (options.waiting_max / SHARDS).max(1),
@@ -123,6 +127,7 @@ impl ReadStates {
             log,
             hurry: Arc::default(),
             storing: tokio::sync::Mutex::default(),
+            is_taken_over: AtomicBool::new(false),
             clock: Clock(Instant::now()),
         });
         flush::replay(&shared, records).await?;
@@ -135,9 +140,10 @@ impl ReadStates {
     /// not loaded for it.
     ///
     /// # Errors
-    /// `TooManyRooms` and `Busy`; nothing was changed then.
+    /// `TooManyRooms`, `Busy` and `TakenOver`; nothing was changed then.
     #[inline]
     pub fn change(&self, user: u64, room: u64, change: Change) -> Result<Changed, ReadStatesError> {
+        self.shared.check_ours()?;
         let mut shard = self.shared.shard(user).lock();
         let Applied { state, version } = shard.change(user, room, change, &self.shared.clock)?;
         // Under the shard's lock: a user's records are in the log in their order.
@@ -174,7 +180,7 @@ impl ReadStates {
     /// into memory.
     ///
     /// # Errors
-    /// `Store`, and `Busy` when nobody can be evicted.
+    /// `Store`, `TakenOver`, and `Busy` when nobody can be evicted.
     pub async fn all(&self, user: u64) -> Result<Vec<ReadState>, ReadStatesError> {
         self.with_loaded(user, |shard| shard.read(user)).await
     }
@@ -194,6 +200,7 @@ impl ReadStates {
         read: impl Fn(&mut Shard) -> Option<T>,
     ) -> Result<T, ReadStatesError> {
         loop {
+            self.shared.check_ours()?;
             if let Some(found) = read(&mut self.shared.shard(user).lock()) {
                 return Ok(found);
             }
@@ -231,6 +238,11 @@ impl Shared {
     #[inline]
     pub(crate) fn shard(&self, user: u64) -> &Mutex<Shard> {
         &self.shards[(spread(user) >> (u64::BITS - SHARD_BITS)) as usize]
+    }
+
+    #[inline]
+    fn check_ours(&self) -> Result<(), ReadStatesError> {
+        if self.is_taken_over.load(Relaxed) { Err(ReadStatesError::TakenOver) } else { Ok(()) }
     }
 
     /// Brings a user into memory.

@@ -1,13 +1,23 @@
-//! Where rows live for good: a trait, and SQLite as its embedded implementation.
+//! Where rows live for good: a trait, with SQLite as its embedded implementation, and PostgreSQL and
+//! Cassandra for those who have one.
 //!
 //! A row is everything of one user, with the version of its last change. A store keeps the newest
 //! version of a row and ignores older ones, so that a late write can never take anything back.
 
+#[cfg(feature = "cassandra")]
+mod cassandra;
+mod entries;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod sqlite;
 
 use std::future::Future;
 use std::pin::Pin;
 
+#[cfg(feature = "cassandra")]
+pub use cassandra::CassandraRows;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresRows;
 pub use sqlite::SqliteRows;
 
 use crate::block::ReadState;
@@ -31,6 +41,30 @@ pub struct StoreError {
     pub doing: &'static str,
     /// The store's own words.
     pub why: String,
+    /// Whether trying again may help.
+    pub retry: Retry,
+}
+
+/// Whether trying again may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// It may: nothing is known that would keep it from working.
+    MayHelp,
+    /// It does not: another process has taken the rows over.
+    TakenOver,
+}
+
+impl StoreError {
+    /// A failure after which trying again may help.
+    pub fn new(doing: &'static str, why: impl ToString) -> Self {
+        Self { doing, why: why.to_string(), retry: Retry::MayHelp }
+    }
+
+    #[cfg(any(feature = "postgres", feature = "cassandra"))]
+    fn taken_over(doing: &'static str) -> Self {
+        let why = "another process has taken the rows over".to_owned();
+        Self { doing, why, retry: Retry::TakenOver }
+    }
 }
 
 /// What a store answers with.
@@ -38,12 +72,36 @@ pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>
 
 /// Keeps rows.
 pub trait RowStore: Send + Sync + 'static {
+    /// Takes the rows over; called once, before any of the others. Returns a version that is not
+    /// below `version` nor below that of any row, and from which this process may count on. What
+    /// an earlier process saves from then on is refused as taken over, or at least cannot replace
+    /// what this one has saved.
+    fn take_over(&self, version: u64) -> Answer<u64>;
+
     /// The newest row of a user; `None` if there is none.
     fn load(&self, user: u64) -> Answer<Option<Row>>;
 
-    /// Stores rows durably, those with a version above the stored one. All or none.
+    /// Stores rows durably, those with a version above the stored one. After an error some may be
+    /// stored; to save them again is harmless.
     fn save(&self, rows: Vec<Row>) -> Answer<()>;
+}
 
-    /// The highest version of all rows; 0 if there are none.
-    fn version_max(&self) -> Answer<u64>;
+/// Versions that one process can give, as bits. A store that several processes reach counts those
+/// that took it over in the bits above, so that whoever comes later has the higher versions.
+#[cfg(any(feature = "postgres", feature = "cassandra"))]
+const VERSION_BITS: u32 = 40;
+
+/// The format of the tables that this version makes and knows.
+#[cfg(any(feature = "postgres", feature = "cassandra"))]
+const FORMAT: i32 = 1;
+
+/// # Errors
+/// The tables are of a later version.
+#[cfg(any(feature = "postgres", feature = "cassandra"))]
+fn check_format(found: i32) -> Result<(), StoreError> {
+    if found <= FORMAT {
+        return Ok(());
+    }
+    let why = format!("its tables have format {found}, and {FORMAT} is the last one known");
+    Err(StoreError::new("open its tables", why))
 }

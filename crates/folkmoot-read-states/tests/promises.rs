@@ -4,14 +4,13 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use folkmoot_read_states::{
-    Change, Options, ROOMS_MAX, ReadState, ReadStates, ReadStatesError, Row, RowStore, SqliteRows,
+    Change, Options, ROOMS_MAX, ReadState, ReadStates, ReadStatesError, RowStore, SqliteRows,
 };
-use support::{Faulty, acknowledge, mention};
+use support::{Faulty, acknowledge, load, mention};
 
 /// Small enough that of a thousand users most are evicted.
 const SMALL: usize = 64 * 2_048;
@@ -154,20 +153,6 @@ async fn a_user_in_too_many_rooms_is_named() {
 }
 
 #[tokio::test]
-async fn a_store_ignores_rows_that_are_older_than_its_own() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = SqliteRows::open(&directory.path().join("read-states.db")).unwrap();
-    let row = |version, last_read| {
-        let entry = ReadState { room: u64::MAX, last_read, mentions: u32::MAX };
-        Row { user: u64::MAX, version, entries: vec![entry] }
-    };
-    store.save(vec![row(5, 50)]).await.unwrap();
-    store.save(vec![row(4, 40)]).await.unwrap();
-    assert_eq!(store.load(u64::MAX).await.unwrap(), Some(row(5, 50)));
-    assert_eq!(store.version_max().await, Ok(5));
-}
-
-#[tokio::test]
 async fn a_change_reaches_the_store_by_itself() {
     let directory = tempfile::tempdir().unwrap();
     let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
@@ -184,9 +169,6 @@ async fn a_change_reaches_the_store_by_itself() {
 /// nothing is lost and nothing is counted twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_lost_or_counted_twice_under_load_and_a_store_that_fails() {
-    const USERS: u64 = 400;
-    const ROOMS: u64 = 5;
-    const MENTIONS: u64 = 30;
     let directory = tempfile::tempdir().unwrap();
     let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
     store.fail_every(7);
@@ -196,51 +178,14 @@ async fn nothing_is_lost_or_counted_twice_under_load_and_a_store_that_fails() {
         ..with_log(directory.path())
     };
     let states = ReadStates::open(store.clone(), options.clone()).await.unwrap();
-    let mut tasks = Vec::new();
-    for task in 0..4 {
-        let states = states.clone();
-        tasks.push(tokio::spawn(async move {
-            for n in 0..MENTIONS {
-                for user in (0..USERS).filter(|user| user % 4 == task) {
-                    let change = if user % 3 == 0 { acknowledge(n, 1) } else { mention(n + 1) };
-                    while states.change(user, n % ROOMS, change).is_err() {
-                        tokio::task::yield_now().await;
-                    }
-                    // A store that fails now and then, or nobody to evict: asked again later.
-                    _ = states.all((user * 7 + n) % USERS).await;
-                }
-            }
-        }));
-    }
-    for task in tasks {
-        task.await.unwrap();
-    }
-    let expected = |user: u64| -> BTreeMap<u64, ReadState> {
-        let entry = |room| {
-            let last = (0..MENTIONS).rfind(|n| n % ROOMS == room).unwrap();
-            let state = if user.is_multiple_of(3) {
-                ReadState { room, last_read: last, mentions: 1 }
-            } else {
-                ReadState { room, last_read: 0, mentions: (MENTIONS / ROOMS) as u32 }
-            };
-            (room, state)
-        };
-        (0..ROOMS).map(entry).collect()
-    };
+    load::change_and_read(&states).await;
     store.fail_every(u32::MAX);
-    let check = async |states: &ReadStates| {
-        for user in 0..USERS {
-            let all = states.all(user).await.unwrap();
-            let all: BTreeMap<_, _> = all.into_iter().map(|state| (state.room, state)).collect();
-            assert_eq!(all, expected(user), "user {user}");
-        }
-    };
-    check(&states).await;
+    load::check(&states).await;
     let crashed = tempfile::tempdir().unwrap();
-    let changed = states.change(USERS, 0, mention(1)).unwrap();
+    let changed = states.change(load::USERS, 0, mention(1)).unwrap();
     states.durable(changed).await.unwrap();
     support::copy(directory.path(), crashed.path());
-    check(&open(crashed.path(), with_log(crashed.path())).await).await;
+    load::check(&open(crashed.path(), with_log(crashed.path())).await).await;
     states.store_all().await.unwrap();
-    check(&open(directory.path(), Options::default()).await).await;
+    load::check(&open(directory.path(), Options::default()).await).await;
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use folkmoot_protocol::rpc::RpcError;
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use crate::outbox::OutboxError;
 use crate::outbox::table::{Table, quoted};
@@ -38,7 +38,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Cdc {
     name: Arc<str>,
     settings: CdcSettings,
-    database: tokio_postgres::Config,
+    database: althing_postgres::Server,
     table: Table,
 }
 
@@ -72,7 +72,7 @@ impl Cdc {
     pub(crate) fn new(consumer: ConsumerSettings) -> Result<Self, SettingsError> {
         let ConsumerSettings { name, postgresql_cdc: settings, .. } = consumer;
         let invalid = |text: String| SettingsError::Invalid(format!("consumer `{name}`: {text}"));
-        let database = settings.dsn.parse::<tokio_postgres::Config>();
+        let database = settings.dsn.parse::<althing_postgres::Server>();
         let database = database.map_err(|error| invalid(format!("dsn: {error}")))?;
         let table = Table::new(&settings.outbox_table_name)
             .ok_or_else(|| invalid("outbox_table_name is no name of a table".to_owned()))?;
@@ -97,7 +97,7 @@ impl Cdc {
     }
 
     async fn client(&self) -> Result<Client, CdcError> {
-        let (client, connection) = self.database.connect(NoTls).await?;
+        let (client, connection) = self.database.connect().await?;
         tokio::spawn(connection);
         Ok(client)
     }

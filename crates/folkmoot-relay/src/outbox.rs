@@ -14,8 +14,9 @@ pub(crate) mod table;
 use std::sync::Arc;
 use std::time::Duration;
 
+use althing_postgres::Connection;
 use tokio::sync::Notify;
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Client};
 
 use crate::server::Server;
 use crate::settings::{ConsumerSettings, OutboxSettings, SettingsError};
@@ -34,7 +35,7 @@ pub(crate) struct Outbox {
     /// By which its rows are recognised.
     source: Arc<str>,
     settings: OutboxSettings,
-    database: tokio_postgres::Config,
+    database: althing_postgres::Server,
     table: Table,
 }
 
@@ -59,9 +60,9 @@ impl Outbox {
     pub(crate) fn new(consumer: ConsumerSettings) -> Result<Self, SettingsError> {
         let ConsumerSettings { name, postgresql: settings, .. } = consumer;
         let invalid = |text: String| SettingsError::Invalid(format!("consumer `{name}`: {text}"));
-        let database = settings.dsn.parse::<tokio_postgres::Config>();
+        let database = settings.dsn.parse::<althing_postgres::Server>();
         let mut database = database.map_err(|error| invalid(format!("dsn: {error}")))?;
-        database.connect_timeout(STATEMENT_TIMEOUT);
+        database.config.connect_timeout(STATEMENT_TIMEOUT);
         let table = Table::new(&settings.outbox_table_name)
             .ok_or_else(|| invalid("outbox_table_name is no name of a table".to_owned()))?;
         if settings.num_partitions == 0 || settings.partition_select_limit == 0 {
@@ -84,7 +85,7 @@ impl Outbox {
 
     /// A connection, and what is told when somebody says that there are rows.
     async fn connect(&self) -> Result<(Client, Arc<Notify>), OutboxError> {
-        let (client, connection) = self.database.connect(NoTls).await?;
+        let (client, connection) = self.database.connect().await?;
         let told = Arc::new(Notify::new());
         tokio::spawn(drive(connection, told.clone()));
         let channel = &self.settings.partition_notification_channel;
@@ -96,10 +97,7 @@ impl Outbox {
 }
 
 /// Moves bytes until the connection ends.
-async fn drive<T>(mut connection: Connection<Socket, T>, told: Arc<Notify>)
-where
-    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
+async fn drive(mut connection: Connection, told: Arc<Notify>) {
     loop {
         let message = std::future::poll_fn(|cx| connection.poll_message(cx)).await;
         match message {

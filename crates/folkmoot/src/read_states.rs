@@ -1,7 +1,7 @@
 //! `folkmoot read-states`: read states for a chat that keeps its messages elsewhere.
 //!
-//! They live in `read-states/` of the data directory. The work is done by [`folkmoot_read_states`];
-//! this is what an administrator says and sees.
+//! They live in `read-states/` of the data directory, or in PostgreSQL or Cassandra with a log
+//! there. The work is done by [`folkmoot_read_states`]; this is what an administrator says and sees.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use folkmoot_read_states::{Options, ReadStates, SqliteRows};
+use folkmoot_read_states::{
+    CassandraRows, Options, PostgresRows, ReadStates, RowStore, SqliteRows,
+};
 use tokio::net::TcpListener;
 
 /// How read states are served.
@@ -24,6 +26,11 @@ pub struct ReadStatesFlags {
     /// Seconds that a change may stay out of the database; the log has it meanwhile
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub store_after: u32,
+    /// Where they are kept for good, if not in the data directory:
+    /// `postgres://user:password@host:5432/database` or
+    /// `cassandra://user:password@host:9042,host/keyspace?replicas=3`
+    #[arg(long, env = "FOLKMOOT_READ_STATES_ROWS", value_name = "URL", hide_env_values = true)]
+    pub rows: Option<String>,
 }
 
 /// A server that listens and does not answer yet.
@@ -40,18 +47,31 @@ pub async fn open(data: &Path, flags: ReadStatesFlags) -> anyhow::Result<ReadSta
     let directory = data.join("read-states");
     std::fs::create_dir_all(&directory)
         .with_context(|| format!("{} cannot be made", directory.display()))?;
-    let store = SqliteRows::open(&directory.join("read-states.db"))?;
+    let store = rows(&directory, flags.rows.as_deref()).await?;
     let options = Options {
         bytes_max: flags.memory as usize * 1024 * 1024,
         store_after: Duration::from_secs(flags.store_after.into()),
         log: Some(directory.join("log")),
         ..Options::default()
     };
-    let states = ReadStates::open(Arc::new(store), options).await?;
+    let states = ReadStates::open(store, options).await?;
     let listener = TcpListener::bind(flags.at)
         .await
         .with_context(|| format!("cannot listen on {}", flags.at))?;
     Ok(ReadStatesServer { listener, states })
+}
+
+async fn rows(directory: &Path, url: Option<&str>) -> anyhow::Result<Arc<dyn RowStore>> {
+    Ok(match url {
+        None => Arc::new(SqliteRows::open(&directory.join("read-states.db"))?),
+        Some(url) if url.starts_with("cassandra://") => {
+            Arc::new(CassandraRows::connect(url).await?)
+        }
+        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Arc::new(PostgresRows::connect(url).await?)
+        }
+        Some(_) => anyhow::bail!("--rows begins neither with postgres:// nor with cassandra://"),
+    })
 }
 
 impl ReadStatesServer {

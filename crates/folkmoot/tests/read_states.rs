@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::Arc;
 
+use althing_testkit::servers::{CassandraServer, PostgresServer};
 use folkmoot_read_states::wire::{Command, Mention, Outcome, Place, Reply, Request, get, put};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -26,10 +27,15 @@ struct Server {
 
 impl Server {
     fn start(data: &Path) -> Self {
+        Self::start_on(data, None)
+    }
+
+    fn start_on(data: &Path, rows: Option<&str>) -> Self {
         let mut process = Process::new(env!("CARGO_BIN_EXE_folkmoot"))
             .args(["--data".as_ref(), data.as_os_str()])
             // Rounds of storing are as likely to be hit as anything else.
             .args(["read-states", "--at", "127.0.0.1:0", "--store-after", "1"])
+            .args(rows.iter().flat_map(|url| ["--rows", url]))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -103,14 +109,30 @@ async fn mentions(server: &Server, user: u64) -> u64 {
 
 #[tokio::test]
 async fn nothing_that_was_answered_is_lost_or_doubled_when_the_process_is_killed() {
+    survives_kills(None).await;
+}
+
+#[tokio::test]
+async fn on_postgresql_nothing_that_was_answered_is_lost_or_doubled_when_the_process_is_killed() {
+    let database = PostgresServer::start();
+    survives_kills(Some(&database.url())).await;
+}
+
+#[tokio::test]
+async fn on_cassandra_nothing_that_was_answered_is_lost_or_doubled_when_the_process_is_killed() {
+    let database = CassandraServer::start();
+    survives_kills(Some(&format!("cassandra://{}/chat?replicas=1", database.host()))).await;
+}
+
+async fn survives_kills(rows: Option<&str>) {
     let data = tempfile::tempdir().unwrap();
     let (mut at_least, mut at_most) = (0, 0);
     for kill in 0..KILLS {
         let (answered, sent) =
-            mention_until_killed(Some(Server::start(data.path())), at_most + kill).await;
+            mention_until_killed(Some(Server::start_on(data.path(), rows)), at_most + kill).await;
         at_least += answered;
         at_most += sent;
-        let server = Server::start(data.path());
+        let server = Server::start_on(data.path(), rows);
         let counted: Vec<_> =
             futures_util::future::join_all((0..USERS).map(|user| mentions(&server, user))).await;
         for (user, counted) in counted.iter().enumerate() {
@@ -124,6 +146,27 @@ async fn nothing_that_was_answered_is_lost_or_doubled_when_the_process_is_killed
         at_least = counted.iter().min().copied().unwrap();
         at_most = most;
     }
+}
+
+/// Changes go on while the database is away, and are in it once it is back.
+#[tokio::test]
+async fn what_was_answered_while_postgresql_was_away_reaches_it_and_another_process_reads_it() {
+    let mut database = PostgresServer::start();
+    let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut server = Server::start_on(data.path(), Some(&database.url()));
+    database.kill();
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    let users = (0..USERS).collect();
+    let bytes = frame(Command::Mention(Mention { users, room: ROOM, message: 1 }));
+    stream.write_all(&bytes).await.unwrap();
+    let reply: Reply = get(&mut stream, &mut Vec::new()).await.unwrap().unwrap();
+    assert!(matches!(reply.outcome, Some(Outcome::Done(_))), "{reply:?}");
+    database.start_again();
+    let stopped = Process::new("kill").arg(server.process.id().to_string()).status().unwrap();
+    assert!(stopped.success());
+    assert!(server.process.wait().unwrap().success());
+    let successor = Server::start_on(other.path(), Some(&database.url()));
+    assert_eq!(mentions(&successor, USERS - 1).await, 1, "its own directory has nothing of it");
 }
 
 #[tokio::test]

@@ -79,6 +79,43 @@ async fn a_second_server_is_refused_and_one_that_was_taken_for_dead_writes_no_mo
     second.close().await;
 }
 
+/// A certificate for a host that signs itself, in a file, and its key.
+fn certificate(host: &str, file: &std::path::Path) -> (String, String) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let signed = rcgen::CertificateParams::new(vec![host.to_owned()]).unwrap().self_signed(&key);
+    let signed = signed.unwrap().pem();
+    std::fs::write(file, &signed).unwrap();
+    (signed, key.serialize_pem())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_sessions_are_encrypted_if_the_address_wants_it_and_a_strange_server_is_refused() {
+    let mut server = tokio::task::block_in_place(PostgresServer::start);
+    let directory = TestDirectory::new("pg-tls");
+    let files = tempfile::tempdir().unwrap();
+    let (ours, other) = (files.path().join("ours.pem"), files.path().join("other.pem"));
+    let (signed, key) = certificate(server.address().0, &ours);
+    certificate(server.address().0, &other);
+    tokio::task::block_in_place(|| server.encrypt(&signed, &key));
+    let address = |root: &std::path::Path| -> DatabaseAddress {
+        let url = format!("{}?sslmode=verify-full&sslrootcert={}", server.url(), root.display());
+        url.parse().unwrap()
+    };
+    let refused = Store::open(&options(&directory, &address(&other))).unwrap_err();
+    let why = format!("{:#}", anyhow::Error::from(refused));
+    assert!(why.contains("UnknownIssuer") || why.contains("BadSignature"), "{why}");
+    let store = directory.open_on(&address(&ours));
+    populate(&store).await;
+    append(&store, 1).await.unwrap();
+    assert_eq!(numbers(&store).await, [1]);
+    let admin = admin(&server.url()).await;
+    let sessions = "SELECT s.ssl FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)
+                    WHERE a.application_name LIKE 'folkmoot%'";
+    let sessions = admin.query(sessions, &[]).await.unwrap();
+    assert!(sessions.len() > 1 && sessions.iter().all(|row| row.get(0)), "{sessions:?}");
+    store.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_wait_for_a_server_that_starts_again_and_are_there_once() {
     let mut server = tokio::task::block_in_place(PostgresServer::start);

@@ -26,7 +26,7 @@ pub struct RecordStore(Kind);
 enum Kind {
     Directory(PathBuf),
     #[cfg(feature = "postgres")]
-    Postgres(Box<tokio_postgres::Config>),
+    Postgres(Box<althing_postgres::Server>),
     #[cfg(feature = "etcd")]
     Etcd(Endpoints),
 }
@@ -40,15 +40,16 @@ impl RecordStore {
     /// A PostgreSQL database (13 or later), by its URL; several hosts may stand in it. Two tables
     /// `althing_cluster_…` are made where they are missing.
     ///
-    /// Connections are not encrypted: use a unix socket or a network that you trust.
+    /// Whether connections are encrypted, and whom they believe, is in the URL (`sslmode` and
+    /// `sslrootcert`), as [`althing_postgres`] has it.
     ///
     /// # Errors
-    /// The URL cannot be read.
+    /// The URL cannot be read, or the certificates that it names.
     #[cfg(feature = "postgres")]
     pub fn postgres(url: &str) -> io::Result<Self> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
-        let config: tokio_postgres::Config = url.parse().map_err(invalid)?;
-        Ok(Self(Kind::Postgres(Box::new(config))))
+        let server: althing_postgres::Server = url.parse().map_err(invalid)?;
+        Ok(Self(Kind::Postgres(Box::new(server))))
     }
 
     /// etcd (3.4 or later), by the hosts and ports of its servers; one that does not answer makes
@@ -108,9 +109,9 @@ impl RecordStore {
         Ok(match &self.0 {
             Kind::Directory(path) => Arc::new(Directory::open(path)?),
             #[cfg(feature = "postgres")]
-            Kind::Postgres(config) => {
-                let config = (**config).clone();
-                Arc::new(super::postgres::Postgres::new(config, cluster, patience(lead_for)))
+            Kind::Postgres(server) => {
+                let server = (**server).clone();
+                Arc::new(super::postgres::Postgres::new(server, cluster, patience(lead_for)))
             }
             #[cfg(feature = "etcd")]
             Kind::Etcd(endpoints) => {
@@ -126,7 +127,9 @@ impl fmt::Debug for RecordStore {
         match &self.0 {
             Kind::Directory(path) => f.debug_tuple("Directory").field(path).finish(),
             #[cfg(feature = "postgres")]
-            Kind::Postgres(config) => f.debug_tuple("Postgres").field(&config.get_hosts()).finish(),
+            Kind::Postgres(server) => {
+                f.debug_tuple("Postgres").field(&server.config.get_hosts()).finish()
+            }
             #[cfg(feature = "etcd")]
             Kind::Etcd(endpoints) => f.debug_tuple("Etcd").field(&endpoints.hosts).finish(),
         }

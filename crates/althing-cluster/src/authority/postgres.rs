@@ -7,11 +7,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use althing_postgres::Server;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls};
 
 use super::storage::{Claimant, Lead, Op, Replaced, Storage, StorageError, opened, sealed};
 use crate::record::Record;
@@ -60,7 +61,7 @@ const RESIGN: &str = "UPDATE althing_cluster_lead SET until = '-infinity', leade
 
 /// A database, and the cluster's name in it.
 pub(crate) struct Postgres {
-    config: Config,
+    server: Server,
     cluster: String,
     patience: Duration,
     session: Mutex<Option<Session>>,
@@ -80,12 +81,13 @@ impl Drop for Session {
 
 impl Postgres {
     /// Connects when it is first asked for something.
-    pub(crate) fn new(mut config: Config, cluster: &str, patience: Duration) -> Self {
+    pub(crate) fn new(mut server: Server, cluster: &str, patience: Duration) -> Self {
+        let config = &mut server.config;
         config.connect_timeout(patience).tcp_user_timeout(patience);
         if config.get_application_name().is_none() {
             config.application_name("althing-cluster");
         }
-        Self { config, cluster: cluster.to_owned(), patience, session: Mutex::default() }
+        Self { server, cluster: cluster.to_owned(), patience, session: Mutex::default() }
     }
 
     /// Runs an operation on the connection that there is, or on a new one. One that has failed an
@@ -125,7 +127,7 @@ impl Postgres {
             return Ok(session.client.clone());
         }
         *session = None;
-        let (client, connection) = self.config.connect(NoTls).await?;
+        let (client, connection) = self.server.connect().await?;
         let connection = tokio::spawn(async move {
             // Whoever uses the client hears of it.
             _ = connection.await;

@@ -19,8 +19,8 @@ use crate::store::{Turn, with_key};
 /// The last word on each delivery: `None` cancels it.
 pub(super) type Postings<'a> = BTreeMap<&'a str, Option<&'a Delivery>>;
 
-/// Kind and key, as every statement begins or goes on with them.
-pub(super) fn owner(id: &ActorId) -> Values {
+/// Kind and key.
+pub(super) fn named(id: &ActorId) -> Values {
     let key = with_key(id).expect("looked at before the job was made");
     vec![blob(id.kind().as_str().as_bytes()), blob(key.as_bytes())]
 }
@@ -36,12 +36,11 @@ pub(super) fn last_words<'a>(turns: &[&'a Turn]) -> Postings<'a> {
 /// Turns that follow on the head and lead to the next one.
 pub(super) fn bound<'a>(
     all: &'a Statements,
-    id: &ActorId,
+    owner: &Values,
     (head, next): (&Head, &Head),
     turns: &[&Turn],
     announced: &[Announced],
 ) -> Vec<Bound<'a>> {
-    let owner = owner(id);
     let with_owner = |rest: Values| -> Values { owner.iter().cloned().chain(rest).collect() };
     let set = vec![
         number(next.epoch.0),
@@ -82,7 +81,7 @@ pub(super) fn bound<'a>(
         let entry = &entry.expect("each was announced").entry;
         let mut values = vec![name, number(delivery.due.0), blob(entry)];
         values.push(delivery.cron.as_ref().and_then(|cron| blob(cron.as_bytes())));
-        values.extend(self::owner(&delivery.letter.to));
+        values.extend(named(&delivery.letter.to));
         values.extend([blob(delivery.letter.message.as_bytes()), blob(&delivery.letter.body)]);
         bound.push((&all.delivery_write, with_owner(values)));
     }

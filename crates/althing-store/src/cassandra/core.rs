@@ -6,7 +6,7 @@ use std::sync::Arc;
 use althing::{ActorId, Epoch};
 use tokio::time::Instant;
 
-use super::batch::{bound, last_words, owner};
+use super::batch::{bound, last_words};
 use super::due::{Announced, Minutes};
 use super::head::Head;
 use super::lanes::{Job, Lanes, Task};
@@ -110,9 +110,9 @@ impl Core {
         let all = &self.session.statements;
         loop {
             let mut values = vec![number(epoch.0), blob(opened)];
-            values.extend(owner(id));
+            values.extend(self.session.owner(id));
             values.push(number(epoch.0));
-            if self.session.write_if(&all.head_open, values).await? {
+            if self.session.write_if(self.session.part(id), &all.head_open, values).await? {
                 return Ok(Ok(()));
             }
             let head = self.head(id).await?;
@@ -127,19 +127,22 @@ impl Core {
 
     /// Makes the head; `false` if it is there already.
     async fn make(&self, id: &ActorId, epoch: Epoch, opened: &[u8]) -> Result<bool, Failure> {
-        let mut values = owner(id);
+        let mut values = self.session.owner(id);
         values.extend([number(epoch.0), blob(opened)]);
-        self.session.write_if(&self.session.statements.head_make, values).await
+        let part = self.session.part(id);
+        self.session.write_if(part, &self.session.statements.head_make, values).await
     }
 
     /// The head as the last write has left it, that of others included.
     async fn head(&self, id: &ActorId) -> Result<Head, Failure> {
-        let rows = self.session.rows(&self.session.statements.head_serial, owner(id)).await?;
+        let read = self.session.rows(&self.session.statements.head_serial, self.session.owner(id));
+        let rows = self.session.alone(self.session.part(id), read).await?;
         Ok(rows.into_iter().next().map(|mut cells| Head::read(&mut cells)).unwrap_or_default())
     }
 
     async fn kept(&self, id: &ActorId) -> Result<(Head, Kept), Failure> {
-        let rows = self.session.rows(&self.session.statements.kept_read, owner(id)).await?;
+        let rows =
+            self.session.rows(&self.session.statements.kept_read, self.session.owner(id)).await?;
         let (mut head, mut kept) = (Head::default(), Kept::default());
         for mut cells in rows {
             if cells.sort() == REPLY {
@@ -240,9 +243,11 @@ impl Core {
         patience: &mut Patience,
     ) -> Result<Attempt, StoreError> {
         let all = &self.session.statements;
+        let (part, owner) = (self.session.part(id), self.session.owner(id));
+        let bytes = turns.iter().map(|turn| turn.bytes()).sum();
         loop {
-            let bound = bound(all, id, (head, &next), turns, announced);
-            match self.session.write_all_if(bound).await {
+            let bound = bound(all, &owner, (head, &next), turns, announced);
+            match self.session.write_together(part, bound, bytes).await {
                 Ok(true) => return Ok(Attempt::Written(next)),
                 Ok(false) => {
                     let found = patience.insist(|| self.head(id)).await.map_err(into_unknown)?;
@@ -270,13 +275,13 @@ impl Core {
         patience: &mut Patience,
     ) -> Result<Attempt, StoreError> {
         let mut values: Values = vec![blob(&self.names.next())];
-        values.extend(owner(id));
+        values.extend(self.session.owner(id));
         values.push(head.opened.as_deref().and_then(blob));
         let exclude = &self.session.statements.head_exclude;
         loop {
             patience.pause(&cause).await.map_err(unknown)?;
             // If its condition does not hold, somebody else has excluded it.
-            match self.session.write_if(exclude, values.clone()).await {
+            match self.session.write_if(self.session.part(id), exclude, values.clone()).await {
                 Ok(_) => break,
                 Err(failure) => cause = failure.cause().clone(),
             }

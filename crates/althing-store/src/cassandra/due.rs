@@ -20,7 +20,7 @@ use futures_util::future::{join_all, try_join_all};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::batch::{Postings, owner};
+use super::batch::{Postings, named};
 use super::core::Core;
 use super::journal::page;
 use super::names::stable_hash;
@@ -114,7 +114,7 @@ fn partition(bucket: u64, shard: u8) -> Values {
 fn place(id: &ActorId, at: u64, name: &str, entry: &[u8]) -> Values {
     let mut values = partition(at / BUCKET_MS, shard(id));
     values.push(number(at));
-    values.extend(owner(id));
+    values.extend(named(id));
     values.extend([blob(name.as_bytes()), blob(entry)]);
     values
 }
@@ -216,10 +216,15 @@ impl Core {
         is_certain: bool,
     ) -> Result<Option<Posted>, Failure> {
         let all = &self.session.statements;
-        let statement = if is_certain { &all.delivery_serial } else { &all.delivery_read };
-        let mut values = owner(id);
+        let mut values = self.session.owner(id);
         values.push(blob(name.as_bytes()));
-        let row = self.session.rows(statement, values).await?.into_iter().next();
+        let rows = if is_certain {
+            let read = self.session.rows(&all.delivery_serial, values);
+            self.session.alone(self.session.part(id), read).await?
+        } else {
+            self.session.rows(&all.delivery_read, values).await?
+        };
+        let row = rows.into_iter().next();
         Ok(row.map(|mut cells| {
             let (at, entry) = (cells.number(), cells.bytes());
             let cron = cells.maybe_bytes().and_then(|cron| String::from_utf8(cron).ok());
@@ -335,7 +340,7 @@ impl Core {
         let mut values = partition(bucket, shard);
         if let Some(Position { mark, entry }) = after {
             values.push(number(signed(mark.due)));
-            values.extend(owner(&mark.owner));
+            values.extend(named(&mark.owner));
             values.extend([blob(mark.name.as_bytes()), blob(entry)]);
         } else {
             // Nothing is before that.

@@ -6,7 +6,7 @@
 
 use althing::ActorId;
 
-use super::batch::owner;
+use super::batch::named;
 use super::core::Core;
 use super::head::Head;
 use super::session::{Cells, Failure, Values, blob, number};
@@ -85,7 +85,7 @@ impl Core {
     ) -> Result<Page, Failure> {
         let all = &self.session.statements;
         let statement = if bucket.is_some() { &all.bucket_read } else { &all.event_read };
-        let mut values = owner(id);
+        let mut values = if bucket.is_some() { named(id) } else { self.session.owner(id) };
         values.extend(bucket.map(number));
         values.extend([number(from), number(until), page(most)]);
         let rows = self.session.rows(statement, values).await?;
@@ -97,7 +97,8 @@ impl Core {
 
     /// The head as this store's own writes have left it.
     async fn own_head(&self, id: &ActorId) -> Result<Head, Failure> {
-        let rows = self.session.rows(&self.session.statements.head_read, owner(id)).await?;
+        let rows =
+            self.session.rows(&self.session.statements.head_read, self.session.owner(id)).await?;
         Ok(rows.into_iter().next().map(|mut cells| Head::read(&mut cells)).unwrap_or_default())
     }
 
@@ -133,18 +134,20 @@ impl Core {
             return Ok(false);
         }
         let mut set: Values = vec![number(until)];
-        set.extend(owner(id));
+        set.extend(self.session.owner(id));
         set.push(number(from));
-        let mut forget = owner(id);
+        let mut forget = self.session.owner(id);
         forget.push(number(until));
-        self.session.write_all_if(vec![(&all.head_moved, set), (&all.event_forget, forget)]).await
+        let part = self.session.part(id);
+        let moved = vec![(&all.head_moved, set), (&all.event_forget, forget)];
+        self.session.write_all_if(part, moved).await
     }
 
     /// Writes events into their bucket.
     async fn copy(&self, id: &ActorId, bucket: u64, events: &[Event]) -> Result<(), Failure> {
         let (mut copies, mut bytes) = (Vec::new(), 0);
         for event in events {
-            let mut values = owner(id);
+            let mut values = named(id);
             values.extend([number(bucket), number(event.number)]);
             values.extend([number(u64::from(event.schema)), blob(&event.bytes)]);
             copies.push((&self.session.statements.bucket_write, values));

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use althing::ActorId;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session as Driver;
 use scylla::client::session_builder::SessionBuilder;
@@ -18,7 +19,10 @@ use scylla::value::{CqlValue, Row};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
+use super::batch::named;
+use super::names::part;
 use super::statements::Statements;
+use super::together::{Part, Partitions};
 use super::{CassandraError, CassandraOptions, tables};
 
 /// How long one attempt to connect may take.
@@ -50,7 +54,10 @@ pub(super) enum Failure {
 pub(super) struct Session {
     driver: Driver,
     room: Semaphore,
-    answer_within: Duration,
+    pub(super) answer_within: Duration,
+    /// Into how many partitions actors are dealt.
+    parts: i32,
+    pub(super) partitions: Partitions,
     pub(super) statements: Statements,
 }
 
@@ -87,10 +94,11 @@ impl Session {
             builder = builder.user(user, password);
         }
         let driver = builder.build().await.map_err(server)?;
-        tables::migrate(&driver, &options.keyspace, options.replicas).await?;
+        let parts = tables::migrate(&driver, options).await?;
         let statements = Statements::prepare(&driver).await?;
         let (room, answer_within) = (Semaphore::new(AT_ONCE), options.answer_within);
-        Ok(Self { driver, room, answer_within, statements })
+        let partitions = Partitions::default();
+        Ok(Self { driver, room, answer_within, parts, partitions, statements })
     }
 
     /// Waits until one more request may be on its way, as long as for an answer.
@@ -133,28 +141,36 @@ impl Session {
     /// Writes what has a condition; returns whether that held.
     pub(super) async fn write_if(
         &self,
+        part: Part,
         statement: &PreparedStatement,
         values: Values,
     ) -> Result<bool, Failure> {
-        is_applied(self.execute(statement, values).await?)
+        self.alone(part, async { is_applied(self.execute(statement, values).await?) }).await
     }
 
     /// Writes statements of one partition as one, of which the first has a condition; returns
     /// whether that held.
-    pub(super) async fn write_all_if(&self, bound: Vec<Bound<'_>>) -> Result<bool, Failure> {
-        is_applied(self.batch(bound).await?)
+    pub(super) async fn write_all_if(
+        &self,
+        part: Part,
+        bound: Vec<Bound<'_>>,
+    ) -> Result<bool, Failure> {
+        self.alone(part, async { is_applied(self.batch(all(&bound)).await?) }).await
     }
 
     /// Writes statements of one partition as one.
     pub(super) async fn write_all(&self, bound: Vec<Bound<'_>>) -> Result<(), Failure> {
-        self.batch(bound).await?;
+        self.batch(all(&bound)).await?;
         Ok(())
     }
 
-    async fn batch(&self, bound: Vec<Bound<'_>>) -> Result<QueryResult, Failure> {
+    pub(super) async fn batch<'a>(
+        &self,
+        bound: impl Iterator<Item = (&'a PreparedStatement, &'a Values)>,
+    ) -> Result<QueryResult, Failure> {
         // One partition is written as one without a log of batches.
         let mut batch = Batch::new(BatchType::Unlogged);
-        let mut values = Vec::with_capacity(bound.len());
+        let mut values = Vec::with_capacity(bound.size_hint().0);
         for (statement, its) in bound {
             batch.append_statement(statement.clone());
             values.push(its);
@@ -162,9 +178,24 @@ impl Session {
         let _room = self.room().await?;
         Ok(self.driver.batch(&batch, values).await?)
     }
+
+    /// The partition in which an actor is kept.
+    pub(super) fn part(&self, id: &ActorId) -> Part {
+        part(id, self.parts)
+    }
+
+    /// Partition, kind and key, as statements about an actor begin or go on with them.
+    pub(super) fn owner(&self, id: &ActorId) -> Values {
+        let part = Some(CqlValue::Int(self.part(id)));
+        std::iter::once(part).chain(named(id)).collect()
+    }
 }
 
-fn is_applied(answer: QueryResult) -> Result<bool, Failure> {
+fn all<'a>(bound: &'a [Bound<'_>]) -> impl Iterator<Item = (&'a PreparedStatement, &'a Values)> {
+    bound.iter().map(|(statement, values)| (*statement, values))
+}
+
+pub(super) fn is_applied(answer: QueryResult) -> Result<bool, Failure> {
     let rows = answer.into_rows_result().map_err(misread)?;
     Ok(Cells::of(rows.first_row::<Row>().map_err(misread)?).flag())
 }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use futures_util::future::try_join_all;
 
-use super::batch::owner;
 use super::core::Core;
 use super::due::{Announced, signed};
 use super::session::{Failure, blob, number};
@@ -41,10 +40,10 @@ impl Core {
         let (id, at) = (&mark.owner, signed(mark.due));
         let posted = self.posted(id, &mark.name, false).await?;
         let Some(posted) = posted.filter(|posted| posted.at == at) else { return Ok(()) };
-        let mut row = owner(id);
+        let (part, mut row) = (self.session.part(id), self.session.owner(id));
         row.extend([blob(mark.name.as_bytes()), number(at), blob(&posted.entry)]);
         let Some(next) = next else {
-            self.session.write_if(&all.delivery_taken, row).await?;
+            self.session.write_if(part, &all.delivery_taken, row).await?;
             self.withdraw(id, &[Announced { name: mark.name.clone(), at, entry: posted.entry }])
                 .await;
             return Ok(());
@@ -53,7 +52,7 @@ impl Core {
         self.write_entries(id, std::slice::from_ref(&again)).await?;
         let mut set = vec![number(again.at), blob(&again.entry)];
         set.extend(row);
-        let is_moved = self.session.write_if(&all.delivery_again, set).await?;
+        let is_moved = self.session.write_if(part, &all.delivery_again, set).await?;
         let before = Announced { name: mark.name.clone(), at, entry: posted.entry };
         self.withdraw(id, &[if is_moved { before } else { again }]).await;
         Ok(())

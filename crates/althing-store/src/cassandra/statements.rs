@@ -12,49 +12,49 @@ pub(super) const REPLY: i8 = 3;
 
 const HEAD_READ: &str = "
     SELECT epoch, version, last_event, moved, opened, written FROM althing_actors
-    WHERE kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x";
 
 const HEAD_OPEN: &str = "
     UPDATE althing_actors SET epoch = ?, opened = ?
-    WHERE kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x IF epoch <= ?";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x IF epoch <= ?";
 
 const HEAD_MAKE: &str = "
     INSERT INTO althing_actors
-        (kind, key, sort, number, name, epoch, version, last_event, moved, opened)
-    VALUES (?, ?, 0, 0, 0x, ?, 0, 0, 0, ?) IF NOT EXISTS";
+        (part, kind, key, sort, number, name, epoch, version, last_event, moved, opened)
+    VALUES (?, ?, ?, 0, 0, 0x, ?, 0, 0, 0, ?) IF NOT EXISTS";
 
 const HEAD_WRITE: &str = "
     UPDATE althing_actors SET epoch = ?, version = ?, last_event = ?, written = ?
-    WHERE kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x
     IF epoch = ? AND version = ? AND opened = ?";
 
 const HEAD_EXCLUDE: &str = "
     UPDATE althing_actors SET opened = ?
-    WHERE kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x IF opened = ?";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x IF opened = ?";
 
 const HEAD_MOVED: &str = "
     UPDATE althing_actors SET moved = ?
-    WHERE kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x IF moved = ?";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x IF moved = ?";
 
 const STATE_WRITE: &str = "
     UPDATE althing_actors SET form = ?, body = ?, at = ?
-    WHERE kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x";
 
 const KEPT_READ: &str = "
     SELECT sort, number, form, body, at, request,
         epoch, version, last_event, moved, opened, written
-    FROM althing_actors WHERE kind = ? AND key = ? AND sort IN (0, 3)";
+    FROM althing_actors WHERE part = ? AND kind = ? AND key = ? AND sort IN (0, 3)";
 
 const EVENT_WRITE: &str = "
-    INSERT INTO althing_actors (kind, key, sort, number, name, form, body)
-    VALUES (?, ?, 1, ?, 0x, ?, ?)";
+    INSERT INTO althing_actors (part, kind, key, sort, number, name, form, body)
+    VALUES (?, ?, ?, 1, ?, 0x, ?, ?)";
 
 const EVENT_READ: &str = "
     SELECT number, form, body FROM althing_actors
-    WHERE kind = ? AND key = ? AND sort = 1 AND number > ? AND number <= ? LIMIT ?";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 1 AND number > ? AND number <= ? LIMIT ?";
 
 const EVENT_FORGET: &str = "
-    DELETE FROM althing_actors WHERE kind = ? AND key = ? AND sort = 1 AND number <= ?";
+    DELETE FROM althing_actors WHERE part = ? AND kind = ? AND key = ? AND sort = 1 AND number <= ?";
 
 const BUCKET_WRITE: &str = "
     INSERT INTO althing_events (kind, key, bucket, number, form, body) VALUES (?, ?, ?, ?, ?, ?)";
@@ -64,32 +64,32 @@ const BUCKET_READ: &str = "
     WHERE kind = ? AND key = ? AND bucket = ? AND number > ? AND number <= ? LIMIT ?";
 
 const REPLY_WRITE: &str = "
-    INSERT INTO althing_actors (kind, key, sort, number, name, request, at, body)
-    VALUES (?, ?, 3, ?, 0x, ?, ?, ?)";
+    INSERT INTO althing_actors (part, kind, key, sort, number, name, request, at, body)
+    VALUES (?, ?, ?, 3, ?, 0x, ?, ?, ?)";
 
 const REPLY_FORGET: &str = "
-    DELETE FROM althing_actors WHERE kind = ? AND key = ? AND sort = 3 AND number <= ?";
+    DELETE FROM althing_actors WHERE part = ? AND kind = ? AND key = ? AND sort = 3 AND number <= ?";
 
 const DELIVERY_WRITE: &str = "
     INSERT INTO althing_actors
-        (kind, key, sort, number, name, at, entry, cron, to_kind, to_key, message, body)
-    VALUES (?, ?, 2, 0, ?, ?, ?, ?, ?, ?, ?, ?)";
+        (part, kind, key, sort, number, name, at, entry, cron, to_kind, to_key, message, body)
+    VALUES (?, ?, ?, 2, 0, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const DELIVERY_READ: &str = "
     SELECT at, entry, cron, to_kind, to_key, message, body FROM althing_actors
-    WHERE kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ?";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ?";
 
 const DELIVERY_CANCEL: &str = "
     DELETE FROM althing_actors
-    WHERE kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ?";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ?";
 
 const DELIVERY_TAKEN: &str = "
     DELETE FROM althing_actors
-    WHERE kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ? IF at = ? AND entry = ?";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ? IF at = ? AND entry = ?";
 
 const DELIVERY_AGAIN: &str = "
     UPDATE althing_actors SET at = ?, entry = ?
-    WHERE kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ? IF at = ? AND entry = ?";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ? IF at = ? AND entry = ?";
 
 const DUE_WRITE: &str = "
     INSERT INTO althing_due (bucket, shard, at, kind, key, name, entry, made)

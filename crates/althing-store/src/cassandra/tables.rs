@@ -11,17 +11,19 @@ use scylla::statement::Statement;
 use scylla::value::Row;
 use tokio::time::{Instant, sleep};
 
-use super::CassandraError;
 use super::names::stable_hash;
 use super::session::{Cells, server};
+use super::{CassandraError, CassandraOptions};
 
 /// Each step takes the tables from the format before to the next; how many there are is the format.
 /// Released steps never change.
 ///
 /// A row of `althing_actors` is one of four sorts: the head, an event that is not in its bucket
 /// yet, a delivery, a reply. They are one table because a conditional batch takes no more than one.
+/// Actors share partitions so that one batch can have turns of many.
 const STEPS: [&[&str]; 1] = [&[
     "CREATE TABLE IF NOT EXISTS althing_actors (
+        part int,
         kind blob,
         key blob,
         sort tinyint,
@@ -42,7 +44,7 @@ const STEPS: [&[&str]; 1] = [&[
         to_kind blob,
         to_key blob,
         message blob,
-        PRIMARY KEY ((kind, key), sort, number, name)
+        PRIMARY KEY (part, kind, key, sort, number, name)
     )",
     "CREATE TABLE IF NOT EXISTS althing_events (
         kind blob,
@@ -81,6 +83,9 @@ const LOCK: &str =
     "UPDATE althing_format USING TTL 30 SET holder = 1 WHERE one = 1 IF holder = null";
 const UNLOCK: &str = "UPDATE althing_format SET holder = null WHERE one = 1 IF holder = 1";
 
+/// More would be a partition for each actor, or nearly so.
+const PARTS_MAX: usize = 1 << 24;
+
 /// How long one step may take.
 const STEP_WITHIN: Duration = Duration::from_secs(30);
 
@@ -91,11 +96,12 @@ const MADE_WITHIN: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
 
 /// Brings the tables to the last format, in the keyspace, which is made if it is missing.
+/// Returns into how many partitions actors are dealt there.
 pub(super) async fn migrate(
     session: &Session,
-    keyspace: &str,
-    replicas: usize,
-) -> Result<(), CassandraError> {
+    options: &CassandraOptions,
+) -> Result<i32, CassandraError> {
+    let CassandraOptions { keyspace, replicas, .. } = options;
     check_name(keyspace)?;
     // Asked first: who may not create keyspaces may still use one that is there.
     let is_there = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
@@ -114,15 +120,36 @@ pub(super) async fn migrate(
     if found.into_rows_result().map_err(server)?.rows_num() == 0 {
         ask(session, make_format(keyspace), ()).await?;
     }
-    if once_made(|| format(session)).await? == FORMAT {
-        return Ok(());
+    if once_made(|| format(session)).await? < FORMAT {
+        bring_up(session).await?;
     }
+    parts(session, options.partitions).await
+}
+
+async fn bring_up(session: &Session) -> Result<(), CassandraError> {
     while !is_applied(session, LOCK).await? {
         sleep(LOCK_PAUSE).await;
     }
     let stepped = step(session).await;
     is_applied(session, UNLOCK).await?;
     stepped
+}
+
+/// Into how many partitions actors are dealt: for ever what was said first.
+async fn parts(session: &Session, wanted: usize) -> Result<i32, CassandraError> {
+    let select = "SELECT parts FROM althing_format WHERE one = 1";
+    loop {
+        let found = ask(session, select, ()).await?.into_rows_result().map_err(server)?;
+        let row: Option<(Option<i32>,)> = found.maybe_first_row().map_err(server)?;
+        if let Some(parts @ 1..) = row.and_then(|(parts,)| parts) {
+            return Ok(parts);
+        }
+        let wanted = wanted.clamp(1, PARTS_MAX);
+        let set =
+            format!("UPDATE althing_format SET parts = {wanted} WHERE one = 1 IF parts = null");
+        // If it was not applied, somebody else has said it.
+        is_applied(session, &set).await?;
+    }
 }
 
 /// Another node may be making the keyspace or the table: they are listed a moment before they can
@@ -209,7 +236,8 @@ fn make_format(keyspace: &str) -> String {
         "CREATE TABLE IF NOT EXISTS althing_format (
             one tinyint PRIMARY KEY,
             format int,
-            holder tinyint
+            holder tinyint,
+            parts int
         ) WITH id = 616c7468-696e-4767-8{high:03x}-{low:012x}"
     )
 }

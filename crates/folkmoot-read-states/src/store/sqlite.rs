@@ -8,10 +8,9 @@ use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::entries::{decode, encode};
 use super::{Answer, Row, RowStore, StoreError};
-use crate::block::ReadState;
 
-const ENTRY_BYTES: usize = 20;
 const BUSY: Duration = Duration::from_secs(10);
 
 const SCHEMA: &str = "
@@ -54,7 +53,7 @@ impl SqliteRows {
 }
 
 fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> StoreError {
-    move |error| StoreError { doing, why: error.to_string() }
+    move |error| StoreError::new(doing, error)
 }
 
 /// Runs a statement where it may block.
@@ -66,12 +65,21 @@ fn blocking<T: Send + 'static>(
     let connection = connection.clone();
     Box::pin(async move {
         let done = tokio::task::spawn_blocking(move || work(&mut connection.lock())).await;
-        let done = done.map_err(|error| StoreError { doing, why: error.to_string() })?;
+        let done = done.map_err(|error| StoreError::new(doing, error))?;
         done.map_err(failed(doing))
     })
 }
 
 impl RowStore for SqliteRows {
+    /// The file is one process's, by the lock on the directory of its log.
+    fn take_over(&self, version: u64) -> Answer<u64> {
+        blocking(&self.reader, "find its highest version", move |connection| {
+            let query = "SELECT coalesce(max(version), 0) FROM read_states";
+            let found = connection.query_row(query, [], |row| row.get::<_, i64>(0))?;
+            Ok(found.cast_unsigned().max(version))
+        })
+    }
+
     fn load(&self, user: u64) -> Answer<Option<Row>> {
         blocking(&self.reader, "load a row", move |connection| {
             let mut select = connection
@@ -108,37 +116,4 @@ impl RowStore for SqliteRows {
             transaction.commit()
         })
     }
-
-    fn version_max(&self) -> Answer<u64> {
-        blocking(&self.reader, "find its highest version", |connection| {
-            let query = "SELECT coalesce(max(version), 0) FROM read_states";
-            connection.query_row(query, [], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
-        })
-    }
-}
-
-/// Room, last read message and mentions of each entry, little endian.
-fn encode(entries: &[ReadState]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(entries.len() * ENTRY_BYTES);
-    for entry in entries {
-        bytes.extend_from_slice(&entry.room.to_le_bytes());
-        bytes.extend_from_slice(&entry.last_read.to_le_bytes());
-        bytes.extend_from_slice(&entry.mentions.to_le_bytes());
-    }
-    bytes
-}
-
-fn decode(bytes: &[u8]) -> Vec<ReadState> {
-    let (entries, _) = bytes.as_chunks::<ENTRY_BYTES>();
-    let word = |entry: &[u8; ENTRY_BYTES], at: usize| {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&entry[at..at + 8]);
-        u64::from_le_bytes(bytes)
-    };
-    let entry = |entry: &[u8; ENTRY_BYTES]| ReadState {
-        room: word(entry, 0),
-        last_read: word(entry, 8),
-        mentions: u32::from_le_bytes([entry[16], entry[17], entry[18], entry[19]]),
-    };
-    entries.iter().map(entry).collect()
 }

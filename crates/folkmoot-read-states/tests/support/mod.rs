@@ -1,14 +1,17 @@
-//! A store that fails when it is told to, and the files that a crash leaves.
+//! A store that fails when it is told to, what is asked of read states under load, and the files that a
+//! crash leaves.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+
+pub(crate) mod load;
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
-use folkmoot_read_states::{Answer, Change, Row, RowStore, SqliteRows, StoreError};
+use folkmoot_read_states::{Answer, Change, Row, RowStore, StoreError};
 use tokio::sync::watch;
 
 pub(crate) fn acknowledge(message: u64, mentions_left: u32) -> Change {
@@ -20,7 +23,7 @@ pub(crate) fn mention(message: u64) -> Change {
 }
 
 pub(crate) struct Faulty {
-    rows: SqliteRows,
+    rows: Box<dyn RowStore>,
     loads: AtomicUsize,
     fails_saves: AtomicBool,
     fails_every: AtomicU32,
@@ -29,9 +32,9 @@ pub(crate) struct Faulty {
 }
 
 impl Faulty {
-    pub(crate) fn new(rows: SqliteRows) -> Arc<Self> {
+    pub(crate) fn new(rows: impl RowStore) -> Arc<Self> {
         Arc::new(Self {
-            rows,
+            rows: Box::new(rows),
             loads: AtomicUsize::new(0),
             fails_saves: AtomicBool::new(false),
             fails_every: AtomicU32::new(u32::MAX),
@@ -66,7 +69,7 @@ impl Faulty {
 }
 
 fn away<T: Send + 'static>(doing: &'static str) -> Answer<T> {
-    Box::pin(async move { Err(StoreError { doing, why: "it is away".to_owned() }) })
+    Box::pin(async move { Err(StoreError::new(doing, "it is away")) })
 }
 
 impl RowStore for Faulty {
@@ -88,8 +91,8 @@ impl RowStore for Faulty {
         })
     }
 
-    fn version_max(&self) -> Answer<u64> {
-        self.rows.version_max()
+    fn take_over(&self, version: u64) -> Answer<u64> {
+        self.rows.take_over(version)
     }
 }
 

@@ -4,6 +4,7 @@
 use std::io;
 use std::time::Duration;
 
+use althing_postgres::{Server, WireStream};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
@@ -42,7 +43,7 @@ pub(crate) enum WireError {
 
 /// A connection that replicates.
 pub(super) struct Wire {
-    socket: TcpStream,
+    socket: WireStream<TcpStream>,
     read: BytesMut,
     /// A message over the limit that is being read and thrown away.
     cut: Option<Cut>,
@@ -77,8 +78,9 @@ pub(super) enum Streamed {
 }
 
 impl Wire {
-    /// Connects and signs in.
-    pub(super) async fn connect(config: &tokio_postgres::Config) -> Result<Self, WireError> {
+    /// Connects, encrypts if the address has it so, and signs in.
+    pub(super) async fn connect(server: &Server) -> Result<Self, WireError> {
+        let config = &server.config;
         let Some(Host::Tcp(host)) = config.get_hosts().first() else {
             return Err(WireError::Address);
         };
@@ -87,6 +89,7 @@ impl Wire {
         let opening = async {
             let socket = TcpStream::connect((host.as_str(), port)).await?;
             socket.set_nodelay(true)?;
+            let socket = server.tls.negotiate(socket, host).await?;
             let mut wire = Self { socket, read: BytesMut::new(), cut: None };
             wire.sign_in(config).await?;
             Ok(wire)
@@ -113,6 +116,7 @@ impl Wire {
         startup.put_u32(u32::try_from(parameters.len() + 4).expect("names are short"));
         startup.put_slice(&parameters);
         self.socket.write_all(&startup).await?;
+        self.socket.flush().await?;
         let mut scram = None;
         loop {
             let (kind, mut message) = self.message().await?;
@@ -238,7 +242,8 @@ impl Wire {
         message.put_u8(kind);
         message.put_u32(u32::try_from(body.len() + 4).expect("messages of ours are short"));
         message.put_slice(body);
-        Ok(self.socket.write_all(&message).await?)
+        self.socket.write_all(&message).await?;
+        Ok(self.socket.flush().await?)
     }
 
     /// One message of the server, which must be whole: its kind and its body.

@@ -79,6 +79,8 @@ saved_caches_directory: '{data}/caches'
 hints_directory: '{data}/hints'
 cdc_raw_directory: '{data}/cdc'
 commitlog_sync: batch
+paxos_variant: v2
+paxos_state_purging: repaired
 commitlog_segment_size: 32MiB
 listen_address: {address}
 rpc_address: {address}

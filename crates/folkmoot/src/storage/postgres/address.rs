@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use althing_postgres::Server;
+use tokio_postgres::config::Host;
 
 /// What every session asks for: our own tables, commits that are on disk when they are answered, and
 /// an end of sessions whose server has gone without a word, which would keep the next one out.
@@ -14,9 +14,10 @@ const OPTIONS: &str = "-c search_path=folkmoot -c synchronous_commit=on \
      -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 \
      -c tcp_user_timeout=30000";
 
-/// The address of a database, as `postgres://user:password@host:port/database`.
+/// The address of a database, as `postgres://user:password@host:port/database`, and whether sessions
+/// are encrypted, as [`althing_postgres`] has it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DatabaseAddress(Box<Config>);
+pub struct DatabaseAddress(Box<Server>);
 
 /// Why a text is no address of a database. It never holds the text, which may have a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,11 +33,8 @@ impl FromStr for DatabaseAddress {
                 "it begins neither with postgres:// nor postgresql://".into(),
             ));
         }
-        let config = Config::from_str(text)
-            .map_err(|error| AddressError(crate::storage::sql::in_full(&error)))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(AddressError("sslmode=require: connections are not encrypted".into()));
-        }
+        let server = Server::from_str(text).map_err(|error| AddressError(error.to_string()))?;
+        let config = &server.config;
         for (missing, name) in [
             (config.get_hosts().is_empty(), "host"),
             (config.get_user().is_none(), "user"),
@@ -46,26 +44,26 @@ impl FromStr for DatabaseAddress {
                 return Err(AddressError(format!("the {name} is missing")));
             }
         }
-        Ok(Self(Box::new(config)))
+        Ok(Self(Box::new(server)))
     }
 }
 
 impl DatabaseAddress {
     /// How to connect, under a name that PostgreSQL shows.
-    pub(crate) fn config(&self, name: &str) -> Config {
-        let mut config = (*self.0).clone();
-        let options = match config.get_options() {
+    pub(crate) fn server(&self, name: &str) -> Server {
+        let mut server = (*self.0).clone();
+        let options = match server.config.get_options() {
             Some(given) => format!("{given} {OPTIONS}"),
             None => OPTIONS.to_owned(),
         };
-        config.options(options).application_name(name);
-        config
+        server.config.options(options).application_name(name);
+        server
     }
 }
 
 impl fmt::Display for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let config = &self.0;
+        let config = &self.0.config;
         write!(f, "postgres://{}@", config.get_user().unwrap_or_default())?;
         for (index, host) in config.get_hosts().iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
@@ -101,7 +99,8 @@ mod tests {
             "mysql://ana:hush@db/chat",
             "postgres://ana:hush@db:no/chat",
             "postgres://ana:hush@db/chat?hush=1",
-            "postgres://ana:hush@db/chat?sslmode=require",
+            "postgres://ana:hush@db/chat?sslmode=allow",
+            "postgres://ana:hush@db/chat?sslmode=verify-ca&sslrootcert=/not/there",
             "postgres://ana:hush@db",
             "postgres://db/chat",
         ] {

@@ -69,7 +69,7 @@ pub(crate) struct Claimed {
 
 /// A session that reads, or writes beside the server that has claimed the database.
 pub(crate) fn connect(address: &DatabaseAddress, name: &str) -> Result<Connection, SqlError> {
-    let session = Session::connect(&address.config(name))?;
+    let session = Session::connect(&address.server(name))?;
     Ok(Connection::Postgres(Box::new(session)))
 }
 

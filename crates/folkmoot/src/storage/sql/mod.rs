@@ -16,7 +16,7 @@ mod transaction;
 
 pub(crate) use connection::Connection;
 pub use error::SqlError;
-pub(crate) use error::{OptionalExtension, Result, in_full};
+pub(crate) use error::{OptionalExtension, Result};
 pub(crate) use row::{Row, Rows};
 pub(crate) use rows::Values;
 pub(crate) use rusqlite::params;

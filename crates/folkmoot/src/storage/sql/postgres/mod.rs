@@ -13,12 +13,13 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
+use althing_postgres::Server;
 use futures_util::future::{BoxFuture, FutureExt, MaybeDone, maybe_done};
 use rusqlite::types::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 use self::gathered::{Gathered, by_place, for_many};
 use self::values::Param;
@@ -56,13 +57,12 @@ enum Pending {
 
 impl Session {
     /// Connects.
-    pub(crate) fn connect(config: &Config) -> Result<Self> {
+    pub(crate) fn connect(server: &Server) -> Result<Self> {
         let away = |error: &dyn std::error::Error| SqlError::Away(in_full(error));
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(|error| away(&error))?;
-        let connected = runtime.block_on(async {
-            tokio::time::timeout(CONNECT_PATIENCE, config.connect(NoTls)).await
-        });
+        let connected = runtime
+            .block_on(async { tokio::time::timeout(CONNECT_PATIENCE, server.connect()).await });
         let (client, connection) = connected.map_err(|error| away(&error))??;
         runtime.spawn(async move {
             if let Err(error) = connection.await {
