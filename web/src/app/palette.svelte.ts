@@ -102,7 +102,6 @@ export class Palette {
   }
 
   #actions(): Found[] {
-    if (this.query.trim() === '') return [];
     const folkmoot = this.#folkmoot;
     const text = folkmoot.strings;
     const { preferences } = folkmoot;
@@ -132,7 +131,8 @@ export class Palette {
       ...(this.#chat.administrator ? [action(text.administration, 'shield', () => folkmoot.router.go({ name: 'admin', view: 'overview' }))] : []),
       action(text.sign_out, 'logout', () => void folkmoot.signOut()),
     ];
-    return matching(all, this.query, ({ title }) => title).slice(0, ACTIONS_MAX);
+    const wanted = this.query.trim() === '' ? all : matching(all, this.query, ({ title }) => title);
+    return wanted.slice(0, ACTIONS_MAX);
   }
 
   #messages(): Found[] {

@@ -91,6 +91,7 @@ export const ar: Strings = {
   jump_to_latest: 'إلى الأحدث',
   new_below: (count) => `جديد: ${messages(count)}`,
   beginning: (room) => `هنا تبدأ ${room}.`,
+  bring_people: 'أحضر آخرين',
   loading: 'جارٍ التحميل…',
   load_failed: 'تعذّر تحميل هذه الرسائل.',
   try_again: 'إعادة المحاولة',

@@ -90,6 +90,7 @@ export const de: Strings = {
   jump_to_latest: 'Zur neuesten',
   new_below: (count) => one(count, '1 neue Nachricht', `${count} neue Nachrichten`),
   beginning: (room) => `Hier beginnt ${room}.`,
+  bring_people: 'Leute dazuholen',
   loading: 'Lädt …',
   load_failed: 'Diese Nachrichten konnten nicht geladen werden.',
   try_again: 'Noch einmal',

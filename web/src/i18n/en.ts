@@ -94,6 +94,7 @@ export const en = {
   jump_to_latest: 'Jump to latest',
   new_below: (count: number) => one(count, '1 new message', `${count} new messages`),
   beginning: (room: string) => `This is the beginning of ${room}.`,
+  bring_people: 'Bring people in',
   loading: 'Loading…',
   load_failed: 'These messages could not be loaded.',
   try_again: 'Try again',

@@ -89,6 +89,7 @@ export const es: Strings = {
   jump_to_latest: 'Ir al último',
   new_below: (count) => one(count, '1 mensaje nuevo', `${count} mensajes nuevos`),
   beginning: (room) => `Aquí empieza ${room}.`,
+  bring_people: 'Traer a gente',
   loading: 'Cargando…',
   load_failed: 'No se pudieron cargar estos mensajes.',
   try_again: 'Reintentar',

@@ -89,6 +89,7 @@ export const fr: Strings = {
   jump_to_latest: 'Aller au plus récent',
   new_below: (count) => one(count, `${count} nouveau message`, `${count} nouveaux messages`),
   beginning: (room) => `C’est ici que commence ${room}.`,
+  bring_people: 'Faire venir du monde',
   loading: 'Chargement…',
   load_failed: 'Ces messages n’ont pas pu être chargés.',
   try_again: 'Réessayer',

@@ -86,6 +86,7 @@ export const ja: Strings = {
   jump_to_latest: '最新へ',
   new_below: (count) => `新着${count}件`,
   beginning: (room) => `ここが${room}の始まりです。`,
+  bring_people: '人を招く',
   loading: '読み込み中…',
   load_failed: 'メッセージを読み込めませんでした。',
   try_again: '再試行',

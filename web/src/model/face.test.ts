@@ -15,7 +15,7 @@ describe('a generated face', () => {
     const faces = ids.map((id) => JSON.stringify(faceOf(id)));
     const alike = faces.filter((face, index) => index > 0 && face === faces[index - 1]).length;
     expect(alike / ids.length).toBeLessThan(0.03);
-    expect(new Set(faces).size).toBe(14 * 6);
+    expect(new Set(faces).size).toBe(14 * 6 * 3);
   });
 
   it('has_the_first_and_the_last_initial', () => {

@@ -5,21 +5,28 @@ import type { UserId } from '../protocol/generated/chat';
 
 /** Equal steps of hue look alike in green and far apart in orange; these are steps that the eye tells apart. */
 const HUES = [12, 36, 58, 84, 118, 145, 172, 196, 220, 245, 268, 292, 318, 344] as const;
-const PATTERNS = ['plain', 'half', 'corner', 'rings', 'stripes', 'hill'] as const;
+const PATTERNS = ['sun', 'half', 'corner', 'rings', 'stripes', 'hill'] as const;
+/** How far the pattern's hue is from the ground's. */
+const TURNS = [40, -55, 120] as const;
 
 export type Pattern = (typeof PATTERNS)[number];
 
 export interface Face {
   /** Degrees on the OKLCH circle. */
   hue: number;
+  /** Of the pattern on it. */
+  second: number;
   pattern: Pattern;
 }
 
 export function faceOf(id: UserId): Face {
   const hash = fnv1a(id);
+  const hue = HUES[hash % HUES.length] ?? 0;
+  const rest = Math.floor(hash / HUES.length);
   return {
-    hue: HUES[hash % HUES.length] ?? 0,
-    pattern: PATTERNS[Math.floor(hash / HUES.length) % PATTERNS.length] ?? 'plain',
+    hue,
+    pattern: PATTERNS[rest % PATTERNS.length] ?? 'sun',
+    second: (hue + (TURNS[Math.floor(rest / PATTERNS.length) % TURNS.length] ?? 0) + 360) % 360,
   };
 }
 
