@@ -186,6 +186,11 @@ pub(crate) const CATALOGUE: &[Workload] = &[
     solo("relay-broadcast", Better::Lower, "one message into personal channels, until it is there"),
     solo("remote-tell", Better::Higher, "messages told to another process per second"),
     solo("remote-ask", Better::Lower, "ns per ask of another process, beside a plain socket"),
+    solo(
+        "remote-publish",
+        Better::Lower,
+        "ns per subscriber of 100,000 on three nodes, beyond what the way to one of each takes",
+    ),
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     application(
@@ -199,6 +204,16 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         "ms from SIGKILL of a node until its actor answers elsewhere",
     ),
     application("move", Better::Lower, "ms that an actor pauses which is asked while it is moved"),
+    application(
+        "rolling-restart",
+        Better::Lower,
+        "ms that a socket of 3,000 is without its rooms while each of three nodes restarts",
+    ),
+    application(
+        "chat-send-foreign",
+        Better::Higher,
+        "messages acknowledged per second through a node where no room lives, beside one node",
+    ),
     rooms(
         "million",
         1_000_000,

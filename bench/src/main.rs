@@ -125,6 +125,11 @@ fn main() -> ExitCode {
     {
         return solo::cluster::serve(name, authority);
     }
+    if let [command, name, authority, ears] = &arguments[..]
+        && command == "audience-node"
+    {
+        return solo::audience::serve(name, authority, ears);
+    }
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,11 +1,13 @@
 //! Workloads that only make sense for Althing and Folkmoot; peers are never asked for them.
 
+pub(crate) mod audience;
 mod chain;
 mod chat;
 pub(crate) mod cluster;
 mod durable;
 mod fairness;
 mod folkmoot;
+mod foreign;
 mod kept;
 mod map;
 mod passivate;
@@ -13,6 +15,7 @@ mod read_states;
 mod relay;
 mod reminders;
 pub(crate) mod remote;
+mod rolling;
 mod rooms;
 mod timers;
 mod treasure;
@@ -40,6 +43,9 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "takeover" => Some(watched(|| cluster::run_takeover(arguments.budget))),
         "move" => Some(watched(|| cluster::run_moves(arguments.budget))),
         "million" => Some(watched(|| cluster::run_million(arguments.budget))),
+        "remote-publish" => Some(watched(|| audience::run(arguments.budget))),
+        "rolling-restart" => Some(watched(|| rolling::run(arguments.budget).map_err(told))),
+        "chat-send-foreign" => Some(watched(|| foreign::run(arguments.budget).map_err(told))),
         "timers" => Some(timers::run(arguments.budget)),
         "passivate" => Some(passivate::run(arguments.budget)),
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),
@@ -52,6 +58,10 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         }
         _ => rooms::run(arguments),
     }
+}
+
+fn told(error: anyhow::Error) -> String {
+    format!("{error:#}")
 }
 
 /// Adds how much of the machine was stolen meanwhile: tails of several processes are worth little

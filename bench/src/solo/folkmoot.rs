@@ -2,8 +2,10 @@
 //! that was filled or is empty; single clients, and many of them by `folkmoot load`.
 
 mod client;
+mod nodes;
 mod report;
 mod server;
 
 pub(super) use client::Client;
+pub(super) use nodes::Nodes;
 pub(super) use server::Server;

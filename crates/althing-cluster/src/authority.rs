@@ -43,9 +43,10 @@ use crate::worker::Worker;
 /// Shortest lease: the scheduler of a busy machine takes a tenth of a second now and then.
 const LEASE_MIN: Duration = Duration::from_millis(600);
 
-/// The default lease. Short enough that a lost node is replaced within 8 s, long enough for a pause
-/// of the machine.
-pub const LEASE_DEFAULT: Duration = Duration::from_secs(6);
+/// The default lease. Short enough that a lost node is replaced within 6 s, long enough for a pause
+/// of the machine; with etcd, whose times are whole seconds, a new leader would come too late for a
+/// shorter one.
+pub const LEASE_DEFAULT: Duration = Duration::from_secs(5);
 
 /// A candidate for being the authority of one cluster; it ends when this is dropped.
 ///

@@ -107,6 +107,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{Lease, Timing};
+    use crate::LEASE_DEFAULT;
 
     const TIMING: Timing = Timing { lease: Duration::from_secs(6) };
 
@@ -127,5 +128,8 @@ mod tests {
         // One second of this node's clock is 1.01 seconds of the authority's.
         let served = TIMING.serves().mul_f64(1.01);
         assert!(served + Duration::from_millis(900) < TIMING.evicts_after());
+        let default = Timing { lease: LEASE_DEFAULT };
+        let served = default.serves().mul_f64(1.01);
+        assert!(served + Duration::from_millis(750) < default.evicts_after());
     }
 }

@@ -1,7 +1,7 @@
 //! What `folkmoot load --json` says of a run.
 
 use althing_bench_workloads::Sample;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 /// Of a run in which nothing was lost, doubled or out of order: others end with an error.
@@ -11,12 +11,15 @@ pub(in crate::solo) struct Report {
     pub(in crate::solo) bytes_per_socket: Option<u64>,
     said: Option<Said>,
     storm: Option<Storm>,
+    resumed: Option<Resumed>,
     pub(in crate::solo) troubles: Troubles,
 }
 
 /// What was said, and how long it took to be heard.
 #[derive(Debug, Deserialize)]
 pub(in crate::solo) struct Said {
+    acknowledged: u64,
+    pub(in crate::solo) refused: u64,
     pub(in crate::solo) delivered: u64,
     /// Milliseconds until the last delivery.
     pub(in crate::solo) took: f64,
@@ -36,6 +39,15 @@ pub(in crate::solo) struct Storm {
     pub(in crate::solo) to_return: Times,
 }
 
+/// Connections that ended and went on at another node.
+#[derive(Debug, Deserialize)]
+pub(in crate::solo) struct Resumed {
+    pub(in crate::solo) connections: u64,
+    pub(in crate::solo) retried: u64,
+    /// From the end of one until the next has all that was said meanwhile.
+    pub(in crate::solo) pause: Times,
+}
+
 #[derive(Debug, Deserialize)]
 pub(in crate::solo) struct Troubles {
     pub(in crate::solo) doubled: u64,
@@ -49,8 +61,23 @@ pub(in crate::solo) struct Troubles {
 pub(in crate::solo) struct Times([Option<f64>; 4]);
 
 impl Report {
+    /// What `folkmoot load` has said.
+    ///
+    /// # Errors
+    /// It has failed: anything was lost, doubled or out of order, or a connection broke.
+    pub(super) fn of(output: &std::process::Output) -> Result<Self> {
+        let said = String::from_utf8_lossy(&output.stdout);
+        let why = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "folkmoot load: {} {}", why.trim(), said.trim());
+        serde_json::from_str(&said).with_context(|| format!("folkmoot load said {said}"))
+    }
+
     pub(in crate::solo) fn said(&self) -> Result<&Said> {
         self.said.as_ref().context("nothing was said in this run")
+    }
+
+    pub(in crate::solo) fn resumed(&self) -> Result<&Resumed> {
+        self.resumed.as_ref().context("connections were not to go on elsewhere")
     }
 
     pub(in crate::solo) fn storm(&self) -> Result<&Storm> {
@@ -59,6 +86,10 @@ impl Report {
 }
 
 impl Said {
+    pub(in crate::solo) fn acknowledged_per_second(&self) -> f64 {
+        self.acknowledged as f64 * 1_000.0 / self.took
+    }
+
     pub(in crate::solo) fn deliveries_per_second(&self) -> f64 {
         self.delivered as f64 * 1_000.0 / self.took
     }

@@ -17,8 +17,8 @@ use tokio::time::timeout;
 /// What the server prints before its address.
 const GREETING: &str = "Folkmoot listens on http://";
 /// A directory of 100,000 users has its index of search to make first.
-const START_MAX: Duration = Duration::from_secs(60);
-const STOP_MAX: Duration = Duration::from_secs(60);
+pub(super) const START_MAX: Duration = Duration::from_secs(60);
+pub(super) const STOP_MAX: Duration = Duration::from_secs(60);
 /// The workloads measure the road of a message, not the guards in front of it.
 const SETTINGS: &str = "[limits]\n\
     messages_per_second = 0\n\
@@ -111,11 +111,7 @@ impl Server {
         command.args(["--server-pid", &self.pid()?.to_string()]);
         command.arg("--tokens").arg(self.directory.join("tokens")).args(flags);
         let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
-        let output = output.context("cannot start folkmoot")?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let why = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "folkmoot load: {} {}", why.trim(), said.trim());
-        serde_json::from_str(&said).with_context(|| format!("folkmoot load said {said}"))
+        Report::of(&output.context("cannot start folkmoot")?)
     }
 
     /// Creates an account and connects as its user.
@@ -145,7 +141,7 @@ impl Drop for Server {
 }
 
 /// The server's program, in the profile and directory of this one.
-fn program() -> Result<PathBuf> {
+pub(super) fn program() -> Result<PathBuf> {
     let own = env::current_exe()?;
     Ok(own.parent().context("the program lies in a directory")?.join("folkmoot"))
 }
@@ -153,7 +149,7 @@ fn program() -> Result<PathBuf> {
 /// Builds the server, and makes an empty directory for its data with its settings.
 ///
 /// Not in `/tmp`, which may be memory, where fsync costs nothing.
-async fn prepare() -> Result<PathBuf> {
+pub(super) async fn prepare() -> Result<PathBuf> {
     let program = program()?;
     let release = program.parent().context("the program lies in a directory")?;
     build(release).await?;

@@ -174,7 +174,7 @@ pub struct AuthorityConfig {
 }
 
 impl AuthorityConfig {
-    /// A candidate that listens on any port of 127.0.0.1 and gives leases of 6 s.
+    /// A candidate that listens on any port of 127.0.0.1 and gives leases of 5 s.
     pub fn new(cluster: impl Into<String>, store: RecordStore, tls: Tls) -> Self {
         Self {
             cluster: cluster.into(),

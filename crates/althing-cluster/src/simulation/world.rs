@@ -17,6 +17,7 @@ use self::store::{Asked, Store};
 use super::checks::Checks;
 use super::node::{Clock, Frame, GUEST, Node};
 use crate::authority::Done;
+use crate::authority::LEASE_DEFAULT;
 use crate::bucket::mix;
 use crate::lease::Timing;
 use crate::protocol::{Answer, Request};
@@ -31,7 +32,7 @@ const END_MS: u64 = 150_000;
 /// Buckets that are sent to.
 const BUCKETS: u64 = 8;
 
-const TIMING: Timing = Timing { lease: Duration::from_secs(6) };
+const TIMING: Timing = Timing { lease: LEASE_DEFAULT };
 
 #[derive(Debug)]
 enum Event {

@@ -26,6 +26,12 @@ const RETURN_MAX: Duration = Duration::from_secs(60);
 /// Before a connection that broke is tried again; the first pause of the official SDKs is about that.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
+/// Those of a node that stops do not come to the next one in the same moment: each waits for a part
+/// of this, another one each time.
+const RETURN_WITHIN: Duration = Duration::from_millis(200);
+/// A node that takes a connection and says nothing is left for the next one.
+const OPEN_MAX: Duration = Duration::from_secs(5);
+
 /// What all clients do at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -60,9 +66,20 @@ pub(super) struct Client {
     socket: Socket,
     cursors: Vec<Cursor>,
     /// Messages on their way, by the numbers of their commands.
-    unanswered: HashMap<u32, Stamp>,
+    unanswered: HashMap<u32, Sent>,
+    /// What did not get on its way any more.
+    unsent: Vec<Sent>,
     said: usize,
+    /// How often it has connected.
+    turns: usize,
     pace: Option<Interval>,
+}
+
+/// A message and where it is said.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    stamp: Stamp,
+    room: RoomId,
 }
 
 impl Absent {
@@ -83,7 +100,7 @@ impl Client {
         tally: Arc<Tally>,
         number: usize,
     ) -> Result<Self, LoadError> {
-        let socket = Socket::open(plan.flags.server, number, plan.token(number)).await;
+        let socket = Socket::open(plan.server(number, 0), number, plan.token(number)).await;
         let socket = socket.map_err(|error| LoadError::Entrance { number, error })?;
         let mut client = Self::on(plan, tally, socket, Absent::stranger(number));
         client.choose().await?;
@@ -102,7 +119,7 @@ impl Client {
     ) -> Result<Self, SocketError> {
         let number = absent.number;
         let socket = loop {
-            match Socket::open(plan.flags.server, number, plan.token(number)).await {
+            match Socket::open(plan.server(number, 0), number, plan.token(number)).await {
                 Ok(socket) => break socket,
                 Err(error) if began.elapsed() > RETURN_MAX => return Err(error),
                 Err(_) => {
@@ -120,7 +137,54 @@ impl Client {
     fn on(plan: Arc<LoadPlan>, tally: Arc<Tally>, socket: Socket, absent: Absent) -> Self {
         let Absent { number, cursors } = absent;
         let unanswered = HashMap::new();
-        Self { plan, tally, number, socket, cursors, unanswered, said: 0, pace: None }
+        let (unsent, pace) = (Vec::new(), None);
+        let (said, turns) = (0, 1);
+        Self { plan, tally, number, socket, cursors, unanswered, unsent, said, turns, pace }
+    }
+
+    /// Goes on at the next node: recovers what was said meanwhile, and says again what was not
+    /// acknowledged, under the same keys.
+    async fn resume(&mut self) -> Result<(), SocketError> {
+        let left = Instant::now();
+        loop {
+            tokio::time::sleep(self.part_of(RETURN_WITHIN)).await;
+            match self.return_to_next().await {
+                Ok(()) => break,
+                Err(error) if left.elapsed() > RETURN_MAX => return Err(error),
+                Err(_) => _ = self.tally.retried.fetch_add(1, Ordering::Relaxed),
+            }
+        }
+        self.tally.to_resume.note(left.elapsed());
+        self.tally.resumed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn return_to_next(&mut self) -> Result<(), SocketError> {
+        let server = self.plan.server(self.number, self.turns);
+        self.turns += 1;
+        let open = Socket::open(server, self.number, self.plan.token(self.number));
+        let silent = |_| SocketError::Closed("it says nothing".to_owned());
+        self.socket = tokio::time::timeout(OPEN_MAX, open).await.map_err(silent)??;
+        // Numbers of commands begin anew with each connection.
+        self.unsent.extend(self.unanswered.drain().map(|(_, sent)| sent));
+        self.subscribe(true).await?;
+        let mut again = std::mem::take(&mut self.unsent);
+        again.sort_by_key(|sent| std::cmp::Reverse(sent.stamp.number));
+        while let Some(sent) = again.pop() {
+            if let Err(error) = self.put(sent).await {
+                // `put` has kept the one that failed.
+                self.unsent.append(&mut again);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of a time that differs between clients and from one turn to the next.
+    fn part_of(&self, time: Duration) -> Duration {
+        // Weyl's sequence of the golden ratio: evenly spread, whatever the numbers are.
+        let spread = (self.number + 1).wrapping_mul(self.turns).wrapping_mul(0x9E37_79B9);
+        time.mul_f64(f64::from(spread as u32) / f64::from(u32::MAX))
     }
 
     pub(super) fn rooms(&self) -> impl Iterator<Item = RoomId> {
@@ -196,7 +260,7 @@ impl Client {
         }
         self.tally.recovered.fetch_add(result.publications.len() as u64, Ordering::Relaxed);
         for publication in &result.publications {
-            self.advance(cursor, publication.offset);
+            self.hear(cursor, publication);
         }
         // What the position says beyond the events that came is missing.
         if result.recovered && result.offset > self.cursors[cursor].offset {
@@ -220,6 +284,14 @@ impl Client {
                 reply = self.socket.next() => reply.map(|reply| self.take(reply)),
                 _ = stage.changed(), if sends => Ok(()),
                 () = turn(&mut self.pace, &self.tally), if has_turn => self.say().await,
+            };
+            let went_on = match went_on {
+                Err(_) if self.plan.flags.resume => tokio::select! {
+                    biased;
+                    () = &mut leaving => break,
+                    resumed = self.resume() => resumed,
+                },
+                went_on => went_on,
             };
             if let Err(error) = went_on {
                 self.tally.lose(&error);
@@ -250,10 +322,18 @@ impl Client {
             tokio::task::yield_now().await;
             return Ok(());
         };
+        self.put(Sent { stamp, room }).await
+    }
+
+    async fn put(&mut self, sent: Sent) -> Result<(), SocketError> {
+        let Sent { stamp, room } = sent;
         let request = message(room, &format!("load{}", stamp.number), stamp, &self.plan);
-        let id = self.socket.send(vec![rpc(&request)]).await?;
-        self.unanswered.insert(id, stamp);
-        Ok(())
+        let id = self.socket.send(vec![rpc(&request)]).await;
+        match id {
+            Ok(id) => _ = self.unanswered.insert(id, sent),
+            Err(_) => self.unsent.push(sent),
+        }
+        id.map(drop)
     }
 
     /// Says so many messages in a room of its own, one after the other.
@@ -263,7 +343,7 @@ impl Client {
         room: RoomId,
         messages: u32,
     ) -> Result<(), SocketError> {
-        let mut socket = Socket::open(plan.flags.server, number, plan.token(number)).await?;
+        let mut socket = Socket::open(plan.server(number, 0), number, plan.token(number)).await?;
         for n in 0..messages {
             let stamp = Stamp { number: u64::MAX, at: Duration::ZERO };
             socket.call(&message(room, &format!("missed{n}"), stamp, &plan)).await?;
@@ -272,7 +352,7 @@ impl Client {
     }
 
     fn take(&mut self, reply: Reply) {
-        if let Some(stamp) = self.unanswered.remove(&reply.id) {
+        if let Some(Sent { stamp, .. }) = self.unanswered.remove(&reply.id) {
             return match outcome("message.send", reply) {
                 Ok(_) => self.tally.acknowledge(stamp),
                 Err(error) => self.tally.refuse(stamp, &error),

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use client::{Absent, Client, Stage};
 pub use plan::{LoadFlags, LoadPlan, LoadPlanError};
 pub use report::LoadReport;
-use report::{Said, Storm, Troubles};
+use report::{Resumed, Said, Storm, Troubles};
 pub use socket::SocketError;
 use tally::Tally;
 
@@ -93,9 +93,10 @@ pub async fn load(plan: LoadPlan) -> Result<LoadReport, LoadError> {
         Some(missed) => Some(run.storm(missed).await?),
         None => None,
     };
+    let resumed = run.resumed();
     run.leave().await;
     let troubles = run.troubles(lost);
-    Ok(LoadReport { sockets, entered_after, bytes_per_socket, said, storm, troubles })
+    Ok(LoadReport { sockets, entered_after, bytes_per_socket, said, storm, resumed, troubles })
 }
 
 impl Run {
@@ -255,6 +256,15 @@ impl Run {
             unrecovered: count(&tally.unrecovered),
             first: tally.trouble().map(str::to_owned),
         }
+    }
+
+    fn resumed(&self) -> Option<Resumed> {
+        let count = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        self.plan.flags.resume.then(|| Resumed {
+            connections: count(&self.tally.resumed),
+            retried: count(&self.tally.retried),
+            pause: (&self.tally.to_resume).into(),
+        })
     }
 
     /// What the server's process keeps in memory of its own, if it is one of this machine: pages of

@@ -9,9 +9,9 @@ use crate::account::token::random_id;
 /// Puts a running server under load, and checks that nothing is lost, doubled or out of order.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LoadFlags {
-    /// Where the server listens
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
-    pub server: SocketAddr,
+    /// Where the server listens; given several times, its nodes, which connections take in turn
+    #[arg(long = "server", value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    pub servers: Vec<SocketAddr>,
     /// The file that `folkmoot seed --tokens` has written: one token a line
     #[arg(long, value_name = "FILE")]
     pub tokens: PathBuf,
@@ -44,6 +44,10 @@ pub struct LoadFlags {
     /// Afterwards everybody leaves, misses so many messages in each room, and comes back at once
     #[arg(long, value_name = "MESSAGES")]
     pub reconnect: Option<u32>,
+    /// A connection that ends goes on at the next node, from where it was, and says again what was
+    /// not acknowledged
+    #[arg(long)]
+    pub resume: bool,
     /// Process of a server on this machine: says what memory a connection takes there
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
@@ -105,6 +109,12 @@ impl LoadPlan {
         &self.tokens[socket % self.tokens.len()]
     }
 
+    /// Where a socket connects when it does so for the `turn`th time, counted from 0.
+    pub(super) fn server(&self, socket: usize, turn: usize) -> SocketAddr {
+        let servers = &self.flags.servers;
+        servers[(socket + turn) % servers.len()]
+    }
+
     pub(super) fn duration(&self) -> Duration {
         Duration::from_secs(self.flags.seconds)
     }
@@ -140,7 +150,7 @@ mod tests {
 
     fn plan(sockets: usize, senders: usize, rate: u32) -> LoadPlan {
         let flags = LoadFlags {
-            server: SocketAddr::from(([127, 0, 0, 1], 1)),
+            servers: vec![SocketAddr::from(([127, 0, 0, 1], 1))],
             tokens: PathBuf::new(),
             sockets,
             rooms: 1,
@@ -150,6 +160,7 @@ mod tests {
             seconds: 1,
             bytes: 1,
             reconnect: None,
+            resume: false,
             server_pid: None,
             in_flight: 0,
             json: false,

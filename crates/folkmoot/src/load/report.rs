@@ -19,6 +19,8 @@ pub struct LoadReport {
     /// Nothing was said without it.
     pub(super) said: Option<Said>,
     pub(super) storm: Option<Storm>,
+    /// Only where connections may go on elsewhere.
+    pub(super) resumed: Option<Resumed>,
     pub(super) troubles: Troubles,
 }
 
@@ -43,6 +45,15 @@ pub(super) struct Storm {
     #[serde(serialize_with = "milliseconds")]
     pub(super) took: Duration,
     pub(super) to_return: Times,
+}
+
+/// Connections that ended and went on at another node.
+#[derive(Debug, Serialize)]
+pub(super) struct Resumed {
+    pub(super) connections: u64,
+    pub(super) retried: u64,
+    /// From the end of one until the next has all that was said meanwhile.
+    pub(super) pause: Times,
 }
 
 /// What must not happen.
@@ -106,6 +117,10 @@ impl Display for LoadReport {
         }
         if let Some(storm) = &self.storm {
             storm.fmt(out)?;
+        }
+        if let Some(Resumed { connections, retried, pause }) = &self.resumed {
+            writeln!(out, "resumed          {connections}, tried again {retried} times")?;
+            writeln!(out, "pause            {pause}")?;
         }
         self.troubles.fmt(out)
     }

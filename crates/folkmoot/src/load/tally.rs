@@ -39,6 +39,8 @@ pub(super) struct Tally {
     pub(super) retried: AtomicU64,
     /// Events that came with a recovery.
     pub(super) recovered: AtomicU64,
+    /// Connections that ended and went on at another node.
+    pub(super) resumed: AtomicU64,
     /// What the first one that failed was told.
     trouble: OnceLock<String>,
     pub(super) to_acknowledgement: Histogram,
@@ -47,6 +49,8 @@ pub(super) struct Tally {
     pub(super) to_last: Histogram,
     /// From the beginning of a return of all to that of one.
     pub(super) to_return: Histogram,
+    /// From the end of a connection until the next one has all its rooms again, and what it missed.
+    pub(super) to_resume: Histogram,
 }
 
 /// What a message of a run says of itself.
@@ -78,11 +82,13 @@ impl Tally {
             unrecovered: AtomicU64::new(0),
             retried: AtomicU64::new(0),
             recovered: AtomicU64::new(0),
+            resumed: AtomicU64::new(0),
             trouble: OnceLock::new(),
             to_acknowledgement: Histogram::default(),
             to_delivery: Histogram::default(),
             to_last: Histogram::default(),
             to_return: Histogram::default(),
+            to_resume: Histogram::default(),
         }
     }
 
