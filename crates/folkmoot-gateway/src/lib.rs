@@ -4,15 +4,19 @@
 //! Decides nothing about what is said: an [`Application`] admits connections and answers commands.
 
 mod accept;
+mod carrier;
 mod connection;
 mod cors;
 mod direction;
 mod emulation;
+mod frame;
 mod ids;
 mod liveness;
 mod order;
 mod origin;
 mod outbox;
+mod outlet;
+mod standby;
 mod streaming;
 mod uni_websocket;
 mod unidirectional;

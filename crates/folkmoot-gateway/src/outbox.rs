@@ -5,13 +5,23 @@
 //! the reading of further commands waits with it, so that nobody loses a connection by what they
 //! asked for themselves, or by how much there is to answer. After the first disconnect reason
 //! nothing more is accepted, and that reason is the one the client sees.
+//!
+//! Who writes depends on the socket. One in the clear lies in the outbox itself, and whoever comes
+//! by writes what waits: the connection's carrier, or its own write half. All of them do so under
+//! the lock of the queue, so that frames leave in the order of the queue and one at a time.
 
 use std::borrow::Cow;
+use std::io;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use folkmoot_protocol::DisconnectCode;
+use folkmoot_protocol::{DisconnectCode, Format};
 use parking_lot::Mutex;
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
+
+use crate::carrier::Carrier;
+use crate::outlet::{Outlet, Taken};
 
 /// What an entry costs beside its bytes, so that a flood of tiny messages is bounded too.
 const ENTRY_OVERHEAD_BYTES: usize = 32;
@@ -57,6 +67,34 @@ pub struct Outbox {
     ended: Notify,
     /// For replies that wait for room.
     taken: Notify,
+    /// Of a socket in the clear.
+    carried: Option<Carried>,
+}
+
+/// How a connection is named to its carrier.
+#[derive(Debug)]
+struct Carried {
+    carrier: Arc<Carrier>,
+    own: Weak<Outbox>,
+}
+
+/// What has come of writing what waits.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// All is written.
+    All,
+    /// The socket is full: the rest is the write half's.
+    Part,
+    /// All is written, and the connection is to end.
+    Closing(Close),
+}
+
+/// Whom to wake when something has been queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wake {
+    Nobody,
+    WriteHalf,
+    Carrier,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +112,14 @@ struct Queue {
     /// How often the write half came back for more.
     takes: u64,
     closing: Option<Close>,
+    /// The socket, if it lies here.
+    outlet: Option<Outlet>,
+    /// Whether the carrier is on its way.
+    is_named: bool,
+    /// Whether the write half waits for the socket, and all that is queued is left to it.
+    is_stuck: bool,
+    /// Whether the last frame is under way, after which nothing goes out.
+    is_ending: bool,
 }
 
 impl Outbox {
@@ -85,13 +131,29 @@ impl Outbox {
             pushed: Notify::new(),
             ended: Notify::new(),
             taken: Notify::new(),
+            carried: None,
         }
+    }
+
+    /// The same over a socket that lies in it.
+    pub(crate) fn over(
+        socket: Arc<OwnedWriteHalf>,
+        format: Format,
+        bytes_max: usize,
+        carrier: Arc<Carrier>,
+    ) -> Arc<Self> {
+        let outlet = Some(Outlet::new(socket, format));
+        let queue = Mutex::new(Queue { outlet, ..Queue::default() });
+        Arc::new_cyclic(|own| {
+            let carried = Some(Carried { carrier, own: own.clone() });
+            Self { queue, carried, ..Self::new(bytes_max) }
+        })
     }
 
     /// Queues an encoded event; drops it if the connection is closing. What waits behind the first
     /// one is bounded.
     pub fn push(&self, message: Bytes) {
-        {
+        let wake = {
             let mut queue = self.queue.lock();
             if queue.closing.is_some() {
                 return;
@@ -105,15 +167,21 @@ impl Outbox {
                 queue.close(DisconnectCode::Slow);
                 self.ended.notify_one();
                 self.taken.notify_waiters();
+                Wake::WriteHalf
             } else {
                 queue.messages.push(message);
-                // The write half was told by whoever made the queue non-empty.
-                if queue.messages.len() > 1 {
-                    return;
+                queue.whom_to_wake()
+            }
+        };
+        match (wake, &self.carried) {
+            (Wake::Carrier, Some(Carried { carrier, own })) => {
+                if let Some(own) = own.upgrade() {
+                    carrier.name(own);
                 }
             }
+            (Wake::WriteHalf, _) => self.pushed.notify_one(),
+            (Wake::Nobody | Wake::Carrier, _) => {}
         }
-        self.pushed.notify_one();
     }
 
     /// Queues the encoded answer to a command once there is room; drops it if the connection is
@@ -207,6 +275,17 @@ impl Outbox {
         }
     }
 
+    /// Waits until the connection is to end; what is queued before that is not written any more. For
+    /// the write half.
+    pub(crate) async fn close_reason(&self) -> Close {
+        loop {
+            if let Some(why) = self.ending() {
+                return why;
+            }
+            self.pushed.notified().await;
+        }
+    }
+
     /// Waits until messages were dropped because the client is slow. For the write half, while it
     /// is stuck.
     pub(crate) async fn overflowed(&self) -> Close {
@@ -232,12 +311,88 @@ impl Outbox {
     fn take(&self) -> Option<Next> {
         let mut queue = self.queue.lock();
         if !queue.messages.is_empty() {
-            (queue.pushed_bytes, queue.reply_bytes) = (0, 0);
-            queue.takes += 1;
-            self.taken.notify_waiters();
-            return Some(Next::Messages(std::mem::take(&mut queue.messages)));
+            let messages = queue.take();
+            self.call_replies(&queue);
+            return Some(Next::Messages(messages));
         }
         queue.closing.clone().map(Next::Close)
+    }
+
+    fn call_replies(&self, queue: &Queue) {
+        if queue.replies_waiting > 0 {
+            self.taken.notify_waiters();
+        }
+    }
+}
+
+/// Of a socket that lies in the outbox.
+impl Outbox {
+    /// Writes what is queued, if it is short and nobody waits for the socket; all else is left to
+    /// the write half. For the carrier.
+    pub(crate) fn carry(&self, room: &mut Vec<u8>) {
+        let mut queue = self.queue.lock();
+        queue.is_named = false;
+        if queue.is_stuck || queue.is_ending || queue.messages.is_empty() {
+            return;
+        }
+        let is_short = Outlet::are_short(&queue.messages);
+        let is_written = is_short && matches!(queue.flush(room), Ok(Taken::All));
+        self.call_replies(&queue);
+        if !is_written {
+            // An error is met again by the write half, which ends the connection.
+            queue.is_stuck = true;
+            drop(queue);
+            self.pushed.notify_one();
+        }
+    }
+
+    /// Writes what is queued. For the write half.
+    pub(crate) fn flush(&self) -> io::Result<Flushed> {
+        let mut queue = self.queue.lock();
+        let taken = queue.flush(&mut Vec::new())?;
+        self.call_replies(&queue);
+        queue.is_stuck = taken == Taken::Part;
+        Ok(match (taken, &queue.closing) {
+            (Taken::Part, _) => Flushed::Part,
+            (Taken::All, Some(why)) if !queue.is_ending => Flushed::Closing(why.clone()),
+            (Taken::All, _) => Flushed::All,
+        })
+    }
+
+    /// Puts a frame of WebSocket's own in front of what is queued.
+    pub(crate) fn interpose(&self, frame: Bytes) {
+        if let Some(outlet) = &mut self.queue.lock().outlet {
+            outlet.add(frame);
+        }
+    }
+
+    /// Has only what is left of the frame under way go out, and then this last one.
+    pub(crate) fn end_with(&self, frame: Bytes) {
+        let mut queue = self.queue.lock();
+        queue.is_ending = true;
+        if let Some(outlet) = &mut queue.outlet {
+            outlet.add(frame);
+        }
+    }
+
+    /// Waits until something was queued for the write half, or the connection is to end.
+    pub(crate) async fn called(&self) {
+        self.pushed.notified().await;
+    }
+
+    /// Whether the socket was full at the last look.
+    #[cfg(test)]
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.queue.lock().is_stuck
+    }
+
+    /// Lets go of the socket: others may keep the outbox for longer.
+    pub(crate) fn hang_up(&self) {
+        let mut queue = self.queue.lock();
+        queue.messages = Vec::new();
+        let outlet = queue.outlet.take();
+        drop(queue);
+        drop(outlet);
     }
 }
 
@@ -248,110 +403,44 @@ impl Queue {
         (self.pushed_bytes, self.reply_bytes) = (0, 0);
         self.closing = Some(reason.into());
     }
+
+    /// After something was pushed.
+    fn whom_to_wake(&mut self) -> Wake {
+        match self.outlet {
+            // Who comes next, or waits for the socket, finds it.
+            Some(_) if self.is_named || self.is_stuck => Wake::Nobody,
+            Some(_) => {
+                self.is_named = true;
+                Wake::Carrier
+            }
+            // The write half was told by whoever made the queue non-empty.
+            None if self.messages.len() > 1 => Wake::Nobody,
+            None => Wake::WriteHalf,
+        }
+    }
+
+    fn take(&mut self) -> Vec<Bytes> {
+        (self.pushed_bytes, self.reply_bytes) = (0, 0);
+        self.takes += 1;
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Writes as much as the socket takes.
+    fn flush(&mut self, room: &mut Vec<u8>) -> io::Result<Taken> {
+        let Some(outlet) = &mut self.outlet else { return Ok(Taken::All) };
+        let before = outlet.len();
+        let taken = outlet.finish()?;
+        self.takes += u64::from(outlet.len() < before);
+        if taken == Taken::Part || self.is_ending || self.messages.is_empty() {
+            return Ok(taken);
+        }
+        let messages = self.take();
+        match &mut self.outlet {
+            Some(outlet) => outlet.write(messages, room),
+            None => Ok(Taken::All),
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn messages_come_out_in_order_and_all_at_once() {
-        let outbox = Outbox::new(1024);
-        outbox.push(Bytes::from_static(b"a"));
-        outbox.push(Bytes::from_static(b"b"));
-        let both = vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")];
-        assert_eq!(outbox.next().await, Next::Messages(both));
-    }
-
-    #[tokio::test]
-    async fn a_full_queue_closes_as_slow_and_holds_nothing() {
-        let outbox = Outbox::new(100);
-        for _ in 0..10 {
-            outbox.push(Bytes::from_static(&[0; 30]));
-        }
-        assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Slow.into()));
-        assert_eq!(outbox.queue.lock().messages.capacity(), 0);
-    }
-
-    #[tokio::test]
-    async fn an_event_larger_than_the_queue_reaches_who_reads() {
-        let outbox = Outbox::new(100);
-        let (large, small) = (Bytes::from_static(&[0; 1_000]), Bytes::from_static(b"behind it"));
-        for _ in 0..3 {
-            outbox.push(large.clone());
-            outbox.push(small.clone());
-            assert_eq!(outbox.next().await, Next::Messages(vec![large.clone(), small.clone()]));
-        }
-        outbox.push(small);
-        outbox.push(large);
-        assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Slow.into()));
-    }
-
-    #[tokio::test]
-    async fn what_was_queued_before_a_close_is_still_written() {
-        let outbox = Outbox::new(1024);
-        outbox.push(Bytes::from_static(b"last words"));
-        outbox.close(DisconnectCode::Shutdown);
-        outbox.close(DisconnectCode::Slow);
-        outbox.push(Bytes::from_static(b"too late"));
-        assert_eq!(outbox.next().await, Next::Messages(vec![Bytes::from_static(b"last words")]));
-        assert_eq!(outbox.next().await, Next::Close(DisconnectCode::Shutdown.into()));
-    }
-
-    #[tokio::test]
-    async fn replies_wait_for_room_instead_of_ending_the_connection() {
-        let outbox = std::sync::Arc::new(Outbox::new(100));
-        let answering = tokio::spawn({
-            let outbox = outbox.clone();
-            async move {
-                for _ in 0..3 {
-                    outbox.reply(Bytes::from_static(&[0; 90])).await;
-                }
-            }
-        });
-        for _ in 0..3 {
-            let Next::Messages(taken) = outbox.next().await else { panic!("closed") };
-            assert_eq!(taken.len(), 1);
-            tokio::task::yield_now().await;
-        }
-        answering.await.unwrap();
-        assert!(!outbox.is_congested());
-        assert_eq!(outbox.takes(), 3);
-    }
-
-    #[tokio::test]
-    async fn a_reply_larger_than_the_queue_goes_alone_and_leaves_room_for_events() {
-        let outbox = Outbox::new(100);
-        outbox.reply(Bytes::from_static(&[0; 1000])).await;
-        outbox.push(Bytes::from_static(b"event"));
-        let mut second = Box::pin(outbox.reply(Bytes::from_static(b"reply")));
-        assert!(futures_util::FutureExt::now_or_never(second.as_mut()).is_none());
-        assert!(outbox.is_congested());
-        assert!(matches!(outbox.next().await, Next::Messages(taken) if taken.len() == 2));
-        second.await;
-        assert!(matches!(outbox.next().await, Next::Messages(taken) if taken.len() == 1));
-    }
-
-    #[tokio::test]
-    async fn a_reply_that_waits_gives_up_when_the_connection_closes() {
-        let outbox = Outbox::new(100);
-        outbox.reply(Bytes::from_static(&[0; 90])).await;
-        let mut second = Box::pin(outbox.reply(Bytes::from_static(&[0; 90])));
-        assert!(futures_util::FutureExt::now_or_never(second.as_mut()).is_none());
-        outbox.close(DisconnectCode::Shutdown);
-        second.await;
-        assert!(!outbox.is_congested());
-    }
-
-    #[tokio::test]
-    async fn a_waiting_write_half_is_woken() {
-        let outbox = std::sync::Arc::new(Outbox::new(1024));
-        let writer = tokio::spawn({
-            let outbox = outbox.clone();
-            async move { outbox.next().await }
-        });
-        tokio::task::yield_now().await;
-        outbox.push(Bytes::from_static(b"x"));
-        assert_eq!(writer.await.unwrap(), Next::Messages(vec![Bytes::from_static(b"x")]));
-    }
-}
+mod tests;

@@ -100,7 +100,7 @@ pub fn upgrade<A: Application>(
             Ok(Bare::Encrypted(socket)) => {
                 let (read, write) = tokio::io::split(TokioIo::new(socket));
                 let incoming = Incoming { read, begun: Vec::new(), format };
-                websocket::serve(incoming, write, application, visit, settings).await;
+                websocket::serve_encrypted(incoming, write, application, visit, settings).await;
             }
             Err(error) => tracing::debug!(%error, "a client went before its upgrade"),
         }

@@ -12,6 +12,7 @@ use folkmoot_protocol::{DisconnectCode, Format};
 use futures_util::Stream;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -22,7 +23,7 @@ use crate::accept::Visit;
 use crate::connection::{Application, Note, Reader};
 use crate::outbox::Outbox;
 use crate::upgrade::Settings;
-use crate::writer;
+use crate::{standby, writer};
 
 /// What the WebSocket layer takes before it closes with its own code 1009. Above the protocol's
 /// limit, so that a frame that is only somewhat too large is answered with the protocol's code.
@@ -38,8 +39,30 @@ pub(crate) struct Incoming<R> {
     pub(crate) format: Format,
 }
 
-/// Serves one socket until it ends.
-pub(crate) async fn serve<A, R, W>(
+/// Serves one socket in the clear until it ends.
+pub(crate) async fn serve<A: Application>(
+    incoming: Incoming<OwnedReadHalf>,
+    write: OwnedWriteHalf,
+    application: A,
+    visit: Arc<Visit>,
+    settings: Settings,
+) {
+    let (write, format) = (Arc::new(write), incoming.format);
+    let carrier = visit.carrier();
+    let bytes_max = settings.outgoing_queue_bytes_max;
+    let outbox = Outbox::over(write.clone(), format, bytes_max, carrier);
+    let answers = Arc::new(Answers::default());
+    let guard = application.opened();
+    let mut reader = Reader::new(application.clone(), outbox.clone(), format, visit, &settings);
+    let mut frames = Frames::new(incoming, answers.clone()).await;
+    let writing = standby::write(&write, &outbox, &answers);
+    let ((), code) = tokio::join!(reader.run(&mut frames), writing);
+    application.note(Note::Closed(code));
+    drop(guard);
+}
+
+/// Serves one encrypted socket until it ends.
+pub(crate) async fn serve_encrypted<A, R, W>(
     incoming: Incoming<R>,
     write: W,
     application: A,
@@ -75,14 +98,23 @@ impl Answers {
         self.given.notify_one();
     }
 
+    /// What is to be sent, if anything is.
+    pub(crate) fn take(&self) -> Option<Bytes> {
+        self.newest.lock().take()
+    }
+
+    /// Waits until there may be something.
+    pub(crate) async fn given(&self) {
+        self.given.notified().await;
+    }
+
     /// # Cancel safety
     /// Nothing is lost when dropped.
     pub(crate) async fn next(&self) -> Bytes {
         loop {
-            let newest = self.newest.lock().take();
-            match newest {
+            match self.take() {
                 Some(frame) => return frame,
-                None => self.given.notified().await,
+                None => self.given().await,
             }
         }
     }

@@ -1,6 +1,7 @@
-//! The write half of one connection: takes what waits in the outbox and writes it in as few
-//! WebSocket frames and system calls as the format allows. Nothing is copied that goes alone, and
-//! nothing is kept once it is written, so that a quiet connection costs no buffer.
+//! The write half of a connection whose socket nobody else writes to, because it is encrypted: takes
+//! what waits in the outbox and writes it in as few WebSocket frames and system calls as the format
+//! allows. Nothing is copied that goes alone, and nothing is kept once it is written, so that a
+//! quiet connection costs no buffer.
 
 use std::io;
 use std::time::Duration;
@@ -9,21 +10,13 @@ use bytes::{Buf, Bytes};
 use folkmoot_protocol::{DisconnectCode, Format};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
+use crate::frame::{CLOSE, close_frame, first_byte, header, joined};
 use crate::outbox::{Close, Next, Outbox};
 use crate::websocket::Answers;
 
-/// Joined messages grow to about this size: larger ones gain nothing, and hold the browser up.
-const FRAME_BYTES: usize = 64 * 1024;
 /// How long a client that cannot keep up may take to read what is under way, so that it learns
 /// why it is disconnected.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// First bytes of frames that are whole messages (RFC 6455, section 5.2).
-const TEXT: u8 = 0x81;
-const BINARY: u8 = 0x82;
-const CLOSE: u8 = 0x88;
-/// The longest header that a server writes: the first byte, 127 and eight bytes of length.
-const HEADER_BYTES_MAX: usize = 10;
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Writes until the outbox closes or the socket fails; returns the reason.
 pub(crate) async fn write<W: AsyncWrite + Unpin>(
@@ -65,12 +58,8 @@ async fn write_all<W: AsyncWrite + Unpin>(
     outbox: &Outbox,
     format: Format,
 ) -> io::Result<Option<Close>> {
-    let first = match format {
-        Format::Json => TEXT,
-        Format::Protobuf => BINARY,
-    };
     for message in joined(messages, format) {
-        let (header, len) = header(first, message.len());
+        let (header, len) = header(first_byte(format), message.len());
         let mut frame = header[..len].chain(message);
         tokio::select! {
             biased;
@@ -105,64 +94,8 @@ async fn end<W: AsyncWrite + Unpin>(to: &mut W, outbox: &Outbox, answer: Bytes) 
 }
 
 async fn close<W: AsyncWrite + Unpin>(to: &mut W, why: &Close) -> io::Result<()> {
-    let (header, len) = header(CLOSE, 2 + why.reason.len());
-    let code = why.code.to_be_bytes();
-    let mut frame = header[..len].chain(&code[..]).chain(why.reason.as_bytes());
-    to.write_all_buf(&mut frame).await?;
+    to.write_all(&close_frame(why.code, &why.reason)).await?;
     to.flush().await
-}
-
-/// The header of a frame from a server, which is not masked, and its length.
-fn header(first: u8, payload: usize) -> ([u8; HEADER_BYTES_MAX], usize) {
-    let mut header = [first, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let len = match (u8::try_from(payload), u16::try_from(payload)) {
-        (Ok(short @ ..=125), _) => {
-            header[1] = short;
-            2
-        }
-        (_, Ok(middle)) => {
-            header[1] = 126;
-            header[2..4].copy_from_slice(&middle.to_be_bytes());
-            4
-        }
-        _ => {
-            header[1] = 127;
-            header[2..].copy_from_slice(&(payload as u64).to_be_bytes());
-            HEADER_BYTES_MAX
-        }
-    };
-    (header, len)
-}
-
-/// Joins encoded messages into WebSocket messages of about [`FRAME_BYTES`]; one alone is not
-/// copied.
-fn joined(messages: Vec<Bytes>, format: Format) -> Vec<Bytes> {
-    let mut frames = Vec::new();
-    let mut group: Vec<Bytes> = Vec::new();
-    let mut group_len = 0;
-    for message in messages {
-        if group_len + message.len() > FRAME_BYTES && !group.is_empty() {
-            frames.push(join(std::mem::take(&mut group), group_len, format));
-            group_len = 0;
-        }
-        group_len += message.len() + 1;
-        group.push(message);
-    }
-    if !group.is_empty() {
-        frames.push(join(group, group_len, format));
-    }
-    frames
-}
-
-fn join(mut group: Vec<Bytes>, len: usize, format: Format) -> Bytes {
-    if group.len() == 1 {
-        return group.swap_remove(0);
-    }
-    let mut frame = Vec::with_capacity(len);
-    for message in &group {
-        format.append(message, &mut frame);
-    }
-    frame.into()
 }
 
 #[cfg(test)]
@@ -173,10 +106,6 @@ mod tests {
     use tokio_tungstenite::tungstenite::protocol::Role;
 
     use super::*;
-
-    fn many(count: usize, len: usize) -> Vec<Bytes> {
-        vec![Bytes::from(vec![b'7'; len]); count]
-    }
 
     /// What a client of the library that browsers' tests use makes of it.
     async fn read_back(bytes: Vec<u8>) -> Vec<Message> {
@@ -236,26 +165,5 @@ mod tests {
         let Message::Close(Some(frame)) = client.next().await.unwrap().unwrap() else { panic!() };
         assert_eq!(u16::from(frame.code), 3008);
         assert_eq!(writing.await.unwrap(), 3008);
-    }
-
-    #[test]
-    fn small_messages_share_a_frame_and_keep_their_order() {
-        let messages = vec![Bytes::from_static(b"1"), Bytes::from_static(b"2")];
-        assert_eq!(joined(messages, Format::Json), [Bytes::from_static(b"1\n2")]);
-    }
-
-    #[test]
-    fn a_lone_message_is_not_copied() {
-        let message = Bytes::from(vec![b'1'; 100]);
-        let frames = joined(vec![message.clone()], Format::Json);
-        assert_eq!(frames[0].as_ptr(), message.as_ptr());
-    }
-
-    #[test]
-    fn frames_stay_near_their_size_and_lose_nothing() {
-        let frames = joined(many(100, 10_000), Format::Protobuf);
-        assert!(frames.iter().all(|frame| frame.len() <= FRAME_BYTES));
-        assert_eq!(frames.iter().map(Bytes::len).sum::<usize>(), 1_000_000);
-        assert_eq!(joined(many(2, 100_000), Format::Protobuf).len(), 2);
     }
 }

@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use super::client_address::{Network, owner};
+use crate::carrier::{Carrier, Carriers};
 
 /// How many may be inside.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub struct Doorman {
     room: Room,
     inside: Mutex<Inside>,
     count: watch::Sender<usize>,
+    /// Made with the first connection that needs one.
+    carriers: OnceLock<Carriers>,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +64,12 @@ pub struct Visit {
 impl Doorman {
     /// Nobody is inside yet.
     pub fn new(room: Room) -> Arc<Self> {
-        Arc::new(Self { room, inside: Mutex::default(), count: watch::Sender::new(0) })
+        Arc::new(Self {
+            room,
+            inside: Mutex::default(),
+            count: watch::Sender::new(0),
+            carriers: OnceLock::new(),
+        })
     }
 
     /// Lets a connection in, or not.
@@ -106,6 +114,11 @@ impl Visit {
     /// The client has asked for something, or has said who it is: it may stay.
     pub fn has_spoken(&self) {
         self.doorman.inside.lock().silent.remove(&self.id);
+    }
+
+    /// Who brings the connection what is pushed to it.
+    pub(crate) fn carrier(&self) -> Arc<Carrier> {
+        self.doorman.carriers.get_or_init(Carriers::new).for_newcomer()
     }
 
     /// Ends the connection, whatever it is doing.
