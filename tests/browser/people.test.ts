@@ -66,6 +66,16 @@ describe('somebody who has to go', () => {
     await bo.page.getByRole('link', { name: 'Harbour' }).waitFor();
     await astrid.page.getByText('Bo Lind joined').waitFor();
   });
+
+  it('is_brought_back_after_being_removed_too', async () => {
+    await astrid.page.getByRole('button', { name: 'Remove from room', exact: true }).click();
+    await astrid.page.getByRole('dialog').getByRole('button', { name: 'Remove from room', exact: true }).click();
+    await astrid.page.locator('[data-toast]').hover();
+    await bo.page.getByText('You were removed from Harbour.').waitFor();
+    await bo.page.getByRole('link', { name: 'Harbour' }).waitFor({ state: 'detached' });
+    await astrid.page.locator('[data-toast]').getByRole('button', { name: 'Undo' }).click();
+    await bo.page.getByRole('link', { name: 'Harbour' }).waitFor();
+  });
 });
 
 describe('an invitation', () => {

@@ -26,7 +26,7 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await holdConversation({ astrid, bo, chidi });
     await astrid.page.getByRole('button', { name: 'New direct message' }).click();
     await astrid.page.getByLabel('Find a person').fill('chi');
-    await astrid.page.getByRole('button', { name: /Chidi Okafor/ }).click();
+    await astrid.page.getByRole('dialog').getByRole('button', { name: /Chidi Okafor/ }).click();
     await astrid.page.getByRole('heading', { name: 'Chidi Okafor', level: 1 }).waitFor();
     await astrid.say('Do you have the keys of the boat house?');
     await astrid.allSent();
@@ -62,7 +62,7 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await page.getByText('@chidi').waitFor();
     await picture('members');
     await page.getByRole('complementary').getByRole('button', { name: 'Close' }).click();
-    for (const [button, name] of [['Go to room', 'switcher'], [/Account:/, 'account']] as const) {
+    for (const [button, name] of [[/^Jump to/, 'switcher'], [/Account:/, 'account']] as const) {
       await page.getByRole('button', { name: button }).first().click();
       await page.getByRole('dialog').waitFor();
       await picture(name);

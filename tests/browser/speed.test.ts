@@ -11,6 +11,8 @@ import { astrid, bo, browser, server, withAstridAndBo } from './support/scene';
 
 const MESSAGES = Number(process.env['SPEED_MESSAGES'] ?? 100_000);
 const FIRST_SCRIPT_KIB_MAX = 110;
+const COLD_MS_MAX = 350;
+const THROTTLED_MS_MAX = 2_200;
 const BURST_S = 3;
 /** As in web/compress.ts. */
 const PACKED_BYTES_MIN = 512;
@@ -96,6 +98,41 @@ async function scriptsUntil(selector: string, storageState?: Awaited<ReturnType<
   });
   await context.close();
   return files;
+}
+
+/** A machine four times as slow, on a line of a slow mobile network. */
+async function slow(page: Page): Promise<void> {
+  const devtools = await page.context().newCDPSession(page);
+  const bytesPerSecond = 1_600_000 / 8;
+  await devtools.send('Network.enable');
+  await devtools.send('Network.emulateNetworkConditions', {
+    offline: false, latency: 150, downloadThroughput: bytesPerSecond, uploadThroughput: bytesPerSecond,
+  });
+  await devtools.send('Emulation.setCPUThrottlingRate', { rate: 4 });
+}
+
+/** How long it takes until the first message is painted, for a browser that knows who one is and holds nothing else. */
+async function coldVisits(visits: number, prepare: (page: Page) => Promise<void> = async () => undefined): Promise<number[]> {
+  const took: number[] = [];
+  for (let visit = 0; visit < visits; visit += 1) {
+    const context = await browser.newContext({ storageState: await astrid.context.storageState(), serviceWorkers: 'block' });
+    const page = await context.newPage();
+    await prepare(page);
+    await page.addInitScript(() => {
+      // Looked at from inside: a question from outside would wait for a busy page, and be part of the figure.
+      const shown = new MutationObserver(() => {
+        if (!document.querySelector('article .body')) return;
+        shown.disconnect();
+        requestAnimationFrame(() => setTimeout(() => Object.assign(window, { paintedAt: performance.now() })));
+      });
+      shown.observe(document, { childList: true, subtree: true });
+    });
+    await page.goto(astrid.page.url());
+    const painted = await page.waitForFunction(() => (window as unknown as { paintedAt?: number }).paintedAt);
+    took.push((await painted.jsonValue()) ?? Number.NaN);
+    await context.close();
+  }
+  return took;
 }
 
 describe('the first visit', () => {
@@ -211,16 +248,14 @@ describe(`a room of ${MESSAGES} messages`, () => {
   });
 
   it('shows_the_first_message_to_somebody_who_comes_cold', async () => {
-    const took: number[] = [];
-    for (let visit = 0; visit < 5; visit += 1) {
-      const context = await browser.newContext({ storageState: await astrid.context.storageState(), serviceWorkers: 'block' });
-      const page = await context.newPage();
-      await page.goto(astrid.page.url());
-      await page.locator('article .body').first().waitFor();
-      took.push(await page.evaluate(() => new Promise<number>((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now()))))));
-      await context.close();
-    }
-    report('first message painted, cold', took, 350);
-    atMost(quantile(took, 0.5), 350);
+    const took = await coldVisits(5);
+    report('first message painted, cold', took, COLD_MS_MAX);
+    atMost(quantile(took, 0.5), COLD_MS_MAX);
+  });
+
+  it('shows_it_on_a_slow_machine_and_a_slow_line_too', async () => {
+    const took = await coldVisits(3, slow);
+    report('first message painted, cold, throttled (4x CPU, 1.6 Mbit/s, 150 ms)', took, THROTTLED_MS_MAX);
+    atMost(quantile(took, 0.5), THROTTLED_MS_MAX);
   });
 });

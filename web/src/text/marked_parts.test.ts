@@ -18,4 +18,10 @@ describe('marked parts', () => {
     expect(shown('plain', [])).toBe('plain');
     expect(shown('short', [[2, 99]])).toBe('sh[ort]');
   });
+
+  it('are_without_the_marks_of_emphasis_and_code', () => {
+    expect(shown('**The Dispossessed**, in *a* `copy`', [[2, 5]])).toBe('[The] Dispossessed, in a copy');
+    expect(shown('brought **412 €** and ~~more~~', [[8, 15]])).toBe('brought [412 €] and more');
+    expect(shown('2 * 3 * 4, a*b, snake_case, ~5', [])).toBe('2 * 3 * 4, a*b, snake_case, ~5');
+  });
 });

@@ -6,12 +6,19 @@ export interface Part {
   marked: boolean;
 }
 
+/** Marks of emphasis and code at the edge of a word. Inside of words they may mean what they are. */
+const MARKS = /(?<![\p{L}\p{N}])(?:[*`]+|~~)(?=[\p{L}\p{N}])|(?<=[\p{L}\p{N}\p{P}€$%])(?:[*`]+|~~)(?![\p{L}\p{N}])/gu;
+/** Stands for what is left out until the text is cut, so that positions stay; no message holds one. */
+const GONE = '\0';
+
+/** The words, cut at their highlights and without Markdown's marks. */
 export function markedParts(text: string, highlights: readonly (readonly [number, number])[]): Part[] {
-  const characters = Array.from(text);
+  const characters = Array.from(text.replace(MARKS, (marks) => GONE.repeat(marks.length)));
   const parts: Part[] = [];
   let last = 0;
   const cut = (to: number, marked: boolean) => {
-    if (to > last) parts.push({ text: characters.slice(last, to).join(''), marked });
+    const words = characters.slice(last, to).filter((each) => each !== GONE).join('');
+    if (words !== '') parts.push({ text: words, marked });
     last = Math.max(last, to);
   };
   for (const [from, to] of highlights) {
