@@ -112,7 +112,13 @@ fn run() -> anyhow::Result<()> {
     match task {
         None => runtime.block_on(serve(config)),
         Some(Task::Seed(flags)) => runtime.block_on(seed(&config, flags)),
-        Some(Task::Load(flags)) => runtime.block_on(load(flags)),
+        Some(Task::Load(flags)) => {
+            // One thread for all clients: the server that they measure needs the others.
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?
+                .block_on(load(flags))
+        }
         Some(Task::Backup { file }) => back_up(&config, &file),
         Some(Task::Restore { file }) => runtime.block_on(restore(&config, &file)),
         Some(Task::Check) => check(&config),

@@ -7,7 +7,6 @@ mod store;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::time::Duration;
 
 use self::authority::Seat;
 use self::faults::Cut;

@@ -1,24 +1,21 @@
 //! One simulated client: comes in, subscribes to rooms of its user, follows each by its offsets,
 //! and says something if it is one of those that send.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use folkmoot_protocol::RoomId;
-use folkmoot_protocol::frame::{
-    Outcome, Publication, PushKind, Reply, Request, SubscribeRequest, SubscribeResult,
-};
+use folkmoot_protocol::frame::{Reply, Request, SubscribeRequest};
 use folkmoot_protocol::rpc::{MessageSend, RoomsList};
-use serde::Deserialize;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Interval;
 
 use super::LoadError;
+use super::glance::{Event, Subscribed};
 use super::plan::LoadPlan;
-use super::socket::{Socket, SocketError, outcome, rpc};
+use super::socket::{Heard, Socket, SocketError, outcome, rpc};
 use super::tally::{Stamp, Tally};
 
 /// After that, a client that does not get back in is lost.
@@ -39,7 +36,6 @@ pub(super) enum Stage {
     Waiting,
     Sending,
     Listening,
-    Leaving,
 }
 
 /// Where a client stands in a room's stream.
@@ -80,6 +76,12 @@ pub(super) struct Client {
 struct Sent {
     stamp: Stamp,
     room: RoomId,
+}
+
+impl Cursor {
+    fn move_to(&mut self, result: Subscribed) {
+        (self.offset, self.epoch) = (result.offset, result.epoch);
+    }
 }
 
 impl Absent {
@@ -235,53 +237,59 @@ impl Client {
         let first = self.socket.send(requests.collect()).await?;
         let mut left = self.cursors.len();
         while left > 0 {
-            let reply = self.socket.next().await?;
-            let cursor = reply.id.checked_sub(first).map(|index| index as usize);
-            let Some(cursor) = cursor.filter(|index| *index < self.cursors.len()) else {
-                self.take(reply);
-                continue;
-            };
-            match outcome("subscribe", reply)? {
-                Outcome::Subscribe(result) if recover => self.recover(cursor, result),
-                Outcome::Subscribe(result) => {
-                    let cursor = &mut self.cursors[cursor];
-                    (cursor.offset, cursor.epoch) = (result.offset, result.epoch);
+            match self.socket.next().await? {
+                Heard::Subscribed(result) => {
+                    let cursor = result.id.checked_sub(first).map(|index| index as usize);
+                    let cursor = cursor.filter(|index| *index < self.cursors.len());
+                    let cursor = cursor.ok_or_else(|| {
+                        SocketError::NotUnderstood(format!("an answer to {}", result.id))
+                    })?;
+                    match recover {
+                        true => self.recover(cursor, result),
+                        false => self.cursors[cursor].move_to(result),
+                    }
+                    left -= 1;
                 }
-                other => return Err(SocketError::NotUnderstood(format!("{other:?}"))),
+                Heard::Reply(reply) if reply.id >= first => {
+                    outcome("subscribe", *reply)?;
+                }
+                heard => self.take(heard),
             }
-            left -= 1;
         }
         Ok(())
     }
 
-    fn recover(&mut self, cursor: usize, result: SubscribeResult) {
+    fn recover(&mut self, cursor: usize, result: Subscribed) {
         if !result.recovered {
             self.tally.unrecovered.fetch_add(1, Ordering::Relaxed);
         }
-        self.tally.recovered.fetch_add(result.publications.len() as u64, Ordering::Relaxed);
-        for publication in &result.publications {
-            self.hear(cursor, publication);
+        self.tally.recovered.fetch_add(result.missed.len() as u64, Ordering::Relaxed);
+        for missed in &result.missed {
+            self.hear_at(cursor, missed.offset, missed.stamp);
         }
         // What the position says beyond the events that came is missing.
         if result.recovered && result.offset > self.cursors[cursor].offset {
             let skipped = result.offset - self.cursors[cursor].offset;
             self.tally.skipped.fetch_add(skipped, Ordering::Relaxed);
         }
-        (self.cursors[cursor].offset, self.cursors[cursor].epoch) = (result.offset, result.epoch);
+        self.cursors[cursor].move_to(result);
     }
 
-    /// Listens, and sends if it is one of those, until all leave or the connection ends.
-    pub(super) async fn run(mut self, mut stage: watch::Receiver<Stage>) -> Absent {
+    /// Listens, and sends if it is one of those, until it is to leave or the connection ends.
+    pub(super) async fn run(
+        mut self,
+        mut stage: watch::Receiver<Stage>,
+        mut leaving: oneshot::Receiver<()>,
+    ) -> Absent {
         let sends = self.plan.sends(self.number);
-        // Made once: thousands of clients would queue for the watch anew with each event.
-        let mut leaving = std::pin::pin!(left(stage.clone()));
         loop {
             let may_send = sends && *stage.borrow_and_update() == Stage::Sending;
             let has_turn = may_send && (self.is_paced() || self.unanswered.is_empty());
             let went_on = tokio::select! {
                 biased;
-                () = &mut leaving => break,
-                reply = self.socket.next() => reply.map(|reply| self.take(reply)),
+                // Nobody sends anything: it is dropped.
+                _ = &mut leaving => break,
+                heard = self.socket.next() => heard.map(|heard| self.take_all(heard)),
                 _ = stage.changed(), if sends => Ok(()),
                 () = turn(&mut self.pace, &self.tally), if has_turn => self.say().await,
             };
@@ -351,27 +359,43 @@ impl Client {
         Ok(())
     }
 
-    fn take(&mut self, reply: Reply) {
-        if let Some(Sent { stamp, .. }) = self.unanswered.remove(&reply.id) {
-            return match outcome("message.send", reply) {
-                Ok(_) => self.tally.acknowledge(stamp),
-                Err(error) => self.tally.refuse(stamp, &error),
-            };
-        }
-        let Some(Outcome::Push(push)) = reply.outcome else { return };
-        let Some(PushKind::Pub(publication)) = push.kind else { return };
-        let cursor = self.cursors.iter().position(|cursor| cursor.channel == push.channel);
-        if let Some(cursor) = cursor {
-            self.hear(cursor, &publication);
+    /// Takes what came and what came with it.
+    fn take_all(&mut self, first: Heard) {
+        let mut next = Some(first);
+        while let Some(heard) = next {
+            self.take(heard);
+            next = self.socket.heard();
         }
     }
 
-    fn hear(&mut self, cursor: usize, publication: &Publication) {
-        // Typing has no place in the stream.
-        if publication.offset == 0 || !self.advance(cursor, publication.offset) {
-            return;
+    fn take(&mut self, heard: Heard) {
+        match heard {
+            Heard::Event(event) => self.hear(event),
+            Heard::Reply(reply) => self.answered(*reply),
+            // Waited for by who subscribes.
+            Heard::Subscribed(_) => {}
         }
-        if let Some(stamp) = said(publication) {
+    }
+
+    fn answered(&mut self, reply: Reply) {
+        let Some(Sent { stamp, .. }) = self.unanswered.remove(&reply.id) else { return };
+        match outcome("message.send", reply) {
+            Ok(_) => self.tally.acknowledge(stamp),
+            Err(error) => self.tally.refuse(stamp, &error),
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
+        let cursor = self.cursors.iter().position(|cursor| cursor.room == event.room);
+        if let Some(cursor) = cursor {
+            self.hear_at(cursor, event.offset, event.stamp);
+        }
+    }
+
+    fn hear_at(&mut self, cursor: usize, offset: u64, stamp: Option<Stamp>) {
+        if self.advance(cursor, offset)
+            && let Some(stamp) = stamp
+        {
             self.tally.deliver(stamp);
         }
     }
@@ -396,22 +420,6 @@ fn message(room: RoomId, key: &str, stamp: Stamp, plan: &LoadPlan) -> MessageSen
     let key = format!("{key}.{}", plan.run);
     let body = stamp.text(plan.flags.bytes);
     MessageSend { room, key, body, reply_to: None, attachments: Vec::new() }
-}
-
-/// What a publication says of itself, if it is a message of this run.
-fn said(publication: &Publication) -> Option<Stamp> {
-    #[derive(Deserialize)]
-    struct Said<'a> {
-        #[serde(borrow)]
-        body: Option<Cow<'a, str>>,
-    }
-    let said: Said<'_> = serde_json::from_slice(&publication.data).ok()?;
-    Stamp::of(&said.body?)
-}
-
-/// When all are to leave, or nobody is there who could say so.
-async fn left(mut stage: watch::Receiver<Stage>) {
-    let _ = stage.wait_for(|stage| *stage == Stage::Leaving).await;
 }
 
 /// When the next message is due, at once without a pace, and may be on its way with the others.

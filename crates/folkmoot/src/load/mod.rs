@@ -6,6 +6,8 @@
 //! missing is a gap, one that comes again is doubled.
 
 mod client;
+mod frames;
+mod glance;
 mod histogram;
 mod plan;
 mod report;
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use client::{Absent, Client, Stage};
@@ -66,6 +68,8 @@ struct Run {
     tally: Arc<Tally>,
     stage: watch::Sender<Stage>,
     clients: JoinSet<Absent>,
+    /// Dropped, it has its client leave.
+    staying: Vec<oneshot::Sender<()>>,
 }
 
 /// Carries a plan out.
@@ -77,7 +81,8 @@ pub async fn load(plan: LoadPlan) -> Result<LoadReport, LoadError> {
     let stage = watch::Sender::new(Stage::Waiting);
     let tally = Arc::new(Tally::new(plan.flags.in_flight));
     let plan = Arc::new(plan);
-    let mut run = Run { plan, tally, stage, clients: JoinSet::new() };
+    let (clients, staying) = (JoinSet::new(), Vec::new());
+    let mut run = Run { plan, tally, stage, clients, staying };
     let memory_before = run.server_memory();
     let began = Instant::now();
     run.enter().await?;
@@ -107,6 +112,8 @@ impl Run {
         for number in 0..self.plan.flags.sockets {
             let (plan, tally) = (self.plan.clone(), self.tally.clone());
             let (doors, entered, stage) = (doors.clone(), entered.clone(), self.stage.subscribe());
+            let (stays, leaving) = oneshot::channel();
+            self.staying.push(stays);
             self.clients.spawn(async move {
                 let door = doors.acquire().await;
                 let client = Client::enter(plan, tally, number).await;
@@ -116,7 +123,7 @@ impl Run {
                         let _ = entered.send(Ok(client.rooms().collect::<Vec<_>>()));
                         // All are in when nobody is left who could say so.
                         drop(entered);
-                        client.run(stage).await
+                        client.run(stage, leaving).await
                     }
                     Err(error) => {
                         let _ = entered.send(Err(error));
@@ -189,7 +196,6 @@ impl Run {
     async fn storm(&mut self, missed: u32) -> Result<Storm, LoadError> {
         let absent = self.leave().await;
         self.fill(&absent, missed).await?;
-        self.stage.send_replace(Stage::Listening);
         let began = Instant::now();
         let mut returning = JoinSet::new();
         for absent in absent {
@@ -236,7 +242,7 @@ impl Run {
 
     /// Ends all connections.
     async fn leave(&mut self) -> Vec<Absent> {
-        self.stage.send_replace(Stage::Leaving);
+        self.staying.clear();
         let mut absent = Vec::new();
         while let Some(left) = self.clients.join_next().await {
             absent.push(left.expect("a client does not panic"));

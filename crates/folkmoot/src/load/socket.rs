@@ -1,34 +1,38 @@
 //! One client connection, as light as it can be: ten thousand of them share a machine with the
 //! server that they are to measure.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use folkmoot_protocol::Format;
-use folkmoot_protocol::frame::{Command, ConnectRequest, Outcome, Reply, Request, RpcRequest};
+use folkmoot_protocol::frame::{
+    Command, ConnectRequest, Outcome, Publication, PushKind, Reply, Request, RpcRequest,
+    SubscribeResult,
+};
 use folkmoot_protocol::rpc::{Method, encode_payload};
-use futures_util::{SinkExt, StreamExt};
+use folkmoot_protocol::{Channel, Format};
+use serde::Deserialize;
 use tokio::net::{TcpSocket, TcpStream};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+use super::frames::Frames;
+use super::glance::{Event, Missed, Subscribed};
+use super::tally::Stamp;
 
 /// What browsers speak.
 const FORMAT: Format = Format::Json;
-/// Holds a message or two; the default of 128 KiB would be more than a gigabyte for all.
-const READ_BUFFER_BYTES: usize = 4 * 1024;
+/// What the server sends to see whether somebody is there, and what answers it.
+const PING: &str = "{}";
+/// Of so many connections one reads its events as JSON, too, and compares.
+const READERS: usize = 64;
 /// One address has ports for some 28,000 connections to one server.
 const ADDRESSES: usize = 200;
 
 /// Why a connection is of no use, or what it asked for was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Nobody listens there, or there are no descriptors.
-    #[error("cannot connect: {0}")]
-    Connect(#[from] std::io::Error),
-    /// It ended without a word, or in the middle of one.
-    #[error("the connection broke: {0}")]
-    Broken(Box<tokio_tungstenite::tungstenite::Error>),
+    /// Nobody listens there, there are no descriptors, or it broke.
+    #[error("no connection: {0}")]
+    Broken(#[from] std::io::Error),
     /// With a code and a reason.
     #[error("the server closed the connection: {0}")]
     Closed(String),
@@ -47,18 +51,26 @@ pub enum SocketError {
     },
 }
 
-impl From<tokio_tungstenite::tungstenite::Error> for SocketError {
-    fn from(error: tokio_tungstenite::tungstenite::Error) -> Self {
-        Self::Broken(Box::new(error))
-    }
+/// What comes by a connection.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// Of a room.
+    Event(Event),
+    Subscribed(Subscribed),
+    /// Everything else.
+    Reply(Box<Reply>),
 }
 
 #[derive(Debug)]
 pub(super) struct Socket {
-    stream: WebSocketStream<TcpStream>,
+    frames: Frames,
     last_id: u32,
-    /// What the last frame held and nobody has taken yet.
-    replies: VecDeque<Reply>,
+    /// What has come and nobody has taken yet.
+    heard: VecDeque<Heard>,
+    /// Pings that were not answered yet.
+    pings: u32,
+    /// Whether it reads events as JSON, too.
+    compares: bool,
 }
 
 impl Socket {
@@ -70,14 +82,9 @@ impl Socket {
     ) -> Result<Self, SocketError> {
         let stream = dial(server, number).await?;
         stream.set_nodelay(true)?;
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER_BYTES)
-            .write_buffer_size(0)
-            .max_write_buffer_size(usize::MAX);
-        let url = format!("ws://{server}/connection/websocket");
-        let (stream, _) =
-            tokio_tungstenite::client_async_with_config(url, stream, Some(config)).await?;
-        let mut socket = Self { stream, last_id: 0, replies: VecDeque::new() };
+        let frames = Frames::open(stream, &server.to_string()).await?;
+        let (heard, compares) = (VecDeque::new(), number.is_multiple_of(READERS));
+        let mut socket = Self { frames, last_id: 0, heard, pings: 0, compares };
         let token = token.to_owned();
         let connect = Request::Connect(ConnectRequest { token, ..ConnectRequest::default() });
         socket.ask("connect", connect).await?;
@@ -96,9 +103,10 @@ impl Socket {
     async fn ask(&mut self, what: &'static str, request: Request) -> Result<Outcome, SocketError> {
         let id = self.send(vec![request]).await?;
         loop {
-            let reply = self.next().await?;
-            if reply.id == id {
-                return outcome(what, reply);
+            if let Heard::Reply(reply) = self.next().await?
+                && reply.id == id
+            {
+                return outcome(what, *reply);
             }
         }
     }
@@ -116,49 +124,97 @@ impl Socket {
         Ok(first)
     }
 
-    /// The next reply or push; answers pings by itself.
+    /// What comes next; answers pings by itself.
     ///
     /// # Cancel safety
     /// Nothing is lost when dropped.
-    pub(super) async fn next(&mut self) -> Result<Reply, SocketError> {
+    pub(super) async fn next(&mut self) -> Result<Heard, SocketError> {
         loop {
-            match self.replies.front() {
-                Some(reply) if reply.is_ping() => {
-                    let mut pong = Vec::new();
-                    let command = Command::default();
-                    FORMAT.encode_command(&command, &mut pong).expect("it has no payload");
-                    self.write(pong).await?;
-                    self.replies.pop_front();
-                }
-                Some(_) => return Ok(self.replies.pop_front().expect("it is there")),
-                None => self.read().await?,
+            if let Some(heard) = self.heard.pop_front() {
+                return Ok(heard);
             }
+            while self.pings > 0 {
+                // Cut off in the middle it would be half a frame, but the kernel has room for it.
+                self.pings -= 1;
+                self.write(PING.into()).await?;
+            }
+            let Self { frames, heard, pings, compares, .. } = self;
+            frames.read(|text| hear(text, heard, pings, *compares)).await?;
         }
     }
 
-    async fn read(&mut self) -> Result<(), SocketError> {
-        match self.stream.next().await {
-            Some(Ok(Message::Text(text))) => {
-                let replies = FORMAT.decode_replies(text.as_bytes());
-                let replies =
-                    replies.map_err(|error| SocketError::NotUnderstood(error.to_string()))?;
-                self.replies.extend(replies);
-                Ok(())
-            }
-            Some(Ok(Message::Close(frame))) => {
-                let why = frame.map(|frame| format!("{} {}", u16::from(frame.code), frame.reason));
-                Err(SocketError::Closed(why.unwrap_or_default()))
-            }
-            Some(Ok(_)) => Ok(()),
-            Some(Err(error)) => Err(error.into()),
-            None => Err(SocketError::Closed("without a word".to_owned())),
-        }
+    /// What has come already.
+    pub(super) fn heard(&mut self) -> Option<Heard> {
+        self.heard.pop_front()
     }
 
     async fn write(&mut self, frame: Vec<u8>) -> Result<(), SocketError> {
-        let text = String::from_utf8(frame).expect("JSON is UTF-8");
-        Ok(self.stream.send(Message::text(text)).await?)
+        self.frames.send(&frame).await
     }
+}
+
+/// Takes the lines of a frame apart.
+fn hear(
+    text: &str,
+    heard: &mut VecDeque<Heard>,
+    pings: &mut u32,
+    compares: bool,
+) -> Result<(), SocketError> {
+    for line in text.split('\n') {
+        if line == PING {
+            *pings += 1;
+        } else if let Some(event) = Event::at_a_glance(line) {
+            if compares && read(line)?.as_ref().and_then(event_of) != Some(event) {
+                return Err(SocketError::NotUnderstood(format!("at a glance: {line}")));
+            }
+            heard.push_back(Heard::Event(event));
+        } else if let Some(subscribed) = Subscribed::at_a_glance(line) {
+            if compares && read(line)?.and_then(subscribed_of).as_ref() != Some(&subscribed) {
+                return Err(SocketError::NotUnderstood(format!("at a glance: {line}")));
+            }
+            heard.push_back(Heard::Subscribed(subscribed));
+        } else if let Some(reply) = read(line)? {
+            heard.push_back(match event_of(&reply) {
+                Some(event) => Heard::Event(event),
+                None => Heard::Reply(Box::new(reply)),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn read(line: &str) -> Result<Option<Reply>, SocketError> {
+    let replies = FORMAT.decode_replies(line.as_bytes());
+    let replies = replies.map_err(|error| SocketError::NotUnderstood(error.to_string()))?;
+    Ok(replies.into_iter().next())
+}
+
+/// The event that a push carries, if it has a place in the stream of a room.
+fn event_of(reply: &Reply) -> Option<Event> {
+    let Some(Outcome::Push(push)) = &reply.outcome else { return None };
+    let Some(PushKind::Pub(publication)) = &push.kind else { return None };
+    let Ok(Channel::Room(room)) = push.channel.parse() else { return None };
+    let (offset, stamp) = (publication.offset, said(publication));
+    (offset > 0).then_some(Event { room, offset, stamp })
+}
+
+fn subscribed_of(reply: Reply) -> Option<Subscribed> {
+    let Some(Outcome::Subscribe(result)) = reply.outcome else { return None };
+    let missed = result.publications.iter();
+    let missed = missed.map(|one| Missed { offset: one.offset, stamp: said(one) }).collect();
+    let SubscribeResult { epoch, offset, recovered, .. } = result;
+    Some(Subscribed { id: reply.id, epoch, offset, recovered, missed })
+}
+
+/// What a publication says of itself, if it is a message of a run.
+fn said(publication: &Publication) -> Option<Stamp> {
+    #[derive(Deserialize)]
+    struct Said<'a> {
+        #[serde(borrow)]
+        body: Option<Cow<'a, str>>,
+    }
+    let said: Said<'_> = serde_json::from_slice(&publication.data).ok()?;
+    Stamp::of(&said.body?)
 }
 
 pub(super) fn rpc<M: Method>(request: &M) -> Request {
