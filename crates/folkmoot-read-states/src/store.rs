@@ -56,8 +56,8 @@ pub enum Retry {
 
 impl StoreError {
     /// A failure after which trying again may help.
-    pub fn new(doing: &'static str, why: impl ToString) -> Self {
-        Self { doing, why: why.to_string(), retry: Retry::MayHelp }
+    pub fn new(doing: &'static str, why: impl Into<String>) -> Self {
+        Self { doing, why: why.into(), retry: Retry::MayHelp }
     }
 
     #[cfg(any(feature = "postgres", feature = "cassandra"))]

@@ -123,7 +123,7 @@ impl Address {
 }
 
 fn failed(doing: &'static str) -> impl Fn(Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-    move |error| StoreError::new(doing, error)
+    move |error| StoreError::new(doing, error.to_string())
 }
 
 impl CassandraRows {

@@ -86,7 +86,8 @@ impl PostgresRows {
     /// The URL cannot be read, the server cannot be used, or its tables are of a later version.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         const DOING: &str = "connect";
-        let mut server: Server = url.parse().map_err(|error| StoreError::new(DOING, error))?;
+        let server = url.parse::<Server>();
+        let mut server = server.map_err(|error| StoreError::new(DOING, error.to_string()))?;
         server.config.connect_timeout(ANSWER_WITHIN).tcp_user_timeout(ANSWER_WITHIN);
         if server.config.get_application_name().is_none() {
             server.config.application_name("folkmoot read-states");

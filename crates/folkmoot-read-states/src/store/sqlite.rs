@@ -53,7 +53,7 @@ impl SqliteRows {
 }
 
 fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> StoreError {
-    move |error| StoreError::new(doing, error)
+    move |error| StoreError::new(doing, error.to_string())
 }
 
 /// Runs a statement where it may block.
@@ -65,7 +65,7 @@ fn blocking<T: Send + 'static>(
     let connection = connection.clone();
     Box::pin(async move {
         let done = tokio::task::spawn_blocking(move || work(&mut connection.lock())).await;
-        let done = done.map_err(|error| StoreError::new(doing, error))?;
+        let done = done.map_err(|error| StoreError::new(doing, error.to_string()))?;
         done.map_err(failed(doing))
     })
 }
