@@ -296,7 +296,7 @@ impl Client {
             let went_on = match went_on {
                 Err(_) if self.plan.flags.resume => tokio::select! {
                     biased;
-                    () = &mut leaving => break,
+                    _ = &mut leaving => break,
                     resumed = self.resume() => resumed,
                 },
                 went_on => went_on,
