@@ -201,6 +201,8 @@ mod tests {
                 socket.feed(heard).await.unwrap();
                 socket.send(Message::text("and")).await.unwrap();
             }
+            // The end is not to come with what was said before.
+            socket.next().await.unwrap().unwrap();
             socket.close(None).await.unwrap();
         });
         let stream = TcpStream::connect(address).await.unwrap();
@@ -217,6 +219,7 @@ mod tests {
             }
             assert_eq!(heard, ["7".repeat(len), "and".to_owned()]);
         }
+        frames.send(b"that was all").await.unwrap();
         let end = frames.read(|_| Ok(())).await;
         assert!(matches!(end, Err(SocketError::Closed(_))), "{end:?}");
         serving.await.unwrap();
