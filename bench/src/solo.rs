@@ -44,8 +44,12 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "move" => Some(watched(|| cluster::run_moves(arguments.budget))),
         "million" => Some(watched(|| cluster::run_million(arguments.budget))),
         "remote-publish" => Some(watched(|| audience::run(arguments.budget))),
-        "rolling-restart" => Some(watched(|| rolling::run(arguments.budget).map_err(told))),
-        "chat-send-foreign" => Some(watched(|| foreign::run(arguments.budget).map_err(told))),
+        "rolling-restart" => {
+            Some(watched(|| rolling::run(arguments.budget).map_err(|error| told(&error))))
+        }
+        "chat-send-foreign" => {
+            Some(watched(|| foreign::run(arguments.budget).map_err(|error| told(&error))))
+        }
         "timers" => Some(timers::run(arguments.budget)),
         "passivate" => Some(passivate::run(arguments.budget)),
         "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),
@@ -60,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
     }
 }
 
-fn told(error: anyhow::Error) -> String {
+fn told(error: &anyhow::Error) -> String {
     format!("{error:#}")
 }
 
