@@ -195,6 +195,7 @@ impl Room {
 
     async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
         self.ports.hand_over(Channel::Room(self.id)).await;
+        self.answer_what_is_stored().await;
     }
 
     /// Nodes may be gone, with the connections that looked at the room from there.

@@ -8,7 +8,7 @@ use super::online::Online;
 use super::presence::Looking;
 use super::recent::Recent;
 use super::view::{Done, Mention};
-use crate::storage::contract::Directory;
+use crate::storage::contract::{Directory, RoomLog};
 use crate::storage::record::{RoomEvent, RoomRecord};
 use crate::storage::{AppendError, ControlError};
 use crate::storage::{Seq, UnixMillis, UserId};
@@ -33,19 +33,12 @@ impl Handler<Settled> for Room {
 
     async fn handle(&mut self, settled: Settled, ctx: &mut Context<Self>) {
         let Completed { durable, failed } = self.stream.settle(settled);
-        for Pending { record, client, unmentioned, reply, repeats } in durable {
-            self.publish(&record, client.as_deref(), ctx);
-            self.tell_users(&record, ctx);
-            self.tell_unmentioned(&record, unmentioned, ctx);
-            let seq = match &record.event {
-                RoomEvent::Message(message) => Some(message.seq),
-                _ => None,
-            };
-            let done = Done { at: record.at, offset: record.offset, seq, is_repeat: false };
-            reply.send(Ok(done));
-            for (done, reply) in repeats {
-                reply.send(Ok(done));
-            }
+        for mut pending in durable {
+            self.publish(&pending.record, pending.client.as_deref(), ctx);
+            self.tell_users(&pending.record, ctx);
+            let unmentioned = std::mem::take(&mut pending.unmentioned);
+            self.tell_unmentioned(&pending.record, unmentioned, ctx);
+            pending.acknowledge();
         }
         match failed {
             None => self.wait(ctx),
@@ -54,7 +47,46 @@ impl Handler<Settled> for Room {
     }
 }
 
+impl Pending {
+    /// Tells who waits that it is durable.
+    fn acknowledge(self) {
+        let Self { record, reply, repeats, .. } = self;
+        let seq = match &record.event {
+            RoomEvent::Message(message) => Some(message.seq),
+            _ => None,
+        };
+        let done = Done { at: record.at, offset: record.offset, seq, is_repeat: false };
+        reply.send(Ok(done));
+        for (done, reply) in repeats {
+            reply.send(Ok(done));
+        }
+    }
+
+    /// Whether the store has it at its place, and not what another node put there.
+    fn is_among(&self, stored: &[RoomRecord]) -> bool {
+        let at = stored.binary_search_by_key(&self.record.offset, |record| record.offset);
+        at.is_ok_and(|at| stored[at] == self.record)
+    }
+}
+
 impl Room {
+    /// A room that stops, or moves to another node, answers what has become durable meanwhile:
+    /// nobody else could.
+    pub(super) async fn answer_what_is_stored(&mut self) {
+        if self.stream.is_settled() {
+            return;
+        }
+        let since = self.stream.last();
+        let limit = u32::try_from(self.stream.pending_len()).unwrap_or(u32::MAX);
+        let stored = self.ports.streams().room_events(self.id, since, limit).await;
+        let Ok(Some(stored)) = stored else { return };
+        for pending in self.stream.take_back() {
+            if pending.is_among(&stored) {
+                pending.acknowledge();
+            }
+        }
+    }
+
     /// Answers a retry. If the first try is still on its way to the disk, so is the answer.
     pub(super) fn repeat(&mut self, first: FirstSend, reply: ReplyTo<Result<Done, RoomError>>) {
         let done =
