@@ -52,7 +52,7 @@ fn nothing_acknowledged_is_lost_while_actors_die_all_the_time() {
     let report: Report = serde_json::from_slice(&load.stdout).expect(&told);
     assert!(report.verdict.is_good(), "{report}");
     assert_eq!(report.errors, 0, "{report}");
-    assert!(report.killed > 20 && report.retries > 0, "{report}");
+    assert!(report.killed > 20, "{report}");
     assert!(report.done > 1_000, "{report}");
     println!("{report}");
 

@@ -317,7 +317,8 @@ async fn a_worker_lets_other_tasks_run() {
             tokio::task::yield_now().await;
             turns += 1;
         }
-        assert!(turns > 10, "{turns} turns while 200 events went to 2,000 subscribers");
+        // A worker that never pauses gives one; how many there are depends on the speed of the machine.
+        assert!(turns > 3, "{turns} turns while 200 events went to 2,000 subscribers");
     })
     .await;
 }

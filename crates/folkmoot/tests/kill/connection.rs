@@ -110,7 +110,11 @@ impl Connection {
                 Some(Ok(Message::Text(text))) => return Ok(text.into()),
                 Some(Ok(Message::Binary(bytes))) => return Ok(bytes),
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(Lost),
+                Some(Ok(Message::Close(why))) => {
+                    eprintln!("the server closed the connection: {why:?}");
+                    return Err(Lost);
+                }
+                Some(Err(_)) | None => return Err(Lost),
             }
         }
     }
