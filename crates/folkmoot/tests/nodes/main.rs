@@ -7,7 +7,6 @@ mod cluster;
 #[path = "../kill/connection.rs"]
 mod connection;
 mod person;
-mod rolling;
 
 use folkmoot_protocol::RoomId;
 use folkmoot_protocol::chat::Attachment;
