@@ -132,7 +132,7 @@ impl Tls {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidInput, format!("{host} is no name of a host"))
         })?;
-        Ok(Connect { client: self.client.clone(), name })
+        Ok(Connect { client: self.client.clone(), name: Some(name) })
     }
 }
 
@@ -169,7 +169,8 @@ impl Eq for Tls {}
 #[derive(Debug)]
 pub struct Connect {
     client: Arc<ClientConfig>,
-    name: ServerName<'static>,
+    /// `None`: a Unix socket, over which no server encrypts.
+    name: Option<ServerName<'static>>,
 }
 
 type Connecting<S> = Pin<Box<dyn Future<Output = io::Result<TlsStream<S>>> + Send>>;
@@ -184,7 +185,10 @@ where
 
     fn connect(self, stream: S) -> Connecting<S> {
         let connector = TlsConnector::from(self.client);
-        Box::pin(async move { Ok(TlsStream(connector.connect(self.name, stream).await?)) })
+        Box::pin(async move {
+            let name = self.name.ok_or_else(|| io::Error::other("a Unix socket has no host"))?;
+            Ok(TlsStream(connector.connect(name, stream).await?))
+        })
     }
 }
 
@@ -197,6 +201,10 @@ where
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> io::Result<Connect> {
+        // The driver asks before it knows whether the server encrypts.
+        if host.is_empty() {
+            return Ok(Connect { client: self.client.clone(), name: None });
+        }
         self.connector(host)
     }
 }
