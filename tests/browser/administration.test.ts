@@ -246,6 +246,7 @@ describe('the administration', () => {
     await tabTo(page, 'Find a user');
     await page.keyboard.type('bo');
     await page.getByText('@astrid').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Actions for Bo Lind' }).waitFor();
     await tabTo(page, 'Actions for Bo Lind');
     await page.keyboard.press('Enter');
     await tabTo(page, 'Disable account');

@@ -162,12 +162,17 @@ describe('the palette', () => {
     await astrid.say('The windlass squeaks.');
     await astrid.allSent();
     const option = (name: RegExp) => astrid.page.getByRole('option', { name });
-    for (const [typed, found] of [['kuch', /Küche/], ['lind', /Bo Lind/], ['create ro', /Create room/], ['windl', /The windlass squeaks/]] as const) {
+    const finds = async (typed: string, found: RegExp) => {
       await keyboard.press('Control+k');
       await keyboard.type(typed);
-      await option(found).first().waitFor();
+      const isThere = await option(found).first().waitFor({ timeout: 3_000 }).then(() => true, () => false);
       await keyboard.press('Escape');
       await astrid.page.getByRole('dialog').waitFor({ state: 'detached' });
+      return isThere;
+    };
+    for (const [typed, found] of [['kuch', /Küche/], ['lind', /Bo Lind/], ['create ro', /Create room/], ['windl', /The windlass squeaks/]] as const) {
+      // What was said a moment ago is found once the index has it.
+      await expect.poll(() => finds(typed, found), { timeout: 15_000 }).toBe(true);
     }
   });
 

@@ -19,6 +19,10 @@ export async function violations(page: Page): Promise<string[]> {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     // Colours arrive with the next frames, and a checker between two themes sees a mixture.
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await page.evaluate(async () => {
+      const running = document.getAnimations().filter((it) => it.playState === 'running' && Number.isFinite(Number(it.effect?.getComputedTiming().endTime)));
+      await Promise.allSettled(running.map((it) => it.finished));
+    });
     await page.evaluate(AXE);
     const results: Result[] = await page.evaluate(async () => {
       const axe = (window as unknown as { axe: { run(): Promise<{ violations: Result[] }> } }).axe;
