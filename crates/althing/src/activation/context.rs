@@ -110,7 +110,8 @@ impl<A: Actor> Context<A> {
     }
 
     /// Unloads the actor after this handler; its next message brings it back. One that cannot come
-    /// back, because it has no name or its type no factory, stops.
+    /// back, because it has no name or its type no factory, stops. A handler that stops or fails
+    /// its actor, too, does that instead.
     pub fn passivate(&mut self) {
         self.core.passivate();
     }

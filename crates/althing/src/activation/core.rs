@@ -71,9 +71,10 @@ impl RunCore {
         self.stop.store(STOPS, Ordering::Relaxed);
     }
 
-    /// Has the actor unloaded after this handler.
+    /// Has the actor unloaded after this handler, unless it is to end otherwise.
     pub(super) fn passivate(&self) {
-        self.stop.store(PASSIVATES, Ordering::Relaxed);
+        let (free, wish) = (RUNS_ON, PASSIVATES);
+        _ = self.stop.compare_exchange(free, wish, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Has the actor fail after this handler, with what its extras hold.

@@ -48,8 +48,17 @@ fn leaves_a_next_life(reason: &StopReason) -> bool {
     )
 }
 
+/// Whether the actor has unloaded or stopped itself, or has done what it was asked.
+pub(crate) fn ends_in_peace(reason: &StopReason) -> bool {
+    matches!(reason, StopReason::Passivated | StopReason::Requested)
+}
+
 /// Ends a life whose state is gone already. `Continue`: the next life has something to do, and the
 /// claim is kept for it.
+///
+/// A stop that the life has not come to goes over into the next one, if that has something to do:
+/// whoever asked for it waits for the end of that one. Otherwise an actor that is unloaded has
+/// stopped.
 pub(crate) fn end_life(
     place: &Arc<dyn AnyPlace>,
     waiting: Vec<Envelope>,
@@ -60,8 +69,18 @@ pub(crate) fn end_life(
     let mut inner = header.mailbox.lock();
     inner.absorb();
     let was_active = std::mem::replace(&mut inner.active, false);
+    let asked = if ends_in_peace(reason) { inner.asked_to_stop() } else { None };
     let (mut refused, wakers) = share_out(place, &mut inner, waiting, reason, keeps);
-    inner.count_end();
+    let goes_over = asked.is_some() && !inner.is_closed() && !inner.is_empty();
+    let reason = match &asked {
+        Some(asked) if !goes_over && *reason == StopReason::Passivated => asked,
+        _ => reason,
+    };
+    if goes_over {
+        inner.begin_life();
+    } else {
+        inner.count_end();
+    }
     if *reason != StopReason::Passivated {
         header.count_stop();
     }
@@ -71,6 +90,9 @@ pub(crate) fn end_life(
     let is_last = inner.is_closed();
     let farewell =
         inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active, is_last));
+    if goes_over {
+        inner.extras().system.extend(asked.clone().map(System::Stop));
+    }
     // A tick belongs to the life whose timer it is.
     refused.extend(inner.take_stale_ticks());
     let closed = inner.is_closed();

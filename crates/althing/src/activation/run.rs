@@ -69,6 +69,8 @@ pub(crate) struct Run {
     backs_off: bool,
     /// After how many more messages to stop, and why.
     stop_after: Option<(usize, StopReason)>,
+    /// Whether somebody asked for a stop once more, after messages that this life does not run.
+    stops_again: bool,
     /// Whether the claim is still ours; if it is when the run is dropped, its runtime has dropped
     /// it unfinished.
     has_claim: bool,
@@ -167,6 +169,7 @@ impl Run {
     }
 
     /// Ends the actor's life without hooks.
+            stops_again: false,
     pub(crate) fn end(mut self, reason: &StopReason) {
         // Messages keep nobody alive who is not merely asked to stop.
         let _ = self.finish(reason);
@@ -358,6 +361,7 @@ impl Run {
         self.has_claim = next.is_continue();
         next
     }
+        self.put_stop_back(reason);
 
     /// Drops what is left of a life, whatever panics on the way; returns the messages that had been
     /// taken out of the mailbox.

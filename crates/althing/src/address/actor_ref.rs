@@ -98,7 +98,8 @@ impl<A: Actor> ActorRef<A> {
     }
 
     /// Stops the actor after the messages that wait now, and waits for the end of its `stopping`
-    /// hook.
+    /// hook. If it unloads or stops itself before they have run, that is the end of the life in
+    /// which they run.
     ///
     /// Awaited in one of the actor's own handlers it is ready at once: the actor stops when that
     /// handler has ended. An idle actor's `stopping` hook begins on the caller's stack, so hold no

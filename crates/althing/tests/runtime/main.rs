@@ -16,6 +16,7 @@ mod holding;
 mod hostile;
 mod inspection;
 mod keys;
+mod late_stops;
 mod leaks;
 mod leaving;
 mod lifecycle;

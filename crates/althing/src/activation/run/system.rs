@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use super::{Run, Served, Stage};
+use crate::activation::ending::ends_in_peace;
 use crate::activation::waits;
 use crate::address::place::AnyPlace;
 use crate::address::watching::end_watch;
@@ -193,6 +194,26 @@ impl Run {
         Some(killed.unwrap_or_else(|| self.suspend(cx)))
     }
 
+    /// Whether somebody has asked for a stop. To be unloaded is none.
+    fn is_to_stop(&self) -> bool {
+        self.stop_after.as_ref().is_some_and(|(_, reason)| *reason != StopReason::Passivated)
+    }
+
+    /// Has a stop wait on that this life ends without having come to it, because its actor unloads
+    /// or stops itself first.
+    pub(super) fn put_stop_back(&mut self, reason: &StopReason) {
+        let is_again = std::mem::take(&mut self.stops_again);
+        if !self.is_to_stop() || !ends_in_peace(reason) {
+            return;
+        }
+        if let Some((left, asked)) = self.stop_after.take()
+            && (left > 0 || is_again || *reason == StopReason::Passivated)
+        {
+            let mut inner = self.place.header().mailbox.lock();
+            inner.extras().deferred.push_front(System::Stop(asked));
+        }
+    }
+
     /// Handles system messages, first in first out.
     fn system(&mut self) -> Option<Served> {
         loop {
@@ -216,7 +237,7 @@ impl Run {
             if !extras.deferred.is_empty() || !extras.system.is_empty() {
                 header.call_attention();
             }
-            if matches!(message, System::Stop(_)) && self.stop_after.is_none() {
+            if matches!(message, System::Stop(_)) && !self.is_to_stop() {
                 // All that waits, in the order in which it runs: what comes from now on, of
                 // whatever priority, must not run in its place before the stop.
                 take_urgent(&mut self.urgent, &mut self.stop_after, &mut inner);
@@ -228,10 +249,8 @@ impl Run {
             match message {
                 System::Start => {}
                 System::Kill => return Some(Served::End(StopReason::Killed)),
-                System::Stop(reason) => {
-                    let before = self.held();
-                    self.stop_after.get_or_insert((before, reason));
-                }
+                System::Stop(_) if self.is_to_stop() => self.stops_again = true,
+                System::Stop(reason) => self.stop_after = Some((self.held(), reason)),
                 System::Fail(reason) => return Some(Served::Stop(reason)),
                 System::ChildFailed(child) => return Some(Served::Failed(child.into())),
                 System::Restart if self.place.is_rebuildable() => {

@@ -5,6 +5,7 @@
 
 use super::{Inner, Mailbox, Phase, Sent, Wake};
 use crate::mail::extras::System;
+use crate::stop_reason::StopReason;
 
 /// What became of a system message.
 #[must_use]
@@ -65,6 +66,15 @@ impl Inner {
         self.extras
             .as_ref()
             .is_some_and(|extras| extras.deferred.iter().any(|message| message.end().is_some()))
+    }
+
+    /// Why the actor is to stop after what waits, if somebody asked for that and it has not begun.
+    pub(crate) fn asked_to_stop(&self) -> Option<StopReason> {
+        let extras = self.extras.as_ref()?;
+        extras.deferred.iter().chain(&extras.system).find_map(|message| match message {
+            System::Stop(reason) => Some(reason.clone()),
+            _ => None,
+        })
     }
 
     pub(crate) fn has_new_system(&self) -> bool {
