@@ -138,6 +138,8 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             target.header.kind.metrics.count(Counter::Rejected);
             target.header.observe(Step::Refused(&why));
             reply.refuse(AskError::Rejected(target.header.id(), why));
+            // As above: nobody's handler runs.
+            discard("dropping a refused message", message);
             return Started::Done;
         }
     }
@@ -157,9 +159,10 @@ unsafe fn run_one<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
 unsafe fn reject<M, R>(payload: Payload, why: Option<AskError>) {
     // SAFETY: this table is paired with this type in `Envelope::new`.
     let Packed { mut reply, message } = unsafe { load::<Packed<M, R>>(payload) };
-    drop(message);
+    // First, because the message's drop is foreign and may panic.
     match why {
         Some(why) => reply.fail(why),
         None => drop(reply),
     }
+    drop(message);
 }

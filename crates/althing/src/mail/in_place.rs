@@ -309,6 +309,8 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let (mut reply, kept) = if D::KEEPS_REPLY {
         let (reply, receiver) = channel();
         reply.begin();
+            // Nobody's handler runs: a drop that panics is not the actor's failure.
+            discard("dropping a refused message", message);
         reply.owe();
         (reply, Some(receiver))
     } else {

@@ -331,7 +331,10 @@ impl<R> ReplyTo<R> {
     #[cold]
     #[inline(never)]
     fn leave(&mut self) {
-        self.settle(State::Failed(None));
+        // A guard or handler that panics takes the replies along that it holds.
+        let panics = if std::thread::panicking() { current::actor() } else { None };
+        let why = panics.map(|actor| AskError::HandlerPanicked(actor.header().id()));
+        self.settle(State::Failed(why));
     }
 }
 

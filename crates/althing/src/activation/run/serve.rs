@@ -23,7 +23,7 @@ use crate::mail::outbox;
 use crate::metrics::step::Step;
 use crate::metrics::{Counter, MessageName, Shard, Timed};
 use crate::node::env::{Fault, Task};
-use crate::shield::wake_all;
+use crate::shield::{shielded, wake_all};
 use crate::stop_reason::StopReason;
 use crate::sync::pause;
 
@@ -375,7 +375,9 @@ impl Run {
         // Released before rejecting: the asker wakes and may send to us.
         drop(inner);
         header.kind.metrics.count(Counter::Overloaded);
-        envelope.reject(AskError::Overloaded(header.id()));
+        let why = AskError::Overloaded(header.id());
+        // Nobody's handler runs: a drop that panics is not the actor's failure.
+        shielded("dropping a refused message", || envelope.reject(why));
     }
 
     /// Why the actor stops now, if it does.
