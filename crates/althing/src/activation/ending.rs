@@ -229,10 +229,12 @@ struct Farewell {
     nodes: Vec<Incarnation>,
     waits: BTreeMap<u64, Edge>,
     system: Vec<System>,
+    /// Why the life before this one ended.
+    before: Option<StopReason>,
 }
 
 fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last: bool) -> Farewell {
-    extras.stopped = Some(reason.clone());
+    let before = extras.stopped.replace(reason.clone());
     extras.suspended = None;
     // News for the next life: who passivates goes on watching.
     let lives_on = match reason {
@@ -281,6 +283,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         nodes,
         waits: std::mem::take(&mut extras.waits),
         system,
+        before,
     }
 }
 
@@ -288,9 +291,7 @@ impl Farewell {
     /// Tells them; returns the messages that nobody will run any more.
     fn say(self, place: &Arc<dyn AnyPlace>, reason: &StopReason) -> Vec<Envelope> {
         let id = place.header().id();
-        for watched in self.watched.values().filter_map(Weak::upgrade) {
-            forget_watcher(&watched, place.header().serial());
-        }
+        leave_watched(place, &self.watched);
         for watcher in self.watchers.into_values() {
             let news = Terminated { id: id.clone(), reason: reason.clone() };
             send_system(&watcher, System::Terminated(news, place.header().serial()));
@@ -301,12 +302,38 @@ impl Farewell {
         }
         wake_all(self.wakers.into_values());
         ship_end(place, self.nodes, reason);
-        for timer in self.timers.into_values() {
-            place.header().kind.node.holdings().timers.withdraw(&timer);
-            shielded("dropping a timer's message", || drop(timer));
-        }
-        shielded("dropping what an ended actor waited for", || drop((self.waits, self.system)));
+        end_timers(place, self.timers);
+        shielded("dropping what an ended actor waited for", || {
+            drop((self.waits, self.system, self.before));
+        });
         self.stash
+    }
+}
+
+impl Farewell {
+    /// Takes the actor off the lists of others, and tells nobody.
+    fn fall_silent(self, place: &Arc<dyn AnyPlace>) {
+        let Self { watched, fellows, timers, before, .. } = self;
+        leave_watched(place, &watched);
+        for fellow in fellows {
+            forget_link(&fellow, place.header().serial());
+        }
+        end_timers(place, timers);
+        discard("dropping why an earlier life had ended", before);
+    }
+}
+
+fn leave_watched(place: &Arc<dyn AnyPlace>, watched: &BTreeMap<u64, Weak<dyn AnyPlace>>) {
+    for watched in watched.values().filter_map(Weak::upgrade) {
+        forget_watcher(&watched, place.header().serial());
+    }
+}
+
+/// Ends timers of a life that is over.
+pub(crate) fn end_timers(place: &Arc<dyn AnyPlace>, timers: BTreeMap<TimerId, PendingTimer>) {
+    for timer in timers.into_values() {
+        place.header().kind.node.holdings().timers.withdraw(&timer);
+        shielded("dropping a timer's message", || drop(timer));
     }
 }
 
@@ -324,6 +351,22 @@ pub(crate) fn close_for_good(place: &Arc<dyn AnyPlace>, inner: &mut Inner) {
     let has_later_life = place.header().key().is_some() && place.is_rebuildable();
     if !has_later_life && !inner.is_elsewhere() {
         inner.shut();
+    }
+}
+
+/// Closes the address of an actor that sleeps, because its node ends: nobody is told, and nothing
+/// that it would have come back for is kept.
+pub(crate) fn close_sleeper(place: &Arc<dyn AnyPlace>) {
+    let mut inner = place.header().mailbox.lock();
+    if !inner.is_asleep() || inner.has_ended() {
+        return;
+    }
+    inner.shut();
+    inner.count_end();
+    let left = inner.extras.as_mut().map(|it| farewell(it, &StopReason::NodeShutdown, false, true));
+    drop(inner);
+    if let Some(left) = left {
+        left.fall_silent(place);
     }
 }
 

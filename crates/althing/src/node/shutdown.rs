@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::activation::current;
 use crate::activation::run::Run;
 use crate::activation::stopping::request_stop;
+use crate::activation::ending::close_sleeper;
 use crate::address::actor_id::ActorId;
 use crate::address::place::AnyPlace;
 use crate::address::signal::send_system;
@@ -111,13 +112,7 @@ impl Node {
 
     /// Closes the addresses of those who sleep.
     fn close_sleepers(&self) {
-        self.shared().holdings().directory.for_each(|place| {
-            let mut inner = place.header().mailbox.lock();
-            if inner.is_asleep() && !inner.has_ended() {
-                inner.shut();
-                inner.count_end();
-            }
-        });
+        self.shared().holdings().directory.for_each(close_sleeper);
     }
 
     /// Asks everybody who is awake, and returns who that was.
@@ -160,6 +155,7 @@ impl Node {
         self.shared().holdings().directory.for_each(|place| {
             let mut inner = place.header().mailbox.lock();
             let is_asleep = inner.is_asleep();
+            close_sleeper(place);
             inner.shut();
             if is_asleep {
                 inner.count_end();

@@ -16,8 +16,9 @@ use crate::support::{
     soon, within,
 };
 use althing::{
-    Actor, ActorError, ActorRef, Context, Delayed, DelayedHandler, EventHandler, Group, Handler,
-    Node, Published, Receives, ReplyTo, StopReason, Terminated, TopicOptions,
+    Actor, ActorError, ActorOptions, ActorRef, Context, Delayed, DelayedHandler, EventHandler,
+    Group, Handler, Node, Published, Receives, ReplyTo, StopReason, Supervision, Terminated,
+    TopicOptions,
 };
 use parking_lot::Mutex;
 
@@ -494,5 +495,75 @@ fn a_readers_waker_may_publish_when_it_is_cloned() {
             None => soon("the event", next).await,
         };
         assert_eq!(event.expect("the node lives").expect("no gap").payload, 7);
+    });
+}
+
+/// Why a clerk failed; tells it once more when nobody keeps that any longer.
+#[derive(Debug)]
+struct LastWord(ActorRef<Clerk>);
+
+impl std::fmt::Display for LastWord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("on purpose")
+    }
+}
+
+impl std::error::Error for LastWord {}
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        self.0.send(Note(3)).try_tell().ok();
+    }
+}
+
+/// A named actor that fails when it is told to.
+struct Clerk(Log);
+
+struct Fail;
+
+impl Actor for Clerk {
+    const NAME: &'static str = "test.clerk";
+
+    fn options() -> ActorOptions {
+        ActorOptions::default().supervision(Supervision::Stop)
+    }
+}
+
+impl Handler<Note> for Clerk {
+    type Reply = ();
+
+    async fn handle(&mut self, Note(n): Note, _: &mut Context<Self>) {
+        self.0.lock().push(n.to_string());
+    }
+}
+
+impl Handler<Fail> for Clerk {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Fail, ctx: &mut Context<Self>) {
+        let clerk = ctx.address();
+        ctx.fail(LastWord(clerk));
+    }
+}
+
+/// Why a life ended is kept until the next one ends, and then dropped: not under the actor's lock.
+#[test]
+fn the_cause_of_an_end_may_tell_its_actor_when_it_is_dropped() {
+    within(On::OneThread, async {
+        let log = Log::default();
+        let each = log.clone();
+        let node = Node::builder("test")
+            .actor(move |_| {
+                let log = each.clone();
+                async move { Ok(Clerk(log)) }
+            })
+            .build();
+        let clerk = node.get::<Clerk>("a");
+        clerk.send(Fail).await.unwrap();
+        settle().await;
+        clerk.send(Note(2)).await.unwrap();
+        soon("the stop", clerk.stop()).await;
+        settle().await;
+        assert_eq!(lines(&log), ["2", "3"]);
     });
 }

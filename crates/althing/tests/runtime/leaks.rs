@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::task::{self, Wake, Waker};
+use std::time::Duration;
 
 use crate::support::{Flex, On, act, flex, node, settle, within};
 use althing::{
@@ -184,5 +185,57 @@ fn an_actor_that_sleeps_keeps_nothing_of_an_ended_one_that_it_linked_with() {
         settle().await;
         assert!(weak.upgrade().is_none());
         assert!(!leaver.is_active());
+    });
+}
+
+/// Named; remembers others beyond its unloading.
+struct Sleeper;
+
+/// What a sleeper is to remember before it is unloaded.
+enum Remember {
+    Nothing,
+    ToWake,
+    ToHearOf(ActorRef<Sleeper>),
+    ToStopWith(ActorRef<Sleeper>),
+}
+
+impl Actor for Sleeper {
+    const NAME: &'static str = "test.sleeper";
+}
+
+impl Handler<Remember> for Sleeper {
+    type Reply = ();
+
+    async fn handle(&mut self, what: Remember, ctx: &mut Context<Self>) {
+        match what {
+            Remember::Nothing => {}
+            Remember::ToWake => {
+                ctx.wake_after(Duration::from_secs(1_000), Remember::Nothing);
+            }
+            Remember::ToHearOf(other) => ctx.watch(&other),
+            Remember::ToStopWith(other) => ctx.link(&other),
+        }
+        ctx.passivate();
+    }
+}
+
+/// A node is kept by its actors, and they by what they would come back for.
+#[test]
+fn a_node_is_freed_after_its_shutdown_whatever_its_sleepers_remember() {
+    within(On::PausedTime, async {
+        let remembered: [fn(ActorRef<Sleeper>) -> Remember; 4] =
+            [|_| Remember::Nothing, |_| Remember::ToWake, Remember::ToHearOf, Remember::ToStopWith];
+        for (n, remembered) in remembered.iter().enumerate() {
+            let node = Node::builder("test").actor(async |_| Ok(Sleeper)).build();
+            let other = node.get("other");
+            node.get::<Sleeper>("a").send(remembered(other)).await.unwrap();
+            settle().await;
+            let weak = node.downgrade();
+            node.shutdown(Duration::from_secs(1)).await;
+            drop(node);
+            // Passes over its directory.
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            assert!(weak.upgrade().is_none(), "{n}");
+        }
     });
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Run, Stage};
+use crate::activation::ending::end_timers;
 use crate::activation::supervision::{ChildStrategy, Failure, Supervision, Verdict};
 use crate::address::place::AnyPlace;
 use crate::address::signal::send_system;
@@ -142,10 +143,7 @@ impl Run {
         shielded("dropping a state", || unsafe { place.clear() });
         let Some((children, timers, waiters)) = left else { return };
         wake_all(waiters.into_values());
-        for timer in timers.into_values() {
-            place.header().kind.node.holdings().timers.withdraw(&timer);
-            shielded("dropping a timer's message", || drop(timer));
-        }
+        end_timers(&place, timers);
         for child in children.into_values() {
             send_system(&child, System::Fail(StopReason::Linked(place.header().id())));
         }
