@@ -1,7 +1,7 @@
 //! Actors of one type behind one name: pick one of them, or tell them all.
 //!
 //! A group is a list that its owner keeps; it starts and stops nobody. Members that have stopped
-//! are passed over and dropped from the list by the next pick that meets them.
+//! are passed over and dropped from the list by the next pick or broadcast that meets them.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
@@ -81,11 +81,24 @@ impl<A: Actor> Group<A> {
 
     /// The members at this moment, without those that have stopped.
     pub fn members(&self) -> Vec<ActorRef<A>> {
-        let mut members = self.shared.members.read().list.clone();
+        let members = self.shared.members.read().list.clone();
         // Asked without the lock: what the caller has told is handed over first, which may drop
         // what is foreign.
-        members.retain(|member| !member.is_stopped());
-        members
+        let (stopped, living): (Vec<_>, Vec<_>) =
+            members.into_iter().partition(ActorRef::is_stopped);
+        if !stopped.is_empty() {
+            self.strike_off(&stopped);
+        }
+        living
+    }
+
+    fn strike_off(&self, stopped: &[ActorRef<A>]) {
+        let mut members = self.shared.members.write();
+        let Members { list, listed } = &mut *members;
+        for member in stopped {
+            listed.remove(member);
+        }
+        list.retain(|member| listed.contains(member));
     }
 
     /// The next member in turn; `None` if there is none.

@@ -98,3 +98,15 @@ async fn an_empty_group_picks_nobody() {
     assert!(group.round_robin().is_none() && group.by_hash(1).is_none());
     assert_eq!(group.broadcast(&Job), 0);
 }
+
+#[tokio::test]
+async fn a_broadcast_drops_members_that_have_stopped() {
+    let (mut workers, group) = workers(2);
+    let stops = workers.pop().expect("there are two");
+    stops.stop().await;
+    let weak = stops.downgrade();
+    drop(stops);
+    assert_eq!(group.broadcast(&Job), 1);
+    assert!(weak.upgrade().is_none(), "the group keeps it");
+    assert_eq!(group.members(), workers);
+}
