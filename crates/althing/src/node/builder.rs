@@ -149,8 +149,8 @@ impl NodeBuilder {
     /// Starts the node.
     ///
     /// # Panics
-    /// Outside a tokio runtime, unless simulated; and for a `BuildError`, which is a mistake in the
-    /// program: `try_build` returns it.
+    /// Outside a tokio runtime with timers, unless simulated; and for a `BuildError`, which is a
+    /// mistake in the program: `try_build` returns it.
     pub fn build(self) -> Node {
         self.try_build().unwrap_or_else(|mistake| panic!("a node cannot be built: {mistake}"))
     }
@@ -162,7 +162,7 @@ impl NodeBuilder {
     /// name.
     ///
     /// # Panics
-    /// Outside a tokio runtime, unless simulated.
+    /// Outside a tokio runtime with timers, unless simulated.
     pub fn try_build(mut self) -> Result<Node, BuildError> {
         if let Some(mistake) = self.mistake.take() {
             return Err(mistake);

@@ -111,7 +111,12 @@ pub(crate) struct TokioEnv {
 
 impl Env {
     /// The environment of the current tokio runtime.
+    ///
+    /// # Panics
+    /// Outside a runtime, or in one without timers, with tokio's own words.
     pub(crate) fn tokio() -> Self {
+        // Now, rather than in the first ask that has to wait, or unseen in the task that unloads.
+        drop(tokio::time::sleep(Duration::ZERO));
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::Tokio(TokioEnv {
             handle: Handle::current(),

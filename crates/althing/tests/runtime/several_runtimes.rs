@@ -180,3 +180,10 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
         std::thread::yield_now();
     }
 }
+
+#[test]
+#[should_panic(expected = "timers are disabled")]
+fn a_node_is_not_built_on_a_runtime_without_timers() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { drop(node()) });
+}

@@ -368,7 +368,8 @@ impl EventHandler<u64> for Idle {
 
 /// The longest `publish` of four threads that publish for two seconds.
 fn longest_publish(subscribers: usize) -> Duration {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
     let runtime = runtime.expect("the system has threads");
     let _entered = runtime.enter();
     let topic = topic(&node(), 0);
