@@ -307,7 +307,7 @@ impl Error for ChildFailed {
 
 /// A name that is already taken on this node.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0} is already running")]
+#[error("{0} is there already")]
 pub struct NameTaken(pub ActorId);
 
 fn path(ids: &[ActorId]) -> String {

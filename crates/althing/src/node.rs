@@ -92,7 +92,7 @@ impl Node {
     /// Starts an actor under a name of its own.
     ///
     /// # Errors
-    /// `NameTaken` if an actor of that type and name has not stopped.
+    /// `NameTaken` if an actor of that type and name runs, or was unloaded and may come back.
     pub fn spawn_named<A: Actor>(
         &self,
         key: impl Into<Key>,
@@ -107,24 +107,19 @@ impl Node {
         actor: A,
         parent: Option<&Parent>,
     ) -> Result<ActorRef<A>, NameTaken> {
-        let header = Header::new(self.shared().kind::<A>(), Some(key.clone()));
-        let place = Arc::new(Place::new(header, None, Some(actor)));
-        if self.shared().close_if_shut(place.header()) {
+        if self.shared().is_shut() {
+            let header = Header::new(self.shared().kind::<A>(), Some(key.clone()));
+            let place = Arc::new(Place::new(header, None, Some(actor)));
+            self.shared().close_if_shut(place.header());
             drop_refused(place.as_any_place());
             return Ok(ActorRef::from_place(place));
         }
+        let place = self.claim_name::<A>(key)?;
+        // SAFETY: the claim is ours, and nobody has lived there, or not any more.
+        unsafe { place.put(actor) };
         let child = place.as_any_place();
-        // Before it can be found: it may run, and fail, at once.
+        // Before it runs: it may fail at once.
         let is_late = parent.is_some_and(|parent| !parent.adopt(&child));
-        // A new place's claim is ours: nobody else knows it. A shutdown that finds it waits for its
-        // end.
-        place.header().mailbox.lock().phase = Phase::Running;
-        if !self.shared().holdings().directory.insert(key, child.clone()) {
-            if let Some(parent) = parent {
-                parent.disown(&child);
-            }
-            return Err(NameTaken(place.header().id()));
-        }
         if let Some(parent) = parent.filter(|_| is_late) {
             parent.end(&child);
         }
@@ -132,6 +127,36 @@ impl Node {
             Run::schedule(child);
         }
         Ok(ActorRef::from_place(place))
+    }
+
+    /// The place of a name under which nobody lives, with its claim: the one that its addresses lead
+    /// to, or a new one. A shutdown that finds it waits for its end.
+    fn claim_name<A: Actor>(&self, key: &Key) -> Result<Arc<Place<A>>, NameTaken> {
+        let directory = &self.shared().holdings().directory;
+        loop {
+            if let Some(known) = directory.of_name((A::NAME, TypeId::of::<A>()), key) {
+                let mut inner = known.header().mailbox.lock();
+                let (is_vacant, has_ended) = (inner.is_vacant(), inner.has_ended());
+                if is_vacant {
+                    inner.phase = Phase::Running;
+                }
+                drop(inner);
+                if is_vacant {
+                    let place = known.into_any().downcast();
+                    return Ok(place.expect("a name holds places of its own type"));
+                }
+                if !has_ended {
+                    return Err(NameTaken(known.header().id()));
+                }
+            }
+            let header = Header::new(self.shared().kind::<A>(), Some(key.clone()));
+            let place = Arc::new(Place::<A>::new(header, None, None));
+            // Nobody else knows it yet.
+            place.header().mailbox.lock().phase = Phase::Running;
+            if directory.insert(key, place.as_any_place()) {
+                return Ok(place);
+            }
+        }
     }
 
     fn start<A: Actor>(&self, place: Arc<Place<A>>, parent: Option<&Parent>) -> ActorRef<A> {
@@ -142,7 +167,7 @@ impl Node {
         let child = place.as_any_place();
         // Before the child runs: it may fail at once.
         let is_late = parent.is_some_and(|parent| !parent.adopt(&child));
-        // As above.
+        // A new place's claim is ours. A shutdown that finds it waits for its end.
         place.header().mailbox.lock().phase = Phase::Running;
         self.shared().holdings().directory.insert_anonymous(child.clone());
         if let Some(parent) = parent.filter(|_| is_late) {

@@ -95,7 +95,7 @@ impl<C: Actor> NamedChild<C> {
     /// Starts it.
     ///
     /// # Errors
-    /// `NameTaken` if an actor of that type and name has not stopped.
+    /// `NameTaken` if an actor of that type and name runs, or was unloaded and may come back.
     pub fn start(self) -> Result<ActorRef<C>, NameTaken> {
         let Child { node, parent, actor } = self.child;
         node.spawn_named_under(&self.key, actor, Some(&parent))

@@ -88,7 +88,7 @@ impl<A: Actor> Place<A> {
 
     /// # Safety
     /// The caller holds the claim and there is no state.
-    unsafe fn put(&self, state: A) {
+    pub(crate) unsafe fn put(&self, state: A) {
         // SAFETY: the caller's promise.
         unsafe { self.state.put(state) };
         self.header.set_state(true);

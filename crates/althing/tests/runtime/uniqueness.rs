@@ -1,17 +1,18 @@
 //! A name has one actor at a time: not two, also while one ends and while the directory forgets it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::support::{On, node, settle, soon, within};
-use althing::{Actor, ActorRef, Context, Handler, Node, StopReason, WeakRef};
+use althing::{Actor, ActorError, ActorRef, Context, Handler, Node, StopReason, WeakRef};
 use parking_lot::Mutex;
 
 /// Takes a while to stop.
 struct Named;
 
 struct Touch;
+struct Unload;
 
 impl Actor for Named {
     const NAME: &'static str = "test.named";
@@ -27,6 +28,14 @@ impl Handler<Touch> for Named {
     async fn handle(&mut self, _: Touch, _: &mut Context<Self>) {}
 }
 
+impl Handler<Unload> for Named {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Unload, ctx: &mut Context<Self>) {
+        ctx.passivate();
+    }
+}
+
 #[test]
 fn a_name_is_taken_until_the_last_hook_of_its_actor_has_ended() {
     within(On::PausedTime, async {
@@ -40,6 +49,108 @@ fn a_name_is_taken_until_the_last_hook_of_its_actor_has_ended() {
         soon("the stop", stopped).await;
         assert!(node.spawn_named("a", Named).is_ok());
     });
+}
+
+#[test]
+fn who_is_started_under_a_name_lives_where_its_addresses_lead() {
+    within(On::PausedTime, async {
+        let node = node();
+        let early = node.get::<Named>("a");
+        let named = node.spawn_named("a", Named).expect("nobody lives there");
+        assert_eq!(early, named);
+        assert_eq!(early.send(Touch).await, Ok(()));
+    });
+}
+
+#[test]
+fn a_name_is_free_when_its_actor_has_stopped_and_taken_while_it_is_unloaded() {
+    within(On::PausedTime, async {
+        let node = Node::builder("test").actor(async |_| Ok(Named)).build();
+        let named = node.spawn_named("a", Named).expect("nobody lives there");
+        named.stop().await;
+        let again = node.spawn_named("a", Named).expect("nobody lives there any more");
+        assert_eq!(named, again);
+        named.send(Unload).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!named.is_active());
+        let error = node.spawn_named("a", Named).expect_err("it may come back");
+        assert!(error.to_string().contains("test.named/a"), "{error}");
+    });
+}
+
+/// Counts how many of it live at once.
+struct Lone {
+    living: Arc<AtomicU32>,
+    /// Whether there were ever two.
+    two: Arc<AtomicBool>,
+}
+
+struct End;
+
+impl Actor for Lone {
+    const NAME: &'static str = "test.lone";
+
+    async fn started(&mut self, _: &mut Context<Self>) -> Result<(), ActorError> {
+        if self.living.fetch_add(1, SeqCst) > 0 {
+            self.two.store(true, SeqCst);
+        }
+        Ok(())
+    }
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        tokio::task::yield_now().await;
+        self.living.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Handler<End> for Lone {
+    type Reply = ();
+
+    async fn handle(&mut self, _: End, ctx: &mut Context<Self>) {
+        ctx.stop();
+    }
+}
+
+#[test]
+fn a_name_that_many_start_stop_and_tell_at_once_has_one_actor_at_a_time() {
+    within(On::Workers(3), async {
+        let (living, two) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
+        let lone = {
+            let (living, two) = (living.clone(), two.clone());
+            move || Lone { living: living.clone(), two: two.clone() }
+        };
+        let each = lone.clone();
+        let rebuilding = Node::builder("test").actor(move |_| {
+            let lone = each();
+            async move { Ok(lone) }
+        });
+        for node in [node(), rebuilding.build()] {
+            let tasks: Vec<_> = (0..4)
+                .map(|who| tokio::spawn(start_and_stop(node.clone(), lone.clone(), who)))
+                .collect();
+            for task in tasks {
+                soon("all of them", task).await.unwrap();
+            }
+            assert!(!two.load(SeqCst));
+            node.shutdown(Duration::from_secs(5)).await;
+            assert_eq!(living.load(SeqCst), 0);
+        }
+    });
+}
+
+async fn start_and_stop(node: Node, lone: impl Fn() -> Lone, who: u32) {
+    for turn in 0..500 {
+        let known = node.get::<Lone>("a");
+        match (who + turn) % 4 {
+            0 => known.stop().await,
+            1 => _ = known.send(End).try_tell(),
+            _ => {
+                if let Ok(started) = node.spawn_named("a", lone()) {
+                    started.send(End).try_tell().ok();
+                }
+            }
+        }
+    }
 }
 
 /// Upgrades the weak addresses that it is given, again and again, until one leads to an actor that

@@ -8,6 +8,7 @@ use std::task::Waker;
 use super::{Inner, Phase};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::System;
+use crate::stop_reason::StopReason;
 
 /// One life of an actor, from a start to the end or restart after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +64,12 @@ impl Inner {
             && self.is_empty()
             && self.lanes.is_empty()
             && !self.has_system()
+    }
+
+    /// Whether nobody lives here, and nobody who was unloaded is to come back.
+    pub(crate) fn is_vacant(&self) -> bool {
+        let last_end = self.extras.as_ref().and_then(|extras| extras.stopped.as_ref());
+        self.is_asleep() && self.refusal().is_none() && last_end != Some(&StopReason::Passivated)
     }
 
     /// Whether the directory has forgotten the place, so that its name leads to another one.
