@@ -1,10 +1,12 @@
 //! Nobody keeps others from getting on.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::support::{Count, Flex, On, act, flex, node, nothing, within};
+use crate::support::{
+    Count, Flex, Note, On, act, flex, lines, logging, node, nothing, soon, within,
+};
 use althing::{ActorOptions, Node};
 
 /// An ask of an idle actor is answered without waiting, so a loop of asks never gives way by
@@ -48,5 +50,29 @@ fn a_handler_that_has_become_slow_is_run_apart_from_its_askers_again() {
         while actor.send(slow()).await.is_ok() {
             assert!(begun.elapsed() < Duration::from_secs(10), "no ask keeps its deadline");
         }
+    });
+}
+
+/// Whoever is woken by a task of a worker's runs on that worker next, and no other takes it over;
+/// who was woken before that is free.
+#[test]
+fn whom_a_handler_told_before_it_blocked_runs_unless_it_was_the_last() {
+    within(On::Workers(3), async {
+        let node = node();
+        let ((first, log), last) = (logging(&node), flex(&node));
+        let (release, wait) = mpsc::channel::<()>();
+        let blocking = act(move |_, _| {
+            first.send(Note(1)).try_tell().unwrap();
+            last.send(Note(2)).try_tell().unwrap();
+            wait.recv().ok();
+        });
+        flex(&node).send(blocking).try_tell().unwrap();
+        let runs = async {
+            while lines(&log).is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        soon("the first", runs).await;
+        drop(release);
     });
 }

@@ -51,9 +51,10 @@ impl<A: Actor> Context<A> {
         self.node().spawn_child(boxed_factory(factory), Some(&parent))
     }
 
-    /// Calls this actor's `terminated` hook once `other` has stopped; at once if it has already.
-    /// Watching twice tells once. The watch ends with this actor's own life, but not when it is
-    /// unloaded.
+    /// Calls this actor's `terminated` hook once `other` has stopped; at once if it has already, for
+    /// good. A named actor that can be built again has no such end: while it sleeps, its next life
+    /// is watched. Watching twice tells once. The watch ends with this actor's own life, but not
+    /// when it is unloaded.
     pub fn watch<B: Actor>(&mut self, other: &ActorRef<B>) {
         let me = self.address().place().as_any_place();
         let them = other.place().as_any_place();
