@@ -137,6 +137,19 @@ impl Run {
         run
     }
 
+    /// As `take_over_waiting`, with a read, beside which others may run.
+    pub(crate) fn take_over_reading(
+        place: Arc<dyn AnyPlace>,
+        body: Body,
+        message: MessageName,
+    ) -> Self {
+        let fresh = Body::take(Arc::as_ptr(&place));
+        let mut run = Self::with_body(place, fresh, Stage::Serving);
+        run.reads.push(body);
+        run.waited_with = Some(message);
+        run
+    }
+
     #[inline]
     fn with_body(place: Arc<dyn AnyPlace>, body: Body, stage: Stage) -> Self {
         Self {
@@ -156,6 +169,7 @@ impl Run {
             commits: None,
             holds: 0,
             stop_after: None,
+            stops_again: false,
             has_claim: true,
             place,
         }
@@ -169,7 +183,6 @@ impl Run {
     }
 
     /// Ends the actor's life without hooks.
-            stops_again: false,
     pub(crate) fn end(mut self, reason: &StopReason) {
         // Messages keep nobody alive who is not merely asked to stop.
         let _ = self.finish(reason);
@@ -348,6 +361,7 @@ impl Run {
 
     /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
     fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
+        self.put_stop_back(reason);
         let mut waiting = self.clear_out();
         self.holds = 0;
         let leaves = matches!(reason, StopReason::Moved | StopReason::Fenced)
@@ -361,7 +375,6 @@ impl Run {
         self.has_claim = next.is_continue();
         next
     }
-        self.put_stop_back(reason);
 
     /// Drops what is left of a life, whatever panics on the way; returns the messages that had been
     /// taken out of the mailbox.

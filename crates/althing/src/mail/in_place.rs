@@ -28,6 +28,7 @@ use crate::actor::{Actor, Admission};
 use crate::address::place::{AnyPlace, AsAnyPlace, Header};
 use crate::address::typed::Place;
 use crate::error::AskError;
+use crate::mail::access::Access;
 use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
 use crate::mail::reply::{Receiver, ReplyTo, channel};
@@ -185,7 +186,11 @@ pub(crate) fn ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
             let place = place.as_any_place();
             let waiting =
                 if depth > 0 { waits::begin_late(&place, receiver.awaited()) } else { None };
-            Run::take_over_waiting(place, body, type_name::<M>).spawn();
+            let take_over = match D::ACCESS {
+                Access::Exclusive => Run::take_over_waiting,
+                Access::Shared => Run::take_over_reading,
+            };
+            take_over(place, body, type_name::<M>).spawn();
             InPlace::Waits(receiver, waiting)
         }
         Begun::Stashed(envelope, receiver) => {

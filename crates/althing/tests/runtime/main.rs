@@ -28,6 +28,7 @@ mod passivation;
 mod prometheus;
 mod promises;
 mod publishers;
+mod reads;
 mod refusals;
 mod room;
 mod second_panics;
