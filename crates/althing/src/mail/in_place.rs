@@ -36,9 +36,10 @@ use crate::metrics::step::Step;
 use crate::metrics::{Counter, trace};
 use crate::node::env::Fault;
 use crate::shield::{discard, drop_payload};
+
 /// Futures up to this size are built inside another handler: eight of them, each with its copies in
 /// an unoptimised build, take a quarter of a usual stack of 2 MiB.
-const NESTED_BYTES_MAX: usize = 16 * 1024;
+pub(crate) const NESTED_BYTES_MAX: usize = 16 * 1024;
 /// Asks in place that count as one operation of tokio's cooperative budget: looking at it costs as
 /// much as a tenth of an ask.
 const ASKS_PER_OPERATION: u32 = 16;
@@ -308,14 +309,14 @@ fn begin<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         Admission::Reject(why) => {
             let why = Box::new(AskError::Rejected(place.header().id(), why));
             *begun = Some(Begun::Refused(why));
+            // Nobody's handler runs: a drop that panics is not the actor's failure.
+            discard("dropping a refused message", message);
             return;
         }
     }
     let (mut reply, kept) = if D::KEEPS_REPLY {
         let (reply, receiver) = channel();
         reply.begin();
-            // Nobody's handler runs: a drop that panics is not the actor's failure.
-            discard("dropping a refused message", message);
         reply.owe();
         (reply, Some(receiver))
     } else {

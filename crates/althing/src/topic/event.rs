@@ -91,6 +91,17 @@ impl Drop for Kept<'_> {
     }
 }
 
+/// The size of an event handler's future, which is built on the publisher's stack first.
+#[inline]
+pub(super) fn future_bytes<'a, A: EventHandler<T> + 'a, T: Send + Sync + 'static>() -> usize {
+    fn returned<E, S, C, F>(_: &impl FnOnce(S, E, C) -> F) -> usize {
+        size_of::<F>()
+    }
+    returned(&|state: &'a mut A, event: &'a Published<T>, context: &'a mut Context<A>| {
+        state.event(event, context)
+    })
+}
+
 /// Runs an event handler by reference; a handler that waits keeps a clone of the `Arc` beside its
 /// future.
 ///

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::chunk::{Delivered, Delivery, Time};
-use super::event::run_event;
+use super::event::{future_bytes, run_event};
 use super::published::Published;
 use super::share::Share;
 use super::subscriber::{Deliver, Listener, Subscriber};
@@ -34,6 +34,7 @@ use crate::address::kind::Kind;
 use crate::address::place::{AnyPlace, wake};
 use crate::address::typed::Place;
 use crate::mail::envelope::Envelope;
+use crate::mail::in_place::NESTED_BYTES_MAX;
 use crate::mail::mailbox::Pushed;
 use crate::mail::outbox;
 use crate::metrics::step::Step;
@@ -44,6 +45,8 @@ use crate::shield::{discard, shielded};
 pub(super) struct Visitor<'a> {
     body: Option<Body>,
     may_run: bool,
+    /// Whether the publisher is a handler, on whose stack others run.
+    is_nested: bool,
     share: Share<'a>,
     /// Events that subscribers did not get.
     missed: u64,
@@ -140,8 +143,17 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
 impl<'a> Visitor<'a> {
     /// A visitor on the calling thread; `is_in_task` tells whether handlers may run in place here.
     pub(super) fn new(is_in_task: bool, share: Share<'a>) -> Self {
-        let may_run = is_in_task && current::depth() < DEPTH_MAX;
-        Self { body: None, may_run, share, missed: 0 }
+        let depth = current::depth();
+        let may_run = is_in_task && depth < DEPTH_MAX;
+        Self { body: None, may_run, is_nested: depth > 0, share, missed: 0 }
+    }
+
+    /// Whether a subscriber of that type may run in place.
+    #[inline]
+    fn may_run<A: EventHandler<T>, T: Send + Sync + 'static>(&self) -> bool {
+        self.may_run
+            && A::TURNS != Turns::Held
+            && !(self.is_nested && future_bytes::<A, T>() > NESTED_BYTES_MAX)
     }
 
     /// Events that subscribers did not get since the last call.
@@ -203,11 +215,7 @@ impl<'a> Visitor<'a> {
             return 0;
         };
         let kind = &first.header().kind;
-        if !self.may_run
-            || A::TURNS == Turns::Held
-            || kind.tracing.is_on()
-            || kind.node.env.is_simulated()
-        {
+        if !self.may_run::<A, T>() || kind.tracing.is_on() || kind.node.env.is_simulated() {
             return 0;
         }
         let shard = kind.metrics.shard();
@@ -274,7 +282,7 @@ impl<'a> Visitor<'a> {
         event: &Arc<Published<T>>,
     ) -> bool {
         let header = place.header();
-        if !self.may_run || A::TURNS == Turns::Held || !header.mailbox.try_claim() {
+        if !self.may_run::<A, T>() || !header.mailbox.try_claim() {
             return enqueue::<A, T>(place, stops, event, &mut self.missed);
         }
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(place)));

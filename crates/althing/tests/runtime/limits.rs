@@ -1,11 +1,15 @@
 //! At the limits of what can be given: durations of any length, mailboxes with little room, futures
 //! of any size.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use crate::support::{Flex, Note, On, act, alone, flex, node, nothing, settle, soon, within};
-use althing::{Actor, ActorOptions, ActorRef, Context, Handler, MailboxKind, Node};
+use althing::{
+    Actor, ActorError, ActorOptions, ActorRef, Context, EventHandler, Handler, MailboxKind, Node,
+    Published, StopReason, Topic, TopicOptions,
+};
+use tokio::sync::Notify;
 
 #[test]
 fn a_timer_and_a_shutdown_take_any_duration() {
@@ -128,6 +132,90 @@ fn handlers_with_large_futures_may_ask_each_other() {
             for _ in 0..3 {
                 assert_eq!(first.send(Length).await, Ok(NESTED));
             }
+        });
+    });
+}
+
+/// Publishes to the next topic of its chain, from within a large future.
+struct Echo {
+    next: Option<Topic<u32>>,
+    heard: Arc<Notify>,
+}
+
+impl Actor for Echo {
+    const NAME: &'static str = "test.echo";
+}
+
+impl EventHandler<u32> for Echo {
+    async fn event(&mut self, event: &Published<u32>, ctx: &mut Context<Self>) {
+        let kept = [1_u8; KEPT];
+        match &self.next {
+            Some(next) => ctx.publish(next, event.payload),
+            None => self.heard.notify_one(),
+        }
+        tokio::task::yield_now().await;
+        std::hint::black_box(&kept);
+    }
+}
+
+/// In a process of its own, as above.
+#[test]
+fn event_handlers_with_large_futures_may_publish_to_each_other() {
+    alone("limits::event_handlers_with_large_futures_may_publish_to_each_other", || {
+        within(On::Workers(2), async {
+            let node = node();
+            let heard = Arc::new(Notify::new());
+            let topic = |n: usize| node.topic::<u32>(n.to_string(), TopicOptions::default());
+            let chain: Vec<_> = (0..=NESTED)
+                .map(|n| {
+                    let next = (n < NESTED).then(|| topic(n + 1));
+                    let echo = node.spawn(Echo { next, heard: heard.clone() });
+                    (topic(n).subscribe(&echo), echo)
+                })
+                .collect();
+            topic(0).publish(7).unwrap();
+            soon("the last one", heard.notified()).await;
+            drop(chain);
+        });
+    });
+}
+
+/// Starts the next of its chain, from within a large hook, and stops it from another.
+struct Nest {
+    depth: usize,
+    inner: Option<ActorRef<Nest>>,
+}
+
+impl Actor for Nest {
+    const NAME: &'static str = "test.nest";
+
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        let kept = [1_u8; KEPT];
+        if self.depth < NESTED {
+            self.inner = Some(ctx.node().spawn(Nest { depth: self.depth + 1, inner: None }));
+        }
+        tokio::task::yield_now().await;
+        std::hint::black_box(&kept);
+        Ok(())
+    }
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        let kept = [1_u8; KEPT];
+        if let Some(inner) = &self.inner {
+            inner.stop().await;
+        }
+        std::hint::black_box(&kept);
+    }
+}
+
+/// In a process of its own, as above.
+#[test]
+fn hooks_with_large_futures_may_start_and_stop_others() {
+    alone("limits::hooks_with_large_futures_may_start_and_stop_others", || {
+        within(On::Workers(2), async {
+            let first = node().spawn(Nest { depth: 0, inner: None });
+            soon("the chain", first.stop()).await;
+            assert!(first.is_stopped());
         });
     });
 }
