@@ -38,8 +38,10 @@ pub enum PublishError<T> {
     },
     /// A handler whose turn is held cannot publish by itself: `ctx.publish` publishes with the
     /// turn.
-    #[error("a turn that is held publishes by `ctx.publish`")]
+    #[error("a turn that is held publishes to topic {topic} by `ctx.publish`")]
     InTurn {
+        /// The topic.
+        topic: TopicName,
         /// What was to be published.
         payload: T,
     },
@@ -77,7 +79,7 @@ impl<T> PublishError<T> {
         match self {
             Self::Fenced { payload, .. }
             | Self::Owned { payload, .. }
-            | Self::InTurn { payload }
+            | Self::InTurn { payload, .. }
             | Self::TooLong { payload, .. }
             | Self::NotAbove { payload, .. } => payload,
         }

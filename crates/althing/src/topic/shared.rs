@@ -164,7 +164,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
         payload: T,
     ) -> Result<Sequence, PublishError<T>> {
         if turn::is_held() {
-            return Err(PublishError::InTurn { payload });
+            return Err(PublishError::InTurn { topic: self.name.clone(), payload });
         }
         // What the publisher told before must arrive before, whoever delivers the event.
         shielded("handing over what a publisher told", outbox::hand_over);

@@ -154,7 +154,7 @@ impl Handler<PublishAlone> for Account {
     type Reply = bool;
     async fn handle(&mut self, _: PublishAlone, _: &mut Context<Self>) -> bool {
         let topic = self.topic.clone().expect("there is one");
-        matches!(topic.publish(1), Err(PublishError::InTurn { payload: 1 }))
+        matches!(topic.publish(1), Err(PublishError::InTurn { payload: 1, .. }))
     }
 }
 
