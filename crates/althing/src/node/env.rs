@@ -243,9 +243,9 @@ impl Env {
     }
 
     /// Makes the node's runtime the current one on a thread that is in none or in another.
-    pub(crate) fn enter(&self) -> Option<tokio::runtime::EnterGuard<'_>> {
+    pub(crate) fn enter(&self) -> Option<Entered<'_>> {
         match self {
-            Self::Tokio(tokio) if !tokio.is_current() => Some(tokio.handle.enter()),
+            Self::Tokio(tokio) if !tokio.is_current() => Some(Entered::new(&tokio.handle)),
             _ => None,
         }
     }
@@ -276,14 +276,33 @@ impl Env {
     }
 }
 
+/// The runtime of a node is the current one until this drops, also in a task of another runtime.
+pub(crate) struct Entered<'a> {
+    _entered: tokio::runtime::EnterGuard<'a>,
+}
+
+impl<'a> Entered<'a> {
+    fn new(handle: &'a Handle) -> Self {
+        AT_HOME.set(None);
+        Self { _entered: handle.enter() }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        // What was found meanwhile holds no longer.
+        AT_HOME.set(None);
+    }
+}
+
 thread_local! {
     /// The task and the node's runtime that were last found to belong together on this thread.
     static AT_HOME: Cell<Option<(tokio::task::Id, tokio::runtime::Id)>> = const { Cell::new(None) };
 }
 
 impl TokioEnv {
-    /// Whether the calling thread is in the node's runtime. A task never changes its runtime, so it
-    /// is looked up once per task in a row.
+    /// Whether the calling thread is in the node's runtime. A task seldom changes its runtime
+    /// (`Entered`), so it is looked up once per task in a row.
     #[inline]
     fn is_current(&self) -> bool {
         let Some(task) = tokio::task::try_id() else { return self.is_entered() };

@@ -74,6 +74,34 @@ fn an_actor_that_is_started_from_another_runtime_uses_the_timers_of_its_own() {
     });
 }
 
+/// A factory begins on the thread of whoever starts its actor, which is in the node's runtime
+/// meanwhile, and not afterwards.
+#[test]
+fn a_handler_uses_the_timers_of_its_own_also_after_its_asker_has_started_somebody() {
+    watched(|| {
+        let (home, other) = (runtime(), bare_runtime());
+        let node = home.block_on(async { node() });
+        let (idle, actor) = (node.spawn(Flex::default()), node.spawn(Flex::default()));
+        for _ in 0..2 {
+            // From now on it is known to answer promptly, and is asked in place.
+            assert_eq!(ask_from(&home, &idle, nothing()), Ok(0));
+        }
+        let asking = async move {
+            let starts = move |_| {
+                let idle = idle.clone();
+                async move {
+                    idle.send(nothing()).await?;
+                    Ok(Flex::default())
+                }
+            };
+            let _started = node.spawn_with(starts);
+            actor.send(sleeping(Duration::from_millis(1))).await
+        };
+        let slept = other.block_on(async { tokio::spawn(asking).await.unwrap() });
+        assert_eq!(slept, Ok(7));
+    });
+}
+
 #[test]
 fn a_handler_goes_on_when_its_askers_runtime_ends() {
     watched(|| {
