@@ -20,6 +20,7 @@ use crate::node::foreign::Foreign;
 use crate::node::holdings::{Holdings, Options};
 use crate::node::kinds::Kinds;
 use crate::node::shared::{Node, NodeShared};
+use crate::node::shutdown::Callers;
 use crate::options::ActorOptions;
 use crate::remote::cluster::Cluster;
 use crate::timer::Timers;
@@ -181,6 +182,7 @@ impl NodeBuilder {
                 foreign: Foreign::default(),
                 options: self.options,
                 topics: Topics::default(),
+                shutdown_callers: Callers::default(),
                 events: self.events,
             }),
             blocking: Blocking::new(self.blocking_jobs_max, env.handle()),

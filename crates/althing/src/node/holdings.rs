@@ -12,6 +12,7 @@ use crate::address::place::AnyPlace;
 use crate::node::foreign::Foreign;
 use crate::node::kinds::Kinds;
 use crate::node::shared::NodeShared;
+use crate::node::shutdown::Callers;
 use crate::options::ActorOptions;
 use crate::shield::discard;
 use crate::timer::Timers;
@@ -29,6 +30,7 @@ pub(crate) struct Holdings {
     /// What replaces `Actor::options` on this node.
     pub(crate) options: Options,
     pub(crate) topics: Topics,
+    pub(crate) shutdown_callers: Callers,
     /// What of their events may leave the node.
     pub(crate) events: EventKinds,
 }

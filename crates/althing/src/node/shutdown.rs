@@ -7,10 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::activation::current;
+use crate::activation::ending::close_sleeper;
 use crate::activation::run::Run;
 use crate::activation::stopping::request_stop;
-use crate::activation::ending::close_sleeper;
 use crate::address::actor_id::ActorId;
 use crate::address::place::AnyPlace;
 use crate::address::signal::send_system;
@@ -39,14 +41,13 @@ pub struct ShutdownReport {
 impl Node {
     /// Stops every actor after the messages that wait now, also those that wake meanwhile; kills
     /// who is left at the deadline. From then on every address refuses, those given out later too.
-    /// An actor that awaits it in a handler is not waited for: it stops when that handler has
+    /// Actors that await it in a handler are not waited for: they stop when that handler has
     /// ended.
     pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
         let until = self.elapsed().saturating_add(deadline);
-        let caller = current::actor();
-        let is_caller = |place: &Arc<dyn AnyPlace>| {
-            caller.as_ref().is_some_and(|caller| Arc::ptr_eq(caller, place))
-        };
+        let callers = &self.shared().holdings().shutdown_callers;
+        let _awaits = current::actor().map(|caller| callers.add(caller.header().serial()));
+        let is_caller = |place: &Arc<dyn AnyPlace>| callers.has(place.header().serial());
         // Who stops may wake others for a last word.
         let mut stopped = self.stop_in_rounds(until, &is_caller).await;
         self.shared().shut();
@@ -94,9 +95,10 @@ impl Node {
         let mut stopped = 0;
         loop {
             let mut stopping = self.ask_all_to_stop();
-            stopping.retain(|life| !is_caller(&life.place));
-            let asked = stopping.len();
+            let mut asked = stopping.len();
             loop {
+                // One may begin to await the end meanwhile.
+                asked -= stopping.extract_if(.., |life| is_caller(&life.place)).count();
                 stopping.retain(|life| !life.has_ended());
                 if stopping.is_empty() || self.elapsed() >= until {
                     break;
@@ -153,13 +155,10 @@ impl Node {
     fn close(&self, is_caller: impl Fn(&Arc<dyn AnyPlace>) -> bool) -> Vec<ActorId> {
         let mut killed = Vec::new();
         self.shared().holdings().directory.for_each(|place| {
+            close_sleeper(place);
             let mut inner = place.header().mailbox.lock();
             let is_asleep = inner.is_asleep();
-            close_sleeper(place);
             inner.shut();
-            if is_asleep {
-                inner.count_end();
-            }
             // Released before killing, which takes the lock.
             drop(inner);
             if !is_asleep && !is_caller(place) {
@@ -168,6 +167,36 @@ impl Node {
             }
         });
         killed
+    }
+}
+
+/// The actors whose handlers await the end of their node, by serial: it waits for none of them.
+#[derive(Default)]
+pub(crate) struct Callers(Mutex<Vec<u64>>);
+
+/// Takes a caller off the list again.
+struct Awaits<'a> {
+    callers: &'a Callers,
+    serial: u64,
+}
+
+impl Callers {
+    fn add(&self, serial: u64) -> Awaits<'_> {
+        self.0.lock().push(serial);
+        Awaits { callers: self, serial }
+    }
+
+    fn has(&self, serial: u64) -> bool {
+        self.0.lock().contains(&serial)
+    }
+}
+
+impl Drop for Awaits<'_> {
+    fn drop(&mut self) {
+        let mut callers = self.callers.0.lock();
+        if let Some(at) = callers.iter().position(|serial| *serial == self.serial) {
+            callers.swap_remove(at);
+        }
     }
 }
 

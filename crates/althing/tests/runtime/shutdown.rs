@@ -77,6 +77,29 @@ fn a_shutdown_that_a_handler_awaits_does_not_wait_for_that_handler() {
 }
 
 #[test]
+fn a_shutdown_that_two_handlers_await_waits_for_neither() {
+    within(On::PausedTime, async {
+        let node = node();
+        let before = node.elapsed();
+        let asks = [flex(&node), flex(&node)].map(|actor| {
+            let ending = node.clone();
+            let shutting_down = later(async move {
+                let report = ending.shutdown(Duration::from_secs(600)).await;
+                report.killed.len() as u64
+            });
+            tokio::spawn(async move {
+                actor.send(shutting_down).timeout(Duration::from_secs(3_600)).await
+            })
+        });
+        for ask in asks {
+            assert_eq!(ask.await.unwrap(), Ok(0));
+        }
+        let took = node.elapsed().saturating_sub(before);
+        assert!(took < Duration::from_secs(60), "{took:?}");
+    });
+}
+
+#[test]
 fn shutdowns_at_once_and_one_after_the_other_stop_each_actor_once() {
     within(On::PausedTime, async {
         let node = node();
