@@ -7,6 +7,7 @@ mod children;
 mod cycles;
 mod drop_bombs;
 mod drops;
+mod drops_that_act;
 mod errors;
 mod fairness;
 mod foreign_code;
