@@ -36,11 +36,10 @@ impl Node {
         let directory = &self.shared().holdings().directory;
         let of = (A::NAME, TypeId::of::<A>());
         let place = key.with_text(|key| {
-            let key = Key::from(key);
-            directory.of_name(of, &key).unwrap_or_else(|| {
-                let place = self.place_for::<A>(key.clone());
+            directory.of_name(of, key).unwrap_or_else(|| {
+                let place = self.place_for::<A>(key.into());
                 let close = || _ = self.shared().close_if_shut(place.header());
-                directory.get_or_insert(of, key, &place, close)
+                directory.get_or_insert(&place, close)
             })
         });
         let place = place.into_any().downcast().expect("a name holds places of its own type");
@@ -98,16 +97,16 @@ impl Node {
         key: impl Into<Key>,
         actor: A,
     ) -> Result<ActorRef<A>, NameTaken> {
-        self.spawn_named_under(&key.into(), actor, None)
+        self.spawn_named_under(key.into(), actor, None)
     }
 
     pub(crate) fn spawn_named_under<A: Actor>(
         &self,
-        key: &Key,
+        key: Key,
         actor: A,
         parent: Option<&Parent>,
     ) -> Result<ActorRef<A>, NameTaken> {
-        let header = Header::new(self.shared().kind::<A>(), Some(key.clone()));
+        let header = Header::new(self.shared().kind::<A>(), Some(key));
         let place = Arc::new(Place::new(header, None, Some(actor)));
         if self.shared().close_if_shut(place.header()) {
             drop_refused(place.as_any_place());
@@ -119,7 +118,7 @@ impl Node {
         // A new place's claim is ours: nobody else knows it. A shutdown that finds it waits for its
         // end.
         place.header().mailbox.lock().phase = Phase::Running;
-        if !self.shared().holdings().directory.insert(key, child.clone()) {
+        if !self.shared().holdings().directory.insert(&child) {
             if let Some(parent) = parent {
                 parent.disown(&child);
             }
