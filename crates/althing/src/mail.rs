@@ -17,5 +17,6 @@ pub(crate) mod line;
 pub(crate) mod mailbox;
 pub(crate) mod outbox;
 pub(crate) mod priority;
+mod queue;
 pub(crate) mod quick;
 pub(crate) mod reply;

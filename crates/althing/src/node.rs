@@ -36,11 +36,10 @@ impl Node {
         let directory = &self.shared().holdings().directory;
         let of = (A::NAME, TypeId::of::<A>());
         let place = key.with_text(|key| {
-            let key = Key::from(key);
-            directory.of_name(of, &key).unwrap_or_else(|| {
-                let place = self.place_for::<A>(key.clone());
+            directory.of_name(of, key).unwrap_or_else(|| {
+                let place = self.place_for::<A>(key.into());
                 let close = || _ = self.shared().close_if_shut(place.header());
-                directory.get_or_insert(of, key, &place, close)
+                directory.get_or_insert(&place, close)
             })
         });
         let place = place.into_any().downcast().expect("a name holds places of its own type");
@@ -98,23 +97,23 @@ impl Node {
         key: impl Into<Key>,
         actor: A,
     ) -> Result<ActorRef<A>, NameTaken> {
-        self.spawn_named_under(&key.into(), actor, None)
+        self.spawn_named_under(key.into(), actor, None)
     }
 
     pub(crate) fn spawn_named_under<A: Actor>(
         &self,
-        key: &Key,
+        key: Key,
         actor: A,
         parent: Option<&Parent>,
     ) -> Result<ActorRef<A>, NameTaken> {
         if self.shared().is_shut() {
-            let header = Header::new(self.shared().kind::<A>(), Some(key.clone()));
+            let header = Header::new(self.shared().kind::<A>(), Some(key));
             let place = Arc::new(Place::new(header, None, Some(actor)));
             self.shared().close_if_shut(place.header());
             drop_refused(place.as_any_place());
             return Ok(ActorRef::from_place(place));
         }
-        let place = self.claim_name::<A>(key)?;
+        let place = self.claim_name::<A>(&key)?;
         // SAFETY: the claim is ours, and nobody has lived there, or not any more.
         unsafe { place.put(actor) };
         let child = place.as_any_place();
@@ -153,7 +152,7 @@ impl Node {
             let place = Arc::new(Place::<A>::new(header, None, None));
             // Nobody else knows it yet.
             place.header().mailbox.lock().phase = Phase::Running;
-            if directory.insert(key, place.as_any_place()) {
+            if directory.insert(&place.as_any_place()) {
                 return Ok(place);
             }
         }

@@ -120,9 +120,7 @@ pub(crate) fn end_life(
     }
     if closed {
         header.kind.node.holdings().directory.forget(place);
-        // SAFETY: the claim was ours, and nobody starts an actor that has ended for good.
-        let factory = unsafe { place.take_factory() };
-        discard("dropping a factory", factory);
+        discard("dropping a factory", header.take_factory());
     }
     for envelope in refused {
         refuse_one(place, envelope, rejection(place, reason));

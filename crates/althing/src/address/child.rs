@@ -98,7 +98,7 @@ impl<C: Actor> NamedChild<C> {
     /// `NameTaken` if an actor of that type and name runs, or was unloaded and may come back.
     pub fn start(self) -> Result<ActorRef<C>, NameTaken> {
         let Child { node, parent, actor } = self.child;
-        node.spawn_named_under(&self.key, actor, Some(&parent))
+        node.spawn_named_under(self.key, actor, Some(&parent))
     }
 }
 

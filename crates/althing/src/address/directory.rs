@@ -4,33 +4,24 @@
 //! check, under the shard's lock, that nobody else holds its place: so a name never has two places.
 
 use std::any::TypeId;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::address::actor_id::{Key, Origin};
+use crate::address::actor_id::Origin;
 use crate::address::kind::Kind;
-use crate::address::place::AnyPlace;
+use crate::address::named::{Name, Named};
+use crate::address::place::{AnyPlace, Header};
+use crate::address::slots::Slots;
 use crate::node::env::HashKeys;
 
 /// Enough that threads seldom meet.
 const SHARDS: usize = 64;
 
-type Named = HashMap<Name, Arc<dyn AnyPlace>, HashKeys>;
-
-/// Anonymous actors by slot; a place knows its own.
-#[derive(Default)]
-struct Anonymous {
-    places: Vec<Option<Arc<dyn AnyPlace>>>,
-    free: Vec<u32>,
-}
-
 pub(crate) struct Directory {
     named: Vec<Mutex<Named>>,
-    anonymous: Vec<Mutex<Anonymous>>,
+    anonymous: Vec<Mutex<Slots>>,
     hash_keys: HashKeys,
     next_sample: AtomicUsize,
     next_pass: AtomicUsize,
@@ -38,9 +29,8 @@ pub(crate) struct Directory {
 
 impl Directory {
     pub(crate) fn new(hash_keys: HashKeys) -> Self {
-        let shard = |_| Mutex::new(Named::with_hasher(hash_keys.clone()));
         Self {
-            named: (0..SHARDS).map(shard).collect(),
+            named: (0..SHARDS).map(|_| Mutex::default()).collect(),
             anonymous: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hash_keys,
             next_sample: AtomicUsize::new(0),
@@ -51,54 +41,52 @@ impl Directory {
     /// The place of a name: `place`, told by `insert` that it will be known, unless there is one.
     pub(crate) fn get_or_insert(
         &self,
-        (name, type_id): (&'static str, TypeId),
-        key: Key,
         place: &Arc<dyn AnyPlace>,
         insert: impl FnOnce(),
     ) -> Arc<dyn AnyPlace> {
-        let name = Name { name, type_id, key };
-        let mut shard = self.shard_of(&name).lock();
-        let place = shard.entry(name).or_insert_with(|| {
-            insert();
-            place.clone()
-        });
+        let name = self.name_of(place.header()).expect("only named places have a name");
+        let mut shard = self.shard_of(name).lock();
+        if let Some(known) = shard.get(name) {
+            return known.clone();
+        }
+        insert();
+        shard.insert(name, place.clone());
         place.clone()
     }
 
     /// The place of a name, if there is one.
-    pub(crate) fn find(&self, kind: &Kind, key: &Key) -> Option<Arc<dyn AnyPlace>> {
+    pub(crate) fn find(&self, kind: &Kind, key: &str) -> Option<Arc<dyn AnyPlace>> {
         self.of_name((kind.name, kind.type_id), key)
     }
 
     /// As `find`, of a type of that name.
     pub(crate) fn of_name(
         &self,
-        (name, type_id): (&'static str, TypeId),
-        key: &Key,
+        of: (&'static str, TypeId),
+        key: &str,
     ) -> Option<Arc<dyn AnyPlace>> {
-        let name = Name { name, type_id, key: key.clone() };
-        self.shard_of(&name).lock().get(&name).cloned()
+        let name = Name::new(&self.hash_keys, of, key);
+        self.shard_of(name).lock().get(name).cloned()
     }
 
     /// The place of an anonymous actor of this node, if it is there.
     pub(crate) fn anonymous(&self, origin: Origin) -> Option<Arc<dyn AnyPlace>> {
         let serial = origin.absolute();
         let shard = self.anonymous_shard(serial).lock();
-        let place = shard.places.get(origin.slot as usize)?.as_ref()?;
+        let place = shard.get(origin.slot)?;
         (place.header().serial() == serial).then(|| place.clone())
     }
 
-    /// Registers a name; `false` if it is taken by an actor that has not stopped.
-    pub(crate) fn insert(&self, key: &Key, place: Arc<dyn AnyPlace>) -> bool {
-        let kind = &place.header().kind;
-        let name = Name { name: kind.name, type_id: kind.type_id, key: key.clone() };
-        let mut shard = self.shard_of(&name).lock();
-        if let Some(old) = shard.get(&name)
+    /// Registers a named place; `false` if its name is taken by an actor that has not stopped.
+    pub(crate) fn insert(&self, place: &Arc<dyn AnyPlace>) -> bool {
+        let name = self.name_of(place.header()).expect("only named places have a name");
+        let mut shard = self.shard_of(name).lock();
+        if let Some(old) = shard.get(name)
             && !old.header().mailbox.lock().has_ended()
         {
             return false;
         }
-        let replaced = shard.insert(name, place);
+        let replaced = shard.insert(name, place.clone());
         // Dropped after the lock: the old actor's drop may come back here.
         drop(shard);
         drop(replaced);
@@ -106,33 +94,23 @@ impl Directory {
     }
 
     pub(crate) fn insert_anonymous(&self, place: Arc<dyn AnyPlace>) {
-        let mut shard = self.anonymous_shard(place.header().serial()).lock();
-        let slot = shard.free.pop().unwrap_or_else(|| {
-            shard.places.push(None);
-            u32::try_from(shard.places.len() - 1).expect("fewer than 2^29 actors a shard")
-        });
-        place.header().set_slot(slot);
-        shard.places[slot as usize] = Some(place);
+        self.anonymous_shard(place.header().serial()).lock().insert(place);
     }
 
     /// Removes a place that has stopped for good, and only that place.
     pub(crate) fn forget(&self, place: &Arc<dyn AnyPlace>) {
         let header = place.header();
-        let Some(key) = header.key() else {
+        let Some(name) = self.name_of(header) else {
             let mut shard = self.anonymous_shard(header.serial()).lock();
-            let slot = header.slot();
             // Dropped after the lock: the actor's drop may start others.
-            let forgotten = shard.places[slot as usize].take();
-            shard.free.push(slot);
+            let forgotten = shard.remove(header.slot());
             drop(shard);
             drop(forgotten);
             return;
         };
-        let kind = &header.kind;
-        let name = Name { name: kind.name, type_id: kind.type_id, key: key.clone() };
-        let mut shard = self.shard_of(&name).lock();
-        if shard.get(&name).is_some_and(|other| Arc::ptr_eq(other, place)) {
-            let forgotten = shard.remove(&name);
+        let mut shard = self.shard_of(name).lock();
+        if shard.get(name).is_some_and(|other| Arc::ptr_eq(other, place)) {
+            let forgotten = shard.remove(name);
             // Dropped after the lock, as above.
             drop(shard);
             drop(forgotten);
@@ -148,18 +126,16 @@ impl Directory {
             let shard = self.next_pass.fetch_add(1, Ordering::Relaxed) % SHARDS;
             let mut named = self.named[shard].lock();
             visited += named.len();
-            let unused: Vec<_> = named
-                .extract_if(|_, place| {
-                    visit(place);
-                    is_unused(place)
-                })
-                .collect();
+            let unused = named.extract(|place| {
+                visit(place);
+                is_unused(place)
+            });
             drop(named);
             // After the lock: what an actor keeps beside its state may be foreign.
             drop(unused);
             let anonymous = self.anonymous[shard].lock();
-            anonymous.places.iter().flatten().for_each(&mut visit);
-            visited += anonymous.places.len();
+            anonymous.iter().for_each(&mut visit);
+            visited += anonymous.len();
             if visited >= places_min {
                 return;
             }
@@ -169,11 +145,11 @@ impl Directory {
     /// All places, cloned shard by shard.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&Arc<dyn AnyPlace>)) {
         for shard in &self.named {
-            let places: Vec<_> = shard.lock().values().cloned().collect();
+            let places: Vec<_> = shard.lock().iter().cloned().collect();
             places.iter().for_each(&mut visit);
         }
         for shard in &self.anonymous {
-            let places: Vec<_> = shard.lock().places.iter().flatten().cloned().collect();
+            let places: Vec<_> = shard.lock().iter().cloned().collect();
             places.iter().for_each(&mut visit);
         }
     }
@@ -191,12 +167,12 @@ impl Directory {
         for i in 0..SHARDS {
             let shard = first.wrapping_add(i) % SHARDS;
             let named = self.named[shard].lock();
-            named.values().for_each(&mut visit);
+            named.iter().for_each(&mut visit);
             visited += named.len();
             drop(named);
             let anonymous = self.anonymous[shard].lock();
-            anonymous.places.iter().flatten().for_each(&mut visit);
-            visited += anonymous.places.len();
+            anonymous.iter().for_each(&mut visit);
+            visited += anonymous.len();
             if visited >= places_min {
                 break;
             }
@@ -204,29 +180,16 @@ impl Directory {
         visited
     }
 
-    fn shard_of(&self, name: &Name) -> &Mutex<Named> {
-        &self.named[self.hash_keys.hash_one(name) as usize % SHARDS]
+    fn name_of<'a>(&self, header: &'a Header) -> Option<Name<'a>> {
+        Name::of(&self.hash_keys, header)
     }
 
-    fn anonymous_shard(&self, serial: u64) -> &Mutex<Anonymous> {
+    fn shard_of(&self, name: Name<'_>) -> &Mutex<Named> {
+        &self.named[name.shard(SHARDS)]
+    }
+
+    fn anonymous_shard(&self, serial: u64) -> &Mutex<Slots> {
         &self.anonymous[serial as usize % SHARDS]
-    }
-}
-
-/// What an actor is found by.
-#[derive(PartialEq, Eq)]
-struct Name {
-    name: &'static str,
-    type_id: TypeId,
-    key: Key,
-}
-
-// Not by the type's id, which is another one in each build: a simulation's seed would mean another
-// order then.
-impl Hash for Name {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-        self.key.hash(state);
     }
 }
 
@@ -239,14 +202,7 @@ fn is_unused(place: &Arc<dyn AnyPlace>) -> bool {
         return false;
     }
     let mut inner = place.header().mailbox.lock();
-    if !inner.try_forget() {
-        return false;
-    }
-    // Who upgraded a weak address before the mark holds a reference now; who does so after it sees
-    // the mark.
-    if Arc::strong_count(place) > 1 {
-        inner.remember();
-        return false;
-    }
-    true
+    // Who upgraded a weak address before holds a reference now; who does so from here on finds the
+    // mark, for which the lock is needed.
+    Arc::strong_count(place) == 1 && inner.try_forget()
 }

@@ -11,6 +11,8 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use parking_lot::Mutex;
+
 use crate::activation::commit::Commit;
 use crate::activation::core::RunCore;
 use crate::address::actor_id::{Activation, ActorId, Key, Origin};
@@ -28,8 +30,8 @@ pub(crate) type Hook = Pin<Box<dyn Future<Output = Result<(), ActorError>> + Sen
 /// What does not depend on the actor's type.
 ///
 /// In this order, so that an event or an ask that finds the actor idle touches the first cache line
-/// of the place's memory and the state, and nothing else. 128 bytes: a place then fits into an
-/// allocation of 160.
+/// of the place's memory and the state, and nothing else. 104 bytes: a place is then an allocation
+/// of 128, two whole cache lines.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) kind: Arc<Kind>,
@@ -44,13 +46,22 @@ pub(crate) struct Header {
     /// The flags below, and beneath them where the directory keeps an anonymous actor.
     marks: AtomicU32,
     pub(crate) mailbox: Mailbox,
-    key: Option<Key>,
+    own: Option<Box<Own>>,
     serial: u64,
 }
 
+/// What few actors have, or those that are paid for by name.
+struct Own {
+    key: Option<Key>,
+    factory: Mutex<Option<OwnFactory>>,
+}
+
+/// How to build the state of a child, a `Box<Factory<A>>`; other actors use their kind's factory.
+pub(super) type OwnFactory = Arc<dyn Any + Send + Sync>;
+
 // Loom's atomics are larger.
 #[cfg(not(althing_loom))]
-const _: () = assert!(size_of::<Header>() <= 128, "an idle actor is paid by the million");
+const _: () = assert!(size_of::<Header>() <= 104, "an idle actor is paid by the million");
 
 /// In `Header::marks`: the place holds a state; changed under the claim only.
 const HAS_STATE: u32 = 1 << 31;
@@ -93,17 +104,12 @@ pub(crate) trait AnyPlace: Any + Send + Sync {
     /// # Safety
     /// The caller holds the claim and nothing borrows the state.
     unsafe fn clear(&self);
-    /// Takes the factory of an actor that is never built again; what it captured may hold other
-    /// actors.
-    ///
-    /// # Safety
-    /// The caller held the claim last, and nobody takes it any more.
-    unsafe fn take_factory(&self) -> Option<Box<dyn Any>>;
 }
 
 impl Header {
     pub(crate) fn new(kind: Arc<Kind>, key: Option<Key>) -> Self {
         let serial = kind.node.next_serial();
+        let own = key.map(|key| Box::new(Own { key: Some(key), factory: Mutex::new(None) }));
         Self {
             kind,
             last_active_s: AtomicU32::new(0),
@@ -111,7 +117,7 @@ impl Header {
             debts: AtomicU32::new(0),
             marks: AtomicU32::new(0),
             mailbox: Mailbox::new(),
-            key,
+            own,
             serial,
         }
     }
@@ -139,7 +145,7 @@ impl Header {
     }
 
     pub(crate) fn key(&self) -> Option<&Key> {
-        self.key.as_ref()
+        self.own.as_ref()?.key.as_ref()
     }
 
     /// Where the directory keeps the actor, if it is anonymous.
@@ -151,6 +157,23 @@ impl Header {
     pub(crate) fn set_slot(&self, slot: u32) {
         assert!(slot <= SLOTS, "fewer than 2^29 actors a shard");
         self.marks.fetch_or(slot, Ordering::Relaxed);
+    }
+
+    /// Gives a new place a factory of its own.
+    pub(super) fn set_factory(&mut self, factory: OwnFactory) {
+        let own = Own { key: None, factory: Mutex::new(None) };
+        *self.own.get_or_insert_with(|| Box::new(own)).factory.get_mut() = Some(factory);
+    }
+
+    /// The place's own factory.
+    pub(super) fn factory(&self) -> Option<OwnFactory> {
+        self.own.as_ref()?.factory.lock().clone()
+    }
+
+    /// Takes the factory of an actor that is never built again; what it captured may hold other
+    /// actors.
+    pub(crate) fn take_factory(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.own.as_ref()?.factory.lock().take()
     }
 
     /// Takes down what a new place holds.
@@ -188,7 +211,7 @@ impl Header {
 
     pub(crate) fn id(&self) -> ActorId {
         let kind = self.kind.id.clone();
-        match (&self.key, self.kind.home) {
+        match (self.key(), self.kind.home) {
             (Some(key), None) => ActorId::of_key(kind, key.clone()),
             (Some(key), Some(home)) => ActorId::anonymous(kind, Origin::of_key(key, home)),
             (None, _) => ActorId::anonymous(kind, self.origin()),
@@ -207,7 +230,7 @@ impl Header {
     pub(crate) fn location(&self) -> Option<Location> {
         let cluster = self.kind.node.cluster.as_ref()?;
         self.kind.codecs()?;
-        if self.key.is_none() || self.kind.home.is_some() {
+        if self.key().is_none() || self.kind.home.is_some() {
             return None;
         }
         Some(cluster.locate(&self.id()))

@@ -1,10 +1,9 @@
-//! The place of an actor of a certain type: its state and its factory beside the header.
+//! The place of an actor of a certain type: its state beside the header.
 //!
 //! The state (`storage`) belongs to whoever holds the mailbox's claim (`Phase::Running`), which is
 //! one `Run` at a time. A place without state costs its own memory only: no task, no buffer.
 
 use std::any::Any;
-use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use crate::activation::run::Run;
 use crate::actor::Actor;
 use crate::address::actor_ref::ActorRef;
 use crate::address::place::{AnyPlace, AsAnyPlace, Header, Hook};
-use crate::address::start::{Factory, Start, factory_of};
+use crate::address::start::{Building, Factory, Start, factory_of};
 use crate::address::storage::Storage;
 use crate::error::ActorError;
 use crate::mail::outbox;
@@ -27,9 +26,6 @@ pub(crate) struct Place<A: Actor> {
     // First, because whoever runs a handler needs it and the beginning of the header.
     state: Storage<A>,
     header: Header,
-    /// How to build the state of a child; other actors use their kind's factory.
-    /// Boxed twice, because few actors have one and each has a place for it.
-    factory: UnsafeCell<Option<Box<Box<Factory<A>>>>>,
 }
 
 // SAFETY: `state` is touched only under the mailbox's claim, which moves between threads with a
@@ -78,8 +74,10 @@ impl<A: Actor> Place<A> {
             // SAFETY: it is new.
             unsafe { storage.put(state) };
         }
-        let factory = UnsafeCell::new(factory.map(Box::new));
-        Self { header, factory, state: storage }
+        if let Some(factory) = factory {
+            header.set_factory(Arc::new(factory));
+        }
+        Self { header, state: storage }
     }
 
     fn grant(&self, core: *mut RunCore) -> Grant<A> {
@@ -94,12 +92,14 @@ impl<A: Actor> Place<A> {
         self.header.set_state(true);
     }
 
-    /// # Safety
-    /// The caller holds the claim.
-    unsafe fn factory(&self) -> Option<&Factory<A>> {
-        // SAFETY: the caller's promise; it is changed under the claim only.
-        let own = unsafe { &*self.factory.get() };
-        own.as_ref().map(|factory| &***factory).or_else(|| factory_of(&self.header.kind))
+    /// Begins to build the state, if there is a factory.
+    fn build(self: &Arc<Self>) -> Option<Building<A>> {
+        let own = self.header.factory();
+        let factory = match &own {
+            Some(own) => own.downcast_ref::<Box<Factory<A>>>().map(AsRef::as_ref),
+            None => factory_of(&self.header.kind),
+        };
+        factory.map(|factory| factory(Start::new(ActorRef::from_place(self.clone()))))
     }
 }
 
@@ -139,11 +139,7 @@ impl<A: Actor> AnyPlace for Place<A> {
         }
         let grant = self.grant(core);
         let is_missing = !self.header.has_state();
-        let building = is_missing.then(|| {
-            // SAFETY: our caller holds the claim.
-            let factory = unsafe { self.factory() };
-            factory.map(|factory| factory(Start::new(ActorRef::from_place(self.clone()))))
-        });
+        let building = is_missing.then(|| self.build());
         Box::pin(async move {
             if let Some(building) = building {
                 let Some(building) = building else {
@@ -191,11 +187,5 @@ impl<A: Actor> AnyPlace for Place<A> {
             // SAFETY: it was there, and nothing borrows it.
             unsafe { self.state.clear() };
         }
-    }
-
-    unsafe fn take_factory(&self) -> Option<Box<dyn Any>> {
-        // SAFETY: the caller's promise.
-        let own = unsafe { &mut *self.factory.get() };
-        own.take().map(|factory| factory as Box<dyn Any>)
     }
 }

@@ -19,6 +19,7 @@ use crate::mail::envelope::Envelope;
 use crate::mail::extras::Extras;
 use crate::mail::lane::Lanes;
 use crate::mail::priority::Priority;
+use crate::mail::queue::Queue;
 
 pub(crate) use ending::Life;
 use gate::Gate;
@@ -32,7 +33,7 @@ pub(crate) struct Mailbox {
 
 /// What the lock protects.
 pub(crate) struct Inner {
-    queue: Vec<Envelope>,
+    queue: Queue,
     /// Lanes by which running handlers tell this actor; what they hold comes before whatever is
     /// queued next.
     lanes: Lanes<Envelope>,
@@ -41,23 +42,18 @@ pub(crate) struct Inner {
     held: u32,
     /// The tally when `held` was set.
     held_at: u32,
-    /// Whether senders wait for room.
-    pub(crate) awaited: bool,
-    /// Room promised to lanes and not yet used.
-    reserved: u32,
+    /// Room that is taken beside the queue: promised to lanes and not yet used, or by messages of
+    /// other than normal priority.
+    beside: u32,
     /// Lives that have ended.
     lives: u32,
     /// Which life this is: counts ends and restarts.
     life: Life,
-    /// Messages in the lanes of other than normal priority.
-    aside: u32,
+    /// Whether senders wait for room.
+    pub(crate) awaited: bool,
     gate: Gate,
     /// Whether the actor's state is there and started.
     pub(crate) active: bool,
-    /// Whether the last life has ended.
-    ended: bool,
-    /// Whether the directory has let the place go.
-    forgotten: bool,
     pub(crate) phase: Phase,
 }
 
@@ -92,7 +88,7 @@ impl Value for Inner {
             && self.gate == Gate::Open
             && self.queue.is_empty()
             && self.lanes.is_empty()
-            && self.aside == 0
+            && self.beside == 0
             && !self.has_system()
     }
 
@@ -122,20 +118,17 @@ impl Mailbox {
     pub(crate) fn new() -> Self {
         Self {
             inner: ClaimLock::new(Inner {
-                queue: Vec::new(),
+                queue: Queue::default(),
                 lanes: Lanes::default(),
                 extras: None,
                 held: 0,
                 held_at: 0,
-                awaited: false,
-                reserved: 0,
+                beside: 0,
                 lives: 0,
                 life: Life::default(),
-                aside: 0,
+                awaited: false,
                 gate: Gate::Open,
                 active: false,
-                ended: false,
-                forgotten: false,
                 phase: Phase::Idle,
             }),
         }
@@ -309,9 +302,9 @@ impl Mailbox {
         }
         inner.absorb();
         if inner.queue.is_empty() {
-            std::mem::swap(&mut inner.queue, envelopes);
+            std::mem::swap(&mut *inner.queue.as_vec(), envelopes);
         } else {
-            inner.queue.append(envelopes);
+            inner.queue.as_vec().append(envelopes);
         }
         let what = inner.claim();
         drop(inner);
@@ -348,12 +341,12 @@ impl Inner {
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.queue.len() + (self.held + self.reserved + self.aside) as usize
+        self.queue.len() + (self.held + self.beside) as usize
     }
 
     /// Whether nothing waits. What is in lanes counts once it has been absorbed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.held == 0 && self.aside == 0
+        self.queue.is_empty() && self.held == 0 && !self.has_aside()
     }
 
     /// Moves what handlers have written into lanes to the end of the queue.
@@ -376,24 +369,13 @@ impl Inner {
                 self.extras = None;
             }
         }
-        std::mem::take(&mut self.queue)
+        self.queue.take()
     }
 
     #[inline]
     fn queue_push(&mut self, envelope: Envelope) {
         self.absorb();
-        if self.queue.len() == self.queue.capacity() {
-            self.grow();
-        }
         self.queue.push(envelope);
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        if self.queue.capacity() == 0 {
-            self.queue = take_buffer();
-        }
-        self.queue.reserve(1);
     }
 
     /// Queues without regard to the bound or to closing: timers, stash, the actor's own results.
@@ -435,7 +417,7 @@ impl Inner {
         if batch.capacity() == 0 && !self.queue.is_empty() {
             *batch = take_buffer();
         }
-        std::mem::swap(&mut self.queue, batch);
+        std::mem::swap(&mut *self.queue.as_vec(), batch);
         if batch.is_empty() {
             batch.extend(self.take_high().or_else(|| self.take_low()));
         }

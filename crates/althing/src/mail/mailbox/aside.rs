@@ -1,6 +1,6 @@
 //! The lanes beside the queue: messages that run before all others, or after them.
 //!
-//! Lanes are rare, so that their messages lie in the extras; `aside` counts them, because they take
+//! Lanes are rare, so that their messages lie in the extras; `beside` counts them, because they take
 //! room like all others.
 
 use super::{Inner, Mailbox, Pushed, Wake};
@@ -32,6 +32,20 @@ impl Mailbox {
 }
 
 impl Inner {
+    /// Whether messages of other than normal priority wait.
+    pub(super) fn has_aside(&self) -> bool {
+        let extras = self.extras.as_ref();
+        extras.is_some_and(|extras| !extras.high.is_empty() || !extras.low.is_empty())
+    }
+
+    /// Takes all messages of other than normal priority, in the order in which they would run.
+    pub(super) fn take_aside(&mut self) -> Vec<Envelope> {
+        let Some(extras) = self.extras.as_mut() else { return Vec::new() };
+        let aside: Vec<_> = extras.high.drain(..).chain(extras.low.drain(..)).collect();
+        self.beside -= aside.len() as u32;
+        aside
+    }
+
     /// Queues a message by its priority.
     pub(super) fn queue_by(&mut self, priority: Priority, envelope: Envelope) {
         let lane = match priority {
@@ -40,20 +54,20 @@ impl Inner {
             Priority::Low => &mut self.extras().low,
         };
         lane.push_back(envelope);
-        self.aside += 1;
+        self.beside += 1;
     }
 
     /// Takes the next message of high priority.
     pub(crate) fn take_high(&mut self) -> Option<Envelope> {
         let envelope = self.extras.as_mut()?.high.pop_front()?;
-        self.aside -= 1;
+        self.beside -= 1;
         Some(envelope)
     }
 
     /// Takes the next message of low priority.
     pub(super) fn take_low(&mut self) -> Option<Envelope> {
         let envelope = self.extras.as_mut()?.low.pop_front()?;
-        self.aside -= 1;
+        self.beside -= 1;
         Some(envelope)
     }
 }

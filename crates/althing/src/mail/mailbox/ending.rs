@@ -5,6 +5,7 @@
 
 use std::task::Waker;
 
+use super::gate::Gate;
 use super::{Inner, Phase};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::System;
@@ -42,12 +43,14 @@ impl Inner {
     pub(crate) fn count_end(&mut self) {
         self.lives = self.lives.wrapping_add(1);
         self.begin_life();
-        self.ended = self.is_closed();
+        if self.is_closed() {
+            self.gate = Gate::Ended;
+        }
     }
 
     /// Whether the actor has stopped for good.
     pub(crate) fn has_ended(&self) -> bool {
-        self.ended
+        self.gate == Gate::Ended
     }
 
     /// Whether a kill waits to be looked at.
@@ -74,28 +77,24 @@ impl Inner {
 
     /// Whether the directory has forgotten the place, so that its name leads to another one.
     pub(crate) fn is_forgotten(&self) -> bool {
-        self.forgotten
+        self.gate == Gate::Forgotten
     }
 
-    /// Has the directory forget an actor that sleeps and has nothing to remember; returns whether
-    /// it may.
+    /// Has the directory forget an actor that sleeps and has nothing to remember, and that nobody
+    /// else knows; returns whether it may.
     pub(crate) fn try_forget(&mut self) -> bool {
         let is_blank = self.extras.as_ref().is_none_or(|extras| extras.is_forgettable());
-        if self.is_asleep() && is_blank {
-            self.forgotten = true;
+        let may_forget = self.is_asleep() && is_blank;
+        if may_forget {
+            self.gate = Gate::Forgotten;
         }
-        self.forgotten
-    }
-
-    /// Takes `try_forget` back.
-    pub(crate) fn remember(&mut self) {
-        self.forgotten = false;
+        may_forget
     }
 
     /// Puts messages that were held back in front of the queue.
     pub(crate) fn put_back(&mut self, mut first: Vec<Envelope>) {
-        first.append(&mut self.queue);
-        self.queue = first;
+        first.append(&mut self.queue.as_vec());
+        *self.queue.as_vec() = first;
         self.held = 0;
     }
 
@@ -118,7 +117,7 @@ impl Inner {
 
     /// Takes the events of topics out of the queue.
     pub(crate) fn take_events(&mut self) -> Vec<Envelope> {
-        self.queue.extract_if(.., |envelope| envelope.is_event()).collect()
+        self.queue.as_vec().extract_if(.., |envelope| envelope.is_event()).collect()
     }
 
     /// Takes the ticks of timers that the actor no longer has.
@@ -129,23 +128,15 @@ impl Inner {
                 .timer()
                 .is_some_and(|timer| timers.is_none_or(|timers| !timers.contains_key(&timer)))
         };
-        if self.queue.iter().any(is_stale) {
-            let (stale, kept) = self.queue.drain(..).partition(is_stale);
-            self.queue = kept;
-            return stale;
-        }
-        Vec::new()
+        self.queue.as_vec().extract_if(.., |envelope| is_stale(envelope)).collect()
     }
 
     /// Takes everything that waits, in whatever lane.
     pub(crate) fn take_queue(&mut self) -> Vec<Envelope> {
         self.absorb();
         self.held = 0;
-        self.aside = 0;
-        let mut all = std::mem::take(&mut self.queue);
-        if let Some(extras) = self.extras.as_mut() {
-            all.extend(extras.high.drain(..).chain(extras.low.drain(..)));
-        }
+        let mut all = self.queue.take();
+        all.append(&mut self.take_aside());
         all
     }
 

@@ -1,4 +1,5 @@
-//! Whether messages come in: they do, the actor has stopped for good, or it lives on another node.
+//! Whether messages come in: they do, the actor has stopped for good, it lives on another node, or
+//! its place is known to nobody.
 
 use super::{Inner, Pushed};
 
@@ -8,15 +9,19 @@ pub(super) enum Gate {
     Open,
     /// The actor takes no more messages.
     Closed,
+    /// As `Closed`, and its last life has ended.
+    Ended,
     /// The actor lives on another node, where its messages have to go.
     Elsewhere,
+    /// The directory has let the place go, whose name leads to another one from then on.
+    Forgotten,
 }
 
 impl Gate {
     #[cold]
     pub(super) fn refusal(self) -> Pushed {
         match self {
-            Self::Open | Self::Closed => Pushed::Closed,
+            Self::Open | Self::Closed | Self::Ended | Self::Forgotten => Pushed::Closed,
             Self::Elsewhere => Pushed::Elsewhere,
         }
     }
@@ -38,12 +43,14 @@ impl Inner {
 
     /// Whether the actor takes no more messages.
     pub(crate) fn is_closed(&self) -> bool {
-        self.gate == Gate::Closed
+        matches!(self.gate, Gate::Closed | Gate::Ended)
     }
 
     /// Takes no more messages from now on.
     pub(crate) fn shut(&mut self) {
-        self.gate = Gate::Closed;
+        if self.gate != Gate::Ended {
+            self.gate = Gate::Closed;
+        }
     }
 
     /// Whether the actor lives on another node.

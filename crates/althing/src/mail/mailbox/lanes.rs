@@ -1,7 +1,7 @@
 //! The lanes by which running handlers tell the actor, as its mailbox sees them: how much room they
 //! are promised, and how what is in them gets into the queue.
 //!
-//! Invariant: `reserved` is what the open lanes may still bring, so that a tell that was written
+//! Invariant: `beside` holds what the open lanes may still bring, so that a tell that was written
 //! into one never finds the mailbox full.
 
 use std::sync::Arc;
@@ -21,10 +21,11 @@ const LANE_MIN: u32 = 2;
 impl Inner {
     #[cold]
     pub(super) fn absorb_lanes(&mut self) {
-        if self.queue.capacity() == 0 {
-            self.queue = take_buffer();
+        let mut queue = self.queue.as_vec();
+        if queue.capacity() == 0 {
+            *queue = take_buffer();
         }
-        self.reserved -= self.lanes.absorb(&mut self.queue);
+        self.beside -= self.lanes.absorb(&mut queue);
     }
 
     /// Whether a handler writes into a lane.
@@ -47,8 +48,8 @@ impl Inner {
     /// As `Lanes::renew`.
     pub(crate) unsafe fn renew(&mut self, lane: &Lane<Envelope>, capacity: u32) {
         // SAFETY: the caller's promise.
-        self.reserved -= unsafe { Lanes::renew(lane, capacity) };
-        self.reserved += capacity;
+        self.beside -= unsafe { Lanes::renew(lane, capacity) };
+        self.beside += capacity;
     }
 
     /// Opens a lane for `capacity` messages, whose room is promised.
@@ -58,14 +59,14 @@ impl Inner {
     pub(crate) unsafe fn attach(&mut self, lane: &Arc<Lane<Envelope>>, capacity: u32) {
         // SAFETY: the caller's promise.
         unsafe { self.lanes.attach(lane, capacity) };
-        self.reserved += capacity;
+        self.beside += capacity;
     }
 
     /// Closes a lane. Returns whom to wake, and what an actor that has stopped for good refuses.
     pub(crate) fn detach(&mut self, lane: &Arc<Lane<Envelope>>) -> (Wake, Vec<Envelope>) {
         self.absorb_lanes();
-        self.reserved -= self.lanes.detach(lane);
-        if self.ended {
+        self.beside -= self.lanes.detach(lane);
+        if self.has_ended() {
             return (Wake::Nothing, self.take_queue());
         }
         if self.queue.is_empty() {
