@@ -1,6 +1,7 @@
 //! The front door: accepts connections, gives each its time limits, and hands what it asks to the
 //! routes. Knows nothing of chat, and nothing of HTTP beyond how long its headers may take.
 
+mod body;
 pub(crate) mod client_address;
 mod descriptors;
 mod doorman;
@@ -26,6 +27,7 @@ pub use descriptors::raise_descriptors;
 pub use doorman::{Doorman, Room, Visit};
 pub use tls::look_until_stopped;
 
+use body::Coming;
 use tls::Tls;
 
 /// How long to leave the listener alone when the system has no room for another socket.
@@ -40,8 +42,8 @@ pub struct Guest(pub Arc<Visit>);
 pub struct Door {
     /// Who is inside.
     pub doorman: Arc<Doorman>,
-    /// Until the headers of a request must be there, and how long a connection may be quiet
-    /// between two requests.
+    /// Until the headers of a request must be there, and the beginning of its body after them; and
+    /// how long a connection may be quiet between two requests.
     pub header_timeout: Duration,
     /// `None`: connections are in the clear.
     pub tls: Option<Arc<Tls>>,
@@ -127,10 +129,11 @@ async fn converse<S>(door: Door, socket: S, peer: SocketAddr, routes: Router, vi
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let guest = Guest(visit.clone());
+    let (guest, patience) = (Guest(visit.clone()), door.header_timeout);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         request.extensions_mut().insert(guest.clone());
+        let request = request.map(|body| Coming::new(body, guest.0.clone(), patience));
         TowerToHyperService::new(routes.clone()).call(request)
     });
     let mut stopping = door.stopping;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use althing::{AskError, Node, Start};
+use axum::body::HttpBody;
 use axum::extract::{DefaultBodyLimit, Extension, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
@@ -339,7 +340,9 @@ async fn emulation(
 /// A whole request has come, so its connection is none of those that say nothing. A WebSocket has
 /// still to say who it is.
 async fn note_guest(Extension(Guest(visit)): Extension<Guest>, request: Request) -> Request {
-    if ![SOCKET, unidirectional::SOCKET].contains(&request.uri().path()) {
+    let is_socket = [SOCKET, unidirectional::SOCKET].contains(&request.uri().path());
+    // One with a body has spoken when that is there.
+    if !is_socket && request.body().is_end_stream() {
         visit.has_spoken();
     }
     request

@@ -9,7 +9,11 @@ use folkmoot_protocol::rpc::RpcError;
 
 use crate::config::LimitsSection;
 use crate::rate_limit::{Rate, RateLimits};
-use crate::storage::UserId;
+use crate::storage::{DeviceId, UserId};
+
+/// From one network nobody can use up what is allowed for a name: that would keep its owner out. It
+/// takes so many.
+const NETWORKS_GUESSING: u32 = 5;
 
 /// One limit, with a bucket for each key.
 #[derive(Debug)]
@@ -22,6 +26,14 @@ pub(crate) struct Limit<K> {
     /// Time counts from here, by a clock that never steps back: by the wall's, a correction of an
     /// hour would leave empty buckets empty for an hour.
     since: Instant,
+}
+
+/// Who tries a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Guesser {
+    /// Somebody who is signed in, and is asked for it again.
+    Device(DeviceId),
+    Stranger(IpAddr),
 }
 
 /// All limits of a server.
@@ -47,8 +59,10 @@ pub(crate) struct Limits {
     pub(crate) cursors: Limit<UserId>,
     /// Channels subscribed to: each may be answered with all that was missed there.
     pub(crate) subscriptions: Limit<UserId>,
-    /// Wrong passwords, by name and by address.
-    pub(crate) log_ins: Limit<String>,
+    /// Wrong passwords, by address or by the device that somebody is signed in on.
+    pub(crate) log_ins: Limit<Guesser>,
+    /// Wrong passwords, by name, from wherever nobody has signed in to it yet.
+    pub(crate) guesses: Limit<String>,
     /// New accounts, by address.
     pub(crate) accounts: Limit<IpAddr>,
 }
@@ -104,6 +118,10 @@ impl Limits {
             cursors: Limit::per_minute("moves of read cursors", numbers.cursors_per_minute),
             subscriptions: Limit::per_minute("subscriptions", numbers.subscriptions_per_minute),
             log_ins: Limit::per_minute("attempts to sign in", numbers.log_ins_per_minute),
+            guesses: Limit::per_minute(
+                "attempts to sign in to this account",
+                numbers.log_ins_per_minute.saturating_mul(NETWORKS_GUESSING),
+            ),
             accounts: Limit::per_minute(
                 "new accounts from this address",
                 numbers.accounts_per_minute,

@@ -10,6 +10,7 @@ use folkmoot_gateway::{Door, Doorman, Network, Room as Doorway, Tls, raise_descr
 use folkmoot_protocol::Channel;
 use tokio::sync::watch;
 
+use crate::account::familiar::Familiar;
 use crate::account::pool::PasswordPool;
 use crate::account::token::{Token, TokenHash};
 use crate::attachment::Attachments;
@@ -57,6 +58,8 @@ pub(crate) struct Server {
     /// Unset: connections are in the clear.
     tls: OnceLock<Arc<Tls>>,
     pub(crate) passwords: PasswordPool,
+    /// From where accounts were signed in to.
+    pub(crate) familiar: Familiar,
     pub(crate) started_at: UnixMillis,
     /// `None`: switched off, or its directory cannot be written.
     pub(crate) search: Option<Search>,
@@ -131,6 +134,7 @@ impl Server {
             setup,
             settings,
             passwords: PasswordPool::default(),
+            familiar: Familiar::default(),
             tls: OnceLock::new(),
             doorman: Doorman::new(room_at_the_door(&config)),
             started_at: ports::now(),

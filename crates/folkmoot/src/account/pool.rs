@@ -1,11 +1,14 @@
 //! Where passwords are hashed. Each takes 19 MiB and a tenth of a second on purpose, so a flood of
 //! attempts to sign in must neither fill the memory nor stand in the way of searches, thumbnails or
-//! anybody who is signed in: a few at a time, a short queue, and an answer for who does not fit.
+//! anybody who is signed in: a few at a time, a short queue of which nobody gets all, and an answer
+//! for who does not fit.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::net::IpAddr;
 
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::password;
@@ -14,53 +17,81 @@ use super::password;
 const AT_ONCE: usize = 2;
 /// Attempts that wait: a few seconds of work.
 const WAITING_MAX: usize = 64;
+/// Of one address: a right password may be repeated without end, and must leave places to others.
+const OF_ADDRESS_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct PasswordPool {
     places: Semaphore,
-    inside: AtomicUsize,
+    inside: Mutex<Inside>,
+}
+
+/// Who works or waits.
+#[derive(Debug, Default)]
+struct Inside {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
 }
 
 impl Default for PasswordPool {
     fn default() -> Self {
-        Self { places: Semaphore::new(AT_ONCE), inside: AtomicUsize::new(0) }
+        Self { places: Semaphore::new(AT_ONCE), inside: Mutex::default() }
     }
 }
 
-/// Counts one who works or waits until dropped, also when the caller goes away.
-struct Inside<'a>(&'a AtomicUsize);
+/// Counts as inside until dropped, also when the caller goes away.
+struct Visitor<'a> {
+    inside: &'a Mutex<Inside>,
+    from: IpAddr,
+}
 
-impl Drop for Inside<'_> {
+impl Drop for Visitor<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut inside = self.inside.lock();
+        inside.all -= 1;
+        if let Some(count) = inside.by_address.get_mut(&self.from) {
+            *count -= 1;
+            if *count == 0 {
+                inside.by_address.remove(&self.from);
+            }
+        }
     }
 }
 
 impl PasswordPool {
-    /// Hashes a new password.
-    pub(crate) async fn hash(&self, password: String) -> Result<String, RpcError> {
-        self.run(move || password::hash(&password)).await
+    /// Hashes a new password for somebody at an address.
+    pub(crate) async fn hash(&self, from: IpAddr, password: String) -> Result<String, RpcError> {
+        self.run(from, move || password::hash(&password)).await
     }
 
-    /// Whether `password` is the one behind `stored`.
+    /// Whether `password`, from an address, is the one behind `stored`.
     pub(crate) async fn verify(
         &self,
+        from: IpAddr,
         password: String,
         stored: Option<String>,
     ) -> Result<bool, RpcError> {
-        self.run(move || password::verify(&password, stored.as_deref())).await
+        self.run(from, move || password::verify(&password, stored.as_deref())).await
+    }
+
+    fn enter(&self, from: IpAddr) -> Result<Visitor<'_>, RpcError> {
+        let mut inside = self.inside.lock();
+        let of_address = inside.by_address.get(&from).copied().unwrap_or_default();
+        if inside.all >= AT_ONCE + WAITING_MAX || of_address >= OF_ADDRESS_MAX {
+            let text = "too many attempts to sign in at once; try again in a moment";
+            return Err(RpcError::new(ErrorCode::TooManyRequests, text));
+        }
+        inside.all += 1;
+        inside.by_address.insert(from, of_address + 1);
+        Ok(Visitor { inside: &self.inside, from })
     }
 
     async fn run<R: Send + 'static>(
         &self,
+        from: IpAddr,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Result<R, RpcError> {
-        let before = self.inside.fetch_add(1, Ordering::Relaxed);
-        let _inside = Inside(&self.inside);
-        if before >= AT_ONCE + WAITING_MAX {
-            let text = "too many attempts to sign in at once; try again in a moment";
-            return Err(RpcError::new(ErrorCode::TooManyRequests, text));
-        }
+        let _visitor = self.enter(from)?;
         let _place = self.places.acquire().await.map_err(|_| ErrorCode::Internal)?;
         tokio::task::spawn_blocking(work).await.map_err(|_| ErrorCode::Internal.into())
     }
@@ -68,12 +99,28 @@ impl PasswordPool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::sync::{Arc, OnceLock};
 
     use futures_util::FutureExt;
     use futures_util::future::join_all;
 
     use super::*;
+
+    fn address(n: usize) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(n as u32))
+    }
+
+    #[tokio::test]
+    async fn a_flood_from_one_address_leaves_places_to_others() {
+        let pool = PasswordPool::default();
+        let visitors: Vec<_> = (0..200).filter_map(|_| pool.enter(address(1)).ok()).collect();
+        assert_eq!(visitors.len(), OF_ADDRESS_MAX);
+        assert!(pool.enter(address(2)).is_ok());
+        drop(visitors);
+        assert!(pool.inside.lock().by_address.is_empty());
+        assert!(pool.enter(address(1)).is_ok(), "there is room again");
+    }
 
     #[tokio::test]
     async fn a_flood_is_refused_and_those_inside_are_served() {
@@ -82,7 +129,7 @@ mod tests {
         let all_came = Arc::new(OnceLock::new());
         let mut flood = join_all((0..200).map(|number| {
             let all_came = all_came.clone();
-            pool.run(move || {
+            pool.run(address(number), move || {
                 all_came.wait();
                 number
             })
@@ -94,6 +141,6 @@ mod tests {
         assert_eq!(served, AT_ONCE + WAITING_MAX);
         let refused = answers.into_iter().find_map(Result::err).unwrap();
         assert_eq!(refused.code, ErrorCode::TooManyRequests);
-        assert_eq!(pool.run(|| 7).await, Ok(7), "there is room again");
+        assert_eq!(pool.run(address(0), || 7).await, Ok(7), "there is room again");
     }
 }

@@ -10,12 +10,12 @@ use folkmoot_protocol::rpc::{
     RpcError,
 };
 
-use super::error::{read_failure, room_answer};
+use super::error::{read_failure, refused, room_answer};
 use super::messages::apply;
 use super::users;
 use crate::chat::Identity;
 use crate::room::{Command, Kind, Refusal, RoomError};
-use crate::storage::contract::RoomLog;
+use crate::storage::contract::{Directory, RoomLog};
 use crate::storage::{Account, Role, RoomId, UserId};
 use crate::text::folded;
 use crate::wire;
@@ -80,6 +80,10 @@ pub(crate) async fn add(by: &Identity, request: RoomAdd) -> Result<(), RpcError>
     }
     if !room_answer(answer)? {
         return Ok(());
+    }
+    let is_blocked = by.server.directory().has_blocked(user, by.user).await;
+    if is_blocked.map_err(|error| read_failure(&error))? {
+        return Err(refused(Refusal::Blocked));
     }
     let added = Identity::new(by.server.clone(), user, by.device);
     admit(&added, room).await

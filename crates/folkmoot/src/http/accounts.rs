@@ -1,5 +1,6 @@
 //! Routes of accounts and sessions.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Json;
@@ -20,6 +21,7 @@ use crate::account::token::{Token, random_id};
 use crate::chat::Identity;
 use crate::chat::{control_failure, failure, members, read_failure, users};
 use crate::demo;
+use crate::limits::Guesser;
 use crate::server::Server;
 use crate::storage::contract::Directory;
 use crate::storage::{Account, DeviceId, NewAccount, NewDevice, UserId};
@@ -48,7 +50,7 @@ pub(crate) async fn create(
         (Registration::Invite | Registration::Open, _) => {}
     }
     server.limits.accounts.take(address)?;
-    let (new, token, device) = new_account(&server, request).await?;
+    let (new, token, device) = new_account(&server, address, request).await?;
     let (user, id) = (new.id, device.id);
     let made = match invite {
         None => server.directory().create_account(new, device).await.map(|account| (account, None)),
@@ -72,10 +74,11 @@ pub(crate) async fn create(
 /// An account as it is to be stored, with its first device.
 pub(super) async fn new_account(
     server: &Server,
+    from: IpAddr,
     request: AccountCreate,
 ) -> Result<(NewAccount, Token, NewDevice), RpcError> {
     let AccountCreate { name, password, display_name, device, invite: _ } = request;
-    let password_hash = server.passwords.hash(password).await?;
+    let password_hash = server.passwords.hash(from, password).await?;
     let id = UserId::from_u64(random_id());
     let display_name = display_name.unwrap_or_else(|| name.clone());
     let (token, device) = new_device(server, id, device);
@@ -90,9 +93,8 @@ pub(crate) async fn sign_in(
     Valid(request): Valid<SessionCreate>,
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
     let SessionCreate { name, password, device } = request;
-    // By name and by address: neither one account nor many may be guessed at.
-    let keys = [format!("name {name}"), format!("address {address}")];
-    let (account, verified) = verified(&server, name, password, &keys).await?;
+    let guess = Guess { name, password, by: Guesser::Stranger(address), from: address };
+    let (account, verified) = verified(&server, guess).await?;
     let (token, device) = new_device(&server, account.id, device);
     let id = device.id;
     server.directory().sign_in(device, verified).await.map_err(|error| control_failure(&error))?;
@@ -107,15 +109,15 @@ pub(crate) async fn sign_in(
 /// `POST /api/v1/me/password`.
 pub(crate) async fn change_password(
     State(server): State<Arc<Server>>,
+    ClientAddress(from): ClientAddress,
     signed: Signed,
     Valid(request): Valid<PasswordChange>,
 ) -> Result<StatusCode, Refused> {
     let PasswordChange { old, new, sign_out_others } = request;
     let (user, device) = (signed.identity.user, signed.identity.device);
-    // Whoever found a device unlocked must not be able to guess from it.
-    let keys = [format!("name {}", signed.account.name)];
-    let (_, verified) = verified(&server, signed.account.name, old, &keys).await?;
-    let new = server.passwords.hash(new).await?;
+    let guess = Guess::again(signed, old, from);
+    let (_, verified) = verified(&server, guess).await?;
+    let new = server.passwords.hash(from, new).await?;
     let changed =
         server.directory().change_password(user, device, verified, new, sign_out_others).await;
     changed.map_err(|error| control_failure(&error))?;
@@ -126,35 +128,52 @@ pub(crate) async fn change_password(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The account whose password this is, and the hash it was compared with. Only wrong passwords
-/// count towards the limit: right ones are no guesses, however many sign in from one address.
-pub(super) async fn verified(
-    server: &Server,
+/// A password that is to be the one of a name.
+pub(super) struct Guess {
     name: String,
     password: String,
-    keys: &[String],
-) -> Result<(Account, String), Refused> {
-    // Taken before the answer is known, or as many could be tried at once as one likes.
-    for (count, key) in keys.iter().enumerate() {
-        if let Err(refused) = server.limits.log_ins.take(key.clone()) {
-            give_back(server, &keys[..count]);
-            return Err(refused.into());
-        }
+    by: Guesser,
+    from: IpAddr,
+}
+
+impl Guess {
+    /// By somebody who is signed in: whoever found a device unlocked must not be able to guess from
+    /// it without end. What others guess elsewhere does not count here.
+    pub(super) fn again(signed: Signed, password: String, from: IpAddr) -> Self {
+        let by = Guesser::Device(signed.identity.device);
+        Self { name: signed.account.name, password, by, from }
     }
-    let found = server.directory().credentials(name).await.map_err(|error| read_failure(&error))?;
-    let (account, stored) = found.unzip();
-    let is_right = server.passwords.verify(password, stored.clone()).await?;
+
+    /// Whether it counts among what strangers guess of the name: not from where its owner came.
+    fn is_strange(&self, server: &Server) -> bool {
+        matches!(self.by, Guesser::Stranger(_)) && !server.familiar.has(&self.name, self.from)
+    }
+}
+
+/// The account whose password this is, and the hash it was compared with. Only wrong passwords
+/// count towards the limits: right ones are no guesses, however many sign in from one address.
+pub(super) async fn verified(server: &Server, guess: Guess) -> Result<(Account, String), Refused> {
+    let limits = &server.limits;
+    // Taken before the answer is known, or as many could be tried at once as one likes.
+    limits.log_ins.take(guess.by)?;
+    let is_strange = guess.is_strange(server);
+    if is_strange && let Err(refused) = limits.guesses.take(guess.name.clone()) {
+        limits.log_ins.give_back(&guess.by);
+        return Err(refused.into());
+    }
+    let Guess { name, password, by, from } = guess;
+    let found = server.directory().credentials(name.clone()).await;
+    let (account, stored) = found.map_err(|error| read_failure(&error))?.unzip();
+    let is_right = server.passwords.verify(from, password, stored.clone()).await?;
     let Some(verified) = account.zip(stored).filter(|_| is_right) else {
         return Err(Refused::new(ErrorCode::Unauthorized, "name or password is wrong"));
     };
-    give_back(server, keys);
-    Ok(verified)
-}
-
-fn give_back(server: &Server, keys: &[String]) {
-    for key in keys {
-        server.limits.log_ins.give_back(key);
+    limits.log_ins.give_back(&by);
+    if is_strange {
+        limits.guesses.give_back(&name);
     }
+    server.familiar.note(&name, from);
+    Ok(verified)
 }
 
 /// `DELETE /api/v1/sessions/current`.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use folkmoot_gateway::Guest;
 use folkmoot_protocol::ErrorCode;
 
 use super::Refused;
@@ -64,6 +65,10 @@ impl FromRequestParts<Arc<Server>> for Signed {
         let token = Token::parse(token).ok_or_else(wrong)?;
         let found = server.signed_in(&token).await;
         let signed_in = found.map_err(|error| read_failure(&error))?.ok_or_else(wrong)?;
+        // Also while a file of theirs is on its way.
+        if let Some(Guest(visit)) = parts.extensions.get() {
+            visit.has_spoken();
+        }
         let account = signed_in.account;
         let identity = Identity::new(server.clone(), account.id, signed_in.device);
         Ok(Self { identity, account })

@@ -12,9 +12,10 @@ use folkmoot_protocol::chat::{
 };
 
 use super::Refused;
-use super::accounts::verified;
+use super::accounts::{Guess, verified};
 use super::auth::{Administrator, Signed};
 use super::body::Valid;
+use super::client_address::ClientAddress;
 use super::rooms::room_id;
 use crate::chat::Identity;
 use crate::chat::{self, control_failure, failure, read_failure};
@@ -28,14 +29,13 @@ use crate::wire;
 /// `POST /api/v1/me/deletion`.
 pub(crate) async fn delete_me(
     State(server): State<Arc<Server>>,
+    ClientAddress(from): ClientAddress,
     signed: Signed,
     Valid(request): Valid<AccountDelete>,
 ) -> Result<StatusCode, Refused> {
     let AccountDelete { password, messages, rooms } = request;
     let user = signed.identity.user;
-    // Whoever found a device unlocked must not be able to guess from it.
-    let keys = [format!("name {}", signed.account.name)];
-    let (_, hash) = verified(&server, signed.account.name, password, &keys).await?;
+    let (_, hash) = verified(&server, Guess::again(signed, password, from)).await?;
     let deletion = wish(&server, user, user, messages, rooms);
     delete_account(&server, AccountDeletion { verified_hash: Some(hash), ..deletion }).await
 }

@@ -25,6 +25,7 @@ mod setup;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::HttpBody;
 use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware;
@@ -115,10 +116,10 @@ fn administration() -> Router<Arc<Server>> {
         .route("/api/v1/admin/moderation", get(admin::moderation))
 }
 
-/// A whole request has come, so its connection is none of those that say nothing. A WebSocket has
-/// still to say who it is.
+/// A whole request has come, so its connection is none of those that say nothing; one with a body has
+/// when that is there. A WebSocket has still to say who it is.
 async fn note_guest(Extension(Guest(visit)): Extension<Guest>, request: Request) -> Request {
-    if request.uri().path() != SOCKET {
+    if request.uri().path() != SOCKET && request.body().is_end_stream() {
         visit.has_spoken();
     }
     request

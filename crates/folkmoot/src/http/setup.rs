@@ -12,6 +12,7 @@ use folkmoot_protocol::chat::{PasswordReset, SetupCreate, SetupState, SignedIn};
 use super::Refused;
 use super::accounts::{new_account, new_device, signed_in};
 use super::body::Valid;
+use super::client_address::ClientAddress;
 use crate::account::token::Token;
 use crate::chat::Identity;
 use crate::chat::{control_failure, failure, read_failure};
@@ -33,6 +34,7 @@ pub(crate) async fn state(State(server): State<Arc<Server>>) -> Result<Json<Setu
 /// `POST /api/v1/setup`.
 pub(crate) async fn create(
     State(server): State<Arc<Server>>,
+    ClientAddress(from): ClientAddress,
     Valid(request): Valid<SetupCreate>,
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
     let SetupCreate { token, account } = request;
@@ -41,7 +43,7 @@ pub(crate) async fn create(
         let text = "the setup link is wrong, was used or belongs to an earlier start of the server";
         return Err(Refused::new(ErrorCode::Unauthorized, text));
     }
-    let (new, token, device) = new_account(&server, account).await?;
+    let (new, token, device) = new_account(&server, from, account).await?;
     let (user, id) = (new.id, device.id);
     let account = server.administration().set_up(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
@@ -52,6 +54,7 @@ pub(crate) async fn create(
 /// `POST /api/v1/password-resets`.
 pub(crate) async fn reset_password(
     State(server): State<Arc<Server>>,
+    ClientAddress(from): ClientAddress,
     Valid(request): Valid<PasswordReset>,
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
     let PasswordReset { token, password, device } = request;
@@ -62,7 +65,7 @@ pub(crate) async fn reset_password(
     let token_hash = Token::parse(&token).ok_or_else(spent)?.hash();
     let found = server.administration().password_reset(token_hash, server.now()).await;
     let user = found.map_err(|error| read_failure(&error))?.ok_or_else(spent)?;
-    let password_hash = server.passwords.hash(password).await?;
+    let password_hash = server.passwords.hash(from, password).await?;
     let (token, device) = new_device(&server, user, device);
     let id = device.id;
     let account = server.administration().reset_password(token_hash, password_hash, device).await;

@@ -125,7 +125,9 @@ impl User {
         let membership = self.membership_of(room)?.clone();
         let summary = AskedRoom::new(&self.ports, room).summary(self.id).await;
         let Ok(Ok(summary)) = summary else { return Err(UserError::NotMember) };
-        let view = room_view_of(self.ports.streams(), &summary, &membership).await;
+        let mut view = room_view_of(self.ports.streams(), &summary, &membership).await;
+        // What people said is kept in one place, where it can be erased.
+        view.last = None;
         let event = UserEvent::RoomAdded { room: Box::new(view) };
         self.append(change, &event, Acknowledge::Nobody, ctx);
         Ok(())

@@ -114,3 +114,20 @@ async fn who_is_blocked_opens_no_conversation() {
     let oneself = anna.fail("user.block", json!({"user": account.id, "on": true})).await;
     assert_eq!(oneself.code, 400);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_blocked_adds_their_target_to_no_room() {
+    let server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let other = server.sign_up("eve").await;
+    let mut eve = server.connect(&other).await;
+    anna.call("user.block", json!({"user": other.id, "on": true})).await;
+    let trap = json!({"room": eve.create_room("Trap").await, "user": account.id});
+    let refused = eve.fail("room.add", trap.clone()).await;
+    assert!(refused.code == 103 && refused.message.contains("from you"), "{refused:?}");
+    assert!(rooms(&mut anna).await.is_empty());
+    anna.call("user.block", json!({"user": other.id, "on": false})).await;
+    eve.call("room.add", trap).await;
+    assert_eq!(rooms(&mut anna).await.len(), 1);
+}

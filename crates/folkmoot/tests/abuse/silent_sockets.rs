@@ -11,6 +11,9 @@ use crate::support::{Client, Server};
 
 /// Sockets of each kind: enough to be in the way of a limit of as many.
 const CROWD: usize = 100;
+/// A request without the rest of its body.
+const HALF_A_BODY: &[u8] =
+    b"POST /api/v1/sessions HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn crowd(server: SocketAddr, words: &[u8]) -> Vec<TcpStream> {
@@ -39,12 +42,13 @@ async fn sockets_that_never_say_who_they_are_are_closed() {
     let silent = crowd(server.address(), b"").await;
     let halting = crowd(server.address(), b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: ").await;
     let quiet = crowd(server.address(), b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let half = crowd(server.address(), HALF_A_BODY).await;
     let mut nameless = Vec::new();
     for _ in 0..CROWD {
         nameless.push(Client::open(server.address()).await);
     }
     anna.call("rooms.list", json!({})).await;
-    for sockets in [silent, halting, quiet] {
+    for sockets in [silent, halting, quiet, half] {
         all_closed(sockets).await;
     }
     for mut client in nameless {
@@ -59,6 +63,7 @@ async fn a_crowd_that_says_nothing_keeps_nobody_out() {
     let mut anna = server.join("anna").await;
     let _silent = crowd(server.address(), b"").await;
     let _halting = crowd(server.address(), b"GET /healthz HTTP/1.1\r\n").await;
+    let _half = crowd(server.address(), HALF_A_BODY).await;
     anna.call("rooms.list", json!({})).await;
     // Newcomers take the places of those who say nothing.
     let mut bob = server.join("bob").await;

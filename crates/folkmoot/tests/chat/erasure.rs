@@ -79,3 +79,27 @@ async fn a_mention_that_is_edited_away_or_deleted_takes_its_badge_along() {
     let mut bob = server.connect(&bob_account).await;
     assert_eq!(mentions(&mut bob, &room).await, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_brought_a_hidden_conversation_back_is_gone_with_its_message() {
+    let mut server = Server::start().await;
+    let (anna_account, bob_account) = (server.sign_up("anna").await, server.sign_up("bob").await);
+    let mut anna = server.connect(&anna_account).await;
+    let mut bob = server.connect(&bob_account).await;
+    let room = bob.call("direct.open", json!({"user": anna_account.id})).await;
+    let room = room["id"].as_str().expect("an id").to_owned();
+    let own = format!("user:{}", anna_account.id);
+    anna.event(&own, "room_added").await;
+    bob.say(&room, "0", "hello").await;
+    anna.call("direct.hide", json!({"room": room})).await;
+    let secret = bob.say(&room, "1", SECRET).await;
+    anna.event(&own, "room_added").await;
+    bob.call("message.delete", json!({"room": room, "seq": secret})).await;
+    let found = everything(&mut anna, &room, &anna_account.id).await;
+    assert!(!found.contains(SECRET), "{found}");
+    drop((anna, bob));
+    server.stop().await;
+    let database = std::fs::read(server.data().join("folkmoot.sqlite")).unwrap();
+    let has = |text: &str| database.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("hello") && !has(SECRET), "the file of the database still has the text");
+}

@@ -115,6 +115,22 @@ async fn guesses_behind_a_proxy_lock_out_only_who_guesses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn guesses_at_a_name_lock_out_only_who_guesses() {
+    let server = Server::with("trusted_proxies = [\"127.0.0.1\"]\n").await;
+    let anna = server.sign_up("anna").await;
+    let mut refused = 0;
+    for _ in 0..12 {
+        refused += u32::from(attempt(&server, "192.0.2.7", "anna", "guess").await == 429);
+    }
+    assert_eq!(refused, 2);
+    assert_eq!(attempt(&server, "192.0.2.8", "anna", "correct horse").await, 201);
+    let change = json!({"old": "correct horse", "new": "battery staple", "sign_out_others": false});
+    let change = change.to_string();
+    let changed = server.http("POST /api/v1/me/password", Some(&anna.token), &change).await;
+    assert_eq!(changed.status, 204, "{changed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn right_passwords_count_towards_no_limit_and_forged_headers_help_nobody() {
     let server = Server::start().await;
     server.sign_up("anna").await;

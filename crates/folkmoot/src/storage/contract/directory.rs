@@ -141,6 +141,9 @@ contract! {
             max: u32,
         ) -> Result<Option<RoomId>, ControlError>;
 
+        /// Whether a user has blocked another one.
+        async fn has_blocked(user: UserId, other: UserId) -> Result<bool, ReadError>;
+
         /// Whom a user has blocked.
         async fn blocked(user: UserId) -> Result<Vec<Account>, ReadError>;
 

@@ -56,6 +56,14 @@ impl Store {
         .await
     }
 
+    /// Whether a user has blocked another one.
+    ///
+    /// # Errors
+    /// [`ReadError`] only if the database fails.
+    pub async fn has_blocked(&self, user: UserId, other: UserId) -> Result<bool, ReadError> {
+        self.read(move |connection| Ok(has_blocked(connection, user, other)?)).await
+    }
+
     /// Whom a user has blocked, by name.
     ///
     /// # Errors

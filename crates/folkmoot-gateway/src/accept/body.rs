@@ -1,0 +1,98 @@
+//! The body of a request, which has to come: one that halts would keep its socket and its place for
+//! as long as it likes. Each part gives it more time, so a large one may take its own.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::doorman::Visit;
+
+/// What a body has to come to in a second, once the time for its beginning is over: the slowest
+/// lines of telephones had more.
+const PACE_BYTES_PER_S: u64 = 1_024;
+
+/// A body on its way.
+#[derive(Debug)]
+pub(super) struct Coming {
+    body: Incoming,
+    visit: Arc<Visit>,
+    /// When more has to be there; `None`: there is nothing to come.
+    late: Option<Pin<Box<Sleep>>>,
+}
+
+/// Why a body has not come.
+#[derive(Debug)]
+pub(super) enum NotCome {
+    /// Its sender has gone, or does not keep to HTTP.
+    Broken(hyper::Error),
+    TooSlow,
+}
+
+impl Coming {
+    /// A body whose beginning is waited for so long.
+    pub(super) fn new(body: Incoming, visit: Arc<Visit>, patience: Duration) -> Self {
+        let late =
+            (!body.is_end_stream()).then(|| Box::pin(sleep_until(Instant::now() + patience)));
+        Self { body, visit, late }
+    }
+}
+
+impl Body for Coming {
+    type Data = Bytes;
+    type Error = NotCome;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, NotCome>>> {
+        let Self { body, late, .. } = &mut *self;
+        let Poll::Ready(came) = Pin::new(body).poll_frame(context) else {
+            let Some(late) = late else { return Poll::Pending };
+            ready!(late.as_mut().poll(context));
+            return Poll::Ready(Some(Err(NotCome::TooSlow)));
+        };
+        if let (Some(Ok(frame)), Some(late)) = (&came, late) {
+            let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+            let more = Duration::from_millis(bytes * 1_000 / PACE_BYTES_PER_S);
+            let at = late.deadline() + more;
+            late.as_mut().reset(at);
+        }
+        if came.is_none() || self.body.is_end_stream() {
+            self.visit.has_spoken();
+        }
+        Poll::Ready(came.map(|frame| frame.map_err(NotCome::Broken)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl fmt::Display for NotCome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken(error) => error.fmt(f),
+            Self::TooSlow => write!(f, "less than {PACE_BYTES_PER_S} bytes of it came in a second"),
+        }
+    }
+}
+
+impl Error for NotCome {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Broken(error) => error.source(),
+            Self::TooSlow => None,
+        }
+    }
+}
