@@ -10,11 +10,12 @@ import type { SearchHit } from '../protocol/generated/methods';
 import { openDirect } from './actions';
 import type { Chat } from './chat.svelte';
 import type { Folkmoot } from './folkmoot.svelte';
+import { keysOf, toggleSearch } from './shortcuts';
 
 export type Found =
   | { kind: 'room'; key: string; title: string; view: RoomView }
   | { kind: 'person'; key: string; title: string; user: UserView }
-  | { kind: 'action'; key: string; title: string; icon: IconName; run: () => void }
+  | { kind: 'action'; key: string; title: string; icon: IconName; keys: readonly string[]; run: () => void }
   | { kind: 'message'; key: string; title: string; hit: SearchHit };
 
 const ROOMS_MAX = 7;
@@ -107,15 +108,16 @@ export class Palette {
     const { preferences } = folkmoot;
     const route = folkmoot.router.route;
     const room = route.name === 'room' ? route.room : undefined;
-    const action = (title: string, icon: IconName, run: () => void): Found => ({ kind: 'action', key: title, title, icon, run });
+    const action = (title: string, icon: IconName, run: () => void, keys: readonly string[] = []): Found =>
+      ({ kind: 'action', key: title, title, icon, keys, run });
     const all = [
       action(text.create_room, 'plus', () => (folkmoot.overlay = { name: 'create_room' })),
       action(text.directory, 'compass', () => (folkmoot.overlay = { name: 'directory' })),
       action(text.new_direct, 'edit', () => (folkmoot.overlay = { name: 'new_direct' })),
-      action(text.inbox, 'inbox', () => folkmoot.router.go({ name: 'inbox' })),
+      action(text.inbox, 'inbox', () => folkmoot.router.go({ name: 'inbox' }), keysOf('shortcut_inbox')),
       action(text.saved_messages, 'bookmark', () => folkmoot.router.go({ name: 'saved' })),
       action(text.account, 'gear', () => (folkmoot.overlay = { name: 'account' })),
-      action(text.shortcuts, 'keyboard', () => (folkmoot.overlay = { name: 'shortcuts' })),
+      action(text.shortcuts, 'keyboard', () => (folkmoot.overlay = { name: 'shortcuts' }), keysOf('shortcut_sheet')),
       action(`${text.theme}: ${text.theme_dark}`, 'gear', () => preferences.setTheme('dark')),
       action(`${text.theme}: ${text.theme_light}`, 'gear', () => preferences.setTheme('light')),
       action(`${text.density}: ${text.density_compact}`, 'gear', () => preferences.setDensity('compact')),
@@ -125,8 +127,9 @@ export class Palette {
         : [
             action(text.invite_people, 'link', () => (folkmoot.overlay = { name: 'invite', room })),
             action(text.room_settings, 'gear', () => (folkmoot.overlay = { name: 'room_settings', room })),
-            action(text.members, 'people', () => (folkmoot.panel = 'members')),
-            action(text.pinned_messages, 'pin', () => (folkmoot.panel = 'pins')),
+            action(text.search, 'search', () => toggleSearch(folkmoot), keysOf('shortcut_search')),
+            action(text.members, 'people', () => (folkmoot.panel = 'members'), keysOf('shortcut_members')),
+            action(text.pinned_messages, 'pin', () => (folkmoot.panel = 'pins'), keysOf('shortcut_pins')),
           ]),
       ...(this.#chat.administrator ? [action(text.administration, 'shield', () => folkmoot.router.go({ name: 'admin', view: 'overview' }))] : []),
       action(text.sign_out, 'logout', () => void folkmoot.signOut()),

@@ -18,6 +18,7 @@ export type KeyValue = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key
 const RECENT_ROOMS_MAX = 50;
 const SESSION = 'folkmoot.session';
 const BRANDING = 'folkmoot.branding';
+const BEEN_HERE = 'folkmoot.been-here';
 
 export class Keep {
   readonly #storage: KeyValue | undefined;
@@ -31,7 +32,13 @@ export class Keep {
   }
 
   setSession(session: KeptSession | undefined): void {
+    if (session ?? this.session()) this.#write(BEEN_HERE, true);
     this.#write(SESSION, session);
+  }
+
+  /** Whether anybody was ever signed in at this browser. */
+  beenHere(): boolean {
+    return this.#read<boolean>(BEEN_HERE) === true;
   }
 
   unsent(user: UserId): OutboxEntry[] {

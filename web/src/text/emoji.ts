@@ -16,7 +16,8 @@ export interface Emoji {
 /** By group: smileys, people, animals, food, travel, activities, objects, symbols, flags. */
 export type EmojiGroups = readonly (readonly Emoji[])[];
 
-export const GROUP_ICONS = ['😀', '👋', '🐻', '🍎', '✈️', '⚽', '💡', '❤️', '🏁'] as const;
+/** Drawn, so that the way to the groups is there where the system has no emoji. */
+export const GROUP_ICONS = ['smile', 'people', 'leaf', 'cup', 'compass', 'ball', 'bulb', 'heart', 'flag'] as const;
 export const TONES = ['', '🏻', '🏼', '🏽', '🏾', '🏿'] as const;
 
 /** Offered first, and as quick reactions, until somebody has favourites of their own. */
