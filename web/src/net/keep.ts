@@ -11,6 +11,11 @@ export interface KeptSession {
   device: string;
 }
 
+/** The name of the database in which a user's rooms are kept. */
+export function archiveOf(user: UserId): string {
+  return `folkmoot.${user}`;
+}
+
 /** The part of `Storage` in use, so that tests can bring their own. */
 export type KeyValue = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key' | 'length'>;
 
