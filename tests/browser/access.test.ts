@@ -17,7 +17,7 @@ beforeAll(async () => {
   await bo.say('```rust\nfn main() { println!("ahoy"); }\n```');
   await astrid.message('ahoy').waitFor();
   await astrid.act('Hello', 'React');
-  await astrid.page.getByRole('button', { name: '👍' }).click();
+  await astrid.page.getByRole('dialog', { name: 'Emoji' }).getByRole('button', { name: '👍' }).click();
   await astrid.act('Hello', 'Reply');
   await astrid.say('Ahoy yourself.');
   await astrid.allSent();

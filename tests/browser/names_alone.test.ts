@@ -46,7 +46,7 @@ describe('by_roles_and_names_alone', () => {
     await second.getByRole('button', { name: /The lamp needs oil/ }).waitFor();
 
     await second.focus();
-    await second.getByRole('button', { name: 'React' }).click();
+    await second.getByRole('button', { name: 'React', exact: true }).click();
     const emoji = page.getByRole('dialog', { name: 'Emoji' });
     await emoji.getByRole('textbox', { name: 'Search emoji' }).fill('tada');
     await emoji.getByRole('button', { name: 'party popper' }).click();

@@ -25,6 +25,15 @@ const MESSAGES_MAX = 5;
 /** Fewer letters find half of everything. */
 const MESSAGE_CHARS_MIN = 3;
 const PAUSE_MS = 120;
+/** How often, and how long after, what was not found is looked for again. */
+const AGAIN_MAX = 3;
+const AGAIN_MS = 1_500;
+
+/** What was typed: late once something else is. */
+interface Question {
+  isLate: boolean;
+  timer: number;
+}
 
 export class Palette {
   query = $state('');
@@ -49,17 +58,34 @@ export class Palette {
       this.#hits = [];
       return undefined;
     }
-    const { link, me } = this.#chat;
-    const timer = setTimeout(() => {
-      link.call('users.find', { prefix: query.replace(/^@/, ''), limit: PEOPLE_MAX + 1 }).then(
-        ({ users }) => (this.#people = users.filter((user) => user.id !== me.id).slice(0, PEOPLE_MAX)),
-        () => undefined,
-      );
-      const words = typedQuery(query);
-      if (query.length < MESSAGE_CHARS_MIN || words === undefined) return void (this.#hits = []);
-      link.call('search', { query: words, limit: MESSAGES_MAX }).then(({ hits }) => (this.#hits = hits), () => (this.#hits = []));
+    const question = { isLate: false, timer: 0 };
+    question.timer = window.setTimeout(() => {
+      void this.#findPeople(query, question);
+      void this.#findMessages(query, question, AGAIN_MAX);
     }, PAUSE_MS);
-    return () => clearTimeout(timer);
+    return () => {
+      question.isLate = true;
+      clearTimeout(question.timer);
+    };
+  }
+
+  async #findPeople(query: string, question: Question): Promise<void> {
+    const { link, me } = this.#chat;
+    const request = { prefix: query.replace(/^@/, ''), limit: PEOPLE_MAX + 1 };
+    const found = await link.call('users.find', request).catch(() => undefined);
+    if (found && !question.isLate) this.#people = found.users.filter(({ id }) => id !== me.id).slice(0, PEOPLE_MAX);
+  }
+
+  /** What was said a moment ago is found a moment later: while nothing is found, it is asked again. */
+  async #findMessages(query: string, question: Question, again: number): Promise<void> {
+    const words = query.length < MESSAGE_CHARS_MIN ? undefined : typedQuery(query);
+    const request = { query: words ?? '', limit: MESSAGES_MAX };
+    const found = words === undefined ? undefined : await this.#chat.link.call('search', request).catch(() => undefined);
+    // The answer to something else that was typed since says more.
+    if (question.isLate) return;
+    this.#hits = found?.hits ?? [];
+    if (words === undefined || this.#hits.length > 0 || again === 0) return;
+    question.timer = window.setTimeout(() => void this.#findMessages(query, question, again - 1), AGAIN_MS);
   }
 
   walk(step: 1 | -1): void {

@@ -81,6 +81,11 @@ export function withTone({ character, takesTone }: Emoji, tone: string): string 
   return takesTone && tone !== '' ? character.replace(/(\p{Emoji_Modifier_Base})️?/gu, `$1${tone}`) : character;
 }
 
+/** What is offered at once: those used last, then what most people use. */
+export function usualEmoji(recent: readonly string[], count: number): string[] {
+  return [...new Set([...recent, ...FREQUENT])].slice(0, count);
+}
+
 /** The list of those used last, with one more. */
 export function used(recent: readonly string[], character: string): string[] {
   return [character, ...recent.filter((each) => each !== character)].slice(0, RECENT_MAX);
