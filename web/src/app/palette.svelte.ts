@@ -76,7 +76,7 @@ export class Palette {
     if (found && !question.isLate) this.#people = found.users.filter(({ id }) => id !== me.id).slice(0, PEOPLE_MAX);
   }
 
-  /** What was said a moment ago is found a moment later: while nothing is found, it is asked again. */
+  /** What was said a moment ago is found once the index has it: while that is behind, it is asked again. */
   async #findMessages(query: string, question: Question, again: number): Promise<void> {
     const words = query.length < MESSAGE_CHARS_MIN ? undefined : typedQuery(query);
     const request = { query: words ?? '', limit: MESSAGES_MAX };
@@ -84,7 +84,7 @@ export class Palette {
     // The answer to something else that was typed since says more.
     if (question.isLate) return;
     this.#hits = found?.hits ?? [];
-    if (words === undefined || this.#hits.length > 0 || again === 0) return;
+    if (this.#hits.length > 0 || found?.behind === undefined || again === 0) return;
     question.timer = window.setTimeout(() => void this.#findMessages(query, question, again - 1), AGAIN_MS);
   }
 
