@@ -1,6 +1,7 @@
 //! The first script that runs, and small: while the client is still being fetched, what it will show is asked for already.
 
 import { ask } from './app/glimpse';
+import { fetchStrings, languageOf } from './i18n/languages';
 import { browserStorage, Keep } from './net/keep';
 import './styles/tokens.css';
 import './styles/base.css';
@@ -17,7 +18,10 @@ if (session) {
   ask(keep, session, location.pathname);
   void loadShell().catch(() => undefined);
 }
-void import('./start').then(({ start }) => start(target, keep, loadShell));
+const language = languageOf(keep.preference('language'), navigator.languages);
+// On its way beside the client; where it does not come, the client speaks English.
+fetchStrings(language)?.catch(() => undefined);
+void import('./start').then(({ start }) => start(target, keep, language, loadShell));
 
 // The development server changes its files under the worker's feet.
 if (import.meta.env.PROD && 'serviceWorker' in navigator) {

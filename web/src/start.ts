@@ -2,15 +2,14 @@
 
 import { mount } from 'svelte';
 
-import { chosenLanguage } from './app/preferences.svelte';
-import { loadStrings } from './i18n';
+import { loadStrings, type Language } from './i18n';
 import type { Keep } from './net/keep';
 import App from './ui/App.svelte';
 
 type LoadShell = () => Promise<typeof import('./ui/Shell.svelte')>;
 
-export async function start(target: Element, keep: Keep, loadShell: LoadShell): Promise<void> {
-  await loadStrings(chosenLanguage(keep));
+export async function start(target: Element, keep: Keep, language: Language, loadShell: LoadShell): Promise<void> {
+  await loadStrings(language);
   mount(App, { target, props: { keep, loadShell } });
   // What fails here is asked for again, with words, by the page that needs it.
   const whenIdle = window.requestIdleCallback ?? ((run: () => void) => setTimeout(run));
