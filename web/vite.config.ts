@@ -5,11 +5,12 @@ import { defineConfig } from 'vite';
 
 import { compress } from './compress';
 import { emoji } from './emoji';
+import { inFiles, preload } from './preload';
 
 const server = process.env['FOLKMOOT_URL'] ?? 'http://127.0.0.1:8000';
 
 export default defineConfig({
-  plugins: [svelte(), emoji(), compress()],
+  plugins: [svelte(), emoji(), preload(), compress()],
   build: {
     target: 'es2022',
     // Data URLs and inline scripts would need exceptions in the content security policy.
@@ -18,6 +19,7 @@ export default defineConfig({
     rolldownOptions: {
       input: { index: 'index.html', service_worker: 'src/service_worker.ts' },
       output: {
+        codeSplitting: inFiles,
         // A worker rules the addresses beside it: it has to stand at the root, under a name that stays.
         entryFileNames: (chunk) => (chunk.name === 'service_worker' ? '[name].js' : 'assets/[name]-[hash].js'),
       },

@@ -14,13 +14,6 @@ beforeAll(async () => {
   invitation = await meetIn('Harbour');
 });
 
-async function signIn(person: Person, name: string, password: string): Promise<void> {
-  await person.page.goto(server.url);
-  await person.page.getByLabel('User name').fill(name);
-  await person.page.getByLabel('Password', { exact: true }).fill(password);
-  await person.page.getByRole('button', { name: 'Sign in' }).click();
-}
-
 async function openAccount(person: Person) {
   await person.page.getByRole('button', { name: /^Account:/ }).click();
   const dialog = person.page.getByRole('dialog', { name: 'Account' });
@@ -45,7 +38,7 @@ describe('one’s own account', () => {
 describe('one’s own password', () => {
   it('is_changed_after_the_old_one_and_signs_the_other_devices_out', async () => {
     const other = await Person.arrive(browser, 'bo');
-    await signIn(other, 'bo', PASSWORD);
+    await other.signIn(server.url, 'bo', PASSWORD);
     await other.composer.waitFor();
 
     const dialog = await openAccount(bo);
@@ -59,7 +52,7 @@ describe('one’s own password', () => {
     await bo.page.getByText('Your password is changed.').waitFor();
 
     await other.page.getByText('You were signed out').waitFor();
-    await signIn(other, 'bo', NEW_PASSWORD);
+    await other.signIn(server.url, 'bo', NEW_PASSWORD);
     await other.composer.waitFor();
     // This device goes on as it was.
     await bo.page.keyboard.press('Escape');
@@ -117,7 +110,6 @@ describe('a server for the invited', () => {
     await server.run('--registration', 'invite');
     const guest = await Person.arrive(browser, 'cleo');
     await guest.page.goto(`http://${host}`);
-    await guest.page.getByRole('button', { name: 'Create account' }).click();
     await guest.page.getByLabel('User name').fill('cleo');
     await guest.page.getByLabel('Password', { exact: true }).fill(PASSWORD);
     await guest.page.getByLabel('Invitation').fill('nonsense');

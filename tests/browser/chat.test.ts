@@ -39,9 +39,21 @@ describe('two people', () => {
     await astrid.say('Then bring the long rope.');
     await bo.message('long rope').getByRole('button', { name: /Go to the message by Bo Lind/ }).waitFor();
     await bo.act('long rope', 'React');
-    await bo.page.getByRole('button', { name: '👍' }).click();
+    await bo.page.getByRole('dialog', { name: 'Emoji' }).getByRole('button', { name: '👍' }).click();
     await astrid.message('long rope').getByRole('button', { name: /👍, 1 person/ }).click();
     await bo.message('long rope').getByRole('button', { name: /👍, 2 people, including you/ }).waitFor();
+  });
+
+  it('react_with_one_click_where_they_point', async () => {
+    const rope = astrid.message('long rope');
+    await rope.hover();
+    const laughter = rope.getByRole('button', { name: 'React: 😂', exact: true });
+    expect(await laughter.getAttribute('aria-pressed')).toBe('false');
+    await laughter.click();
+    await bo.message('long rope').getByRole('button', { name: /😂, 1 person/ }).waitFor();
+    await expect.poll(() => laughter.getAttribute('aria-pressed')).toBe('true');
+    await laughter.click();
+    await bo.message('long rope').getByRole('button', { name: /😂, 1 person/ }).waitFor({ state: 'detached' });
   });
 
   it('complete_names_and_emoji_while_writing', async () => {

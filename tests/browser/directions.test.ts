@@ -17,6 +17,9 @@ async function speak(language: string): Promise<void> {
   await astrid.page.evaluate((chosen) => localStorage.setItem('folkmoot.preference.language', JSON.stringify(chosen)), language);
   await astrid.page.reload();
   await astrid.message('مرحبا').waitFor();
+  // What was kept is shown at once; a checker must not meet the page while the connection brings the rest.
+  await astrid.isOnline();
+  await astrid.page.locator('.pill').waitFor({ state: 'detached' });
 }
 
 describe.each([

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 import { CHECKED, violations } from './support/axe';
 import { tabTo } from './support/keyboard';
-import { Person, PASSWORD } from './support/person';
+import { Person } from './support/person';
 import { astrid, bo, browser, meetIn, server, withAstridAndBo } from './support/scene';
 
 withAstridAndBo({ astrid: CHECKED });
@@ -64,10 +64,7 @@ describe('a pinned message', () => {
 describe('a saved message', () => {
   it('is_on_the_list_of_all_devices_of_one_person_and_of_nobody_else', async () => {
     const tablet = await Person.arrive(browser, 'bo', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
-    await tablet.page.goto(server.url);
-    await tablet.page.getByLabel('User name').fill('bo');
-    await tablet.page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-    await tablet.page.getByRole('button', { name: 'Sign in' }).click();
+    await tablet.signIn(server.url);
     await tablet.page.getByRole('link', { name: 'Saved messages' }).click();
     await tablet.page.getByText('Nothing saved').waitFor();
     await select(bo, 'The ferry');

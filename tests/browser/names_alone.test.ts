@@ -19,9 +19,7 @@ describe('by_roles_and_names_alone', () => {
     const { page } = vera;
     await page.goto(server.url);
 
-    await page.getByRole('main').getByRole('heading', { name: 'Welcome back', level: 1 }).waitFor();
-    await page.getByRole('button', { name: 'Create account' }).click();
-    await page.getByRole('heading', { name: 'Create your account', level: 1 }).waitFor();
+    await page.getByRole('main').getByRole('heading', { name: 'Create your account', level: 1 }).waitFor();
     await page.getByRole('textbox', { name: 'User name', description: /characters/ }).fill('vera');
     await page.getByRole('textbox', { name: 'Display name', description: /Optional/ }).fill('Vera Lynn');
     await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
@@ -48,7 +46,7 @@ describe('by_roles_and_names_alone', () => {
     await second.getByRole('button', { name: /The lamp needs oil/ }).waitFor();
 
     await second.focus();
-    await second.getByRole('button', { name: 'React' }).click();
+    await second.getByRole('button', { name: 'React', exact: true }).click();
     const emoji = page.getByRole('dialog', { name: 'Emoji' });
     await emoji.getByRole('textbox', { name: 'Search emoji' }).fill('tada');
     await emoji.getByRole('button', { name: 'party popper' }).click();
@@ -70,6 +68,7 @@ describe('by_roles_and_names_alone', () => {
     await page.getByRole('dialog', { name: 'Account' }).getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Account: Vera' }).click();
     await account.getByRole('button', { name: 'Sign out' }).click();
+    // Somebody who was here before is asked to sign in.
     await page.getByRole('heading', { name: 'Welcome back', level: 1 }).waitFor();
     expect(vera.errors).toEqual([]);
     await vera.context.close();

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 import { archivedRooms } from './support/archive';
 import type { Person } from './support/person';
-import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
+import { astrid, bo, browser, meetIn, server, withAstridAndBo } from './support/scene';
 
 const CUTS = 4;
 const MESSAGES_PER_CUT = 6;
@@ -70,5 +70,19 @@ describe('a network that comes and goes', () => {
     await bo.say('written in the tunnel');
     await online(bo);
     await astrid.message('written in the tunnel').waitFor();
+  });
+});
+
+describe('a browser that holds nothing yet', () => {
+  it('shows_the_room_of_the_address_or_the_last_one_before_there_is_a_connection', async () => {
+    for (const address of [astrid.page.url(), server.url]) {
+      const context = await browser.newContext({ storageState: await astrid.context.storageState(), serviceWorkers: 'block' });
+      const page = await context.newPage();
+      // Nobody takes the connection.
+      await page.routeWebSocket(/\/connection\/websocket/, () => undefined);
+      await page.goto(address);
+      await page.locator('article[data-seq]').filter({ hasText: 'written in the tunnel' }).waitFor({ timeout: 60_000 });
+      await context.close();
+    }
   });
 });

@@ -3,6 +3,7 @@
 
 import { beforeAll, describe, expect, it } from 'vitest';
 
+import { delaySearch } from './support/late_search';
 import type { Person } from './support/person';
 import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
 
@@ -165,15 +166,40 @@ describe('the palette', () => {
     const finds = async (typed: string, found: RegExp) => {
       await keyboard.press('Control+k');
       await keyboard.type(typed);
-      const isThere = await option(found).first().waitFor({ timeout: 3_000 }).then(() => true, () => false);
+      const isThere = await option(found).first().waitFor({ timeout: 10_000 }).then(() => true, () => false);
       await keyboard.press('Escape');
       await astrid.page.getByRole('dialog').waitFor({ state: 'detached' });
       return isThere;
     };
     for (const [typed, found] of [['kuch', /Küche/], ['lind', /Bo Lind/], ['create ro', /Create room/], ['windl', /The windlass squeaks/]] as const) {
       // What was said a moment ago is found once the index has it.
-      await expect.poll(() => finds(typed, found), { timeout: 15_000 }).toBe(true);
+      await expect.poll(() => finds(typed, found)).toBe(true);
     }
+  });
+
+  it('keeps_what_was_found_when_the_answer_to_less_comes_late', async () => {
+    const late = await delaySearch(astrid, 'wind');
+    await astrid.page.reload();
+    await astrid.page.getByRole('heading', { name: 'Küche', level: 1 }).waitFor();
+    await astrid.page.keyboard.press('Control+k');
+    await astrid.page.keyboard.type('wind');
+    await late.isHeld;
+    await astrid.page.keyboard.type('lass');
+    const hit = astrid.page.getByRole('option', { name: /The windlass squeaks/ });
+    await hit.waitFor();
+    await late.refuse();
+    expect(await hit.count()).toBe(1);
+    await astrid.page.keyboard.press('Escape');
+  });
+
+  it('names_the_keys_of_actions_that_have_some', async () => {
+    await astrid.page.keyboard.press('Control+k');
+    await astrid.page.keyboard.type('inbox');
+    const inbox = astrid.page.getByRole('option', { name: 'Inbox', exact: true });
+    await inbox.waitFor();
+    expect(await inbox.locator('kbd').allTextContents()).toEqual(['Alt', 'I']);
+    expect(await inbox.getAttribute('aria-keyshortcuts')).toBe('Alt+I');
+    await astrid.page.keyboard.press('Escape');
   });
 
   it('offers_where_one_was_last_first', async () => {

@@ -16,7 +16,7 @@ beforeAll(async () => {
 describe('a reaction', () => {
   it('says_who_gave_it', async () => {
     await bo.act('Who is here', 'React');
-    await bo.page.getByRole('button', { name: '🎉' }).click();
+    await bo.page.getByRole('dialog', { name: 'Emoji' }).getByRole('button', { name: '🎉' }).click();
     const reaction = astrid.message('Who is here').getByRole('button', { name: /🎉, \d/ });
     await reaction.click();
     await reaction.hover();
@@ -107,6 +107,22 @@ describe('a room that one has just joined', () => {
     await dana.page.getByRole('link', { name: 'Harbour' }).waitFor();
     expect(dana.errors).toEqual([]);
     await dana.context.close();
+  });
+});
+
+describe('the members of a room', () => {
+  it('stand_by_role_and_by_who_is_there', async () => {
+    const panel = astrid.page.getByRole('complementary');
+    await astrid.open('Harbour');
+    if (!(await panel.isVisible())) await astrid.page.getByRole('button', { name: 'Members' }).click();
+    await bo.open('Harbour');
+    await panel.getByRole('group', { name: 'Owners 1' }).getByText('@astrid').waitFor();
+    await panel.getByRole('group', { name: /^Online/ }).getByText('@bo').waitFor();
+    await bo.page.goto('about:blank');
+    await panel.getByRole('group', { name: /^Offline/ }).getByText('@bo').waitFor();
+    expect(await panel.getByRole('heading', { level: 3 }).allTextContents()).not.toContain('Moderators 0');
+    await bo.page.goto(server.url);
+    await panel.getByRole('group', { name: /^Online/ }).getByText('@bo').waitFor();
   });
 });
 

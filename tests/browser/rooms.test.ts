@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 import { archivedRooms } from './support/archive';
 import { fillRoom } from './support/fill';
-import { PASSWORD, Person } from './support/person';
+import { Person } from './support/person';
 import { astrid, bo, browser, meetIn, server, withAstridAndBo } from './support/scene';
 
 /** More than one subscribe recovers (RECOVERED_EVENTS_MAX). */
@@ -157,10 +157,7 @@ describe('an account', () => {
 
   it('signs_another_device_out_and_that_device_says_why', async () => {
     const other = await Person.arrive(browser, 'astrid');
-    await other.page.goto(server.url);
-    await other.page.getByLabel('User name').fill('astrid');
-    await other.page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-    await other.page.getByRole('button', { name: 'Sign in' }).click();
+    await other.signIn(server.url);
     await other.page.getByRole('link', { name: /North harbour/ }).waitFor();
     await astrid.page.getByRole('button', { name: /^Account:/ }).click();
     await astrid.page.getByRole('dialog').getByRole('listitem').getByRole('button', { name: 'Sign out' }).click();
@@ -180,10 +177,7 @@ describe('an account', () => {
 
   it('is_told_what_is_wrong_with_a_name_that_is_taken_and_a_password_that_does_not_fit', async () => {
     const guest = await Person.arrive(browser, 'guest');
-    await guest.page.goto(server.url);
-    await guest.page.getByLabel('User name').fill('astrid');
-    await guest.page.getByLabel('Password', { exact: true }).fill('not the password');
-    await guest.page.getByRole('button', { name: 'Sign in' }).click();
+    await guest.signIn(server.url, 'astrid', 'not the password');
     await guest.page.getByRole('alert').filter({ hasText: /password/ }).waitFor();
     await guest.page.getByRole('button', { name: 'Create account' }).click();
     await guest.page.getByRole('button', { name: 'Create account' }).click();

@@ -124,7 +124,7 @@ describe('hostile text', () => {
     await page.getByRole('dialog', { name: /^Profile of/ }).getByText('@mallory').waitFor();
     await page.keyboard.press('Escape');
     await attacker.act('example.org/here', 'React');
-    await attacker.page.getByRole('button', { name: '🎉' }).last().click();
+    await attacker.page.getByRole('dialog', { name: 'Emoji' }).getByRole('button', { name: '🎉' }).click();
     const reaction = victim.message('example.org/here').getByRole('button', { name: /🎉/ });
     await reaction.hover();
     await page.getByRole('tooltip').waitFor();

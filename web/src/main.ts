@@ -1,28 +1,27 @@
-//! Starts the client.
+//! The first script that runs, and small: while the client is still being fetched, what it will show is asked for already.
 
-import { mount } from 'svelte';
-
-import { chosenLanguage } from './app/preferences.svelte';
-import { loadStrings } from './i18n';
+import { ask } from './app/glimpse';
+import { fetchStrings, languageOf } from './i18n/languages';
 import { browserStorage, Keep } from './net/keep';
 import './styles/tokens.css';
 import './styles/base.css';
 import './styles/message.css';
-import App from './ui/App.svelte';
 
 const target = document.getElementById('app');
 if (!target) throw new Error('the page has no #app');
 
 const keep = new Keep(browserStorage());
+const session = keep.session();
 /** The chat: asked for at once by whoever is signed in, and by everybody else while they type their name. */
 const loadShell = () => import('./ui/Shell.svelte');
-if (keep.session()) void loadShell().catch(() => undefined);
-void loadStrings(chosenLanguage(keep)).then(() => {
-  mount(App, { target, props: { keep, loadShell } });
-  // What fails here is asked for again, with words, by the page that needs it.
-  const whenIdle = window.requestIdleCallback ?? ((run: () => void) => setTimeout(run));
-  whenIdle(() => void loadShell().catch(() => undefined));
-});
+if (session) {
+  ask(keep, session, location.pathname);
+  void loadShell().catch(() => undefined);
+}
+const language = languageOf(keep.preference('language'), navigator.languages);
+// On its way beside the client; where it does not come, the client speaks English.
+fetchStrings(language)?.catch(() => undefined);
+void import('./start').then(({ start }) => start(target, keep, language, loadShell));
 
 // The development server changes its files under the worker's feet.
 if (import.meta.env.PROD && 'serviceWorker' in navigator) {

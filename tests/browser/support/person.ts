@@ -52,14 +52,24 @@ export class Person {
   async signUp(url: string, displayName = ''): Promise<void> {
     const { page } = this;
     await page.goto(url);
-    const toSignUp = page.getByRole('button', { name: 'Create account' });
-    if (!(await page.getByLabel('Display name').isVisible())) await toSignUp.click();
     await page.getByLabel('User name').fill(this.name);
+    if (!(await page.getByLabel('Display name').isVisible())) await page.getByRole('button', { name: 'Create account' }).click();
     await page.getByLabel('Display name').fill(displayName);
     await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
     await page.getByRole('button', { name: 'Create account' }).click();
     // A phone shows the room alone.
     await page.getByRole('button', { name: /^Account:/ }).or(this.composer).first().waitFor();
+  }
+
+  /** With an account that is there already, at a browser that may never have been here. */
+  async signIn(url: string, name = this.name, password = PASSWORD): Promise<void> {
+    const { page } = this;
+    await page.goto(url);
+    await page.getByLabel('User name').fill(name);
+    const toSignIn = page.getByRole('button', { name: 'Sign in', exact: true });
+    if (await page.getByLabel('Display name').isVisible()) await toSignIn.click();
+    await page.getByLabel('Password', { exact: true }).fill(password);
+    await toSignIn.click();
   }
 
   /** Follows the link that a new server prints. */

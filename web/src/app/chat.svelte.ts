@@ -13,6 +13,7 @@ import type { Attachment, ConnectData, LeaveReason, RoomId, RoomView, UserView }
 import { Arrangement } from './arrangement.svelte';
 import { Conversation } from './conversation.svelte';
 import { Deletions } from './deletions.svelte';
+import { take as takeGlimpse } from './glimpse';
 import { Inbox } from './inbox';
 import { Link } from './link.svelte';
 import { isLooking } from './looking';
@@ -109,15 +110,25 @@ export class Chat {
   /** Shows what was archived, then connects from where the archive ends. */
   async start(): Promise<void> {
     this.sender.restore();
+    const glimpse = takeGlimpse();
     const archived = await this.#archive.load();
-    this.rooms = listed(this.rooms, archived.map((room) => room.view));
-    for (const { view, messages } of archived) this.conversation(view).addArchived(messages);
+    this.#showKept(archived);
     this.loaded = archived.length > 0;
     this.#follow();
+    void glimpse?.then((room) => {
+      if (room && !this.rooms.has(room.view.id)) this.#showKept([{ ...room, view: this.#named(room.view) }]);
+    });
     this.link.start();
     this.#relisting = setInterval(() => {
       if (this.link.isOnline && this.rooms.size > FOLLOWED_MAX) void this.list();
     }, RELIST_MS);
+  }
+
+  #showKept(kept: readonly ArchivedRoom[]): void {
+    for (const { view, messages } of kept) {
+      this.rooms = withRoom(this.rooms, view);
+      this.conversation(view).addArchived(messages);
+    }
   }
 
   async stop(forget: boolean): Promise<void> {
@@ -132,6 +143,11 @@ export class Chat {
     this.uploads?.end();
     this.media.forget();
     if (forget) await this.#archive.erase();
+  }
+
+  /** Somebody is typing: what arrives in a burst lets the keys go first. */
+  keyPressed(): void {
+    this.#inbox.keyPressed();
   }
 
   conversation(view: RoomView): Conversation {

@@ -10,11 +10,12 @@ import type { SearchHit } from '../protocol/generated/methods';
 import { openDirect } from './actions';
 import type { Chat } from './chat.svelte';
 import type { Folkmoot } from './folkmoot.svelte';
+import { keysOf, toggleSearch } from './shortcuts';
 
 export type Found =
   | { kind: 'room'; key: string; title: string; view: RoomView }
   | { kind: 'person'; key: string; title: string; user: UserView }
-  | { kind: 'action'; key: string; title: string; icon: IconName; run: () => void }
+  | { kind: 'action'; key: string; title: string; icon: IconName; keys: readonly string[]; run: () => void }
   | { kind: 'message'; key: string; title: string; hit: SearchHit };
 
 const ROOMS_MAX = 7;
@@ -24,6 +25,15 @@ const MESSAGES_MAX = 5;
 /** Fewer letters find half of everything. */
 const MESSAGE_CHARS_MIN = 3;
 const PAUSE_MS = 120;
+/** How often, and how long after, what was not found is looked for again. */
+const AGAIN_MAX = 3;
+const AGAIN_MS = 1_500;
+
+/** What was typed: late once something else is. */
+interface Question {
+  isLate: boolean;
+  timer: number;
+}
 
 export class Palette {
   query = $state('');
@@ -48,17 +58,34 @@ export class Palette {
       this.#hits = [];
       return undefined;
     }
-    const { link, me } = this.#chat;
-    const timer = setTimeout(() => {
-      link.call('users.find', { prefix: query.replace(/^@/, ''), limit: PEOPLE_MAX + 1 }).then(
-        ({ users }) => (this.#people = users.filter((user) => user.id !== me.id).slice(0, PEOPLE_MAX)),
-        () => undefined,
-      );
-      const words = typedQuery(query);
-      if (query.length < MESSAGE_CHARS_MIN || words === undefined) return void (this.#hits = []);
-      link.call('search', { query: words, limit: MESSAGES_MAX }).then(({ hits }) => (this.#hits = hits), () => (this.#hits = []));
+    const question = { isLate: false, timer: 0 };
+    question.timer = window.setTimeout(() => {
+      void this.#findPeople(query, question);
+      void this.#findMessages(query, question, AGAIN_MAX);
     }, PAUSE_MS);
-    return () => clearTimeout(timer);
+    return () => {
+      question.isLate = true;
+      clearTimeout(question.timer);
+    };
+  }
+
+  async #findPeople(query: string, question: Question): Promise<void> {
+    const { link, me } = this.#chat;
+    const request = { prefix: query.replace(/^@/, ''), limit: PEOPLE_MAX + 1 };
+    const found = await link.call('users.find', request).catch(() => undefined);
+    if (found && !question.isLate) this.#people = found.users.filter(({ id }) => id !== me.id).slice(0, PEOPLE_MAX);
+  }
+
+  /** What was said a moment ago is found once the index has it: while that is behind, it is asked again. */
+  async #findMessages(query: string, question: Question, again: number): Promise<void> {
+    const words = query.length < MESSAGE_CHARS_MIN ? undefined : typedQuery(query);
+    const request = { query: words ?? '', limit: MESSAGES_MAX };
+    const found = words === undefined ? undefined : await this.#chat.link.call('search', request).catch(() => undefined);
+    // The answer to something else that was typed since says more.
+    if (question.isLate) return;
+    this.#hits = found?.hits ?? [];
+    if (this.#hits.length > 0 || found?.behind === undefined || again === 0) return;
+    question.timer = window.setTimeout(() => void this.#findMessages(query, question, again - 1), AGAIN_MS);
   }
 
   walk(step: 1 | -1): void {
@@ -107,15 +134,16 @@ export class Palette {
     const { preferences } = folkmoot;
     const route = folkmoot.router.route;
     const room = route.name === 'room' ? route.room : undefined;
-    const action = (title: string, icon: IconName, run: () => void): Found => ({ kind: 'action', key: title, title, icon, run });
+    const action = (title: string, icon: IconName, run: () => void, keys: readonly string[] = []): Found =>
+      ({ kind: 'action', key: title, title, icon, keys, run });
     const all = [
       action(text.create_room, 'plus', () => (folkmoot.overlay = { name: 'create_room' })),
       action(text.directory, 'compass', () => (folkmoot.overlay = { name: 'directory' })),
       action(text.new_direct, 'edit', () => (folkmoot.overlay = { name: 'new_direct' })),
-      action(text.inbox, 'inbox', () => folkmoot.router.go({ name: 'inbox' })),
+      action(text.inbox, 'inbox', () => folkmoot.router.go({ name: 'inbox' }), keysOf('shortcut_inbox')),
       action(text.saved_messages, 'bookmark', () => folkmoot.router.go({ name: 'saved' })),
       action(text.account, 'gear', () => (folkmoot.overlay = { name: 'account' })),
-      action(text.shortcuts, 'keyboard', () => (folkmoot.overlay = { name: 'shortcuts' })),
+      action(text.shortcuts, 'keyboard', () => (folkmoot.overlay = { name: 'shortcuts' }), keysOf('shortcut_sheet')),
       action(`${text.theme}: ${text.theme_dark}`, 'gear', () => preferences.setTheme('dark')),
       action(`${text.theme}: ${text.theme_light}`, 'gear', () => preferences.setTheme('light')),
       action(`${text.density}: ${text.density_compact}`, 'gear', () => preferences.setDensity('compact')),
@@ -125,8 +153,9 @@ export class Palette {
         : [
             action(text.invite_people, 'link', () => (folkmoot.overlay = { name: 'invite', room })),
             action(text.room_settings, 'gear', () => (folkmoot.overlay = { name: 'room_settings', room })),
-            action(text.members, 'people', () => (folkmoot.panel = 'members')),
-            action(text.pinned_messages, 'pin', () => (folkmoot.panel = 'pins')),
+            action(text.search, 'search', () => toggleSearch(folkmoot), keysOf('shortcut_search')),
+            action(text.members, 'people', () => (folkmoot.panel = 'members'), keysOf('shortcut_members')),
+            action(text.pinned_messages, 'pin', () => (folkmoot.panel = 'pins'), keysOf('shortcut_pins')),
           ]),
       ...(this.#chat.administrator ? [action(text.administration, 'shield', () => folkmoot.router.go({ name: 'admin', view: 'overview' }))] : []),
       action(text.sign_out, 'logout', () => void folkmoot.signOut()),

@@ -1,6 +1,6 @@
 //! What a person chose on this device: language, light or dark. "auto" follows the system.
 
-import { browserLanguage, directionOf, LANGUAGES, loadStrings, strings, type Language } from '../i18n';
+import { directionOf, languageOf, loadStrings, strings, type Language } from '../i18n';
 import type { Keep } from '../net/keep';
 import { TONES, used } from '../text/emoji';
 
@@ -11,11 +11,6 @@ export type Theme = (typeof THEMES)[number];
 
 function oneOf<T extends string>(values: readonly T[], value: string | undefined): T | undefined {
   return values.find((known) => known === value);
-}
-
-/** What was chosen on this device; else what the browser prefers. */
-export function chosenLanguage(keep: Keep): Language {
-  return oneOf(LANGUAGES, keep.preference('language')) ?? browserLanguage(navigator.languages);
 }
 
 export class Preferences {
@@ -33,7 +28,7 @@ export class Preferences {
   constructor(keep: Keep) {
     this.#keep = keep;
     this.theme = oneOf(THEMES, keep.preference('theme')) ?? 'auto';
-    this.language = chosenLanguage(keep);
+    this.language = languageOf(keep.preference('language'), navigator.languages);
     this.density = oneOf(DENSITIES, keep.preference('density')) ?? 'comfortable';
     this.formatBar = keep.preference('format-bar') === 'shown';
     this.tone = oneOf(TONES, keep.preference('tone')) ?? '';

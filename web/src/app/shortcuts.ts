@@ -28,6 +28,11 @@ export const SHEET = [
   { keys: ['Esc'], text: 'shortcut_close' },
 ] as const;
 
+/** The keys that do what a sentence of the sheet says. */
+export function keysOf(sentence: (typeof SHEET)[number]['text']): readonly string[] {
+  return SHEET.find(({ text }) => text === sentence)?.keys ?? [];
+}
+
 type Action = () => void;
 
 export function shortcutOf(event: KeyboardEvent, folkmoot: Folkmoot, chat: Chat): Action | undefined {
@@ -51,15 +56,18 @@ function toggle(folkmoot: Folkmoot, panel: Panel): void {
   folkmoot.panel = folkmoot.panel === panel ? 'none' : panel;
 }
 
+/** What is typed before the search is there waits for it. */
+export function toggleSearch(folkmoot: Folkmoot): void {
+  toggle(folkmoot, 'search');
+  folkmoot.heldKeys.awaited = folkmoot.panel === 'search' && folkmoot.router.route.name === 'room';
+}
+
 function letter(key: string, folkmoot: Folkmoot): Action | undefined {
   switch (key) {
     case '?':
       return () => (folkmoot.overlay = { name: 'shortcuts' });
     case '/':
-      return () => {
-        folkmoot.panel = folkmoot.panel === 'search' ? 'none' : 'search';
-        folkmoot.heldKeys.awaited = folkmoot.panel === 'search' && folkmoot.router.route.name === 'room';
-      };
+      return () => toggleSearch(folkmoot);
     default:
       return undefined;
   }

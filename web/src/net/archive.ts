@@ -2,6 +2,7 @@
 //! It is a copy: everything in it may be stale, and losing it costs nothing but a fetch.
 
 import type { MessageView, RoomId, RoomView, UserId } from '../protocol/generated/chat';
+import { archiveOf } from './keep';
 
 export interface ArchivedRoom {
   view: RoomView;
@@ -23,7 +24,7 @@ export class Archive {
   /** One database per user, so that two people at one browser never see each other's rooms. */
   static open(user: UserId): Archive {
     const opening = new Promise<IDBDatabase>((resolve, reject) => {
-      const request = indexedDB.open(`folkmoot.${user}`, 1);
+      const request = indexedDB.open(archiveOf(user), 1);
       request.onupgradeneeded = () => request.result.createObjectStore(STORE);
       request.onsuccess = () => resolve(request.result);
       request.onerror = () => reject(request.error ?? new Error('storage refused'));

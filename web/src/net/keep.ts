@@ -11,6 +11,11 @@ export interface KeptSession {
   device: string;
 }
 
+/** The name of the database in which a user's rooms are kept. */
+export function archiveOf(user: UserId): string {
+  return `folkmoot.${user}`;
+}
+
 /** The part of `Storage` in use, so that tests can bring their own. */
 export type KeyValue = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key' | 'length'>;
 
@@ -18,6 +23,7 @@ export type KeyValue = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key
 const RECENT_ROOMS_MAX = 50;
 const SESSION = 'folkmoot.session';
 const BRANDING = 'folkmoot.branding';
+const BEEN_HERE = 'folkmoot.been-here';
 
 export class Keep {
   readonly #storage: KeyValue | undefined;
@@ -31,7 +37,13 @@ export class Keep {
   }
 
   setSession(session: KeptSession | undefined): void {
+    if (session ?? this.session()) this.#write(BEEN_HERE, true);
     this.#write(SESSION, session);
+  }
+
+  /** Whether anybody was ever signed in at this browser. */
+  beenHere(): boolean {
+    return this.#read<boolean>(BEEN_HERE) === true;
   }
 
   unsent(user: UserId): OutboxEntry[] {

@@ -16,7 +16,8 @@ export interface Emoji {
 /** By group: smileys, people, animals, food, travel, activities, objects, symbols, flags. */
 export type EmojiGroups = readonly (readonly Emoji[])[];
 
-export const GROUP_ICONS = ['😀', '👋', '🐻', '🍎', '✈️', '⚽', '💡', '❤️', '🏁'] as const;
+/** Drawn, so that the way to the groups is there where the system has no emoji. */
+export const GROUP_ICONS = ['smile', 'people', 'leaf', 'cup', 'compass', 'ball', 'bulb', 'heart', 'flag'] as const;
 export const TONES = ['', '🏻', '🏼', '🏽', '🏾', '🏿'] as const;
 
 /** Offered first, and as quick reactions, until somebody has favourites of their own. */
@@ -78,6 +79,11 @@ function rankOf({ name, label, tags }: Emoji, wanted: string): number | undefine
 /** In the tone a person chose; every person in the emoji gets it. */
 export function withTone({ character, takesTone }: Emoji, tone: string): string {
   return takesTone && tone !== '' ? character.replace(/(\p{Emoji_Modifier_Base})️?/gu, `$1${tone}`) : character;
+}
+
+/** What is offered at once: those used last, then what most people use. */
+export function usualEmoji(recent: readonly string[], count: number): string[] {
+  return [...new Set([...recent, ...FREQUENT])].slice(0, count);
 }
 
 /** The list of those used last, with one more. */

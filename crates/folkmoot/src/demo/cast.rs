@@ -10,7 +10,8 @@ use super::history;
 use super::script::{BOTS, Scene};
 use crate::account::token::{Token, random_id};
 use crate::chat::Identity;
-use crate::chat::{control_failure, members, read_failure};
+use crate::chat::{control_failure, members, read_failure, room_answer};
+use crate::room::OnlineClient;
 use crate::server::Server;
 use crate::storage::contract::{Directory, UserLog};
 use crate::storage::{DeviceId, NewAccount, NewDevice, UnixMillis};
@@ -18,8 +19,13 @@ use crate::storage::{DeviceId, NewAccount, NewDevice, UnixMillis};
 /// No password has this hash, so nobody can sign in as a bot; and a bot is told from a person by
 /// it.
 const NO_PASSWORD: &str = "!";
+/// Conversations with newcomers in which the host is there after a restart; each stays in memory.
+const GREETED_MAX: usize = 200;
 /// Accounts of bots are a little older than their rooms.
 const BOT_AGE_MS: u64 = 31 * 24 * 60 * 60 * 1_000;
+
+/// Who owns the rooms and greets newcomers.
+pub(super) const HOST: &str = BOTS[0].0;
 
 pub(super) struct Cast {
     bots: HashMap<&'static str, Identity>,
@@ -43,9 +49,26 @@ impl Cast {
         self.identity(name).map(|bot| bot.user)
     }
 
-    /// Who owns the rooms.
     pub(super) fn host(&self) -> UserId {
-        self.bots[BOTS[0].0].user
+        self.bots[HOST].user
+    }
+
+    /// All bots are there in all rooms from now on, and the host where newcomers were greeted.
+    pub(super) async fn come_in(&self, server: &Server, rooms: &[RoomId]) -> Result<(), RpcError> {
+        let host = server.streams().load_user(self.host(), 0).await;
+        let host = host.map_err(|error| read_failure(&error))?.ok_or(ErrorCode::Internal)?;
+        let known = host.rooms.iter().map(|room| room.summary.id);
+        let greeted = known.filter(|room| !rooms.contains(room)).take(GREETED_MAX);
+        let hosted = greeted.map(|room| (HOST, room));
+        let names = self.bots.keys();
+        let everywhere = names.flat_map(|name| rooms.iter().map(move |room| (*name, *room)));
+        for (name, room) in everywhere.chain(hosted) {
+            // A bot that was thrown out for good stays away, and the others talk.
+            if let Err(error) = come_in(self.identity(name)?, name, room).await {
+                tracing::debug!(%error, name, "a bot could not come in");
+            }
+        }
+        Ok(())
     }
 
     /// The room of each scene; one that is missing is made with its past.
@@ -72,6 +95,19 @@ impl Cast {
         }
         Ok(ids)
     }
+}
+
+/// Whoever talks in a room is there, as its members see it. A bot that is there already stays.
+pub(super) async fn come_in(bot: &Identity, name: &str, room: RoomId) -> Result<(), RpcError> {
+    let display_name = BOTS.iter().find(|(known, _)| *known == name).map_or(name, |bot| bot.1);
+    let client = OnlineClient {
+        // No connection of a person has such an id.
+        client: format!("demo-{name}").into(),
+        user: bot.user,
+        name: display_name.into(),
+        node: 0,
+    };
+    room_answer(bot.server.asked(room).attach(client, None).await).map(drop)
 }
 
 async fn bot(server: &Arc<Server>, name: &str, display_name: &str) -> Result<Identity, RpcError> {

@@ -37,6 +37,7 @@ pub(crate) async fn start(server: &Arc<Server>) {
     let prepared = async {
         let cast = Cast::gather(server).await?;
         let rooms = cast.rooms(server, &scenes).await?;
+        cast.come_in(server, &rooms).await?;
         Ok::<_, RpcError>((cast, rooms))
     };
     let (cast, rooms) = match prepared.await {
@@ -65,6 +66,7 @@ pub(crate) async fn welcome(newcomer: &Identity) -> Result<(), RpcError> {
     let server = newcomer.server.clone();
     let host = Identity::new(server, open.host, DeviceId::from_u64(0));
     let direct = rooms::open_direct(&host, DirectOpen { user: newcomer.user }).await?;
+    cast::come_in(&host, cast::HOST, direct.id).await?;
     say(&host, direct.id, GREETING.to_owned(), None).await.map(drop)
 }
 
@@ -121,6 +123,8 @@ impl<'a> Talk<'a> {
         // Counted also when nobody could speak, so that later answers find their lines.
         self.numbers.push(None);
         let bot = cast.identity(line.who)?;
+        // Thrown out and let in again, it is there again.
+        cast::come_in(bot, line.who, room).await?;
         messages::typing(bot, TypingSet { room, on: true }).await?;
         server.node().sleep(TYPING).await;
         messages::typing(bot, TypingSet { room, on: false }).await?;

@@ -45,6 +45,33 @@ async fn newcomers_are_let_into_rooms_that_live_and_are_greeted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn bots_are_there_where_they_talk_and_where_they_greet() {
+    let mut server = Server::demo().await;
+    let account = server.sign_up("anna").await;
+    for _start in 0..2 {
+        let mut anna = server.connect(&account).await;
+        let square = room_named(&mut anna, "Town square").await["id"].clone();
+        let members = anna.call("room.members", json!({"room": square, "limit": 50})).await;
+        let members = members["members"].as_array().expect("a page").clone();
+        let (bots, people): (Vec<_>, Vec<_>) =
+            members.into_iter().partition(|member| member["name"] != "anna");
+        assert_eq!((bots.len(), people.len()), (8, 1));
+        assert!(bots.iter().all(|bot| bot["online"] == true), "{bots:?}");
+        assert_eq!(people[0]["online"], false, "she does not look at it");
+        let rooms = anna.call("rooms.list", json!({})).await;
+        let rooms = rooms["rooms"].as_array().unwrap();
+        let direct = rooms.iter().find(|room| room["kind"] == "direct").expect("a greeting");
+        let room = direct["id"].as_str().unwrap();
+        let mira = direct["peer"]["id"].clone();
+        anna.subscribe(room).await;
+        anna.call("presence.watch", json!({"room": room, "users": [mira]})).await;
+        let told = anna.event(&format!("room:{room}"), "presence").await;
+        assert_eq!(told["online"], json!([mira]));
+        server.restart().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn there_is_a_month_of_history_and_a_restart_adds_none() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
     let mut server = Server::demo().await;

@@ -4,7 +4,8 @@ const REST_MS = 450;
 const STILL_PX = 10;
 
 export function longPress(action: () => void) {
-  return (element: HTMLElement): (() => void) => {
+  return (element: HTMLElement): (() => void) | undefined => {
+    if (navigator.maxTouchPoints === 0) return undefined;
     const stop = new AbortController();
     const { signal } = stop;
     let timer: ReturnType<typeof setTimeout> | undefined;

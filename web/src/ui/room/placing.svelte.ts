@@ -11,6 +11,8 @@ import type { Conversation } from '../../app/conversation.svelte';
 
 /** Rows kept beyond the view on either side, so that a flick finds them drawn. */
 const OVERSCAN = 12;
+/** Rows come and go by so many. */
+const STEP_ROWS = 4;
 /** Within this distance of the end one counts as being there. */
 const END_PX = 32;
 
@@ -64,12 +66,19 @@ export class Placing {
     const { heights } = this.#conversation;
     const top = Math.max(0, this.#top());
     const bottom = Math.max(0, this.#top() + this.scroller.clientHeight);
-    this.first = Math.max(0, heights.indexAt(top) - OVERSCAN);
-    this.last = Math.min(heights.count - 1, heights.indexAt(bottom) + OVERSCAN);
+    this.#choose(top, bottom);
     this.topVisible = heights.indexAt(top) + 1;
     this.atEnd = this.#isAtEnd();
     if (heights.count > 0) this.#conversation.want({ from: this.first + 1, to: this.last + 1 });
     this.#markRead(bottom);
+  }
+
+  /** Before messages that arrived are drawn: whoever is at the end will see them, so that rows are chosen once. */
+  expect(): void {
+    const { timeline, heights } = this.#conversation;
+    if (this.#known === 0 || !this.atEnd || timeline.lastSeq <= this.#known) return;
+    heights.grow(timeline.lastSeq);
+    this.#choose(heights.total - this.#placedHeight, heights.total);
   }
 
   /** Messages arrived or changed, or rows were chosen: the elements exist by now and can be placed. */
@@ -116,6 +125,15 @@ export class Placing {
     await tick();
     this.flashed = seq;
   };
+
+  #choose(top: number, bottom: number): void {
+    const { heights } = this.#conversation;
+    const first = heights.indexAt(Math.max(0, top)) - OVERSCAN;
+    const last = heights.indexAt(bottom) + OVERSCAN;
+    // In steps, so that a few pixels more or less change nothing.
+    this.first = Math.max(0, Math.floor(first / STEP_ROWS) * STEP_ROWS);
+    this.last = Math.min(heights.count - 1, Math.ceil(last / STEP_ROWS) * STEP_ROWS);
+  }
 
   /** How far the view's top is below the first row's. */
   #top(): number {

@@ -7,7 +7,9 @@ const REACH_PX = 84;
 const SLOP_PX = 12;
 
 export function swipeToReply(reply: () => void) {
-  return (element: HTMLElement): (() => void) => {
+  return (element: HTMLElement): (() => void) | undefined => {
+    // A screen that no finger can touch is spared the listeners of each row.
+    if (navigator.maxTouchPoints === 0) return undefined;
     const stop = new AbortController();
     const { signal } = stop;
     let from: { x: number; y: number } | undefined;
