@@ -2,6 +2,7 @@
 
 pub(crate) mod blocking;
 pub(crate) mod builder;
+pub(crate) mod callers;
 pub(crate) mod env;
 pub(crate) mod foreign;
 pub(crate) mod holdings;

@@ -81,15 +81,14 @@ impl<A: Actor> Group<A> {
 
     /// The members at this moment, without those that have stopped.
     pub fn members(&self) -> Vec<ActorRef<A>> {
-        let members = self.shared.members.read().list.clone();
+        let mut members = self.shared.members.read().list.clone();
         // Asked without the lock: what the caller has told is handed over first, which may drop
         // what is foreign.
-        let (stopped, living): (Vec<_>, Vec<_>) =
-            members.into_iter().partition(ActorRef::is_stopped);
+        let stopped: Vec<_> = members.extract_if(.., |member| member.is_stopped()).collect();
         if !stopped.is_empty() {
             self.strike_off(&stopped);
         }
-        living
+        members
     }
 
     fn strike_off(&self, stopped: &[ActorRef<A>]) {

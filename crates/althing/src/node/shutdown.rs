@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::activation::current;
 use crate::activation::ending::close_sleeper;
 use crate::activation::run::Run;
@@ -167,36 +165,6 @@ impl Node {
             }
         });
         killed
-    }
-}
-
-/// The actors whose handlers await the end of their node, by serial: it waits for none of them.
-#[derive(Default)]
-pub(crate) struct Callers(Mutex<Vec<u64>>);
-
-/// Takes a caller off the list again.
-struct Awaits<'a> {
-    callers: &'a Callers,
-    serial: u64,
-}
-
-impl Callers {
-    fn add(&self, serial: u64) -> Awaits<'_> {
-        self.0.lock().push(serial);
-        Awaits { callers: self, serial }
-    }
-
-    fn has(&self, serial: u64) -> bool {
-        self.0.lock().contains(&serial)
-    }
-}
-
-impl Drop for Awaits<'_> {
-    fn drop(&mut self) {
-        let mut callers = self.callers.0.lock();
-        if let Some(at) = callers.iter().position(|serial| *serial == self.serial) {
-            callers.swap_remove(at);
-        }
     }
 }
 

@@ -148,12 +148,14 @@ impl<'a> Visitor<'a> {
         Self { body: None, may_run, is_nested: depth > 0, share, missed: 0 }
     }
 
-    /// Whether a subscriber of that type may run in place.
+    /// Whether subscribers of that type and node may run in place.
     #[inline]
-    fn may_run<A: EventHandler<T>, T: Send + Sync + 'static>(&self) -> bool {
+    fn may_run<A: EventHandler<T>, T: Send + Sync + 'static>(&self, kind: &Kind) -> bool {
         self.may_run
             && A::TURNS != Turns::Held
             && !(self.is_nested && future_bytes::<A, T>() > NESTED_BYTES_MAX)
+            // Of another node than the topic's, whose runtime may be another one, too.
+            && (ptr::eq(&raw const *kind.node, self.share.node()) || kind.node.env.is_in_task())
     }
 
     /// Events that subscribers did not get since the last call.
@@ -215,7 +217,7 @@ impl<'a> Visitor<'a> {
             return 0;
         };
         let kind = &first.header().kind;
-        if !self.may_run::<A, T>() || kind.tracing.is_on() || kind.node.env.is_simulated() {
+        if !self.may_run::<A, T>(kind) || kind.tracing.is_on() || kind.node.env.is_simulated() {
             return 0;
         }
         let shard = kind.metrics.shard();
@@ -282,7 +284,7 @@ impl<'a> Visitor<'a> {
         event: &Arc<Published<T>>,
     ) -> bool {
         let header = place.header();
-        if !self.may_run::<A, T>() || !header.mailbox.try_claim() {
+        if !self.may_run::<A, T>(&header.kind) || !header.mailbox.try_claim() {
             return enqueue::<A, T>(place, stops, event, &mut self.missed);
         }
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(place)));

@@ -59,6 +59,12 @@ impl<'a> Share<'a> {
         Self { node, looked_ns, ends_ns, events, stretch, until_look, is_spent }
     }
 
+    /// The topic's node.
+    #[inline]
+    pub(super) fn node(&self) -> &NodeShared {
+        self.node
+    }
+
     #[inline]
     pub(super) fn is_spent(&self) -> bool {
         self.is_spent

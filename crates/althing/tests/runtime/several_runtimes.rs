@@ -9,8 +9,10 @@ use std::future::pending;
 use std::time::Duration;
 
 use crate::support::{Do, Flex, flex, later, node, nothing, watched};
-use althing::{ActorRef, AskError, Node};
-use tokio::runtime::{Builder, Runtime};
+use althing::{
+    Actor, ActorRef, AskError, Context, EventHandler, Handler, Node, Published, TopicOptions,
+};
+use tokio::runtime::{Builder, Handle, Id, Runtime};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -71,6 +73,44 @@ fn an_actor_that_is_started_from_another_runtime_uses_the_timers_of_its_own() {
         let actor = other.block_on(async { tokio::spawn(starting).await.unwrap() });
         assert_eq!(home.block_on(async { actor.send(nothing()).await }), Ok(0));
         assert_eq!(actor.node().metrics().kinds[0].panicked, 0);
+    });
+}
+
+/// Keeps the runtime that its events came in.
+#[derive(Default)]
+struct Ear(Vec<Id>);
+
+struct Heard;
+
+impl Actor for Ear {
+    const NAME: &'static str = "test.ear";
+}
+
+impl EventHandler<u32> for Ear {
+    async fn event(&mut self, _: &Published<u32>, _: &mut Context<Self>) {
+        self.0.push(Handle::current().id());
+    }
+}
+
+impl Handler<Heard> for Ear {
+    type Reply = Vec<Id>;
+
+    async fn handle(&mut self, _: Heard, _: &mut Context<Self>) -> Vec<Id> {
+        self.0.clone()
+    }
+}
+
+#[test]
+fn a_subscriber_to_a_topic_of_another_node_hears_in_its_own_runtime() {
+    watched(|| {
+        let (home, other) = (runtime(), runtime());
+        let topic = other.block_on(async { node().topic::<u32>("t", TopicOptions::default()) });
+        let ear = home.block_on(async { node().spawn(Ear::default()) });
+        let _subscription = topic.subscribe(&ear);
+        let publishing = async move { topic.publish(1).map(drop) };
+        other.block_on(async { tokio::spawn(publishing).await.unwrap() }).unwrap();
+        let heard = home.block_on(async { ear.send(Heard).await });
+        assert_eq!(heard, Ok(vec![home.handle().id()]));
     });
 }
 
