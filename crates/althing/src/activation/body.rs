@@ -1,7 +1,7 @@
 //! Where a handler's future lives: one kibibyte, built in place, never moved once polled, reused.
 //!
 //! Layout: `memory` holds a `W: Work` in place if it fits, else a `Box<W>`; `ops` is set exactly
-//! while it does. Owner: the `Run` that holds the body; the future inside borrows the actor's state
+//! while it does, but for its first poll (`Begun`). Owner: the `Run` that holds the body; the future inside borrows the actor's state
 //! and context, so a body is always emptied (`clear`) before either is touched.
 
 use std::any::Any;
@@ -109,6 +109,14 @@ impl Body {
         unsafe { *self.core() = RunCore::new(place) };
     }
 
+    /// As `retarget`, after a handler that did not want its actor to stop.
+    #[inline]
+    pub(crate) fn turn_to(&self, place: *const dyn AnyPlace) {
+        debug_assert!(self.is_empty() && !self.stops(), "a future borrows the core");
+        // SAFETY: the body is empty, so nothing borrows its core.
+        unsafe { &mut *self.core() }.turn_to(place);
+    }
+
     /// Whether the handler that just ended wants its actor to stop. The body must be empty.
     #[inline]
     pub(crate) fn stops(&self) -> bool {
@@ -176,14 +184,14 @@ impl Body {
             // SAFETY: a thin pointer fits; the memory is free.
             unsafe { memory.cast::<Box<W>>().write(Box::new(work)) }
         }
-        self.slot().ops.set(Some(Typed::<W>::OPS));
+        let begun = Begun { slot: self.slot(), ops: Typed::<W>::OPS };
         // SAFETY: just stored.
         let poll = unsafe { Typed::<W>::poll(memory, cx) };
         // SAFETY: just stored.
         let outcome = then(unsafe { Typed::<W>::work(memory) }, poll);
         if poll.is_ready() {
-            self.slot().ops.set(None);
-            // SAFETY: stored above and not used after this; `ops` no longer names it.
+            std::mem::forget(begun);
+            // SAFETY: stored above and not used after this; `ops` does not name it.
             unsafe { Typed::<W>::drop(memory) }
         }
         outcome
@@ -228,6 +236,20 @@ impl Body {
             // SAFETY: `ops` belonged to what the memory holds; it was taken, so this happens once.
             unsafe { (ops.drop)(self.slot().memory.get()) }
         }
+    }
+}
+
+/// Work that is polled for the first time: nearly all of it ends with that, so the slot names it
+/// only if it waits or panics, when this drops.
+struct Begun<'a> {
+    slot: &'a Slot,
+    ops: &'static Ops,
+}
+
+impl Drop for Begun<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.slot.ops.set(Some(self.ops));
     }
 }
 

@@ -35,6 +35,12 @@ impl RunCore {
         Self { place, stop: AtomicU8::new(RUNS_ON) }
     }
 
+    /// Serves another place, as long as it runs on.
+    #[inline]
+    pub(super) fn turn_to(&mut self, place: *const dyn AnyPlace) {
+        self.place = NonNull::new(place.cast_mut());
+    }
+
     pub(super) fn place(&self) -> &dyn AnyPlace {
         let place = self.place.expect("a core in use has a place");
         // SAFETY: the run that owns this body owns a reference to the place.

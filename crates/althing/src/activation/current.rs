@@ -23,14 +23,26 @@ const ASKED: usize = 1;
 const _: () = assert!(align_of::<Arc<dyn AnyPlace>>() > ASKED, "the lowest bit is free");
 
 struct Stack {
-    actors: [Cell<Tagged>; FRAMES_MAX],
+    actors: [Top; FRAMES_MAX],
     depth: Cell<u32>,
 }
 
 thread_local! {
     static STACK: Stack = const {
-        Stack { actors: [const { Cell::new(ptr::null()) }; FRAMES_MAX], depth: Cell::new(0) }
+        Stack { actors: [const { Top(Cell::new(ptr::null())) }; FRAMES_MAX], depth: Cell::new(0) }
     };
+}
+
+/// A frame, while it is on top.
+pub(crate) struct Top(Cell<Tagged>);
+
+impl Top {
+    /// Marks another actor as the one being polled, under the same guard, for whom nobody below
+    /// waits.
+    #[inline]
+    pub(crate) fn turn_to(&self, actor: &Arc<dyn AnyPlace>) {
+        self.0.set(actor);
+    }
 }
 
 /// Why an actor is polled here.
@@ -51,7 +63,7 @@ pub(super) fn enter(actor: &Arc<dyn AnyPlace>, frame: Frame) {
     });
     STACK.with(|stack| {
         let depth = stack.depth.get();
-        stack.actors[depth as usize].set(tagged);
+        stack.actors[depth as usize].0.set(tagged);
         stack.depth.set(depth + 1);
     });
 }
@@ -66,10 +78,10 @@ pub(super) fn leave() -> u32 {
     })
 }
 
-/// Marks another actor as the one being polled, under the same guard, for whom nobody below waits.
+/// Lends the top frame; there is one, and it is on top again whenever it is used.
 #[inline]
-pub(crate) fn turn_to(actor: &Arc<dyn AnyPlace>) {
-    STACK.with(|stack| stack.actors[stack.depth.get() as usize - 1].set(actor));
+pub(crate) fn with_top<R>(work: impl FnOnce(&Top) -> R) -> R {
+    STACK.with(|stack| work(&stack.actors[stack.depth.get() as usize - 1]))
 }
 
 /// How many activations are being polled inside each other on this thread.
@@ -98,11 +110,11 @@ pub(crate) fn asker_of(serial: u64) -> Option<Arc<dyn AnyPlace>> {
 
 /// Whether the frame below asked for that one and waits.
 fn is_asked(index: u32) -> bool {
-    STACK.with(|stack| stack.actors[index as usize].get().addr() & ASKED != 0)
+    STACK.with(|stack| stack.actors[index as usize].0.get().addr() & ASKED != 0)
 }
 
 fn frame<'a>(index: u32) -> Option<&'a Arc<dyn AnyPlace>> {
-    let tagged = STACK.with(|stack| stack.actors[index as usize].get());
+    let tagged = STACK.with(|stack| stack.actors[index as usize].0.get());
     let actor = tagged.map_addr(|address| address & !ASKED);
     // SAFETY: frames below the depth belong to guards that have not dropped yet, which `actor`
     // outlives.

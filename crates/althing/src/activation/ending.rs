@@ -68,7 +68,7 @@ pub(crate) fn end_life(
     let header = place.header();
     let mut inner = header.mailbox.lock();
     inner.absorb();
-    let was_active = std::mem::replace(&mut inner.active, false);
+    let was_active = inner.end_presence();
     let asked = if ends_in_peace(reason) { inner.asked_to_stop() } else { None };
     let (mut refused, wakers) = share_out(place, &mut inner, waiting, reason, keeps);
     let goes_over = asked.is_some() && !inner.is_closed() && !inner.is_empty();
@@ -81,10 +81,11 @@ pub(crate) fn end_life(
     } else {
         inner.count_end();
     }
-    if *reason != StopReason::Passivated {
-        header.count_stop();
+    match reason {
+        StopReason::Passivated => inner.unload(),
+        _ => header.count_stop(),
     }
-    if *reason != StopReason::Requested {
+    if is_remembered(reason) {
         inner.extras();
     }
     let is_last = inner.is_closed();
@@ -103,7 +104,10 @@ pub(crate) fn end_life(
         inner.phase = Phase::Idle;
         ControlFlow::Break(())
     };
+    let spare = inner.take_blank_extras();
+    // What is left in them may be foreign.
     drop(inner);
+    discard("dropping what an ended actor had", spare);
     if let Some(parent) = parent {
         leave_parent(&parent, place);
     }
@@ -216,6 +220,12 @@ fn one_after_the_other(first: Abandoned) {
     }
 }
 
+/// Whether a mailbox's extras say why the life ended; `Inner::last_end` knows the rest without
+/// them.
+fn is_remembered(reason: &StopReason) -> bool {
+    !matches!(reason, StopReason::Requested | StopReason::Passivated)
+}
+
 /// Those who must hear of an end, and what must be dropped after the lock.
 struct Farewell {
     wakers: BTreeMap<u64, Waker>,
@@ -232,7 +242,8 @@ struct Farewell {
 }
 
 fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last: bool) -> Farewell {
-    let before = extras.stopped.replace(reason.clone());
+    let remembered = is_remembered(reason).then(|| reason.clone());
+    let before = std::mem::replace(&mut extras.stopped, remembered);
     extras.suspended = None;
     // News for the next life: who passivates goes on watching.
     let lives_on = match reason {
@@ -389,5 +400,43 @@ fn rejection(place: &Arc<dyn AnyPlace>, reason: &StopReason) -> AskError {
     match reason {
         StopReason::NotStarted(error) => AskError::NotStarted(id, error.clone()),
         _ => AskError::Stopped(id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::activation::context::Context;
+    use crate::actor::{Actor, Handler};
+    use crate::address::place::AnyPlace;
+    use crate::node::shared::Node;
+    use crate::stop_reason::StopReason;
+
+    struct Sleeper;
+    struct Unload;
+
+    impl Actor for Sleeper {
+        const NAME: &'static str = "test.unloaded";
+    }
+
+    impl Handler<Unload> for Sleeper {
+        type Reply = ();
+
+        async fn handle(&mut self, _: Unload, context: &mut Context<Self>) {
+            context.passivate();
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unloaded_actor_keeps_its_place_only() {
+        let node = Node::builder("unloaded").actor(async |_| Ok(Sleeper)).build();
+        let sleeper = node.get::<Sleeper>("a");
+        for _ in 0..2 {
+            sleeper.send(Unload).await.unwrap();
+            sleeper.stopped().await;
+            let inner = sleeper.place().header().mailbox.lock();
+            assert!(!inner.is_active());
+            assert!(inner.extras.is_none());
+            assert_eq!(inner.last_end(), StopReason::Passivated);
+        }
     }
 }

@@ -304,7 +304,7 @@ impl Run {
         self.backs_off = false;
         let inner = self.place.header().mailbox.lock();
         let is_killed = inner.is_killed();
-        let is_active = inner.active;
+        let is_active = inner.is_active();
         drop(inner);
         let header = self.place.header();
         if !self.may_go_on() && !is_killed {
@@ -320,9 +320,7 @@ impl Run {
         }
         match header.location() {
             None => {}
-            Some(Location::Here(epoch) | Location::Arriving(epoch)) => {
-                header.mailbox.lock().extras().epoch = epoch
-            }
+            Some(Location::Here(epoch) | Location::Arriving(epoch)) => header.set_epoch(epoch),
             Some(Location::Elsewhere) => return Served::End(StopReason::Moved),
         }
         // SAFETY: the claim is ours; `stage` is dropped before `body` and `place` lose what the
@@ -335,7 +333,7 @@ impl Run {
     fn started(&mut self) {
         self.stage = Stage::Serving;
         let header = self.place.header();
-        header.mailbox.lock().active = true;
+        header.mailbox.lock().begin_presence();
         header.kind.metrics.count(Counter::Started);
         header.observe(Step::Started);
     }

@@ -82,7 +82,7 @@ impl<A: Actor> ActorRef<A> {
 
     /// Whether the actor has its state in this node's memory now.
     pub fn is_active(&self) -> bool {
-        self.place.header().mailbox.lock().active
+        self.place.header().mailbox.lock().is_active()
     }
 
     /// Whether it has stopped for good: sends will be refused.
@@ -154,7 +154,7 @@ impl<A: Actor> ActorRef<A> {
             }
             return;
         }
-        let reason = inner.extras().stopped.clone().unwrap_or(StopReason::Requested);
+        let reason = inner.last_end();
         // Released before telling: the watcher may be us.
         drop(inner);
         let news = Terminated { id: self.id(), reason };

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -51,8 +51,12 @@ pub(crate) struct Header {
 }
 
 /// What few actors have, or those that are paid for by name.
+#[derive(Default)]
 struct Own {
     key: Option<Key>,
+    /// In which epoch the life that is there runs, or the last one ran; kept where there is a
+    /// cluster, which places actors by their keys.
+    epoch: AtomicU64,
     factory: Mutex<Option<OwnFactory>>,
 }
 
@@ -109,7 +113,7 @@ pub(crate) trait AnyPlace: Any + Send + Sync {
 impl Header {
     pub(crate) fn new(kind: Arc<Kind>, key: Option<Key>) -> Self {
         let serial = kind.node.next_serial();
-        let own = key.map(|key| Box::new(Own { key: Some(key), factory: Mutex::new(None) }));
+        let own = key.map(|key| Box::new(Own { key: Some(key), ..Own::default() }));
         Self {
             kind,
             last_active_s: AtomicU32::new(0),
@@ -161,8 +165,7 @@ impl Header {
 
     /// Gives a new place a factory of its own.
     pub(super) fn set_factory(&mut self, factory: OwnFactory) {
-        let own = Own { key: None, factory: Mutex::new(None) };
-        *self.own.get_or_insert_with(|| Box::new(own)).factory.get_mut() = Some(factory);
+        *self.own.get_or_insert_default().factory.get_mut() = Some(factory);
     }
 
     /// The place's own factory.
@@ -220,10 +223,19 @@ impl Header {
 
     /// The life that runs, or is about to start.
     pub(crate) fn activation(&self) -> Activation {
-        let inner = self.mailbox.lock();
-        let epoch = inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch);
-        drop(inner);
-        Activation { id: self.id(), node: self.kind.node.incarnation, epoch }
+        Activation { id: self.id(), node: self.kind.node.incarnation, epoch: self.epoch() }
+    }
+
+    /// In which epoch the life that is there runs.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.own.as_ref().map_or(Epoch::default(), |own| Epoch(own.epoch.load(Ordering::Relaxed)))
+    }
+
+    /// Says in which epoch the life runs that is about to start; the caller holds the claim.
+    pub(crate) fn set_epoch(&self, epoch: Epoch) {
+        if let Some(own) = &self.own {
+            own.epoch.store(epoch.0, Ordering::Relaxed);
+        }
     }
 
     /// Where the cluster says that the actor lives; `None` if it stays on its node.

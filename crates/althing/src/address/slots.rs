@@ -10,12 +10,12 @@ use crate::address::place::AnyPlace;
 /// Places in a block: a kibibyte.
 const BLOCK_LEN: usize = 64;
 
-type Block = [Option<Arc<dyn AnyPlace>>; BLOCK_LEN];
+type Block = Box<[Option<Arc<dyn AnyPlace>>]>;
 
 /// Places by slot; a place knows its own.
 #[derive(Default)]
 pub(super) struct Slots {
-    blocks: Vec<Box<Block>>,
+    blocks: Vec<Block>,
     /// Slots that have been given out so far.
     len: usize,
     free: Vec<u32>,
@@ -36,7 +36,7 @@ impl Slots {
     pub(super) fn insert(&mut self, place: Arc<dyn AnyPlace>) {
         let slot = self.free.pop().unwrap_or_else(|| {
             if self.len == self.blocks.len() * BLOCK_LEN {
-                self.blocks.push(Box::new([const { None }; BLOCK_LEN]));
+                self.blocks.push(vec![None; BLOCK_LEN].into());
             }
             self.len += 1;
             u32::try_from(self.len - 1).expect("fewer than 2^29 actors a shard")

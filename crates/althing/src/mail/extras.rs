@@ -59,8 +59,6 @@ pub(crate) struct Extras {
     pub(crate) callers: BTreeMap<u64, Caller>,
     /// Nodes whose actors watch this one or wait for its end.
     pub(crate) nodes_watching: BTreeSet<Incarnation>,
-    /// In which epoch this life runs; kept where there is a cluster.
-    pub(crate) epoch: Epoch,
     pub(crate) buckets: Vec<Bucket>,
     /// Timers of this life, and those that wake the next one.
     pub(crate) timers: BTreeMap<TimerId, PendingTimer>,
@@ -71,7 +69,7 @@ pub(crate) struct Extras {
     pub(crate) busy: (u32, u32),
     /// What the running handler has failed the actor with.
     pub(crate) failure: Option<ActorError>,
-    /// Why the last life ended, where that was not a plain stop.
+    /// Why the last life ended, where that was neither a plain stop nor passivation.
     pub(crate) stopped: Option<StopReason>,
 }
 
@@ -107,7 +105,6 @@ impl Extras {
             && self.waits.is_empty()
             && self.callers.is_empty()
             && self.nodes_watching.is_empty()
-            && self.epoch == Epoch::default()
             && self.buckets.is_empty()
             && self.failure.is_none()
             && self.stopped.is_none()

@@ -22,6 +22,7 @@ use crate::mail::priority::Priority;
 use crate::mail::queue::Queue;
 
 pub(crate) use ending::Life;
+use ending::Presence;
 use gate::Gate;
 pub(crate) use gate::Sent;
 pub(crate) use system::SystemPush;
@@ -52,8 +53,7 @@ pub(crate) struct Inner {
     /// Whether senders wait for room.
     pub(crate) awaited: bool,
     gate: Gate,
-    /// Whether the actor's state is there and started.
-    pub(crate) active: bool,
+    presence: Presence,
     pub(crate) phase: Phase,
 }
 
@@ -84,7 +84,7 @@ impl Value for Inner {
     #[inline]
     fn is_quiet(&self) -> bool {
         self.phase == Phase::Idle
-            && self.active
+            && self.presence == Presence::Active
             && self.gate == Gate::Open
             && self.queue.is_empty()
             && self.lanes.is_empty()
@@ -128,7 +128,7 @@ impl Mailbox {
                 life: Life::default(),
                 awaited: false,
                 gate: Gate::Open,
-                active: false,
+                presence: Presence::Absent,
                 phase: Phase::Idle,
             }),
         }

@@ -194,7 +194,7 @@ fn since_active(header: &Header, now_s: u32) -> Duration {
 
 pub(super) fn view(header: &Header, handled: u32, now_s: u32) -> ActorView {
     let inner = header.mailbox.lock();
-    let (depth, is_active) = (inner.len(), inner.active);
+    let (depth, is_active) = (inner.len(), inner.is_active());
     drop(inner);
     let oldest = if depth > 0 { since_active(header, now_s) } else { Duration::ZERO };
     ActorView { id: header.id(), depth, oldest, is_active, handled }

@@ -113,7 +113,7 @@ fn with_ancestors(found: Vec<Arc<dyn AnyPlace>>) -> Vec<Arc<dyn AnyPlace>> {
 fn tell(place: &Arc<dyn AnyPlace>) -> Supervised {
     let header = place.header();
     let inner = header.mailbox.lock();
-    let is_active = inner.active;
+    let is_active = inner.is_active();
     let extras = inner.extras.as_ref();
     let parent = extras.and_then(|extras| extras.parent.clone());
     let children = extras.map_or(0, |extras| extras.children.len());

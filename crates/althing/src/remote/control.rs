@@ -42,12 +42,12 @@ pub(super) fn obey(place: &Arc<dyn AnyPlace>, control: Control) {
 fn watch(place: &Arc<dyn AnyPlace>, node: Incarnation, sleepers_too: bool) {
     let mut inner = place.header().mailbox.lock();
     let has_ended = inner.has_ended() || (sleepers_too && inner.is_asleep());
-    let reason = inner.extras.as_ref().and_then(|extras| extras.stopped.clone());
     if !has_ended {
         inner.extras().nodes_watching.insert(node);
         return;
     }
+    let reason = inner.last_end();
     // Released before telling: the cluster is foreign.
     drop(inner);
-    ship_end(place, vec![node], &reason.unwrap_or(StopReason::Requested));
+    ship_end(place, vec![node], &reason);
 }

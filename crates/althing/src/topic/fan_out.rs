@@ -24,7 +24,7 @@ use super::share::Share;
 use super::subscriber::{Deliver, Listener, Subscriber};
 use crate::activation::body::Body;
 use crate::activation::commit::Turns;
-use crate::activation::current::{self, DEPTH_MAX, Frame};
+use crate::activation::current::{self, DEPTH_MAX, Frame, Top};
 use crate::activation::fault::{Met, meet_as_event, put_off};
 use crate::activation::polling::polling;
 use crate::activation::run::Run;
@@ -70,10 +70,14 @@ struct Pass<'a, T> {
     shard: Option<&'a Shard>,
     now_s: u32,
     body: &'a Body,
+    top: &'a Top,
     event: &'a Arc<Published<T>>,
-    ran: u32,
     /// Subscribers seen to; the last one's claim is held until it is left.
     seen: usize,
+    /// How many of them the share has been told of.
+    counted: usize,
+    /// Whether the last one did not run, because it has stopped since it subscribed.
+    has_stopped: bool,
     /// Whether the handler of the last one has ended, and what it told is being handed over.
     has_ended: bool,
 }
@@ -81,12 +85,40 @@ struct Pass<'a, T> {
 impl<T> Drop for Pass<'_, T> {
     fn drop(&mut self) {
         if let Some(shard) = self.shard {
-            shard.handle_all(self.ran);
+            shard.handle_all(self.seen as u32 - u32::from(self.has_stopped));
         }
     }
 }
 
 impl<T: Send + Sync + 'static> Pass<'_, T> {
+    /// Runs subscribers until one is not idle, or the share is spent.
+    ///
+    /// # Safety
+    /// As `visit`.
+    #[inline(always)]
+    unsafe fn visit_all<A: EventHandler<T>>(
+        &mut self,
+        subscribers: &[Subscriber<T>],
+        share: &mut Share<'_>,
+    ) -> Ended {
+        let mut cx = Context::from_waker(Waker::noop());
+        while self.counted < subscribers.len() {
+            let upto = subscribers.len().min(self.counted + share.until_look());
+            for next in &subscribers[self.counted..upto] {
+                // SAFETY: our caller's promise.
+                if let ControlFlow::Break(ended) = unsafe { self.visit::<A>(next, &mut cx) } {
+                    return ended;
+                }
+            }
+            share.count_visits(self.seen - self.counted);
+            self.counted = self.seen;
+            if share.is_spent() {
+                break;
+            }
+        }
+        Ended::Between
+    }
+
     /// Runs the next subscriber if it is idle and of this pass's type; `Continue` once its claim is
     /// given back.
     ///
@@ -111,12 +143,12 @@ impl<T: Send + Sync + 'static> Pass<'_, T> {
             return ControlFlow::Break(Ended::Between);
         }
         self.seen += 1;
-        current::turn_to(place);
-        self.body.retarget(pointer);
+        self.top.turn_to(place);
+        self.body.turn_to(pointer);
         if header.stops() != next.stops {
+            self.has_stopped = true;
             return ControlFlow::Break(Ended::Stopped);
         }
-        self.ran += 1;
         header.mailbox.add_to_tally(1);
         header.touch_at(self.now_s);
         // SAFETY: the pointer is valid.
@@ -226,32 +258,27 @@ impl<'a> Visitor<'a> {
         let now_s = kind.node.coarse_s();
         let body = self.body.take().unwrap_or_else(|| Body::take(Arc::as_ptr(first)));
         let guard = polling(first, Frame::Alone);
-        let share = &mut self.share;
-        let (own, body_ref) = (*own, &body);
-        let (ran, seen, has_ended) = (0, 0, false);
-        let mut pass =
-            Pass { own, kind, shard, now_s, body: body_ref, event, ran, seen, has_ended };
-        let mut counted = 0;
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let mut cx = Context::from_waker(Waker::noop());
-            while counted < upto {
-                for next in &subscribers[counted..upto.min(counted + share.until_look())] {
-                    // SAFETY: our caller's promise.
-                    if let ControlFlow::Break(ended) = unsafe { pass.visit::<A>(next, &mut cx) } {
-                        return ended;
-                    }
-                }
-                share.count_visits(pass.seen - counted);
-                counted = pass.seen;
-                if share.is_spent() {
-                    break;
-                }
-            }
-            Ended::Between
-        }));
-        let (seen, has_ended) = (pass.seen, pass.has_ended);
-        drop(pass);
-        self.share.count_visits(seen - counted);
+        let (share, own, body_ref) = (&mut self.share, *own, &body);
+        let (outcome, seen, has_ended) = current::with_top(|top| {
+            let mut pass = Pass {
+                own,
+                kind,
+                shard,
+                now_s,
+                body: body_ref,
+                top,
+                event,
+                seen: 0,
+                counted: 0,
+                has_stopped: false,
+                has_ended: false,
+            };
+            // SAFETY: our caller's promise.
+            let visit = || unsafe { pass.visit_all::<A>(&subscribers[..upto], share) };
+            let outcome = catch_unwind(AssertUnwindSafe(visit));
+            share.count_visits(pass.seen - pass.counted);
+            (outcome, pass.seen, pass.has_ended)
+        });
         shielded("handing over what subscribers told", || drop(guard));
         match outcome {
             Ok(Ended::Between) => self.body = Some(body),

@@ -40,7 +40,7 @@ impl Run {
         let earlier = header.mailbox.lock().extras.as_mut().and_then(|it| it.failure.take());
         drop(earlier);
         self.take_back(shard);
-        if self.policy() == Supervision::Resume && header.mailbox.lock().active {
+        if self.policy() == Supervision::Resume && header.mailbox.lock().is_active() {
             // The others' handlers go on: they have the state that the actor keeps.
             self.fail_handler();
         } else {
@@ -95,7 +95,7 @@ impl Run {
         let verdict = restarts.decide(policy, now);
         drop(inner);
         match verdict {
-            Verdict::Resume if header.mailbox.lock().active => {
+            Verdict::Resume if header.mailbox.lock().is_active() => {
                 self.drop_handler();
                 self.stage = Stage::Serving;
                 ControlFlow::Continue(())
@@ -125,7 +125,7 @@ impl Run {
         header.observe(Step::Restarts);
         let mut inner = header.mailbox.lock();
         inner.extras().restarts.count();
-        if std::mem::replace(&mut inner.active, false) {
+        if inner.end_presence() {
             header.kind.metrics.count(Counter::Stopped);
         }
         inner.begin_life();

@@ -10,7 +10,6 @@ use crate::activation::ending::ends_in_peace;
 use crate::activation::waits;
 use crate::address::place::AnyPlace;
 use crate::address::watching::end_watch;
-use crate::epoch::Epoch;
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::System;
 use crate::mail::mailbox::Inner;
@@ -29,11 +28,6 @@ impl Run {
             Stage::Hooking(_) => Activity::Hearing,
             Stage::Stopping(..) => Activity::Stopping,
         }))
-    }
-
-    fn epoch(&self) -> Epoch {
-        let inner = self.place.header().mailbox.lock();
-        inner.extras.as_ref().map_or(Epoch::default(), |extras| extras.epoch)
     }
 
     /// Waits for a handler; a system message that is there already is looked at first.
@@ -69,7 +63,6 @@ impl Run {
         let header = self.place.header();
         let mut inner = header.mailbox.lock();
         let extras = inner.extras();
-        let epoch_of = Some(extras.epoch);
         let system = &mut extras.system;
         if system.iter().any(|message| matches!(message, System::Kill)) {
             let unread = std::mem::take(system);
@@ -79,7 +72,7 @@ impl Run {
             return Some(Served::End(StopReason::Killed));
         }
         let fences = system.iter().any(|message| match message {
-            System::Fence(epoch) => epoch_of.is_some_and(|own| own < *epoch),
+            System::Fence(epoch) => header.epoch() < *epoch,
             _ => false,
         });
         if fences {
@@ -92,7 +85,7 @@ impl Run {
             drop(inner);
             return self.system_while_held();
         }
-        if matches!(self.stage, Stage::Pausing(_)) && !inner.active {
+        if matches!(self.stage, Stage::Pausing(_)) && !inner.is_active() {
             // Between two lives: there is no handler to wait for, and no state to stop.
             let extras = inner.extras();
             let mut ends = extras.system.iter().find_map(System::end);
@@ -145,7 +138,7 @@ impl Run {
     fn system_while_held(&mut self) -> Option<Served> {
         let is_held = matches!(self.stage, Stage::Held);
         let mut inner = self.place.header().mailbox.lock();
-        let is_active = inner.active;
+        let is_active = inner.is_active();
         let mut pending = std::mem::take(&mut inner.extras().system).into_iter();
         drop(inner);
         let mut deferred = Vec::new();
@@ -272,7 +265,7 @@ impl Run {
                     }
                 }
                 System::Fence(epoch) => {
-                    if self.epoch() < epoch {
+                    if header.epoch() < epoch {
                         return Some(Served::End(StopReason::Fenced));
                     }
                 }

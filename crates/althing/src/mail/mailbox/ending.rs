@@ -8,14 +8,59 @@ use std::task::Waker;
 use super::gate::Gate;
 use super::{Inner, Phase};
 use crate::mail::envelope::Envelope;
-use crate::mail::extras::System;
+use crate::mail::extras::{Extras, System};
 use crate::stop_reason::StopReason;
 
 /// One life of an actor, from a start to the end or restart after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Life(u32);
 
+/// Whether the actor's state is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// It has not been there, or its last life ended otherwise than by passivation.
+    Absent,
+    /// The actor was passivated.
+    Unloaded,
+    /// It is there and started.
+    Active,
+}
+
 impl Inner {
+    /// Whether the actor's state is there and started.
+    pub(crate) fn is_active(&self) -> bool {
+        self.presence == Presence::Active
+    }
+
+    /// Says that the actor has started.
+    pub(crate) fn begin_presence(&mut self) {
+        self.presence = Presence::Active;
+    }
+
+    /// Says that the state goes; returns whether it was there.
+    pub(crate) fn end_presence(&mut self) -> bool {
+        std::mem::replace(&mut self.presence, Presence::Absent) == Presence::Active
+    }
+
+    /// Says that the state went by passivation.
+    pub(crate) fn unload(&mut self) {
+        self.presence = Presence::Unloaded;
+    }
+
+    /// Why the last life ended.
+    pub(crate) fn last_end(&self) -> StopReason {
+        let remembered = self.extras.as_ref().and_then(|extras| extras.stopped.clone());
+        remembered.unwrap_or(match self.presence {
+            Presence::Unloaded => StopReason::Passivated,
+            Presence::Absent | Presence::Active => StopReason::Requested,
+        })
+    }
+
+    /// Takes extras that hold nothing any more: they weigh more than an idle actor.
+    pub(crate) fn take_blank_extras(&mut self) -> Option<Box<Extras>> {
+        self.extras.take_if(|extras| extras.is_blank())
+    }
+
     /// The life the actor is in.
     pub(crate) fn life(&self) -> Life {
         self.life
@@ -62,7 +107,7 @@ impl Inner {
 
     /// Whether the actor has no state and nothing to start for.
     pub(crate) fn is_asleep(&self) -> bool {
-        !self.active
+        !self.is_active()
             && self.phase == Phase::Idle
             && self.is_empty()
             && self.lanes.is_empty()
@@ -71,8 +116,7 @@ impl Inner {
 
     /// Whether nobody lives here, and nobody who was unloaded is to come back.
     pub(crate) fn is_vacant(&self) -> bool {
-        let last_end = self.extras.as_ref().and_then(|extras| extras.stopped.as_ref());
-        self.is_asleep() && self.refusal().is_none() && last_end != Some(&StopReason::Passivated)
+        self.is_asleep() && self.refusal().is_none() && self.presence != Presence::Unloaded
     }
 
     /// Whether the directory has forgotten the place, so that its name leads to another one.
