@@ -79,6 +79,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/readyz", get(readyz))
         .route(SOCKET, get(gateway::websocket))
         .fallback(assets::serve)
+        .layer(middleware::from_fn(problem::for_router))
         .layer(middleware::map_response(security::add_headers))
         // The largest body is a message, and the same over the socket; files are streamed.
         .layer(DefaultBodyLimit::max(FRAME_BYTES_MAX))
