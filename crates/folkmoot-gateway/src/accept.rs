@@ -133,7 +133,7 @@ where
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         request.extensions_mut().insert(guest.clone());
-        let request = request.map(|body| Coming::new(body, guest.0.clone(), patience));
+        let request = request.map(|body| Coming::new(body, patience));
         TowerToHyperService::new(routes.clone()).call(request)
     });
     let mut stopping = door.stopping;

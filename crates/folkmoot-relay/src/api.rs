@@ -29,6 +29,7 @@ use serde_json::value::RawValue;
 use crate::server::Server;
 use crate::settings::ErrorMode;
 use caller::Caller;
+use keys::Rights;
 
 /// What a method returns, as JSON.
 pub(crate) type Outcome = Result<Box<RawValue>, RpcError>;
@@ -140,10 +141,19 @@ fn json(result: &impl Serialize) -> Outcome {
 
 /// Who knows a key.
 fn caller(server: Arc<Server>, headers: &HeaderMap) -> Option<Caller> {
+    let rights = rights(&server, headers)?;
+    Some(Caller { server, rights })
+}
+
+/// Whether a request has a key.
+pub(crate) fn is_known(server: &Server, headers: &HeaderMap) -> bool {
+    rights(server, headers).is_some()
+}
+
+fn rights(server: &Server, headers: &HeaderMap) -> Option<Arc<Rights>> {
     let by_header = headers.get("x-api-key").map(|key| key.as_bytes());
     let by_authorization = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let by_authorization = by_authorization.and_then(|value| value.strip_prefix("apikey "));
     let key = by_header.or(by_authorization.map(str::as_bytes))?;
-    let rights = server.api_keys.rights(key)?;
-    Some(Caller { server, rights })
+    server.api_keys.rights(key)
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use althing::{AskError, Node, Start};
-use axum::body::HttpBody;
 use axum::extract::{DefaultBodyLimit, Extension, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
@@ -294,7 +293,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route(SOCKET, any(websocket))
         .route("/health", get(inner::health))
         .route("/metrics", get(inner::metrics))
-        .layer(middleware::map_request(note_guest))
+        .layer(middleware::map_request_with_state(server.clone(), note_guest))
         .with_state(server)
 }
 
@@ -331,18 +330,24 @@ async fn event_stream(
 
 async fn emulation(
     State(server): State<Arc<Server>>,
+    Extension(Guest(visit)): Extension<Guest>,
     headers: HeaderMap,
     body: Bytes,
 ) -> StatusCode {
-    server.emulation.deliver(&headers, body).await
+    let status = server.emulation.deliver(&headers, body).await;
+    if status == StatusCode::NO_CONTENT {
+        visit.has_spoken();
+    }
+    status
 }
 
-/// A whole request has come, so its connection is none of those that say nothing. A WebSocket has
-/// still to say who it is.
-async fn note_guest(Extension(Guest(visit)): Extension<Guest>, request: Request) -> Request {
-    let is_socket = [SOCKET, unidirectional::SOCKET].contains(&request.uri().path());
-    // One with a body has spoken when that is there.
-    if !is_socket && request.body().is_end_stream() {
+/// Who knows a key is none of those that say nothing. A client has still to say who it is.
+async fn note_guest(
+    State(server): State<Arc<Server>>,
+    Extension(Guest(visit)): Extension<Guest>,
+    request: Request,
+) -> Request {
+    if api::is_known(&server, request.headers()) {
         visit.has_spoken();
     }
     request

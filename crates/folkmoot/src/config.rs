@@ -2,6 +2,7 @@
 //! else the default. Only `Config` travels further; nothing else reads the environment.
 
 mod attachments;
+mod bounds;
 mod cluster;
 mod limits;
 mod store;
@@ -311,6 +312,14 @@ pub enum ConfigError {
         /// Line and reason.
         message: String,
     },
+    /// A setting is of the right type, and no server can work with it.
+    #[error("`{name}` {text}")]
+    Setting {
+        /// As in the file.
+        name: &'static str,
+        /// What it has to be.
+        text: String,
+    },
     /// `--store` says neither `embedded` nor where a database is.
     #[error("the store is neither `embedded` nor a database: {0}")]
     Store(#[from] AddressError),
@@ -328,7 +337,8 @@ impl Config {
     /// Merges flags, file and defaults.
     ///
     /// # Errors
-    /// The file is missing, not TOML, or has a key or value that is not known.
+    /// The file is missing, not TOML, or has a key or value that is not known; a setting is one
+    /// that no server can work with.
     pub fn load(mut flags: Flags) -> Result<Self, ConfigError> {
         let mut file = match &flags.config {
             Some(path) => read(path)?,
@@ -352,6 +362,7 @@ impl Config {
             config.attachments.directory = directory;
         }
         config.attachments.is_shared = config.cluster.is_some();
+        bounds::check(&config)?;
         Ok(config)
     }
 

@@ -4,26 +4,28 @@
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use tokio::time::{Instant, Sleep, sleep_until};
-
-use super::doorman::Visit;
+use tokio::time::{Instant, Sleep, sleep};
 
 /// What a body has to come to in a second, once the time for its beginning is over: the slowest
 /// lines of telephones had more.
 const PACE_BYTES_PER_S: u64 = 1_024;
 
+/// However much has come, a halt is waited out for so many times the time for the beginning.
+const HALT_FACTOR: u32 = 6;
+
 /// A body on its way.
 #[derive(Debug)]
 pub(super) struct Coming {
     body: Incoming,
-    visit: Arc<Visit>,
-    /// When more has to be there; `None`: there is nothing to come.
+    /// How long it may still be waited for. What reads it takes its own time.
+    left: Duration,
+    left_max: Duration,
+    /// While it is waited for.
     late: Option<Pin<Box<Sleep>>>,
 }
 
@@ -37,10 +39,9 @@ pub(super) enum NotCome {
 
 impl Coming {
     /// A body whose beginning is waited for so long.
-    pub(super) fn new(body: Incoming, visit: Arc<Visit>, patience: Duration) -> Self {
-        let late =
-            (!body.is_end_stream()).then(|| Box::pin(sleep_until(Instant::now() + patience)));
-        Self { body, visit, late }
+    pub(super) fn new(body: Incoming, patience: Duration) -> Self {
+        let left_max = patience.saturating_mul(HALT_FACTOR);
+        Self { body, left: patience, left_max, late: None }
     }
 }
 
@@ -52,20 +53,18 @@ impl Body for Coming {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, NotCome>>> {
-        let Self { body, late, .. } = &mut *self;
+        let Self { body, left, left_max, late } = &mut *self;
         let Poll::Ready(came) = Pin::new(body).poll_frame(context) else {
-            let Some(late) = late else { return Poll::Pending };
-            ready!(late.as_mut().poll(context));
+            ready!(late.get_or_insert_with(|| Box::pin(sleep(*left))).as_mut().poll(context));
             return Poll::Ready(Some(Err(NotCome::TooSlow)));
         };
-        if let (Some(Ok(frame)), Some(late)) = (&came, late) {
+        if let Some(late) = late.take() {
+            *left = late.deadline().saturating_duration_since(Instant::now());
+        }
+        if let Some(Ok(frame)) = &came {
             let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
             let more = Duration::from_millis(bytes * 1_000 / PACE_BYTES_PER_S);
-            let at = late.deadline() + more;
-            late.as_mut().reset(at);
-        }
-        if came.is_none() || self.body.is_end_stream() {
-            self.visit.has_spoken();
+            *left = (*left + more).min(*left_max);
         }
         Poll::Ready(came.map(|frame| frame.map_err(NotCome::Broken)))
     }

@@ -1,8 +1,9 @@
 //! Who is inside: how many connections in all and from one address, and which of them have not
-//! said anything yet.
+//! said yet who they are.
 //!
-//! When there is no room, the newcomer takes the place of the oldest one that has said nothing: a
-//! crowd of silent sockets keeps nobody out, because each of them only stays until the next comes.
+//! When there is no room, the newcomer takes the place of the oldest one that has not: a crowd of
+//! sockets that are silent, or ask for pages, keeps nobody out, because each of them only stays
+//! until the next comes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -111,7 +112,7 @@ impl Inside {
 }
 
 impl Visit {
-    /// The client has asked for something, or has said who it is: it may stay.
+    /// The client has said who it is: it may stay.
     pub fn has_spoken(&self) {
         self.doorman.inside.lock().silent.remove(&self.id);
     }

@@ -8,7 +8,7 @@ use folkmoot_protocol::rpc::{RpcError, Search, SearchHit, SearchHits};
 
 use super::error::{read_failure, room_answer};
 use crate::chat::Identity;
-use crate::search::query::{Query, parse};
+use crate::search::query::{Query, Wanted, parse};
 use crate::search::text::folded;
 use crate::search::{Bounds, Lookup, Place, highlight};
 use crate::storage::contract::{ChangeFeed, Directory};
@@ -57,13 +57,17 @@ pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, R
     let wanted = places.iter().map(|place| (place.room, place.seq)).collect();
     let found = by.server.changes().readable_messages(by.user, wanted).await;
     let found = found.map_err(|error| read_failure(&error))?;
-    let hits = found.into_iter().filter_map(|message| hit(message, &query)).collect();
+    // A page of long texts takes longer than others may wait for a thread.
+    let hits = by.server.node().blocking(move || {
+        found.into_iter().filter_map(|message| hit(message, &query.wanted)).collect()
+    });
+    let hits = hits.await;
     Ok(SearchHits { hits, next, behind: wire::count(behind) })
 }
 
 /// A message as a hit; none if it was changed meanwhile and has the words no more.
-fn hit(message: ReadableMessage, query: &Query) -> Option<SearchHit> {
-    let shown = highlight::excerpt(&message.text, &query.wanted)?;
+fn hit(message: ReadableMessage, wanted: &[Wanted]) -> Option<SearchHit> {
+    let shown = highlight::excerpt(&message.text, wanted)?;
     let ReadableMessage { room, seq, user, name, at, .. } = message;
     let (excerpt, highlights) = (shown.text, shown.highlights);
     Some(SearchHit { room, seq, user, name, excerpt, highlights, at })
@@ -78,11 +82,16 @@ async fn rooms(
     let mine =
         by.server.directory().rooms_of(by.user).await.map_err(|error| read_failure(&error))?;
     let mut named = HashSet::new();
+    let names: Vec<String> = match query.rooms.is_empty() {
+        true => Vec::new(),
+        false => mine.iter().map(|room| folded(&room.name)).collect(),
+    };
     for name in &query.rooms {
         let (id, name_folded) = (name.parse::<RoomId>().ok(), folded(name));
-        let is_meant = |room: &&NamedRoom| Some(room.id) == id || folded(&room.name) == name_folded;
+        let is_meant =
+            |(room, name): &(&NamedRoom, &String)| Some(room.id) == id || **name == name_folded;
         let before = named.len();
-        named.extend(mine.iter().filter(is_meant).map(|room| room.id));
+        named.extend(mine.iter().zip(&names).filter(is_meant).map(|(room, _)| room.id));
         if named.len() == before {
             let text = format!("names a room that you are not in: {name}");
             return Err(RpcError::invalid("query", text));

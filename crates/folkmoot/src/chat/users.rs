@@ -10,7 +10,7 @@ use crate::chat::Identity;
 use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::storage::contract::Directory;
-use crate::storage::{Account, DeviceId, UserId};
+use crate::storage::{Account, ControlError, DeviceId, UserId};
 use crate::text::folded;
 use crate::user::UserCalls;
 use crate::wire;
@@ -50,7 +50,14 @@ pub(crate) async fn block(by: &Identity, request: UserBlock) -> Result<(), RpcEr
     }
     let (server, now) = (&by.server, by.server.now());
     let stored = server.directory().set_blocked(by.user, other, on, now, BLOCKED_USERS_MAX).await;
-    let direct = stored.map_err(|error| control_failure(&error))?;
+    let direct = stored.map_err(|error| match error {
+        ControlError::NotAllowed(_) => {
+            let text = format!("at most {BLOCKED_USERS_MAX} users are blocked");
+            let limit = Some(u64::from(BLOCKED_USERS_MAX));
+            RpcError { limit, ..RpcError::new(ErrorCode::LimitExceeded, text) }
+        }
+        error => control_failure(&error),
+    })?;
     // Both go by what is stored when they come into memory; these are for now.
     server.user(by.user).blocked(other, on).await.map_err(|error| failure(&error))?;
     if let Some(room) = direct {

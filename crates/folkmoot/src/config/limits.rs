@@ -33,6 +33,13 @@ impl LimitsSection {
     }
 }
 
+impl LimitsSection {
+    /// Whether messages are limited to none at all.
+    pub(super) fn allows_no_message(&self) -> bool {
+        self.messages_per_second > 0 && self.message_burst == Some(0)
+    }
+}
+
 impl Default for LimitsSection {
     fn default() -> Self {
         // What busy hands do stays far below these; what a script does at every turn does not.

@@ -25,8 +25,7 @@ mod setup;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::HttpBody;
-use axum::extract::{DefaultBodyLimit, Extension, Request, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware;
 use axum::response::IntoResponse;
@@ -38,7 +37,6 @@ pub(crate) use problem::Refused;
 
 use crate::gateway;
 use crate::server::Server;
-use folkmoot_gateway::Guest;
 
 /// Where clients open their sockets.
 const SOCKET: &str = "/connection/websocket";
@@ -81,7 +79,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/readyz", get(readyz))
         .route(SOCKET, get(gateway::websocket))
         .fallback(assets::serve)
-        .layer(middleware::map_request(note_guest))
+        .layer(middleware::from_fn(problem::for_router))
         .layer(middleware::map_response(security::add_headers))
         // The largest body is a message, and the same over the socket; files are streamed.
         .layer(DefaultBodyLimit::max(FRAME_BYTES_MAX))
@@ -114,15 +112,6 @@ fn administration() -> Router<Arc<Server>> {
         .route("/api/v1/admin/storage", get(admin::storage))
         .route("/api/v1/admin/live", get(admin::live))
         .route("/api/v1/admin/moderation", get(admin::moderation))
-}
-
-/// A whole request has come, so its connection is none of those that say nothing; one with a body has
-/// when that is there. A WebSocket has still to say who it is.
-async fn note_guest(Extension(Guest(visit)): Extension<Guest>, request: Request) -> Request {
-    if request.uri().path() != SOCKET && request.body().is_end_stream() {
-        visit.has_spoken();
-    }
-    request
 }
 
 /// Answers as long as the process serves.

@@ -4,7 +4,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use folkmoot_protocol::limits::{BODY_CHARS_MAX, CHANNELS_PER_CONNECTION_MAX};
+
 use crate::account::token::random_id;
+
+/// More than one machine has ports for.
+const SOCKETS_MAX: usize = 10_000_000;
+/// More than anybody waits for, and less than a clock cannot add.
+const SECONDS_MAX: u64 = 365 * 24 * 60 * 60;
 
 /// Puts a running server under load, and checks that nothing is lost, doubled or out of order.
 #[derive(Debug, Clone, clap::Args)]
@@ -82,9 +89,18 @@ pub enum LoadPlanError {
         /// In all.
         sockets: usize,
     },
-    /// Nothing would be measured.
-    #[error("at least one socket and one room are needed")]
-    Nothing,
+    /// Nothing would be measured, or the server refuses it whatever it does.
+    #[error("--{name} must be {min} to {max}, not {found}")]
+    OutOfRange {
+        /// The flag.
+        name: &'static str,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+        /// What was asked for.
+        found: u64,
+    },
 }
 
 impl LoadPlan {
@@ -93,9 +109,16 @@ impl LoadPlan {
     /// # Errors
     /// [`LoadPlanError`], in one line.
     pub fn load(flags: LoadFlags) -> Result<Self, LoadPlanError> {
-        let LoadFlags { sockets, senders, rooms, .. } = flags;
-        if sockets == 0 || rooms == 0 {
-            return Err(LoadPlanError::Nothing);
+        let LoadFlags { sockets, senders, rooms, seconds, bytes, .. } = flags;
+        for (name, found, min, max) in [
+            ("sockets", sockets as u64, 1, SOCKETS_MAX as u64),
+            ("rooms", rooms as u64, 1, CHANNELS_PER_CONNECTION_MAX as u64),
+            ("seconds", seconds, 0, SECONDS_MAX),
+            ("bytes", bytes as u64, 0, BODY_CHARS_MAX as u64),
+        ] {
+            if !(min..=max).contains(&found) {
+                return Err(LoadPlanError::OutOfRange { name, min, max, found });
+            }
         }
         if senders > sockets {
             return Err(LoadPlanError::TooManySenders { senders, sockets });
@@ -137,7 +160,8 @@ impl LoadPlan {
 fn read(path: &Path) -> Result<Vec<String>, LoadPlanError> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| LoadPlanError::Tokens(path.to_owned(), error))?;
-    let tokens: Vec<String> = text.lines().map(str::to_owned).collect();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let tokens: Vec<String> = lines.map(str::to_owned).collect();
     if tokens.is_empty() {
         return Err(LoadPlanError::NoTokens(path.to_owned()));
     }
@@ -177,6 +201,20 @@ mod tests {
         }
         let plan = plan(100, 2, 0);
         assert!(plan.sends(49) && plan.sends(99));
+    }
+
+    #[test]
+    fn what_the_server_would_refuse_is_refused_by_its_flag() {
+        let refused = |change: fn(&mut LoadFlags)| {
+            let mut flags = plan(10, 1, 0).flags;
+            change(&mut flags);
+            LoadPlan::load(flags).unwrap_err().to_string()
+        };
+        assert!(refused(|flags| flags.sockets = 0).starts_with("--sockets must be 1 to "));
+        assert!(refused(|flags| flags.sockets = usize::MAX).starts_with("--sockets must be 1 to "));
+        assert!(refused(|flags| flags.rooms = 2_001).starts_with("--rooms must be 1 to 2000, "));
+        assert!(refused(|flags| flags.seconds = u64::MAX).starts_with("--seconds must be 0 to "));
+        assert!(refused(|flags| flags.bytes = 8_001).starts_with("--bytes must be 0 to 8000, "));
     }
 
     #[test]

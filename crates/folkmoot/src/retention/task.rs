@@ -12,6 +12,7 @@ use crate::storage::sql::Connection;
 use crate::storage::{
     AppendError, ControlError, Due, OpenError, ReadError, Record, Retention, RoomEvent, RoomId,
     RoomRecord, RoomRetention, SqlError, Store, StoreOptions, UnixMillis, connect_beside, database,
+    require_directory,
 };
 
 /// A server's transaction takes milliseconds; a batch on a slow disk takes seconds.
@@ -93,6 +94,10 @@ pub async fn retain(
     now: UnixMillis,
 ) -> Result<Retained, RetentionError> {
     let database = config.database.clone();
+    if database.is_none() {
+        // Opening would make it: a rule for a directory that was mistyped is none for the server's.
+        require_directory(config.data())?;
+    }
     let options = StoreOptions { database, ..StoreOptions::new(config.data()) };
     let opened = tokio::task::spawn_blocking(move || Store::open(&options)).await;
     match opened.expect("opening a store does not panic") {

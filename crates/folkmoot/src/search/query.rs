@@ -66,7 +66,10 @@ pub(crate) fn parse(text: &str) -> Result<Query, QueryError> {
                 let day = day("before", value)?;
                 query.before = Some(query.before.map_or(day, |known| known.min(day)));
             }
-            _ => query.wanted.extend(wanted(value, is_quoted)?),
+            // Once is enough: every one is looked for in each text that is shown.
+            _ => query
+                .wanted
+                .extend(wanted(value, is_quoted)?.filter(|wanted| !query.wanted.contains(wanted))),
         }
         rest = next.trim_start();
     }
@@ -172,6 +175,12 @@ mod tests {
         assert_eq!(query.from, ["anna"]);
         assert_eq!(query.rooms, ["Tea room", "pub"]);
         assert_eq!(texts(&parse("“smart quotes” „auch so“").unwrap()), ["smart+quotes", "auch+so"]);
+    }
+
+    #[test]
+    fn what_is_wanted_twice_is_looked_for_once() {
+        let query = parse("boat BOAT \"boat\" boat* boat* \"a boat\" boat").unwrap();
+        assert_eq!(texts(&query), ["boat", "boat*", "a+boat"]);
     }
 
     #[test]

@@ -3,8 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use folkmoot_protocol::field;
+use folkmoot_protocol::rpc::RpcError;
 use serde::Deserialize;
 
+/// Their ids are held in memory.
+const USERS_MAX: u64 = 10_000_000;
+/// Rooms, memberships or messages of one plan: more than anybody waits for, few enough to count.
+const EACH_MAX: u64 = 1_000_000_000;
 /// Rooms that are made if none are asked for, as far as there are people for them.
 const SIZES: [u64; 4] = [100, 1_000, 10_000, 100_000];
 const USERS: u64 = 1_000;
@@ -76,6 +82,19 @@ pub enum PlanError {
     /// Nobody would own it.
     #[error("a room has at least one member")]
     EmptyRoom,
+    /// There would be nothing, or more than can be made.
+    #[error("{name} must be 1 to {max}, not {found}")]
+    OutOfRange {
+        /// As in the file.
+        name: &'static str,
+        /// The most.
+        max: u64,
+        /// What was asked for, as far as it can be counted.
+        found: u64,
+    },
+    /// A name or a password that the server would not take.
+    #[error("{0}")]
+    Text(String),
     /// No such size.
     #[error("{0} is not a size: MEMBERS, MEMBERSxROOMS, with :MESSAGES behind it")]
     Size(String),
@@ -142,16 +161,50 @@ impl SeedPlan {
         }
         for room in &mut rooms {
             room.messages.get_or_insert(messages);
+        }
+        let password = flags.password.or(file.password).unwrap_or_else(|| PASSWORD.to_owned());
+        let plan = Self { users, password, rooms, tokens: flags.tokens };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        within("users", self.users, USERS_MAX)?;
+        field::password("password", &self.password).map_err(refused)?;
+        for room in &self.rooms {
             if room.members == 0 {
                 return Err(PlanError::EmptyRoom);
             }
-            if room.members > users {
-                return Err(PlanError::TooFewUsers { members: room.members, users });
+            if room.members > self.users {
+                let (members, users) = (room.members, self.users);
+                return Err(PlanError::TooFewUsers { members, users });
             }
+            within("rooms", room.rooms, EACH_MAX)?;
+            room.name
+                .as_deref()
+                .map_or(Ok(()), |name| field::room_name("name", name))
+                .map_err(refused)?;
         }
-        let password = flags.password.or(file.password).unwrap_or_else(|| PASSWORD.to_owned());
-        Ok(Self { users, password, rooms, tokens: flags.tokens })
+        within("memberships", self.in_all(|room| room.members).max(1), EACH_MAX)?;
+        within("messages", self.in_all(|room| room.messages.unwrap_or_default()).max(1), EACH_MAX)
     }
+
+    /// The sum over all rooms.
+    fn in_all(&self, of_one: impl Fn(&RoomPlan) -> u64) -> u64 {
+        let of_some = |room: &RoomPlan| of_one(room).saturating_mul(room.rooms);
+        self.rooms.iter().map(of_some).fold(0, u64::saturating_add)
+    }
+}
+
+fn within(name: &'static str, found: u64, max: u64) -> Result<(), PlanError> {
+    match (1..=max).contains(&found) {
+        true => Ok(()),
+        false => Err(PlanError::OutOfRange { name, max, found }),
+    }
+}
+
+fn refused(error: RpcError) -> PlanError {
+    PlanError::Text(error.message)
 }
 
 fn read(path: &Path) -> Result<File, PlanError> {
@@ -184,6 +237,26 @@ mod tests {
         let sizes: Vec<u64> = plan.rooms.iter().map(|room| room.members).collect();
         assert_eq!(sizes, [100, 1_000, 10_000]);
         assert!(plan.rooms.iter().all(|room| room.messages == Some(7)));
+    }
+
+    #[test]
+    fn what_no_store_holds_and_what_no_server_takes_is_refused_by_its_name() {
+        let refused = |change: fn(&mut SeedFlags)| {
+            let mut flags = SeedFlags { users: Some(10), ..SeedFlags::default() };
+            change(&mut flags);
+            SeedPlan::load(flags).unwrap_err().to_string()
+        };
+        assert!(refused(|flags| flags.users = Some(0)).starts_with("users must be 1 to "));
+        assert!(refused(|flags| flags.users = Some(u64::MAX)).starts_with("users must be 1 to "));
+        assert!(refused(|flags| flags.rooms = vec![room(2, 0, None)]).starts_with("rooms must"));
+        let many = refused(|flags| flags.rooms = vec![room(2, u64::MAX, None)]);
+        assert!(many.starts_with("rooms must be 1 to "), "{many}");
+        let many = refused(|flags| flags.rooms = vec![room(10, 1_000_000_000, None)]);
+        assert!(many.starts_with("memberships must be 1 to "), "{many}");
+        let many = refused(|flags| flags.rooms = vec![room(2, 3, Some(u64::MAX))]);
+        assert!(many.starts_with("messages must be 1 to "), "{many}");
+        let short = refused(|flags| flags.password = Some("short".to_owned()));
+        assert!(short.contains("password"), "{short}");
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub(crate) use control::{Erased, is_deleted_name, retention};
 pub use copy::{CopyError, Digest, Site};
 pub(crate) use copy::{Source, Target, carry};
 pub use directory::FORMAT_VERSION;
+pub(crate) use directory::require as require_directory;
 pub(crate) use directory::{DataDirectory, Keeps, database, log as log_directory, write_version};
 pub use error::{AppendError, ControlError, OpenError, ReadError};
 pub use ids::{

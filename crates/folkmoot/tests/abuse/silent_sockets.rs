@@ -71,3 +71,14 @@ async fn a_crowd_that_says_nothing_keeps_nobody_out() {
     assert_eq!(server.http("GET /healthz", None, "").await.status, 200);
     anna.call("rooms.list", json!({})).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_that_asks_for_pages_keeps_nobody_out() {
+    let server = Server::with("[gateway]\nconnections_max = 50\n").await;
+    let mut anna = server.join("anna").await;
+    let _asking = crowd(server.address(), b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    // Newcomers take the places of those who have not said who they are.
+    let mut bob = server.join("bob").await;
+    bob.call("rooms.list", json!({})).await;
+    anna.call("rooms.list", json!({})).await;
+}

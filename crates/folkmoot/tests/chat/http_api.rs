@@ -31,6 +31,8 @@ async fn rooms_and_messages_work_without_a_socket() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_are_problem_documents() {
     let server = Server::start().await;
+    let root = Account::of(&server.set_up("root").await);
+    let admin = Some(root.token.as_str());
     let anna = server.sign_up("anna").await;
     let token = Some(anna.token.as_str());
     let taken = json!({"name": "anna", "password": "correct horse"}).to_string();
@@ -48,13 +50,24 @@ async fn refusals_are_problem_documents() {
         ("GET /api/v1/rooms/0000000000007", token, "", 404, "room"),
         ("GET /api/v1/invites/nothing", None, "", 404, "invite"),
         ("GET /api/v1/nothing", None, "", 404, "route"),
+        ("GET /api/v1/rooms?limit=many", token, "", 400, "limit"),
+        ("GET /api/v1/rooms/0000000000007/messages?before=-1", token, "", 400, "before"),
+        ("GET /api/v1/search?query=a&limit=0.5", token, "", 400, "limit"),
+        ("GET /api/v1/search", token, "", 400, "query"),
+        ("GET /api/v1/admin/users?limit=many", admin, "", 400, "limit"),
+        ("GET /api/v1/admin/moderation?before=x", admin, "", 400, "before"),
+        ("GET /api/v1/rooms/%ff", token, "", 400, "UTF-8"),
+        ("GET /api/v1/pictures/%ff", None, "", 400, "UTF-8"),
+        ("DELETE /api/v1/rooms", token, "", 405, "this route does not take DELETE"),
     ] {
         let answer = server.http(line, token, body).await;
         assert_eq!(answer.status, status, "{line}: {answer:?}");
         assert!(answer.head.contains("content-type: application/problem+json"), "{answer:?}");
+        assert_eq!(answer.head.matches("content-type:").count(), 1, "{answer:?}");
         let problem = answer.json();
         assert_eq!(problem["status"], status);
-        assert!(problem["detail"].as_str().unwrap().contains(word), "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(word) && !detail.starts_with('{'), "{problem}");
     }
 }
 

@@ -310,6 +310,16 @@ async fn the_command_deletes_by_age_and_count_in_a_room_of_a_hundred_thousand_me
     child.wait().expect("it was not waited for");
 }
 
+#[test]
+fn a_rule_for_a_directory_that_is_none_is_refused_and_makes_none() {
+    let scratch = Scratch::new();
+    let data = scratch.path().join("mistyped");
+    let output = folkmoot(&data, &["retention", "--days", "30"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("mistyped is neither"), "{output:?}");
+    assert!(!data.exists());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sigkill_amid_the_deletion_loses_nothing_that_is_kept_and_the_next_start_goes_on() {
     let scratch = Scratch::new();
