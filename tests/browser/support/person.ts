@@ -89,6 +89,8 @@ export class Person {
     await page.getByLabel('Room name').fill(name);
     await page.getByLabel('Topic').fill(topic);
     await page.getByRole('button', { name: 'Create', exact: true }).click();
+    // There is a composer already, of the room behind the dialog: what is written too early ends in there.
+    await page.getByRole('heading', { name, level: 1, exact: true }).waitFor();
     await this.composer.waitFor();
   }
 
