@@ -17,6 +17,9 @@ const SLOWDOWN = Number(process.env['SLOWDOWN'] ?? '1');
 /** How long something is waited for: two pages and two servers may share one slow core. */
 const PATIENCE_MS = 60_000;
 
+/** How often a row is pointed at that moves away. */
+const ATTEMPTS_MAX = 5;
+
 async function slowDown(context: BrowserContext, page: Page): Promise<void> {
   if (SLOWDOWN <= 1) return;
   const devtools = await context.newCDPSession(page);
@@ -89,6 +92,8 @@ export class Person {
     await page.getByLabel('Room name').fill(name);
     await page.getByLabel('Topic').fill(topic);
     await page.getByRole('button', { name: 'Create', exact: true }).click();
+    // There is a composer already, of the room behind the dialog: what is written too early ends in there.
+    await page.getByRole('heading', { name, level: 1, exact: true }).waitFor();
     await this.composer.waitFor();
   }
 
@@ -130,8 +135,17 @@ export class Person {
   }
 
   async act(text: string, action: 'React' | 'Reply' | 'Forward' | 'Save for later' | 'Pin for everybody' | 'Edit' | 'Delete'): Promise<void> {
-    await this.message(text).hover();
-    await this.message(text).getByRole('button', { name: action, exact: true }).click();
+    const button = this.message(text).getByRole('button', { name: action, exact: true });
+    // A message that comes in between moves the row away from under the pointer: then it is pointed at again.
+    for (let attempt = 1; ; attempt += 1) {
+      await this.message(text).hover();
+      const isLast = attempt === ATTEMPTS_MAX;
+      const clicked = await button.click({ timeout: isLast ? PATIENCE_MS : PATIENCE_MS / 10 }).then(() => true, (failure: unknown) => {
+        if (isLast) throw failure;
+        return false;
+      });
+      if (clicked) return;
+    }
   }
 
   /** Every acknowledged message, from the first to the last, gathered by scrolling through the room. */

@@ -116,7 +116,8 @@ export class Chat {
     this.loaded = archived.length > 0;
     this.#follow();
     void glimpse?.then((room) => {
-      if (room && !this.rooms.has(room.view.id)) this.#showKept([{ ...room, view: this.#named(room.view) }]);
+      // The list of the server says more.
+      if (room && !this.loaded) this.#showKept([{ ...room, view: this.#named(room.view) }]);
     });
     this.link.start();
     this.#relisting = setInterval(() => {
