@@ -74,6 +74,12 @@ impl Cluster {
         assert!(seed.stdout(Stdio::null()).status().await.expect("it runs").success());
     }
 
+    /// The tokens of the seed, one of each person.
+    pub(crate) fn tokens(&self) -> Vec<String> {
+        let tokens = std::fs::read_to_string(self.folder.join("tokens")).expect("it was seeded");
+        tokens.lines().map(str::to_owned).collect()
+    }
+
     /// `folkmoot load` with all nodes and the tokens of the seed.
     pub(crate) fn load(&self, flags: &[&str]) -> Child {
         let mut load = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
