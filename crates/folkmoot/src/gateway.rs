@@ -72,6 +72,6 @@ impl Application for Sockets {
     }
 
     fn stopping(&self) -> watch::Receiver<bool> {
-        self.0.stopping()
+        self.0.goodbye().of_next()
     }
 }

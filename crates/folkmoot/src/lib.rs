@@ -16,6 +16,7 @@ mod connection;
 mod deletion;
 mod demo;
 mod gateway;
+mod goodbye;
 mod http;
 mod limits;
 pub mod load;

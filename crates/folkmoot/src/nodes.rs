@@ -139,6 +139,11 @@ impl Nodes {
         Moved { members, has_lost }
     }
 
+    /// How many other nodes there are.
+    pub(crate) fn others(&self) -> usize {
+        self.member.view().members.len().saturating_sub(1)
+    }
+
     /// The number of the cluster's view, and each change of it.
     pub(crate) fn views(&self) -> tokio::sync::watch::Receiver<u64> {
         self.member.views()

@@ -81,8 +81,8 @@ impl Ports {
     /// to be loaded on another node. A server alone has none.
     pub(crate) async fn hand_over(&self, channel: Channel) {
         if self.is_shared {
-            // Any read of the stream waits for its appends; what it finds is nobody's concern.
-            let _ = self.streams().oldest_event(channel).await;
+            // What could not be written is known to who waits for it.
+            let _ = self.streams().settled(channel).await;
         }
     }
 

@@ -15,6 +15,7 @@ use crate::account::pool::PasswordPool;
 use crate::account::token::{Token, TokenHash};
 use crate::attachment::Attachments;
 use crate::config::Config;
+use crate::goodbye::Goodbye;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::nodes::{Moved, Nodes};
@@ -69,6 +70,7 @@ pub(crate) struct Server {
     /// Tells sessions that rooms and users may live elsewhere now.
     moves: Topic<Moved>,
     stopping: watch::Sender<bool>,
+    goodbye: Goodbye,
     connections: watch::Sender<usize>,
     /// Rooms that every new account is let into; only a demo has some.
     open_rooms: OnceLock<OpenRooms>,
@@ -140,6 +142,7 @@ impl Server {
             started_at: ports::now(),
             search: index.map(|index| Search::start(&node, Feed::new(store.clone()), index)),
             stopping: watch::Sender::new(false),
+            goodbye: Goodbye::new(),
             connections: watch::Sender::new(0),
             open_rooms: OnceLock::new(),
             moves: node.topic(ports::MOVES, TopicOptions { replay: 0 }),
@@ -335,6 +338,12 @@ impl Server {
         self.connections.subscribe()
     }
 
+    /// When connections of clients are told that the server stops.
+    pub(crate) fn goodbye(&self) -> &Goodbye {
+        &self.goodbye
+    }
+
+    /// Takes no more connections, and ends what is done beside them.
     pub(crate) fn begin_stop(&self) {
         self.stopping.send_replace(true);
     }

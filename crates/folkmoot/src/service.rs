@@ -164,12 +164,13 @@ async fn give_up_uploads(server: &Server) {
 /// Tells sessions of each change of the cluster, and looks for what a node has left undone.
 fn follow_nodes(server: &Arc<Server>, nodes: &Arc<Nodes>) {
     let (server, nodes) = (server.clone(), nodes.clone());
-    let (mut views, mut stopping) = (nodes.views(), server.stopping());
+    // For as long as there are connections.
+    let (mut views, mut last) = (nodes.views(), server.goodbye().of_last());
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 changed = views.changed() => if changed.is_err() { return },
-                _ = stopping.wait_for(|stops| *stops) => return,
+                _ = last.wait_for(|stops| *stops) => return,
             }
             server.moves().publish(nodes.moved()).expect("nobody claims the topic of moves");
             server.deletions.wake();
@@ -253,6 +254,14 @@ impl Running {
     pub async fn stop(self) {
         let Self { server, mut accepting, .. } = self;
         server.begin_stop();
+        if let Some(nodes) = server.nodes().filter(|nodes| nodes.others() > 0) {
+            let connections = *server.connections().borrow();
+            tokio::select! {
+                () = server.goodbye().say_in_turn(connections) => {}
+                () = nodes.evicted() => {}
+            }
+        }
+        server.goodbye().say();
         // Ends when the last connection has: sockets with their goodbye, requests with their
         // answer.
         if tokio::time::timeout(GOODBYE_TIMEOUT, &mut accepting).await.is_err() {

@@ -11,9 +11,10 @@ use folkmoot_protocol::{ErrorCode, RoomId as WireRoom};
 
 use super::error::{read_failure, room_answer, user_answer};
 use super::stream::len_within;
+use crate::account::token::random_id;
 use crate::chat::Identity;
-use crate::room::Command;
 use crate::room::view::Done;
+use crate::room::{Command, Request};
 use crate::storage::contract::RoomLog;
 use crate::storage::{PageAnchor, RoomId};
 use crate::user::UserCalls;
@@ -26,9 +27,19 @@ pub(crate) async fn send(by: &Identity, request: MessageSend) -> Result<MessageS
     if request.attachments.len() > files_max {
         return Err(RpcError::too_large("attachments", files_max, "files"));
     }
-    let MessageSend { room, key, body, reply_to, attachments } = request;
+    let MessageSend { room, mut key, body, reply_to, attachments } = request;
+    if key.is_empty() && by.sends.is_some() {
+        // Its sender will not repeat it, but we do if its room is lost.
+        key = format!("{:016x}{:016x}", random_id(), random_id());
+    }
     let command = Command::Send { key, body, reply_to, attachments };
-    let done = apply(by, room, command).await?;
+    let done = match &by.sends {
+        None => apply(by, room, command).await?,
+        Some(sends) => {
+            let request = Request::new(by.user, by.client.clone(), command);
+            room_answer(sends.send(&by.server.asked(room), request).await)?
+        }
+    };
     let seq = done.seq.ok_or(ErrorCode::Internal)?;
     let (offset, at) = (done.offset, done.at);
     Ok(MessageSent { seq, offset, at, duplicate: done.is_repeat })

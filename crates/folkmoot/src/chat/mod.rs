@@ -15,6 +15,7 @@ pub(crate) mod profiles;
 pub(crate) mod rooms;
 pub(crate) mod saved;
 pub(crate) mod search;
+mod sends;
 pub(crate) mod stream;
 pub(crate) mod users;
 

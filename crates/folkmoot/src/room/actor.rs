@@ -193,7 +193,8 @@ impl Room {
         Ok(())
     }
 
-    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+        self.judge_what_waits(ctx).await;
         self.ports.hand_over(Channel::Room(self.id)).await;
         self.answer_what_is_stored().await;
     }

@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use althing::{ActorRef, AskError};
 
@@ -37,6 +38,16 @@ impl<'a> AskedRoom<'a> {
     pub(crate) fn new(ports: &'a Ports, id: RoomId) -> Self {
         let room = ports.node.get::<Room>(id);
         Self { id, room, ports, now: ports.now() }
+    }
+
+    pub(crate) fn id(&self) -> RoomId {
+        self.id
+    }
+
+    /// Has the room carry out a command whose answer may take so long.
+    pub(crate) async fn take(&self, request: Request, within: Duration) -> Answer<Done> {
+        // In the room's mailbox with its first poll, like every command.
+        self.room.apply(request).timeout(within).await
     }
 
     /// Has the room carry out a command of `by`, given by the connection `client`.

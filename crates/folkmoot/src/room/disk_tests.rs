@@ -1,8 +1,10 @@
 //! What a room promises when the disk under it fails: nothing acknowledged is lost, nothing
-//! unacknowledged is shown, numbers have no gaps, and it goes on by itself.
+//! unacknowledged is shown, numbers have no gaps, and it goes on by itself. And when it stops:
+//! nothing that it has taken in is refused.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -187,5 +189,23 @@ async fn a_refusal_before_the_disk_leaves_the_room_as_it_is() {
     house.disk.set_broken(None);
     let sent = house.say_once_it_works("after").await;
     assert_eq!(sent.seq.as_u64(), 2, "nothing that was refused took a number");
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_that_stops_judges_and_answers_what_waits_there_in_order() {
+    let house = House::open("stops").await;
+    // Its next life has to ask who anna is.
+    house.server.room(house.room).stop().await;
+    let keys: Vec<String> = (0..20).map(|n| format!("key {n}")).collect();
+    let said = async {
+        let mut said = pin!(join_all(keys.iter().map(|key| house.say(key))));
+        // With the first poll all are in the mailbox.
+        assert!(futures_util::poll!(&mut said).is_pending());
+        house.server.room(house.room).stop().await;
+        said.await
+    };
+    let numbers = said.await.into_iter().map(|sent| sent.expect("it waited there").seq.as_u64());
+    assert_eq!(numbers.collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
     house.close().await;
 }

@@ -25,7 +25,7 @@ mod waiting;
 mod watchers;
 
 pub(crate) use actor::{Room, RoomCalls};
-pub(crate) use asked::AskedRoom;
+pub(crate) use asked::{Answer, AskedRoom};
 pub(crate) use command::{Archivist, Command, Refusal, Request};
 pub(crate) use online::OnlineClient;
 pub(crate) use presence::Screen;

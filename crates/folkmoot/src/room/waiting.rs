@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use althing::{Context, Handler, ReplyTo};
+use futures_util::future::join_all;
 
 use super::RoomError;
 use super::actor::{Room, now};
@@ -54,9 +55,41 @@ impl Handler<Told> for Room {
     type Reply = ();
 
     async fn handle(&mut self, told: Told, ctx: &mut Context<Self>) {
+        let by = told.by;
+        if let Some(missing) = self.take_told(told, ctx) {
+            self.find_out(by, missing, ctx);
+        }
+    }
+}
+
+impl Room {
+    /// Judges all that waits, before the room stops or moves to another node: nobody else could,
+    /// and what came later goes there with the mailbox.
+    pub(super) async fn judge_what_waits(&mut self, ctx: &mut Context<Self>) {
+        // Their questions are under way, and are asked again: the answers would come too late.
+        let lines = std::mem::take(&mut self.waiting.0);
+        let asks = |(by, line)| self.judge_line(by, line, ctx).map(|missing| (by, missing));
+        let mut asked: Vec<(UserId, Missing)> = lines.into_iter().filter_map(asks).collect();
+        while !asked.is_empty() {
+            let (store, room, now) = (self.ports.streams(), self.id, now(ctx));
+            let questions = asked.into_iter().map(|(by, missing)| async move {
+                Told { by, brought: load::bring(store, room, by, missing, now).await }
+            });
+            let all_told = join_all(questions).await;
+            let take = |told: Told| {
+                let by = told.by;
+                self.take_told(told, ctx).map(|missing| (by, missing))
+            };
+            asked = all_told.into_iter().filter_map(take).collect();
+        }
+    }
+
+    /// Gives the first command of a user what it waited for, and judges the user's commands as far
+    /// as nothing is missing for them.
+    fn take_told(&mut self, told: Told, ctx: &mut Context<Self>) -> Option<Missing> {
         let Told { by, brought } = told;
-        let Some(mut line) = self.waiting.0.remove(&by) else { return };
-        let Some(mut first) = line.pop_front() else { return };
+        let mut line = self.waiting.0.remove(&by)?;
+        let mut first = line.pop_front()?;
         match brought {
             Ok(Brought { gone: Some(seq), .. }) => {
                 first.reply.send(Err(RoomError::Refused(Refusal::NoMessage(seq))));
@@ -73,19 +106,28 @@ impl Handler<Told> for Room {
                 first.reply.send(Err(RoomError::Read(error)));
             }
         }
+        self.judge_line(by, line, ctx)
+    }
+
+    /// Judges commands of one user in their order, until something is missing for one: it and those
+    /// behind it wait.
+    fn judge_line(
+        &mut self,
+        by: UserId,
+        mut line: VecDeque<Waiter>,
+        ctx: &mut Context<Self>,
+    ) -> Option<Missing> {
         while let Some(next) = line.pop_front() {
             if let Some(back) = self.judge(next, ctx) {
                 let (waiter, missing) = *back;
                 line.push_front(waiter);
                 self.waiting.0.insert(by, line);
-                self.find_out(by, missing, ctx);
-                return;
+                return Some(missing);
             }
         }
+        None
     }
-}
 
-impl Room {
     /// Judges a command when those of the same user before it are judged.
     pub(super) fn take(&mut self, request: Request, reply: Reply, ctx: &mut Context<Self>) {
         let by = request.by;

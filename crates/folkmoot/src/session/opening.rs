@@ -83,8 +83,8 @@ impl Newcomer {
             subs: BTreeMap::from([(channel.to_string(), stream)]),
             ..ConnectResult::default()
         };
-        let (server, known) = (self.server.clone(), Some(client.clone()));
-        let identity = Identity { server, user, device, client: known };
+        let identity = Identity::new(self.server.clone(), user, device);
+        let identity = Identity { client: Some(client.clone()), ..identity };
         let caller = Caller {
             identity,
             client,

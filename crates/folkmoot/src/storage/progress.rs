@@ -8,6 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use folkmoot_protocol::Channel;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
@@ -23,6 +24,15 @@ pub(crate) struct Ticket(pub(crate) u64);
 pub(crate) enum Stream {
     Room(RoomId),
     User(UserId),
+}
+
+impl From<Channel> for Stream {
+    fn from(channel: Channel) -> Self {
+        match channel {
+            Channel::Room(room) => Self::Room(room),
+            Channel::User(user) => Self::User(user),
+        }
+    }
 }
 
 /// A batch that is durable, or has failed: once `lsn` is applied, everything up to `ticket` is

@@ -196,11 +196,7 @@ impl Store {
     /// # Errors
     /// What the append would be refused with.
     pub fn admits(&self, epoch: WriteEpoch, stream: Channel) -> Result<(), AppendError> {
-        let stream = match stream {
-            Channel::Room(room) => Stream::Room(room),
-            Channel::User(user) => Stream::User(user),
-        };
-        self.0.queue.admits(epoch, stream)
+        self.0.queue.admits(epoch, stream.into())
     }
 
     /// Waits until the store has room for appends.
@@ -236,6 +232,17 @@ impl Store {
     /// Dropping the future changes nothing.
     pub async fn barrier(&self) -> Result<(), ReadError> {
         self.0.progress.barrier(&[]).await
+    }
+
+    /// Waits until the database holds all that was appended to a stream before the call.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it cannot come to that.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    pub async fn settled(&self, stream: Channel) -> Result<(), ReadError> {
+        self.barrier_for(&[stream.into()]).await
     }
 
     /// What the store is doing.
@@ -289,6 +296,14 @@ impl Store {
         read: impl FnOnce(&Connection) -> Result<R, ReadError> + Send + 'static,
     ) -> Result<R, ReadError> {
         self.0.readers.run(read).await
+    }
+
+    /// Runs a read of one statement.
+    pub(super) async fn read_one<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<R, ReadError> + Send + 'static,
+    ) -> Result<R, ReadError> {
+        self.0.readers.run_one(read).await
     }
 }
 

@@ -36,6 +36,11 @@ impl Cluster {
 
     /// Starts a node for each role.
     pub(crate) async fn start_as(test: &str, roles: &[&'static str]) -> Self {
+        Self::start_seeded(test, roles, &[]).await
+    }
+
+    /// The same on a store that `folkmoot seed` has filled first, if there are flags for it.
+    pub(crate) async fn start_seeded(test: &str, roles: &[&'static str], seed: &[&str]) -> Self {
         let folder =
             std::env::temp_dir().join(format!("folkmoot-nodes-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("the temporary directory can be written");
@@ -49,8 +54,11 @@ impl Cluster {
         }
         assert!(init.stdout(Stdio::null()).status().await.expect("it runs").success());
         let mut cluster = Self { folder, postgres, nodes: Vec::new() };
+        if !seed.is_empty() {
+            cluster.seed(seed).await;
+        }
         for (name, role) in names.into_iter().zip(roles) {
-            let process = cluster.launch(&name, role);
+            let process = cluster.launch(&name, role, 0);
             cluster.nodes.push(Node { name, role, port: 0, process: Some(process) });
         }
         for node in &mut cluster.nodes {
@@ -59,10 +67,35 @@ impl Cluster {
         cluster
     }
 
-    fn launch(&self, name: &str, role: &str) -> Child {
+    async fn seed(&self, flags: &[&str]) {
+        let mut seed = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
+        seed.env("FOLKMOOT_STORE", self.postgres.url()).arg("--data").arg(self.folder.join("seed"));
+        seed.arg("seed").args(flags).arg("--tokens").arg(self.folder.join("tokens"));
+        assert!(seed.stdout(Stdio::null()).status().await.expect("it runs").success());
+    }
+
+    /// The tokens of the seed, one of each person.
+    pub(crate) fn tokens(&self) -> Vec<String> {
+        let tokens = std::fs::read_to_string(self.folder.join("tokens")).expect("it was seeded");
+        tokens.lines().map(str::to_owned).collect()
+    }
+
+    /// `folkmoot load` with all nodes and the tokens of the seed.
+    pub(crate) fn load(&self, flags: &[&str]) -> Child {
+        let mut load = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
+        load.arg("load").arg("--tokens").arg(self.folder.join("tokens")).args(flags);
+        for node in &self.nodes {
+            load.args(["--server", &format!("127.0.0.1:{}", node.port)]);
+        }
+        load.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        load.spawn().expect("the binary is built")
+    }
+
+    fn launch(&self, name: &str, role: &str, port: u16) -> Child {
         Command::new(env!("CARGO_BIN_EXE_folkmoot"))
             .env("FOLKMOOT_STORE", self.postgres.url())
-            .args(["--listen", "127.0.0.1:0", "--cluster-name", "moot", "--node", name])
+            .args(["--listen", &format!("127.0.0.1:{port}")])
+            .args(["--cluster-name", "moot", "--node", name])
             .args(["--role", role])
             .arg("--cluster-certificates")
             .arg(self.folder.join("tls"))
@@ -83,6 +116,17 @@ impl Cluster {
         self.nodes[node].port
     }
 
+    /// Messages that all nodes together have taken.
+    pub(crate) async fn messages(&self) -> u64 {
+        let mut sum = 0;
+        for node in &self.nodes {
+            let (_, page) = request(node.port, "GET", "/metrics", "", "").await;
+            let line = page.lines().find_map(|line| line.strip_prefix("folkmoot_messages_total "));
+            sum += line.and_then(|count| count.parse::<u64>().ok()).expect("a number");
+        }
+        sum
+    }
+
     /// Which node has the only room in memory.
     pub(crate) async fn home_of_the_room(&self) -> usize {
         for (index, node) in self.nodes.iter().enumerate() {
@@ -101,20 +145,36 @@ impl Cluster {
 
     /// Starts a node again that was killed.
     pub(crate) async fn start_again(&mut self, node: usize) {
-        let process = self.launch(&self.nodes[node].name, self.nodes[node].role);
+        self.start_again_at(node, 0).await;
+    }
+
+    /// Asks a node to stop, and starts it again where clients know it.
+    pub(crate) async fn restart(&mut self, node: usize) {
+        self.stop(node).await;
+        self.start_again_at(node, self.port(node)).await;
+        self.answers_readyz(node, "200").await;
+    }
+
+    async fn start_again_at(&mut self, node: usize, port: u16) {
+        let process = self.launch(&self.nodes[node].name, self.nodes[node].role, port);
         self.nodes[node].process = Some(process);
         self.nodes[node].listening().await;
     }
 
     /// Asks a node to stop, and waits until it has.
     pub(crate) async fn stop(&mut self, node: usize) {
+        self.signal(node, "TERM").await;
+        self.stopped(node).await;
+    }
+
+    /// Waits until a node has stopped that was asked to.
+    pub(crate) async fn stopped(&mut self, node: usize) {
         let mut process = self.nodes[node].process.take().expect("it runs");
-        signal(&process, "TERM").await;
         let ended = tokio::time::timeout(PATIENCE, process.wait()).await.expect("it ends in time");
         assert!(ended.expect("it is our child").success());
     }
 
-    /// SIGSTOP or SIGCONT.
+    /// SIGSTOP, SIGCONT or SIGTERM.
     pub(crate) async fn signal(&self, node: usize, name: &str) {
         signal(self.nodes[node].process.as_ref().expect("it runs"), name).await;
     }

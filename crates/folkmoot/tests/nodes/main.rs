@@ -7,6 +7,8 @@ mod cluster;
 #[path = "../kill/connection.rs"]
 mod connection;
 mod person;
+mod rolling;
+mod stopping;
 
 use folkmoot_protocol::RoomId;
 use folkmoot_protocol::chat::Attachment;
@@ -83,6 +85,26 @@ async fn people_on_two_nodes_talk_in_one_room_and_its_node_may_be_killed() {
     }
     for person in &mut people {
         assert_eq!(person.hear(3).await, ["again 0", "again 1", "again 2"]);
+    }
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_on_its_way_to_a_room_whose_node_dies_is_taken_once_and_in_order() {
+    let mut cluster = Cluster::start("way", 3).await;
+    let (room, mut people) = in_one_room(&cluster).await;
+    people[0].say(room, "before").await;
+    let home = cluster.home_of_the_room().await;
+    // It takes what it is sent, and answers nothing.
+    cluster.signal(home, "STOP").await;
+    let (sender, other) = ((home + 1) % 3, (home + 2) % 3);
+    let texts: Vec<String> = (0..20).map(|number| format!("on its way {number}")).collect();
+    let said = people[sender].say_at_once(room, &texts);
+    let (_, ()) = tokio::join!(said, cluster.kill(home));
+    let all = [vec!["before".to_owned()], texts].concat();
+    for person in [sender, other] {
+        assert_eq!(people[person].hear(all.len()).await, all);
+        assert_eq!(history(&mut people[person], room).await, all);
     }
     cluster.end().await;
 }

@@ -1,7 +1,7 @@
 //! Somebody who talks: a connection to one node, what was heard over it, and where in the room's
 //! stream that ends, for going on at another node.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use folkmoot_protocol::chat::RoomEvent;
 use folkmoot_protocol::frame::{
@@ -93,6 +93,23 @@ impl Person {
     pub(crate) async fn begin_to_say(&mut self, room: RoomId, text: &str) {
         let request = Connection::rpc(&message(room, text));
         self.begun = self.connection.send(vec![request]).await.expect("the socket takes it");
+    }
+
+    /// Sends texts one behind the other, and waits until each is acknowledged.
+    pub(crate) async fn say_at_once(&mut self, room: RoomId, texts: &[String]) {
+        let mut under_way = HashSet::new();
+        for text in texts {
+            let request = Connection::rpc(&message(room, text));
+            let sent = self.connection.send(vec![request]).await;
+            under_way.insert(sent.expect("the socket takes it"));
+        }
+        while !under_way.is_empty() {
+            let reply = timeout(PATIENCE, self.connection.next()).await.expect("it answers");
+            let reply = reply.expect("the connection lasts");
+            self.heard.extend(room_publication(&reply));
+            let is_ours = under_way.remove(&reply.id);
+            assert!(!is_ours || reply.error.is_none(), "{reply:?}");
+        }
     }
 
     /// Whether that was acknowledged before the connection ended.

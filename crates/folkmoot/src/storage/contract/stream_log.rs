@@ -19,6 +19,9 @@ pub trait StreamLog: RoomLog + UserLog {
     /// In which offsets count.
     fn stream_epoch(&self) -> &str;
 
+    /// Waits until all that was appended to a stream is in the database or refused.
+    fn settled(&self, stream: Channel) -> impl Future<Output = Result<(), ReadError>> + Send;
+
     /// Before the first event of a stream that is kept.
     fn oldest_event(
         &self,
@@ -37,6 +40,10 @@ impl StreamLog for Store {
 
     fn stream_epoch(&self) -> &str {
         Self::stream_epoch(self)
+    }
+
+    async fn settled(&self, stream: Channel) -> Result<(), ReadError> {
+        Self::settled(self, stream).await
     }
 
     async fn oldest_event(&self, stream: Channel) -> Result<Offset, ReadError> {

@@ -116,7 +116,7 @@ impl Store {
     /// # Errors
     /// [`ReadError`] only if the database fails; an unknown token is `None`.
     pub async fn signed_in(&self, token_hash: TokenHash) -> Result<Option<SignedIn>, ReadError> {
-        self.read(move |connection| {
+        self.read_one(move |connection| {
             let sql = format!(
                 "SELECT {ACCOUNT_COLUMNS}, devices.id, devices.seen_at FROM devices \
                  JOIN users ON users.id = devices.user WHERE devices.token_hash = ?1"

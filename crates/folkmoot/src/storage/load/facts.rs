@@ -8,7 +8,7 @@ use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
 use crate::storage::record::Role;
-use crate::storage::sql::{Connection, OptionalExtension, params};
+use crate::storage::sql::{Connection, OptionalExtension, SqlError, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
@@ -78,6 +78,11 @@ impl Store {
             return Ok(Vec::new());
         }
         self.barrier_for(&streams).await?;
+        if let [user] = users[..] {
+            return self
+                .read_one(move |connection| Ok(vec![standing(connection, room, user)?]))
+                .await;
+        }
         self.read(move |connection| {
             users.into_iter().map(|user| standing(connection, room, user)).collect()
         })
@@ -124,27 +129,23 @@ impl Store {
 }
 
 fn standing(connection: &Connection, room: RoomId, user: UserId) -> Result<Standing, ReadError> {
-    let place = [to_sql(room.as_u64()), to_sql(user.as_u64())];
-    let account = connection
-        .prepare_cached("SELECT name, display_name FROM users WHERE id = ?1")?
-        .query_row([place[1]], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let (name, display_name) = account.unwrap_or_default();
-    let membership = connection
-        .prepare_cached("SELECT role, muted_until FROM members WHERE room = ?1 AND user = ?2")?
-        .query_row(place, |row| Ok((row.get::<u32>(0)?, row.get::<Option<i64>>(1)?)))
-        .optional()?;
-    let rights = match membership {
+    // Whoever has no account has a row, too.
+    let mut statement = connection.prepare_cached(
+        "SELECT coalesce(u.name, ''), coalesce(u.display_name, ''), m.role, m.muted_until, \
+                EXISTS (SELECT 1 FROM bans b WHERE b.room = ?1 AND b.user = ?2) \
+         FROM (SELECT 1) AS one \
+         LEFT JOIN users u ON u.id = ?2 \
+         LEFT JOIN members m ON m.room = ?1 AND m.user = ?2",
+    )?;
+    let mut rows = statement.query([to_sql(room.as_u64()), to_sql(user.as_u64())])?;
+    let row = rows.next()?.ok_or(SqlError::NoRow)?;
+    let muted_until = row.get::<Option<i64>>(3)?.map(|at| UnixMillis::from_u64(from_sql(at)));
+    let rights = match row.get::<Option<u32>>(2)? {
         None => None,
-        Some((role, muted_until)) => Some(Rights {
-            role: Role::from_number(role)?,
-            muted_until: muted_until.map(|at| UnixMillis::from_u64(from_sql(at))),
-        }),
+        Some(role) => Some(Rights { role: Role::from_number(role)?, muted_until }),
     };
-    let is_banned = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM bans WHERE room = ?1 AND user = ?2)")?
-        .query_row(place, |row| row.get(0))?;
-    Ok(Standing { user, name, display_name, rights, is_banned })
+    let (name, display_name) = (row.get(0)?, row.get(1)?);
+    Ok(Standing { user, name, display_name, rights, is_banned: row.get(4)? })
 }
 
 /// Walks back from the sender's last message until both bounds are passed.

@@ -68,7 +68,7 @@ impl Store {
         let epoch = self.write_epoch();
         self.barrier_for(&[Stream::User(user)]).await?;
         let mut streams = self
-            .read(move |connection| {
+            .read_one(move |connection| {
                 let mut statement =
                     connection.prepare_cached("SELECT room FROM hidden_rooms WHERE user = ?1")?;
                 let rows = statement.query_map([to_sql(user.as_u64())], |row| {

@@ -68,12 +68,31 @@ impl Readers {
         &self,
         read: impl FnOnce(&Connection) -> Result<R, ReadError> + Send + 'static,
     ) -> Result<R, ReadError> {
+        self.serve_next(move |reader| in_snapshot(reader, read)).await
+    }
+
+    /// Runs a read of one statement, which sees one state of the database by itself: a far one is
+    /// asked once and not three times.
+    ///
+    /// # Cancel safety
+    /// As for `run`.
+    pub(crate) async fn run_one<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<R, ReadError> + Send + 'static,
+    ) -> Result<R, ReadError> {
+        self.serve_next(move |reader| read(reader.connection()?)).await
+    }
+
+    async fn serve_next<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Reader) -> Result<R, ReadError> + Send + 'static,
+    ) -> Result<R, ReadError> {
         let permit = self.permits.acquire().await.map_err(|_| ReadError::ShuttingDown)?;
         let (tx, rx) = oneshot::channel();
         let job: Job = Box::new(move |reader| {
             // Nobody waits any more: a disconnected client's read costs nothing.
             if !tx.is_closed() {
-                let _ = tx.send(in_snapshot(reader, read));
+                let _ = tx.send(read(reader));
             }
         });
         {
