@@ -384,6 +384,13 @@ impl Member {
         owner.map(Incarnation)
     }
 
+    /// The member to which the actor's bucket is moving, as this node knows; `None` if it stays.
+    /// An actor that is stopping because it moves can send ahead what its next life needs.
+    pub fn heir_of(&self, id: &ActorId) -> Option<Incarnation> {
+        let heir = self.shared.core.lock().router.record().holding(bucket_of(id)?).going_to;
+        heir.map(Incarnation)
+    }
+
     /// Resolves once all members know that this node subscribes to the topic: what they publish
     /// from then on reaches its subscribers. Members that join later learn it by themselves; if one
     /// has published before it did, subscribers see a gap.

@@ -78,7 +78,12 @@ impl Emulation {
     /// Takes a request with commands: 204, 404 if the session was on another node, 400 if it is
     /// none. A session that has ended says so by the end of its response.
     pub async fn deliver(&self, headers: &HeaderMap, body: Bytes) -> StatusCode {
-        let request = match format(headers) {
+        self.deliver_as(format(headers), body).await
+    }
+
+    /// The same for a body in that format, which another node may have been sent.
+    pub async fn deliver_as(&self, format: Format, body: Bytes) -> StatusCode {
+        let request = match format {
             Format::Protobuf => Request::decode(body).ok(),
             Format::Json => serde_json::from_slice(&body).ok(),
         };
@@ -102,7 +107,7 @@ impl Drop for Kept {
 }
 
 /// What the SDKs say of a body.
-pub(crate) fn format(headers: &HeaderMap) -> Format {
+pub fn format(headers: &HeaderMap) -> Format {
     let kind = headers.get(axum::http::header::CONTENT_TYPE);
     match kind.is_some_and(|kind| kind == "application/octet-stream") {
         true => Format::Protobuf,

@@ -33,7 +33,7 @@ pub use accept::{
 pub use connection::{Application, Note, Opening, encode, try_encode};
 pub use cors::cors;
 pub use direction::Direction;
-pub use emulation::Emulation;
+pub use emulation::{Emulation, format};
 pub use ids::Ids;
 pub use origin::is_allowed;
 pub use outbox::{Close, Next, Outbox};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::chat::{MessageView, UserView};
-use crate::frame::{ClientInfo, Publication};
+use crate::frame::{ClientInfo, Publication, StreamPosition};
 use crate::rpc::ReadState;
 use crate::{
     AttachmentId, Channel, DeviceId, DisconnectCode, Offset, PictureId, RoomId, Seq, UnixMillis,
@@ -101,7 +101,7 @@ wire_as!(DisconnectCode as u32, |code| code.code(), |number| {
     Self::from_code(number).ok_or_else(|| WireError::new("an unknown disconnect code"))
 });
 
-althing::wire_prost!(Publication, ClientInfo);
+althing::wire_prost!(Publication, ClientInfo, StreamPosition);
 
 #[cfg(test)]
 mod tests {

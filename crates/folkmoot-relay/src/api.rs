@@ -11,6 +11,7 @@ mod mode;
 mod openapi;
 mod params;
 pub(crate) mod publish;
+mod users;
 
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ use crate::server::Server;
 use crate::settings::ErrorMode;
 use caller::Caller;
 use keys::Rights;
+pub(crate) use method::{Info, Subscription, info};
+pub(crate) use users::on_users;
 
 /// What a method returns, as JSON.
 pub(crate) type Outcome = Result<Box<RawValue>, RpcError>;

@@ -4,22 +4,26 @@
 //!
 //! A channel that nobody is subscribed to and that has no history takes no memory.
 
+mod across;
+mod branch;
 mod channel;
 mod coming;
 mod delta;
 mod hub;
 mod keeping;
+mod news;
+mod owner;
+mod recovery;
+mod road;
 mod subscribers;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, ActorOptions, Context, MailboxKind, actor};
+use althing::{ActorError, ActorOptions, Context, MailboxKind, Wire, actor};
 use bytes::Bytes;
-use folkmoot_protocol::frame::{
-    HistoryResult, Publication, PushKind, SubscribeResult, Unsubscribe,
-};
+use folkmoot_protocol::frame::{HistoryResult, PushKind, SubscribeResult, Unsubscribe};
 
 use crate::connection::Connection;
 use crate::durable::{Disk, KnownRows, Restored, RowKey};
@@ -28,10 +32,18 @@ use crate::payload::{Encoded, Payload};
 use crate::stream::{Keep, Query};
 use crate::tags::Filter;
 use crate::version::Version;
+use across::{Across, Outgoing};
+pub(crate) use branch::Begun;
+use branch::Branch;
 use channel::{Channel, Subscriber};
 use delta::Deltas;
-pub(crate) use hub::{Hub, Refused};
+pub(crate) use hub::{Hub, Refused, SHARDS, Someone};
 use keeping::{Keeper, Written};
+pub(crate) use news::{
+    Attach, Bulletin, Enlisted, EnlistedChannel, Found, Heard, HistoryPage, Missing, MovedChannel,
+    MovedKey, News, Shipment, What,
+};
+pub(crate) use owner::{Owner, OwnerCalls};
 use tokio::sync::oneshot;
 
 /// How often what has expired is looked for.
@@ -40,7 +52,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 pub(crate) const KEYS_KEPT_MS: u64 = 5 * 60 * 1_000;
 
 /// Where a publication went.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Wire)]
 pub(crate) struct Position {
     /// 0: in no history.
     pub(crate) offset: u64,
@@ -137,6 +149,10 @@ pub(crate) struct Channels {
     keeper: Keeper,
     /// What it begins with.
     found: Vec<FoundChannel>,
+    /// For nodes that have subscribers, by node, where this is an owner's part.
+    outgoing: Outgoing,
+    /// Where publications come from, on one node of several; `None`: the relay is alone.
+    branch: Option<Box<Branch>>,
 }
 
 fn options() -> ActorOptions {
@@ -152,6 +168,8 @@ impl Channels {
             epochs: Epochs::new(),
             keeper: Keeper::default(),
             found: Vec::new(),
+            outgoing: Outgoing::default(),
+            branch: None,
         }
     }
 
@@ -197,7 +215,19 @@ impl Channels {
     fn enter(&mut self, name: &Arc<str>, post: &Post, now: u64) -> Position {
         let channel = self.channels.entry(name.clone()).or_default();
         let position = channel.push(post, now, &self.epochs);
-        channel.publish(name, post, position.offset);
+        if channel.is_heard() {
+            let heard = Heard {
+                payload: post.payload.clone(),
+                offset: position.offset,
+                may_be_delta: post.may_be_delta,
+            };
+            channel.publish(name, &heard);
+            if let Across::Owned(nodes) = &channel.across {
+                self.outgoing.add(nodes, name, || What::Published(heard.clone()));
+            }
+        } else {
+            channel.base = None;
+        }
         if post.version.is_some() {
             channel.version.clone_from(&post.version);
         }
@@ -219,7 +249,7 @@ impl Channels {
                 Some(_) => {}
             }
         }
-        let is_over = at.is_none() && !channel.has_subscribers();
+        let is_over = at.is_none() && !channel.is_heard();
         let is_earlier = at.is_some_and(|at| due.is_none_or(|due| at < due));
         if !is_over && !is_earlier {
             // It is looked at soon enough.
@@ -231,7 +261,10 @@ impl Channels {
         channel.due = at;
         match at {
             Some(at) => drop(self.due.insert((at, name.clone()))),
-            None => drop(self.channels.remove(name)),
+            None => {
+                self.channels.remove(name);
+                self.detach(name);
+            }
         }
     }
 
@@ -246,15 +279,26 @@ impl Channels {
         }
     }
 
+    fn page_of(&mut self, name: &Arc<str>, query: &Query, keep: Keep, now: u64) -> HistoryResult {
+        let known = self.channels.entry(name.clone()).or_default();
+        let stream = known.stream(now, keep, &self.epochs);
+        stream.expire(now);
+        let publications = stream.page(query);
+        let (epoch, offset) = (stream.epoch().to_string(), stream.top());
+        self.look_later(name, now);
+        HistoryResult { publications, epoch, offset }
+    }
+
     fn leave(&mut self, name: &Arc<str>, client: &str, now: u64) -> Option<Subscriber> {
         let channel = self.channels.get_mut(name)?;
         let gone = channel.remove(client)?;
         gone.connection.forget(name);
         if gone.tells_coming {
-            let info = Some(gone.connection.seen(&gone.info));
-            let leave = folkmoot_protocol::frame::Leave { info };
-            let mut push = Encoded::new(name, PushKind::Leave(leave));
-            channel.tell(&mut push, |subscriber| subscriber.wants_comings);
+            let info = gone.connection.seen(&gone.info);
+            match &self.branch {
+                Some(branch) => branch.tell(name, What::Left(info)),
+                None => channel.tell_leaving(name, info),
+            }
         }
         self.look_later(name, now);
         Some(gone)
@@ -321,42 +365,23 @@ impl Channels {
         ctx: &mut Context<Self>,
     ) -> Option<SubscribeResult> {
         let now = ctx.now().0;
-        let Join { channel: name, connection, answer, mut result, filter, .. } = join;
-        let wants = |tags: &_| filter.as_ref().is_none_or(|filter| filter.matches(tags));
+        let name = join.channel.clone();
         // Decided here and not by who asks: whoever takes it back tells this actor afterwards.
-        if !connection.hold(&name) {
+        if !join.connection.hold(&name) {
             return None;
         }
         let channel = self.channels.entry(name.clone()).or_default();
+        let mut result = join.result.clone();
         if let Some(keep) = join.keep {
             let stream = channel.stream(now, keep, &self.epochs);
             stream.expire(now);
-            if result.recoverable || result.positioned {
-                (result.offset, result.epoch) = (stream.top(), stream.epoch().to_string());
-            }
-            if let Some((offset, epoch)) = join.since.filter(|_| result.recoverable) {
-                result.was_recovering = true;
-                if join.recovers_newest {
-                    let is_same = stream.epoch().is(&epoch);
-                    let newest = stream.newest(|payload| wants(&payload.tags));
-                    result.recovered = newest.is_some() || is_same && offset == stream.top();
-                    // Of what a filter lets through, the newest may be an old one.
-                    let is_seen = |one: &Publication| is_same && one.offset <= offset;
-                    result.publications.extend(newest.filter(|one| !is_seen(one)));
-                } else {
-                    let missed = stream.since(offset, &epoch, join.recovery_limit);
-                    result.publications = missed.publications;
-                    result.publications.retain(|publication| wants(&publication.tags));
-                    result.recovered = missed.is_all;
-                }
-            }
+            let found = stream.find(&join.missing_here(), |payload| join.wants(&payload.tags));
+            recovery::recover(&join, found, &mut result);
         }
+        let Join { connection, answer, filter, .. } = join;
         coming::tell(answer, &connection, &name, &result);
         if join.tells_coming {
-            let info = Some(connection.seen(&join.info));
-            let coming = folkmoot_protocol::frame::Join { info };
-            let mut push = Encoded::new(&name, PushKind::Join(coming));
-            channel.tell(&mut push, |subscriber| subscriber.wants_comings);
+            channel.tell_coming(&name, connection.seen(&join.info));
         }
         let deltas = Deltas::of(&result, channel);
         channel.add(Subscriber {
@@ -367,9 +392,47 @@ impl Channels {
             wants_comings: join.wants_comings,
             deltas,
             filter,
+            is_positioned: result.positioned || result.recoverable,
+            since: 0,
         });
         self.look_later(&name, now);
         Some(result)
+    }
+
+    /// Begins a subscription on one node of several.
+    pub(crate) async fn begin(&mut self, join: Join, ctx: &mut Context<Self>) -> Begun {
+        self.begin_join(join, ctx.now().0)
+    }
+
+    /// Goes on with a subscription whose owner has answered.
+    pub(crate) async fn finish(
+        &mut self,
+        channel: Arc<str>,
+        number: u64,
+        found: Found,
+        ctx: &mut Context<Self>,
+    ) -> Begun {
+        self.finish_join(&channel, number, found, ctx.now().0)
+    }
+
+    /// The owner has not answered, or nobody waits for it any more.
+    pub(crate) async fn give_up(
+        &mut self,
+        channel: Arc<str>,
+        client: Arc<str>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.give_up_join(&channel, &client, ctx.now().0);
+    }
+
+    /// What the owner of these channels tells in one of its lives.
+    pub(crate) async fn hear(&mut self, life: u64, news: Vec<News>, ctx: &mut Context<Self>) {
+        self.take_news(life, news, ctx.now().0);
+    }
+
+    /// The owner of these channels begins a life.
+    pub(crate) async fn enlist(&mut self, life: u64) -> Enlisted {
+        self.enlist_for(life)
     }
 
     /// Ends a subscription; says whether there was one.
@@ -379,6 +442,7 @@ impl Channels {
         client: Arc<str>,
         ctx: &mut Context<Self>,
     ) -> bool {
+        self.give_up_join(&channel, &client, ctx.now().0);
         self.leave(&channel, &client, ctx.now().0).is_some()
     }
 
@@ -410,14 +474,7 @@ impl Channels {
         keep: Keep,
         ctx: &mut Context<Self>,
     ) -> HistoryResult {
-        let now = ctx.now().0;
-        let known = self.channels.entry(channel.clone()).or_default();
-        let stream = known.stream(now, keep, &self.epochs);
-        stream.expire(now);
-        let publications = stream.page(&query);
-        let (epoch, offset) = (stream.epoch().to_string(), stream.top());
-        self.look_later(&channel, now);
-        HistoryResult { publications, epoch, offset }
+        self.page_of(&channel, &query, keep, ctx.now().0)
     }
 
     pub(crate) async fn remove_history(&mut self, channel: Arc<str>) {

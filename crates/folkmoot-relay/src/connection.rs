@@ -163,6 +163,11 @@ impl Connection {
         Ok(Reserved { connection: self.clone(), channel: channel.clone() })
     }
 
+    /// Whether it has a subscription to the channel, or one is about to be made.
+    pub(crate) fn has_place(&self, channel: &str) -> bool {
+        self.subscriptions.lock().as_ref().is_some_and(|all| all.contains_key(channel))
+    }
+
     /// The subscription stands. `false`: it is not wanted any more.
     pub(crate) fn hold(&self, channel: &str) -> bool {
         let mut subscriptions = self.subscriptions.lock();

@@ -4,8 +4,10 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use althing::Wire;
+
 /// One life of a channel; 0 is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Wire)]
 pub(crate) struct Epoch(u64);
 
 /// Gives epochs, others after a restart. Channels that begin in the same epoch share it: what a
@@ -17,6 +19,11 @@ impl Epochs {
     pub(crate) fn new() -> Self {
         // Random keys: two processes begin 2^63 apart on average.
         Self(RandomState::new().build_hasher().finish().max(1))
+    }
+
+    /// Those that go on where the ones of another owner ended.
+    pub(crate) fn after(number: u64) -> Self {
+        Self(number.max(1))
     }
 
     /// In which a channel begins that is not known.

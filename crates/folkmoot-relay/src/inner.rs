@@ -38,7 +38,8 @@ fn has_token(token: &str, headers: &HeaderMap) -> bool {
 
 /// Whether clients may be sent here.
 pub(crate) async fn health(State(server): State<Arc<Server>>) -> Response {
-    let status = match *server.stopping().borrow() {
+    let is_serving = server.hub.nodes().is_none_or(|nodes| nodes.is_serving());
+    let status = match *server.stopping().borrow() || !is_serving {
         true => StatusCode::SERVICE_UNAVAILABLE,
         false => StatusCode::OK,
     };

@@ -4,7 +4,9 @@
 //! Speaks Centrifugo's client protocol and its server API, so that its SDKs and server libraries
 //! work unmodified. A way through the code: `settings` and `rules` say what a channel allows,
 //! `session` answers clients, `api` answers backends, and both ask `channels`, the actors that own
-//! all channels; `stream` is one channel's numbered history.
+//! all channels; `stream` is one channel's numbered history. Where a relay has several nodes,
+//! `channels::owner` has the histories, `channels` the subscribers of one node, and `nodes` the way
+//! between them.
 
 mod api;
 mod cdc;
@@ -18,6 +20,7 @@ mod fossil;
 mod inner;
 mod metrics;
 mod name;
+mod nodes;
 mod outbox;
 mod overrides;
 mod owners;
@@ -36,5 +39,6 @@ mod unidirectional;
 mod version;
 
 pub use durable::DiskError;
-pub use server::{Relay, StartError, start};
+pub use nodes::NodeError;
+pub use server::{Relay, StartError, start, start_as_node};
 pub use settings::{Settings, SettingsError};

@@ -1,5 +1,6 @@
 //! Options of a namespace that a backend sets otherwise for one subscription.
 
+use althing::Wire;
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
 use serde::Deserialize;
@@ -7,7 +8,7 @@ use serde::Deserialize;
 use crate::rules::Rule;
 
 /// What is set otherwise; what is absent is as in the namespace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Wire)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Overrides {
     pub(crate) presence: Option<Switch>,
@@ -18,7 +19,7 @@ pub(crate) struct Overrides {
 }
 
 /// One option, as Centrifugo's API writes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Wire)]
 pub(crate) struct Switch {
     pub(crate) value: bool,
 }

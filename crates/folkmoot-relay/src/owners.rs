@@ -4,13 +4,14 @@
 //! subscribed where nobody sends to it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use althing::{ActorError, Start};
 use parking_lot::Mutex;
 
 use crate::channels::{Channels, FoundChannel, Hub};
 use crate::durable::{Disk, KnownRows, Restored};
+use crate::nodes::Nodes;
 use crate::people::People;
 use crate::rules::Rules;
 
@@ -23,6 +24,8 @@ pub(crate) struct Owners {
     disk: Option<(Disk, Arc<KnownRows>)>,
     /// Who has begun before.
     begun: Mutex<HashSet<usize>>,
+    /// Where the owners are, on one node of several: these have only the subscribers then.
+    nodes: OnceLock<Arc<Nodes>>,
 }
 
 impl Owners {
@@ -31,7 +34,13 @@ impl Owners {
         rules: Arc<Rules>,
         disk: Option<(Disk, Arc<KnownRows>)>,
     ) -> Self {
-        Self { people, rules, disk, begun: Mutex::default() }
+        Self { people, rules, disk, begun: Mutex::default(), nodes: OnceLock::new() }
+    }
+
+    /// The relay has several nodes; said before any of them begins.
+    pub(crate) fn are_on(&self, nodes: Arc<Nodes>) {
+        let is_first = self.nodes.set(nodes).is_ok();
+        debug_assert!(is_first, "a relay is one node");
     }
 
     /// The state that an owner begins with.
@@ -41,6 +50,9 @@ impl Owners {
         if !is_first {
             let told = self.people.lose(|channel| Hub::shard(channel) == shard);
             tracing::error!(shard, told, "channels begin anew; their subscribers must come back");
+        }
+        if let Some(nodes) = self.nodes.get() {
+            return Ok(Channels::of_owner(nodes.owner(shard).clone(), nodes.site()?));
         }
         let Some((disk, rows)) = &self.disk else { return Ok(Channels::new()) };
         let channels = Channels::on_disk(disk.clone(), rows.clone());

@@ -4,15 +4,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::frame::{
     HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult,
 };
 use folkmoot_protocol::rpc::RpcError;
 
-use crate::channels::ChannelsCalls;
-use crate::connection::Connection;
+use crate::channels::Someone;
 use crate::rules::Rule;
 use crate::server::{Server, unavailable};
 use crate::stream::Query;
@@ -34,7 +32,7 @@ pub(crate) async fn history(
         is_reverse: request.reverse,
     };
     let channel: Arc<str> = request.channel.as_str().into();
-    let page = server.hub.of(&channel).history(channel.clone(), query, keep).await;
+    let page = server.hub.history(&channel, query, keep).await;
     let page = page.map_err(|error| unavailable(&error))?;
     if since.is_some_and(|since| !since.epoch.is_empty() && since.epoch != page.epoch) {
         return Err(ErrorCode::UnrecoverablePosition.into());
@@ -48,8 +46,11 @@ pub(crate) async fn presence(
     channel: Arc<str>,
 ) -> Result<PresenceResult, RpcError> {
     let mut presence = BTreeMap::new();
-    let note = |connection: &Connection, info: &Bytes| {
-        let seen = connection.seen(info);
+    let note = |one: Someone<'_>| {
+        let seen = match one {
+            Someone::Here(connection, info) => connection.seen(info),
+            Someone::There(seen) => seen,
+        };
         presence.insert(seen.client.clone(), seen);
     };
     let told = server.hub.each_present(&channel, note).await;
@@ -62,10 +63,14 @@ pub(crate) async fn presence_stats(
     server: &Server,
     channel: Arc<str>,
 ) -> Result<PresenceStatsResult, RpcError> {
-    let (mut clients, mut users) = (HashSet::new(), HashSet::new());
-    let note = |connection: &Connection, _: &Bytes| {
-        clients.insert(connection.id.clone());
-        users.insert(connection.user.clone());
+    let (mut clients, mut users) = (HashSet::<Arc<str>>::new(), HashSet::<Arc<str>>::new());
+    let note = |one: Someone<'_>| {
+        let (client, user) = match one {
+            Someone::Here(connection, _) => (connection.id.clone(), connection.user.clone()),
+            Someone::There(seen) => (seen.client.into(), seen.user.into()),
+        };
+        clients.insert(client);
+        users.insert(user);
     };
     let told = server.hub.each_present(&channel, note).await;
     told.map_err(|error| unavailable(&error))?;

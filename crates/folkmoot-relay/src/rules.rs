@@ -95,6 +95,16 @@ impl Rules {
         })
     }
 
+    /// The namespace with a durable history, if one has it; `without_namespace` is called so.
+    pub(crate) fn durable(&self) -> Option<&str> {
+        let is_durable = |rule: &Rule| rule.options.durable_history;
+        if is_durable(&self.without_namespace) {
+            return Some("without_namespace");
+        }
+        let mut namespaces = self.namespaces.iter();
+        namespaces.find(|(_, rule)| is_durable(rule)).map(|(name, _)| name.as_str())
+    }
+
     /// Whether there is such a namespace; the empty name is for channels without one.
     pub(crate) fn has(&self, namespace: &str) -> bool {
         namespace.is_empty() || self.namespaces.contains_key(namespace)

@@ -1,10 +1,11 @@
 //! What one relay consists of, and its start and stop.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use althing::{AskError, Node, Start};
+use althing::{ActorError, AskError, Node, NodeBuilder, Start};
+use althing_cluster::Member;
 use axum::extract::{DefaultBodyLimit, Extension, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
@@ -16,9 +17,9 @@ use folkmoot_gateway::{
     Door, Doorman, Emulation, EventQuery, Guest, Handshake, Ids, Room, SocketQuery, Spoken,
     accept_until_stopped, look_until_stopped, raise_descriptors,
 };
-use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 use folkmoot_protocol::rpc::RpcError;
+use folkmoot_protocol::{ErrorCode, Format};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -26,10 +27,11 @@ use crate::api;
 use crate::api::grpc::Grpc;
 use crate::api::keys::Keys;
 use crate::cdc::Cdc;
-use crate::channels::{Channels, Hub, Refused};
+use crate::channels::{Channels, Hub, Owner, Refused};
 use crate::durable::{DiskError, Ledger};
 use crate::inner;
 use crate::metrics::Metrics;
+use crate::nodes::{NodeError, Nodes, Site, wake_owners};
 use crate::outbox::Outbox;
 use crate::owners::Owners;
 use crate::people::People;
@@ -54,6 +56,8 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECTIONS_PER_ADDRESS_MAX: usize = 10_000;
 /// How long actors and connections may take to end.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a node of several may take to hand its channels to the others.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why a relay did not start.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +65,9 @@ pub enum StartError {
     /// The settings contradict themselves, or a key is none.
     #[error("{0}")]
     Settings(#[from] SettingsError),
+    /// It does not become one of its cluster's nodes.
+    #[error("{0}")]
+    Node(#[from] NodeError),
     /// The histories on disk cannot be used.
     #[error("the histories: {0}")]
     Disk(#[from] DiskError),
@@ -117,6 +124,27 @@ pub struct Relay {
 /// # Errors
 /// [`StartError`]; nothing runs then.
 pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartError> {
+    start_with(settings, at, None).await
+}
+
+/// Listens and serves, as one of several nodes with the same channels: this member, which has not
+/// joined its cluster yet. Channels and users are reached through any of them.
+///
+/// # Errors
+/// [`StartError`]; settings that several nodes cannot keep are among them. Nothing runs then.
+pub async fn start_as_node(
+    settings: Settings,
+    at: SocketAddr,
+    member: Arc<Member>,
+) -> Result<Relay, StartError> {
+    start_with(settings, at, Some(member)).await
+}
+
+async fn start_with(
+    settings: Settings,
+    at: SocketAddr,
+    member: Option<Arc<Member>>,
+) -> Result<Relay, StartError> {
     let listen = |source| StartError::Listen { address: at, source };
     let listener = folkmoot_gateway::listen(at).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
@@ -125,7 +153,10 @@ pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartErr
     let consumers = consumers?;
     let tls = settings.http_server.tls.open("http_server.tls", Spoken::Http1).await?.map(Arc::new);
     let grpc = Grpc::bind(settings.grpc_api.clone(), address).await?;
-    let server = Arc::new(Server::new(settings).await?);
+    let server = Arc::new(Server::new(settings, member).await?);
+    if let Some(nodes) = server.hub.nodes() {
+        join(&server, nodes).await?;
+    }
     for consumer in consumers {
         match consumer {
             Consumer::Outbox(outbox) => outbox.start(&server),
@@ -147,6 +178,21 @@ pub async fn start(settings: Settings, at: SocketAddr) -> Result<Relay, StartErr
     let accepting = tokio::spawn(accept_until_stopped(door, listener, routes(server.clone())));
     let grpc = grpc.map(|grpc| (grpc.address(), grpc.start(server.clone())));
     Ok(Relay { address, is_encrypted, server, accepting, grpc })
+}
+
+/// Makes the relay one of its cluster's nodes, before anybody can ask it for anything.
+async fn join(server: &Arc<Server>, nodes: &Arc<Nodes>) -> Result<(), NodeError> {
+    let (known, of) = (Arc::downgrade(server), nodes.clone());
+    let shards = server.hub.shards().clone();
+    let site = server.node.spawn_with(move |_: Start<Site>| {
+        let site = Site::new(known.clone(), of.clone(), shards.clone());
+        async move { Ok(site) }
+    });
+    nodes.be_reached_by(site);
+    nodes.join().await?;
+    let (views, me) = (nodes.views(), server.node.incarnation().0);
+    tokio::spawn(wake_owners(Arc::downgrade(nodes), views, me));
+    Ok(())
 }
 
 /// Where publications come from beside the API.
@@ -180,6 +226,15 @@ impl Relay {
         self.grpc.as_ref().map(|(address, _)| *address)
     }
 
+    /// Resolves when the other nodes have given this one up, so that it serves nobody any more; of a
+    /// relay that is alone, never.
+    pub async fn evicted(&self) {
+        match self.server.hub.nodes() {
+            None => std::future::pending().await,
+            Some(nodes) => nodes.evicted().await,
+        }
+    }
+
     /// Tells all clients to come back later, and ends.
     pub async fn stop(self) {
         self.server.stopping.send_replace(true);
@@ -193,7 +248,10 @@ impl Relay {
         if tokio::time::timeout(GOODBYE_TIMEOUT, ended).await.is_err() {
             tracing::warn!("some connections did not end in time");
         }
-        self.server.node.shutdown(GOODBYE_TIMEOUT).await;
+        match self.server.hub.nodes() {
+            None => drop(self.server.node.shutdown(GOODBYE_TIMEOUT).await),
+            Some(nodes) => nodes.leave(LEAVE_TIMEOUT).await,
+        }
         if let Some(ledger) = &self.server.ledger {
             ledger.disk.close().await;
         }
@@ -201,7 +259,7 @@ impl Relay {
 }
 
 impl Server {
-    async fn new(settings: Settings) -> Result<Self, StartError> {
+    async fn new(settings: Settings, member: Option<Arc<Member>>) -> Result<Self, StartError> {
         let trust = Trust::new(settings.tls.ca.clone());
         let (proxies, rpc) = (Proxies::new(&settings, &trust)?, Calls::new(&settings.rpc));
         let Settings { uni_websocket, uni_http_stream, uni_sse, .. } = settings;
@@ -220,14 +278,25 @@ impl Server {
         let disk = ledger.as_ref().map(|ledger| (ledger.disk.clone(), ledger.rows.clone()));
         let people = Arc::new(People::default());
         let owners = Arc::new(Owners::new(people.clone(), rules.clone(), disk));
+        let of = owners.clone();
         let begin = move |start: Start<Channels>| {
-            let owners = owners.clone();
+            let owners = of.clone();
             async move { owners.begin(start).await }
         };
-        let node = Node::builder("folkmoot-relay").actor(begin).build();
-        let hub = Hub::new(&node);
-        let restored = hub.restore(rules.kept(found)).await;
-        restored.expect("owners of channels that nobody knows yet answer");
+        let node = Node::builder("folkmoot-relay").actor(begin);
+        let (node, hub) = match member {
+            None => {
+                let node = node.build();
+                let hub = Hub::new(&node);
+                let restored = hub.restore(rules.kept(found)).await;
+                restored.expect("owners of channels that nobody knows yet answer");
+                (node, hub)
+            }
+            Some(member) => {
+                shareable(&rules, &client)?;
+                several(node, &owners, member)?
+            }
+        };
         let subscriptions = client.subscription_token.as_ref().unwrap_or(&client.token);
         Ok(Self {
             rules,
@@ -275,6 +344,47 @@ impl Server {
             outgoing_queue_bytes_max: client.queue_max_size,
         }
     }
+}
+
+/// Builds the node with the owners of channels that live on it, and the way to the others.
+fn several(
+    node: NodeBuilder,
+    owners: &Owners,
+    member: Arc<Member>,
+) -> Result<(Node, Hub), NodeError> {
+    let known = Arc::new(OnceLock::<Arc<Nodes>>::new());
+    let nodes = known.clone();
+    let node = node.cluster(member.way()).actor(move |start: Start<Owner>| {
+        let owner = match nodes.get() {
+            Some(nodes) => Owner::new(&start, nodes.clone()),
+            None => Err(ActorError::new("this node is being built")),
+        };
+        async move { owner }
+    });
+    let node = node.build();
+    let nodes = Arc::new(Nodes::new(member, &node)?);
+    known.get_or_init(|| nodes.clone());
+    owners.are_on(nodes.clone());
+    let hub = Hub::new(&node).across(nodes);
+    Ok((node, hub))
+}
+
+/// Whether several nodes can keep what the settings promise.
+fn shareable(rules: &Rules, client: &ClientSettings) -> Result<(), SettingsError> {
+    if let Some(namespace) = rules.durable() {
+        let text = format!(
+            "{namespace}: durable_history is for a relay without --cluster-name: it is kept on the \
+             disk of one node"
+        );
+        return Err(SettingsError::Invalid(text));
+    }
+    let personal = &client.subscribe_to_user_personal_channel;
+    if personal.enabled && personal.single_connection {
+        let text = "client.subscribe_to_user_personal_channel.single_connection is for a relay \
+                    without --cluster-name: a node ends none of another's connections for a new one";
+        return Err(SettingsError::Invalid(text.to_owned()));
+    }
+    Ok(())
 }
 
 fn routes(server: Arc<Server>) -> Router {
@@ -334,7 +444,13 @@ async fn emulation(
     headers: HeaderMap,
     body: Bytes,
 ) -> StatusCode {
-    let status = server.emulation.deliver(&headers, body).await;
+    let mut status = server.emulation.deliver(&headers, body.clone()).await;
+    if status == StatusCode::NOT_FOUND
+        && let Some(nodes) = server.hub.nodes()
+    {
+        let is_protobuf = folkmoot_gateway::format(&headers) == Format::Protobuf;
+        status = nodes.emulate(is_protobuf, body).await;
+    }
     if status == StatusCode::NO_CONTENT {
         visit.has_spoken();
     }

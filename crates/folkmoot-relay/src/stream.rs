@@ -6,14 +6,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use althing::Wire;
 use folkmoot_protocol::frame::Publication;
 
+use crate::channels::{MovedChannel, Position};
 use crate::durable::Restored;
 use crate::epoch::Epoch;
 use crate::payload::Payload;
 
 /// How much of a channel is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Wire)]
 pub(crate) struct Keep {
     pub(crate) len_max: usize,
     pub(crate) ttl_ms: u64,
@@ -44,7 +46,7 @@ pub(crate) struct Missed {
 }
 
 /// Which part of a history is asked for.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Wire)]
 pub(crate) struct Query {
     /// `None`: all there is.
     pub(crate) limit: Option<usize>,
@@ -65,6 +67,19 @@ impl Stream {
         let history = restored.history[surplus..].iter().cloned().collect();
         let numbers_until = at.saturating_add(keep.numbers_ttl_ms.max(keep.ttl_ms));
         Self { epoch, top, history, history_until: at.saturating_add(keep.ttl_ms), numbers_until }
+    }
+
+    /// One as another owner had it.
+    pub(crate) fn moved(position: Position, moved: &MovedChannel) -> Self {
+        let Position { offset: top, epoch } = position;
+        let history = moved.history.iter().cloned().map(|one| Arc::new(one.into())).collect();
+        let &MovedChannel { history_until, numbers_until, .. } = moved;
+        Self { epoch, top, history, history_until, numbers_until }
+    }
+
+    /// Until when publications and numbers are kept.
+    pub(crate) fn ends(&self) -> (u64, u64) {
+        (self.history_until, self.numbers_until)
     }
 
     pub(crate) fn epoch(&self) -> Epoch {

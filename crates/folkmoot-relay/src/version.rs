@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use althing::Wire;
+
 /// What a publisher says of its data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Wire)]
 pub(crate) struct Version {
     /// Rises with each change; above 0.
     pub(crate) number: u64,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use folkmoot_relay::{Relay, Settings, start};
 use serde_json::{Value, json};
+use support::asked::Asked;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -30,42 +31,6 @@ async fn relay() -> Relay {
     let settings = Settings::from_json(&settings.to_string()).expect("settings");
     let free: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     start(settings, free).await.expect("it starts")
-}
-
-/// A request whose response has begun, with what was read of it.
-struct Asked {
-    socket: TcpStream,
-    read: Vec<u8>,
-}
-
-impl Asked {
-    async fn request(relay: &Relay, head: &str, body: &str) -> Self {
-        let mut socket = TcpStream::connect(relay.address()).await.expect("it listens");
-        let len = body.len();
-        let text = format!("{head}\r\nHost: here\r\nContent-Length: {len}\r\n\r\n{body}");
-        socket.write_all(text.as_bytes()).await.expect("it is open");
-        let mut asked = Self { socket, read: Vec::new() };
-        asked.until("\r\n\r\n").await;
-        asked
-    }
-
-    /// Reads until a text has come; returns all that has.
-    async fn until(&mut self, text: &str) -> String {
-        loop {
-            let read = String::from_utf8_lossy(&self.read).into_owned();
-            if read.contains(text) {
-                return read;
-            }
-            let more = timeout(PATIENCE, self.socket.read_buf(&mut self.read)).await;
-            let more = more.expect("nothing came").expect("it reads");
-            assert!(more > 0, "ended before {text:?}: {read}");
-        }
-    }
-
-    fn status(&self) -> u16 {
-        let text = String::from_utf8_lossy(&self.read);
-        text.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
-    }
 }
 
 async fn api(relay: &Relay, method: &str, params: &Value) -> Value {

@@ -293,6 +293,13 @@ impl GatewayConfig {
     }
 }
 
+/// Whether there are files that the nodes of a cluster share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Files {
+    OfMessages,
+    None,
+}
+
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -339,7 +346,19 @@ impl Config {
     /// # Errors
     /// The file is missing, not TOML, or has a key or value that is not known; a setting is one
     /// that no server can work with.
-    pub fn load(mut flags: Flags) -> Result<Self, ConfigError> {
+    pub fn load(flags: Flags) -> Result<Self, ConfigError> {
+        Self::load_with(flags, Files::OfMessages)
+    }
+
+    /// The same for a relay, which has no files of messages that its nodes would share.
+    ///
+    /// # Errors
+    /// See [`Config::load`].
+    pub fn load_for_relay(flags: Flags) -> Result<Self, ConfigError> {
+        Self::load_with(flags, Files::None)
+    }
+
+    fn load_with(mut flags: Flags, files: Files) -> Result<Self, ConfigError> {
         let mut file = match &flags.config {
             Some(path) => read(path)?,
             None => File::default(),
@@ -348,7 +367,8 @@ impl Config {
         let database = store.and_then(StoreText::database).transpose()?;
         let others = Others {
             store: store.and_then(StoreText::address),
-            has_own_attachments: flags.cluster.attachments.is_none()
+            has_own_attachments: files == Files::OfMessages
+                && flags.cluster.attachments.is_none()
                 && !file.attachments.has_directory(),
             is_demo: flags.demo,
             is_restored: flags.restored,

@@ -104,7 +104,10 @@ fn told(error: &anyhow::Error) -> String {
 
 fn run() -> anyhow::Result<()> {
     let Line { flags, task } = Line::parse();
-    let config = Config::load(flags)?;
+    let config = match &task {
+        Some(Task::Relay(_)) => Config::load_for_relay(flags)?,
+        _ => Config::load(flags)?,
+    };
     let filter = EnvFilter::try_new(&config.log)
         .with_context(|| format!("`{}` is not a log filter", config.log))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
@@ -126,7 +129,7 @@ fn run() -> anyhow::Result<()> {
         Some(Task::Migrate { from, to }) => migrate(&config, &from, &to),
         Some(Task::ReadStates(flags)) => runtime.block_on(read_states(&config, flags)),
         Some(Task::Cluster(task)) => cluster(task),
-        Some(Task::Relay(flags)) => runtime.block_on(relay(flags)),
+        Some(Task::Relay(flags)) => runtime.block_on(relay(&config, flags)),
     }
 }
 
@@ -260,11 +263,16 @@ fn cluster(task: ClusterTask) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn relay(flags: RelayFlags) -> anyhow::Result<()> {
+async fn relay(config: &Config, flags: RelayFlags) -> anyhow::Result<()> {
     let stop = told_to_stop()?;
-    let relay = folkmoot::relay::start(flags).await?;
+    let relay = folkmoot::relay::start(flags, config).await?;
     say(&format!("Folkmoot relays on {}://{}", relay.scheme(), relay.address()));
-    stop.await;
+    tokio::select! {
+        () = stop => {}
+        () = relay.evicted() => {
+            anyhow::bail!("the other nodes have given this one up: start it again");
+        }
+    }
     tracing::info!("stopping");
     relay.stop().await;
     Ok(())

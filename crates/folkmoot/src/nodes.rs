@@ -72,33 +72,45 @@ pub(crate) struct Nodes {
     known: Mutex<Vec<u64>>,
 }
 
+/// Listens for the other nodes, and is ready to keep the cluster's record. The node itself is built
+/// next, with the member's way. `None`: frames are as long as they are by default.
+pub(crate) fn bind(
+    config: &ClusterConfig,
+    frame_len_max: Option<usize>,
+) -> Result<(Member, Authority), NodeError> {
+    let tls = Tls::from_directory(&config.certificates, &config.node);
+    let (flag, address) = ("authority-listen", config.authority_listen);
+    let failed = |source| NodeError::Listen { flag, address, source };
+    let mut candidate = AuthorityConfig::new(&config.name, config.record.clone(), tls.clone())
+        .listen(address)
+        .lease(config.lease);
+    if config.host.is_some() {
+        candidate = candidate.advertised(config.advertised(address.port(), address.ip()));
+    }
+    let authority = Authority::serve(candidate).map_err(failed)?;
+    let (flag, address) = ("peer-listen", config.peer_listen);
+    let failed = |source| NodeError::Listen { flag, address, source };
+    // This process is a candidate itself, and names the one that leads.
+    let own = reachable(authority.address()).to_string();
+    let role = if config.role.has_state() { Role::Host } else { Role::Guest };
+    let mut member = MemberConfig::new(&config.name, &config.node, own, tls)
+        .role(role)
+        .listen(address)
+        .join_timeout(JOIN_TIMEOUT.max(config.lease * 4));
+    if config.host.is_some() {
+        member = member.advertised(config.advertised(address.port(), address.ip()));
+    }
+    if let Some(len) = frame_len_max {
+        member = member.frame_len_max(len);
+    }
+    let member = Member::bind(member).map_err(failed)?;
+    Ok((member, authority))
+}
+
 impl Nodes {
-    /// Listens for the other nodes, and is ready to keep the cluster's record. The node itself is
-    /// built next, with [`Nodes::way`].
+    /// A node of a chat; see [`bind`].
     pub(crate) fn bind(config: &ClusterConfig) -> Result<Self, NodeError> {
-        let tls = Tls::from_directory(&config.certificates, &config.node);
-        let (flag, address) = ("authority-listen", config.authority_listen);
-        let failed = |source| NodeError::Listen { flag, address, source };
-        let mut candidate = AuthorityConfig::new(&config.name, config.record.clone(), tls.clone())
-            .listen(address)
-            .lease(config.lease);
-        if config.host.is_some() {
-            candidate = candidate.advertised(config.advertised(address.port(), address.ip()));
-        }
-        let authority = Authority::serve(candidate).map_err(failed)?;
-        let (flag, address) = ("peer-listen", config.peer_listen);
-        let failed = |source| NodeError::Listen { flag, address, source };
-        // This process is a candidate itself, and names the one that leads.
-        let own = reachable(authority.address()).to_string();
-        let role = if config.role.has_state() { Role::Host } else { Role::Guest };
-        let mut member = MemberConfig::new(&config.name, &config.node, own, tls)
-            .role(role)
-            .listen(address)
-            .join_timeout(JOIN_TIMEOUT.max(config.lease * 4));
-        if config.host.is_some() {
-            member = member.advertised(config.advertised(address.port(), address.ip()));
-        }
-        let member = Member::bind(member).map_err(failed)?;
+        let (member, authority) = bind(config, None)?;
         Ok(Self { member, authority: Mutex::new(Some(authority)), known: Mutex::default() })
     }
 

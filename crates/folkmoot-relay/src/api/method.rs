@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use althing::Wire;
 use bytes::Bytes;
 use folkmoot_gateway::Close;
 use folkmoot_protocol::frame::{
-    HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult, PushKind, Refresh,
-    StreamPosition, Unsubscribe,
+    HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult, StreamPosition,
 };
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
@@ -17,17 +17,11 @@ use serde_json::json;
 use super::caller::Caller;
 use super::params::{self, read};
 use super::{Outcome, json, publish};
-use crate::channels::{Answer, ChannelsCalls};
-use crate::connection::Connection;
+use crate::nodes::{SiteCalls, UserCommand, Whose};
 use crate::overrides::Overrides;
-use crate::payload::Encoded;
 use crate::question;
 use crate::rules::Rule;
 use crate::server::{Server, seconds_left, unavailable};
-use crate::session::{ByServer, end_connection_at, end_subscription_at, subscribe_by_server};
-
-/// The SDKs do not subscribe again by themselves after a code below 2500.
-const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
 
 /// Longer than any name that it could match.
 const PATTERN_BYTES_MAX: usize = 1_024;
@@ -52,16 +46,16 @@ pub(crate) async fn run(caller: &Caller, method: &str, params: &[u8]) -> Outcome
                 overrides: asked.overrides.unwrap_or_default(),
                 channel: asked.channel,
             };
-            subscribe(caller, &read(params)?, &subscription).await.and_then(nothing)
+            subscribe(caller, &read(params)?, subscription).await.and_then(nothing)
         }
         "unsubscribe" => {
             unsubscribe(caller, &read(params)?, channel(params)?).await.and_then(nothing)
         }
         "disconnect" => {
             let why = read::<params::Disconnect>(params)?.disconnect;
-            disconnect(caller, &read(params)?, why).and_then(nothing)
+            disconnect(caller, &read(params)?, why).await.and_then(nothing)
         }
-        "refresh" => refresh(caller, &read(params)?, &read(params)?).and_then(nothing),
+        "refresh" => refresh(caller, &read(params)?, &read(params)?).await.and_then(nothing),
         "presence" => json(&presence(caller, channel(params)?).await?),
         "presence_stats" => json(&presence_stats(caller, channel(params)?).await?),
         "history" => json(&history(caller, &read(params)?).await?),
@@ -74,7 +68,7 @@ pub(crate) async fn run(caller: &Caller, method: &str, params: &[u8]) -> Outcome
                 .collect();
             json(&json!({ "channels": channels }))
         }
-        "info" => json(&json!({ "nodes": [info(caller).await?] })),
+        "info" => json(&json!({ "nodes": infos(caller).await? })),
         "rpc" => Err(rpc(&read::<params::Rpc>(params)?.method)),
         method => Err(RpcError::method_not_found(method)),
     }
@@ -84,8 +78,8 @@ fn channel(params: &[u8]) -> Result<Arc<str>, RpcError> {
     Ok(read::<params::Channel>(params)?.channel.into())
 }
 
-/// The connections that a request is about.
-fn connections(server: &Server, of: &params::Of) -> Result<Vec<Arc<Connection>>, RpcError> {
+/// Whose connections a request is about.
+fn whose(of: &params::Of) -> Result<Whose, RpcError> {
     let wrong = |text: &str| Err(RpcError::new(ErrorCode::BadRequest, text));
     let session = of.session.as_deref().unwrap_or_default();
     if of.label_filter.is_some() {
@@ -97,14 +91,13 @@ fn connections(server: &Server, of: &params::Of) -> Result<Vec<Arc<Connection>>,
     if [&of.user, &of.client, session].into_iter().all(str::is_empty) {
         return wrong("user is required, or client or session of an anonymous connection");
     }
-    let mut connections = server.people.of(&of.user, &of.client, session);
-    connections.retain(|one| !of.whitelist.iter().any(|spared| **spared == *one.id));
-    Ok(connections)
+    let (user, client, session) = (of.user.clone(), of.client.clone(), session.to_owned());
+    Ok(Whose { user, client, session, spared: of.whitelist.clone() })
 }
 
 /// How connections are subscribed.
-#[derive(Debug)]
-pub(super) struct Subscription {
+#[derive(Debug, Clone, Wire)]
+pub(crate) struct Subscription {
     pub(super) channel: String,
     pub(super) info: Bytes,
     pub(super) data: Bytes,
@@ -117,36 +110,14 @@ pub(super) struct Subscription {
 pub(super) async fn subscribe(
     caller: &Caller,
     of: &params::Of,
-    asked: &Subscription,
+    asked: Subscription,
 ) -> Result<(), RpcError> {
-    let rule = asked.overrides.over(caller.rule(&asked.channel)?)?;
+    asked.overrides.over(caller.rule(&asked.channel)?)?;
     if asked.ends_at != 0 && seconds_left(asked.ends_at) == 0 {
         return Err(RpcError::new(ErrorCode::BadRequest, "expire_at is over"));
     }
-    for connection in connections(&caller.server, of)? {
-        let since = asked.since.as_ref();
-        let by_server = ByServer {
-            info: asked.info.clone(),
-            data: asked.data.clone(),
-            since: since.map(|since| (since.offset, since.epoch.clone())),
-            answer: Answer::Push,
-            place: None,
-        };
-        let (server, channel) = (&caller.server, Arc::from(asked.channel.as_str()));
-        match subscribe_by_server(server, &connection, &channel, &rule, by_server).await {
-            Ok(_) => end_subscription_at(server, &connection, &channel, asked.ends_at),
-            // It has what was wanted for it, but for another end.
-            Err(error) if error.code == ErrorCode::AlreadySubscribed => {
-                if asked.ends_at != 0 {
-                    end_subscription_at(server, &connection, &channel, asked.ends_at);
-                }
-            }
-            // It ends.
-            Err(error) if error.code == ErrorCode::NotAvailable => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+    let command = UserCommand::Subscribe { whose: whose(of)?, subscription: asked };
+    command.run_everywhere(&caller.server).await
 }
 
 pub(super) async fn unsubscribe(
@@ -155,17 +126,11 @@ pub(super) async fn unsubscribe(
     channel: Arc<str>,
 ) -> Result<(), RpcError> {
     caller.rule(&channel)?;
-    for connection in connections(&caller.server, of)? {
-        let reason = "server unsubscribe".to_owned();
-        let why = Unsubscribe { code: UNSUBSCRIBED_BY_SERVER, reason };
-        let expelled =
-            caller.server.hub.of(&channel).expel(channel.clone(), connection.id.clone(), why);
-        expelled.await.map_err(|error| unavailable(&error))?;
-    }
-    Ok(())
+    let command = UserCommand::Unsubscribe { whose: whose(of)?, channel };
+    command.run_everywhere(&caller.server).await
 }
 
-pub(super) fn disconnect(
+pub(super) async fn disconnect(
     caller: &Caller,
     of: &params::Of,
     why: Option<params::Code>,
@@ -182,32 +147,22 @@ pub(super) fn disconnect(
             Close { code, reason: reason.into() }
         }
     };
-    for connection in connections(&caller.server, of)? {
-        connection.outbox.close(close.clone());
-    }
-    Ok(())
+    let Close { code, reason } = close;
+    let reason = reason.to_string();
+    let command = UserCommand::Disconnect { whose: whose(of)?, code, reason };
+    command.run_everywhere(&caller.server).await
 }
 
 /// Puts the end of connections off, or ends them.
-pub(super) fn refresh(
+pub(super) async fn refresh(
     caller: &Caller,
     of: &params::Of,
     asked: &params::Refresh,
 ) -> Result<(), RpcError> {
-    for connection in connections(&caller.server, of)? {
-        if asked.expired {
-            connection.outbox.close(DisconnectCode::Expired);
-            continue;
-        }
-        if let Some(info) = asked.info() {
-            connection.set_info(info);
-        }
-        end_connection_at(&caller.server, &connection, asked.expire_at);
-        let (expires, ttl) = (asked.expire_at > 0, seconds_left(asked.expire_at));
-        let refresh = PushKind::Refresh(Refresh { expires, ttl });
-        connection.push(Encoded::new(&Arc::from(""), refresh).bytes(connection.format));
-    }
-    Ok(())
+    let (expired, expire_at) = (asked.expired, asked.expire_at);
+    let command =
+        UserCommand::Refresh { whose: whose(of)?, expired, expire_at, info: asked.info() };
+    command.run_everywhere(&caller.server).await
 }
 
 fn present_rule<'a>(caller: &'a Caller, channel: &str) -> Result<&'a Rule, RpcError> {
@@ -281,11 +236,11 @@ pub(super) fn rpc(name: &str) -> RpcError {
 }
 
 /// What a relay tells of itself.
-#[derive(Debug, Serialize)]
-pub(super) struct Info {
+#[derive(Debug, Clone, Serialize, Wire)]
+pub(crate) struct Info {
     pub(super) uid: String,
-    pub(super) name: &'static str,
-    pub(super) version: &'static str,
+    pub(super) name: String,
+    pub(super) version: String,
     pub(super) num_clients: usize,
     pub(super) num_users: usize,
     pub(super) num_subs: usize,
@@ -294,14 +249,23 @@ pub(super) struct Info {
     pub(super) uptime: u64,
 }
 
-pub(super) async fn info(caller: &Caller) -> Result<Info, RpcError> {
-    let server = &caller.server;
+/// What each node tells of itself.
+pub(super) async fn infos(caller: &Caller) -> Result<Vec<Info>, RpcError> {
+    let Some(nodes) = caller.server.hub.nodes() else {
+        return Ok(vec![info(&caller.server).await?]);
+    };
+    let told = nodes.ask_all(|site| async move { SiteCalls::info(&site).await });
+    told.await.map_err(|error| unavailable(&error))
+}
+
+/// What this one tells.
+pub(crate) async fn info(server: &Server) -> Result<Info, RpcError> {
     let (num_clients, num_users) = server.people.count();
     let count = server.hub.count().await.map_err(|error| unavailable(&error))?;
     Ok(Info {
         uid: server.node.incarnation().to_string(),
-        name: "folkmoot-relay",
-        version: env!("CARGO_PKG_VERSION"),
+        name: "folkmoot-relay".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         num_clients,
         num_users,
         num_subs: count.subscriptions,

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::across::Across;
 use super::delta::Deltas;
 use super::subscribers::Subscribers;
-use super::{Position, Post, Present};
+use super::{Heard, MovedChannel, MovedKey, Position, Post, Present};
 use crate::connection::Connection;
 use crate::durable::Restored;
 use crate::epoch::Epochs;
 use crate::payload::{Encoded, Payload};
-use crate::stream::{Keep, Stream};
+use crate::stream::{Keep, Query, Stream};
 use crate::tags::Filter;
 use crate::version::Version;
 
@@ -38,6 +39,8 @@ pub(super) struct Channel {
     pub(super) is_durable: bool,
     /// What was pushed last, while somebody gets deltas.
     pub(super) base: Option<Arc<Payload>>,
+    /// What it has to do with other nodes.
+    pub(super) across: Across,
 }
 
 #[derive(Debug)]
@@ -50,12 +53,17 @@ pub(super) struct Subscriber {
     pub(super) deltas: Deltas,
     /// Which publications it wants; `None`: all.
     pub(super) filter: Option<Box<Filter>>,
+    /// Whether it was promised to be told if something is missing.
+    pub(super) is_positioned: bool,
+    /// The last that its reply had, where publications come from another actor and may be older.
+    pub(super) since: u64,
 }
 
 impl Subscriber {
-    /// Whether it wants a publication.
-    pub(super) fn wants(&self, payload: &Payload) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.matches(&payload.tags))
+    /// Whether it is to get a publication.
+    pub(super) fn wants(&self, heard: &Heard) -> bool {
+        let is_new = heard.offset == 0 || heard.offset > self.since;
+        is_new && self.filter.as_ref().is_none_or(|filter| filter.matches(&heard.payload.tags))
     }
 }
 
@@ -78,6 +86,22 @@ impl Keys {
             }
         }
         self.order.front().map(|(until, _)| *until)
+    }
+}
+
+impl Keys {
+    /// All of them, the first to go first.
+    fn all(mut self) -> Vec<MovedKey> {
+        let known = self.order.into_iter().filter_map(|(until, key)| {
+            let (position, last) = self.known.remove(&key)?;
+            // It was used anew since: then its later place counts.
+            if last != until {
+                self.known.insert(key, (position, last));
+                return None;
+            }
+            Some(MovedKey { key, position, until })
+        });
+        known.collect()
     }
 }
 
@@ -137,6 +161,28 @@ impl Channel {
         }
     }
 
+    /// What the next owner gets of it.
+    pub(super) fn leave(self, name: Arc<str>) -> MovedChannel {
+        let stream = self.stream.as_ref();
+        let position = self.state().map(|(position, _)| position);
+        let (history_until, numbers_until) = stream.map(|stream| stream.ends()).unwrap_or_default();
+        let history = stream.map(|stream| stream.page(&Query::default())).unwrap_or_default();
+        let keys = self.keys.map(|keys| keys.all()).unwrap_or_default();
+        let version = self.version.as_deref().cloned();
+        MovedChannel { name, position, history, history_until, numbers_until, keys, version }
+    }
+
+    /// Takes over what another owner had of it.
+    pub(super) fn arrive(&mut self, moved: MovedChannel) {
+        if let Some(position) = moved.position {
+            self.stream = Some(Box::new(Stream::moved(position, &moved)));
+        }
+        self.version = moved.version.map(Arc::new);
+        for MovedKey { key, position, until } in moved.keys {
+            self.remember(key, position, until);
+        }
+    }
+
     /// Its epoch and its newest offset, and whether publications are kept.
     pub(super) fn state(&self) -> Option<(Position, bool)> {
         let stream = self.stream.as_ref()?;
@@ -152,7 +198,7 @@ impl Channel {
         }
         let mut stream_at = self.stream.as_mut().and_then(|stream| stream.expire(now));
         let has_numbers = self.stream.as_ref().is_some_and(|stream| stream.top() > 0);
-        if self.subscribers.is_empty() && !(has_numbers && stream_at.is_some()) {
+        if !self.is_heard() && !(has_numbers && stream_at.is_some()) {
             // One without numbers begins in the same epoch again.
             (self.stream, self.version, stream_at) = (None, None, None);
             if has_numbers {
@@ -176,6 +222,11 @@ impl Channel {
 
     pub(super) fn has_subscribers(&self) -> bool {
         !self.subscribers.is_empty()
+    }
+
+    /// Whether somebody is subscribed, here or on another node.
+    pub(super) fn is_heard(&self) -> bool {
+        self.has_subscribers() || self.across.is_heard()
     }
 
     pub(super) fn subscribers(&self) -> usize {

@@ -1,10 +1,14 @@
-//! How a client hears of its new subscription, before anything else of the channel.
+//! How a client hears of its new subscription, before anything else of the channel; and how others
+//! hear of it, if they may.
 
 use std::sync::Arc;
 
 use folkmoot_gateway::try_encode;
-use folkmoot_protocol::frame::{Outcome, PushKind, Reply, Subscribe, SubscribeResult};
+use folkmoot_protocol::frame::{
+    ClientInfo, Join, Leave, Outcome, PushKind, Reply, Subscribe, SubscribeResult,
+};
 
+use super::channel::Channel;
 use super::{Answer, delta};
 use crate::connection::Connection;
 use crate::payload::{Encoded, NotJson};
@@ -39,5 +43,23 @@ pub(super) fn tell(
             }
         }
         Answer::Connect => {}
+    }
+}
+
+impl Channel {
+    /// Tells subscribers that want to know it who has come.
+    pub(super) fn tell_coming(&self, name: &Arc<str>, info: ClientInfo) {
+        self.tell_of(name, &info.client.clone(), PushKind::Join(Join { info: Some(info) }));
+    }
+
+    /// Tells them who has left.
+    pub(super) fn tell_leaving(&self, name: &Arc<str>, info: ClientInfo) {
+        self.tell_of(name, &info.client.clone(), PushKind::Leave(Leave { info: Some(info) }));
+    }
+
+    /// Nobody hears of itself.
+    fn tell_of(&self, name: &Arc<str>, client: &str, kind: PushKind) {
+        let mut push = Encoded::new(name, kind);
+        self.tell(&mut push, |one| one.wants_comings && *one.connection.id != *client);
     }
 }

@@ -10,8 +10,8 @@ use folkmoot_protocol::Format;
 use folkmoot_protocol::frame::{Publication, PushKind, SubscribeResult};
 use serde_json::value::RawValue;
 
-use super::Post;
-use super::channel::Channel;
+use super::Heard;
+use super::channel::{Channel, Subscriber};
 use crate::fossil::{self, VALUE_BYTES_MAX};
 use crate::payload::{Encoded, NotJson, Payload};
 
@@ -47,22 +47,22 @@ impl Deltas {
 
 impl Channel {
     /// Pushes a publication to all subscribers.
-    pub(super) fn publish(&mut self, name: &Arc<str>, post: &Post, offset: u64) {
+    pub(super) fn publish(&mut self, name: &Arc<str>, heard: &Heard) {
         if !self.has_subscribers() {
             self.base = None;
             return;
         }
-        let payload = &post.payload;
+        let &Heard { ref payload, offset, may_be_delta } = heard;
         let mut plain = Encoded::new(name, PushKind::Pub(payload.at(offset)));
         if self.subscribers.iter().all(|one| one.deltas == Deltas::Unwanted) {
             self.base = None;
-            return self.tell(&mut plain, |subscriber| subscriber.wants(payload));
+            return self.tell(&mut plain, |subscriber| subscriber.wants(heard));
         }
-        let changed = self.base.as_ref().filter(|_| post.may_be_delta);
+        let changed = self.base.as_ref().filter(|_| may_be_delta);
         let changed = changed.and_then(|base| changes(base, payload));
         let mut pushes = Pushes { name, payload, offset, changed, whole: None, delta: None };
         for subscriber in self.subscribers.iter_mut() {
-            if !subscriber.wants(payload) {
+            if !subscriber.wants(heard) {
                 if subscriber.deltas == Deltas::Now {
                     // It has not what the next delta is made from.
                     subscriber.deltas = Deltas::AfterNext;
@@ -82,6 +82,19 @@ impl Channel {
         }
         self.base = Some(payload.clone());
     }
+}
+
+/// Pushes a publication to one subscriber, whole.
+pub(super) fn push_whole(subscriber: &Subscriber, name: &Arc<str>, heard: &Heard) {
+    if !subscriber.wants(heard) {
+        return;
+    }
+    let connection = &subscriber.connection;
+    let publication = heard.payload.at(heard.offset);
+    connection.push(match subscriber.deltas {
+        Deltas::Unwanted => Encoded::new(name, PushKind::Pub(publication)).bytes(connection.format),
+        Deltas::AfterNext | Deltas::Now => Variant::new(name, publication).bytes(connection.format),
+    });
 }
 
 /// The delta between two payloads, if it is worth it.

@@ -75,8 +75,11 @@ fn unreserved(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Joi
 /// The ids of those who are present.
 async fn present(hub: &Hub) -> Vec<Arc<str>> {
     let mut ids = Vec::new();
-    let told = hub.each_present(&"news".into(), |one, _| ids.push(one.id.clone())).await;
-    told.unwrap();
+    let told = hub.each_present(&"news".into(), |one| match one {
+        Someone::Here(one, _) => ids.push(one.id.clone()),
+        Someone::There(one) => panic!("{one:?}"),
+    });
+    told.await.unwrap();
     ids
 }
 

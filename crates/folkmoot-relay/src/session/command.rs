@@ -145,7 +145,7 @@ async fn join(
         result,
         answer,
     };
-    let joined = server.hub.of(&channel).join(join).await;
+    let joined = server.hub.join(join).await;
     drop(reserved);
     joined.map_err(|error| unavailable(&error))?.ok_or_else(|| ErrorCode::NotAvailable.into())
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // Not every test uses all of it.
 
+pub(crate) mod asked;
 pub(crate) mod grpc;
 pub(crate) mod listening;
 

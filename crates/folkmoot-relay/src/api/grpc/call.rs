@@ -173,7 +173,7 @@ async fn one(caller: &Caller, call: Call) -> Result<Outcome, RpcError> {
                 overrides: it.overrides.map(Into::into).unwrap_or_default(),
             };
             let of = of(it.user, it.client, it.session, (it.label_filter, it.all_users));
-            method::subscribe(caller, &of, &subscription).await?;
+            method::subscribe(caller, &of, subscription).await?;
             Outcome::Subscribe(Nothing {})
         }
         Call::Unsubscribe(it) => {
@@ -185,13 +185,13 @@ async fn one(caller: &Caller, call: Call) -> Result<Outcome, RpcError> {
             let of = of(it.user, it.client, it.session, (it.label_filter, it.all_users));
             let of = params::Of { whitelist: it.whitelist, ..of };
             let why = it.disconnect.map(|Code { code, reason }| params::Code { code, reason });
-            method::disconnect(caller, &of, why)?;
+            method::disconnect(caller, &of, why).await?;
             Outcome::Disconnect(Nothing {})
         }
         Call::Refresh(it) => {
             let Refresh { expired, expire_at, info, .. } = it;
             let of = of(it.user, it.client, it.session, (it.label_filter, it.all_users));
-            method::refresh(caller, &of, &params::Refresh::raw(expired, expire_at, info))?;
+            method::refresh(caller, &of, &params::Refresh::raw(expired, expire_at, info)).await?;
             Outcome::Refresh(Nothing {})
         }
         Call::Presence(it) => {
@@ -209,7 +209,8 @@ async fn one(caller: &Caller, call: Call) -> Result<Outcome, RpcError> {
             Outcome::Channels(method::channels(caller, &it.pattern).await?.into())
         }
         Call::Info(Nothing {}) => {
-            let nodes = vec![method::info(caller).await?.into()];
+            let infos = method::infos(caller).await?;
+            let nodes = infos.into_iter().map(Into::into).collect();
             Outcome::Info(Nodes { nodes })
         }
         Call::Rpc(it) => return Err(method::rpc(&it.method)),

@@ -1,0 +1,109 @@
+//! What the server API does to those of a user's connections that came to this node.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use folkmoot_gateway::Close;
+use folkmoot_protocol::frame::{PushKind, Refresh, Unsubscribe};
+use folkmoot_protocol::rpc::RpcError;
+use folkmoot_protocol::{DisconnectCode, ErrorCode};
+
+use super::method::Subscription;
+use crate::channels::{Answer, ChannelsCalls};
+use crate::connection::Connection;
+use crate::nodes::{UserCommand, Whose};
+use crate::payload::Encoded;
+use crate::server::{Server, seconds_left, unavailable};
+use crate::session::{ByServer, end_connection_at, end_subscription_at, subscribe_by_server};
+
+/// The SDKs do not subscribe again by themselves after a code below 2500.
+const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
+
+/// Does what is asked to those that are here.
+pub(crate) async fn on_users(server: &Arc<Server>, command: UserCommand) -> Result<(), RpcError> {
+    match command {
+        UserCommand::Subscribe { whose, subscription } => {
+            subscribe(server, &whose, &subscription).await
+        }
+        UserCommand::Unsubscribe { whose, channel } => unsubscribe(server, &whose, &channel).await,
+        UserCommand::Disconnect { whose, code, reason } => {
+            let close = Close { code, reason: reason.into() };
+            for connection in connections(server, &whose) {
+                connection.outbox.close(close.clone());
+            }
+            Ok(())
+        }
+        UserCommand::Refresh { whose, expired, expire_at, info } => {
+            refresh(server, &whose, (expired, expire_at, info));
+            Ok(())
+        }
+    }
+}
+
+fn connections(server: &Server, whose: &Whose) -> Vec<Arc<Connection>> {
+    let mut connections = server.people.of(&whose.user, &whose.client, &whose.session);
+    connections.retain(|one| !whose.spared.iter().any(|spared| **spared == *one.id));
+    connections
+}
+
+async fn subscribe(
+    server: &Arc<Server>,
+    whose: &Whose,
+    asked: &Subscription,
+) -> Result<(), RpcError> {
+    let rule = asked.overrides.over(server.rules.of(&asked.channel)?)?;
+    for connection in connections(server, whose) {
+        let since = asked.since.as_ref();
+        let by_server = ByServer {
+            info: asked.info.clone(),
+            data: asked.data.clone(),
+            since: since.map(|since| (since.offset, since.epoch.clone())),
+            answer: Answer::Push,
+            place: None,
+        };
+        let channel = Arc::from(asked.channel.as_str());
+        match subscribe_by_server(server, &connection, &channel, &rule, by_server).await {
+            Ok(_) => end_subscription_at(server, &connection, &channel, asked.ends_at),
+            // It has what was wanted for it, but for another end.
+            Err(error) if error.code == ErrorCode::AlreadySubscribed => {
+                if asked.ends_at != 0 {
+                    end_subscription_at(server, &connection, &channel, asked.ends_at);
+                }
+            }
+            // It ends.
+            Err(error) if error.code == ErrorCode::NotAvailable => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn unsubscribe(server: &Server, whose: &Whose, channel: &Arc<str>) -> Result<(), RpcError> {
+    for connection in connections(server, whose) {
+        let reason = "server unsubscribe".to_owned();
+        let why = Unsubscribe { code: UNSUBSCRIBED_BY_SERVER, reason };
+        let expelled = server.hub.of(channel).expel(channel.clone(), connection.id.clone(), why);
+        expelled.await.map_err(|error| unavailable(&error))?;
+    }
+    Ok(())
+}
+
+fn refresh(
+    server: &Arc<Server>,
+    whose: &Whose,
+    (expired, expire_at, info): (bool, i64, Option<Bytes>),
+) {
+    for connection in connections(server, whose) {
+        if expired {
+            connection.outbox.close(DisconnectCode::Expired);
+            continue;
+        }
+        if let Some(info) = &info {
+            connection.set_info(info.clone());
+        }
+        end_connection_at(server, &connection, expire_at);
+        let refresh =
+            PushKind::Refresh(Refresh { expires: expire_at > 0, ttl: seconds_left(expire_at) });
+        connection.push(Encoded::new(&Arc::from(""), refresh).bytes(connection.format));
+    }
+}

@@ -1,0 +1,106 @@
+//! The way from the owner of channels to a node with subscribers: news wait here for their turn, so
+//! that a node that is slow holds up neither the owner nor the other nodes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use althing::{ActorRef, SendError};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::{Bulletin, News};
+use crate::nodes::{Nodes, Site, SiteCalls, node_of};
+
+/// News that wait for one node. One that is further behind is asked where it is once it has read
+/// them.
+const WAITING_LEN_MAX: usize = 65_536;
+/// News in one message, unless one turn of the owner has more.
+const BULLETIN_LEN: usize = 1_024;
+/// How long a node may take to read what was told before its owner ends.
+const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The way to one node.
+#[derive(Debug)]
+pub(super) struct Road {
+    pub(super) site: ActorRef<Site>,
+    news: mpsc::UnboundedSender<Vec<News>>,
+    waiting: Arc<AtomicUsize>,
+    driver: JoinHandle<()>,
+}
+
+/// Too much waits for the node.
+#[derive(Debug)]
+pub(super) struct Behind;
+
+impl Road {
+    /// To a node, from one life of an owner.
+    pub(super) fn open(nodes: Arc<Nodes>, site: ActorRef<Site>, (shard, life): (u32, u64)) -> Self {
+        let (news, coming) = mpsc::unbounded_channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let drive = Drive { nodes, site: site.clone(), shard, life, waiting: waiting.clone() };
+        let driver = tokio::spawn(drive.run(coming));
+        Self { site, news, waiting, driver }
+    }
+
+    pub(super) fn send(&self, news: Vec<News>) -> Result<(), Behind> {
+        let len = news.len();
+        // What one turn has is taken if nothing else waits, however much it is.
+        if self.waiting.fetch_add(len, Ordering::Relaxed) > WAITING_LEN_MAX {
+            return Err(Behind);
+        }
+        self.news.send(news).map_err(|_| Behind)
+    }
+
+    /// Nothing more is sent; resolves when the node has read the last, or is gone.
+    pub(super) async fn end(self) {
+        let Self { news, driver, .. } = self;
+        drop(news);
+        // A panic of it is told already.
+        let _ = driver.await;
+    }
+}
+
+struct Drive {
+    nodes: Arc<Nodes>,
+    site: ActorRef<Site>,
+    shard: u32,
+    life: u64,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Drive {
+    async fn run(self, mut coming: mpsc::UnboundedReceiver<Vec<News>>) {
+        while let Some(mut news) = coming.recv().await {
+            while news.len() < BULLETIN_LEN {
+                let Ok(more) = coming.try_recv() else { break };
+                news.extend(more);
+            }
+            let len = news.len();
+            if !self.tell(news).await {
+                return;
+            }
+            self.waiting.fetch_sub(len, Ordering::Relaxed);
+        }
+        if self.nodes.has(node_of(&self.site)) {
+            // What was told before has been read when this is answered.
+            let _ = self.site.last_word(self.shard).timeout(LAST_WORD_TIMEOUT).await;
+        }
+    }
+
+    /// `false`: the node is gone.
+    async fn tell(&self, news: Vec<News>) -> bool {
+        let mut news = Bulletin(news);
+        loop {
+            match self.site.hear(self.shard, self.life, news).tell().await {
+                Ok(()) => return true,
+                Err(SendError::Timeout(message) | SendError::Full(message))
+                    if self.nodes.has(node_of(&self.site)) =>
+                {
+                    news = message.news;
+                }
+                Err(_) => return false,
+            }
+        }
+    }
+}

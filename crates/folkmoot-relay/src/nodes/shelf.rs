@@ -1,0 +1,85 @@
+//! What owners of channels that move to this node have sent ahead, until they begin here.
+
+use std::collections::HashMap;
+
+use althing::Wire;
+use parking_lot::Mutex;
+
+use crate::channels::MovedChannel;
+
+/// A part of what an owner keeps.
+#[derive(Debug, Clone, Wire)]
+pub(crate) struct Page {
+    /// 0 is the first one.
+    pub(crate) number: u32,
+    pub(crate) is_last: bool,
+    /// In which epoch channels begin.
+    pub(crate) epochs: u64,
+    pub(crate) channels: Vec<MovedChannel>,
+}
+
+/// What an owner keeps, whole.
+#[derive(Debug)]
+pub(crate) struct Moved {
+    pub(crate) epochs: u64,
+    pub(crate) channels: Vec<MovedChannel>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    of: Mutex<HashMap<u32, Incoming>>,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    /// Pages that have come, in their order.
+    pages: u32,
+    is_whole: bool,
+    moved: Moved,
+}
+
+impl Shelf {
+    pub(super) fn put(&self, shard: u32, page: Page) {
+        let mut of = self.of.lock();
+        if page.number == 0 {
+            let moved = Moved { epochs: page.epochs, channels: Vec::new() };
+            of.insert(shard, Incoming { pages: 0, is_whole: false, moved });
+        }
+        let Some(incoming) = of.get_mut(&shard).filter(|one| one.pages == page.number) else {
+            of.remove(&shard);
+            return;
+        };
+        incoming.pages += 1;
+        incoming.is_whole = page.is_last;
+        incoming.moved.channels.extend(page.channels);
+    }
+
+    /// What there is, if it is whole.
+    pub(super) fn take(&self, shard: u32) -> Option<Moved> {
+        let incoming = self.of.lock().remove(&shard)?;
+        incoming.is_whole.then_some(incoming.moved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(number: u32, is_last: bool) -> Page {
+        Page { number, is_last, epochs: 7, channels: Vec::new() }
+    }
+
+    #[test]
+    fn only_what_came_whole_and_in_order_is_taken_over_and_only_once() {
+        let shelf = Shelf::default();
+        shelf.put(1, page(0, false));
+        assert!(shelf.take(1).is_none(), "half of it");
+        shelf.put(1, page(0, false));
+        shelf.put(1, page(2, true));
+        assert!(shelf.take(1).is_none(), "one is missing");
+        shelf.put(1, page(0, false));
+        shelf.put(1, page(1, true));
+        assert_eq!(shelf.take(1).unwrap().epochs, 7);
+        assert!(shelf.take(1).is_none());
+    }
+}
