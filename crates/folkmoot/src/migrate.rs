@@ -29,8 +29,8 @@ pub enum MigrateError {
     Open(#[from] OpenError),
     /// The files of a store with a database have to be somewhere.
     #[error(
-        "a server on PostgreSQL or Cassandra keeps the files of messages in a data directory of its own, and {0} \
-         is the embedded store's; name another one with --data DIR before `migrate`"
+        "a server on PostgreSQL or Cassandra keeps the files of messages in a data directory of its \
+         own, and {0} is the embedded store's; name another one with --data DIR before `migrate`"
     )]
     FilesElsewhere(PathBuf),
     /// A file cannot be copied.
@@ -118,8 +118,8 @@ impl Files {
         Ok(Self { from: directory(from), to: directory(to), data })
     }
 
-    /// Keeps servers out of the data directory of a store with a database, which has the files only.
-    /// It is made if it is the target's.
+    /// Keeps servers out of the data directory of a store with a database, which has the files
+    /// only. It is made if it is the target's.
     fn hold(&self, from: &Site) -> Result<Option<DataDirectory>, MigrateError> {
         let Some((data, keeps)) = &self.data else { return Ok(None) };
         if from.keeps() != Keeps::Everything && !data.exists() {

@@ -160,7 +160,7 @@ async fn writes_wait_for_servers_that_pause_and_are_refused_by_name_if_they_stay
     server.pause();
     let waiting: Vec<_> =
         (2..=200).map(|seq| store.append(store.write_epoch(), &said(seq))).collect();
-    tokio::time::sleep(Duration::from_secs(7)).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
     server.resume();
     for append in waiting {
         append.await.unwrap();

@@ -49,7 +49,9 @@ fn rows(index: &Path) -> Vec<(String, Vec<Vec<Value>>)> {
     let table = |name: String| {
         let mut all = database.prepare(&format!("SELECT * FROM {name}")).expect("it is there");
         let columns = all.column_count();
-        let row = |row: &rusqlite::Row<'_>| (0..columns).map(|column| row.get(column)).collect();
+        let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Vec<Value>> {
+            (0..columns).map(|column| row.get(column)).collect()
+        };
         let rows = all.query_map([], row).expect("it can be read");
         let rows: Vec<Vec<Value>> = rows.map(|row| row.expect("values")).collect();
         (name, rows)

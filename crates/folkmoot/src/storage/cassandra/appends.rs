@@ -2,8 +2,8 @@
 //! writes it into the log, wakes all.
 //!
 //! While an entry is under way, the next batch gathers. What cannot be written is refused with
-//! everything behind it, and nothing is taken until the log takes it again; reads that would have to
-//! know what became of it are refused until that is known.
+//! everything behind it, and nothing is taken until the log takes it again; reads that would have
+//! to know what became of it are refused until that is known.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

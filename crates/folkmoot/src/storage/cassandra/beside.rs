@@ -1,6 +1,6 @@
-//! For tasks of an administrator's: all that a keyspace has, as of now, in a file that is there only
-//! meanwhile; and a file that becomes all that an empty keyspace has. The server that writes, if
-//! there is one, is not disturbed.
+//! For tasks of an administrator's: all that a keyspace has, as of now, in a file that is there
+//! only meanwhile; and a file that becomes all that an empty keyspace has. The server that writes,
+//! if there is one, is not disturbed.
 
 use std::fs::DirBuilder;
 use std::io;

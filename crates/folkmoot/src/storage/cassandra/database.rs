@@ -1,9 +1,10 @@
 //! The index and the log, while a thread has them; and what becomes of an entry of which nobody
 //! knows.
 //!
-//! An entry that may be in the log and is not in the index is kept until the log says what became of
-//! it: then it is applied, or forgotten, before anything else is done. Servers that stay away for
-//! [`AWAY_MAX`] are given up: whoever waits is refused, and so is whoever comes, until they are back.
+//! An entry that may be in the log and is not in the index is kept until the log says what became
+//! of it: then it is applied, or forgotten, before anything else is done. Servers that stay away
+//! for [`AWAY_MAX`] are given up: whoever waits is refused, and so is whoever comes, until they are
+//! back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -124,7 +125,7 @@ impl Database {
                 state.away_since = Some(began);
             }
             Err(SqlError::Fenced) if !state.is_fenced => {
-                tracing::error!(%address, "another server has taken the keyspace over: this one stops");
+                tracing::error!(%address, "another server has taken this over: this one stops");
                 state.is_fenced = true;
                 self.taken_over.send_replace(true);
             }
@@ -145,8 +146,8 @@ impl State {
         self.place.bytes
     }
 
-    /// Until when whoever asks now may wait: whoever comes while the servers have been away for long
-    /// is told at once.
+    /// Until when whoever asks now may wait: whoever comes while the servers have been away for
+    /// long is told at once.
     fn deadline(&self) -> Instant {
         let now = Instant::now();
         self.away_since.map_or(now + AWAY_MAX, |since| now.max(since + AWAY_MAX))
@@ -176,19 +177,15 @@ impl State {
         let data = entry.encode()?;
         let place = self.place.next(Name::draw(), &data);
         place.note(&transaction)?;
-        if let Err(error) = self.log.append(place.name, &data, until) {
-            if self.log.is_in_doubt() {
-                self.behind = Some((place, data));
-            }
-            return Err(error);
-        }
-        if let Err(error) = transaction.commit() {
+        let appended = self.log.append(place.name, &data, until);
+        if appended.is_ok() || self.log.is_in_doubt() {
             self.behind = Some((place, data));
-            return Err(SqlError::Away(format!(
-                "it is in Cassandra, and the index of it takes no more: {error}"
-            )));
         }
-        (self.place, self.applied) = (place, applied);
+        appended?;
+        transaction.commit().map_err(|error| {
+            SqlError::Away(format!("it is in Cassandra, and its index takes no more: {error}"))
+        })?;
+        (self.place, self.applied, self.behind) = (place, applied, None);
         self.answered();
         Ok(answer)
     }

@@ -17,8 +17,8 @@ use crate::storage::sqlite::migrations;
 /// How often it looks. A server that was replaced and writes nothing shows what it knew for this
 /// long.
 const LOOK_PAUSE: Duration = Duration::from_secs(5);
-/// The oldest that a snapshot may be while there are entries behind it: what was deleted stays in the
-/// log for so long.
+/// The oldest that a snapshot may be while there are entries behind it: what was deleted stays in
+/// the log for so long.
 const SNAPSHOT_AGE_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// What the thread needs.
@@ -43,15 +43,19 @@ impl Keeper {
             let go_on = || stop.try_recv() == Err(TryRecvError::Empty);
             match take(&self.session, &self.index, Some(&self.snapshot), &go_on) {
                 Ok(Some(snapshot)) => self.snapshot = snapshot,
-                Ok(None) => {}
+                Ok(None) => self.read_current(),
                 Err(error) => {
                     tracing::warn!(%error, "no snapshot was written; trying again");
-                    // Another one may count by now.
-                    if let Ok(Some(snapshot)) = snapshot::current(&self.session) {
-                        self.snapshot = snapshot;
-                    }
+                    self.read_current();
                 }
             }
+        }
+    }
+
+    /// Another one may count by now: that of the server before us, which was writing it.
+    fn read_current(&mut self) {
+        if let Ok(Some(snapshot)) = snapshot::current(&self.session) {
+            self.snapshot = snapshot;
         }
     }
 

@@ -1,9 +1,10 @@
 //! The log in Cassandra, and its fence: one writer, whose name each bucket of entries has.
 //!
 //! An entry is one conditional batch on the partition of its bucket: it is written as a whole where
-//! the bucket has our name and the entry before it, and not at all otherwise. Who takes over draws a
-//! name of its own in the bucket that is not full; as each bucket is opened by a condition, too, and
-//! keeps its name when its entries are deleted, a writer that was replaced finds none to go on in.
+//! the bucket has our name and the entry before it, and not at all otherwise. Who takes over draws
+//! a name of its own in the bucket that is not full; as each bucket is opened by a condition, too,
+//! and keeps its name when its entries are deleted, a writer that was replaced finds none to go on
+//! in.
 //!
 //! A batch of which nobody knows is first excluded from taking effect any more, by drawing our own
 //! name anew, and then looked for. Until that is done nothing else is written.

@@ -102,8 +102,8 @@ pub(super) fn current(session: &Session) -> Result<Option<Snapshot>, SqlError> {
     }))
 }
 
-/// Writes a file as the snapshot that counts, and deletes what came before it. `None` if another one
-/// has come to count meanwhile, or `go_on` says no.
+/// Writes a file as the snapshot that counts, and deletes what came before it. `None` if another
+/// one has come to count meanwhile, or `go_on` says no.
 pub(super) fn publish(
     session: &Session,
     (file, place, schema): (&Path, Place, u32),

@@ -1,9 +1,10 @@
 //! SQLite's connection, which can take down what its transaction changes: each statement that has
 //! changed rows, with its values and how many rows those were.
 //!
-//! Run again in the same order on the same rows, they change the same: a statement that takes a part
-//! of the rows it finds says which by `ORDER BY`, and nothing that is by chance or of the clock
-//! stands in a statement of a control transaction. The count of rows says when that did not hold.
+//! Run again in the same order on the same rows, they change the same: a statement that takes a
+//! part of the rows it finds says which by `ORDER BY`, and nothing that is by chance or of the
+//! clock stands in a statement of a control transaction. The count of rows says when that did not
+//! hold.
 //! What `execute_batch` runs is not taken down: transactions and the making of tables.
 
 use std::cell::RefCell;
