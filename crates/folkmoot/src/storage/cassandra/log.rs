@@ -19,7 +19,7 @@ use crate::storage::sql::SqlError;
 /// Entries in a bucket: with entries of half a MiB, a partition of 128 MiB.
 const BUCKET_ENTRIES: u64 = 256;
 /// Entries read at once.
-const READ_ENTRIES: u64 = 16;
+const READ_ENTRIES: u64 = 32;
 /// How long writes wait for servers that cannot be used.
 pub(super) const AWAY_MAX: Duration = Duration::from_secs(10);
 
@@ -61,9 +61,9 @@ pub(super) enum Settled {
 impl Log {
     /// Takes the log over from whoever writes it, which begins behind `after` at the earliest.
     pub(super) fn take_over(session: Arc<Session>, after: u64) -> Result<Self, SqlError> {
-        let (writer, until) = (Name::draw(), Instant::now() + AWAY_MAX);
-        let mut bucket = bucket_of(after + 1);
+        let (writer, mut bucket) = (Name::draw(), bucket_of(after + 1));
         loop {
+            let until = Instant::now() + AWAY_MAX;
             let Some(head) = session.insist(until, async |it| it.head(bucket).await)? else {
                 let begins = last_of(bucket - 1);
                 if begins < after {
@@ -73,13 +73,13 @@ impl Log {
                 session.insist(until, async |it| it.open(bucket, writer, begins).await)?;
                 continue;
             };
+            if head.last == last_of(bucket) {
+                bucket += 1;
+                continue;
+            }
             if head.writer != writer {
                 let from = head.writer;
                 session.insist(until, async |it| it.draw(bucket, from, writer).await)?;
-                continue;
-            }
-            if head.last == last_of(bucket) {
-                bucket += 1;
                 continue;
             }
             return Ok(Self { session, writer, bucket, last: head.last, doubt: None });

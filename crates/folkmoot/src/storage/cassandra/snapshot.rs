@@ -51,12 +51,12 @@ struct Begun {
 type StoreRow = (i32, i32, i64, Vec<u8>, Vec<u8>, i64, Vec<u8>, i64, i64, i64);
 
 const READ: &str =
-    "SELECT format, schema, number, entry, snapshot, bytes, hash, log_bytes, made_at,
+    "SELECT format, steps, number, entry, snapshot, bytes, hash, log_bytes, made_at,
     first_bucket FROM folkmoot_store WHERE one = 1";
 const FIRST: &str =
-    "INSERT INTO folkmoot_store (one, format, schema, number, entry, snapshot, bytes,
+    "INSERT INTO folkmoot_store (one, format, steps, number, entry, snapshot, bytes,
     hash, log_bytes, made_at, first_bucket) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS";
-const NEXT: &str = "UPDATE folkmoot_store SET format = ?, schema = ?, number = ?, entry = ?,
+const NEXT: &str = "UPDATE folkmoot_store SET format = ?, steps = ?, number = ?, entry = ?,
     snapshot = ?, bytes = ?, hash = ?, log_bytes = ?, made_at = ?, first_bucket = ?
     WHERE one = 1 IF snapshot = ?";
 const ERASED: &str = "UPDATE folkmoot_store SET first_bucket = ? WHERE one = 1 IF snapshot = ?";

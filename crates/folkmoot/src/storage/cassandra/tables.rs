@@ -29,7 +29,7 @@ const LOG: &str = "CREATE TABLE IF NOT EXISTS folkmoot_log (
 const STORE: &str = "CREATE TABLE IF NOT EXISTS folkmoot_store (
         one tinyint PRIMARY KEY,
         format int,
-        schema int,
+        steps int,
         number bigint,
         entry blob,
         snapshot blob,
