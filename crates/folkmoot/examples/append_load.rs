@@ -1,13 +1,15 @@
 //! Appends chat messages to a fresh store as fast as their acknowledgements come, and says how fast
 //! that was.
 //!
-//! `cargo run --release -p folkmoot --example append_load -- [senders] [seconds] [directory] [database]` Each
+//! `cargo run --release -p folkmoot --example append_load -- [senders] [seconds] [directory] [database]`
+//! The database is an address, or `cassandra`: one that is started for this. Each
 //! sender has a room of its own and awaits each acknowledgement, fsync on, before its next message
 //! of 120 bytes. The mover works meanwhile, as it does in a server.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use althing_testkit::servers::CassandraServer;
 use folkmoot::storage::{
     Message, NewAccount, NewDevice, NewRoom, Offset, Record, RoomEvent, RoomId, RoomRecord, Seq,
     Store, StoreOptions, UnixMillis, UserId,
@@ -27,7 +29,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         || std::env::temp_dir().join(format!("append-load-{}", std::process::id())),
         PathBuf::from,
     );
-    let database = arguments.next().map(|address| address.parse()).transpose()?;
+    let database = arguments.next();
+    let cassandra = (database.as_deref() == Some("cassandra")).then(CassandraServer::start);
+    let database = match &cassandra {
+        Some(server) => Some(format!("cassandra://{}/load?replicas=1", server.host())),
+        None => database,
+    };
+    let database = database.map(|address| address.parse()).transpose()?;
     let options = StoreOptions { database, ..StoreOptions::new(&directory) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run(senders, Duration::from_secs(seconds), &options))?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::attachment::{Kept, Object};
 use crate::config::Config;
 use crate::progress::Bar;
-use crate::storage::{self, Findings, NamedFiles, OpenError, UnixMillis};
+use crate::storage::{self, Findings, NamedFiles, OpenError, StoreAddress, UnixMillis};
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,7 +39,12 @@ pub fn check(config: &Config, now: UnixMillis) -> Result<Checked, OpenError> {
     let _kept = Kept::hold(directory).map_err(failed)?;
     let mut findings = Findings::default();
     let (looked, named) = match &config.database {
-        Some(address) => storage::check_database(address, now, &mut findings)?,
+        Some(StoreAddress::Postgres(address)) => {
+            storage::check_database(address, now, &mut findings)?
+        }
+        Some(StoreAddress::Cassandra(address)) => {
+            storage::check_keyspace(address, now, &mut findings)?
+        }
         None => storage::check(config.data(), now, &mut findings)?,
     };
     let mut files = 0;

@@ -15,7 +15,7 @@ use folkmoot_gateway::{Network, Settings, TlsFiles};
 use folkmoot_protocol::chat::Registration;
 use serde::Deserialize;
 
-use crate::storage::{AddressError, DatabaseAddress};
+use crate::storage::{AddressError, StoreAddress};
 use attachments::AttachmentsSection;
 use cluster::{ClusterSection, Others};
 
@@ -36,7 +36,8 @@ pub struct Flags {
     #[arg(long, env = "FOLKMOOT_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Where rooms, users and messages are kept: `embedded`, in the data directory, or
-    /// `postgres://user:password@host:port/database` [default: embedded]
+    /// `postgres://user:password@host:port/database`, or with its log in Cassandra by
+    /// `cassandra://user:password@host:port/keyspace` [default: embedded]
     #[arg(long, env = "FOLKMOOT_STORE", value_name = "STORE", hide_env_values = true)]
     pub store: Option<StoreText>,
     /// TOML file with further settings; see docs/configuration.md
@@ -227,8 +228,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The data directory.
     pub data: PathBuf,
-    /// Where PostgreSQL is, if the data is there; files stay in the data directory.
-    pub database: Option<DatabaseAddress>,
+    /// Where the data is, if in PostgreSQL or Cassandra; files stay in the data directory.
+    pub database: Option<StoreAddress>,
     /// One of several nodes; `None`: a server alone.
     pub(crate) cluster: Option<ClusterConfig>,
     /// Further origins whose pages may connect.

@@ -55,13 +55,13 @@ enum Task {
     Check,
     /// Shows how long messages are kept, or sets it; the server may run
     Retention(RetentionFlags),
-    /// Carries all that a server keeps into another store: from a data directory into PostgreSQL,
-    /// or back. No server runs on either meanwhile; cut off, the same command goes on
+    /// Carries all that a server keeps into another store: from a data directory into PostgreSQL
+    /// or Cassandra, or back. No server runs on either meanwhile; cut off, the same command goes on
     Migrate {
-        /// The store to read: a data directory, or postgres://user:password@host:port/database. It
-        /// stays as it is
+        /// The store to read: a data directory, postgres://user:password@host:port/database or
+        /// cassandra://user:password@host:port/keyspace. It stays as it is
         from: Site,
-        /// The store to fill, which is empty. Beside PostgreSQL, files of messages are in --data
+        /// The store to fill, which is empty. Beside a database, files of messages are in --data
         to: Site,
     },
     /// Serves read states to another chat, over a protocol of its own
@@ -289,6 +289,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         () = stop => {}
         () = running.evicted() => {
             anyhow::bail!("the other nodes have given this one up: start it again");
+        }
+        () = running.taken_over() => {
+            anyhow::bail!("another server has taken the store over, and this one stops");
         }
     }
     tracing::info!("stopping");

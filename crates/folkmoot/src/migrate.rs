@@ -1,5 +1,5 @@
-//! `folkmoot migrate`: carries all that a server keeps from a data directory into PostgreSQL, back,
-//! or into another store of the same kind. No server runs on either side meanwhile.
+//! `folkmoot migrate`: carries all that a server keeps from one of the three kinds of store into an
+//! empty one, of the same kind or another. No server runs on either side meanwhile.
 //!
 //! The rows go first, are compared, and then the files that they name; only then servers are let
 //! in. The source stays as it is. The index of the search is made anew by the server.
@@ -27,10 +27,10 @@ pub enum MigrateError {
     /// The directory of files cannot be used.
     #[error("{0}")]
     Open(#[from] OpenError),
-    /// The files of a store in PostgreSQL have to be somewhere.
+    /// The files of a store with a database have to be somewhere.
     #[error(
-        "a server on PostgreSQL keeps the files of messages in a data directory of its own, and {0} \
-         is the embedded store's; name another one with --data DIR before `migrate`"
+        "a server on PostgreSQL or Cassandra keeps the files of messages in a data directory of its \
+         own, and {0} is the embedded store's; name another one with --data DIR before `migrate`"
     )]
     FilesElsewhere(PathBuf),
     /// A file cannot be copied.
@@ -77,7 +77,10 @@ pub fn migrate(
     let carried = carry(&source, &target)?;
     let named = named_files(&source.connection, now).map_err(CopyError::from)?;
     let (files_there, missing) = files.copy(&named)?;
-    if let Some(data) = &files.data {
+    if !source.is_unchanged(from)? {
+        return Err(CopyError::Changed(from.clone()).into());
+    }
+    if let Some((data, _)) = &files.data {
         // Of another store, if there is one.
         Search::discard(data).map_err(|source| io_error(data, source))?;
     }
@@ -90,8 +93,9 @@ pub fn migrate(
 struct Files {
     from: PathBuf,
     to: PathBuf,
-    /// The data directory of a server on PostgreSQL, if one of the two is.
-    data: Option<PathBuf>,
+    /// The data directory of a server with a database, if one of the two is, and what that keeps
+    /// there.
+    data: Option<(PathBuf, Keeps)>,
 }
 
 impl Files {
@@ -102,10 +106,10 @@ impl Files {
             Site::Directory(path) if beside_data => path.join("attachments"),
             _ => configured.clone(),
         };
-        let has_database = [from, to].iter().any(|site| matches!(site, Site::Database(_)));
-        let data = has_database.then(|| config.data().to_owned());
+        let keeps = [to, from].into_iter().map(Site::keeps).find(|it| *it != Keeps::Everything);
+        let data = keeps.map(|keeps| (config.data().to_owned(), keeps));
         for site in [from, to] {
-            if let (Site::Directory(path), Some(data)) = (site, &data)
+            if let (Site::Directory(path), Some((data, _))) = (site, &data)
                 && is_same(path, data)
             {
                 return Err(MigrateError::FilesElsewhere(path.clone()));
@@ -114,14 +118,14 @@ impl Files {
         Ok(Self { from: directory(from), to: directory(to), data })
     }
 
-    /// Keeps servers out of the data directory of a store in PostgreSQL, which has the files only.
-    /// It is made if it is the target's.
+    /// Keeps servers out of the data directory of a store with a database, which has the files
+    /// only. It is made if it is the target's.
     fn hold(&self, from: &Site) -> Result<Option<DataDirectory>, MigrateError> {
-        let Some(data) = &self.data else { return Ok(None) };
-        if matches!(from, Site::Database(_)) && !data.exists() {
+        let Some((data, keeps)) = &self.data else { return Ok(None) };
+        if from.keeps() != Keeps::Everything && !data.exists() {
             return Err(OpenError::NotADataDirectory { path: data.clone() }.into());
         }
-        Ok(Some(DataDirectory::open(data, Keeps::Files)?))
+        Ok(Some(DataDirectory::open(data, *keeps)?))
     }
 
     /// Says how many are at the target then, and which are missing.

@@ -169,6 +169,11 @@ impl Server {
         &self.store
     }
 
+    /// Resolves when another server has taken the store over.
+    pub(crate) async fn taken_over(&self) {
+        self.store.taken_over().await;
+    }
+
     /// Which messages changed, for an index and for who searches in it.
     pub(crate) fn changes(&self) -> &(impl ChangeFeed + use<>) {
         &self.store

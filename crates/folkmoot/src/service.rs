@@ -234,6 +234,12 @@ impl Running {
         }
     }
 
+    /// Resolves when another server has taken the store over. What this one shows is what it knew
+    /// then, and it takes nothing more.
+    pub async fn taken_over(&self) {
+        self.server.taken_over().await;
+    }
+
     /// Where the first administrator is made, as long as there is none; a secret.
     pub fn setup_link(&self) -> Option<String> {
         let public_url = self.server.config.public_url.as_deref();

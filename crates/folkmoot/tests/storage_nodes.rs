@@ -98,7 +98,7 @@ async fn of_two_nodes_that_hold_one_room_the_later_is_refused_with_all_behind_it
 async fn nodes_and_a_server_alone_keep_each_other_out_and_so_do_two_of_one_name() {
     let (database, directories, [first, second]) = two_nodes("nodes-claim").await;
     let alone = TestDirectory::new("nodes-claim-alone");
-    let options = StoreOptions { database: Some(database.clone()), ..alone.options() };
+    let options = StoreOptions { database: Some(database.clone().into()), ..alone.options() };
     let refused = Store::open(&options).unwrap_err();
     assert!(matches!(refused, OpenError::DatabaseInUse { .. }), "{refused}");
     let refused = Store::open(&node(&alone, &database, "n1")).unwrap_err();

@@ -18,7 +18,7 @@ use storage_support::{ANA, ROOM, TestDirectory, account, message, populate};
 use tokio_postgres::{Client, NoTls};
 
 fn options(directory: &TestDirectory, database: &DatabaseAddress) -> StoreOptions {
-    StoreOptions { database: Some(database.clone()), ..directory.options() }
+    directory.options_on(database)
 }
 
 async fn admin(url: &str) -> Client {
@@ -216,7 +216,7 @@ async fn a_restored_copy_of_the_database_begins_a_new_epoch() {
     while admin.batch_execute(&made).await.is_err() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let store = directory.open_on(&copy.parse().unwrap());
+    let store = directory.open_on(&copy.parse::<DatabaseAddress>().unwrap());
     assert_ne!(store.stream_epoch(), epoch);
     store.close().await;
 }

@@ -10,7 +10,7 @@ use super::take::Bytes;
 use super::{BackupError, io_error, sync_directory};
 use crate::config::Config;
 use crate::storage::{
-    self, DataDirectory, DatabaseAddress, FORMAT_VERSION, Keeps, Lsn, Site, Source, Store,
+    self, DataDirectory, FORMAT_VERSION, Keeps, Lsn, Site, Source, Store, StoreAddress,
     StoreOptions, Target, carry,
 };
 
@@ -61,10 +61,11 @@ pub async fn restore(config: &Config, from: &Path) -> Result<RestoredBackup, Bac
 fn unpack_into_database(
     from: &Path,
     places: &Places,
-    address: &DatabaseAddress,
+    address: &StoreAddress,
 ) -> Result<(Option<Store>, u64), BackupError> {
-    let target = Target::open(&Site::Database(address.clone()))?;
-    let filled = fill(from, places, &target);
+    let target = Target::open(&address.clone().into())?;
+    let keeps = Keeps::of(address);
+    let filled = fill(from, places, keeps, &target);
     match filled {
         Ok((files, applied)) => {
             target.finish(applied)?;
@@ -77,8 +78,13 @@ fn unpack_into_database(
     }
 }
 
-fn fill(from: &Path, places: &Places, target: &Target) -> Result<(u64, Lsn), BackupError> {
-    let _files = DataDirectory::open(&places.data, Keeps::Files)?;
+fn fill(
+    from: &Path,
+    places: &Places,
+    keeps: Keeps,
+    target: &Target,
+) -> Result<(u64, Lsn), BackupError> {
+    let _files = DataDirectory::open(&places.data, keeps)?;
     let data = places.data.join("restoring");
     let meanwhile = Places { data, objects: places.objects.clone() };
     let files = unpack(from, &meanwhile)?;

@@ -137,6 +137,12 @@ pub(super) fn merge(
     let node = node.ok_or_else(|| needs("--node"))?;
     let certificates = certificates.ok_or_else(|| needs("--cluster-certificates"))?;
     let store = others.store.ok_or_else(|| needs("--store postgres://..."))?;
+    if store.starts_with("cassandra://") {
+        return Err(problem(
+            "--store",
+            "is in Cassandra, which is for a server without --cluster-name",
+        ));
+    }
     if others.has_own_attachments {
         return Err(needs("--attachments, a directory that all nodes share"));
     }
@@ -226,6 +232,7 @@ mod tests {
                 "--role",
             ),
             (flags(), Others { store: None, ..OTHERS }, "--store"),
+            (flags(), Others { store: Some("cassandra://db/chat"), ..OTHERS }, "Cassandra"),
             (flags(), Others { has_own_attachments: true, ..OTHERS }, "--attachments"),
             (flags(), Others { is_demo: true, ..OTHERS }, "--demo"),
             (flags(), Others { is_restored: true, ..OTHERS }, "--restored"),

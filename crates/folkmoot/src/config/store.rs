@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use crate::storage::{AddressError, DatabaseAddress};
+use crate::storage::{AddressError, StoreAddress};
 
 /// `embedded`, or the address of a database; looked at only once all settings are there.
 #[derive(Clone, Deserialize)]
@@ -15,7 +15,7 @@ pub struct StoreText(String);
 
 impl StoreText {
     /// Where the database is, if it is not embedded.
-    pub(super) fn database(&self) -> Option<Result<DatabaseAddress, AddressError>> {
+    pub(super) fn database(&self) -> Option<Result<StoreAddress, AddressError>> {
         (self.0 != "embedded").then(|| self.0.parse())
     }
 }

@@ -11,8 +11,8 @@ use crate::storage::retention::{of_rooms, of_server, set_of_room, set_of_server}
 use crate::storage::sql::Connection;
 use crate::storage::{
     AppendError, ControlError, Due, OpenError, ReadError, Record, Retention, RoomEvent, RoomId,
-    RoomRecord, RoomRetention, SqlError, Store, StoreOptions, UnixMillis, connect_beside, database,
-    require_directory,
+    RoomRecord, RoomRetention, SqlError, Store, StoreAddress, StoreOptions, UnixMillis,
+    connect_beside, database, require_directory,
 };
 
 /// A server's transaction takes milliseconds; a batch on a slow disk takes seconds.
@@ -138,7 +138,11 @@ async fn retain_in(
 /// In the database itself, which the server reads whenever it looks.
 fn beside_a_server(config: &Config, flags: &RetentionFlags) -> Result<Retained, RetentionError> {
     let database = match &config.database {
-        Some(address) => connect_beside(address)?,
+        Some(StoreAddress::Postgres(address)) => connect_beside(address)?,
+        Some(StoreAddress::Cassandra(address)) => {
+            let (task, address) = ("`folkmoot retention`", address.clone());
+            return Err(OpenError::NotBeside { task, address }.into());
+        }
         None => open_beside(&database(config.data()))?,
     };
     let transaction = database.begin()?;

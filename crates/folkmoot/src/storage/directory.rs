@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::address::StoreAddress;
 use super::error::OpenError;
 
 /// The on-disk format that this program reads and writes.
@@ -16,7 +17,9 @@ pub const FORMAT_VERSION: u32 = 1;
 /// The database; SQLite's own files beside it begin with its name.
 const DATABASE: &str = "folkmoot.sqlite";
 /// Says, in a directory without a database, that the database is in PostgreSQL.
-const ELSEWHERE: &str = "POSTGRES";
+const IN_POSTGRES: &str = "POSTGRES";
+/// Says that the log is in Cassandra, and what else is here an index of it.
+const IN_CASSANDRA: &str = "CASSANDRA";
 
 /// Where the database of a data directory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,27 @@ pub(crate) enum Keeps {
     Everything,
     /// In PostgreSQL; only files are here.
     Files,
+    /// In Cassandra; files are here and an index that can be made anew.
+    Index,
+}
+
+impl Keeps {
+    /// In the data directory of a store on servers of its own.
+    pub(crate) fn of(address: &StoreAddress) -> Self {
+        match address {
+            StoreAddress::Postgres(_) => Self::Files,
+            StoreAddress::Cassandra(_) => Self::Index,
+        }
+    }
+
+    /// The file that says so.
+    fn mark(self) -> Option<&'static str> {
+        match self {
+            Self::Everything => None,
+            Self::Files => Some(IN_POSTGRES),
+            Self::Index => Some(IN_CASSANDRA),
+        }
+    }
 }
 
 /// An opened and locked data directory. The lock is held until this is dropped.
@@ -47,8 +71,8 @@ impl DataDirectory {
         }
         refuse_other(path, keeps)?;
         let lock = lock(path)?;
-        if keeps == Keeps::Files {
-            std::fs::write(path.join(ELSEWHERE), b"").map_err(io_error)?;
+        if let Some(mark) = keeps.mark() {
+            std::fs::write(path.join(mark), b"").map_err(io_error)?;
         }
         if version.is_none() {
             std::fs::create_dir_all(log(path)).map_err(io_error)?;
@@ -87,11 +111,15 @@ impl DataDirectory {
 /// An empty database beside the one that people know would look as if all were lost.
 fn refuse_other(path: &Path, keeps: Keeps) -> Result<(), OpenError> {
     let holds = match keeps {
-        Keeps::Everything if path.join(ELSEWHERE).exists() => {
+        Keeps::Everything if path.join(IN_CASSANDRA).exists() => {
+            "is of a server with its data in Cassandra: say where with --store"
+        }
+        Keeps::Everything if path.join(IN_POSTGRES).exists() => {
             "is of a server with its data in PostgreSQL: say where with --store"
         }
-        Keeps::Files if database(path).exists() => {
-            "holds the data of a server without PostgreSQL: give another directory, or --store embedded"
+        // Files are the same for both, and an index is made anew.
+        Keeps::Files | Keeps::Index if database(path).exists() => {
+            "holds the data of an embedded store: give another directory, or --store embedded"
         }
         _ => return Ok(()),
     };
@@ -128,7 +156,10 @@ impl Drop for DataDirectory {
 fn is_empty(path: &Path) -> io::Result<bool> {
     for entry in std::fs::read_dir(path)? {
         let name = entry?.file_name();
-        if !["lock", "log", ELSEWHERE, "VERSION.tmp"].iter().any(|ours| name == *ours) {
+        if !["lock", "log", IN_POSTGRES, IN_CASSANDRA, "VERSION.tmp"]
+            .iter()
+            .any(|ours| name == *ours)
+        {
             return Ok(false);
         }
     }

@@ -5,6 +5,7 @@
 use althing::Wire;
 use std::path::PathBuf;
 
+use super::cassandra::address::CassandraAddress;
 use super::ids::{Lsn, WriteEpoch};
 use super::postgres::address::DatabaseAddress;
 use super::sql::SqlError;
@@ -130,6 +131,39 @@ pub enum OpenError {
     Unfinished {
         /// Where it is, without the password.
         address: DatabaseAddress,
+    },
+    /// Cassandra is away, does not let us in, or has what cannot be used.
+    #[error("cannot use {address}: {source}")]
+    Cassandra {
+        /// Where it is, without the password.
+        address: CassandraAddress,
+        /// What it said, or what is wrong.
+        source: SqlError,
+    },
+    /// No server has begun to use the keyspace.
+    #[error("{address} holds no data of Folkmoot")]
+    EmptyKeyspace {
+        /// Where it is, without the password.
+        address: CassandraAddress,
+    },
+    /// A task that works beside the server can change nothing in Cassandra.
+    #[error(
+        "{task} works on {address} only while no server has the data directory open: stop it first"
+    )]
+    NotBeside {
+        /// The task.
+        task: &'static str,
+        /// Where it is, without the password.
+        address: CassandraAddress,
+    },
+    /// Several nodes cannot share it.
+    #[error(
+        "several nodes cannot share {address}: a store in Cassandra is for one server; nodes share \
+         postgres://..."
+    )]
+    OneNode {
+        /// Where it is, without the password.
+        address: CassandraAddress,
     },
     /// The database cannot hold every text.
     #[error("{address} has the encoding {encoding}; make a database with UTF8")]

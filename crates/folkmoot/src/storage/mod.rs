@@ -11,8 +11,10 @@
 //! ```
 //!
 //! In PostgreSQL's case (`postgres`) both roads end in the one session that writes to it, and there
-//! is no log of our own.
+//! is no log of our own. In Cassandra's (`cassandra`) the log is there, and SQLite an index of it.
 
+mod address;
+mod cassandra;
 mod check;
 pub mod contract;
 mod control;
@@ -32,7 +34,9 @@ mod store;
 mod usage;
 mod wire;
 
-pub(crate) use check::{Findings, Looked, check, check_database};
+pub use address::StoreAddress;
+pub use cassandra::address::CassandraAddress;
+pub(crate) use check::{Findings, Looked, check, check_database, check_keyspace};
 pub use control::{
     Account, AccountDeletion, AccountDeletionBegun, Authority, Begun, Deletion, DeletionTarget,
     Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamePlaces, NamedUser,

@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 
 use folkmoot_protocol::Channel;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
+use super::address::StoreAddress;
 use super::directory::{DataDirectory, Keeps};
 use super::error::{AppendError, ControlError, OpenError, ReadError};
 use super::ids::{Lsn, WriteEpoch};
@@ -15,7 +17,6 @@ use super::log::disk::{Disk, RealDisk};
 use super::log::queue::{Append, Queue, QueueLimits};
 use super::log::segments::Segments;
 use super::log::writer::{LogWriter, LogWriterStart, PROBE_PAUSE};
-use super::postgres::{self, address::DatabaseAddress};
 use super::progress::{Progress, Stream};
 use super::record::{Record, RoomEvent};
 use super::sql::Connection;
@@ -24,6 +25,7 @@ use super::sqlite::place::{Restored, note_place};
 use super::sqlite::readers::{Reader, Readers};
 use super::sqlite::writer::Control;
 use super::sqlite::{open_reader, open_writer, writer};
+use super::{cassandra, postgres};
 
 /// How to open a store; `StoreOptions::new` has the defaults that were measured.
 #[derive(Clone, Debug)]
@@ -40,8 +42,8 @@ pub struct StoreOptions {
     pub readers: usize,
     /// Whether the data was brought back from an earlier time; unknown.
     pub restored: Restored,
-    /// The database, if it is not in the data directory; it is.
-    pub database: Option<DatabaseAddress>,
+    /// Where the database or its log is, if not in the data directory; it is.
+    pub database: Option<StoreAddress>,
     /// Which of several nodes this is that write to the database beside each other; the only one.
     pub node: Option<String>,
 }
@@ -97,6 +99,8 @@ pub(super) struct Inner {
     pub(super) segments: Option<Arc<Segments>>,
     pub(super) stream_epoch: String,
     pub(super) directory: PathBuf,
+    /// Whether another server writes now; nobody can tell on a store of one process alone.
+    pub(super) taken_over: Option<watch::Receiver<bool>>,
     pub(super) threads: Mutex<Option<Threads>>,
 }
 
@@ -119,7 +123,12 @@ impl Store {
     pub fn open(options: &StoreOptions) -> Result<Self, OpenError> {
         match &options.database {
             None => Self::open_on(options, RealDisk),
-            Some(address) => Ok(Self(Arc::new(postgres::open::open(options, address)?))),
+            Some(StoreAddress::Postgres(address)) => {
+                Ok(Self(Arc::new(postgres::open::open(options, address)?)))
+            }
+            Some(StoreAddress::Cassandra(address)) => {
+                Ok(Self(Arc::new(cassandra::open::open(options, address)?)))
+            }
         }
     }
 
@@ -170,6 +179,7 @@ impl Store {
             segments: Some(segments),
             stream_epoch,
             directory: options.directory.clone(),
+            taken_over: None,
             threads: Mutex::new(None),
         };
         let threads = inner.spawn(log, mover, connection, reading, &directory)?;
@@ -255,6 +265,19 @@ impl Store {
             lag_bytes: lag.bytes,
             segments: self.0.segments.as_ref().map_or(0, |segments| segments.count()),
         }
+    }
+
+    /// Ready once another server has taken the store over, and this one shows what it knew then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    pub async fn taken_over(&self) {
+        if let Some(mut told) = self.0.taken_over.clone()
+            && told.wait_for(|is_taken_over| *is_taken_over).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending().await
     }
 
     /// The data directory.

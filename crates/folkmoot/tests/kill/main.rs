@@ -4,8 +4,9 @@
 //! 50 clients at the level of the protocol (half of them JSON, half protobuf) write into 8 rooms,
 //! each with one message under way, which they repeat with the same key until it is acknowledged.
 //! The server is killed with SIGKILL in the middle, KILLS times (20 by default), and started again
-//! on the same directory and port. With its data in PostgreSQL, it is one time the server, one time
-//! PostgreSQL while the server runs on, one time both. In the end the history is compared with the acknowledgements,
+//! on the same directory and port. With its data in a database, it is one time the server, one time
+//! the database while the server runs on, one time both; and one time the index of what is in
+//! Cassandra is lost. In the end the history is compared with the acknowledgements,
 //! and every client's stream with the history.
 //!
 //! The moments of the kills are chosen by a seed, which is printed; `KILL_SEED=n` repeats the
@@ -23,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use althing_testkit::servers::PostgresServer;
+use althing_testkit::servers::{CassandraServer, PostgresServer};
 use folkmoot_protocol::rpc::{InviteAccept, InviteCreate, RoomCreate, RoomGet};
 use folkmoot_protocol::{Format, Offset, RoomId};
 use tokio::sync::watch;
@@ -33,7 +34,7 @@ use account::Account;
 use client::{Client, Diary};
 use connection::Connection;
 use random::Random;
-use server::Server;
+use server::{Behind, Server};
 
 const CLIENTS: usize = 50;
 const ROOMS: usize = 8;
@@ -41,8 +42,8 @@ const ROOMS: usize = 8;
 /// fan-out.
 const ROOMS_PER_CLIENT: usize = 3;
 const KILLS_DEFAULT: usize = 20;
-/// With PostgreSQL: each of the three once.
-const KILLS_POSTGRES: usize = 3;
+/// With a database: each of the three once.
+const KILLS_DATABASE: usize = 3;
 /// Acknowledgements between two kills: sometimes the server dies before its first batch is applied,
 /// sometimes with a long log.
 const ACKS_BETWEEN_KILLS: std::ops::Range<u64> = 20..400;
@@ -53,8 +54,10 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     Server,
-    Postgres,
+    Database,
     Both,
+    /// The server, whose index of the log in Cassandra is lost with it.
+    Index,
 }
 
 /// What the clients are told to do.
@@ -89,17 +92,26 @@ fn setting(name: &str) -> Option<u64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_doubled_or_reordered_by_sigkill() {
     let victims = vec![Victim::Server; kills(KILLS_DEFAULT)];
-    tokio::time::timeout(TEST_TIMEOUT, run(random(), None, &victims))
+    tokio::time::timeout(TEST_TIMEOUT, run(random(), Behind::Nobody, &victims))
         .await
         .expect("it ends in time");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_when_postgresql_or_a_server_on_it_is_killed() {
-    let kinds = [Victim::Postgres, Victim::Server, Victim::Both];
-    let victims: Vec<Victim> = kinds.into_iter().cycle().take(kills(KILLS_POSTGRES)).collect();
+    let kinds = [Victim::Database, Victim::Server, Victim::Both];
+    let victims: Vec<Victim> = kinds.into_iter().cycle().take(kills(KILLS_DATABASE)).collect();
     let postgres = tokio::task::block_in_place(PostgresServer::start);
-    let run = run(random(), Some(postgres), &victims);
+    let run = run(random(), Behind::Postgres(postgres), &victims);
+    tokio::time::timeout(TEST_TIMEOUT, run).await.expect("it ends in time");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_cassandra_a_server_on_it_or_its_index_is_killed() {
+    let kinds = [Victim::Index, Victim::Database, Victim::Server, Victim::Both];
+    let victims: Vec<Victim> = kinds.into_iter().cycle().take(kills(kinds.len())).collect();
+    let cassandra = tokio::task::block_in_place(CassandraServer::start);
+    let run = run(random(), Behind::Cassandra(cassandra), &victims);
     tokio::time::timeout(TEST_TIMEOUT, run).await.expect("it ends in time");
 }
 
@@ -114,8 +126,8 @@ fn random() -> Random {
     Random::new(seed)
 }
 
-async fn run(mut random: Random, postgres: Option<PostgresServer>, victims: &[Victim]) {
-    let mut server = Server::start(postgres).await;
+async fn run(mut random: Random, behind: Behind, victims: &[Victim]) {
+    let mut server = Server::start(behind).await;
     let accounts = sign_up(server.port()).await;
     let rooms = open_rooms(server.port(), &accounts).await;
 
@@ -135,14 +147,16 @@ async fn run(mut random: Random, postgres: Option<PostgresServer>, victims: &[Vi
     for (kill, victim) in (1..).zip(victims) {
         let until = *acks_seen.borrow() + random.between(ACKS_BETWEEN_KILLS);
         acks_seen.wait_for(|acks| *acks >= until).await.expect("clients acknowledge");
-        if *victim != Victim::Postgres {
+        if *victim != Victim::Database {
             up.send_replace(false);
             server.kill().await;
         }
-        if *victim != Victim::Server {
-            server.kill_postgres();
+        match victim {
+            Victim::Server => {}
+            Victim::Index => server.lose_index(),
+            Victim::Database | Victim::Both => server.kill_database(),
         }
-        if *victim != Victim::Postgres {
+        if *victim != Victim::Database {
             server.launch().await;
             up.send_replace(true);
         }

@@ -1,11 +1,11 @@
-//! The real server process on a directory of its own, with its data there or in a PostgreSQL of its
-//! own. The first start takes a free port, later ones
-//! the same again, as after a crash in the field.
+//! The real server process on a directory of its own, with its data there, or in a PostgreSQL or a
+//! Cassandra of its own. The first start takes a free port, later ones the same again, as after a
+//! crash in the field.
 
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use althing_testkit::servers::PostgresServer;
+use althing_testkit::servers::{CassandraServer, PostgresServer};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -13,22 +13,47 @@ use tokio::process::{Child, Command};
 const SETTINGS: &str =
     "[limits]\nmessages_per_second = 0\naccounts_per_minute = 0\nsearches_per_minute = 0\n";
 
+/// Where the data is.
+pub(crate) enum Behind {
+    Nobody,
+    Postgres(PostgresServer),
+    Cassandra(CassandraServer),
+}
+
+impl Behind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Nobody => "embedded",
+            Self::Postgres(_) => "postgres",
+            Self::Cassandra(_) => "cassandra",
+        }
+    }
+
+    /// For `--store`.
+    fn store(&self) -> String {
+        match self {
+            Self::Nobody => "embedded".to_owned(),
+            Self::Postgres(server) => server.url(),
+            Self::Cassandra(server) => format!("cassandra://{}/chat?replicas=1", server.host()),
+        }
+    }
+}
+
 pub(crate) struct Server {
     folder: PathBuf,
     port: u16,
     process: Option<Child>,
-    postgres: Option<PostgresServer>,
+    behind: Behind,
 }
 
 impl Server {
-    pub(crate) async fn start(postgres: Option<PostgresServer>) -> Self {
-        let store = if postgres.is_some() { "postgres" } else { "embedded" };
-        let name = format!("folkmoot-kill-{store}-{}", std::process::id());
+    pub(crate) async fn start(behind: Behind) -> Self {
+        let name = format!("folkmoot-kill-{}-{}", behind.name(), std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("the temporary directory can be written");
         std::fs::write(folder.join("settings.toml"), SETTINGS)
             .expect("the settings can be written");
-        let mut server = Self { folder, port: 0, process: None, postgres };
+        let mut server = Self { folder, port: 0, process: None, behind };
         server.launch().await;
         server
     }
@@ -39,7 +64,7 @@ impl Server {
 
     /// Starts the process; returns once it listens.
     pub(crate) async fn launch(&mut self) {
-        let store = self.postgres.as_ref().map_or("embedded".to_owned(), PostgresServer::url);
+        let store = self.behind.store();
         let mut process = Command::new(env!("CARGO_BIN_EXE_folkmoot"))
             .env("FOLKMOOT_STORE", store)
             .arg("--listen")
@@ -68,10 +93,20 @@ impl Server {
         process.kill().await.expect("our own child can be killed");
     }
 
-    /// SIGKILL of all processes of PostgreSQL, which then starts again.
-    pub(crate) fn kill_postgres(&mut self) {
-        let postgres = self.postgres.as_mut().expect("the data is there");
-        tokio::task::block_in_place(|| postgres.start_again());
+    /// SIGKILL of all processes of the database, which then starts again.
+    pub(crate) fn kill_database(&mut self) {
+        tokio::task::block_in_place(|| match &mut self.behind {
+            Behind::Nobody => unreachable!("the data is embedded"),
+            Behind::Postgres(server) => server.start_again(),
+            Behind::Cassandra(server) => server.start_again(),
+        });
+    }
+
+    /// Removes what can be made anew of the log in Cassandra.
+    pub(crate) fn lose_index(&self) {
+        for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+            let _ = std::fs::remove_file(self.folder.join("data").join(name));
+        }
     }
 
     pub(crate) async fn stop(mut self) {

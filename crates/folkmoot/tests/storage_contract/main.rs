@@ -1,10 +1,13 @@
 //! The contract of a store, run on each adapter there is.
 
+#[path = "../storage_support/cassandra.rs"]
+mod storage_cassandra;
 #[path = "../storage_support/postgres.rs"]
 mod storage_postgres;
 #[path = "../storage_support/mod.rs"]
 mod storage_support;
 
+mod again;
 mod keeping;
 mod kept;
 mod suite;
@@ -34,6 +37,20 @@ macro_rules! on_each_store {
                     let store = directory.open_on(&address);
                     crate::$part::$promise(store.clone()).await;
                     store.close().await;
+                }
+            )+)+
+        }
+        mod cassandra {
+            $($(
+                #[tokio::test]
+                async fn $promise() {
+                    let name = concat!("contract-cassandra-", stringify!($promise));
+                    let directory = crate::storage_support::TestDirectory::new(name);
+                    let keyspace = crate::again::Keyspace::new().await;
+                    let store = directory.open_on(&keyspace.address);
+                    crate::$part::$promise(store.clone()).await;
+                    store.close().await;
+                    crate::again::is_the_same_from_the_log(&directory, &keyspace).await;
                 }
             )+)+
         }

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use folkmoot::storage::{
-    DatabaseAddress, DeviceId, Message, NewAccount, NewDevice, NewRoom, Offset, Record, RoomEvent,
-    RoomId, RoomRecord, Seq, Store, StoreOptions, UnixMillis, UserId,
+    DeviceId, Message, NewAccount, NewDevice, NewRoom, Offset, Record, RoomEvent, RoomId,
+    RoomRecord, Seq, Store, StoreAddress, StoreOptions, UnixMillis, UserId,
 };
 
 pub(crate) const ANA: UserId = UserId::from_u64(1);
@@ -38,10 +38,13 @@ impl TestDirectory {
         Store::open(&self.options()).unwrap()
     }
 
-    /// With the data in PostgreSQL.
-    pub(crate) fn open_on(&self, database: &DatabaseAddress) -> Store {
-        let database = Some(database.clone());
-        Store::open(&StoreOptions { database, ..self.options() }).unwrap()
+    /// With the data in a database.
+    pub(crate) fn open_on(&self, database: &(impl Into<StoreAddress> + Clone)) -> Store {
+        Store::open(&self.options_on(database)).unwrap()
+    }
+
+    pub(crate) fn options_on(&self, database: &(impl Into<StoreAddress> + Clone)) -> StoreOptions {
+        StoreOptions { database: Some(database.clone().into()), ..self.options() }
     }
 }
 

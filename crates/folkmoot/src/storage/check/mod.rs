@@ -9,6 +9,7 @@ mod rows;
 
 use std::path::Path;
 
+use super::cassandra::{self, address::CassandraAddress};
 use super::error::OpenError;
 use super::moment::{Moment, NamedFiles};
 use super::postgres::address::DatabaseAddress;
@@ -84,6 +85,20 @@ pub(crate) fn check_database(
     database.begin_snapshot()?;
     let mut looked = Looked::default();
     let named = check_rows(&database, now, &address.to_string(), &mut looked, findings);
+    Ok((looked, named))
+}
+
+/// The same for a store in Cassandra: its last snapshot and all entries behind it are read anew.
+pub(crate) fn check_keyspace(
+    address: &CassandraAddress,
+    now: UnixMillis,
+    findings: &mut Findings,
+) -> Result<(Looked, Option<NamedFiles>), OpenError> {
+    let fetched = cassandra::beside::fetch(address)?;
+    let fetched = fetched.ok_or_else(|| OpenError::EmptyKeyspace { address: address.clone() })?;
+    let mut looked = Looked::default();
+    let place = address.to_string();
+    let named = check_rows(&fetched.connection, now, &place, &mut looked, findings);
     Ok((looked, named))
 }
 

@@ -1,5 +1,5 @@
-//! Carries all that a store keeps from one database to another, table by table: from SQLite to
-//! PostgreSQL, back, or between two of a kind.
+//! Carries all that a store keeps from one database to another, table by table: between SQLite,
+//! PostgreSQL and Cassandra, whose rows are those of its index.
 //!
 //! Rows go in the order of their keys, a page in each transaction of the target, together with the
 //! place that was reached: so a copy that was killed goes on where it was, and no row comes twice.
@@ -47,6 +47,11 @@ pub enum CopyError {
          empty it (DROP SCHEMA folkmoot CASCADE, or remove the directory) and begin again"
     )]
     OtherSource(Site),
+    /// A server has written to it while it was read.
+    #[error(
+        "{0} has changed meanwhile: stop its server and begin again; the target is not in use yet"
+    )]
+    Changed(Site),
     /// Both sides are the same.
     #[error("{0} cannot be carried onto itself")]
     Same(Site),

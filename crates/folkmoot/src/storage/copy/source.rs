@@ -5,9 +5,11 @@ use std::time::SystemTime;
 
 use super::CopyError;
 use super::site::Site;
+use crate::storage::address::StoreAddress;
+use crate::storage::cassandra::address::CassandraAddress;
+use crate::storage::cassandra::beside::{self, Fetched, Scratch};
 use crate::storage::directory::{self, DataDirectory, Keeps};
 use crate::storage::error::OpenError;
-use crate::storage::postgres::address::DatabaseAddress;
 use crate::storage::postgres::claim;
 use crate::storage::postgres::open::{connect_beside, connect_for_task};
 use crate::storage::postgres::schema;
@@ -20,8 +22,11 @@ pub(crate) struct Source {
     pub(crate) connection: Connection,
     /// By what it is told from any other, and from itself once it has changed.
     pub(super) mark: String,
-    /// Keeps servers out of a directory; out of a database the session's own lock does.
+    /// Keeps servers out of a directory; out of a database the session's own lock does, and out of
+    /// a keyspace nothing: [`Source::is_unchanged`] says whether one has written.
     _directory: Option<DataDirectory>,
+    /// Where what was fetched is meanwhile, after the connection to it.
+    _scratch: Option<Scratch>,
 }
 
 impl Source {
@@ -37,7 +42,7 @@ impl Source {
                 let connection = settled(&directory)?;
                 let mark = mark_of_directory(&connection, &directory)?;
                 connection.begin_snapshot()?;
-                Ok(Self { connection, mark, _directory: Some(directory) })
+                Ok(Self { connection, mark, _directory: Some(directory), _scratch: None })
             }
             Site::Database(address) => {
                 let connection = connect_for_task(address)?;
@@ -48,17 +53,36 @@ impl Source {
                 schema::migrate(&connection, address)?;
                 connection.begin_snapshot()?;
                 let mark = mark_of_database(&connection)?;
-                Ok(Self { connection, mark, _directory: None })
+                Ok(Self { connection, mark, _directory: None, _scratch: None })
             }
+            Site::Keyspace(address) => Self::fetch(address),
         }
     }
 
+    fn fetch(address: &CassandraAddress) -> Result<Self, CopyError> {
+        let Some(fetched) = beside::fetch(address)? else {
+            return Err(CopyError::NoData(Site::Keyspace(address.clone())));
+        };
+        let Fetched { connection, mark, scratch } = fetched;
+        Ok(Self { connection, mark, _directory: None, _scratch: Some(scratch) })
+    }
+
+    /// Whether nobody has written to it since it was opened. Only a keyspace can have been.
+    pub(crate) fn is_unchanged(&self, site: &Site) -> Result<bool, CopyError> {
+        let Site::Keyspace(address) = site else { return Ok(true) };
+        Ok(beside::mark(address)?.is_some_and(|mark| mark == self.mark))
+    }
+
     /// The store of a database as of now, beside the server that goes on writing. Blocks.
-    pub(crate) fn beside(address: &DatabaseAddress) -> Result<Self, CopyError> {
+    pub(crate) fn beside(address: &StoreAddress) -> Result<Self, CopyError> {
+        let address = match address {
+            StoreAddress::Postgres(address) => address,
+            StoreAddress::Cassandra(address) => return Self::fetch(address),
+        };
         let connection = connect_beside(address)?;
         connection.begin_snapshot()?;
         let mark = mark_of_database(&connection)?;
-        Ok(Self { connection, mark, _directory: None })
+        Ok(Self { connection, mark, _directory: None, _scratch: None })
     }
 }
 

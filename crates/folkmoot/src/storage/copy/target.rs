@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use super::site::Site;
 use super::tables::tables;
 use super::{CopyError, progress};
+use crate::storage::cassandra::address::CassandraAddress;
+use crate::storage::cassandra::beside::{self, Scratch};
 use crate::storage::directory::{self, DataDirectory};
 use crate::storage::error::OpenError;
 use crate::storage::ids::Lsn;
@@ -22,6 +24,8 @@ pub(crate) struct Target {
     pub(super) site: Site,
     /// Of a directory: locked, and still without its VERSION.
     directory: Option<(DataDirectory, PathBuf)>,
+    /// Of a keyspace: what it is to have, until that is whole.
+    scratch: Option<(Scratch, CassandraAddress)>,
 }
 
 impl Target {
@@ -34,13 +38,22 @@ impl Target {
                 };
                 let connection = open_writer(&directory.database())?;
                 let directory = Some((directory, path.clone()));
-                Self { connection, site: site.clone(), directory }
+                Self { connection, site: site.clone(), directory, scratch: None }
             }
             Site::Database(address) => {
                 let connection = connect_for_task(address)?;
                 claim::lock(&connection, address)?;
                 schema::take_steps(&connection, address)?;
-                Self { connection, site: site.clone(), directory: None }
+                Self { connection, site: site.clone(), directory: None, scratch: None }
+            }
+            Site::Keyspace(address) => {
+                if beside::is_filled(address)? {
+                    return Err(CopyError::NotEmpty(site.clone()));
+                }
+                let scratch = beside::scratch()?;
+                let connection = Self::file(&scratch.file())?.connection;
+                let scratch = Some((scratch, address.clone()));
+                Self { connection, site: site.clone(), directory: None, scratch }
             }
         };
         let begun = progress::read(&target.connection)?;
@@ -58,7 +71,8 @@ impl Target {
         connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")?;
         let connection = Connection::from(connection);
         migrations::migrate(&connection, path)?;
-        Ok(Self { connection, site: Site::Directory(path.to_owned()), directory: None })
+        let site = Site::Directory(path.to_owned());
+        Ok(Self { connection, site, directory: None, scratch: None })
     }
 
     /// Empties a database that was to be filled; a directory is for the caller to empty.
@@ -101,6 +115,14 @@ impl Target {
         }
         progress::finish(&transaction)?;
         transaction.commit()?;
+        if let Some((scratch, address)) = self.scratch {
+            self.connection.execute_batch("DROP TABLE migration")?;
+            drop(self.connection);
+            return match beside::fill(&address, &scratch)? {
+                true => Ok(()),
+                false => Err(CopyError::NotEmpty(self.site)),
+            };
+        }
         let Some((directory, path)) = self.directory else { return Ok(()) };
         // Empties SQLite's own log into the file.
         drop(self.connection);

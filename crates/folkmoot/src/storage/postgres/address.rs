@@ -21,19 +21,30 @@ pub struct DatabaseAddress(Box<Server>);
 
 /// Why a text is no address of a database. It never holds the text, which may have a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is not an address such as postgres://user:password@host:5432/database: {0}")]
-pub struct AddressError(String);
+#[error("it is not an address such as {example}: {why}")]
+pub struct AddressError {
+    example: &'static str,
+    why: String,
+}
+
+impl AddressError {
+    pub(crate) fn new(example: &'static str, why: impl Into<String>) -> Self {
+        Self { example, why: why.into() }
+    }
+}
+
+const EXAMPLE: &str = "postgres://user:password@host:5432/database";
 
 impl FromStr for DatabaseAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
-            return Err(AddressError(
-                "it begins neither with postgres:// nor postgresql://".into(),
-            ));
+            let why = "it begins neither with postgres:// nor postgresql://";
+            return Err(AddressError::new(EXAMPLE, why));
         }
-        let server = Server::from_str(text).map_err(|error| AddressError(error.to_string()))?;
+        let server = Server::from_str(text)
+            .map_err(|error| AddressError::new(EXAMPLE, error.to_string()))?;
         let config = &server.config;
         for (missing, name) in [
             (config.get_hosts().is_empty(), "host"),
@@ -41,7 +52,7 @@ impl FromStr for DatabaseAddress {
             (config.get_dbname().is_none(), "database"),
         ] {
             if missing {
-                return Err(AddressError(format!("the {name} is missing")));
+                return Err(AddressError::new(EXAMPLE, format!("the {name} is missing")));
             }
         }
         Ok(Self(Box::new(server)))

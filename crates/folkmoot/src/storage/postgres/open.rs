@@ -83,6 +83,7 @@ fn start(
         segments: None,
         stream_epoch,
         directory: PathBuf::from(&options.directory),
+        taken_over: None,
         threads: Mutex::new(None),
     };
     let database = Arc::new(Database::new(claimed));

@@ -3,13 +3,14 @@
 use rusqlite::types::Value;
 
 use super::error::{Result, SqlError};
+use super::local::{Local, Noted};
 use super::params::Params;
 use super::postgres::Session;
 use super::row::{MappedRows, Row, Rows};
 
 /// A connection to either database.
 pub(crate) enum Connection {
-    Sqlite(rusqlite::Connection),
+    Sqlite(Local),
     Postgres(Box<Session>),
 }
 
@@ -17,7 +18,11 @@ impl Connection {
     /// A statement that is prepared once for each connection.
     pub(crate) fn prepare_cached(&self, sql: &str) -> Result<Statement<'_>> {
         match self {
-            Self::Sqlite(connection) => Ok(Statement::Sqlite(connection.prepare_cached(sql)?)),
+            Self::Sqlite(local) => {
+                let statement = local.prepare_cached(sql)?;
+                let noted = local.note(sql, statement.readonly());
+                Ok(Statement::Sqlite(statement, noted))
+            }
             Self::Postgres(session) => Ok(Statement::Postgres(session, session.prepare(sql)?)),
         }
     }
@@ -25,7 +30,13 @@ impl Connection {
     /// Runs a statement; gives how many rows it has changed.
     pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
         match self {
-            Self::Sqlite(connection) => Ok(connection.execute(sql, params)?),
+            Self::Sqlite(local) => {
+                let mut statement = local.prepare(sql)?;
+                match local.note(sql, statement.readonly()) {
+                    None => Ok(statement.execute(params)?),
+                    Some(noted) => noted.executed(params.values()?, || statement.execute(params)),
+                }
+            }
             Self::Postgres(session) => session.execute(&session.prepare(sql)?, params.values()?),
         }
     }
@@ -38,7 +49,11 @@ impl Connection {
         read: impl FnOnce(&Row<'_>) -> Result<T>,
     ) -> Result<T> {
         match self {
-            Self::Sqlite(connection) => first(&mut connection.prepare(sql)?, params, read),
+            Self::Sqlite(local) => {
+                let mut statement = local.prepare(sql)?;
+                take_down(local.note(sql, statement.readonly()).as_ref(), &params)?;
+                first(&mut statement, params, read)
+            }
             Self::Postgres(_) => self.prepare_cached(sql)?.query_row(params, read),
         }
     }
@@ -57,9 +72,7 @@ impl Connection {
     /// table.
     pub(crate) fn gather(&self, sql: &str, params: impl Params) -> Result<()> {
         match self {
-            Self::Sqlite(connection) => {
-                Ok(connection.prepare_cached(sql)?.execute(params).map(drop)?)
-            }
+            Self::Sqlite(_) => self.prepare_cached(sql)?.execute(params).map(drop),
             Self::Postgres(session) => {
                 session.gather(sql, params.values()?);
                 Ok(())
@@ -133,6 +146,14 @@ impl Connection {
         }
     }
 
+    /// The same, with what it takes down.
+    pub(crate) fn local(&self) -> Option<&Local> {
+        match self {
+            Self::Sqlite(local) => Some(local),
+            Self::Postgres(_) => None,
+        }
+    }
+
     /// The same, to be changed.
     #[cfg(test)]
     pub(crate) fn sqlite(&mut self) -> Option<&mut rusqlite::Connection> {
@@ -145,13 +166,13 @@ impl Connection {
 
 impl From<rusqlite::Connection> for Connection {
     fn from(connection: rusqlite::Connection) -> Self {
-        Self::Sqlite(connection)
+        Self::Sqlite(connection.into())
     }
 }
 
 /// A prepared statement.
 pub(crate) enum Statement<'c> {
-    Sqlite(rusqlite::CachedStatement<'c>),
+    Sqlite(rusqlite::CachedStatement<'c>, Option<Noted<'c>>),
     Postgres(&'c Session, tokio_postgres::Statement),
 }
 
@@ -159,7 +180,10 @@ impl Statement<'_> {
     /// Runs it; gives how many rows it has changed.
     pub(crate) fn execute(&mut self, params: impl Params) -> Result<usize> {
         match self {
-            Self::Sqlite(statement) => Ok(statement.execute(params)?),
+            Self::Sqlite(statement, None) => Ok(statement.execute(params)?),
+            Self::Sqlite(statement, Some(noted)) => {
+                noted.executed(params.values()?, || statement.execute(params))
+            }
             Self::Postgres(session, statement) => session.execute(statement, params.values()?),
         }
     }
@@ -168,7 +192,7 @@ impl Statement<'_> {
     /// fails if this does: nobody waits for a database that is far away.
     pub(crate) fn execute_later(&mut self, params: impl Params) -> Result<()> {
         match self {
-            Self::Sqlite(statement) => Ok(statement.execute(params).map(drop)?),
+            Self::Sqlite(..) => self.execute(params).map(drop),
             Self::Postgres(session, statement) => {
                 session.execute_later(statement, params.values()?)
             }
@@ -178,7 +202,10 @@ impl Statement<'_> {
     /// All rows of the answer.
     pub(crate) fn query(&mut self, params: impl Params) -> Result<Rows<'_>> {
         match self {
-            Self::Sqlite(statement) => Ok(Rows::Sqlite(statement.query(params)?)),
+            Self::Sqlite(statement, noted) => {
+                take_down(noted.as_ref(), &params)?;
+                Ok(Rows::Sqlite(statement.query(params)?))
+            }
             Self::Postgres(session, statement) => {
                 let rows = session.query(statement, params.values()?)?;
                 Ok(Rows::Postgres(rows.into_iter(), None))
@@ -202,7 +229,10 @@ impl Statement<'_> {
         read: impl FnOnce(&Row<'_>) -> Result<T>,
     ) -> Result<T> {
         match self {
-            Self::Sqlite(statement) => first(statement, params, read),
+            Self::Sqlite(statement, noted) => {
+                take_down(noted.as_ref(), &params)?;
+                first(statement, params, read)
+            }
             Self::Postgres(..) => {
                 let mut rows = self.query(params)?;
                 let row = rows.next()?.ok_or(SqlError::NoRow)?;
@@ -210,6 +240,14 @@ impl Statement<'_> {
             }
         }
     }
+}
+
+/// Takes down a statement that changes rows and gives them.
+fn take_down(noted: Option<&Noted<'_>>, params: &impl Params) -> Result<()> {
+    if let Some(noted) = noted {
+        noted.asked(params.values()?);
+    }
+    Ok(())
 }
 
 fn first<T>(

@@ -15,9 +15,9 @@ pub enum SqlError {
     /// PostgreSQL refused; it is there, and says why.
     #[error("{}{}", .0.message(), .0.detail().map(|detail| format!(": {detail}")).unwrap_or_default())]
     Postgres(Box<DbError>),
-    /// PostgreSQL does not answer. Whether what was asked has happened is unknown; a transaction
-    /// that was not asked to commit was taken back.
-    #[error("PostgreSQL cannot be reached: {0}")]
+    /// PostgreSQL or Cassandra does not answer. Whether what was asked has happened is unknown; a
+    /// transaction that was not asked to commit was taken back.
+    #[error("the database cannot be reached: {0}")]
     Away(String),
     /// Another server writes to the database; nothing of ours is taken any more.
     #[error("another server has taken the database over")]

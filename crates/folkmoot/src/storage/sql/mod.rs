@@ -8,6 +8,7 @@
 mod connection;
 mod dialect;
 mod error;
+mod local;
 mod params;
 pub(crate) mod postgres;
 mod row;
@@ -16,7 +17,8 @@ mod transaction;
 
 pub(crate) use connection::Connection;
 pub use error::SqlError;
-pub(crate) use error::{OptionalExtension, Result};
+pub(crate) use error::{OptionalExtension, Result, in_full};
+pub(crate) use local::Change;
 pub(crate) use row::{Row, Rows};
 pub(crate) use rows::Values;
 pub(crate) use rusqlite::params;

@@ -15,13 +15,18 @@ impl Connection {
     pub(crate) fn insert_rows(&self, table: &str, columns: &[&str], rows: &[Values]) -> Result<()> {
         let names = columns.join(", ");
         match self {
-            Self::Sqlite(connection) => {
+            Self::Sqlite(local) => {
                 let places: Vec<_> = (1..=columns.len()).map(|place| format!("?{place}")).collect();
                 let places = places.join(", ");
                 let sql = format!("INSERT INTO {table} ({names}) VALUES ({places})");
-                let mut statement = connection.prepare_cached(&sql)?;
+                let mut statement = local.prepare_cached(&sql)?;
+                let noted = local.note(&sql, statement.readonly());
                 for row in rows {
-                    statement.execute(rusqlite::params_from_iter(row))?;
+                    let mut insert = || statement.execute(rusqlite::params_from_iter(row));
+                    match &noted {
+                        None => insert()?,
+                        Some(noted) => noted.executed(row.clone(), &mut insert)?,
+                    };
                 }
                 Ok(())
             }

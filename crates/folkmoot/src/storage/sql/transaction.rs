@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use super::connection::Connection;
 use super::error::Result;
+use super::local::Local;
 
 /// The one savepoint that there is at a time.
 const SAVEPOINT: &str = "one";
@@ -69,7 +70,8 @@ impl Transaction<'_> {
                 session.batch_later(&format!("SAVEPOINT {SAVEPOINT}"))?
             }
         }
-        Ok(Savepoint { connection: self.connection, is_open: true })
+        let mark = self.local().map_or(0, Local::mark);
+        Ok(Savepoint { connection: self.connection, mark, is_open: true })
     }
 }
 
@@ -93,6 +95,8 @@ impl Drop for Transaction<'_> {
 /// A part of a transaction; taken back when it is dropped without being kept.
 pub(crate) struct Savepoint<'c> {
     connection: &'c Connection,
+    /// How much was taken down before it.
+    mark: usize,
     is_open: bool,
 }
 
@@ -115,6 +119,9 @@ impl Deref for Savepoint<'_> {
 
 impl Drop for Savepoint<'_> {
     fn drop(&mut self) {
+        if let (true, Some(local)) = (self.is_open, self.local()) {
+            local.forget(self.mark);
+        }
         if self.is_open && !self.connection.is_taken_back() {
             let taken_back = self.connection.execute_batch(&format!(
                 "ROLLBACK TO SAVEPOINT {SAVEPOINT}; RELEASE SAVEPOINT {SAVEPOINT}"

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::apply::to_sql;
 use crate::storage::error::OpenError;
 use crate::storage::record::MessageDetails;
-use crate::storage::sql::Connection;
+use crate::storage::sql::{Connection, SqlError};
 use crate::storage::sqlite::name_words::note_words;
 
 /// All steps, oldest first.
@@ -61,10 +61,19 @@ fn note_name_words(transaction: &Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// How many steps a database has taken.
+pub(crate) fn taken(connection: &Connection) -> Result<u32, SqlError> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// How many steps there are.
+pub(crate) fn newest() -> u32 {
+    u32::try_from(STEPS.len()).expect("there are few migrations")
+}
+
 /// Takes the steps that a database lacks.
 pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let taken: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let newest = u32::try_from(STEPS.len()).expect("there are few migrations");
+    let (taken, newest) = (taken(connection)?, newest());
     if taken > newest {
         return Err(OpenError::NewerSchema { path: path.to_owned(), found: taken, newest });
     }

@@ -39,6 +39,13 @@ const CHECKPOINT_PAGES: u32 = 16_384;
 
 /// Opens the one connection that writes and brings the schema up to date.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
+    let connection = open_unmigrated(path)?;
+    migrations::migrate(&connection, path)?;
+    Ok(connection)
+}
+
+/// The same with the schema that the file has.
+pub(crate) fn open_unmigrated(path: &Path) -> Result<Connection, OpenError> {
     let connection = rusqlite::Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // Segments are deleted once SQLite has their records, so its commits must be durable
@@ -50,9 +57,7 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     // In KiB: the pages that a batch touches should stay in memory from one batch to the next.
     connection.pragma_update(None, "cache_size", -65_536)?;
     keep_statements(&connection)?;
-    let connection = Connection::from(connection);
-    migrations::migrate(&connection, path)?;
-    Ok(connection)
+    Ok(connection.into())
 }
 
 /// Opens a connection that only reads.

@@ -1,0 +1,106 @@
+//! The thread that writes snapshots and looks whether somebody else has taken the log over.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::Duration;
+
+use rusqlite::OpenFlags;
+
+use super::database::Database;
+use super::index::{self, Place};
+use super::session::Session;
+use super::snapshot::{self, Snapshot, now};
+use crate::storage::sql::{Connection, SqlError};
+use crate::storage::sqlite::migrations;
+
+/// How often it looks. A server that was replaced and writes nothing shows what it knew for this
+/// long.
+const LOOK_PAUSE: Duration = Duration::from_secs(5);
+/// The oldest that a snapshot may be while there are entries behind it: what was deleted stays in
+/// the log for so long.
+const SNAPSHOT_AGE_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// What the thread needs.
+pub(super) struct Keeper {
+    pub(super) database: Arc<Database>,
+    pub(super) session: Arc<Session>,
+    pub(super) index: PathBuf,
+    pub(super) snapshot: Snapshot,
+    /// Bytes of entries behind which a snapshot is due, if it is no larger itself.
+    pub(super) snapshot_bytes: u64,
+}
+
+impl Keeper {
+    /// Runs until the other end of `stop` is dropped.
+    pub(super) fn run(mut self, stop: &Receiver<()>) {
+        while stop.recv_timeout(LOOK_PAUSE) == Err(RecvTimeoutError::Timeout) {
+            self.database.look();
+            let log_bytes = self.database.lock().log_bytes();
+            if !self.is_due(log_bytes) {
+                continue;
+            }
+            let go_on = || stop.try_recv() == Err(TryRecvError::Empty);
+            match take(&self.session, &self.index, Some(&self.snapshot), &go_on) {
+                Ok(Some(snapshot)) => self.snapshot = snapshot,
+                Ok(None) => self.read_current(),
+                Err(error) => {
+                    tracing::warn!(%error, "no snapshot was written; trying again");
+                    self.read_current();
+                }
+            }
+        }
+    }
+
+    /// Another one may count by now: that of the server before us, which was writing it.
+    fn read_current(&mut self) {
+        if let Ok(Some(snapshot)) = snapshot::current(&self.session) {
+            self.snapshot = snapshot;
+        }
+    }
+
+    fn is_due(&self, log_bytes: u64) -> bool {
+        let behind = log_bytes.saturating_sub(self.snapshot.log_bytes);
+        let is_long = behind >= self.snapshot_bytes.max(self.snapshot.bytes);
+        let is_old = now().saturating_sub(self.snapshot.made_at) >= SNAPSHOT_AGE_MS;
+        behind > 0 && (is_long || is_old)
+    }
+}
+
+/// Writes what an index is now as the snapshot that counts; others may write to it meanwhile.
+pub(super) fn take(
+    session: &Session,
+    index: &Path,
+    before: Option<&Snapshot>,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<Snapshot>, SqlError> {
+    let failed = |error| SqlError::Parameter(format!("{}: {error}", index.display()));
+    let file = index.with_extension("snapshot");
+    index::remove(&file).map_err(failed)?;
+    let copied = copy(index, &file);
+    let published = copied.and_then(|(place, schema)| {
+        snapshot::publish(session, (&file, place, schema), before, go_on)
+    });
+    index::remove(&file).map_err(failed)?;
+    if let Ok(Some(snapshot)) = &published {
+        let (entry, bytes) = (snapshot.number, snapshot.bytes);
+        tracing::info!(
+            entry,
+            bytes,
+            "a snapshot is in Cassandra; the entries before it are deleted"
+        );
+    }
+    published
+}
+
+/// Copies an index as of one moment, without what was deleted in it.
+fn copy(index: &Path, to: &Path) -> Result<(Place, u32), SqlError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let source = rusqlite::Connection::open_with_flags(index, flags)?;
+    source.execute("VACUUM INTO ?1", [to.to_string_lossy()])?;
+    drop(source);
+    let copy = Connection::from(rusqlite::Connection::open(to)?);
+    let place = Place::read(&copy)?
+        .ok_or_else(|| SqlError::Parameter("the index does not say how far it is".to_owned()))?;
+    Ok((place, migrations::taken(&copy)?))
+}

@@ -1,0 +1,154 @@
+//! The real binary on a Cassandra: the tasks of an administrator's, and a second server that takes
+//! the keyspace over.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
+
+#[path = "storage_support/cassandra.rs"]
+mod storage_cassandra;
+#[path = "storage_support/postgres.rs"]
+mod storage_postgres;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use storage_cassandra::{host, new_keyspace};
+use storage_postgres::new_database;
+
+fn folkmoot(data: &Path, store: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
+    command.arg("--data").arg(data).args(["--store", store, "--log", "warn"]);
+    command
+}
+
+fn task(data: &Path, store: &str, arguments: &[&str]) -> Output {
+    folkmoot(data, store).args(arguments).output().expect("the binary was built")
+}
+
+/// What it says if it ends well.
+fn done(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+/// Expects a refusal in one line that contains `words`.
+fn refused(output: &Output, words: &[&str]) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{output:?}");
+    let line = said.lines().last().unwrap_or_default();
+    assert!(line.starts_with("folkmoot: "), "{said}");
+    assert!(words.iter().all(|word| line.contains(word)), "{words:?} in {line}");
+}
+
+/// What each table has, as `migrate` says it.
+fn tables(output: &Output) -> Vec<String> {
+    let said = done(output);
+    let lines: Vec<_> = said.lines().filter(|line| line.contains("checksum")).collect();
+    assert!(lines.len() > 20, "{said}");
+    lines.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// The address without what the command line does not show.
+async fn keyspace() -> String {
+    let name = new_keyspace().await.to_string();
+    format!("{name}?replicas=1")
+}
+
+struct Running(Child);
+
+impl Running {
+    fn start(data: &Path, store: &str) -> Self {
+        let mut process = folkmoot(data, store)
+            .args(["--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("listens on"), "{line}");
+        Self(process)
+    }
+
+    /// Waits until it ends by itself; what it said then.
+    fn ended(mut self) -> String {
+        let mut said = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(!self.0.wait().unwrap().success(), "{said}");
+        said
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const SEED: [&str; 7] = ["seed", "--users", "300", "--room", "250:150", "--room", "2x3:7"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_circle_through_cassandra_and_postgresql_keeps_every_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let text = |name: &str| place(name).to_str().unwrap().to_owned();
+    done(&task(&place("first"), "embedded", &SEED));
+    let (keyspace, database) = (keyspace().await, new_database().await.to_string());
+    let migrate = |from: &str, to: &str| task(&place("files"), "embedded", &["migrate", from, to]);
+    let first = tables(&migrate(&text("first"), &keyspace));
+    refused(&migrate(&text("first"), &keyspace), &["is not empty"]);
+    let second = tables(&migrate(&keyspace, &database));
+    let third = tables(&migrate(&database, &text("last")));
+    assert_eq!(first, second);
+    assert_eq!(first, third);
+    assert!(
+        done(&task(&place("files"), &keyspace, &["check"])).contains("164 messages in 3 rooms")
+    );
+    let empty = format!("cassandra://{}/nothing?replicas=1", host().await);
+    refused(&migrate(&empty, &text("none")), &["holds no data of Folkmoot"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_work_on_a_keyspace_or_say_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let (keyspace, other) = (keyspace().await, keyspace().await);
+    let data = place("data");
+    done(&task(&data, &keyspace, &SEED));
+    refused(&task(&data, &keyspace, &SEED), &["seeded before"]);
+    let whole = "164 messages in 3 rooms";
+    assert!(done(&task(&data, &keyspace, &["check"])).contains(whole));
+
+    let running = Running::start(&data, &keyspace);
+    assert!(done(&task(&data, &keyspace, &["check"])).contains(whole), "beside a server");
+    let file = place("backup");
+    let file = file.to_str().unwrap();
+    done(&task(&data, &keyspace, &["backup", file]));
+    let retention = ["retention", "--messages", "100"];
+    refused(&task(&data, &keyspace, &retention), &["folkmoot retention", "stop it first"]);
+    drop(running);
+
+    done(&task(&place("restored"), &other, &["restore", file]));
+    assert!(done(&task(&place("restored"), &other, &["check"])).contains(whole));
+    done(&task(&place("embedded"), "embedded", &["restore", file]));
+    assert!(done(&task(&place("embedded"), "embedded", &["check"])).contains(whole));
+    refused(&task(&place("again"), &other, &["restore", file]), &["is not empty"]);
+    let deleted = done(&task(&data, &keyspace, &retention));
+    assert!(deleted.contains("50 messages were deleted"), "{deleted}");
+    assert!(done(&task(&data, &keyspace, &["check"])).contains("114 messages in 3 rooms"));
+
+    let several = ["--cluster-name", "c", "--node", "a", "--cluster-certificates", "nowhere"];
+    refused(&task(&data, &keyspace, &several), &["--store", "in Cassandra", "--cluster-name"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_keyspace_another_one_takes_over_says_so_and_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyspace = keyspace().await;
+    let first = Running::start(&folder.path().join("first"), &keyspace);
+    let _second = Running::start(&folder.path().join("second"), &keyspace);
+    let said = tokio::task::spawn_blocking(|| first.ended()).await.unwrap();
+    assert!(said.contains("another server has taken the store over, and this one stops"), "{said}");
+}
