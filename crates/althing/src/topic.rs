@@ -235,7 +235,7 @@ impl<T: Send + Sync + 'static> Topic<T> {
     pub fn subscribe<A: EventHandler<T>>(&self, actor: &ActorRef<A>) -> Subscription {
         let place = actor.place();
         let seat = self.shared.subscribe(|id, since| Subscriber::actor::<A>(id, since, place));
-        Subscription::new(seat.since, move || seat.leave())
+        Subscription::new(seat)
     }
 
     /// Reads the topic without an actor: the events after `after` that are still kept, then those

@@ -5,6 +5,7 @@
 //! at once, or answers that wait for room, stop the reading, never the memory.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -224,29 +225,41 @@ impl<A: Application> Reader<A> {
 
     /// Starts what there is room for of the last message.
     async fn start_commands(&mut self) -> Result<(), DisconnectCode> {
-        while self.has_room() {
-            let Some(commands) = &mut self.frame else { return Ok(()) };
-            let Some(command) = commands.next() else {
-                self.frame = None;
-                return Ok(());
-            };
-            let command = command.map_err(|error| unreadable(&error))?;
-            self.application.note(Note::Command);
-            self.command(command).await?;
+        while let Some(connecting) = self.start_until_connect()? {
+            connecting.await?;
         }
         Ok(())
     }
 
-    async fn command(&mut self, command: Command) -> Result<(), DisconnectCode> {
+    /// The same up to a connect command, which comes as a future: nothing else here has to wait.
+    /// Boxed, because it happens once, and its room would be kept as long as the connection; so
+    /// would be that of the other commands, if they were not started by a plain function.
+    fn start_until_connect(
+        &mut self,
+    ) -> Result<Option<BoxFuture<'_, Result<(), DisconnectCode>>>, DisconnectCode> {
+        while self.has_room() {
+            let Some(commands) = &mut self.frame else { return Ok(None) };
+            let Some(command) = commands.next() else {
+                self.frame = None;
+                return Ok(None);
+            };
+            let command = command.map_err(|error| unreadable(&error))?;
+            self.application.note(Note::Command);
+            if let Some((id, request)) = self.start(command)? {
+                return Ok(Some(Box::pin(self.connect(id, request))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Starts a command, or gives it back if it is the first, by which a client says who it is.
+    fn start(&mut self, command: Command) -> Result<Option<(u32, ConnectRequest)>, DisconnectCode> {
         let Command { id, request } = command;
         match (request, &self.caller) {
-            (None, Some(_)) if id == 0 => Ok(()),
-            // Boxed: it happens once, and its room would be kept as long as the connection.
-            (Some(Request::Connect(request)), None) if id != 0 => {
-                Box::pin(self.connect(id, request)).await
-            }
+            (None, Some(_)) if id == 0 => Ok(None),
+            (Some(Request::Connect(request)), None) if id != 0 => Ok(Some((id, request))),
             // Data for the application, of which none asks for it.
-            (Some(Request::Send(_)), Some(_)) => Ok(()),
+            (Some(Request::Send(_)), Some(_)) => Ok(None),
             // A second connect, or a command about a channel without its name, is a broken client.
             (Some(Request::Connect(_)), Some(_)) => Err(DisconnectCode::BadRequest),
             (Some(request), Some(_)) if request.channel() == Some("") => {
@@ -257,7 +270,8 @@ impl<A: Application> Reader<A> {
                 let turn = self.order.turn(&request);
                 let (outbox, format) = (self.outbox.clone(), self.format);
                 self.in_flight.push(Box::pin(async move {
-                    let answer = A::answer(&caller, id, request);
+                    // By reference: a future that is handed on by value takes its room twice.
+                    let answer = pin!(A::answer(&caller, id, request));
                     let queue = async |reply: Option<Reply>| {
                         if let Some(reply) = reply {
                             say(&outbox, format, &reply).await;
@@ -265,7 +279,7 @@ impl<A: Application> Reader<A> {
                     };
                     turn.take(answer, queue).await;
                 }));
-                Ok(())
+                Ok(None)
             }
             _ => Err(DisconnectCode::BadRequest),
         }

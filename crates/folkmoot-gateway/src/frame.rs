@@ -11,6 +11,7 @@ const FRAME_BYTES: usize = 64 * 1024;
 const TEXT: u8 = 0x81;
 const BINARY: u8 = 0x82;
 pub(crate) const CLOSE: u8 = 0x88;
+const PONG: u8 = 0x8A;
 /// The longest header that a server writes: the first byte, 127 and eight bytes of length.
 pub(crate) const HEADER_BYTES_MAX: usize = 10;
 
@@ -19,6 +20,20 @@ pub(crate) fn first_byte(format: Format) -> u8 {
     match format {
         Format::Json => TEXT,
         Format::Protobuf => BINARY,
+    }
+}
+
+/// The answer to a ping.
+pub(crate) fn pong_frame(payload: &[u8]) -> Bytes {
+    let (header, len) = header(PONG, payload.len());
+    [&header[..len], payload].concat().into()
+}
+
+/// The answer to a close frame.
+pub(crate) fn closing_frame(code: Option<u16>) -> Bytes {
+    match code {
+        Some(code) => close_frame(code, ""),
+        None => Bytes::from_static(&[CLOSE, 0]),
     }
 }
 

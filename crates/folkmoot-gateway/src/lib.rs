@@ -12,6 +12,7 @@ mod emulation;
 mod frame;
 mod ids;
 mod liveness;
+mod messages;
 mod order;
 mod origin;
 mod outbox;

@@ -30,8 +30,8 @@ async fn serve(socket: &OwnedWriteHalf, outbox: &Outbox, answers: &Answers) -> i
         match answers.take() {
             // The client has closed: nothing may follow the answer to that.
             Some(answer) if answer.first() == Some(&CLOSE) => {
-                end(socket, outbox, answer).await;
-                return Ok(outbox.close_reason().await);
+                Box::pin(end(socket, outbox, answer)).await;
+                return Ok(Box::pin(outbox.close_reason()).await);
             }
             Some(answer) => outbox.interpose(answer),
             None => {}
@@ -53,9 +53,10 @@ async fn serve(socket: &OwnedWriteHalf, outbox: &Outbox, answers: &Answers) -> i
     }
 }
 
-/// Says why the connection ends.
+/// Says why the connection ends. Boxed, as all that happens once is: its room would be kept as long
+/// as the connection.
 async fn say(socket: &OwnedWriteHalf, outbox: &Outbox, why: Close) -> Close {
-    end(socket, outbox, close_frame(why.code, &why.reason)).await;
+    Box::pin(end(socket, outbox, close_frame(why.code, &why.reason))).await;
     why
 }
 

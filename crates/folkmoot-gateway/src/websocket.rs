@@ -1,7 +1,7 @@
-//! A connection by WebSocket: both ways over one socket. A library reads it; what it has to answer by
-//! itself, pongs and the end, goes through the one who writes.
+//! A connection by WebSocket: both ways over one socket. What is to be answered without a command,
+//! pings and the end, goes through the one who writes.
 
-use std::io;
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,22 +14,25 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::error::ProtocolError;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::accept::Visit;
 use crate::connection::{Application, Note, Reader};
+use crate::frame::{closing_frame, pong_frame};
+use crate::messages::{Heard, Messages, Violation};
 use crate::outbox::Outbox;
 use crate::upgrade::Settings;
 use crate::{standby, writer};
 
-/// What the WebSocket layer takes before it closes with its own code 1009. Above the protocol's
-/// limit, so that a frame that is only somewhat too large is answered with the protocol's code.
+/// Longer messages are refused before they have come. Above the protocol's limit, which is the
+/// concern of whoever reads commands.
 const MESSAGE_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
-/// Kept for each socket: most commands fit, and larger ones get room of their own.
-const READ_BUFFER_BYTES: usize = 512;
+/// What is read from a socket at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// One for all sockets that a thread reads: a quiet connection keeps no buffer.
+    static ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
 
 /// The half of a socket that is read.
 pub(crate) struct Incoming<R> {
@@ -54,7 +57,7 @@ pub(crate) async fn serve<A: Application>(
     let answers = Arc::new(Answers::default());
     let guard = application.opened();
     let mut reader = Reader::new(application.clone(), outbox.clone(), format, visit, &settings);
-    let mut frames = Frames::new(incoming, answers.clone()).await;
+    let mut frames = Frames::new(incoming, answers.clone());
     let writing = standby::write(&write, &outbox, &answers);
     let ((), code) = tokio::join!(reader.run(&mut frames), writing);
     application.note(Note::Closed(code));
@@ -77,14 +80,14 @@ pub(crate) async fn serve_encrypted<A, R, W>(
     let (answers, format) = (Arc::new(Answers::default()), incoming.format);
     let guard = application.opened();
     let mut reader = Reader::new(application.clone(), outbox.clone(), format, visit, &settings);
-    let mut frames = Frames::new(incoming, answers.clone()).await;
+    let mut frames = Frames::new(incoming, answers.clone());
     let writing = writer::write(write, &outbox, &answers, format);
     let ((), code) = tokio::join!(reader.run(&mut frames), writing);
     application.note(Note::Closed(code));
     drop(guard);
 }
 
-/// A frame that the WebSocket layer sends by itself: a pong, or the answer to a close frame.
+/// A frame of WebSocket's own: a pong, or the answer to a close frame.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     /// Only one: of several pings the last may be answered alone, and nothing follows a close.
@@ -120,59 +123,56 @@ impl Answers {
     }
 }
 
-/// What the library reads from, and writes its answers to.
-struct Wire<R> {
-    read: R,
-    answers: Arc<Answers>,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for Wire<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.read).poll_read(context, buffer)
-    }
-}
-
-impl<R: Unpin> AsyncWrite for Wire<R> {
-    /// The library is told not to gather, so this is one frame.
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        frame: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.answers.give(Bytes::copy_from_slice(frame));
-        Poll::Ready(Ok(frame.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
-
 /// The frames of commands in a socket.
 struct Frames<R> {
-    socket: WebSocketStream<Wire<R>>,
+    read: R,
+    messages: Messages,
+    answers: Arc<Answers>,
     format: Format,
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
-    async fn new(incoming: Incoming<R>, answers: Arc<Answers>) -> Self {
+    fn new(incoming: Incoming<R>, answers: Arc<Answers>) -> Self {
         let Incoming { read, begun, format } = incoming;
-        let config = WebSocketConfig::default()
-            .max_message_size(Some(MESSAGE_BYTES_MAX))
-            .max_frame_size(Some(MESSAGE_BYTES_MAX))
-            .read_buffer_size(READ_BUFFER_BYTES)
-            .write_buffer_size(0);
-        let (wire, role) = (Wire { read, answers }, Role::Server);
-        let socket = WebSocketStream::from_partially_read(wire, begun, role, Some(config)).await;
-        Self { socket, format }
+        Self { read, messages: Messages::new(MESSAGE_BYTES_MAX, begun), answers, format }
+    }
+
+    /// Reads what has come, at least something, and takes what it says first.
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Heard>, DisconnectCode>> {
+        ROOM.with_borrow_mut(|room| {
+            let mut room = ReadBuf::new(room);
+            let read = ready!(Pin::new(&mut self.read).poll_read(context, &mut room));
+            read.map_err(|_| DisconnectCode::ConnectionClosed)?;
+            Poll::Ready(match room.filled() {
+                // A client that vanished.
+                [] => Err(DisconnectCode::ConnectionClosed),
+                came => self.messages.take(came).map_err(code_of),
+            })
+        })
+    }
+
+    /// The frame of commands in what a client says, if it is one.
+    fn frame_of(&self, heard: Heard) -> Option<Result<Bytes, DisconnectCode>> {
+        match (heard, self.format) {
+            (Heard::Text(bytes), Format::Json) | (Heard::Binary(bytes), Format::Protobuf) => {
+                Some(Ok(bytes))
+            }
+            (Heard::Text(_) | Heard::Binary(_), _) => {
+                Some(Err(DisconnectCode::InappropriateProtocol))
+            }
+            (Heard::Ping(payload), _) => {
+                self.answers.give(pong_frame(&payload));
+                None
+            }
+            (Heard::Pong, _) => None,
+            (Heard::Close(code), _) => {
+                self.answers.give(closing_frame(code));
+                Some(Err(DisconnectCode::ConnectionClosed))
+            }
+        }
     }
 }
 
@@ -181,38 +181,26 @@ impl<R: AsyncRead + Unpin> Stream for Frames<R> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            let Some(message) = ready!(Pin::new(&mut self.socket).poll_next(context)) else {
-                return Poll::Ready(None);
+            let heard = match self.messages.next() {
+                Ok(None) => ready!(self.poll_read(context)),
+                heard => heard.map_err(code_of),
             };
-            let frame = match message {
-                // Answered by the library with its next read.
-                Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => continue,
-                Ok(Message::Close(_)) => {
-                    // There is none.
-                    let _ = futures_util::Sink::poll_flush(Pin::new(&mut self.socket), context);
-                    Err(DisconnectCode::ConnectionClosed)
-                }
-                Ok(Message::Text(text)) if self.format == Format::Json => Ok(text.into()),
-                Ok(Message::Binary(bytes)) if self.format == Format::Protobuf => Ok(bytes),
-                Ok(Message::Text(_) | Message::Binary(_)) => {
-                    Err(DisconnectCode::InappropriateProtocol)
-                }
-                Err(error) => Err(code_of(&error)),
+            let frame = match heard {
+                Ok(None) => continue,
+                Ok(Some(heard)) => self.frame_of(heard),
+                Err(code) => Some(Err(code)),
             };
-            return Poll::Ready(Some(frame));
+            if frame.is_some() {
+                return Poll::Ready(frame);
+            }
         }
     }
 }
 
 /// What a failed read means to the client.
-fn code_of(error: &Error) -> DisconnectCode {
-    match error {
-        Error::Capacity(_) => DisconnectCode::FrameTooLarge,
-        // A client that vanished; anything else is a violation.
-        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
-            DisconnectCode::ConnectionClosed
-        }
-        Error::Utf8(_) | Error::Protocol(_) => DisconnectCode::BadRequest,
-        _ => DisconnectCode::ConnectionClosed,
+fn code_of(violation: Violation) -> DisconnectCode {
+    match violation {
+        Violation::TooLong => DisconnectCode::FrameTooLarge,
+        Violation::Malformed => DisconnectCode::BadRequest,
     }
 }

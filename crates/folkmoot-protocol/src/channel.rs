@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::id::{RoomId, UserId};
 
 /// Names one stream of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Channel {
     /// The stream of a room, for its members.
     Room(RoomId),

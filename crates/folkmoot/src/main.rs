@@ -82,6 +82,12 @@ fn place(config: &Config) -> String {
 }
 
 fn main() -> ExitCode {
+    // The kernel clears two megabytes in the middle of a message when it makes a huge page; on a
+    // virtual machine, where the host has to find them first, that takes tens of milliseconds. And
+    // a page counts as a whole of which a connection uses a few bytes. Kernels that cannot leave
+    // it off lose nothing but that.
+    #[cfg(target_os = "linux")]
+    rustix::thread::disable_transparent_huge_pages(true).ok();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

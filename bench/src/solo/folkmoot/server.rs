@@ -29,6 +29,15 @@ const SETTINGS: &str = "[limits]\n\
     questions_per_minute = 0\n\
     subscriptions_per_minute = 0\n";
 
+/// What the server does with memory that it has freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::solo) enum Freed {
+    /// Its allocator keeps it for a while.
+    Kept,
+    /// It goes back at once, so that what a process takes is what it uses.
+    Returned,
+}
+
 /// A running server; ended, and its data removed, when dropped.
 pub(in crate::solo) struct Server {
     process: Child,
@@ -60,19 +69,19 @@ impl Server {
     }
 
     async fn start_in(directory: PathBuf) -> Result<Self> {
-        let (process, address) = spawn(&directory).await?;
+        let (process, address) = spawn(&directory, Freed::Kept).await?;
         Ok(Self { process, address, directory })
     }
 
     /// Ends the server as an operator would, and starts it on the same data.
-    pub(in crate::solo) async fn restart(&mut self) -> Result<()> {
+    pub(in crate::solo) async fn restart(&mut self, freed: Freed) -> Result<()> {
         let pid = i32::try_from(self.pid()?).ok().and_then(rustix::process::Pid::from_raw);
         let pid = pid.context("a process has a number above 0")?;
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
         let ended = timeout(STOP_MAX, self.process.wait()).await;
         let status = ended.context("folkmoot did not stop in time")??;
         ensure!(status.success(), "folkmoot stopped with {status}");
-        (self.process, self.address) = spawn(&self.directory).await?;
+        (self.process, self.address) = spawn(&self.directory, freed).await?;
         Ok(())
     }
 
@@ -160,8 +169,12 @@ pub(super) async fn prepare() -> Result<PathBuf> {
 }
 
 /// Starts the server on the data of a directory.
-async fn spawn(directory: &Path) -> Result<(Child, SocketAddr)> {
-    let mut process = Command::new(program()?)
+async fn spawn(directory: &Path, freed: Freed) -> Result<(Child, SocketAddr)> {
+    let mut command = Command::new(program()?);
+    if freed == Freed::Returned {
+        command.env("MIMALLOC_PURGE_DELAY", "0");
+    }
+    let mut process = command
         .args(["--listen", "127.0.0.1:0", "--log", "warn"])
         .arg("--data")
         .arg(directory.join("data"))

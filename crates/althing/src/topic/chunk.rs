@@ -139,7 +139,12 @@ impl<S: Listed, E> Chunk<S, E> {
     /// Lists a subscriber, whose id is above those of all that were listed before.
     pub(super) fn add(&self, subscriber: S) {
         let mut book = self.book.lock();
-        Arc::make_mut(&mut book.listed).push(subscriber);
+        let listed = Arc::make_mut(&mut book.listed);
+        if listed.is_empty() {
+            // By itself a list begins with room for four, and many topics have one listener.
+            listed.reserve_exact(1);
+        }
+        listed.push(subscriber);
     }
 
     /// Takes a subscriber off the list, if it is still there.

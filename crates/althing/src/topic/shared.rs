@@ -24,6 +24,7 @@ use super::registry::AnyTopic;
 use super::ring::Ring;
 use super::share::Share;
 use super::subscriber::{Listener, Subscriber};
+use super::subscription::Seated;
 use super::view::TopicView;
 use super::worker::Worker;
 use crate::activation::turn;
@@ -74,7 +75,7 @@ pub(super) struct Seat<T: Send + Sync + 'static> {
     pub(super) shared: Arc<Shared<T>>,
     chunk: Arc<TopicChunk<T>>,
     id: u64,
-    pub(super) since: Sequence,
+    since: Sequence,
 }
 
 /// What a stream begins with.
@@ -352,6 +353,16 @@ impl<T: Send + Sync + 'static> Shared<T> {
         chunk.add(make(id, since));
         self.begin_to_listen(state);
         Seat { shared: self.clone(), chunk, id, since }
+    }
+}
+
+impl<T: Send + Sync + 'static> Seated for Seat<T> {
+    fn since(&self) -> Sequence {
+        self.since
+    }
+
+    fn leave(self: Box<Self>) {
+        (*self).leave();
     }
 }
 

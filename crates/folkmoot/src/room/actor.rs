@@ -14,7 +14,7 @@ use althing::{
 use folkmoot_protocol::limits::PRESENCE_CLIENTS_MAX;
 use folkmoot_protocol::{Channel, chat, rpc};
 
-use super::command::{Refusal, Request};
+use super::command::Request;
 use super::online::{Online, OnlineClient};
 use super::people::Facts;
 use super::presence::{Looking, Screen};
@@ -27,7 +27,9 @@ use crate::nodes::Moved;
 use crate::ports::Ports;
 use crate::storage::ReadError;
 use crate::storage::record::{Record, RoomEvent, RoomRecord};
-use crate::storage::{HistoryPage, Offset, PageAnchor, RoomId, Seq, UnixMillis, Upload, UserId};
+use crate::storage::{
+    HistoryPage, Offset, PageAnchor, Rights, RoomId, Seq, UnixMillis, Upload, UserId,
+};
 use crate::stream::{Attached, Coming, NO_OTHER_PUBLISHER, Since, Stream, missed};
 use crate::user::User;
 use crate::wire;
@@ -123,6 +125,16 @@ impl Room {
         Ok(state)
     }
 
+    /// The same of somebody who only reads, and so has to be a member.
+    fn meet_reader(&mut self, by: UserId, facts: Option<Facts>) -> Result<Rights, RoomError> {
+        let state = self.state.as_mut().ok_or(RoomError::NoSuchRoom)?;
+        if let Some(facts) = facts {
+            state.people.take_in_readers(facts);
+        }
+        state.people.touch(by);
+        Ok(state.reader(by)?)
+    }
+
     /// Whoever is online is remembered beside the others.
     pub(super) fn note_online(&mut self) {
         let (_, users) = self.online.counts();
@@ -161,7 +173,7 @@ impl Room {
     pub(super) fn tell_leaving(
         &mut self,
         user: UserId,
-        gone: &[OnlineClient],
+        gone: &[Arc<OnlineClient>],
         ctx: &mut Context<Self>,
     ) {
         for client in gone {
@@ -295,15 +307,14 @@ impl Room {
     #[delayed]
     pub(crate) async fn attach(
         &mut self,
-        client: OnlineClient,
+        client: Arc<OnlineClient>,
         since: Option<Since>,
         facts: Option<Facts>,
         reply: ReplyTo<Result<Attached, RoomError>>,
         ctx: &mut Context<Self>,
     ) {
         self.idle_ticks = 0;
-        let member = self.meet(client.user, facts);
-        if let Err(refused) = member.and_then(|state| Ok(state.member(client.user)?)) {
+        if let Err(refused) = self.meet_reader(client.user, facts) {
             reply.send(Err(refused));
             return;
         }
@@ -367,7 +378,7 @@ impl Room {
         facts: Option<Facts>,
         ctx: &mut Context<Self>,
     ) -> Result<(), RoomError> {
-        self.meet(by, facts)?.member(by)?;
+        self.meet_reader(by, facts)?;
         if !self.online.has_client(by, &screen.client) {
             return Err(RoomError::NotSubscribed);
         }
@@ -381,10 +392,8 @@ impl Room {
         by: UserId,
         facts: Option<Facts>,
     ) -> Result<Summary, RoomError> {
-        self.meet(by, facts)?;
+        let rights = self.meet_reader(by, facts)?;
         let state = self.state()?;
-        let member = state.member(by)?;
-        let rights = member.rights.ok_or(Refusal::NotMember)?;
         let peer = state.pair.map(|(one, other)| if one == by { other } else { one });
         Ok(Summary {
             id: self.id,
@@ -443,7 +452,7 @@ impl Room {
         by: UserId,
         facts: Option<Facts>,
     ) -> Result<Offset, RoomError> {
-        self.meet(by, facts)?.member(by)?;
+        self.meet_reader(by, facts)?;
         Ok(self.stream.last())
     }
 
@@ -455,7 +464,7 @@ impl Room {
         limit: u32,
         facts: Option<Facts>,
     ) -> Result<Option<HistoryPage>, RoomError> {
-        self.meet(by, facts)?.member(by)?;
+        self.meet_reader(by, facts)?;
         Ok(self.recent.page(anchor, limit, by))
     }
 
@@ -466,7 +475,7 @@ impl Room {
         users: Vec<UserId>,
         facts: Option<Facts>,
     ) -> Result<Vec<UserId>, RoomError> {
-        self.meet(by, facts)?.member(by)?;
+        self.meet_reader(by, facts)?;
         Ok(users.into_iter().filter(|user| self.online.has(*user)).collect())
     }
 
@@ -476,7 +485,7 @@ impl Room {
         by: UserId,
         facts: Option<Facts>,
     ) -> Result<Vec<OnlineClient>, RoomError> {
-        self.meet(by, facts)?.member(by)?;
+        self.meet_reader(by, facts)?;
         if self.online.counts().0 > PRESENCE_CLIENTS_MAX {
             return Err(RoomError::Crowded);
         }
@@ -489,7 +498,7 @@ impl Room {
         by: UserId,
         facts: Option<Facts>,
     ) -> Result<(usize, usize), RoomError> {
-        self.meet(by, facts)?.member(by)?;
+        self.meet_reader(by, facts)?;
         Ok(self.online.counts())
     }
 }

@@ -69,7 +69,7 @@ impl<'a> AskedRoom<'a> {
     /// Accepts a subscriber.
     pub(crate) async fn attach(
         &self,
-        client: OnlineClient,
+        client: Arc<OnlineClient>,
         since: Option<Since>,
     ) -> Answer<Attached> {
         let ask = |room: ActorRef<Room>, facts| {

@@ -170,7 +170,7 @@ async fn a_mention_told_while_the_disk_is_full_reaches_the_user_once_there_is_ro
     assert_eq!(user.membership(house.room).await.unwrap().unwrap().mentions.len(), 0);
     house.disk.set_broken(None);
     let arrived = async {
-        while user.membership(house.room).await.unwrap().unwrap().mentions.is_empty() {
+        while user.membership(house.room).await.unwrap().unwrap().mentions.len() == 0 {
             house.server.node().sleep(Duration::from_millis(20)).await;
         }
     };

@@ -1,7 +1,8 @@
 //! Which connections look at a room now. Volatile: it is told again by every session.
 
 use althing::Wire;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use folkmoot_protocol::chat::ConnInfo;
@@ -22,6 +23,10 @@ pub(crate) struct OnlineClient {
 }
 
 impl OnlineClient {
+    fn id(&self) -> (UserId, Arc<str>) {
+        (self.user, self.client.clone())
+    }
+
     /// As the client protocol tells of it.
     pub(crate) fn info(&self) -> ClientInfo {
         ClientInfo {
@@ -33,82 +38,95 @@ impl OnlineClient {
     }
 }
 
-/// In one tree by user and connection, which costs each of them some sixty bytes.
+/// Who is there. What a room keeps of a connection is little more than a pointer, because a
+/// connection tells all its rooms the same.
 #[derive(Debug, Default)]
 pub(crate) struct Online {
-    /// The names to show.
-    clients: BTreeMap<(UserId, Arc<str>), Arc<str>>,
-    /// Different users.
-    users: usize,
-    /// The nodes of connections, where there are several.
-    nodes: HashMap<Arc<str>, (UserId, u64)>,
+    /// One connection of each user.
+    first: BTreeMap<UserId, Arc<OnlineClient>>,
+    /// The other ones of users who have several.
+    further: BTreeMap<(UserId, Arc<str>), Arc<OnlineClient>>,
 }
 
 impl Online {
     /// Returns whether it was not here before.
-    pub(crate) fn add(&mut self, client: OnlineClient) -> bool {
-        let OnlineClient { client, user, name, node } = client;
-        let is_first = !self.has(user);
-        if node != 0 {
-            self.nodes.insert(client.clone(), (user, node));
+    pub(crate) fn add(&mut self, client: Arc<OnlineClient>) -> bool {
+        let user = client.user;
+        match self.first.entry(user) {
+            Entry::Vacant(place) => {
+                place.insert(client);
+                true
+            }
+            Entry::Occupied(mut first) if first.get().client == client.client => {
+                first.insert(client);
+                false
+            }
+            Entry::Occupied(_) => {
+                self.further.insert((user, client.client.clone()), client).is_none()
+            }
         }
-        let is_new = self.clients.insert((user, client), name).is_none();
-        self.users += usize::from(is_first);
-        is_new
     }
 
     /// Returns it, if it was here.
-    pub(crate) fn remove(&mut self, user: UserId, client: Arc<str>) -> Option<OnlineClient> {
-        let ((user, client), name) = self.clients.remove_entry(&(user, client))?;
-        self.users -= usize::from(!self.has(user));
-        let node = self.nodes.remove(&client).map_or(0, |(_, node)| node);
-        Some(OnlineClient { client, user, name, node })
+    pub(crate) fn remove(&mut self, user: UserId, client: Arc<str>) -> Option<Arc<OnlineClient>> {
+        if self.first.get(&user).is_none_or(|first| first.client != client) {
+            return self.further.remove(&(user, client));
+        }
+        let next = self.further_of(user).next().map(|next| next.client.clone());
+        match next {
+            Some(next) => {
+                let next = self.further.remove(&(user, next))?;
+                self.first.insert(user, next)
+            }
+            None => self.first.remove(&user),
+        }
     }
 
     /// Returns the user's connections that were here.
-    pub(crate) fn remove_user(&mut self, user: UserId) -> Vec<OnlineClient> {
-        let gone: Vec<Arc<str>> = self.of(user).cloned().collect();
-        gone.into_iter().filter_map(|client| self.remove(user, client)).collect()
+    pub(crate) fn remove_user(&mut self, user: UserId) -> Vec<Arc<OnlineClient>> {
+        let further: Vec<_> = self.further_of(user).map(|client| client.client.clone()).collect();
+        let further = further.into_iter().filter_map(|client| self.further.remove(&(user, client)));
+        let mut gone: Vec<_> = further.collect();
+        gone.extend(self.first.remove(&user));
+        gone
     }
 
     /// Returns the connections of nodes that are gone.
-    pub(crate) fn remove_lost(&mut self, is_there: impl Fn(u64) -> bool) -> Vec<OnlineClient> {
-        let lost = self.nodes.iter().filter(|(_, (_, node))| !is_there(*node));
-        let lost: Vec<_> = lost.map(|(client, (user, _))| (*user, client.clone())).collect();
+    pub(crate) fn remove_lost(&mut self, is_there: impl Fn(u64) -> bool) -> Vec<Arc<OnlineClient>> {
+        let is_lost = |client: &&OnlineClient| client.node != 0 && !is_there(client.node);
+        let lost: Vec<_> = self.all().filter(is_lost).map(OnlineClient::id).collect();
         lost.into_iter().filter_map(|(user, client)| self.remove(user, client)).collect()
     }
 
     pub(crate) fn has(&self, user: UserId) -> bool {
-        self.of(user).next().is_some()
+        self.first.contains_key(&user)
     }
 
     pub(crate) fn has_client(&self, user: UserId, client: &Arc<str>) -> bool {
-        self.clients.contains_key(&(user, client.clone()))
+        self.first.get(&user).is_some_and(|first| first.client == *client)
+            || self.further.contains_key(&(user, client.clone()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.clients.is_empty()
+        self.first.is_empty()
     }
 
     pub(crate) fn clients(&self) -> impl Iterator<Item = OnlineClient> {
-        self.clients.iter().map(|((user, client), name)| OnlineClient {
-            client: client.clone(),
-            user: *user,
-            name: name.clone(),
-            node: self.nodes.get(client).map_or(0, |(_, node)| *node),
-        })
+        self.all().cloned()
     }
 
     /// Connections and different users.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.clients.len(), self.users)
+        (self.first.len() + self.further.len(), self.first.len())
     }
 
-    /// The connections of a user.
-    fn of(&self, user: UserId) -> impl Iterator<Item = &Arc<str>> {
-        let from = (user, Arc::default());
-        let ids = self.clients.range(from..).map(|((of, client), _)| (of, client));
-        ids.take_while(move |(of, _)| **of == user).map(|(_, client)| client)
+    fn all(&self) -> impl Iterator<Item = &OnlineClient> {
+        self.first.values().chain(self.further.values()).map(|client| &**client)
+    }
+
+    fn further_of(&self, user: UserId) -> impl Iterator<Item = &Arc<OnlineClient>> {
+        let from = self.further.range((user, Arc::default())..);
+        from.take_while(move |((of, _), _)| *of == user).map(|(_, client)| client)
     }
 }
 
@@ -116,23 +134,26 @@ impl Online {
 mod tests {
     use super::*;
 
-    fn client(client: &str, user: u64) -> OnlineClient {
-        OnlineClient {
-            client: client.into(),
-            user: UserId::from_u64(user),
-            name: "anna".into(),
-            node: 0,
-        }
+    fn client(client: &str, user: u64) -> Arc<OnlineClient> {
+        of_node(client, user, 0)
+    }
+
+    fn of_node(client: &str, user: u64, node: u64) -> Arc<OnlineClient> {
+        let (user, name) = (UserId::from_u64(user), "anna".into());
+        Arc::new(OnlineClient { client: client.into(), user, name, node })
     }
 
     #[test]
     fn the_connections_of_a_node_that_is_gone_go_with_it() {
         let mut online = Online::default();
         for (id, user, node) in [("a", 1, 7), ("b", 1, 8), ("c", 2, 7)] {
-            assert!(online.add(OnlineClient { node, ..client(id, user) }));
+            assert!(online.add(of_node(id, user, node)));
         }
-        let mut gone: Vec<_> =
-            online.remove_lost(|node| node == 8).into_iter().map(|lost| lost.client).collect();
+        let mut gone: Vec<_> = online
+            .remove_lost(|node| node == 8)
+            .into_iter()
+            .map(|lost| lost.client.clone())
+            .collect();
         gone.sort();
         assert_eq!(gone, ["a".into(), "c".into()]);
         assert_eq!(online.counts(), (1, 1));
@@ -152,6 +173,26 @@ mod tests {
         assert!(online.remove(UserId::from_u64(1), "b".into()).is_none());
         assert!(!online.has(UserId::from_u64(1)));
         assert!(online.is_empty());
+    }
+
+    #[test]
+    fn each_of_many_connections_of_a_user_goes_by_itself_in_whatever_order() {
+        let ids = ["a", "b", "c"];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut online = Online::default();
+            assert!(online.add(client("x", 2)));
+            assert!(ids.iter().all(|id| online.add(client(id, 1))));
+            assert!(ids.iter().all(|id| !online.add(client(id, 1))), "they are here already");
+            for (gone, place) in order.into_iter().enumerate() {
+                let user = UserId::from_u64(1);
+                assert!(online.has_client(user, &ids[place].into()));
+                let removed = online.remove(user, ids[place].into()).unwrap();
+                assert_eq!((&*removed.client, removed.user), (ids[place], user));
+                assert!(!online.has_client(user, &ids[place].into()));
+                assert_eq!(online.counts(), (3 - gone, if gone < 2 { 2 } else { 1 }));
+                assert_eq!(online.clients().count(), 3 - gone);
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! raises it, and an answer older than a change that was forgotten is not believed.
 
 use althing::Wire;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,8 @@ use crate::storage::{RecentKey, Rights, Seq, Standing, UnixMillis, UserId};
 
 /// People remembered beside those who are online: more than one message can name, times five.
 pub(crate) const PEOPLE_KEPT: usize = 256;
+/// Roles remembered beside twice those of who is online: some 64 KiB.
+const ROLES_KEPT: usize = 4_096;
 /// Keys remembered in one room; about 10 MiB. Beyond it, whoever sent the longest ago is forgotten.
 const KEYS_KEPT_IN_ALL: usize = 100_000;
 
@@ -80,6 +82,9 @@ pub(crate) struct People {
     uses: u64,
     /// Boxed: a table has room for nearly twice as many as are in it.
     known: HashMap<UserId, Box<Person>>,
+    /// Members who may speak and of whom nothing more was needed yet: most people only listen. It
+    /// is as the store has it, because whatever changes somebody takes them out.
+    roles: BTreeMap<UserId, Role>,
     keys: usize,
     kept_max: usize,
 }
@@ -93,6 +98,7 @@ impl People {
             forgotten: 0,
             uses: 0,
             known: HashMap::new(),
+            roles: BTreeMap::new(),
             keys: 0,
             kept_max: PEOPLE_KEPT,
         }
@@ -111,6 +117,15 @@ impl People {
         self.known.get(&user).map(|person| &person.standing)
     }
 
+    /// What somebody may do, if it is known; inside, `None` is no member.
+    pub(crate) fn rights(&self, user: UserId) -> Option<Option<Rights>> {
+        if let Some(standing) = self.standing(user) {
+            return Some(standing.rights);
+        }
+        let role = *self.roles.get(&user)?;
+        Some(Some(Rights { role, muted_until: None }))
+    }
+
     /// The keys a user has sent under, if they are known.
     pub(crate) fn keys(&self, user: UserId) -> Option<&SentKeys> {
         self.known.get(&user)?.keys.as_deref()
@@ -127,16 +142,10 @@ impl People {
     /// Takes in what was asked for, as far as the room does not know better.
     pub(crate) fn take_in(&mut self, facts: Facts) {
         let Facts { as_of, people, keys } = facts;
-        if as_of.life != self.life || as_of.changes < self.forgotten {
+        if !self.believes(as_of) {
             return;
         }
-        for standing in people {
-            let user = standing.user;
-            let changed = self.changes;
-            let person = || Box::new(Person { standing, keys: None, changed, used: 0 });
-            self.known.entry(user).or_insert_with(person);
-            self.touch(user);
-        }
+        people.into_iter().for_each(|standing| self.know(standing));
         if let Some((sender, recent)) = keys
             && let Some(person) = self.known.get_mut(&sender)
             && person.keys.is_none()
@@ -148,10 +157,45 @@ impl People {
         self.forget_some();
     }
 
+    /// The same about people who only read: of members who may speak no more than that is kept.
+    pub(crate) fn take_in_readers(&mut self, facts: Facts) {
+        let Facts { as_of, people, .. } = facts;
+        if !self.believes(as_of) {
+            return;
+        }
+        for standing in people {
+            match standing.rights {
+                Some(Rights { role, muted_until: None })
+                    if !self.known.contains_key(&standing.user) =>
+                {
+                    self.roles.insert(standing.user, role);
+                }
+                _ => self.know(standing),
+            }
+        }
+        if self.roles.len() > ROLES_KEPT + 2 * self.kept_max {
+            self.roles.clear();
+        }
+        self.forget_some();
+    }
+
+    fn believes(&self, as_of: AsOf) -> bool {
+        as_of.life == self.life && as_of.changes >= self.forgotten
+    }
+
+    fn know(&mut self, standing: Standing) {
+        let (user, changed) = (standing.user, self.changes);
+        self.roles.remove(&user);
+        let person = || Box::new(Person { standing, keys: None, changed, used: 0 });
+        self.known.entry(user).or_insert_with(person);
+        self.touch(user);
+    }
+
     /// From now on somebody stands so.
     pub(crate) fn set(&mut self, standing: Standing) {
         self.changes += 1;
         self.uses += 1;
+        self.roles.remove(&standing.user);
         let (changed, used) = (self.changes, self.uses);
         match self.known.get_mut(&standing.user) {
             Some(person) => {
@@ -169,6 +213,7 @@ impl People {
     /// Changes what is known of somebody. Of whom nothing is known, no older answer is believed.
     pub(crate) fn change(&mut self, user: UserId, change: impl FnOnce(&mut Standing)) {
         self.changes += 1;
+        self.roles.remove(&user);
         match self.known.get_mut(&user) {
             Some(person) => {
                 change(&mut person.standing);
@@ -221,7 +266,7 @@ impl People {
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.known.len()
+        self.known.len() + self.roles.len()
     }
 }
 
@@ -303,6 +348,60 @@ mod tests {
         people.change(UserId::from_u64(7), |standing| standing.is_banned = true);
         people.take_in(facts(asked, 7));
         assert_eq!(banned(&people, 7), None);
+    }
+
+    fn member_of_role(user: u64, role: Role) -> Standing {
+        Standing { rights: Some(Rights { role, muted_until: None }), ..outsider(user) }
+    }
+
+    /// Takes in somebody who reads, as asked at `as_of`; absent: just now.
+    fn read(people: &mut People, as_of: Option<AsOf>, standing: Standing) {
+        let as_of = as_of.unwrap_or(people.as_of());
+        people.take_in_readers(Facts { as_of, people: vec![standing], keys: None });
+    }
+
+    #[test]
+    fn of_who_only_reads_the_role_is_known_and_the_rest_is_asked_for() {
+        let (mut people, reader) = (People::new(1), UserId::from_u64(7));
+        let asked = people.as_of();
+        read(&mut people, Some(asked), member_of_role(7, Role::Moderator));
+        let rights = Rights { role: Role::Moderator, muted_until: None };
+        assert_eq!((people.rights(reader), people.standing(reader)), (Some(Some(rights)), None));
+        people.take_in(Facts {
+            as_of: people.as_of(),
+            people: vec![member_of_role(7, Role::Moderator)],
+            keys: None,
+        });
+        assert!(people.standing(reader).is_some());
+        assert_eq!(people.len(), 1, "once is enough");
+        let muted = Some(Rights { role: Role::Member, muted_until: Some(UnixMillis::from_u64(9)) });
+        read(&mut people, Some(asked), Standing { rights: muted, ..outsider(8) });
+        read(&mut people, Some(asked), outsider(9));
+        let of = |user| people.rights(UserId::from_u64(user));
+        assert_eq!([of(8), of(9), of(10)], [Some(muted), Some(None), None]);
+    }
+
+    #[test]
+    fn a_reader_who_changed_is_asked_for_again_and_older_answers_are_not_believed() {
+        let (mut people, reader) = (People::new(1), UserId::from_u64(7));
+        let asked = people.as_of();
+        read(&mut people, Some(asked), member_of_role(7, Role::Member));
+        people.change(reader, |standing| standing.rights = None);
+        assert_eq!(people.rights(reader), None);
+        read(&mut people, Some(asked), member_of_role(7, Role::Member));
+        assert_eq!(people.rights(reader), None, "it was a member when that was asked");
+        people.set(Standing { is_banned: true, ..outsider(7) });
+        read(&mut people, None, member_of_role(7, Role::Member));
+        assert_eq!(people.rights(reader), Some(None), "the room knows better");
+    }
+
+    #[test]
+    fn a_hundred_thousand_who_read_once_leave_no_more_than_are_kept() {
+        let mut people = People::new(1);
+        for user in 0..100_000 {
+            read(&mut people, None, member_of_role(user, Role::Member));
+        }
+        assert!(people.len() <= ROLES_KEPT + 2 * PEOPLE_KEPT, "{}", people.len());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::command::{Decision, Refusal, Request};
 use super::idempotency::{ContentHash, FirstSend};
-use super::people::{Missing, People, Stands, member};
+use super::people::{Missing, People, member};
 use super::uploads::Uploads;
 use crate::storage::record::{LeaveReason, Message, Quote, Role, RoomEvent, RoomRecord};
 use crate::storage::{Offset, Rights, RoomId, RoomKind, Seq, Standing, UnixMillis, UserId};
@@ -268,16 +268,24 @@ impl RoomState {
         standing.rights.map(|_| standing).ok_or(Refusal::NotMember)
     }
 
+    /// What a member may do who only reads; asks for it if it is not known.
+    pub(crate) fn reader(&self, user: UserId) -> Result<Rights, Refusal> {
+        let rights = self.people.rights(user).ok_or_else(|| self.unloaded(user))?;
+        rights.ok_or(Refusal::NotMember)
+    }
+
     /// What is known of a user; asks for it if it is nothing.
     pub(crate) fn standing(&self, user: UserId) -> Result<&Standing, Refusal> {
-        self.people.standing(user).ok_or_else(|| {
-            Refusal::Unloaded(Box::new(Missing::people(self.people.as_of(), vec![user])))
-        })
+        self.people.standing(user).ok_or_else(|| self.unloaded(user))
+    }
+
+    fn unloaded(&self, user: UserId) -> Refusal {
+        Refusal::Unloaded(Box::new(Missing::people(self.people.as_of(), vec![user])))
     }
 
     /// The role of a member who is known.
     pub(crate) fn role(&self, user: UserId) -> Option<Role> {
-        self.people.standing(user).and_then(Stands::role)
+        self.people.rights(user).flatten().map(|rights| rights.role)
     }
 
     /// The member `user`, unless muted at `now`.

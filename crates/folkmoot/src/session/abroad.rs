@@ -10,6 +10,7 @@ use folkmoot_protocol::frame::Publication as Frame;
 use folkmoot_protocol::{Channel, DisconnectCode};
 
 use super::actor::Session;
+use super::channels::life;
 use crate::account::token::TokenHash;
 use crate::connection::{Ear, Line};
 use crate::room::{OnlineClient, RoomError, Screen};
@@ -69,8 +70,8 @@ impl Session {
     /// being asked for the first time is looked at once it is there.
     pub(super) fn catch_up(&mut self, channel: Channel, ctx: &mut Context<Self>) {
         let Some(abroad) = &self.abroad else { return };
-        let home = self.server.home_of(channel);
-        let Some(joined) = self.channels.get_mut(&channel) else { return };
+        let home = life(self.server.home_of(channel));
+        let Some(joined) = self.channels.get_mut(channel) else { return };
         // Nobody's at the moment: its next owner changes the view again.
         if home.is_none() || joined.home == home {
             return;
@@ -133,7 +134,7 @@ impl Handler<Reattached> for Session {
 
     async fn handle(&mut self, reattached: Reattached, ctx: &mut Context<Self>) {
         let Reattached { channel, since, outcome } = reattached;
-        if !self.channels.contains_key(&channel) {
+        if !self.channels.has(channel) {
             return;
         }
         match outcome {
@@ -182,7 +183,8 @@ impl Newcomer {
         Ok(match channel {
             Channel::Room(room) => {
                 let (user, name) = (self.user, self.name.clone());
-                let client = OnlineClient { client, user, name, node: self.line.home() };
+                let node = self.line.home();
+                let client = Arc::new(OnlineClient { client, user, name, node });
                 match self.server.asked(room).attach(client, Some(since)).await? {
                     Ok(attached) => Outcome::Attached(attached),
                     Err(RoomError::Refused(_) | RoomError::NoSuchRoom) => Outcome::Refused,

@@ -1,17 +1,17 @@
 //! The Session actor: one connection's subscriptions. Publications reach it from topics by
 //! reference and leave as shared bytes; nothing is encoded or copied per subscriber.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use althing::{Context, Handler, Incarnation, Published, StopReason, Subscription, actor};
+use althing::{Context, Handler, Published, StopReason, actor};
 use folkmoot_protocol::frame::{Push, PushKind, Unsubscribe};
 use folkmoot_protocol::limits::{CHANNELS_PER_CONNECTION_MAX, WATCHED_USERS_PER_CONNECTION_MAX};
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, Format};
 
 use super::abroad::Abroad;
-use super::cursor::{Cursor, Gap};
+use super::channels::{Channels, Joined, Seen};
+use super::cursor::Gap;
 use crate::nodes::Moved;
 use crate::room::RoomCalls;
 use crate::server::Server;
@@ -30,31 +30,11 @@ pub(crate) struct Session {
     pub(super) user: UserId,
     pub(super) format: Format,
     pub(super) outbox: Arc<Outbox>,
-    pub(super) channels: HashMap<Channel, Joined>,
+    pub(super) channels: Channels,
     /// How many screens the connection has named.
     pub(super) screens: u64,
     /// What other nodes know of the connection; a server alone needs none of it.
     pub(super) abroad: Option<Box<Abroad>>,
-}
-
-/// A channel of the connection.
-#[derive(Debug)]
-pub(super) struct Joined {
-    pub(super) cursor: Cursor,
-    /// The node that the connection has introduced itself to; `None` on a server alone.
-    pub(super) home: Option<Incarnation>,
-    /// Ends the delivery when dropped.
-    _subscription: Subscription,
-    /// Boxed: most connections look at one channel, and are told of many.
-    presence: Option<Box<Seen>>,
-}
-
-/// What a connection wants to know of the people in a channel.
-#[derive(Debug, Default)]
-struct Seen {
-    _comings: Option<Subscription>,
-    /// How many users of it are on screen.
-    watched: usize,
 }
 
 /// Whether a subscriber wants to hear of the connections that come and go.
@@ -78,14 +58,14 @@ impl Session {
             user,
             format,
             outbox,
-            channels: HashMap::new(),
+            channels: Channels::default(),
             screens: 0,
             abroad: None,
         }
     }
 
     fn deliver(&mut self, publication: &Arc<Publication>) {
-        let Some(joined) = self.channels.get_mut(&publication.channel) else { return };
+        let Some(joined) = self.channels.get_mut(publication.channel) else { return };
         match joined.cursor.take(publication) {
             Ok(false) => {}
             Ok(true) => self.send(publication),
@@ -106,7 +86,7 @@ impl Session {
 
     /// Ends a subscription that the user may not keep.
     pub(super) fn remove(&mut self, channel: Channel, reason: &str) {
-        if self.channels.remove(&channel).is_none() {
+        if self.channels.remove(channel).is_none() {
             return;
         }
         let reason = reason.to_owned();
@@ -139,7 +119,7 @@ impl Session {
         comings: Comings,
         ctx: &mut Context<Self>,
     ) -> Result<(), RpcError> {
-        if self.channels.contains_key(&channel) {
+        if self.channels.has(channel) {
             return Err(ErrorCode::AlreadySubscribed.into());
         }
         // One of them is the user's own, which nobody asks for.
@@ -148,13 +128,10 @@ impl Session {
             return Err(RpcError::new(ErrorCode::LimitExceeded, text));
         }
         let subscription = self.server.topic(channel).subscribe(&ctx.address());
-        let presence = (comings == Comings::Wanted).then(|| {
-            let comings = self.server.comings(channel).subscribe(&ctx.address());
-            Box::new(Seen { _comings: Some(comings), watched: 0 })
-        });
-        let (cursor, home) = (Cursor::joining(), self.server.home_of(channel));
-        let joined = Joined { cursor, home, _subscription: subscription, presence };
-        self.channels.insert(channel, joined);
+        let presence = (comings == Comings::Wanted)
+            .then(|| Seen::told_by(self.server.comings(channel).subscribe(&ctx.address())));
+        let home = self.server.home_of(channel);
+        self.channels.insert(Joined::new(channel, home, subscription, presence));
         Ok(())
     }
 
@@ -165,7 +142,7 @@ impl Session {
         position: Offset,
         ctx: &mut Context<Self>,
     ) {
-        let Some(joined) = self.channels.get_mut(&channel) else { return };
+        let Some(joined) = self.channels.get_mut(channel) else { return };
         match joined.cursor.go_live(position) {
             Ok(held) => held.iter().for_each(|publication| self.send(publication)),
             Err(Gap) => self.outbox.close(DisconnectCode::InsufficientState),
@@ -181,7 +158,7 @@ impl Session {
 
     /// Leaves a channel; says whether it was joined.
     pub(crate) async fn leave(&mut self, channel: Channel) -> bool {
-        let was_joined = self.channels.remove(&channel).is_some();
+        let was_joined = self.channels.remove(channel).is_some();
         self.note_screen(channel, Vec::new());
         if was_joined {
             self.detach(channel).await;
@@ -190,7 +167,7 @@ impl Session {
     }
 
     pub(crate) async fn has_joined(&self, channel: Channel) -> bool {
-        self.channels.contains_key(&channel)
+        self.channels.has(channel)
     }
 
     /// Counts the users of a channel that are to be on screen from now on, and numbers the screen:
@@ -201,8 +178,8 @@ impl Session {
         users: usize,
         kept: Vec<UserId>,
     ) -> Result<u64, RpcError> {
-        let others = self.channels.iter().filter(|(other, _)| **other != channel);
-        let watched = others.flat_map(|(_, joined)| &joined.presence).map(|seen| seen.watched);
+        let others = self.channels.iter().filter(|joined| joined.channel != channel);
+        let watched = others.flat_map(|joined| &joined.presence).map(|seen| seen.watched);
         let all = watched.sum::<usize>() + users;
         if all > WATCHED_USERS_PER_CONNECTION_MAX {
             let max = WATCHED_USERS_PER_CONNECTION_MAX;
@@ -210,7 +187,7 @@ impl Session {
             return Err(RpcError::new(ErrorCode::LimitExceeded, text));
         }
         // The room refuses who is not subscribed.
-        if let Some(joined) = self.channels.get_mut(&channel) {
+        if let Some(joined) = self.channels.get_mut(channel) {
             joined.presence.get_or_insert_default().watched = users;
             self.note_screen(channel, kept);
         }
@@ -227,7 +204,7 @@ impl Session {
     #[event]
     async fn on_coming(&mut self, event: &Published<Arc<Coming>>) {
         let coming = &event.payload;
-        if self.channels.get(&coming.channel).is_some_and(|joined| joined.cursor.is_live()) {
+        if self.channels.get(coming.channel).is_some_and(|joined| joined.cursor.is_live()) {
             self.outbox.push(coming.encoded(self.format).clone());
         }
     }
@@ -235,7 +212,7 @@ impl Session {
     /// Rooms and users may live elsewhere now.
     #[event]
     async fn on_moved(&mut self, _: &Published<Moved>, ctx: &mut Context<Self>) {
-        let channels: Vec<Channel> = self.channels.keys().copied().collect();
+        let channels: Vec<Channel> = self.channels.iter().map(|joined| joined.channel).collect();
         channels.into_iter().for_each(|channel| self.catch_up(channel, ctx));
     }
 
@@ -244,7 +221,8 @@ impl Session {
             abroad.ear.kill();
         }
 
-        let channels: Vec<Channel> = self.channels.drain().map(|(channel, _)| channel).collect();
+        let joined = self.channels.take();
+        let channels: Vec<Channel> = joined.into_iter().map(|joined| joined.channel).collect();
         for channel in channels {
             self.detach(channel).await;
         }
@@ -256,7 +234,7 @@ impl Handler<Presence> for Session {
 
     /// Not held for a subscription's reply: it was asked for, so the reply is out or close.
     async fn handle(&mut self, Presence(publication): Presence, _: &mut Context<Self>) {
-        if self.channels.contains_key(&publication.channel) {
+        if self.channels.has(publication.channel) {
             self.outbox.push(publication.encoded(self.format).clone());
         }
     }

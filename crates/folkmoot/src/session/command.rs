@@ -14,8 +14,7 @@ use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, RoomId};
 use super::{Caller, Comings, SessionCalls};
 use crate::account::token::Token;
 use crate::chat::{self, failure};
-use crate::connection::Ear;
-use crate::room::{OnlineClient, Screen};
+use crate::room::Screen;
 use crate::storage::Offset;
 use crate::stream::Since;
 use crate::user::UserCalls;
@@ -41,10 +40,10 @@ pub(crate) async fn run(caller: &Caller, id: u32, request: Request) -> Option<Re
         Request::Publish(request) => publish(caller, request).await,
         Request::Presence(request) => presence(caller, &request.channel).await,
         Request::PresenceStats(request) => presence_stats(caller, &request.channel).await,
-        Request::History(request) => history(caller, request).await,
+        Request::History(request) => Box::pin(history(caller, request)).await,
         Request::Ping(_) => Ok(Outcome::Ping(PingResult {})),
         Request::Rpc(request) => call(caller, &request).await,
-        Request::Refresh(request) => match refresh(caller, &request).await {
+        Request::Refresh(request) => match Box::pin(refresh(caller, &request)).await {
             Ok(result) => result,
             Err(code) => {
                 caller.outbox.close(code);
@@ -107,12 +106,7 @@ async fn subscribe(caller: &Caller, id: u32, request: SubscribeRequest) -> Resul
     let since = request
         .recover
         .then(|| Since { offset: Offset::from_u64(request.offset), epoch: request.epoch.clone() });
-    let client = OnlineClient {
-        client: caller.client.clone(),
-        user: caller.identity.user,
-        name: caller.display_name.clone(),
-        node: caller.ear.as_ref().map_or(0, Ear::node),
-    };
+    let client = caller.online.clone();
     let attached = match chat::room_answer(server.asked(room).attach(client, since).await) {
         Ok(attached) => attached,
         Err(error) => {
@@ -156,7 +150,8 @@ async fn refresh(
     if found.is_none_or(|signed_in| signed_in.account.id != caller.identity.user) {
         return Err(DisconnectCode::InvalidToken);
     }
-    let (client, version) = (caller.client.to_string(), env!("CARGO_PKG_VERSION").to_owned());
+    let (client, version) =
+        (caller.online.client.to_string(), env!("CARGO_PKG_VERSION").to_owned());
     Ok(Ok(Outcome::Refresh(RefreshResult { client, version, ..RefreshResult::default() })))
 }
 
@@ -222,7 +217,7 @@ async fn history(caller: &Caller, request: HistoryRequest) -> Result<Outcome, Rp
 async fn call(caller: &Caller, request: &RpcRequest) -> Result<Outcome, RpcError> {
     let method = Rpc::decode(&request.method, &request.data)?;
     if let Rpc::PresenceWatch(request) = method {
-        let data = watch(caller, request).await.map(|()| encode_payload(&Empty {}))?;
+        let data = Box::pin(watch(caller, request)).await.map(|()| encode_payload(&Empty {}))?;
         return Ok(Outcome::Rpc(RpcResult { data }));
     }
     let data = chat::call(&caller.identity, method).await?;
@@ -237,7 +232,7 @@ async fn watch(caller: &Caller, request: PresenceWatch) -> Result<(), RpcError> 
     let kept = if caller.ear.is_some() { users.clone() } else { Vec::new() };
     let number = caller.session.watches(Channel::Room(room), users.len(), kept).await;
     let number = number.map_err(|error| failure(&error))??;
-    let (client, told) = (caller.client.clone(), caller.told());
+    let (client, told) = (caller.online.client.clone(), caller.told());
     let screen = Screen { client, number, told, users };
     let room = caller.identity.server.asked(room);
     chat::room_answer(room.watch(caller.identity.user, screen).await)

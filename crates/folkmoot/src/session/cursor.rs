@@ -19,14 +19,21 @@ pub(crate) struct Gap;
 #[derive(Debug)]
 pub(crate) enum Cursor {
     /// The stream has been joined, its position is still being asked for.
-    Joining { held: Vec<Arc<Publication>> },
+    Joining { held: Held },
     /// Everything up to here was sent.
     Live { offset: Offset },
 }
 
+/// Boxed, because a connection has a cursor for each channel and holds something back for a moment
+/// only.
+type Held = Option<Box<HeldBack>>;
+
+#[derive(Debug, Default)]
+pub(crate) struct HeldBack(Vec<Arc<Publication>>);
+
 impl Cursor {
     pub(crate) fn joining() -> Self {
-        Self::Joining { held: Vec::new() }
+        Self::Joining { held: None }
     }
 
     pub(crate) fn is_live(&self) -> bool {
@@ -36,11 +43,7 @@ impl Cursor {
     /// Whether to send a publication on now.
     pub(crate) fn take(&mut self, publication: &Arc<Publication>) -> Result<bool, Gap> {
         match self {
-            Self::Joining { held } if held.len() >= HELD_LEN_MAX => Err(Gap),
-            Self::Joining { held } => {
-                held.push(publication.clone());
-                Ok(false)
-            }
+            Self::Joining { held } => held.get_or_insert_default().hold(publication),
             Self::Live { offset } => advance(offset, publication.place),
         }
     }
@@ -58,12 +61,22 @@ impl Cursor {
         let live = Self::Live { offset: position };
         let Self::Joining { held } = std::mem::replace(self, live) else { return Ok(Vec::new()) };
         let mut after = Vec::new();
-        for publication in held {
+        for publication in held.map(|held| held.0).unwrap_or_default() {
             if self.take(&publication)? {
                 after.push(publication);
             }
         }
         Ok(after)
+    }
+}
+
+impl HeldBack {
+    fn hold(&mut self, publication: &Arc<Publication>) -> Result<bool, Gap> {
+        if self.0.len() >= HELD_LEN_MAX {
+            return Err(Gap);
+        }
+        self.0.push(publication.clone());
+        Ok(false)
     }
 }
 

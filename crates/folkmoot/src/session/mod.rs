@@ -1,10 +1,11 @@
 //! Sessions: who is connected, what they subscribe to, and what their commands lead to.
 //!
 //! `opening` admits a connection, `command` answers its commands beside each other, `actor` owns
-//! its subscriptions; the chat methods are in `chat`.
+//! its subscriptions (`channels`); the chat methods are in `chat`.
 
 mod abroad;
 mod actor;
+mod channels;
 pub(crate) mod command;
 mod cursor;
 mod opening;
@@ -19,6 +20,7 @@ pub(crate) use opening::open;
 
 use crate::chat::Identity;
 use crate::connection::Ear;
+use crate::room::OnlineClient;
 use crate::storage::Offset;
 use crate::stream::Presence;
 use folkmoot_gateway::Outbox;
@@ -27,9 +29,8 @@ use folkmoot_gateway::Outbox;
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) identity: Identity,
-    /// The connection's id.
-    pub(crate) client: Arc<str>,
-    pub(crate) display_name: Arc<str>,
+    /// As rooms know the connection.
+    pub(crate) online: Arc<OnlineClient>,
     pub(crate) format: Format,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) session: ActorRef<Session>,

@@ -15,6 +15,7 @@ use super::{Caller, Comings, Session, SessionCalls};
 use crate::account::token::{Token, random_id};
 use crate::chat::{Identity, user_failure};
 use crate::connection::{Ear, Line};
+use crate::room::OnlineClient;
 use crate::server::Server;
 use crate::storage::SignedIn;
 use crate::storage::contract::StreamLog;
@@ -85,10 +86,11 @@ impl Newcomer {
         };
         let identity = Identity::new(self.server.clone(), user, device);
         let identity = Identity { client: Some(client.clone()), ..identity };
+        let node = ear.as_ref().map_or(0, Ear::node);
+        let name = account.display_name.into();
         let caller = Caller {
             identity,
-            client,
-            display_name: account.display_name.into(),
+            online: Arc::new(OnlineClient { client, user, name, node }),
             format: self.format,
             outbox: self.outbox,
             session,

@@ -3,7 +3,7 @@
 //! Like a room it appends without waiting and publishes what is durable. It may ask rooms; rooms
 //! only ever tell it, so the two cannot wait for each other.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ pub(crate) struct User {
     /// `None`: there is no such user.
     pub(super) known: Option<(Account, UserState)>,
     pub(super) stream: Stream<Pending>,
-    pub(super) connections: HashMap<Arc<str>, Attachment>,
+    /// Of one or a few devices, of most users one.
+    pub(super) connections: Vec<Attachment>,
     pub(super) idle: Idle,
     /// News that could not be stored when it came.
     pub(super) owed: VecDeque<News>,
@@ -86,7 +87,7 @@ impl User {
             id,
             known: None,
             stream: Stream::new(Channel::User(id), topic),
-            connections: HashMap::new(),
+            connections: Vec::new(),
             idle: Idle::default(),
             owed: VecDeque::new(),
             unsaved: BTreeMap::new(),
@@ -257,7 +258,7 @@ impl User {
     /// The account is deleted: all connections end, and nothing is written into the stream any
     /// more.
     pub(crate) async fn close(&mut self) {
-        for connection in self.connections.values() {
+        for connection in &self.connections {
             connection.line.close(DisconnectCode::InvalidToken);
         }
         self.known = None;
@@ -430,7 +431,9 @@ impl User {
             reply.send(Err(UserError::TooManyConnections(limit)));
             return;
         }
-        self.connections.insert(connection.client.clone(), connection);
+        self.connections.retain(|known| known.client != connection.client);
+        self.connections.reserve_exact(1);
+        self.connections.push(connection);
         self.stay(ctx);
         let since = match self.stream.accept(since, self.ports.epoch()) {
             Ok(attached) => {
@@ -448,7 +451,7 @@ impl User {
     }
 
     pub(crate) async fn detach(&mut self, client: Arc<str>, ctx: &mut Context<Self>) {
-        self.connections.remove(&client);
+        self.connections.retain(|known| known.client != client);
         if self.connections.is_empty() {
             self.check_idle(ctx);
         }
@@ -456,21 +459,21 @@ impl User {
 
     /// Ends the connections of a device that was signed out.
     pub(crate) async fn revoke(&mut self, device: DeviceId) {
-        for connection in self.connections.values().filter(|known| known.device == device) {
+        for connection in self.connections.iter().filter(|known| known.device == device) {
             connection.line.close(DisconnectCode::InvalidToken);
         }
     }
 
     /// Ends the connections of all devices but one.
     pub(crate) async fn revoke_others(&mut self, device: DeviceId) {
-        for connection in self.connections.values().filter(|known| known.device != device) {
+        for connection in self.connections.iter().filter(|known| known.device != device) {
             connection.line.close(DisconnectCode::InvalidToken);
         }
     }
 
     /// Ends the connections of all devices.
     pub(crate) async fn disconnect(&mut self, code: DisconnectCode) {
-        for connection in self.connections.values() {
+        for connection in &self.connections {
             connection.line.close(code);
         }
     }

@@ -36,7 +36,7 @@ impl User {
     pub(super) async fn forget_lost(&mut self, moved: &Moved, ctx: &mut Context<Self>) {
         let before = self.connections.len();
         let is_there = |node: Option<u64>| node.is_none_or(|node| moved.has(node));
-        self.connections.retain(|_, connection| is_there(connection.line.node()));
+        self.connections.retain(|connection| is_there(connection.line.node()));
         if self.connections.is_empty() && before > 0 {
             self.check_idle(ctx);
         }

@@ -26,12 +26,13 @@ impl From<UserSnapshot> for Loaded {
         let UserSnapshot { account, last_offset, tail, rooms, blocked, epoch } = snapshot;
         let mut state = UserState::new(last_offset);
         state.blocked = blocked.into_iter().collect();
-        for room in rooms {
+        // Collected, because a tree that grows in order has half of its room empty.
+        let rooms = rooms.into_iter().map(|room| {
             let mentions = room.mentions.into_iter().collect();
-            let UserRoom { read_seq, notify, is_hidden, .. } = room;
-            let membership = Membership { read_seq, mentions, notify, is_hidden };
-            state.rooms.insert(room.summary.id, membership);
-        }
+            let UserRoom { summary, read_seq, notify, is_hidden, .. } = room;
+            (summary.id, Membership { read_seq, mentions, notify, is_hidden })
+        });
+        state.rooms = rooms.collect();
         let tail = Tail::ending(last_offset, TAIL_LEN, tail.iter().map(of_user));
         Self { account, state, tail, epoch }
     }

@@ -3,6 +3,7 @@
 mod actor;
 mod idle;
 pub(crate) mod load;
+mod mentions;
 mod news;
 mod settle;
 pub(crate) mod state;

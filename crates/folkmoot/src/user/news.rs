@@ -162,7 +162,7 @@ impl User {
         };
         let mut known = self.state().ok().and_then(|state| state.rooms.get(&room)).cloned();
         let Some(known) = &mut known else { return };
-        known.mentions.remove(&seq);
+        known.mentions.remove(seq);
         let state = read_state(known, &summary);
         let event = read_event(room, &state);
         self.append(change, &event, Acknowledge::News(news), ctx);

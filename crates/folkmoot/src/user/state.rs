@@ -6,13 +6,11 @@
 
 use althing::Wire;
 use folkmoot_protocol::wire_as;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
+use super::mentions::Mentions;
 use crate::storage::record::{Notify, UserEffect};
 use crate::storage::{Offset, RoomId, Seq, UserId};
-
-/// Unread mentions remembered by number in one room; the count stops there.
-pub(crate) const MENTIONS_LEN: usize = 1_000;
 
 /// What a user keeps about one room.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +18,7 @@ pub(crate) struct Membership {
     /// Read up to and including this message.
     pub(crate) read_seq: Seq,
     /// Messages after `read_seq` that mention the user by name.
-    pub(crate) mentions: BTreeSet<Seq>,
+    pub(crate) mentions: Mentions,
     pub(crate) notify: Notify,
     /// Off the user's list until something is said there.
     pub(crate) is_hidden: bool,
@@ -39,7 +37,7 @@ wire_as!(
     Membership as MembershipThere,
     |known| MembershipThere {
         read_seq: known.read_seq,
-        mentions: known.mentions.iter().copied().collect(),
+        mentions: known.mentions.iter().collect(),
         notify: known.notify,
         is_hidden: known.is_hidden,
     },
@@ -131,13 +129,13 @@ impl UserState {
     /// another device, faster than the mention arrived) does not count.
     pub(crate) fn mentioned(&self, room: RoomId, seq: Seq) -> Option<UserChange> {
         let membership = self.rooms.get(&room)?;
-        let is_new = seq > membership.read_seq && !membership.mentions.contains(&seq);
+        let is_new = seq > membership.read_seq && !membership.mentions.contains(seq);
         is_new.then_some(UserChange::Mentioned { room, seq })
     }
 
     /// A message mentions the user no more.
     pub(crate) fn unmentioned(&self, room: RoomId, seq: Seq) -> Option<UserChange> {
-        let is_counted = self.rooms.get(&room)?.mentions.contains(&seq);
+        let is_counted = self.rooms.get(&room)?.mentions.contains(seq);
         is_counted.then_some(UserChange::Unmentioned { room, seq })
     }
 
@@ -181,12 +179,12 @@ impl UserState {
             }
             UserChange::Mentioned { room, seq } => {
                 if let Some(membership) = self.rooms.get_mut(&room) {
-                    membership.mention(seq);
+                    membership.mentions.insert(seq);
                 }
             }
             UserChange::Unmentioned { room, seq } => {
                 if let Some(membership) = self.rooms.get_mut(&room) {
-                    membership.mentions.remove(&seq);
+                    membership.mentions.remove(seq);
                 }
             }
             UserChange::Read { room, seq } => {
@@ -220,14 +218,7 @@ impl Membership {
     /// Moves the cursor; mentions up to there are read.
     pub(crate) fn read_to(&mut self, seq: Seq) {
         self.read_seq = seq;
-        self.mentions = self.mentions.split_off(&seq.next());
-    }
-
-    fn mention(&mut self, seq: Seq) {
-        self.mentions.insert(seq);
-        if self.mentions.len() > MENTIONS_LEN {
-            self.mentions.pop_first();
-        }
+        self.mentions.read_to(seq);
     }
 }
 
@@ -236,6 +227,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::user::mentions::MENTIONS_LEN;
 
     const HALL: RoomId = RoomId::from_u64(7);
 
@@ -275,7 +267,7 @@ mod tests {
         assert_eq!(user.mentioned(HALL, Seq::from_u64(10)), None);
         let change = user.read(HALL, Seq::from_u64(12), Seq::from_u64(20));
         run(&mut user, change);
-        assert_eq!(user.rooms[&HALL].mentions, BTreeSet::from([Seq::from_u64(15)]));
+        assert_eq!(user.rooms[&HALL].mentions, Mentions::from_iter([Seq::from_u64(15)]));
     }
 
     #[test]
@@ -322,7 +314,7 @@ mod tests {
                 }
                 let membership = &user.rooms[&HALL];
                 prop_assert!(membership.read_seq >= cursor && membership.read_seq <= Seq::from_u64(30));
-                prop_assert!(membership.mentions.iter().all(|seq| *seq > membership.read_seq));
+                prop_assert!(membership.mentions.iter().all(|seq| seq > membership.read_seq));
                 cursor = membership.read_seq;
             }
         }

@@ -62,7 +62,7 @@ async fn room_of_anna(server: &Arc<Server>) -> RoomId {
 
 async fn attach(server: &Server, room: RoomId, client: &str) {
     let client = OnlineClient { client: client.into(), user: ANNA, name: "anna".into(), node: 0 };
-    server.asked(room).attach(client, None).await.unwrap().unwrap();
+    server.asked(room).attach(Arc::new(client), None).await.unwrap().unwrap();
 }
 
 async fn look(server: &Server, room: RoomId, node: &Node, client: &str, number: u64) {
