@@ -14,7 +14,7 @@ use crate::perform::{awaiting, calling};
 use crate::program::Birth;
 use crate::puppet::{Check, FreshTimer};
 use crate::records::{
-    IDLED, KILLED, NOT_STARTED, PANICKED, PASSIVATED, SHUT_DOWN, STOPPED, STOPPED_ITSELF, TIED,
+    IDLED, KILLED, NOT_STARTED, PANICKED, PASSIVATED, SHUT_DOWN, STOPPED_ITSELF, TIED,
 };
 use crate::world::World;
 
@@ -38,11 +38,12 @@ pub(crate) async fn check(world: &Arc<World>) {
     check_cells(world).await;
 }
 
-/// Who was stopped or killed for good has ended.
+/// Who takes no more messages has ended, or is about to: one that a shutdown had to kill at its
+/// deadline may still be on its way.
 async fn check_ends(world: &World) {
     for slot in 0..world.slots.len() {
         let Some(actor) = world.actor(slot) else { continue };
-        if world.causes(slot) & (STOPPED | KILLED) == 0 || !actor.is_stopped() {
+        if !actor.is_stopped() {
             continue;
         }
         if timeout(patience(world), actor.stopped()).await.is_err() {
