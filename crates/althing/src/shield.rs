@@ -28,6 +28,14 @@ pub(crate) fn discard<T>(what: &str, value: T) {
     }
 }
 
+/// As `discard`, of what is seldom there.
+#[inline]
+pub(crate) fn discard_some<T>(what: &str, value: Option<T>) {
+    if let Some(value) = value {
+        discard(what, value);
+    }
+}
+
 /// Wakes them all; a waker that panics keeps nobody else from being woken.
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {

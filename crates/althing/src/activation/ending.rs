@@ -26,7 +26,7 @@ use crate::mail::outbox;
 use crate::metrics::Counter;
 use crate::metrics::step::Step;
 use crate::remote::outgoing::ship_end;
-use crate::shield::{discard, shielded, wake_all};
+use crate::shield::{discard_some, shielded, wake_all};
 use crate::stop_reason::{StopReason, Terminated};
 use crate::timer::id::TimerId;
 use crate::timer::pending::PendingTimer;
@@ -107,7 +107,7 @@ pub(crate) fn end_life(
     let spare = inner.take_blank_extras();
     // What is left in them may be foreign.
     drop(inner);
-    discard("dropping what an ended actor had", spare);
+    discard_some("dropping what an ended actor had", spare);
     if let Some(parent) = parent {
         leave_parent(&parent, place);
     }
@@ -124,7 +124,7 @@ pub(crate) fn end_life(
     }
     if closed {
         header.kind.node.holdings().directory.forget(place);
-        discard("dropping a factory", header.take_factory());
+        discard_some("dropping a factory", header.take_factory());
     }
     for envelope in refused {
         refuse_one(place, envelope, rejection(place, reason));

@@ -166,6 +166,9 @@ impl Inner {
 
     /// Takes the ticks of timers that the actor no longer has.
     pub(crate) fn take_stale_ticks(&mut self) -> Vec<Envelope> {
+        if self.queue.is_empty() {
+            return Vec::new();
+        }
         let timers = self.extras.as_ref().map(|extras| &extras.timers);
         let is_stale = |envelope: &Envelope| {
             envelope
@@ -180,7 +183,9 @@ impl Inner {
         self.absorb();
         self.held = 0;
         let mut all = self.queue.take();
-        all.append(&mut self.take_aside());
+        if self.has_aside() {
+            all.append(&mut self.take_aside());
+        }
         all
     }
 
