@@ -178,11 +178,16 @@ impl Nodes {
         }
     }
 
-    /// Becomes one of the cluster's nodes, which find it from now on.
+    /// Becomes one of the cluster's nodes. All others know it then: what they ask of all nodes, they
+    /// ask of this one before it has clients.
     pub(crate) async fn join(&self) -> Result<(), NodeError> {
         self.member.join().await?;
         if let Some(site) = self.site.get() {
             self.show(site)?;
+        }
+        // A node handles this once it has the view in which this one is there, behind its site.
+        if let Err(error) = self.ask_all(|site| async move { site.greet().await }).await {
+            tracing::warn!(%error, "a node has not greeted this one");
         }
         Ok(())
     }
@@ -197,7 +202,7 @@ impl Nodes {
     pub(crate) async fn emulate(&self, is_protobuf: bool, body: Bytes) -> StatusCode {
         let own = self.site.get().map(node_of);
         let mut status = StatusCode::NOT_FOUND;
-        for site in self.group.members() {
+        for site in self.everyone().await {
             if Some(node_of(&site)) == own {
                 continue;
             }
@@ -282,3 +287,6 @@ impl Nodes {
         Ok(answers)
     }
 }
+
+#[cfg(test)]
+mod tests;

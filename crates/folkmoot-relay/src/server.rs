@@ -216,6 +216,11 @@ impl Relay {
         self.address
     }
 
+    #[cfg(test)]
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
     /// By what its address is called: `http`, or `https` with a certificate.
     pub fn scheme(&self) -> &'static str {
         if self.is_encrypted { "https" } else { "http" }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing_cluster::{Authority, Member, MemberConfig, Tls};
+use althing_cluster::{Authority, Member, MemberConfig, Role, Tls};
 use althing_testkit::servers::PostgresServer;
 use folkmoot_relay::{Relay, Settings, StartError, start_as_node};
 use serde_json::{Value, json};
@@ -76,16 +76,21 @@ impl Cluster {
         cluster
     }
 
-    fn member(&self, name: &str) -> Arc<Member> {
+    fn member(&self, name: &str, role: Role) -> Arc<Member> {
         let authority = self.authority.address().to_string();
         let config = MemberConfig::new("moot", name, authority, Tls::insecure_plaintext());
+        let config = config.role(role);
         Arc::new(Member::bind(config).expect("any port"))
     }
 
     /// One more node.
     async fn join(&mut self) {
+        self.join_as(Role::Host).await;
+    }
+
+    async fn join_as(&mut self, role: Role) {
         let settings = Settings::from_toml(&self.settings).expect("they are valid");
-        let member = self.member(&format!("n{}", self.nodes.len() + 1));
+        let member = self.member(&format!("n{}", self.nodes.len() + 1), role);
         self.nodes.push(start_as_node(settings, any_port(), member).await.expect("it joins"));
     }
 
@@ -363,6 +368,24 @@ async fn subscribers_hear_all_once_and_in_order_while_owners_move() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_only_takes_connections_owns_no_channels_and_its_clients_hear_all() {
+    let mut cluster = Cluster::start(1).await;
+    cluster.join_as(Role::Guest).await;
+    let names = channels();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let mut listener = Listener::subscribe(&cluster.nodes[1], &names).await;
+    for name in &names {
+        publish(&cluster.nodes[1], name, 7).await;
+        assert_eq!(listener.publication().await, (name.to_string(), json!(7)));
+    }
+    let page = support::get(&cluster.nodes[1], "/metrics", "").await;
+    let owners = page.lines().filter(|line| line.contains("relay.owner"));
+    let live = owners.filter(|line| line.starts_with("althing_actors_live"));
+    assert!(live.clone().all(|line| line.ends_with(" 0")), "{:?}", live.collect::<Vec<_>>());
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_known_after_its_owner_has_moved() {
     let mut cluster = Cluster::start(1).await;
     let names = channels();
@@ -453,7 +476,9 @@ async fn settings_that_several_nodes_cannot_keep_are_named_at_the_start() {
                   allow_user_limited_channels = true\n";
     for (text, setting) in [(&*durable, "kept: durable_history"), (single, "single_connection")] {
         let settings = Settings::from_toml(text).expect("a relay that is alone takes them");
-        let error = start_as_node(settings, any_port(), cluster.member("n1")).await.unwrap_err();
+        let error = start_as_node(settings, any_port(), cluster.member("n1", Role::Host))
+            .await
+            .unwrap_err();
         assert!(matches!(error, StartError::Settings(_)), "{error}");
         assert!(error.to_string().contains(setting), "{error}");
     }

@@ -9,8 +9,7 @@ use std::time::Duration;
 use folkmoot_relay::{Relay, Settings, start};
 use serde_json::{Value, json};
 use support::asked::Asked;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 /// Only turns a promise that is never kept into a failure.

@@ -310,3 +310,95 @@ async fn when_a_node_is_killed_its_channels_begin_anew_and_subscribers_are_told(
     assert_eq!(stats["num_clients"], 1);
     cluster.end().await;
 }
+
+/// Where a subscriber is in a channel.
+#[derive(Debug, Clone, PartialEq)]
+struct Place {
+    epoch: String,
+    offset: u64,
+}
+
+impl Place {
+    fn of(told: &Value) -> Self {
+        let epoch = told["epoch"].as_str().expect("an epoch").to_owned();
+        Self { epoch, offset: told["offset"].as_u64().unwrap_or_default() }
+    }
+
+    fn hear(&mut self, publication: &Value) {
+        let offset = publication["offset"].as_u64().expect("an offset");
+        assert_eq!(offset, self.offset + 1, "missed, doubled or out of order: {publication}");
+        self.offset = offset;
+    }
+}
+
+/// Subscribes from a place on; where the subscriber is then.
+async fn come_back(subscriber: &mut Subscriber, id: usize, channel: &str, was: &Place) -> Place {
+    let Place { epoch, offset } = was;
+    let since = json!({"channel": channel, "recover": true, "epoch": epoch, "offset": offset});
+    let reply = subscriber.ask(json!({"id": id, "subscribe": since})).await["subscribe"].clone();
+    let now = Place::of(&reply);
+    if reply["recovered"] == true {
+        let mut place = was.clone();
+        let missed = reply["publications"].as_array().cloned().unwrap_or_default();
+        missed.iter().for_each(|one| place.hear(one));
+        assert_eq!(place, now, "a recovery that says it is whole");
+    }
+    now
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_node_is_killed_no_subscriber_misses_anything_without_being_told() {
+    let mut cluster = Cluster::start("load", 3).await;
+    let channels = names("c");
+    let mut subscriber = Subscriber::connect(&cluster.nodes[0]).await;
+    let mut places = Vec::new();
+    for (id, channel) in (2..).zip(&channels) {
+        let asked = json!({"id": id, "subscribe": {"channel": channel}});
+        places.push(Place::of(&subscriber.ask(asked).await["subscribe"]));
+    }
+    let killed = cluster.nodes.pop().expect("three of them");
+    let publishing = async {
+        for number in 0..60 {
+            for (place, channel) in channels.iter().enumerate() {
+                let key = format!("{number}");
+                let post = json!({"channel": channel, "data": number, "idempotency_key": key});
+                cluster.call((number + place) % 2, "publish", &post).await;
+            }
+        }
+        let mut tops = Vec::new();
+        for channel in &channels {
+            let asked = json!({"channel": channel, "limit": 0});
+            tops.push(Place::of(&cluster.call(0, "history", &asked).await));
+        }
+        tops
+    };
+    let killing = async {
+        let mut process = killed.process;
+        // Some have been published by then, and most have not.
+        cluster.call(1, "info", &json!({})).await;
+        process.kill().await.expect("our own child can be killed");
+    };
+    let mut done = Box::pin(async { tokio::join!(publishing, killing).0 });
+    let (mut tops, mut told) = (None, 0);
+    while tops.as_ref() != Some(&places) {
+        let (channel, push) = tokio::select! {
+            all = &mut done, if tops.is_none() => {
+                tops = Some(all);
+                continue;
+            }
+            push = subscriber.push() => push,
+        };
+        let at = channels.iter().position(|name| *name == channel).expect("one of them");
+        if push["pub"].is_object() {
+            places[at].hear(&push["pub"]);
+        } else {
+            assert_eq!(push["unsubscribe"]["code"], 2500);
+            told += 1;
+            let id = 1_000 + told;
+            places[at] = come_back(&mut subscriber, id, &channel, &places[at].clone()).await;
+        }
+    }
+    assert!(told > 0, "the node that was killed owned some of the channels");
+    drop(done);
+    cluster.end().await;
+}

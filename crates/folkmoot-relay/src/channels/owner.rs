@@ -368,6 +368,12 @@ impl Owner {
         }
     }
 
+    #[cfg(test)]
+    #[wire(skip)]
+    pub(crate) async fn fail_by_panic(&mut self) {
+        panic!("a test wants it");
+    }
+
     /// Forgets what has expired, and nodes that are gone.
     #[wire(skip)]
     #[derive(Clone)]

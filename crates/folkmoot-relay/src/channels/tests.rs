@@ -75,7 +75,8 @@ fn unreserved(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Joi
 /// The ids of those who are present.
 async fn present(hub: &Hub) -> Vec<Arc<str>> {
     let mut ids = Vec::new();
-    let told = hub.each_present(&"news".into(), |one| match one {
+    let channel: Arc<str> = "news".into();
+    let told = hub.each_present(&channel, |one| match one {
         Someone::Here(one, _) => ids.push(one.id.clone()),
         Someone::There(one) => panic!("{one:?}"),
     });
@@ -331,6 +332,8 @@ fn subscriber(id: &str) -> Subscriber {
         wants_comings: false,
         deltas: Deltas::Unwanted,
         filter: None,
+        is_positioned: false,
+        since: 0,
     }
 }
 

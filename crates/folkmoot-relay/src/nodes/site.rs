@@ -71,6 +71,9 @@ impl Site {
         Ok(())
     }
 
+    /// Answers a node that has joined: from here on it is one of those that this node asks.
+    pub(crate) async fn greet(&self) {}
+
     /// What an owner tells in one of its lives.
     pub(crate) async fn hear(&mut self, shard: u32, life: u64, news: Bulletin) {
         let Some(channels) = self.shard(shard) else { return };

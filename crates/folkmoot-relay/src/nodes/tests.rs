@@ -1,0 +1,151 @@
+//! Nodes in one process, with what no client can do to them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use althing_cluster::{Authority, MemberConfig, Tls};
+use bytes::Bytes;
+use folkmoot_gateway::{Next, Outbox};
+use folkmoot_protocol::Format;
+use folkmoot_protocol::frame::SubscribeResult;
+use serde_json::Value;
+
+use super::*;
+use crate::channels::{Answer, Hub, Join, Post};
+use crate::connection::Connection;
+use crate::payload::Payload;
+use crate::server::{Relay, start_as_node};
+use crate::settings::Settings;
+use crate::stream::Keep;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const KEEP: Keep =
+    Keep { len_max: 100_000, ttl_ms: 600_000, numbers_ttl_ms: 600_000, is_durable: false };
+
+struct World {
+    _directory: tempfile::TempDir,
+    _authority: Authority,
+    nodes: Vec<Relay>,
+}
+
+async fn world() -> World {
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let directory = tempfile::tempdir().unwrap();
+    let (lease, tls) = (Duration::from_secs(10), Tls::insecure_plaintext());
+    let authority = Authority::start("moot", directory.path(), any_port, lease, tls.clone());
+    let authority = authority.unwrap();
+    let mut nodes = Vec::new();
+    for name in ["one", "two"] {
+        let at = authority.address().to_string();
+        let member = Member::bind(MemberConfig::new("moot", name, at, tls.clone())).unwrap();
+        let relay = start_as_node(Settings::default(), any_port, Arc::new(member)).await;
+        nodes.push(relay.unwrap());
+    }
+    World { _directory: directory, _authority: authority, nodes }
+}
+
+impl World {
+    fn hub(&self, node: usize) -> &Hub {
+        &self.nodes[node].server().hub
+    }
+
+    async fn subscribe(&self, node: usize, channel: &str) -> Arc<Connection> {
+        let (id, outbox) = (format!("client{node}"), Arc::new(Outbox::new(64 << 20)));
+        let connection =
+            Connection::new(id.into(), "42".into(), Bytes::new(), Format::Json, outbox);
+        connection.go_live();
+        let connection = Arc::new(connection);
+        let channel: Arc<str> = channel.into();
+        let reserved = connection.reserve(&channel, 10).unwrap();
+        let join = Join {
+            channel,
+            connection: connection.clone(),
+            info: Bytes::new(),
+            has_presence: true,
+            tells_coming: false,
+            wants_comings: false,
+            keep: Some(KEEP),
+            since: None,
+            recovery_limit: 10,
+            recovers_newest: false,
+            filter: None,
+            result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
+            answer: Answer::Connect,
+        };
+        self.hub(node).join(join).await.unwrap().unwrap();
+        drop(reserved);
+        connection
+    }
+
+    async fn end(self) {
+        for node in self.nodes {
+            node.stop().await;
+        }
+    }
+}
+
+fn post(data: String) -> Post {
+    let payload = Arc::new(Payload { data: data.into(), ..Payload::default() });
+    Post { payload, keep: Some(KEEP), key: None, row: None, version: None, may_be_delta: false }
+}
+
+/// What comes to a client until something of that kind has.
+async fn pushes(connection: &Connection, kind: &str) -> Vec<Value> {
+    let mut pushes = Vec::new();
+    while !pushes.iter().any(|push: &Value| push[kind].is_object()) {
+        let next = tokio::time::timeout(PATIENCE, connection.outbox.next()).await;
+        let Next::Messages(messages) = next.expect("it comes") else { panic!("it is closed") };
+        for message in messages {
+            let text = std::str::from_utf8(&message).unwrap();
+            let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            pushes.extend(lines.map(|line| line["push"].clone()));
+        }
+    }
+    pushes
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_an_owner_panics_subscribers_on_all_nodes_are_told_to_come_back() {
+    let world = world().await;
+    let subscribers = [world.subscribe(0, "news").await, world.subscribe(1, "news").await];
+    world.hub(1).publish("news".into(), post("1".to_owned())).await.unwrap();
+    for subscriber in &subscribers {
+        assert_eq!(pushes(subscriber, "pub").await[0]["pub"]["data"], 1);
+    }
+    for node in 0..2 {
+        let nodes = world.hub(node).nodes().unwrap();
+        // The message does not travel: it reaches the owner from the node that it lives on.
+        assert!(nodes.owner(Hub::shard("news")).fail_by_panic().await.is_err());
+    }
+    for subscriber in &subscribers {
+        let told = pushes(subscriber, "unsubscribe").await;
+        assert_eq!(told.last().unwrap()["unsubscribe"]["code"], 2500);
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_far_behind_its_owner_gets_all_once_and_in_order() {
+    let world = world().await;
+    let subscribers = [world.subscribe(0, "news").await, world.subscribe(1, "news").await];
+    // More than may wait for a node, faster than it is told.
+    let (rounds, each) = (40, 500);
+    for round in 0..rounds {
+        let posts = (0..each).map(|number| {
+            let data = (round * each + number).to_string();
+            ("news".into(), post(data))
+        });
+        for published in world.hub(round % 2).publish_all(posts.collect()).await {
+            published.unwrap();
+        }
+    }
+    for subscriber in &subscribers {
+        let mut heard = Vec::new();
+        while heard.len() < rounds * each {
+            let pushes = pushes(subscriber, "pub").await;
+            heard.extend(pushes.iter().map(|push| push["pub"]["data"].as_u64().unwrap()));
+        }
+        assert_eq!(heard, (0..(rounds * each) as u64).collect::<Vec<_>>());
+    }
+    world.end().await;
+}
