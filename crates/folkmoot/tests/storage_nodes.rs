@@ -8,14 +8,15 @@ mod storage_postgres;
 mod storage_support;
 
 use folkmoot::storage::{
-    AppendError, ControlError, DatabaseAddress, Lsn, OpenError, PageAnchor, Store, StoreOptions,
-    UnixMillis, UserId,
+    AppendError, ControlError, DatabaseAddress, Lsn, OpenError, PageAnchor, Store, StoreAddress,
+    StoreOptions, UnixMillis, UserId,
 };
 use storage_support::{ANA, ROOM, TestDirectory, account, message, populate};
 use tokio_postgres::NoTls;
 
 fn node(directory: &TestDirectory, database: &DatabaseAddress, node: &str) -> StoreOptions {
-    let (database, node) = (Some(database.clone()), Some(node.to_owned()));
+    let database = Some(StoreAddress::Postgres(database.clone()));
+    let node = Some(node.to_owned());
     StoreOptions { database, node, ..directory.options() }
 }
 

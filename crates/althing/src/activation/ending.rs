@@ -328,7 +328,7 @@ impl Farewell {
             forget_link(&fellow, place.header().serial());
         }
         end_timers(place, timers);
-        discard("dropping why an earlier life had ended", before);
+        discard_some("dropping why an earlier life had ended", before);
     }
 }
 

@@ -50,8 +50,7 @@ struct Begun {
 
 type StoreRow = (i32, i32, i64, Vec<u8>, Vec<u8>, i64, Vec<u8>, i64, i64, i64);
 
-const READ: &str =
-    "SELECT format, steps, number, entry, snapshot, bytes, hash, log_bytes, made_at,
+const READ: &str = "SELECT format, steps, number, entry, snapshot, bytes, hash, log_bytes, made_at,
     first_bucket FROM folkmoot_store WHERE one = 1";
 const FIRST: &str =
     "INSERT INTO folkmoot_store (one, format, steps, number, entry, snapshot, bytes,
