@@ -40,7 +40,7 @@ pub(crate) fn room_failure(error: RoomError) -> RpcError {
         RoomError::Busy => RpcError::new(ErrorCode::TooManyRequests, error.to_string()),
         RoomError::Crowded => RpcError::new(ErrorCode::LimitExceeded, error.to_string()),
         RoomError::NotSubscribed => RpcError::new(ErrorCode::PermissionDenied, error.to_string()),
-        RoomError::Refused(refusal) => refused(refusal),
+        RoomError::Refused(refusal) => refused(&refusal),
         RoomError::Append(error) => append_failure(&error),
         RoomError::Control(error) => control_failure(&error),
         RoomError::Read(error) => read_failure(&error),
@@ -48,8 +48,8 @@ pub(crate) fn room_failure(error: RoomError) -> RpcError {
 }
 
 /// A rule of a room forbids it.
-pub(super) fn refused(refusal: Refusal) -> RpcError {
-    let code = match &refusal {
+pub(super) fn refused(refusal: &Refusal) -> RpcError {
+    let code = match refusal {
         Refusal::NotMember
         | Refusal::Banned
         | Refusal::Blocked

@@ -83,7 +83,7 @@ pub(crate) async fn add(by: &Identity, request: RoomAdd) -> Result<(), RpcError>
     }
     let is_blocked = by.server.directory().has_blocked(user, by.user).await;
     if is_blocked.map_err(|error| read_failure(&error))? {
-        return Err(refused(Refusal::Blocked));
+        return Err(refused(&Refusal::Blocked));
     }
     let added = Identity::new(by.server.clone(), user, by.device);
     admit(&added, room).await
