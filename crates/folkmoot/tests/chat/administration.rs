@@ -130,6 +130,27 @@ async fn a_reset_link_works_once_and_signs_everything_else_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_administers_no_more_has_no_reset_link_that_works() {
+    let (server, anna) = administered().await;
+    let bob = server.sign_up("bob").await;
+    for (name, out) in
+        [("eve", json!({"administrator": false})), ("kim", json!({"disabled": true}))]
+    {
+        let admin = server.sign_up(name).await;
+        let user = format!("PATCH /api/v1/admin/users/{}", admin.id);
+        let made = json!({"administrator": true}).to_string();
+        assert_eq!(server.http(&user, Some(&anna.token), &made).await.status, 200);
+        let line = format!("POST /api/v1/admin/users/{}/password-reset", bob.id);
+        let link = server.http(&line, Some(&admin.token), "").await.json();
+        assert_eq!(server.http(&user, Some(&anna.token), &out.to_string()).await.status, 200);
+        let choose = json!({"token": link["token"], "password": "battery staple"}).to_string();
+        let chosen = server.http("POST /api/v1/password-resets", None, &choose).await;
+        assert_eq!(chosen.status, 404, "{name}");
+    }
+    assert_eq!(server.http("GET /api/v1/me", Some(&bob.token), "").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn users_are_listed_by_page_and_found_by_either_name() {
     let (server, anna) = administered().await;
     for name in ["bob", "cara", "dora_1", "dora21"] {

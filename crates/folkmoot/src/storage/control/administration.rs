@@ -103,6 +103,11 @@ impl Store {
                 }
                 UserChange::SignOut => sign_out(connection, user)?,
             }
+            let is_out =
+                matches!(change, UserChange::Administrator(false) | UserChange::Disabled(true));
+            if account.is_admin && is_out {
+                end_resets(connection)?;
+            }
             // After the change, whatever it was: an early return takes it back.
             if !has_administrator(connection)? {
                 return Err(LAST_ADMINISTRATOR);
@@ -211,6 +216,12 @@ fn set_administrator(connection: &Connection, user: UserId, on: bool) -> sql::Re
         "UPDATE users SET is_admin = ?2 WHERE id = ?1",
         params![to_sql(user.as_u64()), on],
     )?;
+    Ok(())
+}
+
+/// Ends all links that choose a password: one who administers no more may know them.
+pub(super) fn end_resets(connection: &Connection) -> sql::Result<()> {
+    connection.execute("DELETE FROM password_resets", [])?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! can be done twice; the note stays until all of it is gone, so that a crash forgets nothing.
 
 use super::accounts::{DELETED_MARK, existing};
-use super::administration::{LAST_ADMINISTRATOR, has_administrator, sign_out};
+use super::administration::{LAST_ADMINISTRATOR, end_resets, has_administrator, sign_out};
 use super::moderation::{ModerationAction, NewModeration, note};
 use super::rooms::{RoomKind, log_failure};
 use crate::storage::error::{ControlError, ReadError};
@@ -177,8 +177,11 @@ impl Store {
                                   is_admin = FALSE, disabled_at = ?3, deleted_at = ?3 WHERE id = ?1",
                 params![id, format!("{DELETED_MARK}{}", new.user), to_sql(new.at.as_u64())],
             )?;
-            if account.is_admin && !has_administrator(connection)? {
-                return Err(LAST_ADMINISTRATOR);
+            if account.is_admin {
+                end_resets(connection)?;
+                if !has_administrator(connection)? {
+                    return Err(LAST_ADMINISTRATOR);
+                }
             }
             sign_out(connection, new.user)?;
             connection.execute("DELETE FROM name_words WHERE user = ?1", [id])?;
