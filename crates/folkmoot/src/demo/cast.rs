@@ -107,7 +107,7 @@ pub(super) async fn come_in(bot: &Identity, name: &str, room: RoomId) -> Result<
         name: display_name.into(),
         node: 0,
     };
-    room_answer(bot.server.asked(room).attach(client, None).await).map(drop)
+    room_answer(bot.server.asked(room).attach(Arc::new(client), None).await).map(drop)
 }
 
 async fn bot(server: &Arc<Server>, name: &str, display_name: &str) -> Result<Identity, RpcError> {
