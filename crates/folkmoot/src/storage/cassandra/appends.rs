@@ -59,7 +59,7 @@ impl Appends {
     /// Gives the number of the first record.
     fn write(&self, entries: &[Entry]) -> Result<Lsn, SqlError> {
         let undecodable = |error: crate::storage::record::RecordError| {
-            SqlError::Parameter(format!("a record does not decode: {error}"))
+            SqlError::Refused(format!("a record does not decode: {error}"))
         };
         let records = entries.iter().map(|entry| Record::decode(&entry.payload));
         let records = records.collect::<Result<Vec<_>, _>>().map_err(undecodable)?;

@@ -57,7 +57,7 @@ pub(crate) fn fetch(address: &CassandraAddress) -> Result<Option<Fetched>, OpenE
     let session = Session::connect(address).map_err(failed)?;
     let Some(snapshot) = snapshot::current(&session).map_err(failed)? else { return Ok(None) };
     if snapshot.schema != migrations::newest() {
-        let source = SqlError::Parameter(format!(
+        let source = SqlError::Refused(format!(
             "it has schema {}, this program wants {}: start its server once",
             snapshot.schema,
             migrations::newest()

@@ -79,7 +79,7 @@ impl Database {
         let (began, until) = (Instant::now(), state.deadline());
         let ran = catch_unwind(AssertUnwindSafe(|| state.run(until, work)));
         let ran = ran.unwrap_or_else(|_| {
-            Err(SqlError::Parameter("a change failed by a bug of the server".to_owned()))
+            Err(SqlError::Refused("a change failed by a bug of the server".to_owned()))
         });
         self.heard(state, began, ran)
     }

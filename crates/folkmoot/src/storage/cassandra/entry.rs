@@ -91,7 +91,7 @@ impl Entry {
         let bytes = self.encoded_len();
         match bytes <= ENTRY_BYTES_MAX {
             true => Ok(self.encode_to_vec()),
-            false => Err(SqlError::Parameter(format!(
+            false => Err(SqlError::Refused(format!(
                 "a transaction of {bytes} bytes is over the limit of {ENTRY_BYTES_MAX} bytes of one \
                  entry in Cassandra"
             ))),
@@ -100,7 +100,7 @@ impl Entry {
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, SqlError> {
         Self::decode_from(bytes)
-            .map_err(|error| SqlError::Parameter(format!("an entry does not decode: {error}")))
+            .map_err(|error| SqlError::Refused(format!("an entry does not decode: {error}")))
     }
 
     fn decode_from(bytes: &[u8]) -> Result<Self, prost::DecodeError> {
@@ -112,7 +112,7 @@ impl Entry {
         let transaction = index.begin()?;
         let schema = migrations::taken(&transaction)?;
         if schema != self.schema {
-            return Err(SqlError::Parameter(format!(
+            return Err(SqlError::Refused(format!(
                 "entry {} is of schema {}, and the index has {schema}",
                 place.number, self.schema
             )));
@@ -130,7 +130,7 @@ impl Entry {
         let records = (self.first_lsn..).map(Lsn).zip(&self.records);
         let records = records.map(|(lsn, payload)| Ok((lsn, Record::decode(payload)?)));
         let records = records.collect::<Result<_, _>>().map_err(
-            |error: crate::storage::record::RecordError| SqlError::Parameter(error.to_string()),
+            |error: crate::storage::record::RecordError| SqlError::Refused(error.to_string()),
         )?;
         apply::apply_in(transaction, records, last)
     }

@@ -89,7 +89,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 
 /// Opens the connection that writes an index. The log has what a loss of power takes of it.
 pub(super) fn open(path: &Path) -> Result<Connection, SqlError> {
-    let opened = open_unmigrated(path).map_err(|error| SqlError::Parameter(error.to_string()))?;
+    let opened = open_unmigrated(path).map_err(|error| SqlError::Refused(error.to_string()))?;
     opened.execute_batch("PRAGMA synchronous = NORMAL")?;
     Ok(opened)
 }
@@ -128,7 +128,7 @@ pub(super) fn fetch(
     snapshot: &Snapshot,
     last: u64,
 ) -> Result<Connection, SqlError> {
-    let failed = |error: io::Error| SqlError::Parameter(format!("{}: {error}", path.display()));
+    let failed = |error: io::Error| SqlError::Refused(format!("{}: {error}", path.display()));
     let unfinished = path.with_extension("fetched");
     remove(&unfinished).map_err(failed)?;
     snapshot::fetch(session, snapshot, &unfinished)?;
@@ -136,7 +136,7 @@ pub(super) fn fetch(
     std::fs::rename(&unfinished, path).map_err(failed)?;
     let index = open(path)?;
     let place = Place::read(&index)?.ok_or_else(|| {
-        SqlError::Parameter("the snapshot in Cassandra does not say how far it is".to_owned())
+        SqlError::Refused("the snapshot in Cassandra does not say how far it is".to_owned())
     })?;
     catch_up(&index, place, session, last)?;
     Ok(index)
@@ -160,7 +160,7 @@ fn is_of_log(
     };
     match there == Some(place.name) {
         true => Ok(true),
-        false => Err(SqlError::Parameter(format!(
+        false => Err(SqlError::Refused(format!(
             "{FILE} in the data directory has entry {}, which this keyspace lacks: it is of another \
              keyspace, or Cassandra was set back. Remove {FILE} to go on with what Cassandra has",
             place.number

@@ -74,7 +74,7 @@ pub(super) fn take(
     before: Option<&Snapshot>,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Snapshot>, SqlError> {
-    let failed = |error| SqlError::Parameter(format!("{}: {error}", index.display()));
+    let failed = |error| SqlError::Refused(format!("{}: {error}", index.display()));
     let file = index.with_extension("snapshot");
     index::remove(&file).map_err(failed)?;
     let copied = copy(index, &file);
@@ -101,6 +101,6 @@ fn copy(index: &Path, to: &Path) -> Result<(Place, u32), SqlError> {
     drop(source);
     let copy = Connection::from(rusqlite::Connection::open(to)?);
     let place = Place::read(&copy)?
-        .ok_or_else(|| SqlError::Parameter("the index does not say how far it is".to_owned()))?;
+        .ok_or_else(|| SqlError::Refused("the index does not say how far it is".to_owned()))?;
     Ok((place, migrations::taken(&copy)?))
 }

@@ -114,7 +114,7 @@ impl Log {
             match self.session.wait_for(self.session.append(entry)) {
                 Ok(true) => break,
                 Ok(false) => return Err(SqlError::Fenced),
-                Err(Failure::Refused(why)) => return Err(SqlError::Parameter(why)),
+                Err(Failure::Refused(why)) => return Err(SqlError::Refused(why)),
                 Err(failure @ Failure::NotWritten(_)) => self.session.pause(until, &failure)?,
                 Err(failure @ Failure::Unknown(_)) => {
                     tracing::warn!(?failure, number, "nobody knows whether an entry was written");
@@ -249,7 +249,7 @@ pub(super) fn read(
 }
 
 fn lost(what: &str) -> SqlError {
-    SqlError::Parameter(format!("the log in Cassandra is damaged: {what}"))
+    SqlError::Refused(format!("the log in Cassandra is damaged: {what}"))
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ fn claim(address: &CassandraAddress, path: &std::path::Path) -> Result<Claimed, 
         };
         let newest = migrations::newest();
         if snapshot.schema > newest {
-            return Err(SqlError::Parameter(format!(
+            return Err(SqlError::Refused(format!(
                 "it has schema {}, this program knows schemas up to {newest}",
                 snapshot.schema
             )));
@@ -176,17 +176,17 @@ fn claim(address: &CassandraAddress, path: &std::path::Path) -> Result<Claimed, 
 /// Makes an empty store in a keyspace that has none, and writes it as the first snapshot.
 fn begin(session: &Session, path: &std::path::Path) -> Result<Snapshot, SqlError> {
     if path.exists() {
-        return Err(SqlError::Parameter(format!(
+        return Err(SqlError::Refused(format!(
             "the keyspace holds no data of Folkmoot, and {} is the index of one that did: remove it, \
              or give another data directory",
             path.display()
         )));
     }
     let made = path.with_extension("made");
-    let failed = |error| SqlError::Parameter(format!("{}: {error}", made.display()));
+    let failed = |error| SqlError::Refused(format!("{}: {error}", made.display()));
     index::remove(&made).map_err(failed)?;
     let index = index::open(&made)?;
-    migrations::migrate(&index, &made).map_err(|error| SqlError::Parameter(error.to_string()))?;
+    migrations::migrate(&index, &made).map_err(|error| SqlError::Refused(error.to_string()))?;
     Place::first().begin(&index)?;
     drop(index);
     let snapshot = keeper::take(session, &made, None, &|| true)?;
@@ -195,7 +195,7 @@ fn begin(session: &Session, path: &std::path::Path) -> Result<Snapshot, SqlError
         Some(snapshot) => Ok(snapshot),
         // Somebody else was faster.
         None => snapshot::current(session)?
-            .ok_or_else(|| SqlError::Parameter("no first snapshot counts".to_owned())),
+            .ok_or_else(|| SqlError::Refused("no first snapshot counts".to_owned())),
     }
 }
 
@@ -209,7 +209,7 @@ fn migrate(
     if snapshot.schema == migrations::newest() {
         return Ok(snapshot);
     }
-    migrations::migrate(index, path).map_err(|error| SqlError::Parameter(error.to_string()))?;
+    migrations::migrate(index, path).map_err(|error| SqlError::Refused(error.to_string()))?;
     let taken = keeper::take(session, path, Some(&snapshot), &|| true)?;
     taken.ok_or(SqlError::Fenced)
 }

@@ -114,7 +114,10 @@ impl Session {
             let statements = Statements::prepare(&driver).await?;
             Ok((driver, statements))
         });
-        let (driver, statements) = connected.map_err(|failure| away(&failure))?;
+        let (driver, statements) = connected.map_err(|failure| match failure {
+            Failure::Refused(why) => SqlError::Refused(why),
+            failure => away(&failure),
+        })?;
         Ok(Self { driver, statements, runtime })
     }
 
@@ -127,7 +130,7 @@ impl Session {
         loop {
             match self.wait_for(attempt(self)) {
                 Ok(done) => return Ok(done),
-                Err(Failure::Refused(why)) => return Err(SqlError::Parameter(why)),
+                Err(Failure::Refused(why)) => return Err(SqlError::Refused(why)),
                 Err(failure) => self.pause(until, &failure)?,
             }
         }

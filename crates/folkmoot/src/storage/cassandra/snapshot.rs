@@ -83,11 +83,11 @@ pub(super) fn current(session: &Session) -> Result<Option<Snapshot>, SqlError> {
     let Some(row) = found else { return Ok(None) };
     let (format, schema, number, entry, name, bytes, hash, log_bytes, made_at, first_bucket) = row;
     if format > FORMAT {
-        return Err(SqlError::Parameter(format!(
+        return Err(SqlError::Refused(format!(
             "its tables have format {format}, and {FORMAT} is the last that this program knows"
         )));
     }
-    let strange = || SqlError::Parameter("the row of its store is damaged".to_owned());
+    let strange = || SqlError::Refused("the row of its store is damaged".to_owned());
     Ok(Some(Snapshot {
         schema: u32::try_from(schema).map_err(|_| strange())?,
         number: number.cast_unsigned(),
@@ -130,7 +130,7 @@ fn write(
     before: Option<&Snapshot>,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Snapshot>, SqlError> {
-    let failed = |error: io::Error| SqlError::Parameter(format!("{}: {error}", file.display()));
+    let failed = |error: io::Error| SqlError::Refused(format!("{}: {error}", file.display()));
     let mut file_in = File::open(file).map_err(failed)?;
     let bytes = file_in.metadata().map_err(failed)?.len();
     let name = Name::draw();
@@ -211,7 +211,7 @@ fn erase(session: &Session, mut snapshot: Snapshot) -> Result<Snapshot, SqlError
 
 /// Reads a snapshot into a new file.
 pub(super) fn fetch(session: &Session, snapshot: &Snapshot, to: &Path) -> Result<(), SqlError> {
-    let failed = |error: io::Error| SqlError::Parameter(format!("{}: {error}", to.display()));
+    let failed = |error: io::Error| SqlError::Refused(format!("{}: {error}", to.display()));
     let mut file = File::create(to).map_err(failed)?;
     let mut hasher = Sha256::new();
     for number in 0..snapshot.bytes.div_ceil(PIECE_BYTES as u64) {
@@ -221,7 +221,7 @@ pub(super) fn fetch(session: &Session, snapshot: &Snapshot, to: &Path) -> Result
             answer.maybe_first_row::<(Vec<u8>,)>().map_err(unread)
         })?;
         let (piece,) = piece.ok_or_else(|| {
-            SqlError::Parameter(format!("piece {number} of the snapshot is not in Cassandra"))
+            SqlError::Refused(format!("piece {number} of the snapshot is not in Cassandra"))
         })?;
         hasher.update(&piece);
         file.write_all(&piece).map_err(failed)?;
@@ -231,7 +231,7 @@ pub(super) fn fetch(session: &Session, snapshot: &Snapshot, to: &Path) -> Result
         true => Ok(()),
         false => {
             let why = "the snapshot in Cassandra is damaged: its checksum is another one";
-            Err(SqlError::Parameter(why.to_owned()))
+            Err(SqlError::Refused(why.to_owned()))
         }
     }
 }

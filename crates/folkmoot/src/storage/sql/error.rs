@@ -31,6 +31,9 @@ pub enum SqlError {
     /// A parameter does not fit the column that it is for.
     #[error("a value cannot be written: {0}")]
     Parameter(String),
+    /// The store in Cassandra is not as it has to be, or does not take this; nothing was changed.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl SqlError {
@@ -55,6 +58,7 @@ impl SqlError {
             Self::Fenced => Self::Fenced,
             Self::Value(error) => Self::Parameter(error.to_string()),
             Self::Parameter(reason) => Self::Parameter(reason.clone()),
+            Self::Refused(reason) => Self::Refused(reason.clone()),
         }
     }
 

@@ -76,7 +76,7 @@ impl Local {
         while rows.next()?.is_some() {}
         let rows = self.connection.total_changes() - before;
         match change.rows {
-            Some(there) if there != rows => Err(SqlError::Parameter(format!(
+            Some(there) if there != rows => Err(SqlError::Refused(format!(
                 "`{}` has changed {there} rows where it was run first, and {rows} here",
                 change.sql
             ))),
