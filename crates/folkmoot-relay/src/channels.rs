@@ -431,7 +431,7 @@ impl Channels {
     }
 
     /// The owner of these channels begins a life.
-    pub(crate) async fn enlist(&mut self, life: u64) -> Enlisted {
+    pub(crate) async fn enlist(&mut self, life: u64) -> Option<Enlisted> {
         self.enlist_for(life)
     }
 

@@ -8,10 +8,11 @@ mod command;
 mod shelf;
 mod site;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use althing::{ActorError, ActorId, ActorRef, AskError, Node};
+use althing::{ActorError, ActorId, ActorRef, AskError, Epoch, Node};
 use althing_cluster::{GroupError, JoinError, Member, SharedGroup, State};
 use axum::http::StatusCode;
 use bytes::Bytes;
@@ -29,6 +30,8 @@ use shelf::Shelf;
 const GROUP: &str = "relay.sites";
 /// How long a member may take until it is known by its site: it has none until it takes clients.
 const KNOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Of the number of an owner's life: the count of lives on its node. The epoch is above them.
+const LIVES_BITS: u32 = 24;
 
 /// One node of several.
 pub(crate) struct Nodes {
@@ -40,6 +43,8 @@ pub(crate) struct Nodes {
     views: watch::Receiver<u64>,
     /// The lives of all nodes in the view of this number: a view is long, and asked for often.
     members: Mutex<(u64, Arc<[u64]>)>,
+    /// Lives of owners that have begun on this node.
+    lives: AtomicU64,
 }
 
 /// Why a relay is no node of several.
@@ -65,12 +70,20 @@ impl Nodes {
         let group = member.group(GROUP)?;
         let (views, members) = (member.views(), Mutex::new((u64::MAX, Arc::default())));
         let (shelf, site) = (Shelf::default(), OnceLock::new());
-        Ok(Self { member, group, owners, shelf, site, views, members })
+        let lives = AtomicU64::new(0);
+        Ok(Self { member, group, owners, shelf, site, views, members, lives })
     }
 
     /// The owner of a part of the channels.
     pub(crate) fn owner(&self, shard: usize) -> &ActorRef<Owner> {
         &self.owners[shard]
+    }
+
+    /// A number for a life of an owner that begins here, above those of all its former lives: while
+    /// an epoch lasts, the owner is on one node.
+    pub(crate) fn next_life(&self, epoch: Epoch) -> u64 {
+        let count = 1 + self.lives.fetch_add(1, Ordering::Relaxed);
+        (epoch.0 << LIVES_BITS) | (count & ((1 << LIVES_BITS) - 1))
     }
 
     /// How other nodes reach this one.
@@ -162,9 +175,9 @@ impl Nodes {
         self.shelf.take(shard)
     }
 
-    /// An owner lives elsewhere: what was handed on for a life here is out of date.
-    pub(crate) fn forget_moved(&self, shard: u32) {
-        self.shelf.take(shard);
+    /// A life of an owner has begun: what was handed on by those before it is out of date.
+    pub(crate) fn forget_moved(&self, shard: u32, life: u64) {
+        self.shelf.forget_before(shard, life);
     }
 
     /// Has owners begin that live on this node.

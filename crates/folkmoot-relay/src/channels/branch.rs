@@ -33,7 +33,7 @@ pub(super) struct Branch {
     pub(super) owner: ActorRef<Owner>,
     /// This node, as owners know it.
     pub(super) site: ActorRef<Site>,
-    /// The owner's life whose news count; 0: none has been heard of.
+    /// The last life of the owner that was heard of, whose news count; 0: none.
     life: u64,
     /// Of the last question to the owner.
     number: u64,
@@ -122,15 +122,13 @@ impl Channels {
         let Some((join, since)) = channel.across.branched().take(number) else {
             return Begun::Gone;
         };
-        if branch.life == 0 {
-            branch.life = found.life;
-        }
-        if branch.life != found.life {
+        if found.life < branch.life {
             // Between that life and this one something may have been published.
             let begun = self.begin_join(join, now);
             self.look_later(name, now);
             return begun;
         }
+        branch.life = found.life;
         self.settle_join(join, Some(found), &since, now)
     }
 
@@ -191,12 +189,10 @@ impl Channels {
     /// Takes in what a life of the owner tells.
     pub(super) fn take_news(&mut self, life: u64, news: Vec<News>, now: u64) {
         let Some(branch) = &mut self.branch else { return };
-        if branch.life == 0 {
-            branch.life = life;
-        }
-        if branch.life != life {
+        if life < branch.life {
             return;
         }
+        branch.life = life;
         for News { channel, what } in news {
             self.take_one(&channel, what, now);
         }
@@ -261,8 +257,9 @@ impl Channels {
 
     /// A life of the owner begins: where this node is in its channels. What former lives tell
     /// counts no more.
-    pub(super) fn enlist_for(&mut self, life: u64) -> Enlisted {
-        let Some(branch) = &mut self.branch else { return Enlisted::default() };
+    /// A former life may ask late: `None`.
+    pub(super) fn enlist_for(&mut self, life: u64) -> Option<Enlisted> {
+        let branch = self.branch.as_mut().filter(|branch| branch.life <= life)?;
         branch.life = life;
         let channels = self.channels.iter_mut().map(|(name, channel)| {
             let branched = channel.across.branched();
@@ -271,7 +268,7 @@ impl Channels {
             let (keep, position) = (branched.keep, branched.position);
             EnlistedChannel { name: name.clone(), keep, position }
         });
-        Enlisted { number: branch.number, channels: channels.collect() }
+        Some(Enlisted { number: branch.number, channels: channels.collect() })
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Owner {
     nodes: Arc<Nodes>,
     /// Streams and keys; nobody is subscribed here.
     channels: Channels,
-    /// By which news are told from those of former lives.
+    /// By which news are told from those of former lives: it rises from life to life.
     life: u64,
     /// Nodes that have said where they are, by the life of the node.
     roads: HashMap<u64, Road>,
@@ -65,7 +65,7 @@ impl Owner {
     pub(crate) fn new(start: &Start<Self>, nodes: Arc<Nodes>) -> Result<Self, ActorError> {
         let shard = start.key_as()?;
         let channels = Channels::new();
-        let life = Epochs::new().current().number();
+        let life = nodes.next_life(start.activation().epoch);
         Ok(Self { shard, nodes, channels, life, roads: HashMap::new(), waiting: HashMap::new() })
     }
 
@@ -162,7 +162,7 @@ impl Owner {
         let epochs = self.channels.epochs.current().number();
         let channels = std::mem::take(&mut self.channels.channels);
         let moved = channels.into_iter().map(|(name, channel)| channel.leave(name));
-        let mut pages = Pages { moved, epochs };
+        let mut pages = Pages { moved, life: self.life, epochs };
         let mut number = 0;
         loop {
             let (page, is_last) = pages.next(number);
@@ -195,6 +195,7 @@ fn since(stream: &Stream, was: Position) -> Vec<What> {
 /// What an owner keeps, in parts.
 struct Pages<I> {
     moved: I,
+    life: u64,
     epochs: u64,
 }
 
@@ -210,7 +211,8 @@ impl<I: Iterator<Item = MovedChannel>> Pages<I> {
                 break;
             }
         }
-        (Page { number, is_last, epochs: self.epochs, channels }, is_last)
+        let (life, epochs) = (self.life, self.epochs);
+        (Page { number, is_last, life, epochs, channels }, is_last)
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) struct Page {
     /// 0 is the first one.
     pub(crate) number: u32,
     pub(crate) is_last: bool,
+    /// Of the owner that keeps it.
+    pub(crate) life: u64,
     /// In which epoch channels begin.
     pub(crate) epochs: u64,
     pub(crate) channels: Vec<MovedChannel>,
@@ -35,6 +37,7 @@ struct Incoming {
     /// Pages that have come, in their order.
     pages: u32,
     is_whole: bool,
+    life: u64,
     moved: Moved,
 }
 
@@ -43,7 +46,8 @@ impl Shelf {
         let mut of = self.of.lock();
         if page.number == 0 {
             let moved = Moved { epochs: page.epochs, channels: Vec::new() };
-            of.insert(shard, Incoming { pages: 0, is_whole: false, moved });
+            let life = page.life;
+            of.insert(shard, Incoming { pages: 0, is_whole: false, life, moved });
         }
         let Some(incoming) = of.get_mut(&shard).filter(|one| one.pages == page.number) else {
             of.remove(&shard);
@@ -52,6 +56,14 @@ impl Shelf {
         incoming.pages += 1;
         incoming.is_whole = page.is_last;
         incoming.moved.channels.extend(page.channels);
+    }
+
+    /// Forgets what comes from a life before that one.
+    pub(super) fn forget_before(&self, shard: u32, life: u64) {
+        let mut of = self.of.lock();
+        if of.get(&shard).is_some_and(|incoming| incoming.life < life) {
+            of.remove(&shard);
+        }
     }
 
     /// What there is, if it is whole.
@@ -66,7 +78,7 @@ mod tests {
     use super::*;
 
     fn page(number: u32, is_last: bool) -> Page {
-        Page { number, is_last, epochs: 7, channels: Vec::new() }
+        Page { number, is_last, life: 3, epochs: 7, channels: Vec::new() }
     }
 
     #[test]
@@ -81,5 +93,11 @@ mod tests {
         shelf.put(1, page(1, true));
         assert_eq!(shelf.take(1).unwrap().epochs, 7);
         assert!(shelf.take(1).is_none());
+        shelf.put(1, page(0, true));
+        shelf.forget_before(1, 3);
+        assert!(shelf.take(1).is_some(), "its own life asks late");
+        shelf.put(1, page(0, true));
+        shelf.forget_before(1, 4);
+        assert!(shelf.take(1).is_none(), "another life has begun elsewhere");
     }
 }

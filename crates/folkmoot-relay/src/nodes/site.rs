@@ -94,8 +94,9 @@ impl Site {
 
     /// An owner begins a life: where this node is in its channels. `None`: it cannot say that now.
     pub(crate) async fn enlist(&mut self, shard: u32, life: u64) -> Option<Enlisted> {
-        self.nodes.forget_moved(shard);
-        self.shard(shard)?.enlist(life).await.ok()
+        let enlisted = self.shard(shard)?.enlist(life).await.ok()??;
+        self.nodes.forget_moved(shard, life);
+        Some(enlisted)
     }
 
     /// A part of what an owner that moves here keeps.
