@@ -134,8 +134,10 @@ async fn heard(listener: &mut Listener, channel: &str, count: usize) -> Vec<usiz
 async fn history(node: &Relay, channel: &str) -> (String, Vec<(u64, u64)>) {
     let page = call(node, "history", json!({ "channel": channel, "limit": -1 })).await;
     let publications = page["publications"].as_array().cloned().unwrap_or_default();
-    let place = |one: &Value| (one["offset"].as_u64().unwrap(), one["data"].as_u64().unwrap());
-    (page["epoch"].as_str().unwrap().to_owned(), publications.iter().map(place).collect())
+    let place = |one: &Value| {
+        (one["offset"].as_u64().expect("a number"), one["data"].as_u64().expect("a number"))
+    };
+    (page["epoch"].as_str().expect("an epoch").to_owned(), publications.iter().map(place).collect())
 }
 
 /// Channels of several owners.

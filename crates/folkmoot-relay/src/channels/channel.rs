@@ -198,7 +198,8 @@ impl Channel {
         }
         let mut stream_at = self.stream.as_mut().and_then(|stream| stream.expire(now));
         let has_numbers = self.stream.as_ref().is_some_and(|stream| stream.top() > 0);
-        if !self.is_heard() && !(has_numbers && stream_at.is_some()) {
+        let is_numbered = has_numbers && stream_at.is_some();
+        if !self.is_heard() && !is_numbered {
             // One without numbers begins in the same epoch again.
             (self.stream, self.version, stream_at) = (None, None, None);
             if has_numbers {

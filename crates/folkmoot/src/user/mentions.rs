@@ -10,6 +10,7 @@ use crate::storage::Seq;
 pub(crate) const MENTIONS_LEN: usize = 1_000;
 
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::box_collection, reason = "three words otherwise, in each room of each user")]
 pub(crate) struct Mentions(Option<Box<BTreeSet<Seq>>>);
 
 impl Mentions {

@@ -1,6 +1,7 @@
 //! Where a Cassandra is, and who we are there. Its password is shown nowhere.
 
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 
 use crate::storage::postgres::address::AddressError;
@@ -12,7 +13,11 @@ const KEYSPACE_CHARS_MAX: usize = 48;
 /// The address of a keyspace, as
 /// `cassandra://[user:password@]host[:port][,…]/keyspace[?replicas=3&snapshot_mib=64]`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct CassandraAddress {
+pub struct CassandraAddress(Box<Parts>);
+
+/// What an address says.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Parts {
     pub(super) nodes: Vec<String>,
     pub(super) login: Option<(String, String)>,
     pub(super) keyspace: String,
@@ -22,16 +27,25 @@ pub struct CassandraAddress {
     pub(super) snapshot_mib: u32,
 }
 
+impl Deref for CassandraAddress {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
 impl FromStr for CassandraAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        read(text).map_err(|why| AddressError::new(EXAMPLE, why))
+        let parts = read(text).map_err(|why| AddressError::new(EXAMPLE, why))?;
+        Ok(Self(Box::new(parts)))
     }
 }
 
 /// What goes wrong is said without the text, which may have a password.
-fn read(text: &str) -> Result<CassandraAddress, &'static str> {
+fn read(text: &str) -> Result<Parts, &'static str> {
     let rest = text.strip_prefix("cassandra://").ok_or("it begins not with cassandra://")?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (servers, keyspace) = rest.split_once('/').ok_or("the keyspace is missing")?;
@@ -55,7 +69,7 @@ fn read(text: &str) -> Result<CassandraAddress, &'static str> {
         return Err("the host is missing");
     }
     let keyspace = keyspace.to_owned();
-    let mut address = CassandraAddress { nodes, login, keyspace, replicas: 3, snapshot_mib: 64 };
+    let mut address = Parts { nodes, login, keyspace, replicas: 3, snapshot_mib: 64 };
     for setting in query.split('&').filter(|setting| !setting.is_empty()) {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         let value = value.parse().ok().filter(|value| *value > 0);

@@ -122,6 +122,7 @@ impl Session {
     }
 
     /// Does what may be done more than once until it is done, or `until` is over.
+    #[expect(clippy::needless_pass_by_value, reason = "closures are written where it is called")]
     pub(super) fn insist<T>(
         &self,
         until: Instant,

@@ -4,7 +4,7 @@ use scylla::client::session::Session;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-use super::address::CassandraAddress;
+use super::address::{CassandraAddress, Parts};
 use super::session::{Failure, refused};
 
 /// The format of the tables that this program reads and writes.
@@ -57,7 +57,7 @@ const PIECES: &str = "CREATE TABLE IF NOT EXISTS folkmoot_pieces (
 
 /// Makes what is missing. Asked first: who may not make anything may still use what is there.
 pub(super) async fn make(driver: &Session, address: &CassandraAddress) -> Result<(), Failure> {
-    let CassandraAddress { keyspace, replicas, .. } = address;
+    let Parts { keyspace, replicas, .. } = &**address;
     let is_there = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
     if !has_rows(driver, is_there, keyspace).await? {
         let make = format!(
