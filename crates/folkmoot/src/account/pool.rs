@@ -16,9 +16,10 @@ use super::password;
 /// Hashes under way at once; the other cores are for those who chat.
 const AT_ONCE: usize = 2;
 /// Attempts that wait: a few seconds of work.
-const WAITING_MAX: usize = 64;
-/// Of one address: a right password may be repeated without end, and must leave places to others.
-const OF_ADDRESS_MAX: usize = 16;
+const WAITING_MAX: usize = 130;
+/// Of one address, from which a whole company may come at once: half of all places. A right password
+/// may be repeated without end, and must leave places to others.
+const OF_ADDRESS_MAX: usize = 66;
 
 #[derive(Debug)]
 pub(crate) struct PasswordPool {

@@ -10,8 +10,10 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 /// A short lease, so that a lost node is missed soon; and limits that are in nobody's way.
+/// Pings are rare: who waits for hundreds of others to connect answers none meanwhile.
 const SETTINGS: &str = "[cluster]\nlease_ms = 4000\n[limits]\nmessages_per_second = 0\n\
-                        accounts_per_minute = 0\nsearches_per_minute = 0\n";
+                        accounts_per_minute = 0\nsearches_per_minute = 0\n\
+                        [gateway]\nping_s = 60\n";
 /// Generous: a machine that builds and tests at once is slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 

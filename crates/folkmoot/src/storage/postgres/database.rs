@@ -120,7 +120,10 @@ impl Database {
                 }
                 Err(SqlError::Fenced) => return Err(self.fenced(state, SqlError::Fenced)),
                 Err(error) if since.elapsed() > AWAY_MAX => {
-                    return Err(SqlError::Away(error.to_string()));
+                    return Err(match error {
+                        SqlError::Away(_) => error,
+                        error => SqlError::Away(format!("PostgreSQL: {error}")),
+                    });
                 }
                 Err(error) => {
                     tracing::debug!(%error, "PostgreSQL is away; trying again");
@@ -157,5 +160,5 @@ pub(crate) enum Found {
 }
 
 fn not_connected() -> SqlError {
-    SqlError::Away("there is no session".to_owned())
+    SqlError::Away("PostgreSQL: there is no session".to_owned())
 }

@@ -75,7 +75,7 @@ impl From<tokio_postgres::Error> for SqlError {
             Some(said) if said.code().code() == TAKEN_OVER => Self::Fenced,
             // A server that shuts down or starts is as good as away.
             Some(said) if !is_going_away(said.code()) => Self::Postgres(Box::new(said.clone())),
-            _ => Self::Away(in_full(&error)),
+            _ => Self::Away(format!("PostgreSQL: {}", in_full(&error))),
         }
     }
 }

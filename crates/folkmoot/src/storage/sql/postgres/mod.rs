@@ -58,7 +58,9 @@ enum Pending {
 impl Session {
     /// Connects.
     pub(crate) fn connect(server: &Server) -> Result<Self> {
-        let away = |error: &dyn std::error::Error| SqlError::Away(in_full(error));
+        let away = |error: &dyn std::error::Error| {
+            SqlError::Away(format!("PostgreSQL: {}", in_full(error)))
+        };
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(|error| away(&error))?;
         let connected = runtime
@@ -228,7 +230,10 @@ impl Session {
             self.runtime.block_on(async { tokio::time::timeout(patience, answer).await });
         let answer = match answered {
             Ok(answer) => answer.map_err(SqlError::from),
-            Err(_) => Err(SqlError::Away(format!("no answer within {} s", patience.as_secs()))),
+            Err(_) => {
+                let why = format!("PostgreSQL: no answer within {} s", patience.as_secs());
+                Err(SqlError::Away(why))
+            }
         };
         if matches!(answer, Err(SqlError::Away(_))) {
             self.is_broken.set(true);
