@@ -199,7 +199,8 @@ export class Canvas {
     const paint = this.#paint;
     world.sparks = world.sparks.filter((spark) => now - spark.at < SPARK_MS);
     for (const { x, y, at, what } of world.sparks) {
-      const share = (now - at) / SPARK_MS;
+      // A frame has the time at which it was due, and a slow machine may have heard of the spark since.
+      const share = Math.max(0, now - at) / SPARK_MS;
       paint.strokeStyle = what === 'delivered' ? `rgb(123 220 181 / ${1 - share})` : `rgb(255 215 94 / ${1 - share})`;
       paint.lineWidth = Math.max(0.15, 1.6 / scale);
       paint.beginPath();
