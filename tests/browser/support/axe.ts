@@ -20,8 +20,12 @@ export async function violations(page: Page): Promise<string[]> {
     // Colours arrive with the next frames, and a checker between two themes sees a mixture.
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
     await page.evaluate(async () => {
-      const running = document.getAnimations().filter((it) => it.playState === 'running' && Number.isFinite(Number(it.effect?.getComputedTiming().endTime)));
-      await Promise.allSettled(running.map((it) => it.finished));
+      const running = () => document.getAnimations().filter((it) => it.playState === 'running' && Number.isFinite(Number(it.effect?.getComputedTiming().endTime)));
+      // What inherits a colour that fades begins to fade when that has ended.
+      for (let all = running(); all.length > 0; all = running()) {
+        await Promise.allSettled(all.map((it) => it.finished));
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+      }
     });
     await page.evaluate(AXE);
     const results: Result[] = await page.evaluate(async () => {
