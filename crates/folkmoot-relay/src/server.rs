@@ -1,10 +1,12 @@
 //! What one relay consists of, and its start and stop.
 
+mod several;
+
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use althing::{ActorError, AskError, Node, NodeBuilder, Start};
+use althing::{AskError, Node, Start};
 use althing_cluster::Member;
 use axum::extract::{DefaultBodyLimit, Extension, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -27,11 +29,11 @@ use crate::api;
 use crate::api::grpc::Grpc;
 use crate::api::keys::Keys;
 use crate::cdc::Cdc;
-use crate::channels::{Channels, Hub, Owner, Refused};
+use crate::channels::{Channels, Hub, Refused};
 use crate::durable::{DiskError, Ledger};
 use crate::inner;
 use crate::metrics::Metrics;
-use crate::nodes::{NodeError, Nodes, Site, wake_owners};
+use crate::nodes::{NodeError, Nodes};
 use crate::outbox::Outbox;
 use crate::owners::Owners;
 use crate::people::People;
@@ -39,7 +41,7 @@ use crate::proxy::{Proxies, Trust};
 use crate::rules::Rules;
 use crate::session::{Calls, Sockets};
 use crate::settings::{
-    ClientSettings, ConsumerKind, ConsumerSettings, ErrorMode, Listening, Settings, SettingsError,
+    ConsumerKind, ConsumerSettings, ErrorMode, Listening, Settings, SettingsError,
 };
 use crate::token::Verifier;
 use crate::unidirectional;
@@ -155,7 +157,7 @@ async fn start_with(
     let grpc = Grpc::bind(settings.grpc_api.clone(), address).await?;
     let server = Arc::new(Server::new(settings, member).await?);
     if let Some(nodes) = server.hub.nodes() {
-        join(&server, nodes).await?;
+        several::join(&server, nodes).await?;
     }
     for consumer in consumers {
         match consumer {
@@ -178,21 +180,6 @@ async fn start_with(
     let accepting = tokio::spawn(accept_until_stopped(door, listener, routes(server.clone())));
     let grpc = grpc.map(|grpc| (grpc.address(), grpc.start(server.clone())));
     Ok(Relay { address, is_encrypted, server, accepting, grpc })
-}
-
-/// Makes the relay one of its cluster's nodes, before anybody can ask it for anything.
-async fn join(server: &Arc<Server>, nodes: &Arc<Nodes>) -> Result<(), NodeError> {
-    let (known, of) = (Arc::downgrade(server), nodes.clone());
-    let shards = server.hub.shards().clone();
-    let site = server.node.spawn_with(move |_: Start<Site>| {
-        let site = Site::new(known.clone(), of.clone(), shards.clone());
-        async move { Ok(site) }
-    });
-    nodes.be_reached_by(site);
-    nodes.join().await?;
-    let (views, me) = (nodes.views(), server.node.incarnation().0);
-    tokio::spawn(wake_owners(Arc::downgrade(nodes), views, me));
-    Ok(())
 }
 
 /// Where publications come from beside the API.
@@ -298,8 +285,8 @@ impl Server {
                 (node, hub)
             }
             Some(member) => {
-                shareable(&rules, &client)?;
-                several(node, &owners, member)?
+                several::shareable(&rules, &client)?;
+                several::node_of(node, &owners, member)?
             }
         };
         let subscriptions = client.subscription_token.as_ref().unwrap_or(&client.token);
@@ -349,47 +336,6 @@ impl Server {
             outgoing_queue_bytes_max: client.queue_max_size,
         }
     }
-}
-
-/// Builds the node with the owners of channels that live on it, and the way to the others.
-fn several(
-    node: NodeBuilder,
-    owners: &Owners,
-    member: Arc<Member>,
-) -> Result<(Node, Hub), NodeError> {
-    let known = Arc::new(OnceLock::<Arc<Nodes>>::new());
-    let nodes = known.clone();
-    let node = node.cluster(member.way()).actor(move |start: Start<Owner>| {
-        let owner = match nodes.get() {
-            Some(nodes) => Owner::new(&start, nodes.clone()),
-            None => Err(ActorError::new("this node is being built")),
-        };
-        async move { owner }
-    });
-    let node = node.build();
-    let nodes = Arc::new(Nodes::new(member, &node)?);
-    known.get_or_init(|| nodes.clone());
-    owners.are_on(nodes.clone());
-    let hub = Hub::new(&node).across(nodes);
-    Ok((node, hub))
-}
-
-/// Whether several nodes can keep what the settings promise.
-fn shareable(rules: &Rules, client: &ClientSettings) -> Result<(), SettingsError> {
-    if let Some(namespace) = rules.durable() {
-        let text = format!(
-            "{namespace}: durable_history is for a relay without --cluster-name: it is kept on the \
-             disk of one node"
-        );
-        return Err(SettingsError::Invalid(text));
-    }
-    let personal = &client.subscribe_to_user_personal_channel;
-    if personal.enabled && personal.single_connection {
-        let text = "client.subscribe_to_user_personal_channel.single_connection is for a relay \
-                    without --cluster-name: a node ends none of another's connections for a new one";
-        return Err(SettingsError::Invalid(text.to_owned()));
-    }
-    Ok(())
 }
 
 fn routes(server: Arc<Server>) -> Router {

@@ -11,6 +11,8 @@ use tokio::task::JoinHandle;
 const TRANSFERS: u64 = 60;
 /// Transfers that are asked for at once.
 const ASKERS: u64 = 4;
+/// A real server that was away has to come back first.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Default, Wire)]
 struct Tally {
@@ -76,9 +78,12 @@ impl Transfers {
             asking.await.expect("no promise is broken");
         }
         let rest = || self.courier.due(Timestamp(u64::MAX), None, 1);
-        while !rest().await.is_ok_and(|left| left.is_empty()) {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let delivered = async {
+            while !rest().await.is_ok_and(|left| left.is_empty()) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, delivered).await.expect("all is delivered in time");
         let (mut given, mut got) = (0, 0);
         for account in 0..4 {
             let account = self.node.get::<Account>(account.to_string());

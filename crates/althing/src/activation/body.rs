@@ -1,8 +1,9 @@
 //! Where a handler's future lives: one kibibyte, built in place, never moved once polled, reused.
 //!
 //! Layout: `memory` holds a `W: Work` in place if it fits, else a `Box<W>`; `ops` is set exactly
-//! while it does, but for its first poll (`Begun`). Owner: the `Run` that holds the body; the future inside borrows the actor's state
-//! and context, so a body is always emptied (`clear`) before either is touched.
+//! while it does, but for its first poll (`Begun`). Owner: the `Run` that holds the body; the
+//! future inside borrows the actor's state and context, so a body is always emptied (`clear`)
+//! before either is touched.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
