@@ -33,7 +33,7 @@ use crate::channels::{Channels, Hub, Refused};
 use crate::durable::{DiskError, Ledger};
 use crate::inner;
 use crate::metrics::Metrics;
-use crate::nodes::{NodeError, Nodes};
+use crate::nodes::NodeError;
 use crate::outbox::Outbox;
 use crate::owners::Owners;
 use crate::people::People;
@@ -41,7 +41,7 @@ use crate::proxy::{Proxies, Trust};
 use crate::rules::Rules;
 use crate::session::{Calls, Sockets};
 use crate::settings::{
-    ConsumerKind, ConsumerSettings, ErrorMode, Listening, Settings, SettingsError,
+    ClientSettings, ConsumerKind, ConsumerSettings, ErrorMode, Listening, Settings, SettingsError,
 };
 use crate::token::Verifier;
 use crate::unidirectional;
