@@ -1,6 +1,7 @@
 //! The actor that keeps the index up with the store: reads what changed, in the order of the log,
 //! and commits it in batches. Nobody who sends a message waits for it.
 
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use althing::{ActorError, Context, Handler, StopReason, actor};
 
 use super::index::{Index, IndexError};
+use super::quiet_thread::QuietThread;
 use crate::ports::Feed;
 use crate::storage::contract::ChangeFeed;
 use crate::storage::{Lsn, ReadError, RoomId};
@@ -28,6 +30,8 @@ pub(crate) struct Follow;
 pub(crate) struct Follower {
     feed: Feed,
     index: Arc<Index>,
+    /// All that writes to the index runs there.
+    thread: QuietThread,
     /// Read so far; the index's own mark is what is committed of it.
     read: Lsn,
     uncommitted: usize,
@@ -56,9 +60,12 @@ enum FollowError {
 }
 
 impl Follower {
-    pub(crate) fn new(feed: Feed, index: Arc<Index>) -> Self {
-        let read = index.mark();
-        Self { feed, index, read, uncommitted: 0, progress: Progress::Behind, is_queued: false }
+    /// # Errors
+    /// If the system starts no more threads.
+    pub(crate) fn new(feed: Feed, index: Arc<Index>) -> io::Result<Self> {
+        let (read, thread) = (index.mark(), QuietThread::start()?);
+        let progress = Progress::Behind;
+        Ok(Self { feed, index, thread, read, uncommitted: 0, progress, is_queued: false })
     }
 
     /// Takes one page of changes in.
@@ -72,7 +79,7 @@ impl Follower {
                 }
                 self.progress = Progress::Failing;
                 let index = self.index.clone();
-                self.read = ctx.blocking(move || index.roll_back()).await;
+                self.read = self.thread.run(move || index.roll_back()).await;
                 self.uncommitted = 0;
             }
         }
@@ -89,7 +96,7 @@ impl Follower {
         let commits = uncommitted >= COMMIT_LEN || (is_last && uncommitted > 0);
         if uncommitted > 0 {
             let index = self.index.clone();
-            let done = ctx.blocking(move || {
+            let done = self.thread.run(move || {
                 index.add(&page.messages)?;
                 if commits { index.commit(up_to) } else { Ok(()) }
             });
@@ -108,7 +115,7 @@ impl Follower {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         // After a restart: what the one before had not committed is gone.
         let index = self.index.clone();
-        self.read = ctx.blocking(move || index.roll_back()).await;
+        self.read = self.thread.run(move || index.roll_back()).await;
         ctx.every(PAUSE, Follow);
         Ok(())
     }
@@ -129,7 +136,7 @@ impl Follower {
         ctx: &mut Context<Self>,
     ) -> Result<(), Arc<IndexError>> {
         let (index, read) = (self.index.clone(), self.read);
-        let done = ctx.blocking(move || {
+        let done = self.thread.run(move || {
             index.forget_room(room)?;
             index.commit(read)
         });
@@ -147,7 +154,7 @@ impl Follower {
         ctx: &mut Context<Self>,
     ) -> Result<(), Arc<IndexError>> {
         let (index, read) = (self.index.clone(), self.read);
-        let done = ctx.blocking(move || {
+        let done = self.thread.run(move || {
             index.forget_messages(room, seqs)?;
             index.commit(read)
         });
@@ -159,7 +166,7 @@ impl Follower {
     async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
         // Waits for the index's threads, which would write into a directory that is given free.
         let index = self.index.clone();
-        ctx.blocking(move || index.roll_back()).await;
+        self.thread.run(move || index.roll_back()).await;
     }
 }
 

@@ -2,7 +2,8 @@
 //! it is thrown away and made anew from the store.
 //!
 //! How far it has come (an lsn) is committed with it, so a crash neither skips nor doubles. No
-//! text is kept, only words. All calls block; they belong on the node's pool.
+//! text is kept, only words. All calls block: those that write belong on the index's own thread, a
+//! search on the node's pool.
 
 use std::ops::Range;
 use std::path::Path;

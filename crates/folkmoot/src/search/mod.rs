@@ -13,6 +13,7 @@ pub(crate) mod index;
 mod newest;
 mod place;
 pub(crate) mod query;
+mod quiet_thread;
 
 use std::ops::Range;
 use std::path::Path;
@@ -72,7 +73,7 @@ impl Search {
         let of_actor = index.clone();
         let follower = node.spawn_with(move |_| {
             let follower = Follower::new(feed.clone(), of_actor.clone());
-            async move { Ok(follower) }
+            async move { Ok(follower?) }
         });
         Self { index, follower }
     }
