@@ -3,6 +3,7 @@
 //! Every step either succeeds or gives one line that says what is missing or went wrong.
 
 use althing_bench_workloads::MAILBOX;
+use anyhow::Context;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,12 @@ pub(crate) enum Toolchain {
 /// The folder `bench/` of this checkout.
 pub(crate) fn bench_directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where this program lies, with others of its profile: on a real disk, which `/tmp` may not be.
+pub(crate) fn build_directory() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    own.parent().map(Path::to_owned).context("the program lies in a directory")
 }
 
 /// Builds the program of that name and says how to start it.

@@ -221,6 +221,33 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         "ms from SIGKILL of one of three nodes until its third of a million actors answers",
     ),
     application(
+        "read-states-durable",
+        Better::Higher,
+        "changes of read states a second that a crash cannot undo, by the log with group sync",
+    ),
+    application(
+        "read-states-paced",
+        Better::Lower,
+        "200,000 operations a second on read states while rows are stored, beside Go; --seconds 300",
+    ),
+    application(
+        "store-append",
+        Better::Higher,
+        "messages that 64 writers append to Folkmoot's embedded store per second, fsync on",
+    ),
+    application("store-append-postgres", Better::Higher, "the same as store-append on PostgreSQL"),
+    application(
+        "store-append-cassandra",
+        Better::Higher,
+        "the same as store-append on one node of Cassandra, every write synced",
+    ),
+    rooms(
+        "store-history",
+        10_000_000,
+        Better::Lower,
+        "us to read the newest 50 messages of a room, of 10 million in 1,000 rooms",
+    ),
+    application(
         "treasure-3k",
         Better::Lower,
         "ms from a move to its event, 3,000 players at 10 a second",

@@ -17,6 +17,7 @@ mod reminders;
 pub(crate) mod remote;
 mod rolling;
 mod rooms;
+mod store;
 mod timers;
 mod treasure;
 
@@ -36,6 +37,12 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "reminders-postgres" => Some(reminders::run(On::Postgres, arguments.budget.messages)),
         "durable-wake" => Some(durable::run_wake(arguments.budget)),
         "read-states" => Some(read_states::run(arguments.budget)),
+        "read-states-durable" => Some(said(read_states::durable::run(arguments.budget))),
+        "read-states-paced" => Some(watched(|| said(read_states::paced::run(arguments.budget)))),
+        "store-append" => Some(said(store::run_append("embedded", arguments.budget))),
+        "store-append-postgres" => Some(said(store::run_append("postgres", arguments.budget))),
+        "store-append-cassandra" => Some(said(store::run_append("cassandra", arguments.budget))),
+        "store-history" => Some(said(store::run_history(arguments.budget))),
         "relay-broadcast" => Some(relay::run(arguments.budget)),
         "relay-modes" => Some(relay::modes::run(arguments.budget)),
         "remote-tell" => Some(remote::run_tell(arguments.budget)),
@@ -44,15 +51,11 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "move" => Some(watched(|| cluster::run_moves(arguments.budget))),
         "million" => Some(watched(|| cluster::run_million(arguments.budget))),
         "remote-publish" => Some(watched(|| audience::run(arguments.budget))),
-        "rolling-restart" => {
-            Some(watched(|| rolling::run(arguments.budget).map_err(|error| told(&error))))
-        }
-        "chat-send-foreign" => {
-            Some(watched(|| foreign::run(arguments.budget).map_err(|error| told(&error))))
-        }
+        "rolling-restart" => Some(watched(|| said(rolling::run(arguments.budget)))),
+        "chat-send-foreign" => Some(watched(|| said(foreign::run(arguments.budget)))),
         "timers" => Some(timers::run(arguments.budget)),
         "passivate" => Some(passivate::run(arguments.budget)),
-        "chat-send" => Some(chat::run(arguments.budget).map_err(|error| format!("{error:#}"))),
+        "chat-send" => Some(said(chat::run(arguments.budget))),
         "treasure-3k" => Some(watched(|| treasure::run(&treasure::MANY_SOCKETS, arguments.budget))),
         "treasure-50k" => {
             Some(watched(|| treasure::run(&treasure::MANY_PLAYERS, arguments.budget)))
@@ -64,8 +67,8 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
     }
 }
 
-fn told(error: &anyhow::Error) -> String {
-    format!("{error:#}")
+fn said<T>(result: anyhow::Result<T>) -> Result<T, String> {
+    result.map_err(|error| format!("{error:#}"))
 }
 
 /// Adds how much of the machine was stolen meanwhile: tails of several processes are worth little

@@ -1,6 +1,6 @@
 // Read states in Go: golang-lru in shards, a mutex each, values behind pointers so that an update is
 // one look-up; or a slab without pointers behind a map of numbers, which the collector need not scan.
-// Arguments: lru or slab, seconds, operations a thread. Prints one "name value" a line.
+// Arguments: lru or slab, seconds, operations a thread; or lru or slab, "paced", seconds. Prints one "name value" a line.
 package main
 
 import (
@@ -241,15 +241,15 @@ func resident() float64 {
 	return pages * 4096
 }
 
+func number(text string) float64 {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
 func main() {
-	seconds, err := strconv.ParseFloat(os.Args[2], 64)
-	if err != nil {
-		panic(err)
-	}
-	timed, err := strconv.Atoi(os.Args[3])
-	if err != nil {
-		panic(err)
-	}
 	before := resident()
 	var c cache
 	if os.Args[1] == "lru" {
@@ -268,6 +268,11 @@ func main() {
 	for rank := 1; rank <= entries; rank++ {
 		zeta += math.Pow(float64(rank), -exponent)
 	}
+	if os.Args[2] == "paced" {
+		paced(c, int(number(os.Args[3])), newZipf(77, zeta).picks(1_000_000))
+		return
+	}
+	seconds, timed := number(os.Args[2]), int(number(os.Args[3]))
 	var over atomic.Bool
 	var done atomic.Int64
 	var all sync.WaitGroup

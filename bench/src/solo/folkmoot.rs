@@ -8,4 +8,4 @@ mod server;
 
 pub(super) use client::Client;
 pub(super) use nodes::Nodes;
-pub(super) use server::{Freed, Server};
+pub(super) use server::{Freed, Server, example, filled};

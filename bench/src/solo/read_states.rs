@@ -8,20 +8,21 @@
 //! process's resident set. Neither log nor store is at work. The peers, golang-lru in shards and a
 //! slab without pointers, do the same in processes of their own.
 
+pub(crate) mod durable;
+mod histogram;
+mod mix;
+pub(crate) mod paced;
 mod peer;
+mod plot;
 
 use althing_bench_workloads::{Budget, Sample, percentile_ns};
-use folkmoot_read_states::{Answer, Change, Options, ReadState, ReadStates, Row, RowStore};
+use folkmoot_read_states::{Options, ReadStates};
+use mix::{ENTRIES, Filled, ROOMS, Zipf, load_all, operate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const USERS: u64 = 200_000;
-const ROOMS: u64 = 40;
-const ENTRIES: u64 = USERS * ROOMS;
-/// YCSB's.
-const EXPONENT: f64 = 0.99;
 /// Operations between two looks at whether the time is over.
 const STRETCH: u64 = 1_000;
 /// Timed operations, and users read whole.
@@ -30,109 +31,13 @@ const TIMED: usize = 1_000_000;
 const LRU: [&str; 4] = ["lru", "lru-p99.9", "lru-memory", "ratio-lru"];
 const SLAB: [&str; 4] = ["slab", "slab-p99.9", "slab-memory", "ratio-slab"];
 
-/// Has a row for each user, with `ROOMS` entries, and forgets what it is given.
-struct Filled;
-
-impl RowStore for Filled {
-    fn load(&self, user: u64) -> Answer<Option<Row>> {
-        let entry = |n| ReadState { room: room(user, n), last_read: 1, mentions: 0 };
-        let entries = (0..ROOMS).map(entry).collect();
-        Box::pin(async move { Ok(Some(Row { user, version: 1, entries })) })
-    }
-
-    fn save(&self, _: Vec<Row>) -> Answer<()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn take_over(&self, _: u64) -> Answer<u64> {
-        Box::pin(async { Ok(1) })
-    }
-}
-
-/// The nth room of a user: numbers as wide as real ones.
-fn room(user: u64, n: u64) -> u64 {
-    (user.wrapping_mul(31) + n).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// Picks ranks below `ENTRIES`, after Gray et al., "Quickly generating billion-record synthetic
-/// databases", 1994.
-struct Zipf {
-    zeta: f64,
-    eta: f64,
-    alpha: f64,
-    random: u64,
-}
-
-impl Zipf {
-    fn new(seed: u64, zeta: f64) -> Self {
-        let of_two = 1.0 + 0.5f64.powf(EXPONENT);
-        let eta = (1.0 - (2.0 / ENTRIES as f64).powf(1.0 - EXPONENT)) / (1.0 - of_two / zeta);
-        Self { zeta, eta, alpha: 1.0 / (1.0 - EXPONENT), random: seed }
-    }
-
-    fn zeta() -> f64 {
-        (1..=ENTRIES).map(|rank| (rank as f64).powf(-EXPONENT)).sum()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
-    }
-
-    fn rank(&mut self) -> u64 {
-        let uniform = (self.random() >> 11) as f64 / (1u64 << 53) as f64;
-        let scaled = uniform * self.zeta;
-        if scaled < 1.0 {
-            return 0;
-        }
-        if scaled < 1.0 + 0.5f64.powf(EXPONENT) {
-            return 1;
-        }
-        let rank = ENTRIES as f64 * (self.eta * uniform - self.eta + 1.0).powf(self.alpha);
-        (rank as u64).min(ENTRIES - 1)
-    }
-
-    /// A user and a room, and whether to change the entry. Made ahead: a power costs as much as
-    /// what is measured.
-    fn picks(&mut self, count: usize) -> Vec<Pick> {
-        let pick = |_| {
-            let scattered = self.rank().wrapping_mul(0x2545_f491_4f6c_dd1d) % ENTRIES;
-            let (user, n) = (scattered / ROOMS, scattered % ROOMS);
-            Pick { user, room: room(user, n), changes: !self.random().is_multiple_of(5) }
-        };
-        (0..count).map(pick).collect()
-    }
-}
-
-struct Pick {
-    user: u64,
-    room: u64,
-    changes: bool,
-}
-
-/// One operation.
-#[inline]
-fn operate(states: &ReadStates, pick: &Pick, message: u64) -> Result<(), String> {
-    if pick.changes {
-        let change = Change::Acknowledge { message, mentions_left: 0 };
-        let changed = states.change(pick.user, pick.room, change);
-        let changed = changed.map_err(|error| error.to_string())?;
-        std::hint::black_box(changed.state());
-    } else {
-        let found = states.in_memory(pick.user, pick.room);
-        found.ok_or("a read state is not in memory")?;
-    }
-    Ok(())
-}
-
 pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
     let program = peer::build().map_err(|error| format!("{error:#}"))?;
     let mut samples = ours(budget)?;
     let rate = samples[0].value;
     for (peer, names) in [("lru", LRU), ("slab", SLAB)] {
-        let measured = peer::run(&program, peer, budget.seconds, TIMED);
+        let arguments = [peer.to_owned(), budget.seconds.to_string(), TIMED.to_string()];
+        let measured = peer::run(&program, &arguments);
         let measured = measured.map_err(|error| format!("{error:#}"))?;
         let value = |name: &str| {
             let found = measured.iter().find(|(other, _)| other == name);
@@ -158,12 +63,7 @@ fn ours(budget: Budget) -> Result<Vec<Sample>, String> {
     };
     let opened = ReadStates::open(Arc::new(Filled), options);
     let states = runtime.block_on(opened).map_err(|error| error.to_string())?;
-    runtime.block_on(async {
-        for user in 0..USERS {
-            states.all(user).await.map_err(|error| error.to_string())?;
-        }
-        Ok::<_, String>(())
-    })?;
+    runtime.block_on(load_all(&states))?;
     let memory = resident_bytes()?.saturating_sub(before) as f64 / ENTRIES as f64;
     let zeta = Zipf::zeta();
     let rate = rate(&states, zeta, Duration::from_secs_f64(budget.seconds))?;

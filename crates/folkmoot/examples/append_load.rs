@@ -1,15 +1,15 @@
 //! Appends chat messages to a fresh store as fast as their acknowledgements come, and says how fast
-//! that was.
+//! that was, one `name unit value` a line.
 //!
-//! `cargo run --release -p folkmoot --example append_load -- [senders] [seconds] [directory] [database]`
-//! The database is an address, or `cassandra`: one that is started for this. Each
-//! sender has a room of its own and awaits each acknowledgement, fsync on, before its next message
-//! of 120 bytes. The mover works meanwhile, as it does in a server.
+//! `cargo run --release -p folkmoot --example append_load -- [senders] [seconds] [directory] [store]`
+//! The store is `embedded`, an address, or `postgres` or `cassandra`: one that is started for this.
+//! Each sender has a room of its own and awaits each acknowledgement, fsync on, before its next
+//! message of 120 bytes. The mover works meanwhile, as it does in a server.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use althing_testkit::servers::CassandraServer;
+use althing_testkit::servers::{CassandraServer, PostgresServer};
 use folkmoot::storage::{
     Message, NewAccount, NewDevice, NewRoom, Offset, Record, RoomEvent, RoomId, RoomRecord, Seq,
     Store, StoreOptions, UnixMillis, UserId,
@@ -29,11 +29,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         || std::env::temp_dir().join(format!("append-load-{}", std::process::id())),
         PathBuf::from,
     );
-    let database = arguments.next();
-    let cassandra = (database.as_deref() == Some("cassandra")).then(CassandraServer::start);
-    let database = match &cassandra {
-        Some(server) => Some(format!("cassandra://{}/load?replicas=1", server.host())),
-        None => database,
+    let store = arguments.next().unwrap_or_else(|| "embedded".to_owned());
+    let cassandra = (store == "cassandra").then(CassandraServer::start);
+    let postgres = (store == "postgres").then(PostgresServer::start);
+    let database = match (store.as_str(), &cassandra, &postgres) {
+        ("embedded", ..) => None,
+        (_, Some(server), _) => Some(format!("cassandra://{}/load?replicas=1", server.host())),
+        (_, _, Some(server)) => Some(server.url()),
+        _ => Some(store),
     };
     let database = database.map(|address| address.parse()).transpose()?;
     let options = StoreOptions { database, ..StoreOptions::new(&directory) };
@@ -61,22 +64,20 @@ async fn run(
     let lag = store.stats();
     let caught_up = Instant::now();
     store.barrier().await?;
-    println!(
-        "senders {senders}  acknowledged {:.0}/s  {}",
-        latencies.len() as f64 / duration.as_secs_f64(),
-        distribution(&mut latencies)
-    );
-    println!(
-        "at the end {:.1} MiB of log in {} segments were not in SQLite; moved in {:.0} ms",
-        lag.lag_bytes as f64 / f64::from(1 << 20),
-        lag.segments,
-        caught_up.elapsed().as_secs_f64() * 1e3
-    );
+    println!("acknowledged 1/s {:.0}", latencies.len() as f64 / duration.as_secs_f64());
+    latencies.sort_unstable();
+    for (name, share) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)] {
+        let index = ((latencies.len() as f64 * share) as usize).min(latencies.len() - 1);
+        println!("ack-{name} ms {:.3}", latencies[index].as_secs_f64() * 1e3);
+    }
+    // Of the log, at the end, and how long it took from there.
+    println!("not-moved MiB {:.1}", lag.lag_bytes as f64 / f64::from(1 << 20));
+    println!("moved ms {:.0}", caught_up.elapsed().as_secs_f64() * 1e3);
     let opened = Instant::now();
     for room in 1..=senders {
         store.load_room(RoomId::from_u64(room), 256, NOW).await?;
     }
-    println!("loading a room took {:.2} ms", opened.elapsed().as_secs_f64() * 1e3 / senders as f64);
+    println!("room-load ms {:.3}", opened.elapsed().as_secs_f64() * 1e3 / senders as f64);
     store.close().await;
     Ok(())
 }
@@ -146,19 +147,4 @@ async fn send(
         }
     }
     Ok(latencies)
-}
-
-fn distribution(latencies: &mut [Duration]) -> String {
-    latencies.sort_unstable();
-    let at = |share: f64| {
-        let index = ((latencies.len() as f64 * share) as usize).min(latencies.len() - 1);
-        latencies[index].as_secs_f64() * 1e3
-    };
-    format!(
-        "p50 {:.2}  p99 {:.2}  p99.9 {:.2}  max {:.2} ms",
-        at(0.5),
-        at(0.99),
-        at(0.999),
-        at(1.0)
-    )
 }

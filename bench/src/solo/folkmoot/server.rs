@@ -2,13 +2,14 @@
 
 use super::client::Client;
 use super::report::Report;
+use crate::build::build_directory;
 use anyhow::{Context, Result, bail, ensure};
 use folkmoot_protocol::chat::{AccountCreate, SignedIn};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use std::{env, fs, process};
+use std::{fs, process};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
@@ -55,17 +56,7 @@ impl Server {
     /// The same on a directory that `folkmoot seed` has filled as these flags say; a device of each
     /// user is signed in.
     pub(in crate::solo) async fn seeded(seed: &[String]) -> Result<Self> {
-        let directory = prepare().await?;
-        let mut command = Command::new(program()?);
-        command.arg("--data").arg(directory.join("data")).arg("seed").args(seed);
-        command.arg("--tokens").arg(directory.join("tokens"));
-        let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
-        let output = output.context("cannot start folkmoot")?;
-        if !output.status.success() {
-            let _ = fs::remove_dir_all(&directory);
-            bail!("folkmoot seed: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        Self::start_in(directory).await
+        Self::start_in(filled(seed).await?).await
     }
 
     async fn start_in(directory: PathBuf) -> Result<Self> {
@@ -151,20 +142,33 @@ impl Drop for Server {
 
 /// The server's program, in the profile and directory of this one.
 pub(super) fn program() -> Result<PathBuf> {
-    let own = env::current_exe()?;
-    Ok(own.parent().context("the program lies in a directory")?.join("folkmoot"))
+    Ok(build_directory()?.join("folkmoot"))
 }
 
 /// Builds the server, and makes an empty directory for its data with its settings.
 ///
 /// Not in `/tmp`, which may be memory, where fsync costs nothing.
 pub(super) async fn prepare() -> Result<PathBuf> {
-    let program = program()?;
-    let release = program.parent().context("the program lies in a directory")?;
-    build(release).await?;
+    let release = build_directory()?;
+    build(&release, &[]).await?;
     let directory = release.join(format!("folkmoot-bench-{}", process::id()));
     fs::create_dir_all(&directory)?;
     fs::write(directory.join("folkmoot.toml"), SETTINGS)?;
+    Ok(directory)
+}
+
+/// A new directory whose `data` is what `folkmoot seed` makes with these flags.
+pub(in crate::solo) async fn filled(seed: &[String]) -> Result<PathBuf> {
+    let directory = prepare().await?;
+    let mut command = Command::new(program()?);
+    command.arg("--data").arg(directory.join("data")).arg("seed").args(seed);
+    command.arg("--tokens").arg(directory.join("tokens"));
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
+    let output = output.context("cannot start folkmoot")?;
+    if !output.status.success() {
+        let _ = fs::remove_dir_all(&directory);
+        bail!("folkmoot seed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
     Ok(directory)
 }
 
@@ -196,12 +200,21 @@ async fn spawn(directory: &Path, freed: Freed) -> Result<(Child, SocketAddr)> {
     Ok((process, address.parse()?))
 }
 
-/// Brings the server's binary up to date, in the profile and directory of this program.
-async fn build(release: &Path) -> Result<()> {
+/// Builds an example of the server's package; returns its program.
+pub(in crate::solo) async fn example(name: &str) -> Result<PathBuf> {
+    let release = build_directory()?;
+    build(&release, &["--example", name]).await?;
+    Ok(release.join("examples").join(name))
+}
+
+/// Brings what these flags name, or the server's binary, up to date, in the profile and directory
+/// of this program.
+async fn build(release: &Path, what: &[&str]) -> Result<()> {
     let target = release.parent().context("a profile lies in the target directory")?;
     let status = Command::new("cargo")
         .args(["build", "--release", "--quiet", "--package", "folkmoot", "--target-dir"])
         .arg(target)
+        .args(what)
         .current_dir(crate::build::bench_directory())
         .status()
         .await

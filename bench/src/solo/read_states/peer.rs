@@ -2,7 +2,7 @@
 
 use crate::build::{bench_directory, go_program};
 use anyhow::{Context, Result, ensure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Builds the peers; returns their program.
@@ -11,14 +11,8 @@ pub(super) fn build() -> Result<PathBuf> {
     go_program(&directory, ".", "go-read-states").map_err(anyhow::Error::msg)
 }
 
-/// Runs one of them, `lru` or `slab`; returns what it measured, by name.
-pub(super) fn run(
-    program: &PathBuf,
-    peer: &str,
-    seconds: f64,
-    timed: usize,
-) -> Result<Vec<(String, f64)>> {
-    let arguments = [peer.to_owned(), seconds.to_string(), timed.to_string()];
+/// Runs one of them, `lru` or `slab` and what else it takes; returns what it measured, by name.
+pub(super) fn run(program: &Path, arguments: &[String]) -> Result<Vec<(String, f64)>> {
     let output = Command::new(program).args(arguments).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines = String::from_utf8(output.stdout)?;

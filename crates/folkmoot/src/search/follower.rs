@@ -70,7 +70,7 @@ impl Follower {
 
     /// Takes one page of changes in.
     async fn advance(&mut self, ctx: &mut Context<Self>) {
-        match self.page(ctx).await {
+        match self.page().await {
             Ok(progress) => self.progress = progress,
             Err(error) => {
                 let is_shutdown = matches!(error, FollowError::Read(ReadError::ShuttingDown));
@@ -89,7 +89,7 @@ impl Follower {
         }
     }
 
-    async fn page(&mut self, ctx: &mut Context<Self>) -> Result<Progress, FollowError> {
+    async fn page(&mut self) -> Result<Progress, FollowError> {
         let page = self.feed.changes().message_changes(self.read, PAGE_LEN).await?;
         let (up_to, is_last) = (page.up_to, page.is_last);
         let uncommitted = self.uncommitted + page.messages.len();
@@ -130,11 +130,7 @@ impl Follower {
 
     /// Takes a room out of the index, for good once this returns: its messages are gone from the
     /// store, so that no later page brings them back.
-    pub(crate) async fn forget_room(
-        &mut self,
-        room: RoomId,
-        ctx: &mut Context<Self>,
-    ) -> Result<(), Arc<IndexError>> {
+    pub(crate) async fn forget_room(&mut self, room: RoomId) -> Result<(), Arc<IndexError>> {
         let (index, read) = (self.index.clone(), self.read);
         let done = self.thread.run(move || {
             index.forget_room(room)?;
@@ -151,7 +147,6 @@ impl Follower {
         &mut self,
         room: RoomId,
         seqs: Range<u64>,
-        ctx: &mut Context<Self>,
     ) -> Result<(), Arc<IndexError>> {
         let (index, read) = (self.index.clone(), self.read);
         let done = self.thread.run(move || {
@@ -163,7 +158,7 @@ impl Follower {
         Ok(())
     }
 
-    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+    async fn stopping(&mut self, _: StopReason) {
         // Waits for the index's threads, which would write into a directory that is given free.
         let index = self.index.clone();
         self.thread.run(move || index.roll_back()).await;

@@ -154,9 +154,7 @@ fn page(
             messages
         }
     };
-    for stored in &mut messages {
-        stored.reactions = reactions(connection, room, stored.message.seq, viewer)?;
-    }
+    add_reactions(connection, room, &mut messages, viewer)?;
     Ok(HistoryPage { messages, first_seq, last_seq })
 }
 
@@ -269,6 +267,34 @@ fn reaction_users(
         }
     }
     Ok(given)
+}
+
+/// Reads the reactions to messages of a room, which are in the order of their numbers: at once,
+/// because a database elsewhere takes a round trip for each statement.
+fn add_reactions(
+    connection: &Connection,
+    room: RoomId,
+    messages: &mut [StoredMessage],
+    viewer: UserId,
+) -> Result<(), ReadError> {
+    let (Some(first), Some(last)) = (messages.first(), messages.last()) else { return Ok(()) };
+    let (first, last) = (first.message.seq, last.message.seq);
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, emoji, count(*), max(CASE WHEN user = ?4 THEN 1 ELSE 0 END) FROM reactions \
+         WHERE room = ?1 AND seq >= ?2 AND seq <= ?3 GROUP BY seq, emoji \
+         ORDER BY seq, min(at), emoji",
+    )?;
+    let places = [room.as_u64(), first.as_u64(), last.as_u64(), viewer.as_u64()].map(to_sql);
+    let mut rows = statement.query(places)?;
+    while let Some(row) = rows.next()? {
+        let seq = Seq::from_u64(from_sql(row.get(0)?));
+        let index = messages.partition_point(|stored| stored.message.seq < seq);
+        if let Some(stored) = messages.get_mut(index).filter(|stored| stored.message.seq == seq) {
+            let (emoji, count) = (row.get(1)?, from_sql(row.get(2)?));
+            stored.reactions.push(Reaction { emoji, count, is_mine: row.get(3)? });
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn reactions(
