@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use althing::stable_hash::fnv1a;
 use scylla::client::session::Session;
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 use scylla::response::query_result::QueryResult;
@@ -11,7 +12,6 @@ use scylla::statement::Statement;
 use scylla::value::Row;
 use tokio::time::{Instant, sleep};
 
-use super::names::stable_hash;
 use super::session::{Cells, server};
 use super::{CassandraError, CassandraOptions};
 
@@ -230,7 +230,7 @@ async fn is_applied(session: &Session, conditional: &str) -> Result<bool, Cassan
 
 /// Two nodes that make the table at once make the same one: its id follows from the keyspace.
 fn make_format(keyspace: &str) -> String {
-    let hash = stable_hash(keyspace.bytes());
+    let hash = fnv1a(keyspace.bytes());
     let (high, low) = ((hash >> 48) & 0xfff, hash & 0xffff_ffff_ffff);
     format!(
         "CREATE TABLE IF NOT EXISTS althing_format (
