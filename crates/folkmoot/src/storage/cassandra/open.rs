@@ -92,7 +92,7 @@ fn start(
         taken_over: Some(told),
         threads: Mutex::new(None),
     };
-    let snapshot_bytes = u64::from(address.snapshot_mib) << 20;
+    let snapshot_bytes = address.snapshot_bytes();
     let keeper = Keeper { database, session, index: path, snapshot, snapshot_bytes };
     let threads = spawn_all(&inner, keeper, reading, directory)?;
     *inner.threads.lock() = Some(threads);
@@ -118,7 +118,7 @@ fn spawn_all(
     let (held, control) = (Arc::clone(directory), Arc::clone(&inner.control));
     let progress = Arc::clone(&inner.progress);
     let controls = spawn("folkmoot-control", directory, move || {
-        controls::run(&database, &control, &progress);
+        control.serve(|jobs| controls::commit(&database, jobs));
         progress.close();
         drop(stop);
         // A panic in it is our own bug and was printed by the thread that had it.
