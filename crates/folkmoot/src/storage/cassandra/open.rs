@@ -11,6 +11,7 @@ use super::appends::Appends;
 use super::controls;
 use super::database::{Database, Done};
 use super::entry::Entry;
+use super::filling;
 use super::index::{self, Place};
 use super::keeper::{self, Keeper};
 use super::log::Log;
@@ -180,6 +181,14 @@ fn begin(session: &Session, path: &std::path::Path) -> Result<Snapshot, SqlError
             "the keyspace holds no data of Folkmoot, and {} is the index of one that did: remove it, \
              or give another data directory",
             path.display()
+        )));
+    }
+    let begun = filling::directory(path.parent().unwrap_or(path));
+    if begun.exists() {
+        return Err(SqlError::Refused(format!(
+            "{} has what was to fill the keyspace: run the same `folkmoot migrate` again, which goes \
+             on from there, or remove it to begin with an empty store",
+            begun.display()
         )));
     }
     let made = path.with_extension("made");
