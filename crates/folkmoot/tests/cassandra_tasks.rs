@@ -117,16 +117,17 @@ fn migrate_killed_at(data: &Path, from: &str, to: &str, is_last: impl Fn(&str) -
     command.args(["migrate", from, to]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut said = String::new();
-    for line in BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap) {
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let is_reached = lines.any(|line| {
+        let line = line.unwrap();
         said.push_str(&line);
         said.push('\n');
-        if is_last(&line) {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            return said;
-        }
-    }
-    panic!("it ended before: {said}");
+        is_last(&line)
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_reached, "it ended before: {said}");
+    said
 }
 
 /// Migrates, and kills it as soon as Cassandra has a piece of the snapshot.
