@@ -1,9 +1,9 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help chaos cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
+.PHONY: help chaos cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-cassandra3 test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
 
 help:
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
 
 # Without npm the server still runs, with a page that says how to get the client.
 run: ## build the client and the server, start on 127.0.0.1:8000 with data in ./data (ARGS=--demo for bots)
@@ -102,6 +102,12 @@ packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, etc
 
 test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load
 	CHAOS_SECONDS=$(CHAOS_SECONDS) .ci/test-rust
+
+# Not among `make test`: three nodes take a minute to start, and 2 GB. The build has no limit, the tests have ten minutes.
+CASSANDRA3 = cargo test --workspace --quiet --test cassandra3 --test storage_contract
+test-cassandra3: ## the stores on three real nodes of Cassandra, killed one after the other (ten minutes at most)
+	$(CASSANDRA3) --no-run
+	timeout 600 $(CASSANDRA3) -- --ignored --nocapture
 
 test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lose it and find it again
 	.ci/twice tests/sdk/run

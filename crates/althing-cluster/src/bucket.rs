@@ -4,6 +4,7 @@
 //! versions must agree on it, so it never changes; its values are frozen by a test.
 
 use althing::ActorId;
+use althing::stable_hash::{fnv1a, mix};
 
 /// Number of buckets.
 pub(crate) const BUCKETS: u16 = 4_096;
@@ -17,22 +18,7 @@ pub(crate) fn bucket_of(id: &ActorId) -> Option<u16> {
 fn bucket_of_name(kind: &str, key: &str) -> u16 {
     // 0xff is in no UTF-8 text, so kind and key do not run into each other.
     let bytes = kind.bytes().chain([0xff]).chain(key.bytes());
-    u16::try_from(mix(fnv(bytes)) >> 52).expect("twelve bits are left")
-}
-
-/// FNV-1a (Fowler, Noll, Vo).
-pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): each bit of the input changes half of the
-/// output's.
-pub(crate) fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+    u16::try_from(mix(fnv1a(bytes)) >> 52).expect("twelve bits are left")
 }
 
 #[cfg(test)]

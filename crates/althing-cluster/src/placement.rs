@@ -4,7 +4,8 @@
 //! Only the authority asks, and stores the answer; nodes never compute an owner. A node that joins
 //! or leaves changes the winner of its own share of the buckets and of no other.
 
-use crate::bucket::{fnv, mix};
+use althing::stable_hash::{fnv1a, mix};
+
 use crate::record::Member;
 
 /// Members that take buckets.
@@ -12,7 +13,7 @@ pub(crate) struct Candidates(Vec<(u64, u64)>);
 
 impl Candidates {
     pub(crate) fn new<'a>(members: impl Iterator<Item = &'a Member>) -> Self {
-        let hashed = |member: &Member| (fnv(member.name.bytes()), member.incarnation);
+        let hashed = |member: &Member| (fnv1a(member.name.bytes()), member.incarnation);
         Self(members.map(hashed).collect())
     }
 

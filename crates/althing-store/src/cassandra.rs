@@ -85,7 +85,7 @@ pub struct CassandraOptions {
     /// Where the tables are: lower-case letters, digits and underscores, 48 of them at most.
     pub keyspace: String,
     /// Replicas in each data centre, if the keyspace is made.
-    pub replicas: usize,
+    pub replicas: u32,
     /// Partitions into which actors are dealt, if the tables are made; what was said first holds for
     /// ever. Turns of one partition that wait at the same time are agreed upon as one, so fewer
     /// partitions make more commits a second, and larger partitions: the number should keep each

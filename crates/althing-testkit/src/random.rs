@@ -1,6 +1,8 @@
 //! Seeded randomness: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
 //! Generators, 2014).
 
+use althing::stable_hash::mix;
+
 /// A generator with one word of state.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
@@ -20,11 +22,4 @@ impl Random {
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).expect("below a usize")
     }
-}
-
-/// Spreads the bits of `word`.
-pub(crate) fn mix(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }

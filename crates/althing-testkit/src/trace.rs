@@ -9,11 +9,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use althing::stable_hash::mix;
 use althing::{ActorId, Fault, Sequence, Step, StopReason, Way};
 
 use crate::faults::fault_in_words;
 use crate::member::MemberId;
-use crate::random::mix;
 use crate::words::short_type;
 
 /// Steps kept; a failure is seldom older, and a run of millions of steps must not fill the memory.

@@ -44,6 +44,7 @@ mod options;
 mod rejection;
 pub mod remote;
 mod shield;
+pub mod stable_hash;
 mod stop_reason;
 mod sync;
 mod timer;

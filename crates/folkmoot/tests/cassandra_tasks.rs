@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use scylla::client::session_builder::SessionBuilder;
 use storage_cassandra::{host, new_keyspace};
 use storage_postgres::new_database;
 
@@ -108,6 +109,75 @@ async fn the_circle_through_cassandra_and_postgresql_keeps_every_row() {
     );
     let empty = format!("cassandra://{}/nothing?replicas=1", host().await);
     refused(&migrate(&empty, &text("none")), &["holds no data of Folkmoot"]);
+}
+
+/// Migrates, and kills it once it has said a line of that sort, which is the last one.
+fn migrate_killed_at(data: &Path, from: &str, to: &str, is_last: impl Fn(&str) -> bool) -> String {
+    let mut command = folkmoot(data, "embedded");
+    command.args(["migrate", from, to]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = String::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let is_reached = lines.any(|line| {
+        let line = line.unwrap();
+        said.push_str(&line);
+        said.push('\n');
+        is_last(&line)
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_reached, "it ended before: {said}");
+    said
+}
+
+/// Migrates, and kills it as soon as Cassandra has a piece of the snapshot.
+async fn migrate_killed_once_a_piece_is_there(data: &Path, from: &str, to: &str) {
+    let mut command = folkmoot(data, "embedded");
+    command.args(["migrate", from, to]).stdout(Stdio::null()).stderr(Stdio::null());
+    let client = SessionBuilder::new().known_node(host().await).build().await.unwrap();
+    let keyspace = to.split('?').next().unwrap().rsplit('/').next().unwrap();
+    let pieces = format!("SELECT piece FROM {keyspace}.folkmoot_pieces");
+    let mut child = command.spawn().unwrap();
+    loop {
+        let found = client.query_unpaged(&*pieces, ()).await.unwrap().into_rows_result().unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        if found.rows_num() > 0 {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_into_a_keyspace_that_is_killed_goes_on_and_nothing_is_there_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let text = |name: &str| place(name).to_str().unwrap().to_owned();
+    let seed = ["seed", "--users", "6000", "--room", "6000:20000", "--room", "3x200:20"];
+    done(&task(&place("first"), "embedded", &seed));
+    let (from, keyspace, files) = (text("first"), keyspace().await, place("files"));
+    let killed = |is_last: fn(&str) -> bool| migrate_killed_at(&files, &from, &keyspace, is_last);
+    killed(|line| line.starts_with("users"));
+    for _ in 0..2 {
+        let said = killed(|line| line.starts_with("messages ") && line.contains('█'));
+        assert!(said.contains("going on in table"), "{said}");
+        assert!(!said.contains("\nusers  "), "none of its rows comes again: {said}");
+    }
+    let server = task(&files, &keyspace, &["--listen", "127.0.0.1:0"]);
+    refused(&server, &["what was to fill the keyspace", "migrate"]);
+    migrate_killed_once_a_piece_is_there(&files, &from, &keyspace).await;
+
+    let output = task(&files, "embedded", &["migrate", &from, &keyspace]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("pieces that are in Cassandra"), "{said}");
+    let into = tables(&output);
+    assert!(into.iter().any(|line| line.starts_with("messages: 24000 rows")), "{into:?}");
+    assert!(!files.join("migration").exists());
+    let back = tables(&task(&files, "embedded", &["migrate", &keyspace, &text("back")]));
+    assert_eq!(into, back);
+    assert!(done(&task(&files, &keyspace, &["check"])).contains("24000 messages"));
+    refused(&task(&files, "embedded", &["migrate", &from, &keyspace]), &["is not empty"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

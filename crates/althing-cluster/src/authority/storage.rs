@@ -8,8 +8,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use althing::Wire;
+use althing::stable_hash::fnv1a;
 
-use crate::bucket::fnv;
 use crate::record::Record;
 
 /// An operation under way.
@@ -87,7 +87,7 @@ pub(crate) fn patience(lead_for: Duration) -> Duration {
 pub(crate) fn sealed(record: &Record) -> Vec<u8> {
     let mut bytes = vec![0; 8];
     record.encode(&mut bytes);
-    let sum = fnv(bytes[8..].iter().copied());
+    let sum = fnv1a(bytes[8..].iter().copied());
     bytes[..8].copy_from_slice(&sum.to_be_bytes());
     bytes
 }
@@ -97,7 +97,7 @@ pub(crate) fn opened(bytes: &[u8]) -> Result<Record, StorageError> {
     let (sum, body) = bytes
         .split_first_chunk::<8>()
         .ok_or_else(|| StorageError::Damaged("it is cut off".to_owned()))?;
-    if u64::from_be_bytes(*sum) != fnv(body.iter().copied()) {
+    if u64::from_be_bytes(*sum) != fnv1a(body.iter().copied()) {
         return Err(StorageError::Damaged("its sum is another one".to_owned()));
     }
     Record::decode(body).map_err(|error| StorageError::Damaged(error.to_string()))

@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use althing::stable_hash::{fnv1a, mix};
 use althing::{Actor, ActorId, ActorRef, Node, Receives, Remote, Stopped};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -17,7 +18,6 @@ use tokio::task::AbortHandle;
 
 use super::routes::Core;
 use super::{Member, Shared};
-use crate::bucket::{fnv, mix};
 use crate::protocol::Item;
 use crate::roster::{Effect, Entry, Key};
 
@@ -193,7 +193,7 @@ impl<A: Actor> SharedGroup<A> {
         let weight = |id: &ActorId| {
             let mut bytes = Vec::new();
             althing::Wire::encode(id, &mut bytes);
-            mix(fnv(bytes.into_iter()) ^ key)
+            mix(fnv1a(bytes.into_iter()) ^ key)
         };
         let members = self.view.members.read();
         let best = members.iter().max_by_key(|(id, _)| weight(id));

@@ -12,10 +12,11 @@ use std::task::Context;
 
 use althing::ActorId;
 use althing::remote::{Taken, Told};
+use althing::stable_hash::mix;
 
 use super::Shared;
 use super::routes::Core;
-use crate::bucket::{bucket_of, mix};
+use crate::bucket::bucket_of;
 use crate::link::dial::Written;
 use crate::protocol::Item;
 

@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use althing::remote::{Continuity, Departing, Listening, Place};
+use althing::stable_hash::mix;
 use althing::{Epoch, Sequence};
 
 use super::{Effect, Key, Relay};
-use crate::bucket::mix;
 use crate::protocol::Item;
 
 const FRAME_LEN_MAX: usize = 1 << 20;

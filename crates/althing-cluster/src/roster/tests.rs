@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use althing::ActorId;
+use althing::stable_hash::mix;
 
 use super::{ENTRIES_MAX, Effect, Entry, Full, Key, Roster};
-use crate::bucket::mix;
 
 const GROUPS: [&str; 3] = ["a", "b", "c"];
 

@@ -8,6 +8,8 @@ mod store;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use althing::stable_hash::mix;
+
 use self::authority::Seat;
 use self::faults::Cut;
 pub(super) use self::faults::Faults;
@@ -17,7 +19,6 @@ use super::checks::Checks;
 use super::node::{Clock, Frame, GUEST, Node};
 use crate::authority::Done;
 use crate::authority::LEASE_DEFAULT;
-use crate::bucket::mix;
 use crate::lease::Timing;
 use crate::protocol::{Answer, Request};
 

@@ -42,7 +42,7 @@ pub(super) fn bound<'a>(
     announced: &[Announced],
 ) -> Vec<Bound<'a>> {
     let with_owner = |rest: Values| -> Values { owner.iter().cloned().chain(rest).collect() };
-    let set = vec![
+    let mut set = vec![
         number(next.epoch.0),
         number(next.version),
         number(next.last_event),
@@ -50,12 +50,15 @@ pub(super) fn bound<'a>(
     ];
     let on =
         vec![number(head.epoch.0), number(head.version), head.opened.as_deref().and_then(blob)];
-    let mut bound = vec![(&all.head_write, set.into_iter().chain(with_owner(on)).collect())];
-    if let Some(state) = turns.iter().rev().find_map(|turn| turn.snapshot.as_ref()) {
-        let values =
-            vec![number(u64::from(state.schema)), blob(&state.bytes), number(state.includes)];
-        bound.push((&all.state_write, values.into_iter().chain(owner.iter().cloned()).collect()));
-    }
+    let head_write = match turns.iter().rev().find_map(|turn| turn.snapshot.as_ref()) {
+        None => &all.head_write,
+        Some(state) => {
+            set.extend([number(u64::from(state.schema)), blob(&state.bytes)]);
+            set.push(number(state.includes));
+            &all.head_write_state
+        }
+    };
+    let mut bound = vec![(head_write, set.into_iter().chain(with_owner(on)).collect())];
     for event in turns.iter().flat_map(|turn| &turn.events) {
         let values =
             vec![number(event.number), number(u64::from(event.schema)), blob(&event.bytes)];

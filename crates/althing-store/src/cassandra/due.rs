@@ -15,6 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, SystemTime};
 
 use althing::remote::Letter;
+use althing::stable_hash::fnv1a;
 use althing::{ActorId, Timestamp};
 use futures_util::future::{join_all, try_join_all};
 use parking_lot::Mutex;
@@ -23,7 +24,6 @@ use tokio::time::Instant;
 use super::batch::{Postings, named};
 use super::core::Core;
 use super::journal::page;
-use super::names::stable_hash;
 use super::session::{Cells, Failure, Values, blob, number};
 use crate::delivery::{Delivery, Mark};
 
@@ -101,7 +101,7 @@ fn micros(time: Duration) -> Option<scylla::value::CqlValue> {
 
 fn shard(id: &ActorId) -> u8 {
     let key = id.key().map_or("", |key| key);
-    let hash = stable_hash(id.kind().as_str().bytes().chain(key.bytes()));
+    let hash = fnv1a(id.kind().as_str().bytes().chain(key.bytes()));
     // Its low bits alone are those of the last letters.
     ((hash >> 32) % u64::from(SHARDS)) as u8
 }

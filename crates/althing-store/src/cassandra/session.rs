@@ -6,15 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use althing::ActorId;
-use scylla::client::execution_profile::ExecutionProfile;
+use althing_cassandra::{Address, Verdict, profile};
 use scylla::client::session::Session as Driver;
-use scylla::client::session_builder::SessionBuilder;
-use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
+use scylla::errors::ExecutionError;
 use scylla::policies::retry::FallthroughRetryPolicy;
 use scylla::response::query_result::QueryResult;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
-use scylla::statement::{Consistency, SerialConsistency};
 use scylla::value::{CqlValue, Row};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -24,9 +22,6 @@ use super::names::part;
 use super::statements::Statements;
 use super::together::{Part, Partitions};
 use super::{CassandraError, CassandraOptions, tables};
-
-/// How long one attempt to connect may take.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Requests that are on their way at once: more would not make the servers faster, and would time
 /// out together when they are slow.
@@ -76,24 +71,11 @@ impl Session {
         nodes: &[impl AsRef<str>],
         options: &CassandraOptions,
     ) -> Result<Self, CassandraError> {
-        // Of all data centres: a majority of one of them fences nobody in another.
-        let profile = ExecutionProfile::builder()
-            .consistency(Consistency::Quorum)
-            .serial_consistency(Some(SerialConsistency::Serial))
-            .request_timeout(Some(options.answer_within))
-            // What was written must be known before anything is sent once more.
-            .retry_policy(Arc::new(FallthroughRetryPolicy::new()))
-            .build();
-        let mut builder = SessionBuilder::new()
-            .known_nodes(nodes)
-            // Where rows are is all that the driver has to know.
-            .keyspaces_to_fetch([&options.keyspace])
-            .default_execution_profile_handle(profile.into_handle())
-            .connection_timeout(CONNECT_WITHIN);
-        if let Some((user, password)) = &options.login {
-            builder = builder.user(user, password);
-        }
-        let driver = builder.build().await.map_err(server)?;
+        // What was written must be known before anything is sent once more.
+        let profile =
+            profile(options.answer_within).retry_policy(Arc::new(FallthroughRetryPolicy::new()));
+        let driver = althing_cassandra::session(&address(nodes, options), profile).build().await;
+        let driver = driver.map_err(server)?;
         let parts = tables::migrate(&driver, options).await?;
         let statements = Statements::prepare(&driver).await?;
         let (room, answer_within) = (Semaphore::new(AT_ONCE), options.answer_within);
@@ -109,7 +91,7 @@ impl Session {
         Ok(room.expect("it is never closed"))
     }
 
-    async fn execute(
+    pub(super) async fn execute(
         &self,
         statement: &PreparedStatement,
         values: Values,
@@ -196,8 +178,16 @@ fn all<'a>(bound: &'a [Bound<'_>]) -> impl Iterator<Item = (&'a PreparedStatemen
 }
 
 pub(super) fn is_applied(answer: QueryResult) -> Result<bool, Failure> {
-    let rows = answer.into_rows_result().map_err(misread)?;
-    Ok(Cells::of(rows.first_row::<Row>().map_err(misread)?).flag())
+    althing_cassandra::is_applied(answer).map_err(misread)
+}
+
+fn address(nodes: &[impl AsRef<str>], options: &CassandraOptions) -> Address {
+    Address {
+        nodes: nodes.iter().map(|node| node.as_ref().to_owned()).collect(),
+        login: options.login.clone(),
+        keyspace: options.keyspace.clone(),
+        replicas: options.replicas,
+    }
 }
 
 /// An answer came, and nobody can read it.
@@ -207,40 +197,17 @@ fn misread(error: impl Error + Send + Sync + 'static) -> Failure {
 
 impl From<ExecutionError> for Failure {
     fn from(error: ExecutionError) -> Self {
-        use RequestAttemptError as Attempt;
-        let sort = match &error {
-            ExecutionError::RequestTimeout(time) => {
-                return Self::Unknown(Arc::new(CassandraError::NoAnswer(*time)));
-            }
-            ExecutionError::EmptyPlan
-            | ExecutionError::ConnectionPoolError(_)
-            | ExecutionError::LastAttemptError(
-                Attempt::UnableToAllocStreamId
-                | Attempt::DbError(
-                    // Forgotten again after the driver prepared it anew.
-                    DbError::Overloaded | DbError::IsBootstrapping | DbError::Unprepared { .. },
-                    _,
-                ),
-            ) => Self::NotWritten,
-            ExecutionError::BadQuery(_)
-            | ExecutionError::PrepareError(_)
-            | ExecutionError::LastAttemptError(
-                Attempt::SerializationError(_)
-                | Attempt::CqlRequestSerialization(_)
-                | Attempt::DbError(
-                    DbError::SyntaxError
-                    | DbError::Invalid
-                    | DbError::Unauthorized
-                    | DbError::ConfigError,
-                    _,
-                ),
-            ) => Self::Refused,
-            ExecutionError::LastAttemptError(Attempt::DbError(DbError::ReadFailure { .. }, _)) => {
-                Self::Unreadable
-            }
-            _ => Self::Unknown,
-        };
-        sort(Arc::new(server(error)))
+        let verdict = Verdict::of(&error);
+        let cause = Arc::new(match error {
+            ExecutionError::RequestTimeout(time) => CassandraError::NoAnswer(time),
+            error => server(error),
+        });
+        match verdict {
+            Verdict::Refused => Self::Refused(cause),
+            Verdict::NotWritten => Self::NotWritten(cause),
+            Verdict::Unreadable => Self::Unreadable(cause),
+            Verdict::Unknown => Self::Unknown(cause),
+        }
     }
 }
 
@@ -262,10 +229,6 @@ pub(super) struct Cells(std::vec::IntoIter<Option<CqlValue>>);
 impl Cells {
     pub(super) fn of(row: Row) -> Self {
         Self(row.columns.into_iter())
-    }
-
-    pub(super) fn flag(&mut self) -> bool {
-        matches!(self.0.next(), Some(Some(CqlValue::Boolean(true))))
     }
 
     pub(super) fn sort(&mut self) -> i8 {

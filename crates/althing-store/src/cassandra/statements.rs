@@ -28,6 +28,13 @@ const HEAD_WRITE: &str = "
     WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x
     IF epoch = ? AND version = ? AND opened = ?";
 
+/// With the state, which is in the same row: as two statements it would cost the server twice.
+const HEAD_WRITE_STATE: &str = "
+    UPDATE althing_actors
+    SET epoch = ?, version = ?, last_event = ?, written = ?, form = ?, body = ?, at = ?
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x
+    IF epoch = ? AND version = ? AND opened = ?";
+
 const HEAD_EXCLUDE: &str = "
     UPDATE althing_actors SET opened = ?
     WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x IF opened = ?";
@@ -35,10 +42,6 @@ const HEAD_EXCLUDE: &str = "
 const HEAD_MOVED: &str = "
     UPDATE althing_actors SET moved = ?
     WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x IF moved = ?";
-
-const STATE_WRITE: &str = "
-    UPDATE althing_actors SET form = ?, body = ?, at = ?
-    WHERE part = ? AND kind = ? AND key = ? AND sort = 0 AND number = 0 AND name = 0x";
 
 const KEPT_READ: &str = "
     SELECT sort, number, form, body, at, request,
@@ -139,9 +142,9 @@ statements! {
     head_open = HEAD_OPEN,
     head_make = HEAD_MAKE,
     head_write = HEAD_WRITE,
+    head_write_state = HEAD_WRITE_STATE,
     head_exclude = HEAD_EXCLUDE,
     head_moved = HEAD_MOVED,
-    state_write = STATE_WRITE,
     /// Head and replies.
     kept_read = KEPT_READ,
     head_read = HEAD_READ,

@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
+use althing::stable_hash::fnv1a;
+use althing_cassandra::is_keyspace;
 use scylla::client::session::Session;
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Statement;
-use scylla::value::Row;
 use tokio::time::{Instant, sleep};
 
-use super::names::stable_hash;
-use super::session::{Cells, server};
+use super::session::server;
 use super::{CassandraError, CassandraOptions};
 
 /// Each step takes the tables from the format before to the next; how many there are is the format.
@@ -102,7 +102,10 @@ pub(super) async fn migrate(
     options: &CassandraOptions,
 ) -> Result<i32, CassandraError> {
     let CassandraOptions { keyspace, replicas, .. } = options;
-    check_name(keyspace)?;
+    // It becomes part of statements.
+    if !is_keyspace(keyspace) {
+        return Err(CassandraError::Keyspace(keyspace.clone()));
+    }
     // Asked first: who may not create keyspaces may still use one that is there.
     let is_there = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
     let found = ask(session, is_there, (keyspace,)).await?;
@@ -223,14 +226,12 @@ async fn format(session: &Session) -> Result<i32, CassandraError> {
 }
 
 async fn is_applied(session: &Session, conditional: &str) -> Result<bool, CassandraError> {
-    let answer = ask(session, conditional, ()).await?;
-    let answer = answer.into_rows_result().map_err(server)?;
-    Ok(Cells::of(answer.first_row::<Row>().map_err(server)?).flag())
+    althing_cassandra::is_applied(ask(session, conditional, ()).await?).map_err(server)
 }
 
 /// Two nodes that make the table at once make the same one: its id follows from the keyspace.
 fn make_format(keyspace: &str) -> String {
-    let hash = stable_hash(keyspace.bytes());
+    let hash = fnv1a(keyspace.bytes());
     let (high, low) = ((hash >> 48) & 0xfff, hash & 0xffff_ffff_ffff);
     format!(
         "CREATE TABLE IF NOT EXISTS althing_format (
@@ -240,12 +241,4 @@ fn make_format(keyspace: &str) -> String {
             parts int
         ) WITH id = 616c7468-696e-4767-8{high:03x}-{low:012x}"
     )
-}
-
-/// A keyspace's name becomes part of statements.
-fn check_name(keyspace: &str) -> Result<(), CassandraError> {
-    let is_name = keyspace.starts_with(|first: char| first.is_ascii_lowercase())
-        && keyspace.len() <= 48
-        && keyspace.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_');
-    if is_name { Ok(()) } else { Err(CassandraError::Keyspace(keyspace.to_owned())) }
 }

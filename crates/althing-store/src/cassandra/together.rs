@@ -165,6 +165,12 @@ impl Session {
     }
 
     async fn write_waiting(&self, group: &[Waiting]) -> Result<bool, Failure> {
+        if let [Waiting { statements, .. }] = group
+            && let [(statement, values)] = &statements[..]
+        {
+            // Without the work that a batch of one is to the server.
+            return is_applied(self.execute(statement, values.clone()).await?);
+        }
         let statements = group.iter().flat_map(|waiting| &waiting.statements);
         is_applied(self.batch(statements.map(|(it, values)| (it, values))).await?)
     }

@@ -5,6 +5,7 @@
 //! user's cache: a small process that waits for the end of ours sees to it. A start takes about ten
 //! seconds, so tests should share one.
 
+mod peers;
 mod programs;
 mod settings;
 
@@ -16,6 +17,8 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use self::peers::Peers;
+use self::settings::Node;
 use super::process::{signal, wait_for_end};
 use super::watcher::{END_BY_ID, Watcher};
 
@@ -24,6 +27,10 @@ const READY: &str = "Startup complete";
 
 /// Starts that fail because somebody else took a port in between.
 const STARTS_MAX: u32 = 5;
+
+/// Addresses of three nodes, and where their parts of the ring begin: a third of it each.
+const THREE: [(&str, i64); 3] =
+    [("127.0.0.1", i64::MIN / 3 * 2), ("127.0.0.2", 0), ("127.0.0.3", i64::MAX / 3 * 2)];
 
 /// A real Cassandra of one node in a temporary directory, with a heap of 512 MB, and every write
 /// synced.
@@ -40,8 +47,8 @@ pub struct CassandraServer {
     /// Before the directory, because it is dropped first.
     _watcher: Watcher,
     directory: TempDir,
-    address: String,
-    ports: [u16; 2],
+    node: Node,
+    peers: Peers,
     server: Option<Child>,
 }
 
@@ -52,35 +59,38 @@ impl CassandraServer {
     /// # Panics
     /// If Java or Maven is not installed, or it does not start.
     pub fn start() -> Self {
-        let jars = programs::jars();
+        // An address of its own for each test process makes it rare that two choose the same port.
+        let address = format!("127.0.0.{}", 2 + std::process::id() % 250);
+        let [server] = start_all([(&address, 0)]);
+        server
+    }
+
+    fn new(jars: &Path, node: Node) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("cassandra-")
             .tempdir()
             .expect("a temporary directory can be made");
-        // An address of its own for each test process makes it rare that two choose the same port.
-        let address = format!("127.0.0.{}", 2 + std::process::id() % 250);
         let watcher = Watcher::start(END_BY_ID, directory.path());
-        let mut server =
-            Self { jars, directory, address, ports: [0; 2], server: None, _watcher: watcher };
-        let mut said = String::new();
-        for _ in 0..STARTS_MAX {
-            // Both are held until both are known, so that they differ.
-            let free = [(); 2]
-                .map(|()| TcpListener::bind((&*server.address, 0)).expect("there is a free port"));
-            server.ports = free.map(|free| free.local_addr().expect("it is bound").port());
-            match server.run() {
-                Ok(()) => return server,
-                Err(log) if log.contains("in use") => said = log,
-                Err(log) => panic!("Cassandra does not start:\n{log}"),
-            }
-            _ = fs::remove_dir_all(server.directory.path().join("data"));
+        let (jars, peers) = (jars.to_owned(), Peers::default());
+        Self { jars, directory, node, peers, server: None, _watcher: watcher }
+    }
+
+    /// Starts three nodes of one cluster at 127.0.0.1 to 127.0.0.3; returns when each takes
+    /// connections and knows the others.
+    ///
+    /// # Panics
+    /// As `start`.
+    pub fn start_three() -> [Self; 3] {
+        let servers = start_all(THREE);
+        for server in &servers {
+            server.wait_until_known(&servers);
         }
-        panic!("Cassandra found every port taken:\n{said}");
+        servers
     }
 
     /// Host and port, where a client finds it.
     pub fn host(&self) -> String {
-        format!("{}:{}", self.address, self.ports[0])
+        format!("{}:{}", self.node.address, self.node.ports[0])
     }
 
     /// Kills it at once, as a crash would; it stays away until it is started again.
@@ -114,15 +124,39 @@ impl CassandraServer {
         }
     }
 
+    /// Waits until all others believe that it is there.
+    ///
+    /// # Panics
+    /// If they do not come to.
+    pub fn wait_until_known(&self, nodes: &[Self]) {
+        self.wait_for_others(nodes, true);
+    }
+
+    /// Waits until all others have noticed that it was killed.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn wait_until_missed(&self, nodes: &[Self]) {
+        self.wait_for_others(nodes, false);
+    }
+
+    fn wait_for_others(&self, nodes: &[Self], is_up: bool) {
+        let peer = format!("{}:{}", self.node.address, self.node.ports[1]);
+        let others = nodes.iter().filter(|it| it.node.address != self.node.address);
+        for other in others.filter(|it| it.server.is_some()) {
+            other.peers.wait_until(&peer, is_up);
+        }
+    }
+
     /// Runs the server until it takes connections; otherwise returns what it said.
     fn run(&mut self) -> Result<(), String> {
         let directory = self.directory.path();
         let (yaml, logging) = (directory.join("cassandra.yaml"), directory.join("logback.xml"));
-        let settings = settings::yaml(directory, &self.address, self.ports);
+        let settings = settings::yaml(directory, &self.node);
         fs::write(&yaml, settings).expect("there is room");
         fs::write(&logging, settings::LOGGING).expect("there is room");
         let mut command = Command::new("java");
-        command.args(settings::flags());
+        command.args(settings::flags(&self.node));
         command.arg(format!("-javaagent:{}", programs::agent(&self.jars).display()));
         command.arg(format!("-Dcassandra.config={}", url(&yaml)));
         command.arg(format!("-Dlogback.configurationFile={}", url(&logging)));
@@ -140,11 +174,16 @@ impl CassandraServer {
         fs::write(directory.join("id"), server.id().to_string()).expect("there is room");
         let mut lines = BufReader::new(server.stdout.take().expect("it is piped")).lines();
         let mut log = String::new();
+        let peers = self.peers.clone();
+        peers.forget();
         while let Some(Ok(line)) = lines.next() {
+            peers.hear(&line);
             if line.contains(READY) {
                 self.server = Some(server);
                 // A pipe that nobody reads would hold the server up. Ends with the server.
-                std::thread::spawn(move || lines.for_each(drop));
+                std::thread::spawn(move || {
+                    lines.map_while(Result::ok).for_each(|it| peers.hear(&it))
+                });
                 return Ok(());
             }
             log.push_str(&line);
@@ -160,6 +199,42 @@ impl Drop for CassandraServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Starts nodes one after the other; the first one is whom the others ask.
+fn start_all<const N: usize>(nodes: [(&str, i64); N]) -> [CassandraServer; N] {
+    let jars = programs::jars();
+    let seed = nodes[0].0;
+    let mut said = String::new();
+    for _ in 0..STARTS_MAX {
+        let ports = free_ports(&nodes.map(|(address, _)| address));
+        let mut servers = nodes.map(|(address, token)| {
+            let (address, seed) = (address.to_owned(), seed.to_owned());
+            CassandraServer::new(&jars, Node { address, ports, seed, token })
+        });
+        let mut started = servers.iter_mut().map(CassandraServer::run);
+        match started.find_map(Result::err) {
+            None => return servers,
+            Some(log) if log.contains("in use") => said = log,
+            Some(log) => panic!("Cassandra does not start:\n{log}"),
+        }
+    }
+    panic!("Cassandra found every port taken:\n{said}");
+}
+
+/// Two ports that are free at the addresses: all nodes have the same, as clients expect it.
+fn free_ports(addresses: &[&str]) -> [u16; 2] {
+    let bind = |address: &str, port| TcpListener::bind((address, port));
+    for _ in 0..100 {
+        // All are held until all are known, so that they differ.
+        let held = [(); 2].map(|()| bind(addresses[0], 0).expect("there is a free port"));
+        let ports = held.each_ref().map(|it| it.local_addr().expect("it is bound").port());
+        let mut others = addresses[1..].iter().flat_map(|it| ports.map(|port| bind(it, port)));
+        if others.all(|bound| bound.is_ok()) {
+            return ports;
+        }
+    }
+    panic!("no two ports are free at {addresses:?}");
 }
 
 fn url(file: &Path) -> String {

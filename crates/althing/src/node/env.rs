@@ -21,6 +21,7 @@ use crate::metrics::step::Step;
 use crate::node::shared::Node;
 use crate::node::timestamp::Timestamp;
 use crate::shield::shielded;
+use crate::stable_hash::mix;
 
 /// A boxed task.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -333,13 +334,9 @@ pub(crate) async fn first_of(one: Task, other: impl Future<Output = ()>) {
 
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-/// Generators, 2014).
+/// What SplitMix64 gives for a state.
 fn split_mix(state: u64) -> u64 {
-    let z = state.wrapping_add(GOLDEN_GAMMA);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    mix(state.wrapping_add(GOLDEN_GAMMA))
 }
 
 fn random_seed() -> u64 {

@@ -6,26 +6,24 @@
 //! writes older versions, which lose against all that its successor writes.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use althing_cassandra::{Address, is_applied, profile};
 use futures_util::future::try_join_all;
-use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
-use scylla::client::session_builder::SessionBuilder;
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
+use scylla::statement::Consistency;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
-use scylla::statement::{Consistency, SerialConsistency};
-use scylla::value::Row as Cells;
 use tokio::sync::Mutex;
 
 use super::entries::{decode, encode};
 use super::{Answer, FORMAT, Row, RowStore, StoreError, VERSION_BITS, check_format};
 use crate::table::spread;
 
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// How long the servers may take for one answer; a change of tables takes longer than any other.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
@@ -77,51 +75,6 @@ struct Shared {
     epoch: Mutex<i64>,
 }
 
-/// Where the servers are, and who we are there.
-#[derive(Debug, PartialEq, Eq)]
-struct Address {
-    nodes: Vec<String>,
-    login: Option<(String, String)>,
-    keyspace: String,
-    replicas: u32,
-}
-
-impl Address {
-    /// Reads `cassandra://[user:password@]host[:port][,…]/keyspace[?replicas=3]`; what goes wrong is
-    /// said without the text, which may have a password.
-    fn read(text: &str) -> Result<Self, String> {
-        let rest = text.strip_prefix("cassandra://").ok_or("it begins not with cassandra://")?;
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, "replicas=3"));
-        let replicas = query.strip_prefix("replicas=").and_then(|it| it.parse().ok());
-        let replicas = replicas.filter(|it| *it > 0);
-        let replicas = replicas.ok_or("behind the question mark there is replicas=NUMBER only")?;
-        let (servers, keyspace) = rest.split_once('/').ok_or("the keyspace is missing")?;
-        // It becomes part of statements.
-        let is_name = keyspace.starts_with(|first: char| first.is_ascii_lowercase())
-            && keyspace.len() <= 48
-            && keyspace.chars().all(|it| matches!(it, 'a'..='z' | '0'..='9' | '_'));
-        if !is_name {
-            return Err(
-                "a keyspace has lower-case letters, digits and underscores, begins with a \
-                        letter and has 48 characters at most"
-                    .to_owned(),
-            );
-        }
-        let (login, nodes) = match servers.rsplit_once('@') {
-            None => (None, servers),
-            Some((login, nodes)) => {
-                let (user, password) = login.split_once(':').ok_or("the password is missing")?;
-                (Some((user.to_owned(), password.to_owned())), nodes)
-            }
-        };
-        let nodes: Vec<_> = nodes.split(',').map(str::to_owned).collect();
-        if nodes.iter().any(|node| node.is_empty() || node.starts_with(':')) {
-            return Err("the host is missing".to_owned());
-        }
-        Ok(Self { nodes, login, keyspace: keyspace.to_owned(), replicas })
-    }
-}
-
 fn failed(doing: &'static str) -> impl Fn(Box<dyn std::error::Error + Send + Sync>) -> StoreError {
     move |error| StoreError::new(doing, error.to_string())
 }
@@ -134,7 +87,7 @@ impl CassandraRows {
     /// The address cannot be read, no server can be used, or the tables are of a later version.
     pub async fn connect(address: &str) -> Result<Self, StoreError> {
         const DOING: &str = "connect";
-        let address = Address::read(address)
+        let address = Address::from_str(address)
             .map_err(|why| StoreError::new(DOING, format!("the address cannot be read: {why}")))?;
         let shared = Shared::connect(&address).await.map_err(failed(DOING))?;
         Ok(Self { shared: Arc::new(shared) })
@@ -145,20 +98,8 @@ type Found<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 impl Shared {
     async fn connect(address: &Address) -> Found<Self> {
-        let profile = ExecutionProfile::builder()
-            .consistency(Consistency::Quorum)
-            .serial_consistency(Some(SerialConsistency::Serial))
-            .request_timeout(Some(ANSWER_WITHIN))
-            .build();
-        let mut builder = SessionBuilder::new()
-            .known_nodes(&address.nodes)
-            .keyspaces_to_fetch([&address.keyspace])
-            .default_execution_profile_handle(profile.into_handle())
-            .connection_timeout(CONNECT_WITHIN);
-        if let Some((user, password)) = &address.login {
-            builder = builder.user(user, password);
-        }
-        let driver = builder.build().await?;
+        let session = althing_cassandra::session(address, profile(ANSWER_WITHIN));
+        let driver = session.build().await?;
         make_tables(&driver, address).await?;
         let mut save = driver.prepare(SAVE).await?;
         let mut load = driver.prepare(LOAD).await?;
@@ -191,9 +132,7 @@ impl Shared {
         let above = (version >> VERSION_BITS).cast_signed();
         let epoch = from.unwrap_or(0).max(above) + 1;
         let raised = self.execute(&self.take_over, (epoch, FORMAT, from)).await?;
-        let raised = raised.into_rows_result()?.first_row::<Cells>()?;
-        let is_applied = raised.columns.first().and_then(Option::as_ref);
-        Ok(is_applied.and_then(|it| it.as_boolean()).unwrap_or(false).then_some(epoch))
+        Ok(is_applied(raised)?.then_some(epoch))
     }
 
     async fn load_row(&self, user: u64) -> Found<Option<Row>> {
@@ -308,32 +247,6 @@ impl RowStore for CassandraRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_is_read_and_what_is_wrong_with_one_is_said_without_its_password() {
-        let read = Address::read("cassandra://ana:hush@a:9042,b/chat?replicas=2");
-        let expected = Address {
-            nodes: vec!["a:9042".to_owned(), "b".to_owned()],
-            login: Some(("ana".to_owned(), "hush".to_owned())),
-            keyspace: "chat".to_owned(),
-            replicas: 2,
-        };
-        assert_eq!(read, Ok(expected));
-        assert_eq!(Address::read("cassandra://a/chat").map(|it| it.replicas), Ok(3));
-        for wrong in [
-            "postgres://ana:hush@a/chat",
-            "cassandra://ana:hush@a",
-            "cassandra://ana:hush@/chat",
-            "cassandra://ana:hush@a,/chat",
-            "cassandra://hush@a/chat",
-            "cassandra://ana:hush@a/Chat; DROP",
-            "cassandra://ana:hush@a/chat?replicas=0",
-            "cassandra://ana:hush@a/chat?hush=1",
-        ] {
-            let said = Address::read(wrong).expect_err(wrong);
-            assert!(!said.contains("hush"), "{said}");
-        }
-    }
 
     #[test]
     fn users_spread_over_all_partitions() {

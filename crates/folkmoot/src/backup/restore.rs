@@ -63,7 +63,7 @@ fn unpack_into_database(
     places: &Places,
     address: &StoreAddress,
 ) -> Result<(Option<Store>, u64), BackupError> {
-    let target = Target::open(&address.clone().into())?;
+    let target = Target::open(&address.clone().into(), None)?;
     let keeps = Keeps::of(address);
     let filled = fill(from, places, keeps, &target);
     match filled {

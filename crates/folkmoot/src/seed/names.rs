@@ -1,5 +1,7 @@
 //! What seeded people are called and say: the same for the same number each time.
 
+use althing::stable_hash::mix;
+
 const FIRST: [&str; 24] = [
     "Ada", "Amir", "Anna", "Björn", "Carlos", "Chloé", "Dilnoza", "Elif", "Femi", "Grace", "Hana",
     "Inga", "Jonas", "Kenji", "Lena", "Mateo", "Noor", "Olga", "Priya", "Rafael", "Sofía", "Tomás",
@@ -43,14 +45,11 @@ pub(super) fn display_name(number: u64) -> String {
 
 /// What is said in a room's message of a number, and by which of its members.
 pub(super) fn saying(room: u64, seq: u64, members: u64) -> (&'static str, u64) {
-    let mixed = mix(room.wrapping_mul(1_000_003) ^ seq);
+    let mixed = spread(room.wrapping_mul(1_000_003) ^ seq);
     (SAYINGS[(mixed % SAYINGS.len() as u64) as usize], (mixed >> 8) % members)
 }
 
-/// Spreads a number over 64 bits (the finaliser of SplitMix64).
-fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+/// Spreads a number over 64 bits.
+fn spread(number: u64) -> u64 {
+    mix(number.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }

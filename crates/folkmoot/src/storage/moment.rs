@@ -249,8 +249,10 @@ fn parts(
 fn end_of(segment: &Opened, until: Option<Lsn>) -> Result<u64, OpenError> {
     let mut damaged_before = None;
     loop {
-        let bytes = read_all(&segment.file).map_err(|source| io_error(&segment.path, source))?;
-        let scan = segment::scan(&bytes, until, |_| {}).expect("the header was decoded before");
+        let scanned = from_start(&segment.file)
+            .and_then(|bytes| segment::scan(bytes, until, |_| {}))
+            .map_err(|source| io_error(&segment.path, source))?;
+        let scan = scanned.expect("the header was decoded before");
         let position = scan.valid_len as u64;
         match scan.end {
             End::Clean | End::Torn => return Ok(position),
@@ -267,12 +269,17 @@ fn end_of(segment: &Opened, until: Option<Lsn>) -> Result<u64, OpenError> {
     }
 }
 
-/// All bytes that a segment has now.
-pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
-    let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-    let mut bytes = vec![0; len];
-    file.read_exact_at(&mut bytes, 0)?;
-    Ok(bytes)
+/// All bytes that a segment has now, from its first one on, wherever others read it.
+pub(crate) fn from_start(file: &File) -> io::Result<impl Read + use<'_>> {
+    struct At<'f>(&'f File, u64);
+    impl Read for At<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let read = self.0.read_at(into, self.1)?;
+            self.1 += read as u64;
+            Ok(read)
+        }
+    }
+    Ok(At(file, 0).take(file.metadata()?.len()))
 }
 
 fn io_error(path: &Path, source: io::Error) -> OpenError {

@@ -26,11 +26,14 @@ impl Keyspace {
 }
 
 /// Loses the index of a store that is closed, and compares the new one with it.
-pub(crate) async fn is_the_same_from_the_log(directory: &TestDirectory, keyspace: &Keyspace) {
+pub(crate) async fn is_the_same_from_the_log(
+    directory: &TestDirectory,
+    keyspace: &CassandraAddress,
+) {
     let index = directory.path().join("index.sqlite");
     let happened = rows(&index);
     std::fs::remove_file(&index).expect("it is there");
-    directory.open_on(&keyspace.address).close().await;
+    directory.open_on(keyspace).close().await;
     let again = rows(&index);
     assert_eq!(happened.len(), again.len());
     for (here, there) in happened.iter().zip(&again) {

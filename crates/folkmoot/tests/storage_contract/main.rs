@@ -11,6 +11,7 @@ mod again;
 mod keeping;
 mod kept;
 mod suite;
+mod three;
 
 /// One test for each promise of the suite and each kind of store, each on a store of its own.
 macro_rules! on_each_store {
@@ -50,9 +51,25 @@ macro_rules! on_each_store {
                     let store = directory.open_on(&keyspace.address);
                     crate::$part::$promise(store.clone()).await;
                     store.close().await;
-                    crate::again::is_the_same_from_the_log(&directory, &keyspace).await;
+                    crate::again::is_the_same_from_the_log(&directory, &keyspace.address).await;
                 }
             )+)+
+        }
+        mod three_nodes {
+            #[tokio::test(flavor = "multi_thread")]
+            #[ignore = "three nodes of Cassandra take a minute to start and 2 GB: make test-cassandra3"]
+            async fn every_promise_is_kept_and_nothing_is_lost_while_one_of_them_is_killed() {
+                let names = [$($(stringify!($promise)),+),+];
+                let mut three = crate::three::Three::start(names.len()).await;
+                $($(
+                    let (directory, keyspace) = three.next(stringify!($promise)).await;
+                    let store = directory.open_on(&keyspace);
+                    crate::$part::$promise(store.clone()).await;
+                    store.close().await;
+                    crate::again::is_the_same_from_the_log(&directory, &keyspace).await;
+                )+)+
+                three.end().await;
+            }
         }
     };
 }

@@ -1,6 +1,21 @@
-//! What Cassandra is told when it starts: for one small node that keeps what it acknowledges.
+//! What Cassandra is told when it starts: for small nodes that keep what they acknowledge.
 
 use std::path::Path;
+
+/// How long a node that joins others looks for one of them, which sleeps a second between two looks.
+const JOIN_WITHIN_MS: u32 = 30_000;
+
+/// A node among its peers; all of them have the same ports.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) address: String,
+    /// The port for clients, and the one for peers.
+    pub(super) ports: [u16; 2],
+    /// Whom it asks for the others; itself if it is the first one, or alone.
+    pub(super) seed: String,
+    /// Where its part of the ring begins.
+    pub(super) token: i64,
+}
 
 /// Packages of Java that Cassandra looks into, which Java closes since version 17.
 const OPENS: [&str; 13] = [
@@ -31,9 +46,9 @@ const EXPORTS: [&str; 8] = [
     "jdk.unsupported/sun.misc",
 ];
 
-/// The first compiler alone, and the collector with the fewest threads, start fastest. A node that
-/// is alone has nobody to wait for.
-const FLAGS: [&str; 14] = [
+/// The first compiler alone, and the collector with the fewest threads, start fastest. Nobody waits
+/// until gossip has settled: who starts several nodes waits until they know each other.
+const FLAGS: [&str; 13] = [
     "-Xms512m",
     "-Xmx512m",
     "-XX:+UseSerialGC",
@@ -44,7 +59,6 @@ const FLAGS: [&str; 14] = [
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dcassandra-foreground=yes",
     "-Dcassandra.available_processors=2",
-    "-Dcassandra.ring_delay_ms=0",
     "-Dcassandra.skip_wait_for_gossip_to_settle=0",
     "-Dcassandra.superuser_setup_delay_ms=0",
     "-Dcassandra.skip_schema_check=true",
@@ -58,20 +72,24 @@ pub(super) const LOGGING: &str = r#"<configuration>
 <root level="INFO"><appender-ref ref="OUT"/></root>
 </configuration>"#;
 
-pub(super) fn flags() -> impl Iterator<Item = String> {
+pub(super) fn flags(node: &Node) -> impl Iterator<Item = String> + use<> {
+    let wait_ms = if node.seed == node.address { 0 } else { JOIN_WITHIN_MS };
     let opens = OPENS.iter().map(|package| format!("--add-opens={package}=ALL-UNNAMED"));
     let exports = EXPORTS.iter().map(|package| format!("--add-exports={package}=ALL-UNNAMED"));
-    opens.chain(exports).chain(FLAGS.map(str::to_owned))
+    let wait = format!("-Dcassandra.ring_delay_ms={wait_ms}");
+    opens.chain(exports).chain(FLAGS.map(str::to_owned)).chain([wait])
 }
 
 /// One token, and a log that is synced before a write is answered.
-pub(super) fn yaml(directory: &Path, address: &str, [clients, peers]: [u16; 2]) -> String {
+pub(super) fn yaml(directory: &Path, node: &Node) -> String {
+    let Node { address, ports: [clients, peers], seed, token } = node;
     let data = directory.join("data");
     let data = data.display();
     format!(
         "cluster_name: test
 num_tokens: 1
-initial_token: 0
+initial_token: {token}
+auto_bootstrap: false
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 data_file_directories: ['{data}/tables']
 commitlog_directory: '{data}/log'
@@ -89,7 +107,7 @@ native_transport_port: {clients}
 endpoint_snitch: SimpleSnitch
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
-    parameters: [{{seeds: '{address}:{peers}'}}]
+    parameters: [{{seeds: '{seed}:{peers}'}}]
 authenticator: AllowAllAuthenticator
 authorizer: AllowAllAuthorizer
 auto_snapshot: false

@@ -1,43 +1,71 @@
 //! For tasks of an administrator's: all that a keyspace has, as of now, in a file that is there
-//! only meanwhile; and a file that becomes all that an empty keyspace has. The server that writes,
-//! if there is one, is not disturbed.
+//! only meanwhile. The server that writes, if there is one, is not disturbed.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::address::CassandraAddress;
 use super::index::{self, Place};
 use super::names::Name;
 use super::session::Session;
-use super::{keeper, log, snapshot};
+use super::{log, snapshot};
 use crate::storage::error::OpenError;
 use crate::storage::sql::{Connection, SqlError};
 use crate::storage::sqlite::migrations;
 
-/// A directory that nobody else may read, removed with all that is in it.
-pub(crate) struct Scratch(PathBuf);
+/// A directory that nobody else may read, removed with all that is in it unless it is to be kept.
+pub(crate) struct Scratch {
+    path: PathBuf,
+    is_kept: bool,
+}
 
 impl Scratch {
     /// In the system's directory for what is there only meanwhile.
     pub(crate) fn new() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("folkmoot-{:?}", Name::draw()));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
+        Self::within(&std::env::temp_dir())
     }
 
-    /// The one file in it.
+    /// A new one in another directory.
+    pub(super) fn within(directory: &Path) -> io::Result<Self> {
+        let path = directory.join(format!("folkmoot-{:?}", Name::draw()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path, is_kept: false })
+    }
+
+    /// At a place where it is found again, until it is removed.
+    pub(super) fn kept(path: &Path) -> io::Result<Self> {
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(Self { path: path.to_owned(), is_kept: true }),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file of an index in it.
     pub(crate) fn file(&self) -> PathBuf {
-        index::path(&self.0)
+        index::path(&self.path)
+    }
+
+    /// Removes it, also if it was to be kept.
+    pub(super) fn remove(mut self) -> io::Result<()> {
+        self.is_kept = true;
+        std::fs::remove_dir_all(&self.path)
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(%error, path = %self.0.display(), "what was there meanwhile is left");
+        if self.is_kept {
+            return;
+        }
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            tracing::warn!(%error, path = %self.path.display(), "what was there meanwhile is left");
         }
     }
 }
@@ -64,37 +92,14 @@ pub(crate) fn fetch(address: &CassandraAddress) -> Result<Option<Fetched>, OpenE
         ));
         return Err(failed(source));
     }
-    let scratch = scratch()?;
+    let scratch = Scratch::new();
+    let scratch = scratch.map_err(|source| OpenError::Io { path: std::env::temp_dir(), source })?;
     let last = log::last_entry(&session, snapshot.number).map_err(failed)?;
     let fetched = index::fetch(&scratch.file(), &session, &snapshot, last);
     let connection = fetched.map_err(failed)?;
     let place = Place::read(&connection).map_err(failed)?;
     let mark = place.map_or_else(String::new, |it| format!("{} {:?}", it.number, Some(it.name)));
     Ok(Some(Fetched { connection, mark, scratch }))
-}
-
-/// Whether a keyspace has data. Blocks.
-pub(crate) fn is_filled(address: &CassandraAddress) -> Result<bool, OpenError> {
-    let failed = |source| OpenError::Cassandra { address: address.clone(), source };
-    let session = Session::connect(address).map_err(failed)?;
-    Ok(snapshot::current(&session).map_err(failed)?.is_some())
-}
-
-/// Has a closed file become all that a keyspace has; false if that has data already. Blocks.
-pub(crate) fn fill(address: &CassandraAddress, scratch: &Scratch) -> Result<bool, OpenError> {
-    let failed = |source| OpenError::Cassandra { address: address.clone(), source };
-    let session = Session::connect(address).map_err(failed)?;
-    let made = index::open(&scratch.file()).map_err(failed)?;
-    Place::first().begin(&made).map_err(failed)?;
-    drop(made);
-    let taken = keeper::take(&session, &scratch.file(), None, &|| true).map_err(failed)?;
-    Ok(taken.is_some())
-}
-
-/// A directory for a file that is to fill a keyspace.
-pub(crate) fn scratch() -> Result<Scratch, OpenError> {
-    let path = std::env::temp_dir();
-    Scratch::new().map_err(|source| OpenError::Io { path, source })
 }
 
 /// By what a keyspace is told from any other, and from itself once it has changed; `None` if it has

@@ -1,32 +1,14 @@
-//! The thread of control transactions: those that wait at the same time share an entry.
+//! Control transactions: those that wait at the same time share an entry.
 
 use std::collections::VecDeque;
 
 use super::database::{Database, Done};
 use super::entry::Entry;
-use crate::storage::progress::Progress;
 use crate::storage::sql::SqlError;
-use crate::storage::sqlite::together::{Job, refuse_first, run_all, tell_all};
-use crate::storage::sqlite::writer::Control;
-
-/// Runs until nothing waits and nothing comes any more.
-pub(super) fn run(database: &Database, control: &Control, progress: &Progress) {
-    loop {
-        let (mut jobs, is_ending) = control.take();
-        if jobs.is_empty() {
-            if is_ending {
-                break;
-            }
-            progress.wait(None);
-        }
-        while !jobs.is_empty() {
-            commit(database, &mut jobs);
-        }
-    }
-}
+use crate::storage::sqlite::together::{self, Job, run_all};
 
 /// Runs and commits some jobs.
-fn commit(database: &Database, jobs: &mut VecDeque<Job>) {
+pub(super) fn commit(database: &Database, jobs: &mut VecDeque<Job>) {
     let mut state = database.lock();
     let mut done = Vec::new();
     let committed = database.transact(&mut state, |transaction, applied| {
@@ -40,12 +22,5 @@ fn commit(database: &Database, jobs: &mut VecDeque<Job>) {
         }
     });
     drop(state);
-    match committed {
-        Err(error) if done.is_empty() => {
-            while !jobs.is_empty() {
-                refuse_first(jobs, error.again().into());
-            }
-        }
-        committed => tell_all(done, &committed),
-    }
+    together::tell(jobs, done, &committed);
 }

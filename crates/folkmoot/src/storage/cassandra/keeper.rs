@@ -9,8 +9,9 @@ use rusqlite::OpenFlags;
 
 use super::database::Database;
 use super::index::{self, Place};
+use super::names::Name;
 use super::session::Session;
-use super::snapshot::{self, Snapshot, now};
+use super::snapshot::{self, Snapshot, Whole, now};
 use crate::storage::sql::{Connection, SqlError};
 use crate::storage::sqlite::migrations;
 
@@ -77,9 +78,10 @@ pub(super) fn take(
     let failed = |error| SqlError::Refused(format!("{}: {error}", index.display()));
     let file = index.with_extension("snapshot");
     index::remove(&file).map_err(failed)?;
-    let copied = copy(index, &file);
+    let copied = copy(index, &file).and_then(|()| read(&file));
     let published = copied.and_then(|(place, schema)| {
-        snapshot::publish(session, (&file, place, schema), before, go_on)
+        let whole = Whole { file: &file, place, schema, name: Name::draw(), there: 0 };
+        snapshot::publish(session, whole, before, go_on)
     });
     index::remove(&file).map_err(failed)?;
     if let Ok(Some(snapshot)) = &published {
@@ -94,13 +96,18 @@ pub(super) fn take(
 }
 
 /// Copies an index as of one moment, without what was deleted in it.
-fn copy(index: &Path, to: &Path) -> Result<(Place, u32), SqlError> {
+pub(super) fn copy(index: &Path, to: &Path) -> Result<(), SqlError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = rusqlite::Connection::open_with_flags(index, flags)?;
     source.execute("VACUUM INTO ?1", [to.to_string_lossy()])?;
-    drop(source);
-    let copy = Connection::from(rusqlite::Connection::open(to)?);
-    let place = Place::read(&copy)?
-        .ok_or_else(|| SqlError::Refused("the index does not say how far it is".to_owned()))?;
-    Ok((place, migrations::taken(&copy)?))
+    Ok(())
+}
+
+/// How far a copy is, and the steps of the schema that it has taken.
+pub(super) fn read(copy: &Path) -> Result<(Place, u32), SqlError> {
+    let index = Connection::from(rusqlite::Connection::open(copy)?);
+    let place = Place::read(&index)?.ok_or_else(|| {
+        SqlError::Refused(format!("{} does not say how far it is", copy.display()))
+    })?;
+    Ok((place, migrations::taken(&index)?))
 }

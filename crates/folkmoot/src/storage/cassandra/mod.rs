@@ -19,6 +19,7 @@ pub(crate) mod beside;
 mod controls;
 mod database;
 mod entry;
+pub(crate) mod filling;
 mod index;
 mod keeper;
 mod log;

@@ -11,6 +11,7 @@ use super::appends::Appends;
 use super::controls;
 use super::database::{Database, Done};
 use super::entry::Entry;
+use super::filling;
 use super::index::{self, Place};
 use super::keeper::{self, Keeper};
 use super::log::Log;
@@ -92,7 +93,7 @@ fn start(
         taken_over: Some(told),
         threads: Mutex::new(None),
     };
-    let snapshot_bytes = u64::from(address.snapshot_mib) << 20;
+    let snapshot_bytes = address.snapshot_bytes();
     let keeper = Keeper { database, session, index: path, snapshot, snapshot_bytes };
     let threads = spawn_all(&inner, keeper, reading, directory)?;
     *inner.threads.lock() = Some(threads);
@@ -118,7 +119,7 @@ fn spawn_all(
     let (held, control) = (Arc::clone(directory), Arc::clone(&inner.control));
     let progress = Arc::clone(&inner.progress);
     let controls = spawn("folkmoot-control", directory, move || {
-        controls::run(&database, &control, &progress);
+        control.serve(|jobs| controls::commit(&database, jobs));
         progress.close();
         drop(stop);
         // A panic in it is our own bug and was printed by the thread that had it.
@@ -180,6 +181,14 @@ fn begin(session: &Session, path: &std::path::Path) -> Result<Snapshot, SqlError
             "the keyspace holds no data of Folkmoot, and {} is the index of one that did: remove it, \
              or give another data directory",
             path.display()
+        )));
+    }
+    let begun = filling::directory(path.parent().unwrap_or(path));
+    if begun.exists() {
+        return Err(SqlError::Refused(format!(
+            "{} has what was to fill the keyspace: run the same `folkmoot migrate` again, which goes \
+             on from there, or remove it to begin with an empty store",
+            begun.display()
         )));
     }
     let made = path.with_extension("made");

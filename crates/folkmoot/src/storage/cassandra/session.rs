@@ -5,18 +5,16 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scylla::client::execution_profile::ExecutionProfile;
+use althing_cassandra::{Address, Verdict, profile};
 use scylla::client::session::Session as Driver;
-use scylla::client::session_builder::SessionBuilder;
-use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
+use scylla::errors::ExecutionError;
 use scylla::policies::retry::FallthroughRetryPolicy;
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
+use scylla::statement::Consistency;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::statement::unprepared::Statement;
-use scylla::statement::{Consistency, SerialConsistency};
-use scylla::value::Row;
 use tokio::runtime::Runtime;
 
 use super::address::CassandraAddress;
@@ -24,7 +22,6 @@ use super::names::Name;
 use super::tables;
 use crate::storage::sql::SqlError;
 
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// How long the servers may take for one answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How often servers that cannot be used are asked again.
@@ -109,8 +106,8 @@ impl Session {
             .build()
             .map_err(|error| away(&Failure::NotWritten(error.to_string())))?;
         let connected = runtime.block_on(async {
-            let driver = connect(address).await?;
-            tables::make(&driver, address).await?;
+            let driver = connect(address.servers()).await?;
+            tables::make(&driver, address.servers()).await?;
             let statements = Statements::prepare(&driver).await?;
             Ok((driver, statements))
         });
@@ -246,7 +243,10 @@ impl Session {
 
 impl Statements {
     async fn prepare(driver: &Driver) -> Result<Self, Failure> {
-        let prepare = async |cql: &str| driver.prepare(cql).await.map_err(refused);
+        let prepare = async |cql: &str| {
+            let prepared = driver.prepare(cql).await;
+            prepared.map_err(|error| Failure::from(ExecutionError::from(error)))
+        };
         let mut head =
             prepare("SELECT DISTINCT bucket, writer, last FROM folkmoot_log WHERE bucket = ?")
                 .await?;
@@ -273,31 +273,15 @@ impl Statements {
     }
 }
 
-async fn connect(address: &CassandraAddress) -> Result<Driver, Failure> {
-    // Of all data centres: a majority of one of them fences nobody in another.
-    let profile = ExecutionProfile::builder()
-        .consistency(Consistency::Quorum)
-        .serial_consistency(Some(SerialConsistency::Serial))
-        .request_timeout(Some(ANSWER_WITHIN))
-        // What was written must be known before anything is sent once more.
-        .retry_policy(Arc::new(FallthroughRetryPolicy::new()))
-        .build();
-    let mut builder = SessionBuilder::new()
-        .known_nodes(&address.nodes)
-        .keyspaces_to_fetch([&address.keyspace])
-        .default_execution_profile_handle(profile.into_handle())
-        .connection_timeout(CONNECT_WITHIN);
-    if let Some((user, password)) = &address.login {
-        builder = builder.user(user, password);
-    }
-    builder.build().await.map_err(|error| Failure::NotWritten(in_full(&error)))
+async fn connect(address: &Address) -> Result<Driver, Failure> {
+    // What was written must be known before anything is sent once more.
+    let profile = profile(ANSWER_WITHIN).retry_policy(Arc::new(FallthroughRetryPolicy::new()));
+    let connected = althing_cassandra::session(address, profile).build().await;
+    connected.map_err(|error| Failure::NotWritten(in_full(&error)))
 }
 
 fn is_applied(answer: QueryResult) -> Result<bool, Failure> {
-    let answer = answer.into_rows_result().map_err(misread)?;
-    let row = answer.first_row::<Row>().map_err(misread)?;
-    let applied = row.columns.first().and_then(Option::as_ref);
-    Ok(applied.and_then(|applied| applied.as_boolean()).unwrap_or(false))
+    althing_cassandra::is_applied(answer).map_err(misread)
 }
 
 fn strange(what: &str) -> String {
@@ -312,32 +296,11 @@ pub(super) fn away(failure: &Failure) -> SqlError {
 
 impl From<ExecutionError> for Failure {
     fn from(error: ExecutionError) -> Self {
-        use RequestAttemptError as Attempt;
         let why = in_full(&error);
-        match &error {
-            ExecutionError::EmptyPlan
-            | ExecutionError::ConnectionPoolError(_)
-            | ExecutionError::LastAttemptError(
-                Attempt::UnableToAllocStreamId
-                | Attempt::DbError(
-                    DbError::Overloaded | DbError::IsBootstrapping | DbError::Unprepared { .. },
-                    _,
-                ),
-            ) => Self::NotWritten(why),
-            ExecutionError::BadQuery(_)
-            | ExecutionError::PrepareError(_)
-            | ExecutionError::LastAttemptError(
-                Attempt::SerializationError(_)
-                | Attempt::CqlRequestSerialization(_)
-                | Attempt::DbError(
-                    DbError::SyntaxError
-                    | DbError::Invalid
-                    | DbError::Unauthorized
-                    | DbError::ConfigError,
-                    _,
-                ),
-            ) => Self::Refused(why),
-            _ => Self::Unknown(why),
+        match Verdict::of(&error) {
+            Verdict::Refused => Self::Refused(why),
+            Verdict::NotWritten => Self::NotWritten(why),
+            Verdict::Unreadable | Verdict::Unknown => Self::Unknown(why),
         }
     }
 }

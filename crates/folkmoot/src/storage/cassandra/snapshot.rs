@@ -42,6 +42,19 @@ pub(super) struct Snapshot {
     first_bucket: i64,
 }
 
+/// A file that is to be a snapshot.
+#[derive(Clone, Copy)]
+pub(super) struct Whole<'f> {
+    pub(super) file: &'f Path,
+    pub(super) place: Place,
+    /// The steps of the schema that it has taken.
+    pub(super) schema: u32,
+    /// Names its pieces; nobody has given it to another file.
+    pub(super) name: Name,
+    /// So many pieces are in Cassandra already.
+    pub(super) there: u64,
+}
+
 /// What was begun, of which something may be kept.
 struct Begun {
     name: Name,
@@ -67,6 +80,7 @@ const FORGET: &str =
 const WRITE_PIECE: &str =
     "INSERT INTO folkmoot_pieces (snapshot, piece, data) VALUES (?, ?, ?) USING TIMESTAMP 1";
 const READ_PIECE: &str = "SELECT data FROM folkmoot_pieces WHERE snapshot = ? AND piece = ?";
+const FIND_PIECE: &str = "SELECT piece FROM folkmoot_pieces WHERE snapshot = ? AND piece = ?";
 const DELETE_PIECE: &str =
     "DELETE FROM folkmoot_pieces USING TIMESTAMP 2 WHERE snapshot = ? AND piece = ?";
 
@@ -105,14 +119,24 @@ pub(super) fn current(session: &Session) -> Result<Option<Snapshot>, SqlError> {
 /// one has come to count meanwhile, or `go_on` says no.
 pub(super) fn publish(
     session: &Session,
-    (file, place, schema): (&Path, Place, u32),
+    whole: Whole<'_>,
     before: Option<&Snapshot>,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Snapshot>, SqlError> {
     // Listed before ours is begun: what others begin once it counts is theirs to delete.
     let begun = list(session)?;
-    let Some(snapshot) = write(session, (file, place, schema), before, go_on)? else {
-        return Ok(None);
+    let Some((bytes, hash)) = write(session, whole, go_on)? else { return Ok(None) };
+    let Whole { place, schema, name, .. } = whole;
+    let snapshot = Snapshot {
+        schema,
+        number: place.number,
+        entry: place.name,
+        name,
+        bytes,
+        hash,
+        log_bytes: place.bytes,
+        made_at: now(),
+        first_bucket: before.map_or(0, |before| before.first_bucket),
     };
     if !count(session, &snapshot, before)? {
         return Ok(None);
@@ -123,21 +147,24 @@ pub(super) fn publish(
     Ok(Some(erase(session, snapshot)?))
 }
 
-/// Writes the pieces.
+/// How many pieces so many bytes have.
+pub(super) fn pieces_of(bytes: u64) -> u64 {
+    bytes.div_ceil(PIECE_BYTES as u64)
+}
+
+/// Writes the pieces that are not there; returns how many bytes all of them have, and their hash.
 fn write(
     session: &Session,
-    (file, place, schema): (&Path, Place, u32),
-    before: Option<&Snapshot>,
+    Whole { file, name, there, .. }: Whole<'_>,
     go_on: &dyn Fn() -> bool,
-) -> Result<Option<Snapshot>, SqlError> {
+) -> Result<Option<(u64, Vec<u8>)>, SqlError> {
     let failed = |error: io::Error| SqlError::Refused(format!("{}: {error}", file.display()));
     let mut file_in = File::open(file).map_err(failed)?;
     let bytes = file_in.metadata().map_err(failed)?.len();
-    let name = Name::draw();
     let begun = (name.bytes(), bytes.cast_signed());
     session.insist(deadline(), async |it| it.ask(BEGIN, begun.clone()).await)?;
     let (mut hasher, mut piece) = (Sha256::new(), vec![0; PIECE_BYTES]);
-    for number in 0..bytes.div_ceil(PIECE_BYTES as u64) {
+    for number in 0..pieces_of(bytes) {
         if !go_on() {
             return Ok(None);
         }
@@ -145,22 +172,31 @@ fn write(
         let piece = &mut piece[..usize::try_from(len).expect("a piece fits into memory")];
         file_in.read_exact(piece).map_err(failed)?;
         hasher.update(&*piece);
+        if number < there {
+            continue;
+        }
         let piece: &[u8] = piece;
         session.insist(deadline(), async |it| {
             it.ask(WRITE_PIECE, (name.bytes(), number.cast_signed(), piece)).await
         })?;
     }
-    Ok(Some(Snapshot {
-        schema,
-        number: place.number,
-        entry: place.name,
-        name,
-        bytes,
-        hash: hasher.finalize().to_vec(),
-        log_bytes: place.bytes,
-        made_at: now(),
-        first_bucket: before.map_or(0, |before| before.first_bucket),
-    }))
+    Ok(Some((bytes, hasher.finalize().to_vec())))
+}
+
+/// How many pieces of a file are there, which were written in order. A majority is asked, and has
+/// them then, though one may have been on its way to fewer when its writer ended.
+pub(super) fn there(session: &Session, name: Name) -> Result<u64, SqlError> {
+    let mut there = 0_u64;
+    loop {
+        let is_there = session.insist(deadline(), async |it| {
+            let answer = it.ask(FIND_PIECE, (name.bytes(), there.cast_signed())).await?;
+            Ok(answer.into_rows_result().map_err(unread)?.rows_num() > 0)
+        })?;
+        if !is_there {
+            return Ok(there);
+        }
+        there += 1;
+    }
 }
 
 /// Has it count; says whether it does.
@@ -214,7 +250,7 @@ pub(super) fn fetch(session: &Session, snapshot: &Snapshot, to: &Path) -> Result
     let failed = |error: io::Error| SqlError::Refused(format!("{}: {error}", to.display()));
     let mut file = File::create(to).map_err(failed)?;
     let mut hasher = Sha256::new();
-    for number in 0..snapshot.bytes.div_ceil(PIECE_BYTES as u64) {
+    for number in 0..pieces_of(snapshot.bytes) {
         let piece = session.insist(deadline(), async |it| {
             let values = (snapshot.name.bytes(), number.cast_signed());
             let answer = it.ask(READ_PIECE, values).await?.into_rows_result().map_err(unread)?;
@@ -249,7 +285,7 @@ fn list(session: &Session) -> Result<Vec<Begun>, SqlError> {
 }
 
 fn delete_pieces(session: &Session, begun: &Begun) -> Result<(), SqlError> {
-    for number in 0..begun.bytes.div_ceil(PIECE_BYTES as u64) {
+    for number in 0..pieces_of(begun.bytes) {
         let values = (begun.name.bytes(), number.cast_signed());
         session.insist(deadline(), async |it| it.ask(DELETE_PIECE, values.clone()).await)?;
     }

@@ -1,10 +1,11 @@
 //! The keyspace and its tables, made by whoever connects first.
 
-use scylla::client::session::Session;
 use std::time::Duration;
+
+use althing_cassandra::Address;
+use scylla::client::session::Session;
 use tokio::time::{Instant, sleep};
 
-use super::address::{CassandraAddress, Parts};
 use super::session::{Failure, refused};
 
 /// The format of the tables that this program reads and writes.
@@ -56,8 +57,8 @@ const PIECES: &str = "CREATE TABLE IF NOT EXISTS folkmoot_pieces (
     )";
 
 /// Makes what is missing. Asked first: who may not make anything may still use what is there.
-pub(super) async fn make(driver: &Session, address: &CassandraAddress) -> Result<(), Failure> {
-    let Parts { keyspace, replicas, .. } = &**address;
+pub(super) async fn make(driver: &Session, address: &Address) -> Result<(), Failure> {
+    let Address { keyspace, replicas, .. } = address;
     let is_there = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
     if !has_rows(driver, is_there, keyspace).await? {
         let make = format!(

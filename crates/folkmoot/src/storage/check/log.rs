@@ -3,8 +3,8 @@
 use super::Findings;
 use crate::progress::Bar;
 use crate::storage::ids::Lsn;
-use crate::storage::log::segment::{End, Scan, scan};
-use crate::storage::moment::{Opened, read_all};
+use crate::storage::log::segment::{End, Frame, Scan, scan};
+use crate::storage::moment::{Opened, from_start};
 use crate::storage::record::Record;
 
 /// Returns how many records were looked at. `applied`: the last one that the database has.
@@ -38,21 +38,22 @@ fn check_segment(
     let path = segment.path.display();
     let mut damaged_before = None;
     loop {
-        let bytes = match read_all(&segment.file) {
-            Ok(bytes) => bytes,
+        let (mut records, mut strange) = (0, Vec::new());
+        let visit = |frame: Frame<'_>| {
+            records += 1;
+            if let Err(error) = Record::decode(frame.payload) {
+                strange.push(format!("{path}: record {} is not understood: {error}", frame.lsn));
+            }
+        };
+        let scanned = from_start(&segment.file).and_then(|bytes| scan(bytes, until, visit));
+        let scanned = match scanned {
+            Ok(scanned) => scanned.expect("the header was read before"),
             Err(error) => {
                 findings.wrong(format!("{path} cannot be read: {error}"));
                 return 0;
             }
         };
-        let (mut records, mut strange) = (0, Vec::new());
-        let scanned = scan(&bytes, until, |frame| {
-            records += 1;
-            if let Err(error) = Record::decode(frame.payload) {
-                strange.push(format!("{path}: record {} is not understood: {error}", frame.lsn));
-            }
-        });
-        let Scan { last_lsn, valid_len, end, .. } = scanned.expect("the header was read before");
+        let Scan { last_lsn, valid_len, end, .. } = scanned;
         if matches!(end, End::Corrupt(_)) && damaged_before != Some(valid_len) {
             // A server may have written in front of what was read last; a second look tells.
             damaged_before = Some(valid_len);

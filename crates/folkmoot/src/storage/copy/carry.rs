@@ -30,7 +30,7 @@ pub(crate) fn carry(source: &Source, target: &Target) -> Result<Carried, CopyErr
     let tables = tables()?;
     let reached = match progress::read(&target.connection)? {
         Some(reached) if reached.source != source.mark => {
-            return Err(CopyError::OtherSource(target.site.clone()));
+            return Err(CopyError::OtherSource(target.place()));
         }
         reached => reached,
     };

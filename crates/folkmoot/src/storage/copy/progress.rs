@@ -5,6 +5,9 @@ use rusqlite::types::Value;
 
 use crate::storage::sql::{Connection, OptionalExtension, SqlError, params};
 
+/// The table that has the row.
+pub(super) const TABLE: &str = "migration";
+
 /// The place that a copy has reached.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reached {

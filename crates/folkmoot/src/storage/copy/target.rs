@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use super::site::Site;
 use super::tables::tables;
 use super::{CopyError, progress};
-use crate::storage::cassandra::address::CassandraAddress;
-use crate::storage::cassandra::beside::{self, Scratch};
+use crate::storage::cassandra::filling::Filling;
 use crate::storage::directory::{self, DataDirectory};
 use crate::storage::error::OpenError;
 use crate::storage::ids::Lsn;
@@ -24,13 +23,14 @@ pub(crate) struct Target {
     pub(super) site: Site,
     /// Of a directory: locked, and still without its VERSION.
     directory: Option<(DataDirectory, PathBuf)>,
-    /// Of a keyspace: what it is to have, until that is whole.
-    scratch: Option<(Scratch, CassandraAddress)>,
+    /// Of a keyspace, whose rows are in a file until they are all there.
+    filling: Option<Filling>,
 }
 
 impl Target {
-    /// Opens an empty store, or one that a copy was begun into. Blocks.
-    pub(crate) fn open(site: &Site) -> Result<Self, CopyError> {
+    /// Opens an empty store, or one that a copy was begun into. `data`: where a copy into a keyspace
+    /// is found again, if it is to be. Blocks.
+    pub(crate) fn open(site: &Site, data: Option<&Path>) -> Result<Self, CopyError> {
         let target = match site {
             Site::Directory(path) => {
                 let Some(directory) = DataDirectory::begin(path)? else {
@@ -38,26 +38,25 @@ impl Target {
                 };
                 let connection = open_writer(&directory.database())?;
                 let directory = Some((directory, path.clone()));
-                Self { connection, site: site.clone(), directory, scratch: None }
+                Self { connection, site: site.clone(), directory, filling: None }
             }
             Site::Database(address) => {
                 let connection = connect_for_task(address)?;
                 claim::lock(&connection, address)?;
                 schema::take_steps(&connection, address)?;
-                Self { connection, site: site.clone(), directory: None, scratch: None }
+                Self { connection, site: site.clone(), directory: None, filling: None }
             }
             Site::Keyspace(address) => {
-                if beside::is_filled(address)? {
+                let Some(filling) = Filling::begin(address, data)? else {
                     return Err(CopyError::NotEmpty(site.clone()));
-                }
-                let scratch = beside::scratch()?;
-                let connection = Self::file(&scratch.file())?.connection;
-                let scratch = Some((scratch, address.clone()));
-                Self { connection, site: site.clone(), directory: None, scratch }
+                };
+                let connection = open_writer(&filling.file())?;
+                let filling = Some(filling);
+                Self { connection, site: site.clone(), directory: None, filling }
             }
         };
         let begun = progress::read(&target.connection)?;
-        let is_begun = begun.is_some_and(|reached| !reached.is_finished || target.lacks_version());
+        let is_begun = begun.is_some_and(|reached| !reached.is_finished || target.is_ours());
         match is_begun || target.is_empty()? {
             true => Ok(target),
             false => Err(CopyError::NotEmpty(site.clone())),
@@ -72,7 +71,7 @@ impl Target {
         let connection = Connection::from(connection);
         migrations::migrate(&connection, path)?;
         let site = Site::Directory(path.to_owned());
-        Ok(Self { connection, site, directory: None, scratch: None })
+        Ok(Self { connection, site, directory: None, filling: None })
     }
 
     /// Empties a database that was to be filled; a directory is for the caller to empty.
@@ -83,9 +82,17 @@ impl Target {
         }
     }
 
-    /// A directory whose copy was killed between its last two steps.
-    fn lacks_version(&self) -> bool {
-        self.directory.is_some()
+    /// A directory, or what is to fill a keyspace, may have been left between its last two steps.
+    fn is_ours(&self) -> bool {
+        self.directory.is_some() || self.filling.is_some()
+    }
+
+    /// Where the rows of a copy that was begun are.
+    pub(super) fn place(&self) -> Site {
+        match &self.filling {
+            Some(filling) => Site::Directory(filling.directory().to_owned()),
+            None => self.site.clone(),
+        }
     }
 
     fn is_empty(&self) -> Result<bool, CopyError> {
@@ -115,10 +122,9 @@ impl Target {
         }
         progress::finish(&transaction)?;
         transaction.commit()?;
-        if let Some((scratch, address)) = self.scratch {
-            self.connection.execute_batch("DROP TABLE migration")?;
+        if let Some(filling) = self.filling {
             drop(self.connection);
-            return match beside::fill(&address, &scratch)? {
+            return match filling.finish(progress::TABLE)? {
                 true => Ok(()),
                 false => Err(CopyError::NotEmpty(self.site)),
             };

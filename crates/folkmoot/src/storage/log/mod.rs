@@ -6,6 +6,7 @@
 
 pub(crate) mod append_times;
 pub(crate) mod disk;
+mod pieces;
 pub(crate) mod queue;
 pub mod segment;
 pub(crate) mod segments;

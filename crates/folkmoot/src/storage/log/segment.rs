@@ -1,4 +1,5 @@
-//! The bytes of a log segment, and what a damaged one means. Pure: bytes in, verdict out.
+//! The bytes of a log segment, and what a damaged one means. Bytes in, verdict out; they are read
+//! from front to back, a bounded part of them at a time.
 //!
 //! ```text
 //! segment  magic 8 | number u64 | first lsn u64 | zero u32 | crc32c u32      then records, then zeros
@@ -10,6 +11,9 @@
 //! was durable" proves that an acknowledged record is lost. The first is cut off, the second is an
 //! error.
 
+use std::io::{self, Read};
+
+use super::pieces::Pieces;
 use crate::storage::ids::Lsn;
 
 /// Bytes before the first record of a segment.
@@ -19,6 +23,8 @@ pub const RECORD_HEADER_LEN: usize = 24;
 /// The largest payload. A message's body is at most 32 KiB; the rest is room for what comes later,
 /// while a damaged length still cannot ask for gigabytes.
 pub const PAYLOAD_LEN_MAX: usize = 1 << 20;
+/// The largest record.
+pub(super) const FRAME_LEN_MAX: usize = RECORD_HEADER_LEN + PAYLOAD_LEN_MAX;
 
 /// No log comes to this; from here on counting could overflow.
 const LSN_MAX: u64 = 1 << 62;
@@ -144,60 +150,119 @@ pub struct Scan {
 ///
 /// `until` is the first lsn of the following segment, which supersedes what this one holds from
 /// there on. Returns `None` if the header itself is not intact.
-pub fn scan(bytes: &[u8], until: Option<Lsn>, mut visit: impl FnMut(Frame<'_>)) -> Option<Scan> {
-    let header = SegmentHeader::decode(bytes)?;
+///
+/// # Errors
+/// Only those of `source`.
+pub fn scan(
+    source: impl Read,
+    until: Option<Lsn>,
+    mut visit: impl FnMut(Frame<'_>),
+) -> io::Result<Option<Scan>> {
+    let mut pieces = Pieces::new(source);
+    let Some(header) = SegmentHeader::decode(pieces.ahead(SEGMENT_HEADER_LEN)?) else {
+        return Ok(None);
+    };
+    pieces.pass(SEGMENT_HEADER_LEN);
     let mut last_lsn = Lsn(header.first_lsn.0 - 1);
     let mut valid_len = SEGMENT_HEADER_LEN;
     loop {
         let expected = last_lsn.next();
         if until.is_some_and(|until| expected >= until) {
-            return Some(Scan { header, last_lsn, valid_len, end: End::Clean });
+            return Ok(Some(Scan { header, last_lsn, valid_len, end: End::Clean }));
         }
-        match decode_frame(&bytes[valid_len..]) {
+        let len = frame_len(pieces.ahead(RECORD_HEADER_LEN)?).unwrap_or(RECORD_HEADER_LEN);
+        match decode_frame(pieces.ahead(len)?) {
             Some(frame) if frame.lsn == expected => {
                 visit(frame);
                 last_lsn = expected;
-                valid_len += frame.len();
+                valid_len += len;
+                pieces.pass(len);
             }
             _ => {
-                let end = judge_end(&bytes[valid_len..], expected, until);
-                return Some(Scan { header, last_lsn, valid_len, end });
+                let end = judge_end(&mut pieces, expected, until)?;
+                return Ok(Some(Scan { header, last_lsn, valid_len, end }));
             }
         }
     }
 }
 
 /// Says what it means that no intact record with lsn `missing` starts here.
-fn judge_end(rest: &[u8], missing: Lsn, until: Option<Lsn>) -> End {
+fn judge_end(rest: &mut Pieces<impl Read>, missing: Lsn, until: Option<Lsn>) -> io::Result<End> {
     if let Some(until) = until {
-        return End::Corrupt(format!(
+        return Ok(End::Corrupt(format!(
             "record {missing} is damaged or missing, the next segment begins at record {until}"
-        ));
+        )));
     }
-    if rest.iter().all(|byte| *byte == 0) {
-        return End::Clean;
-    }
-    match witness_of_loss(rest, missing) {
+    let Some(zeros) = pass_zeros(rest)? else { return Ok(End::Clean) };
+    Ok(match witness_of_loss(rest, zeros, missing)? {
         None => End::Torn,
         Some(witness) => End::Corrupt(format!(
             "record {missing} is damaged, but record {witness} behind it says it was acknowledged"
         )),
+    })
+}
+
+/// Passes over zeros, but those with which a record can begin; `None` if there is nothing else.
+fn pass_zeros(rest: &mut Pieces<impl Read>) -> io::Result<Option<u64>> {
+    /// A length has four bytes, of which one is not zero.
+    const MAY_BEGIN: usize = 3;
+    let mut passed = 0;
+    loop {
+        let bytes = rest.ahead(FRAME_LEN_MAX)?;
+        let other = bytes.iter().position(|byte| *byte != 0);
+        if other.is_none() && bytes.len() < FRAME_LEN_MAX {
+            return Ok(None);
+        }
+        let zeros = other.unwrap_or(bytes.len()).saturating_sub(MAY_BEGIN);
+        rest.pass(zeros);
+        passed += zeros as u64;
+        if other.is_some() {
+            return Ok(Some(passed));
+        }
     }
 }
 
-/// Looks for an intact record written after `missing` was durable.
-fn witness_of_loss(rest: &[u8], missing: Lsn) -> Option<Lsn> {
-    (1..rest.len().saturating_sub(RECORD_HEADER_LEN)).find_map(|position| {
-        let bytes = &rest[position..];
-        // Cheap tests first: a checksum at every byte of 64 MiB would take minutes.
-        let (lsn, durable) = (u64_at(bytes, 8), u64_at(bytes, 16));
-        let plausible =
-            durable >= missing.0 && durable < lsn && lsn - missing.0 < rest.len() as u64;
-        if !plausible {
-            return None;
+/// Looks for an intact record written after `missing` was durable. `at`: how far behind the place
+/// of that one `rest` begins.
+fn witness_of_loss(
+    rest: &mut Pieces<impl Read>,
+    mut at: u64,
+    missing: Lsn,
+) -> io::Result<Option<Lsn>> {
+    if at == 0 {
+        // Where the missing one should be.
+        let first = rest.ahead(1)?.len().min(1);
+        rest.pass(first);
+        at = 1;
+    }
+    loop {
+        let bytes = rest.ahead(FRAME_LEN_MAX)?;
+        let is_last = bytes.len() < FRAME_LEN_MAX;
+        // Each of these is all there, if it is a record.
+        let places = match is_last {
+            true => bytes.len().saturating_sub(RECORD_HEADER_LEN),
+            false => bytes.len() - FRAME_LEN_MAX + 1,
+        };
+        let found =
+            (0..places).find_map(|place| witness(&bytes[place..], at + place as u64, missing));
+        if found.is_some() || is_last {
+            return Ok(found);
         }
-        decode_frame(bytes).map(|frame| frame.lsn)
-    })
+        rest.pass(places);
+        at += places as u64;
+    }
+}
+
+/// A record that was written after `missing` was durable, so many bytes behind the place of that.
+fn witness(bytes: &[u8], at: u64, missing: Lsn) -> Option<Lsn> {
+    // Cheap tests first: a checksum at every byte of 64 MiB would take minutes. Records between the
+    // two take a byte at least.
+    let (lsn, durable) = (u64_at(bytes, 8), u64_at(bytes, 16));
+    let plausible = durable >= missing.0 && durable < lsn && lsn - missing.0 <= at;
+    if !plausible {
+        return None;
+    }
+    decode_frame(bytes).map(|frame| frame.lsn)
 }
 
 fn frame_crc(frame: &[u8]) -> u32 {

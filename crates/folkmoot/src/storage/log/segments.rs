@@ -150,14 +150,15 @@ fn read_span(path: &Path, number: u64, is_last: bool) -> Result<Option<SegmentSp
     }
 }
 
-/// Reads a whole segment; returns its last record.
+/// Reads a whole segment, a piece at a time; returns its last record.
 fn check_segment(path: &Path, until: Option<Lsn>) -> Result<Lsn, OpenError> {
-    let bytes = std::fs::read(path).map_err(|source| io_error(path, source))?;
-    let scan = segment::scan(&bytes, until, |_| {}).expect("the header was decoded before");
+    let failed = |source| io_error(path, source);
+    let file = File::open(path).map_err(failed)?;
+    let scan = segment::scan(file, until, |_| {}).map_err(failed)?;
+    let scan = scan.expect("the header was decoded before");
     match scan.end {
         End::Clean => {}
-        End::Torn => cut_off(path, scan.valid_len, bytes.len(), scan.last_lsn)
-            .map_err(|source| io_error(path, source))?,
+        End::Torn => cut_off(path, scan.valid_len as u64, scan.last_lsn).map_err(failed)?,
         End::Corrupt(reason) => {
             let position = scan.valid_len as u64;
             return Err(OpenError::Corrupt { segment: path.to_owned(), position, reason });
@@ -166,9 +167,10 @@ fn check_segment(path: &Path, until: Option<Lsn>) -> Result<Lsn, OpenError> {
     Ok(scan.last_lsn)
 }
 
-fn cut_off(path: &Path, valid_len: usize, len: usize, last_lsn: Lsn) -> io::Result<()> {
+fn cut_off(path: &Path, valid_len: u64, last_lsn: Lsn) -> io::Result<()> {
     let file: File = OpenOptions::new().write(true).open(path)?;
-    file.set_len(valid_len as u64)?;
+    let len = file.metadata()?.len();
+    file.set_len(valid_len)?;
     file.sync_all()?;
     tracing::warn!(
         segment = %path.display(),

@@ -1,6 +1,7 @@
 //! What a moment of a directory has that is written to all the while: everything that was
 //! acknowledged before it, in order, once.
 
+use std::io::Read as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -77,7 +78,8 @@ async fn messages_of(moment: &Moment, to: &Path) -> u64 {
     std::fs::create_dir_all(directory::log(to)).unwrap();
     moment.copy_database(&directory::database(to), |_, _| {}).unwrap();
     for SegmentPart { number, file, len } in &moment.segments {
-        let mut bytes = read_all(file).unwrap();
+        let mut bytes = Vec::new();
+        from_start(file).unwrap().read_to_end(&mut bytes).unwrap();
         bytes.truncate(usize::try_from(*len).unwrap());
         std::fs::write(segment_path(&directory::log(to), *number), bytes).unwrap();
     }

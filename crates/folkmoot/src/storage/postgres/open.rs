@@ -96,7 +96,7 @@ fn start(
     })?;
     let held = Arc::clone(directory);
     let controls = spawn("folkmoot-control", directory, move || {
-        controls::run(&database, &control, &progress);
+        control.serve(|jobs| controls::commit(&database, jobs));
         progress.close();
         drop(held);
     })?;

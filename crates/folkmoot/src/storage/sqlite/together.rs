@@ -57,7 +57,7 @@ pub(super) fn commit(connection: &Connection, jobs: &mut VecDeque<Job>) {
 }
 
 /// Tells the caller of the first job that it was not even begun.
-pub(crate) fn refuse_first(jobs: &mut VecDeque<Job>, error: ControlError) {
+fn refuse_first(jobs: &mut VecDeque<Job>, error: ControlError) {
     if let Some(first) = jobs.pop_front() {
         (first(Err(error)).tell)(Ok(()));
     }
@@ -79,12 +79,24 @@ pub(crate) fn run_all(transaction: &Transaction<'_>, jobs: &mut VecDeque<Job>) -
 }
 
 /// Tells the callers of jobs what became of their transaction.
-pub(crate) fn tell_all(done: Vec<Ran>, committed: &Result<(), SqlError>) {
+fn tell_all(done: Vec<Ran>, committed: &Result<(), SqlError>) {
     for Ran { tell, .. } in done {
         tell(match committed {
             Ok(()) => Ok(()),
             Err(error) => Err(error.again().into()),
         });
+    }
+}
+
+/// Tells the callers what became of a transaction, all of them if it did not come to any job.
+pub(crate) fn tell(jobs: &mut VecDeque<Job>, done: Vec<Ran>, committed: &Result<(), SqlError>) {
+    match committed {
+        Err(error) if done.is_empty() => {
+            while !jobs.is_empty() {
+                refuse_first(jobs, error.again().into());
+            }
+        }
+        committed => tell_all(done, committed),
     }
 }
 

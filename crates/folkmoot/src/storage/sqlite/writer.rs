@@ -87,6 +87,23 @@ impl Control {
         (batch, jobs.log_ended && jobs.closed)
     }
 
+    /// For a thread that does nothing else: commits what waits until nothing comes any more.
+    /// `commit` takes at least the first of the jobs away, or is given them again.
+    pub(crate) fn serve(&self, mut commit: impl FnMut(&mut VecDeque<Job>)) {
+        loop {
+            let (mut jobs, is_ending) = self.take();
+            if jobs.is_empty() {
+                if is_ending {
+                    break;
+                }
+                self.progress.wait(None);
+            }
+            while !jobs.is_empty() {
+                commit(&mut jobs);
+            }
+        }
+    }
+
     /// Refuses new transactions; what waits is still done.
     pub(crate) fn close(&self) {
         self.jobs.lock().closed = true;

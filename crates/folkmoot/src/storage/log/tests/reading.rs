@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::segment::{self, End, SegmentHeader, encode_frame, scan};
+use super::super::pieces::PIECE_LEN;
+use super::super::segment::{
+    self, End, PAYLOAD_LEN_MAX, RECORD_HEADER_LEN, SegmentHeader, encode_frame, scan,
+};
 use super::*;
 
 /// A segment of several batches of two records.
@@ -23,7 +26,7 @@ fn numbers(bytes: &[u8], until: Option<Lsn>) -> (Vec<u64>, Option<End>) {
         assert_eq!(Record::decode(frame.payload), Ok(record(frame.lsn.0)));
         found.push(frame.lsn.0);
     });
-    (found, scan.map(|scan| scan.end))
+    (found, scan.unwrap().map(|scan| scan.end))
 }
 
 #[test]
@@ -60,6 +63,82 @@ fn the_next_segment_supersedes_what_lies_beyond_its_beginning() {
     let (found, end) = numbers(&bytes, Some(Lsn(3)));
     assert_eq!(found, [0; 0]);
     assert!(matches!(end, Some(End::Corrupt(_))));
+}
+
+/// A segment whose records end at just that byte, and the last of them, each of which knows the ones
+/// before it to be durable.
+fn segment_to(end: usize) -> (Vec<u8>, u64) {
+    let mut bytes = SegmentHeader { number: 1, first_lsn: Lsn(1) }.encode().to_vec();
+    let mut last = 0;
+    while bytes.len() < end {
+        last += 1;
+        // What is left after it has to be room for another one, or nothing.
+        let room = end - bytes.len() - RECORD_HEADER_LEN;
+        let len = if room <= PAYLOAD_LEN_MAX { room } else { (room / 2).min(PAYLOAD_LEN_MAX) };
+        encode_frame(&mut bytes, Lsn(last), Lsn(last - 1), &vec![last as u8; len]);
+    }
+    assert_eq!(bytes.len(), end);
+    (bytes, last)
+}
+
+/// How many records there are, each as it was written; where they end, and what follows.
+fn walked(bytes: &[u8]) -> (u64, usize, End) {
+    let mut count = 0;
+    let scan = scan(bytes, None, |frame| {
+        count += 1;
+        assert_eq!(frame.lsn, Lsn(count));
+        assert!(frame.payload.iter().all(|byte| *byte == count as u8), "record {count}");
+    });
+    let scan = scan.unwrap().unwrap();
+    (count, scan.valid_len, scan.end)
+}
+
+#[test]
+fn records_that_lie_across_pieces_are_read_as_they_were_written() {
+    for before in [0, 1, 4, 8, RECORD_HEADER_LEN - 1, RECORD_HEADER_LEN, RECORD_HEADER_LEN + 1, 999]
+    {
+        let (mut bytes, mut last) = segment_to(PIECE_LEN - before);
+        for len in [PAYLOAD_LEN_MAX, 1, 2_000, PAYLOAD_LEN_MAX, PAYLOAD_LEN_MAX] {
+            last += 1;
+            encode_frame(&mut bytes, Lsn(last), Lsn(last - 1), &vec![last as u8; len]);
+        }
+        let end = bytes.len();
+        bytes.resize(end + 3 * PIECE_LEN, 0);
+        assert_eq!(walked(&bytes), (last, end, End::Clean), "{before} bytes before the next piece");
+    }
+}
+
+#[test]
+fn a_torn_tail_is_known_wherever_pieces_end() {
+    for before in [0, 1, RECORD_HEADER_LEN, 500] {
+        let (intact, last) = segment_to(PIECE_LEN - before);
+        let mut torn = intact.clone();
+        encode_frame(&mut torn, Lsn(last + 1), Lsn(last), &[7; 3_000]);
+        for len in [1, 4, RECORD_HEADER_LEN, RECORD_HEADER_LEN + 1, 600, 2_999] {
+            let mut bytes = torn[..intact.len() + len].to_vec();
+            let expected = (last, intact.len(), End::Torn);
+            assert_eq!(walked(&bytes), expected, "{len} bytes are there, {before}");
+            bytes.resize(bytes.len() + PIECE_LEN, 0);
+            assert_eq!(walked(&bytes), expected, "{len} bytes and zeros are there, {before}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_lost_is_missed_however_far_behind_it_the_witness_is() {
+    for hole in [30, PIECE_LEN / 2 + 1, PIECE_LEN, 2 * PIECE_LEN + 5] {
+        for (begun, filled) in [(0, 0), (5, 0), (5, 9)] {
+            let (mut bytes, last) = segment_to(PIECE_LEN - 10);
+            let end = bytes.len();
+            bytes.extend(vec![9; begun]);
+            bytes.resize(end + hole, filled);
+            // It was written once the one that is missing was on the disk.
+            encode_frame(&mut bytes, Lsn(last + 2), Lsn(last + 1), &[1; 40]);
+            let (count, valid_len, found) = walked(&bytes);
+            assert_eq!((count, valid_len), (last, end));
+            assert!(matches!(found, End::Corrupt(_)), "{hole} {begun} {filled}: {found:?}");
+        }
+    }
 }
 
 #[test]
@@ -104,10 +183,10 @@ fn seeds_of_the_fuzz_target_are_read_byte_for_byte() {
     for entry in std::fs::read_dir(seeds).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
         let mut records = Vec::new();
-        let found = scan(&bytes, None, |frame| {
+        let found = scan(&*bytes, None, |frame| {
             encode_frame(&mut records, frame.lsn, frame.durable, frame.payload);
         });
-        if let Some(found) = found {
+        if let Some(found) = found.unwrap() {
             let expected = [&found.header.encode()[..], &records].concat();
             assert_eq!(bytes[..found.valid_len], expected);
         }
@@ -119,7 +198,7 @@ fn seeds_of_the_fuzz_target_are_read_byte_for_byte() {
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        scan(&bytes, None, |_| {});
+        scan(&*bytes, None, |_| {}).unwrap();
         let mut behind_header = segment_bytes(0);
         behind_header.extend_from_slice(&bytes);
         prop_assert_eq!(numbers(&behind_header, None).0, Vec::<u64>::new());
