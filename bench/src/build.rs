@@ -1,8 +1,10 @@
-//! How the peers under `bench/peers` are built from their registries, and what starts each.
+//! How the peers under `bench/peers` are built from their registries, and what starts each; and how
+//! the programs of this workspace are that are measured as processes of their own.
 //!
 //! Every step either succeeds or gives one line that says what is missing or went wrong.
 
 use althing_bench_workloads::MAILBOX;
+use anyhow::Context;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -43,6 +45,20 @@ pub(crate) enum Toolchain {
 /// The folder `bench/` of this checkout.
 pub(crate) fn bench_directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Brings a program of this workspace up to date, in the profile and directory of this one, which
+/// is `release`. It says so first, and cargo what it does: what was built together with other
+/// packages has other features, and cargo builds it anew, for minutes.
+pub(crate) fn up_to_date(package: &str, release: &Path) -> anyhow::Result<()> {
+    anyhow::ensure!(release.ends_with("release"), "measure a release build: cargo run --release");
+    let target = release.parent().context("a release build lies in a target directory")?;
+    eprintln!("cargo brings {package} up to date");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--package", package, "--target-dir"]).arg(target);
+    let status = cargo.current_dir(bench_directory()).status().context("cannot run cargo")?;
+    anyhow::ensure!(status.success(), "{package} does not build");
+    Ok(())
 }
 
 /// Builds the program of that name and says how to start it.

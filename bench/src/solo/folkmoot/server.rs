@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::report::Report;
+use crate::build::up_to_date;
 use anyhow::{Context, Result, bail, ensure};
 use folkmoot_protocol::chat::{AccountCreate, SignedIn};
 use std::net::SocketAddr;
@@ -14,6 +15,8 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+/// The environment's variable for a server that is built already.
+const NAMED: &str = "FOLKMOOT_BINARY";
 /// What the server prints before its address.
 const GREETING: &str = "Folkmoot listens on http://";
 /// A directory of 100,000 users has its index of search to make first.
@@ -48,14 +51,14 @@ pub(in crate::solo) struct Server {
 impl Server {
     /// Builds and starts the server on a free port, with a new data directory beside the build.
     pub(in crate::solo) async fn start() -> Result<Self> {
-        let directory = prepare().await?;
+        let directory = prepare()?;
         Self::start_in(directory).await
     }
 
     /// The same on a directory that `folkmoot seed` has filled as these flags say; a device of each
     /// user is signed in.
     pub(in crate::solo) async fn seeded(seed: &[String]) -> Result<Self> {
-        let directory = prepare().await?;
+        let directory = prepare()?;
         let mut command = Command::new(program()?);
         command.arg("--data").arg(directory.join("data")).arg("seed").args(seed);
         command.arg("--tokens").arg(directory.join("tokens"));
@@ -149,19 +152,29 @@ impl Drop for Server {
     }
 }
 
-/// The server's program, in the profile and directory of this one.
+/// The server's program: the one that is named, or that in the profile and directory of this one.
 pub(super) fn program() -> Result<PathBuf> {
-    let own = env::current_exe()?;
-    Ok(own.parent().context("the program lies in a directory")?.join("folkmoot"))
+    match env::var_os(NAMED) {
+        Some(named) => Ok(named.into()),
+        None => Ok(beside()?.join("folkmoot")),
+    }
 }
 
-/// Builds the server, and makes an empty directory for its data with its settings.
+/// The directory of this program.
+fn beside() -> Result<PathBuf> {
+    let own = env::current_exe()?;
+    Ok(own.parent().context("the program lies in a directory")?.to_owned())
+}
+
+/// Builds the server unless one is named, and makes an empty directory for its data with its
+/// settings.
 ///
 /// Not in `/tmp`, which may be memory, where fsync costs nothing.
-pub(super) async fn prepare() -> Result<PathBuf> {
-    let program = program()?;
-    let release = program.parent().context("the program lies in a directory")?;
-    build(release).await?;
+pub(super) fn prepare() -> Result<PathBuf> {
+    let release = beside()?;
+    if env::var_os(NAMED).is_none() {
+        up_to_date("folkmoot", &release)?;
+    }
     let directory = release.join(format!("folkmoot-bench-{}", process::id()));
     fs::create_dir_all(&directory)?;
     fs::write(directory.join("folkmoot.toml"), SETTINGS)?;
@@ -194,20 +207,6 @@ async fn spawn(directory: &Path, freed: Freed) -> Result<(Child, SocketAddr)> {
     let address = greeting.strip_prefix(GREETING);
     let address = address.with_context(|| format!("unexpected greeting {greeting}"))?;
     Ok((process, address.parse()?))
-}
-
-/// Brings the server's binary up to date, in the profile and directory of this program.
-async fn build(release: &Path) -> Result<()> {
-    let target = release.parent().context("a profile lies in the target directory")?;
-    let status = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "--package", "folkmoot", "--target-dir"])
-        .arg(target)
-        .current_dir(crate::build::bench_directory())
-        .status()
-        .await
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "folkmoot does not build");
-    Ok(())
 }
 
 /// The one HTTP request that this needs: no client library for it.
