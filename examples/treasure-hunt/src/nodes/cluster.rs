@@ -35,20 +35,21 @@ impl Cluster {
     /// # Errors
     /// A node cannot be started.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<()> {
-        let postgres = match self.store {
+        let Self { nodes: count, address, store, seed } = self;
+        let postgres = match store {
             Some(_) => None,
             None => Some(tokio::task::spawn_blocking(PostgresServer::start).await?),
         };
-        let store = self.store.clone().or_else(|| postgres.as_ref().map(PostgresServer::url));
+        let store = store.or_else(|| postgres.as_ref().map(PostgresServer::url));
         let store = store.expect("one of them is there");
-        let (stopping, _) = watch::channel(false);
+        let stopping = watch::Sender::new(false);
         let mut nodes = JoinSet::new();
-        for number in 0..self.nodes {
-            let port = self.address.port().checked_add(number).context("no port for a node")?;
-            let address = SocketAddr::new(self.address.ip(), port);
+        for number in 0..count {
+            let port = address.port().checked_add(number).context("no port for a node")?;
+            let address = SocketAddr::new(address.ip(), port);
             let mut command = Command::new(std::env::current_exe()?);
             command.args(["node", "--name", &format!("n{}", number + 1)]);
-            command.args(["--address", &address.to_string(), "--seed", &self.seed.to_string()]);
+            command.args(["--address", &address.to_string(), "--seed", &seed.to_string()]);
             command.env("HUNT_STORE", &store).stdin(Stdio::null()).kill_on_drop(true);
             nodes.spawn(keep(command, stopping.subscribe()));
         }
