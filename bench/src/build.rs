@@ -1,4 +1,5 @@
-//! How the peers under `bench/peers` are built from their registries, and what starts each.
+//! How the peers under `bench/peers` are built from their registries, and what starts each; and how
+//! the programs of this workspace are that are measured as processes of their own.
 //!
 //! Every step either succeeds or gives one line that says what is missing or went wrong.
 
@@ -50,6 +51,20 @@ pub(crate) fn bench_directory() -> PathBuf {
 pub(crate) fn build_directory() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     own.parent().map(Path::to_owned).context("the program lies in a directory")
+}
+
+/// Brings a program of this workspace up to date, the package's own or what flags name beside it,
+/// in the profile and directory of this one, which is `release`. It says so first, and cargo what it does: what was built together with other
+/// packages has other features, and cargo builds it anew, for minutes.
+pub(crate) fn up_to_date(package: &str, what: &[&str], release: &Path) -> anyhow::Result<()> {
+    anyhow::ensure!(release.ends_with("release"), "measure a release build: cargo run --release");
+    let target = release.parent().context("a release build lies in a target directory")?;
+    eprintln!("cargo brings {package} up to date");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--package", package, "--target-dir"]).arg(target).args(what);
+    let status = cargo.current_dir(bench_directory()).status().context("cannot run cargo")?;
+    anyhow::ensure!(status.success(), "{package} does not build");
+    Ok(())
 }
 
 /// Builds the program of that name and says how to start it.

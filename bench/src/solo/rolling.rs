@@ -9,7 +9,7 @@
 
 use super::folkmoot::Nodes;
 use althing_bench_workloads::{Budget, Sample};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -24,6 +24,9 @@ const SECONDS: u64 = 40;
 /// Between a node that is ready and the next one that stops, as an operator waits.
 const BETWEEN: Duration = Duration::from_secs(2);
 const ENTRANCE_MAX: Duration = Duration::from_secs(60);
+/// For the load to end after its time: clients that cannot come back try for a minute, and what is
+/// missing counts as lost after ten seconds.
+const REST_MAX: Duration = Duration::from_secs(SECONDS + 80);
 
 pub(crate) fn run(_: Budget) -> Result<Vec<Sample>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -51,14 +54,14 @@ async fn measure() -> Result<Vec<Sample>> {
         }
         anyhow::Ok(())
     };
-    timeout(ENTRANCE_MAX, entrance).await??;
+    timeout(ENTRANCE_MAX, entrance).await.context("not all sockets came in")??;
     let mut stops = Vec::new();
     for number in 0..3 {
         sleep(BETWEEN).await;
         stops.push(nodes.restart(number).await?);
     }
     ensure!(!load.is_finished(), "the load ended before the last node was back");
-    let report = load.await??;
+    let report = timeout(REST_MAX, load).await.context("the load does not end")???;
     let (said, resumed) = (report.said()?, report.resumed()?);
     ensure!(said.refused == 0, "{} messages were refused", said.refused);
     // A third is on each node that stops, and those of the first ones on later ones again.

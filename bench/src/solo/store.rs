@@ -46,7 +46,7 @@ fn blocking(measure: impl Future<Output = Result<Vec<Sample>>>) -> Result<Vec<Sa
 
 /// What an example has measured.
 async fn measured(name: &str, arguments: &[&OsStr]) -> Result<Vec<Sample>> {
-    let output = Command::new(example(name).await?).args(arguments).output().await?;
+    let output = Command::new(example(name)?).args(arguments).output().await?;
     ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr).trim());
     let text = String::from_utf8(output.stdout)?;
     text.lines().map(|line| sample(line).with_context(|| format!("{name} says {line}"))).collect()

@@ -4,6 +4,7 @@
 //! process, and fails unless the recount of the log says that nothing acknowledged was lost. The
 //! load generator measures; this only runs it.
 
+use crate::build::up_to_date;
 use althing_bench_workloads::{Budget, Sample};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -57,7 +58,7 @@ pub(super) fn run(play: &Play, budget: Budget) -> Result<Vec<Sample>, String> {
 fn measure(play: &Play, budget: Budget) -> Result<Vec<Sample>> {
     let own = env::current_exe()?;
     let release = own.parent().context("the program lies in a directory")?;
-    build(release)?;
+    up_to_date("treasure-hunt", &[], release)?;
     let server = Server::start(release)?;
     let seconds = budget.seconds.max(SECONDS_MIN).to_string();
     let load = Command::new(release.join("treasure-hunt"))
@@ -110,17 +111,4 @@ impl Drop for Server {
         let _ = self.process.wait();
         let _ = fs::remove_dir_all(&self.directory);
     }
-}
-
-/// Brings the binary up to date, in the profile and directory of this program.
-fn build(release: &Path) -> Result<()> {
-    let target = release.parent().context("a profile lies in the target directory")?;
-    let status = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "--package", "treasure-hunt", "--target-dir"])
-        .arg(target)
-        .current_dir(crate::build::bench_directory())
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "treasure-hunt does not build");
-    Ok(())
 }

@@ -129,7 +129,9 @@ impl Post {
     /// Leaves a message that is written with this turn, and sent until it was taken, also after a
     /// crash: at least once. Its handler makes that once, by the id of the request.
     ///
-    /// Letters of one actor to another arrive in their order. The reply is dropped.
+    /// Letters of one actor to another arrive in their order, unless the actor moves in between: what
+    /// its former node has not delivered comes within half a minute, maybe behind newer ones. The
+    /// reply is dropped.
     ///
     /// # Errors
     /// The message does not travel, or nobody delivers.

@@ -28,6 +28,10 @@ use crate::upgrade::Settings;
 /// Commands of one connection under way at once. Each may have an answer of half a mebibyte in
 /// memory; one disk sync acknowledges all of them.
 const IN_FLIGHT_MAX: usize = 64;
+/// How long a server that stops waits for the answers to commands that it has read. Most need
+/// milliseconds; the others may wait for a node that is lost, and their client is better off at
+/// another one.
+const ANSWERS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a gateway serves: admits connections, and answers what they ask.
 pub trait Application: Clone + Send + Sync + 'static {
@@ -114,6 +118,8 @@ pub(crate) struct Reader<A: Application> {
     order: Order,
     /// Why to close once the commands under way are answered.
     ending: Option<DisconnectCode>,
+    /// Until when they may be, since the server stops.
+    goodbye_at: Option<Instant>,
     /// How often the write half had taken something at the last look.
     takes: u64,
     /// By what the client's further commands are known, where each comes by a request of its own.
@@ -136,6 +142,7 @@ impl<A: Application> Reader<A> {
             frame: None,
             order: Order::default(),
             ending: None,
+            goodbye_at: None,
             takes: 0,
             caller: None,
             session: None,
@@ -163,7 +170,8 @@ impl<A: Application> Reader<A> {
     }
 
     /// Reads until the frames end or the connection is closed. An error among the frames is why
-    /// they end.
+    /// they end. When the server stops, what was read by then is answered before the connection is
+    /// closed, if that takes no longer than [`ANSWERS_TIMEOUT`].
     ///
     /// Borrowed, because a future has what it is given twice: an idle connection's is most of what it
     /// costs.
@@ -180,10 +188,11 @@ impl<A: Application> Reader<A> {
                 // What came before it still counts.
                 (self.frame, self.ending) = (None, Some(code));
             }
-            if let Some(code) = self.ending.filter(|_| self.in_flight.is_empty()) {
+            if let Some(code) = self.ending.filter(|_| self.is_answered()) {
                 self.outbox.close(code);
                 continue;
             }
+            let deadline = self.deadline();
             tokio::select! {
                 frame = frames.next(), if self.may_read() => self.ending = self.receive(frame).err(),
                 Some(()) = self.in_flight.next(), if !self.in_flight.is_empty() => {
@@ -191,17 +200,34 @@ impl<A: Application> Reader<A> {
                         self.order.forget();
                     }
                 }
-                () = sleep_until(self.opened + self.liveness.deadline()) => self.tick(),
+                () = sleep_until(deadline) => self.tick(),
                 () = self.outbox.closed() => {}
                 () = self.visit.asked_to_leave() => {
                     self.outbox.close(DisconnectCode::TooManyRequests);
                 }
-                _ = stopping.changed() => self.outbox.close(DisconnectCode::Shutdown),
+                _ = stopping.changed(), if self.goodbye_at.is_none() => self.begin_goodbye(),
             }
         }
         if let Some(caller) = &self.caller {
             Box::pin(A::end(caller)).await;
         }
+    }
+
+    /// Nothing more is read; who has hung up already is told nothing.
+    fn begin_goodbye(&mut self) {
+        self.goodbye_at = Some(Instant::now() + ANSWERS_TIMEOUT);
+        self.ending.get_or_insert(DisconnectCode::Shutdown);
+    }
+
+    /// Whether there is no command that was read and is not answered.
+    fn is_answered(&self) -> bool {
+        self.in_flight.is_empty() && self.frame.is_none()
+    }
+
+    /// When something is to be done though nothing happens. Who is not read any more cannot show
+    /// that it is alive.
+    fn deadline(&self) -> Instant {
+        self.goodbye_at.unwrap_or_else(|| self.opened + self.liveness.deadline())
     }
 
     fn may_read(&self) -> bool {
@@ -304,6 +330,10 @@ impl<A: Application> Reader<A> {
     }
 
     fn tick(&mut self) {
+        if self.goodbye_at.is_some() {
+            self.outbox.close(DisconnectCode::Shutdown);
+            return;
+        }
         // A client that still takes its answers is alive, though its pong waits behind what is
         // not read meanwhile.
         let takes = self.outbox.takes();

@@ -5,11 +5,12 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 use folkmoot_protocol::{DisconnectCode, Format};
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -19,13 +20,15 @@ use crate::accept::Visit;
 use crate::connection::{Application, Note, Reader};
 use crate::frame::{closing_frame, pong_frame};
 use crate::messages::{Heard, Messages, Violation};
-use crate::outbox::Outbox;
+use crate::outbox::{Close, Outbox};
 use crate::upgrade::Settings;
 use crate::{standby, writer};
 
 /// Longer messages are refused before they have come. Above the protocol's limit, which is the
 /// concern of whoever reads commands.
 const MESSAGE_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
+/// How long a client that is told that the server stops may take to say that it has heard so.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 /// What is read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -60,6 +63,11 @@ pub(crate) async fn serve<A: Application>(
     let mut frames = Frames::new(incoming, answers.clone());
     let writing = standby::write(&write, &outbox, &answers);
     let ((), code) = tokio::join!(reader.run(&mut frames), writing);
+    // With this the client sees the end of what it is sent.
+    drop(write);
+    if is_farewell(code) {
+        Box::pin(frames.farewell()).await;
+    }
     application.note(Note::Closed(code));
     drop(guard);
 }
@@ -83,8 +91,16 @@ pub(crate) async fn serve_encrypted<A, R, W>(
     let mut frames = Frames::new(incoming, answers.clone());
     let writing = writer::write(write, &outbox, &answers, format);
     let ((), code) = tokio::join!(reader.run(&mut frames), writing);
+    if is_farewell(code) {
+        Box::pin(frames.farewell()).await;
+    }
     application.note(Note::Closed(code));
     drop(guard);
+}
+
+/// Whether the client is in good order and only has to go elsewhere.
+fn is_farewell(code: u16) -> bool {
+    code == Close::from(DisconnectCode::Shutdown).code
 }
 
 /// A frame of WebSocket's own: a pong, or the answer to a close frame.
@@ -135,6 +151,13 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     fn new(incoming: Incoming<R>, answers: Arc<Answers>) -> Self {
         let Incoming { read, begun, format } = incoming;
         Self { read, messages: Messages::new(MESSAGE_BYTES_MAX, begun), answers, format }
+    }
+
+    /// Drops what the client still says until it closes, too. A socket that is closed with something
+    /// unread in it takes the answers with it that are on their way to the client.
+    async fn farewell(&mut self) {
+        let closed = async { while let Some(Ok(_)) = self.next().await {} };
+        let _ = tokio::time::timeout(FAREWELL_TIMEOUT, closed).await;
     }
 
     /// Reads what has come, at least something, and takes what it says first.
@@ -204,3 +227,6 @@ fn code_of(violation: Violation) -> DisconnectCode {
         Violation::Malformed => DisconnectCode::BadRequest,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use crate::server::{Beginning, Server};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::contract::{Administration, Files};
-use crate::storage::{OpenError, ReadError, Restored, Store, StoreOptions};
+use crate::storage::{NodeName, OpenError, ReadError, Restored, Store, StoreOptions};
 use crate::{deletion, demo, http, retention};
 
 /// How late a node takes over what was set on another one.
@@ -91,7 +91,10 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let segment_bytes = config.log_segment_bytes.unwrap_or(defaults.segment_bytes);
     let database = config.database.clone();
     let nodes = config.cluster.as_ref().map(Nodes::bind).transpose()?;
-    let node = config.cluster.as_ref().map(|cluster| cluster.node.clone());
+    let node = config
+        .cluster
+        .as_ref()
+        .map(|cluster| NodeName { cluster: cluster.name.clone(), node: cluster.node.clone() });
     let options = StoreOptions { restored, segment_bytes, database, node, ..defaults };
     let heap_bytes = config.search_heap_bytes;
     let (store, index) = tokio::task::spawn_blocking(move || {

@@ -8,15 +8,24 @@ mod storage_postgres;
 mod storage_support;
 
 use folkmoot::storage::{
-    AppendError, ControlError, DatabaseAddress, Lsn, OpenError, PageAnchor, Store, StoreAddress,
-    StoreOptions, UnixMillis, UserId,
+    AppendError, ControlError, DatabaseAddress, Lsn, NodeName, OpenError, PageAnchor, Store,
+    StoreAddress, StoreOptions, UnixMillis, UserId,
 };
 use storage_support::{ANA, ROOM, TestDirectory, account, message, populate};
 use tokio_postgres::NoTls;
 
 fn node(directory: &TestDirectory, database: &DatabaseAddress, node: &str) -> StoreOptions {
+    node_of("moot", directory, database, node)
+}
+
+fn node_of(
+    cluster: &str,
+    directory: &TestDirectory,
+    database: &DatabaseAddress,
+    node: &str,
+) -> StoreOptions {
     let database = Some(StoreAddress::Postgres(database.clone()));
-    let node = Some(node.to_owned());
+    let node = Some(NodeName { cluster: cluster.to_owned(), node: node.to_owned() });
     StoreOptions { database, node, ..directory.options() }
 }
 
@@ -93,6 +102,26 @@ async fn of_two_nodes_that_hold_one_room_the_later_is_refused_with_all_behind_it
     assert_eq!(texts(&second).await, said);
     first.close().await;
     second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_of_two_clusters_keep_each_other_out_of_one_database() {
+    let (database, directories, [first, second]) = two_nodes("nodes-clusters").await;
+    let stranger = TestDirectory::new("nodes-clusters-stranger");
+    let options = node_of("mott", &stranger, &database, "n3");
+    let refused = Store::open(&options).unwrap_err();
+    assert!(matches!(refused, OpenError::OtherCluster { .. }), "{refused}");
+    let text = refused.to_string();
+    assert!(text.contains("folkmoot n") && text.contains("mott"), "{text}");
+    first.close().await;
+    let refused = Store::open(&options).unwrap_err();
+    assert!(matches!(refused, OpenError::OtherCluster { .. }), "one is left: {refused}");
+    second.close().await;
+    // Once all of a cluster have stopped, it may have another name.
+    let third = Store::open(&options).unwrap();
+    let refused = Store::open(&node(&directories[0], &database, "n1")).unwrap_err();
+    assert!(matches!(refused, OpenError::OtherCluster { .. }), "{refused}");
+    third.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

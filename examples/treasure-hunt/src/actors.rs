@@ -20,6 +20,7 @@ pub use courier::{CourierActor, CourierActorCalls, ROUND_LEN};
 pub use errand::{Acted, Client, Errand};
 pub use player::{Joining, PlayerActor, PlayerActorCalls};
 pub use region::{RegionActor, RegionActorCalls, Survey, Totals, View};
+pub(crate) use region::{changes, latest};
 pub use session::{SessionActor, SessionActorCalls};
 pub use settled::{Done, Setback, Settled, is_worth_a_retry};
 

@@ -22,10 +22,15 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use connection::Connection;
 pub(crate) use connection::dismiss;
 pub use outbox::Outbox;
+pub(crate) use pages::routes as pages;
 use patrol::Patrol;
+pub(crate) use socket::Conversation;
+pub(crate) use start::{random, random_region, start_place};
 pub use status::{Recounted, Status};
+pub(crate) use upgrade::{Host, upgrade};
 
 use crate::actors::{RegionActorCalls, is_worth_a_retry};
 use crate::limits::RETRY_PAUSE;
@@ -51,10 +56,18 @@ impl Gateway {
     }
 }
 
+impl Host for Gateway {
+    type Conversation = Connection;
+
+    fn open(self: &Arc<Self>) -> Connection {
+        Connection::open(self)
+    }
+}
+
 /// Everything that the server answers.
 pub fn router(gateway: Arc<Gateway>) -> Router {
     let world = gateway.world.clone();
-    let socket = get(upgrade::upgrade).with_state(gateway);
+    let socket = get(upgrade::<Gateway>).with_state(gateway);
     pages::routes()
         .route("/socket", socket)
         .route("/map/{region}", get(map))

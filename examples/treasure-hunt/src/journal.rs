@@ -7,7 +7,7 @@
 //! failed write ends the process (`failed`): nobody may trust the file after it.
 
 mod index;
-mod record;
+pub(crate) mod record;
 mod writer;
 
 use std::collections::HashMap;

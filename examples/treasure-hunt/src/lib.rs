@@ -3,7 +3,8 @@
 //!
 //! Data flow: socket → `gateway` → player actor → region actor → `journal` (durable) → back the
 //! same way, and as views from the region's topic to every session that watches it. `rules` and
-//! `map` are pure; `recount` trusts only the log.
+//! `map` are pure; `recount` trusts only the log. `nodes` is the same game on several nodes, whose
+//! players and regions are durable actors.
 
 pub mod actors;
 pub mod arena;
@@ -13,6 +14,7 @@ pub mod journal;
 pub mod limits;
 pub mod load;
 pub mod map;
+pub mod nodes;
 pub mod place;
 pub mod process;
 pub mod recount;

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub const SOCKET_PLAYERS_MAX: usize = 1_024;
 /// Players in the world: about 400 MB at most.
 pub const WORLD_PLAYERS_MAX: usize = 200_000;
+/// Characters of a name: a line of the leader board holds them.
+pub const NAME_CHARS_MAX: usize = 16;
 /// Bytes of one message from a client: over a thousand acts.
 pub const FRAME_LEN_MAX: usize = 16 * 1_024;
 /// Bytes that may wait for one client; a snapshot of every region is below 2 MiB. Beyond it the

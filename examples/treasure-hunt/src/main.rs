@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use treasure_hunt::journal::LOG_NAME;
+use treasure_hunt::nodes::{self, NodeServer};
 use treasure_hunt::{load, recount, serve};
 
 #[global_allocator]
@@ -29,6 +30,10 @@ enum Command {
     Load(Load),
     /// Count an event log again, trusting nothing but the log
     Recount(RecountOf),
+    /// Serve a world as one of several nodes that share a PostgreSQL
+    Node(NodeOf),
+    /// Run several nodes of one world on this machine, each a process
+    Cluster(ClusterOf),
 }
 
 #[derive(Args)]
@@ -77,9 +82,54 @@ struct RecountOf {
     /// Directory of the event log
     #[arg(long, default_value = "treasure-hunt-data", env = "HUNT_DATA")]
     data: PathBuf,
+    /// The database of a world on several nodes, instead of a directory: postgres://…
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
     /// One JSON object instead of a table
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Args)]
+struct NodeOf {
+    /// Name of the node; no two have one
+    #[arg(long)]
+    name: String,
+    /// The database that all nodes share: postgres://…
+    #[arg(long, value_name = "URL", env = "HUNT_STORE")]
+    store: String,
+    /// Address to listen on for clients; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:7777", env = "HUNT_ADDRESS")]
+    address: SocketAddr,
+    /// Address to listen on for other nodes; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:0")]
+    peers: SocketAddr,
+    /// Everything about the ground follows from it; all nodes have the same
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// How long a silent node counts as alive
+    #[arg(long, value_name = "PERIOD", value_parser = period, default_value = "5s")]
+    lease: Duration,
+    /// Directory of certificates, as `folkmoot cluster init DIR --cluster hunt --node NAME` makes
+    /// them; without it nodes talk in the clear
+    #[arg(long, value_name = "DIR")]
+    certificates: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct ClusterOf {
+    /// How many nodes
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=16))]
+    nodes: u16,
+    /// Address of the first one; the others take the ports after it
+    #[arg(long, default_value = "127.0.0.1:7777", env = "HUNT_ADDRESS")]
+    address: SocketAddr,
+    /// A database to use; without it a PostgreSQL of this machine is started, which ends with all
+    #[arg(long, value_name = "URL", env = "HUNT_STORE")]
+    store: Option<String>,
+    /// Everything about the ground follows from it
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
 }
 
 /// Sockets opened unless told otherwise: each costs a descriptor in both processes.
@@ -98,6 +148,8 @@ fn main() -> ExitCode {
         Command::Serve(options) => serve_world(options),
         Command::Load(options) => play(&options),
         Command::Recount(options) => count_again(&options),
+        Command::Node(options) => serve_node(options),
+        Command::Cluster(options) => serve_cluster(options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -120,6 +172,24 @@ fn serve_world(options: Serve) -> Result<()> {
         println!("treasure hunt: open http://{}", server.address);
         server.run(stop_signal()).await
     })
+}
+
+fn serve_node(options: NodeOf) -> Result<()> {
+    let NodeOf { name, store, address, peers, seed, lease, certificates } = options;
+    let options = nodes::Options { name, address, store, seed, peers, lease, certificates };
+    let runtime = tokio::runtime::Runtime::new().context("starting the runtime")?;
+    runtime.block_on(async {
+        let name = options.name.clone();
+        let server = NodeServer::start(options).await?;
+        println!("treasure hunt, {name}: open http://{}", server.address);
+        server.run(stop_signal()).await
+    })
+}
+
+fn serve_cluster(options: ClusterOf) -> Result<()> {
+    let ClusterOf { nodes, address, store, seed } = options;
+    let runtime = tokio::runtime::Runtime::new().context("starting the runtime")?;
+    runtime.block_on(nodes::Cluster { nodes, address, store, seed }.run(stop_signal()))
 }
 
 /// Resolves when somebody asks the process to stop.
@@ -163,9 +233,16 @@ fn play(options: &Load) -> Result<()> {
 }
 
 fn count_again(options: &RecountOf) -> Result<()> {
-    let path = options.data.join(LOG_NAME);
-    let recount =
-        recount::of_file(&path).with_context(|| format!("cannot recount {}", path.display()))?;
+    let recount = match &options.store {
+        Some(store) => {
+            let runtime = tokio::runtime::Runtime::new().context("starting the runtime")?;
+            runtime.block_on(nodes::recount(store))?
+        }
+        None => {
+            let path = options.data.join(LOG_NAME);
+            recount::of_file(&path).with_context(|| format!("cannot recount {}", path.display()))?
+        }
+    };
     if options.json {
         println!("{}", serde_json::to_string(&recount)?);
     } else {

@@ -4,6 +4,8 @@
 //! `BLOCK_SIDE`. A `Place` is always inside the world: `Place::new` refuses anything else, so that
 //! nothing behind it checks again.
 
+use althing::Wire;
+
 /// Tiles along one side of the world.
 pub const WORLD_SIDE: u16 = 1_024;
 /// Tiles along one side of a region: what one actor orders and scores.
@@ -27,7 +29,7 @@ pub const VIEW_RADIUS: u16 = 20;
 pub struct PlayerId(pub u32);
 
 /// Numbers the events of one player, from 1 (its arrival), without gaps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Wire)]
 pub struct ActSeq(pub u32);
 
 /// A region, row by row from the north-west.

@@ -76,6 +76,33 @@ pub fn of_file(path: &Path) -> io::Result<Recount> {
     Ok(tally.finish())
 }
 
+/// Recounts events that each region has kept in its own order. Regions are counted beside each
+/// other, so that each event comes after its player's last one.
+pub fn of_regions(seed: u64, regions: &[Vec<Event>]) -> Recount {
+    let mut tally = Tally::new(seed);
+    let mut next = vec![0; regions.len()];
+    let mut ready: Vec<usize> = (0..regions.len()).collect();
+    let mut waiting: HashMap<PlayerId, Vec<usize>> = HashMap::new();
+    while let Some(region) = ready.pop() {
+        while let Some(event) = regions[region].get(next[region]) {
+            // One that is there twice is counted when it comes, and is a violation.
+            if event.deed != Deed::Tide && event.seq.0 > tally.last_of(event.player) + 1 {
+                waiting.entry(event.player).or_default().push(region);
+                break;
+            }
+            tally.count(event);
+            next[region] += 1;
+            ready.extend(waiting.remove(&event.player).unwrap_or_default());
+        }
+    }
+    for (events, next) in regions.iter().zip(next) {
+        for event in &events[next..] {
+            tally.violation(event, "follows an event that is nowhere");
+        }
+    }
+    tally.finish()
+}
+
 struct Tally {
     seed: u64,
     recount: Recount,
@@ -96,6 +123,10 @@ impl Tally {
             dug: vec![HashSet::new(); regions],
             tides: vec![0; regions],
         }
+    }
+
+    fn last_of(&self, player: PlayerId) -> u32 {
+        self.recount.players.get(&player.0).map_or(0, |count| count.seq)
     }
 
     fn finish(mut self) -> Recount {
@@ -222,5 +253,42 @@ impl Tally {
             let text = format!("the snapshot of region {} differs", region.number());
             self.recount.violations_told.push(text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A walk on land is not looked for: the recount knows no terrain.
+    fn step(player: u32, seq: u32, from: (u16, u16), to: (u16, u16)) -> Event {
+        let place = |(x, y)| Place::new(x, y).unwrap();
+        Event {
+            deed: if seq == 1 { Deed::Join } else { Deed::Move },
+            player: PlayerId(player),
+            seq: ActSeq(seq),
+            from: place(from),
+            to: place(to),
+            clue: None,
+            gain: 0,
+            score: 0,
+            carry: Carry::default(),
+        }
+    }
+
+    #[test]
+    fn regions_are_counted_so_that_each_event_comes_after_its_players_last_one() {
+        let (west, east) = ((63, 5), (64, 5));
+        let there = vec![step(1, 1, west, west), step(2, 2, east, west), step(1, 3, east, west)];
+        let here = vec![step(2, 1, east, east), step(1, 2, west, east)];
+        let recount = of_regions(7, &[there.clone(), here.clone()]);
+        assert_eq!((recount.events, recount.violations, recount.present), (5, 0, 2));
+        let seqs: Vec<_> = recount.players.values().map(|count| count.seq).collect();
+        assert_eq!(seqs, [3, 2]);
+
+        let twice = [here.clone(), vec![here[1]]].concat();
+        assert!(of_regions(7, &[there.clone(), twice]).violations > 0, "an event is there twice");
+        let lost = of_regions(7, &[there, here[..1].to_vec()]);
+        assert_eq!(lost.violations, 1, "{lost:?}");
     }
 }

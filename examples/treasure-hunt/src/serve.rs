@@ -104,7 +104,7 @@ impl Server {
 }
 
 /// A listener whose sockets send small frames at once.
-struct Quick(TcpListener);
+pub(crate) struct Quick(pub(crate) TcpListener);
 
 impl axum::serve::Listener for Quick {
     type Io = tokio::net::TcpStream;

@@ -15,6 +15,8 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
+/// For certificates, and for a store to be filled.
+const FILL_MAX: Duration = Duration::from_secs(120);
 /// Between two looks at a node that starts.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -35,7 +37,7 @@ struct Node {
 impl Nodes {
     /// Fills the store as the flags of `folkmoot seed` say, and starts a node for each role.
     pub(in crate::solo) async fn seeded(roles: &[&'static str], seed: &[String]) -> Result<Self> {
-        let directory = prepare().await?;
+        let directory = prepare()?;
         let postgres = tokio::task::block_in_place(PostgresServer::start);
         let mut all = Self { nodes: Vec::new(), directory, postgres };
         for (number, role) in roles.iter().enumerate() {
@@ -154,7 +156,8 @@ impl Drop for Nodes {
 }
 
 async fn succeed(command: &mut Command) -> Result<()> {
-    let output = command.stdin(Stdio::null()).output().await.context("cannot start folkmoot")?;
+    let output = timeout(FILL_MAX, command.stdin(Stdio::null()).kill_on_drop(true).output());
+    let output = output.await.context("folkmoot does not end")?.context("cannot start folkmoot")?;
     let why = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "folkmoot: {}", why.trim());
     Ok(())

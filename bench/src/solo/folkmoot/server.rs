@@ -2,19 +2,21 @@
 
 use super::client::Client;
 use super::report::Report;
-use crate::build::build_directory;
+use crate::build::{build_directory, up_to_date};
 use anyhow::{Context, Result, bail, ensure};
 use folkmoot_protocol::chat::{AccountCreate, SignedIn};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use std::{fs, process};
+use std::{env, fs, process};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+/// The environment's variable for a server that is built already.
+const NAMED: &str = "FOLKMOOT_BINARY";
 /// What the server prints before its address.
 const GREETING: &str = "Folkmoot listens on http://";
 /// A directory of 100,000 users has its index of search to make first.
@@ -49,7 +51,7 @@ pub(in crate::solo) struct Server {
 impl Server {
     /// Builds and starts the server on a free port, with a new data directory beside the build.
     pub(in crate::solo) async fn start() -> Result<Self> {
-        let directory = prepare().await?;
+        let directory = prepare()?;
         Self::start_in(directory).await
     }
 
@@ -140,17 +142,23 @@ impl Drop for Server {
     }
 }
 
-/// The server's program, in the profile and directory of this one.
+/// The server's program: the one that is named, or that in the profile and directory of this one.
 pub(super) fn program() -> Result<PathBuf> {
-    Ok(build_directory()?.join("folkmoot"))
+    match env::var_os(NAMED) {
+        Some(named) => Ok(named.into()),
+        None => Ok(build_directory()?.join("folkmoot")),
+    }
 }
 
-/// Builds the server, and makes an empty directory for its data with its settings.
+/// Builds the server unless one is named, and makes an empty directory for its data with its
+/// settings.
 ///
 /// Not in `/tmp`, which may be memory, where fsync costs nothing.
-pub(super) async fn prepare() -> Result<PathBuf> {
+pub(super) fn prepare() -> Result<PathBuf> {
     let release = build_directory()?;
-    build(&release, &[]).await?;
+    if env::var_os(NAMED).is_none() {
+        up_to_date("folkmoot", &[], &release)?;
+    }
     let directory = release.join(format!("folkmoot-bench-{}", process::id()));
     fs::create_dir_all(&directory)?;
     fs::write(directory.join("folkmoot.toml"), SETTINGS)?;
@@ -159,7 +167,7 @@ pub(super) async fn prepare() -> Result<PathBuf> {
 
 /// A new directory whose `data` is what `folkmoot seed` makes with these flags.
 pub(in crate::solo) async fn filled(seed: &[String]) -> Result<PathBuf> {
-    let directory = prepare().await?;
+    let directory = prepare()?;
     let mut command = Command::new(program()?);
     command.arg("--data").arg(directory.join("data")).arg("seed").args(seed);
     command.arg("--tokens").arg(directory.join("tokens"));
@@ -201,26 +209,10 @@ async fn spawn(directory: &Path, freed: Freed) -> Result<(Child, SocketAddr)> {
 }
 
 /// Builds an example of the server's package; returns its program.
-pub(in crate::solo) async fn example(name: &str) -> Result<PathBuf> {
+pub(in crate::solo) fn example(name: &str) -> Result<PathBuf> {
     let release = build_directory()?;
-    build(&release, &["--example", name]).await?;
+    up_to_date("folkmoot", &["--example", name], &release)?;
     Ok(release.join("examples").join(name))
-}
-
-/// Brings what these flags name, or the server's binary, up to date, in the profile and directory
-/// of this program.
-async fn build(release: &Path, what: &[&str]) -> Result<()> {
-    let target = release.parent().context("a profile lies in the target directory")?;
-    let status = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "--package", "folkmoot", "--target-dir"])
-        .arg(target)
-        .args(what)
-        .current_dir(crate::build::bench_directory())
-        .status()
-        .await
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "folkmoot does not build");
-    Ok(())
 }
 
 /// The one HTTP request that this needs: no client library for it.

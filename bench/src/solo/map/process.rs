@@ -1,13 +1,13 @@
 //! Processes under test: they print `map on http://ADDRESS`, and end with their handle.
 
 use super::{Health, Report};
-use crate::build::{bench_directory, go_program};
+use crate::build::{bench_directory, go_program, up_to_date};
 use anyhow::{Context, Result, ensure};
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl Map {
     pub(super) fn start(arguments: &[&str]) -> Result<Self> {
         let own = env::current_exe()?;
         let release = own.parent().context("the program lies in a directory")?;
-        build(release)?;
+        up_to_date("realtime-map", &[], release)?;
         let program = release.join("realtime-map");
         let directory = release.join(format!("map-{}", std::process::id()));
         fs::remove_dir_all(&directory).ok();
@@ -130,18 +130,6 @@ impl Drop for Map {
         // What cannot be removed lies in the build directory.
         let _ = fs::remove_dir_all(&self.directory);
     }
-}
-
-fn build(release: &Path) -> Result<()> {
-    ensure!(release.ends_with("release"), "measure a release build: cargo run --release");
-    let target = release.parent().context("a release build lies in a target directory")?;
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", "realtime-map", "--target-dir"])
-        .arg(target)
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-        .status()?;
-    ensure!(status.success(), "realtime-map does not build");
-    Ok(())
 }
 
 /// Builds the Go peers; returns the program.

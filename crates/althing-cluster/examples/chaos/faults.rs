@@ -18,6 +18,15 @@ const SLOW_BY: Duration = Duration::from_millis(60);
 /// Half of one round of a link that flaps.
 const FLAP_EVERY: Duration = Duration::from_millis(150);
 
+/// One round of a link that trickles: so long a few bytes pass at a time, so long none, so long
+/// connections end, and so long all is well.
+const TRICKLE: [(Mode, Duration); 4] = [
+    (Mode::Trickling, Duration::from_millis(250)),
+    (Mode::Stopped, Duration::from_millis(50)),
+    (Mode::Cut, Duration::from_millis(50)),
+    (Mode::Open, Duration::from_millis(100)),
+];
+
 /// How often it is looked whether a node that leaves has left.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -92,6 +101,15 @@ async fn carry_out(cluster: &Arc<Cluster>, Planned { fault, lasts, .. }: Planned
                 during(cluster, one, other, Mode::Cut, FLAP_EVERY).await;
                 // So that each cut meets what is on its way, and what has arrived unacknowledged.
                 during(cluster, one, other, Mode::Slow(SLOW_BY), FLAP_EVERY).await;
+            }
+        }
+        Fault::Trickle(one, other) => {
+            let until = Instant::now() + lasts;
+            while Instant::now() < until {
+                for (mode, time) in TRICKLE {
+                    both(cluster, one, other, mode);
+                    sleep(time).await;
+                }
             }
         }
         Fault::EtcdKill => {

@@ -28,11 +28,18 @@ const ENDS: usize = NODES + 2;
 /// Read at once; with a pause for each on slow ways.
 const CHUNK: usize = 16 << 10;
 
+/// What passes at a time on ways that trickle, and the pause between: some 10 KB a second, so that
+/// whatever comes next meets most frames half there.
+const DROP: usize = 24;
+const DROP_EVERY: Duration = Duration::from_millis(2);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,
     /// Everything comes later by that.
     Slow(Duration),
+    /// A few bytes come at a time.
+    Trickling,
     /// Nothing comes, and nobody is told.
     Stopped,
     /// Connections end.
@@ -126,10 +133,27 @@ async fn pass(
         if mode.wait_for(|mode| *mode != Mode::Stopped).await.is_err() || read == 0 {
             return;
         }
-        if to.write_all(&bytes[..read]).await.is_err() {
-            return;
+        let mut rest = &bytes[..read];
+        while !rest.is_empty() {
+            let Some(len) = may_pass(&mut mode, rest.len()).await else { return };
+            if to.write_all(&rest[..len]).await.is_err() {
+                return;
+            }
+            rest = &rest[len..];
         }
     }
+}
+
+/// Waits until some of so many bytes may pass; `None` when the ways are gone.
+async fn may_pass(mode: &mut watch::Receiver<Mode>, len: usize) -> Option<usize> {
+    let now = *mode.wait_for(|mode| *mode != Mode::Stopped).await.ok()?;
+    if now != Mode::Trickling {
+        return Some(len);
+    }
+    sleep(DROP_EVERY).await;
+    // It may have been stopped meanwhile, in the middle of a frame.
+    mode.wait_for(|mode| *mode != Mode::Stopped).await.ok()?;
+    Some(len.min(DROP))
 }
 
 /// A way in.
@@ -146,6 +170,8 @@ impl Way {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::timeout;
+
     use super::*;
 
     async fn echo() -> SocketAddr {
@@ -163,7 +189,7 @@ mod tests {
     async fn hears(stream: &mut TcpStream) -> bool {
         let mut one = [0];
         let heard = stream.read_exact(&mut one);
-        matches!(tokio::time::timeout(Duration::from_millis(300), heard).await, Ok(Ok(_)))
+        matches!(timeout(Duration::from_millis(300), heard).await, Ok(Ok(_)))
     }
 
     #[tokio::test]
@@ -186,6 +212,16 @@ mod tests {
         assert!(!hears(&mut stream).await);
         links.set(1, 0, Mode::Open);
         assert!(hears(&mut stream).await);
+        // A few bytes come at a time, and when it stalls the rest is on its way.
+        links.set(1, 0, Mode::Trickling);
+        let mut many = [0; 100 * DROP];
+        stream.write_all(&many).await.expect("open");
+        assert!(hears(&mut stream).await);
+        links.set(1, 0, Mode::Stopped);
+        let rest = timeout(Duration::from_millis(300), stream.read_exact(&mut many[1..])).await;
+        assert!(rest.is_err(), "all of it has come");
+        links.set(1, 0, Mode::Open);
+        while timeout(Duration::from_millis(300), stream.read(&mut many)).await.is_ok() {}
         // Of other ends it is no concern.
         links.set(2, 0, Mode::Cut);
         stream.write_all(b"d").await.expect("open");

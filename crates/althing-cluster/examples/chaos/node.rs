@@ -1,10 +1,12 @@
 //! One life of a node: it takes part in being the authority, is a member, has counters, and sends to
 //! all of them.
 
+use std::future::poll_fn;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use althing::{Node, Start};
@@ -25,12 +27,17 @@ pub(crate) const CLUSTER: &str = "chaos";
 /// What a life ends with that was evicted.
 pub(crate) const EVICTED: u8 = 3;
 
-const SENDERS: u64 = 2;
+/// One that tells, one that tells and asks in turn, and one that asks many at once.
+const SENDERS: u64 = 3;
 
 /// Between two messages of a sender, but in bursts.
 const PAUSE: Duration = Duration::from_millis(25);
 
 const BURST: u64 = 40;
+
+/// Asks that leave one behind the other: they go to each other node in few parts, and a connection
+/// that breaks within one has some of them arrive again.
+const AT_ONCE: u64 = 30;
 
 /// Longer than any pause the cluster promises, so that a tell is handed back only if it is stuck.
 const TELL_TIMEOUT: Duration = Duration::from_secs(40);
@@ -130,6 +137,19 @@ fn orders() -> tokio::sync::mpsc::UnboundedReceiver<String> {
     orders
 }
 
+/// The numbers of a sender, which rise for each counter.
+struct Numbers(Vec<u64>);
+
+impl Numbers {
+    /// A counter, and the next number for it.
+    fn next(&mut self, random: &mut Random) -> (String, u64) {
+        let at = random.below(COUNTERS);
+        let number = &mut self.0[usize::try_from(at).expect("it is small")];
+        *number += 1;
+        (name(at), *number)
+    }
+}
+
 /// Tells and asks all counters, each with numbers that rise, and writes down what became of it.
 async fn send(
     node: Node,
@@ -138,33 +158,68 @@ async fn send(
     mut random: Random,
     is_over: Arc<AtomicBool>,
 ) {
-    let mut numbers = vec![0_u64; usize::try_from(COUNTERS).expect("it is small")];
+    let mut numbers = Numbers(vec![0; usize::try_from(COUNTERS).expect("it is small")]);
     let mut burst = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let at = random.below(COUNTERS);
-        let (counter, number) = (name(at), &mut numbers[usize::try_from(at).expect("small")]);
-        *number += 1;
-        let began = now();
-        let add = node.get::<Counter>(&*counter);
-        let add = add.add(sender.clone(), *number, String::new());
         // The first one only tells, and so is not held up by nodes that do not answer: it keeps the
         // counters of its own node at work while that is cut off.
-        if sender.ends_with("/1") && random.below(2) == 0 {
-            // Without an answer it may have run, and nothing is claimed.
-            if let Ok(answer) = add.timeout(ASK_TIMEOUT).await {
-                diary.acked(&sender, &counter, *number, answer, began);
-            }
-        } else if add.timeout(TELL_TIMEOUT).tell().await.is_ok() {
-            diary.told(&sender, &counter, *number, began);
+        if sender.ends_with("/2") {
+            ask_many(&node, &diary, &sender, &mut numbers, &mut random).await;
         } else {
-            diary.refused(&sender, &counter, *number);
+            let (counter, number) = numbers.next(&mut random);
+            let began = now();
+            let add = node.get::<Counter>(&*counter);
+            let add = add.add(sender.clone(), number, String::new());
+            if sender.ends_with("/1") && random.below(2) == 0 {
+                // Without an answer it may have run, and nothing is claimed.
+                if let Ok(answer) = add.timeout(ASK_TIMEOUT).await {
+                    diary.acked(&sender, &counter, number, answer, began);
+                }
+            } else if add.timeout(TELL_TIMEOUT).tell().await.is_ok() {
+                diary.told(&sender, &counter, number, began);
+            } else {
+                diary.refused(&sender, &counter, number);
+            }
         }
         if burst == 0 && random.below(100) == 0 {
             burst = BURST;
         }
         burst = u64::saturating_sub(burst, 1);
-        if burst == 0 {
+        if burst == 0 || sender.ends_with("/2") {
             sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Asks many times at once, in the order of the numbers, and waits for all answers.
+async fn ask_many(
+    node: &Node,
+    diary: &Diary,
+    sender: &str,
+    numbers: &mut Numbers,
+    random: &mut Random,
+) {
+    let mut asks = Vec::new();
+    for _ in 0..AT_ONCE {
+        let (counter, number) = numbers.next(random);
+        let add = node.get::<Counter>(&*counter);
+        let sender = sender.to_owned();
+        let mut ask = Box::pin(async move {
+            let began = now();
+            let answer = add.add(sender, number, String::new()).timeout(ASK_TIMEOUT).await;
+            (counter, number, answer, began)
+        });
+        // It sets out when it is polled first.
+        let answered = poll_fn(|context| Poll::Ready(ask.as_mut().poll(context))).await;
+        asks.push((answered, ask));
+    }
+    for (answered, ask) in asks {
+        let (counter, number, answer, began) = match answered {
+            Poll::Ready(answered) => answered,
+            Poll::Pending => ask.await,
+        };
+        if let Ok(answer) = answer {
+            diary.acked(sender, &counter, number, answer, began);
         }
     }
 }

@@ -50,12 +50,15 @@ pub(crate) enum Fault {
     Slow(End, End),
     /// Connections between the two break again and again.
     Flap(End, End),
+    /// A few bytes pass at a time between the two, then none, and then the connections break: again
+    /// and again, so that what was begun is half there.
+    Trickle(End, End),
     /// etcd is killed, and starts again when the fault ends.
     EtcdKill,
 }
 
 /// The names under which faults are counted.
-pub(crate) const KINDS: [&str; 10] = [
+pub(crate) const KINDS: [&str; 11] = [
     "kill -9",
     "SIGSTOP",
     "leave",
@@ -66,10 +69,11 @@ pub(crate) const KINDS: [&str; 10] = [
     "link slow",
     "link flapping",
     "etcd killed",
+    "link trickling",
 ];
 
 /// Each kind once, by its place among the names, and twice what takes a node from its lease.
-const DECK: [usize; 13] = [0, 0, 1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9];
+const DECK: [usize; 14] = [0, 0, 1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10];
 
 impl Fault {
     pub(crate) fn kind(self) -> &'static str {
@@ -84,6 +88,7 @@ impl Fault {
             Self::Slow(..) => 7,
             Self::Flap(..) => 8,
             Self::EtcdKill => 9,
+            Self::Trickle(..) => 10,
         };
         KINDS[at]
     }
@@ -101,7 +106,8 @@ impl Fault {
             | Self::Silence(one, other)
             | Self::OneWay(one, other)
             | Self::Slow(one, other)
-            | Self::Flap(one, other) => vec![one, other],
+            | Self::Flap(one, other)
+            | Self::Trickle(one, other) => vec![one, other],
             Self::EtcdKill => vec![ETCD],
         }
     }
@@ -182,7 +188,7 @@ fn choose(
     // A node has a way to each other one, and a rough one to etcd.
     let others = if is_rough { NODES } else { NODES - 1 };
     let other = (0..=ETCD).filter(|end| *end != one).nth(below(random, others)).expect("one");
-    let shortest = if kind == 8 { FLAPS_MIN.min(longest) } else { SHORTEST };
+    let shortest = if matches!(kind, 8 | 10) { FLAPS_MIN.min(longest) } else { SHORTEST };
     let lasts = random.log_between(shortest.as_secs_f64(), longest.as_secs_f64());
     let fault = match kind {
         0 if is_rough => Fault::Kill(one),
@@ -196,6 +202,7 @@ fn choose(
         7 => Fault::Slow(one, other),
         8 => Fault::Flap(one, other),
         9 => Fault::EtcdKill,
+        10 => Fault::Trickle(one, other),
         _ => return None,
     };
     Some((fault, Duration::from_secs_f64(lasts)))

@@ -37,6 +37,16 @@ pub enum OpenError {
         /// The directory.
         path: PathBuf,
     },
+    /// Nodes that know nothing of this one write to the database.
+    #[error("{address} is in use by {holder}, of another cluster than {cluster} (--cluster-name)")]
+    OtherCluster {
+        /// Where it is, without the password.
+        address: DatabaseAddress,
+        /// The session of one of them, as PostgreSQL shows it.
+        holder: String,
+        /// The cluster of this node.
+        cluster: String,
+    },
     /// The database was migrated by a newer program.
     #[error("{path} has schema {found}, this program knows schemas up to {newest}")]
     NewerSchema {

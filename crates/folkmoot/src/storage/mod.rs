@@ -75,5 +75,5 @@ pub use record::{
 };
 pub use sql::SqlError;
 pub use sqlite::place::Restored;
-pub use store::{Store, StoreOptions, StoreStats};
+pub use store::{NodeName, Store, StoreOptions, StoreStats};
 pub use usage::{Part, Usage};

@@ -45,7 +45,16 @@ pub struct StoreOptions {
     /// Where the database or its log is, if not in the data directory; it is.
     pub database: Option<StoreAddress>,
     /// Which of several nodes this is that write to the database beside each other; the only one.
-    pub node: Option<String>,
+    pub node: Option<NodeName>,
+}
+
+/// One of several nodes of a server, by its name and that of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeName {
+    /// Nodes of two clusters know nothing of each other, and do not share a database.
+    pub cluster: String,
+    /// No two nodes have one.
+    pub node: String,
 }
 
 impl StoreOptions {

@@ -16,6 +16,8 @@ const SETTINGS: &str = "[cluster]\nlease_ms = 4000\n[limits]\nmessages_per_secon
                         [gateway]\nping_s = 60\n";
 /// Generous: a machine that builds and tests at once is slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at what a node says of itself.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) struct Cluster {
     folder: PathBuf,
@@ -122,11 +124,34 @@ impl Cluster {
     pub(crate) async fn messages(&self) -> u64 {
         let mut sum = 0;
         for node in &self.nodes {
-            let (_, page) = request(node.port, "GET", "/metrics", "", "").await;
-            let line = page.lines().find_map(|line| line.strip_prefix("folkmoot_messages_total "));
-            sum += line.and_then(|count| count.parse::<u64>().ok()).expect("a number");
+            sum += node.counted("folkmoot_messages_total").await;
         }
         sum
+    }
+
+    /// Commands that a node has read.
+    pub(crate) async fn commands(&self, node: usize) -> u64 {
+        self.nodes[node].counted("folkmoot_commands_total").await
+    }
+
+    /// Waits until a node has read more commands than so many.
+    pub(crate) async fn reads_more_commands(&self, node: usize, than: u64) {
+        let reads = async {
+            while self.commands(node).await <= than {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, reads).await.expect("it does in time");
+    }
+
+    /// Waits until a node that was told to stop has begun to.
+    pub(crate) async fn takes_no_connections(&self, node: usize) {
+        let stops = async {
+            while TcpStream::connect(("127.0.0.1", self.port(node))).await.is_ok() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, stops).await.expect("it does in time");
     }
 
     /// Which node has the only room in memory.
@@ -202,7 +227,7 @@ impl Cluster {
         let answers = async {
             let line = format!("HTTP/1.1 {status}");
             while !request(self.port(node), "GET", "/readyz", "", "").await.0.starts_with(&line) {
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                tokio::time::sleep(LOOK_EVERY).await;
             }
         };
         tokio::time::timeout(PATIENCE, answers).await.expect("it does in time");
@@ -239,6 +264,13 @@ impl Node {
         self.port = port.parse().unwrap_or_else(|_| panic!("no port in: {line}"));
         // Whoever says more must not find the pipe closed.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    }
+
+    /// What it has counted under that name.
+    async fn counted(&self, name: &str) -> u64 {
+        let (_, page) = request(self.port, "GET", "/metrics", "", "").await;
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|count| count.parse().ok()).expect("a number")
     }
 
     /// How many actors of that name it has in memory.

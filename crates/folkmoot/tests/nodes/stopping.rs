@@ -67,3 +67,25 @@ async fn a_node_that_is_told_to_stop_without_a_database_stops_and_what_it_acknow
     assert_eq!(said.len(), 2 + is_there, "{said:?}");
     cluster.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_has_read_when_it_stops_is_answered_before_it_says_goodbye() {
+    let mut cluster = Cluster::start("answers", 2).await;
+    let (room, mut people) = in_one_room(&cluster).await;
+    people[0].say(room, "before").await;
+    let home = cluster.home_of_the_room().await;
+    let stops = 1 - home;
+    // It takes what it is sent, and answers nothing for a moment.
+    cluster.signal(home, "STOP").await;
+    let commands = cluster.commands(stops).await;
+    people[stops].begin_to_say(room, "under way").await;
+    cluster.reads_more_commands(stops, commands).await;
+    cluster.signal(stops, "TERM").await;
+    cluster.takes_no_connections(stops).await;
+    cluster.signal(home, "CONT").await;
+    assert!(people[stops].is_acknowledged().await, "it said goodbye before it answered");
+    people[stops].is_hung_up().await;
+    cluster.stopped(stops).await;
+    assert_eq!(history(&mut people[home], room).await, ["before", "under way"]);
+    cluster.end().await;
+}

@@ -342,7 +342,7 @@ fn stamp_of(region: &Region) -> Stamp {
 }
 
 /// What an event looks like from outside.
-fn changes(event: &Event) -> [Option<Change>; 2] {
+pub(crate) fn changes(event: &Event) -> [Option<Change>; 2] {
     let (player, tile) = (event.player, event.to.in_region());
     match event.deed {
         Deed::Join | Deed::Move => [Some(Change::Moved(player, tile)), None],
@@ -359,7 +359,7 @@ fn changes(event: &Event) -> [Option<Change>; 2] {
 }
 
 /// Of several moves of a player only the last is news.
-fn latest(changes: Vec<Change>) -> Vec<Change> {
+pub(crate) fn latest(changes: Vec<Change>) -> Vec<Change> {
     let mut moved = std::collections::HashSet::new();
     let mut latest: Vec<_> = changes
         .into_iter()

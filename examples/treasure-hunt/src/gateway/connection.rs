@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::Gateway;
 use super::outbox::Outbox;
+use super::socket::Conversation;
 use super::start::{random, random_region, start_place};
 use super::table::{Open, Playing, Table};
 use crate::actors::{
@@ -19,17 +20,15 @@ use crate::actors::{
 };
 use crate::journal::Birth;
 use crate::limits::{
-    ABSENCE_MAX, ASK_AGAIN_AFTER, RETRY_FOR, RETRY_PAUSE, SOCKET_PLAYERS_MAX, VIEW_LINGER,
+    ABSENCE_MAX, ASK_AGAIN_AFTER, NAME_CHARS_MAX, RETRY_FOR, RETRY_PAUSE, SOCKET_PLAYERS_MAX,
+    VIEW_LINGER,
 };
 use crate::place::{ActSeq, Place, PlayerId, RegionId, RegionsInView};
 use crate::rules::{Act, Deed, Refusal};
 use crate::wire::{Command, Joined, Malformed, Notice};
-use crate::world::{SocketId, World};
+use crate::world::{Counters, SocketId, World};
 
-/// Characters of a name.
-const NAME_CHARS_MAX: usize = 16;
-
-pub(super) struct Connection {
+pub(crate) struct Connection {
     shared: Arc<Shared>,
 }
 
@@ -52,13 +51,18 @@ impl Connection {
         gateway.patrol.watch(&shared);
         Self { shared }
     }
+}
 
-    pub(super) fn outbox(&self) -> &Outbox {
+impl Conversation for Connection {
+    fn outbox(&self) -> &Outbox {
         &self.shared.outbox
     }
 
-    /// Does what a message says.
-    pub(super) fn read(&self, mut message: &[u8]) -> Result<(), Malformed> {
+    fn counters(&self) -> &Counters {
+        &self.shared.world.counters
+    }
+
+    fn read(&self, mut message: &[u8]) -> Result<(), Malformed> {
         while let Some(command) = Command::take(&mut message)? {
             match command {
                 Command::Act(act) => self.shared.act(act),
@@ -71,7 +75,7 @@ impl Connection {
     }
 
     /// Ends the session; players that nobody takes over leave the world after a while.
-    pub(super) fn close(&self) {
+    fn close(&self) {
         let shared = self.shared.clone();
         shared.outbox.close();
         drop(shared.session.stop());

@@ -1,13 +1,9 @@
 //! The page, embedded; a strict policy lets it load nothing from elsewhere and run nothing inline.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::http::{HeaderName, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-
-use crate::world::World;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -24,7 +20,8 @@ const FILES: [(&str, &str, &str); 8] = [
     ("/icon.svg", "image/svg+xml", include_str!("../page/icon.svg")),
 ];
 
-pub(super) fn routes() -> Router<Arc<World>> {
+/// The page and what it loads.
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     FILES.into_iter().fold(Router::new(), |router, (path, kind, content)| {
         router.route(path, get(move || async move { file(kind, content) }))
     })

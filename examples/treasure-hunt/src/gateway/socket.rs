@@ -9,7 +9,6 @@ use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -17,24 +16,33 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::Gateway;
-use super::connection::Connection;
-use super::outbox::{Ended, Next};
+use super::outbox::{Ended, Next, Outbox};
 use crate::limits::{FRAME_LEN_MAX, MALFORMED_MAX};
 use crate::websocket::{Decoder, FrameError, From, Kind, Message, Written};
-use crate::wire::Notice;
-use crate::world::World;
+use crate::wire::{Malformed, Notice};
+use crate::world::Counters;
 
 /// Bytes read at once; larger messages take several reads.
 const READ_LEN: usize = 4 * 1_024;
 /// How long a goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
+/// Whom the messages of a socket are for.
+pub(crate) trait Conversation: Send + 'static {
+    /// Does what a message says.
+    fn read(&self, message: &[u8]) -> Result<(), Malformed>;
+    /// What is to be sent.
+    fn outbox(&self) -> &Outbox;
+    /// Where it is counted what a client does wrong.
+    fn counters(&self) -> &Counters;
+    /// The socket has ended.
+    fn close(&self);
+}
+
 /// A client's socket.
-pub(super) struct Socket {
+pub(super) struct Socket<C> {
     stream: TcpStream,
-    world: Arc<World>,
-    connection: Connection,
+    connection: C,
     decoder: Decoder,
     /// The beginning of a frame whose end is still to come.
     partial: Vec<u8>,
@@ -58,14 +66,13 @@ enum End {
     TooLong = 1009,
 }
 
-impl Socket {
-    /// A connection of its own for that socket.
-    pub(super) fn open(stream: TcpStream, gateway: &Arc<Gateway>) -> Box<Self> {
+impl<C: Conversation> Socket<C> {
+    /// With a connection of its own for that socket.
+    pub(super) fn open(stream: TcpStream, connection: C) -> Box<Self> {
         // Boxed, because a future has room for what moves through it more than once.
         Box::new(Self {
             stream,
-            world: gateway.world.clone(),
-            connection: Connection::open(gateway),
+            connection,
             decoder: Decoder::new(From::Client, FRAME_LEN_MAX),
             partial: Vec::new(),
             writing: None,
@@ -97,7 +104,7 @@ impl Socket {
         }
         let ended = ready!(self.poll_write(cx))?;
         if ended == Ended::Overflow {
-            self.world.counters.slow.count();
+            self.connection.counters().slow.count();
             return Poll::Ready(Ok(End::Policy));
         }
         Poll::Ready(Ok(End::Normal))
@@ -154,7 +161,7 @@ impl Socket {
                 Err(why) => return Some(self.broken(why)),
             };
             let Some(fault) = fault else { continue };
-            self.world.counters.malformed.count();
+            self.connection.counters().malformed.count();
             self.fault(fault);
             self.malformed += 1;
             if self.malformed == MALFORMED_MAX {
@@ -165,8 +172,8 @@ impl Socket {
 
     fn broken(&self, why: FrameError) -> End {
         let (counter, end) = match why {
-            FrameError::TooLong(_) => (&self.world.counters.oversized, End::TooLong),
-            FrameError::Broken(_) => (&self.world.counters.malformed, End::Broken),
+            FrameError::TooLong(_) => (&self.connection.counters().oversized, End::TooLong),
+            FrameError::Broken(_) => (&self.connection.counters().malformed, End::Broken),
         };
         counter.count();
         self.fault(why.to_string());

@@ -12,7 +12,7 @@ fn nearest_on_land(seed: u64, region: RegionId) -> RegionId {
 
 /// Somewhere in the inner half of the clearing around the camp of that region, or of the next one
 /// with land around it.
-pub(super) fn start_place(seed: u64, near: RegionId, random: u64) -> Place {
+pub(crate) fn start_place(seed: u64, near: RegionId, random: u64) -> Place {
     const REACH: u16 = CLEARING / 2;
     let offset =
         |bits: u64| u16::try_from(bits % u64::from(2 * REACH + 1)).expect("a clearing is small");
@@ -21,13 +21,13 @@ pub(super) fn start_place(seed: u64, near: RegionId, random: u64) -> Place {
     Place::new(camp.x() + dx - REACH, camp.y() + dy - REACH).expect("camps lie inside the world")
 }
 
-pub(super) fn random_region() -> RegionId {
+pub(crate) fn random_region() -> RegionId {
     let number = u16::try_from(random() % u64::from(REGIONS)).expect("below REGIONS");
     RegionId::new(number).expect("below REGIONS")
 }
 
 /// A random number nobody can guess: tokens are secrets.
-pub(super) fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     // Keyed by the operating system's randomness, anew for each call but one key per thread:
     // hashing hides it.

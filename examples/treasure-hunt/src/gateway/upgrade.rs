@@ -12,12 +12,20 @@ use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::Gateway;
-use super::socket::Socket;
+use super::socket::{Conversation, Socket};
 
 const VERSION: &str = "13";
 
-pub(super) async fn upgrade(State(gateway): State<Arc<Gateway>>, mut request: Request) -> Response {
+/// Who talks with the clients that come.
+pub(crate) trait Host: Send + Sync + 'static {
+    /// With one of them.
+    type Conversation: Conversation;
+    /// Begins one.
+    fn open(self: &Arc<Self>) -> Self::Conversation;
+}
+
+/// Answers the request for a socket, and serves it until it ends.
+pub(crate) async fn upgrade<H: Host>(State(host): State<Arc<H>>, mut request: Request) -> Response {
     let headers = request.headers();
     if !is_same_origin(headers) {
         return (StatusCode::FORBIDDEN, "this page is not from here\n").into_response();
@@ -31,7 +39,7 @@ pub(super) async fn upgrade(State(gateway): State<Arc<Gateway>>, mut request: Re
     // The socket is ours once the answer below is written.
     tokio::spawn(async move {
         match upgraded.await.map(bare) {
-            Ok(Some((stream, begun))) => Socket::open(stream, &gateway).serve(begun).await,
+            Ok(Some((stream, begun))) => Socket::open(stream, host.open()).serve(begun).await,
             Ok(None) => tracing::error!("the listener's sockets are of another type"),
             Err(why) => tracing::debug!(%why, "a client went before its upgrade"),
         }

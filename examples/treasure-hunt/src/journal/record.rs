@@ -83,7 +83,8 @@ pub(super) fn encode(out: &mut Vec<u8>, write_body: impl FnOnce(&mut Vec<u8>)) {
     out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
 }
 
-pub(super) fn write_event(out: &mut Vec<u8>, event: &Event, birth: Option<&Birth>) {
+/// Appends an event.
+pub(crate) fn write_event(out: &mut Vec<u8>, event: &Event, birth: Option<&Birth>) {
     out.push(event.deed as u8);
     out.extend(event.player.0.to_le_bytes());
     out.extend(event.seq.0.to_le_bytes());
@@ -103,7 +104,8 @@ pub(super) fn write_event(out: &mut Vec<u8>, event: &Event, birth: Option<&Birth
     }
 }
 
-pub(super) fn write_snapshot(out: &mut Vec<u8>, region: RegionId, image: &RegionImage) {
+/// Appends what lasts of a region.
+pub(crate) fn write_snapshot(out: &mut Vec<u8>, region: RegionId, image: &RegionImage) {
     out.push(SNAPSHOT);
     out.extend(region.number().to_le_bytes());
     out.extend(image.tide.to_le_bytes());
@@ -239,7 +241,19 @@ fn decode(body: &[u8]) -> Option<Record> {
 }
 
 fn decode_event(kind: u8, fields: &mut Fields<'_>) -> Option<Record> {
-    let event = Event {
+    let event = decode_what(kind, fields)?;
+    let birth = match event.deed {
+        Deed::Join => {
+            Some(Birth { token: fields.u64()?, name: std::str::from_utf8(fields.0).ok()?.into() })
+        }
+        _ if fields.0.is_empty() => None,
+        _ => return None,
+    };
+    Some(Record::Event(event, birth))
+}
+
+fn decode_what(kind: u8, fields: &mut Fields<'_>) -> Option<Event> {
+    Some(Event {
         deed: Deed::from_number(kind)?,
         player: PlayerId(fields.u32()?),
         seq: ActSeq(fields.u32()?),
@@ -255,15 +269,23 @@ fn decode_event(kind: u8, fields: &mut Fields<'_>) -> Option<Record> {
             }
             Carry::from_slots(slots)
         },
-    };
-    let birth = match event.deed {
-        Deed::Join => {
-            Some(Birth { token: fields.u64()?, name: std::str::from_utf8(fields.0).ok()?.into() })
-        }
-        _ if fields.0.is_empty() => None,
-        _ => return None,
-    };
-    Some(Record::Event(event, birth))
+    })
+}
+
+/// An event as `write_event` writes it without a birth, and nothing else.
+pub(crate) fn read_event(body: &[u8]) -> Option<Event> {
+    let mut fields = Fields(body);
+    let [kind] = fields.take()?;
+    let event = decode_what(kind, &mut fields)?;
+    fields.0.is_empty().then_some(event)
+}
+
+/// What `write_snapshot` has written.
+pub(crate) fn read_snapshot(body: &[u8]) -> Option<RegionImage> {
+    match decode(body)? {
+        Record::Snapshot(_, image) => Some(*image),
+        Record::Event(..) => None,
+    }
 }
 
 fn decode_snapshot(fields: &mut Fields<'_>) -> Option<Record> {

@@ -96,7 +96,7 @@ impl Deed {
 
 impl Intent {
     /// The event of this intent if it brings nothing.
-    pub(super) fn happens(self) -> Event {
+    pub(crate) fn happens(self) -> Event {
         Event {
             deed: self.deed,
             player: self.player,

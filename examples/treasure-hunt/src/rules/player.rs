@@ -94,7 +94,8 @@ impl Player {
         self.intent(Deed::Leave, self.place())
     }
 
-    fn intent(&self, deed: Deed, to: Place) -> Intent {
+    /// What it means to do there, if the ground allows it.
+    pub(crate) fn intent(&self, deed: Deed, to: Place) -> Intent {
         Intent {
             deed,
             player: self.id(),

@@ -1,10 +1,12 @@
 //! Why an act is refused: a code for programs, a sentence for people.
 
+use althing::Wire;
+
 use crate::place::ActSeq;
 
 /// Why an act did not happen. Nothing changed, except for `Unavailable`, which may be asked again
 /// with the same number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Wire)]
 pub enum Refusal {
     /// The number is neither the next one nor the last one.
     #[error("this act must have number {}", .expected.0)]

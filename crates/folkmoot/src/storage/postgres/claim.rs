@@ -3,8 +3,9 @@
 //! compares: what a server sends late, that was taken for dead, is refused by the database itself.
 //!
 //! The nodes of one server share the lock, so that they and a server alone keep each other out; each
-//! has a lock and a number of its own, by its name, for the same purpose. Their transactions come one
-//! after the other: each begins with a look at the one row of `store`, and has it until its end.
+//! has a lock and a number of its own, by its name, for the same purpose, and one that the nodes of its
+//! cluster share. Their transactions come one after the other: each begins with a look at the one row
+//! of `store`, and has it until its end.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use crate::storage::sql::postgres::Session;
 use crate::storage::sql::{Connection, OptionalExtension, Row, SqlError, params};
 use crate::storage::sqlite::apply::from_sql;
 use crate::storage::sqlite::place::Restored;
+use crate::storage::store::NodeName;
 
 /// The lock, "folk" and "moot" in ASCII. It counts within one database only.
 const LOCK: &str = "1718578283, 1836019572";
@@ -27,6 +29,8 @@ const MIGRATION_LOCK: &str = "1718578283, 1";
 const PAUSE_MAX: &str = "SET idle_in_transaction_session_timeout = 3000";
 /// The locks of nodes, told apart by their names.
 const NODE_LOCKS: &str = "1718578284";
+/// The locks of clusters, told apart by their names.
+const CLUSTER_LOCKS: &str = "1718578285";
 /// How long the session of a server that has just been killed may hold the lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
@@ -46,7 +50,7 @@ pub(crate) struct Claim {
 /// One of several nodes that write.
 #[derive(Clone, Debug)]
 struct NodeClaim {
-    name: String,
+    name: NodeName,
     number: i64,
 }
 
@@ -105,16 +109,19 @@ pub(crate) fn claim(address: &DatabaseAddress, restored: Restored) -> Result<Cla
 }
 
 /// Claims a database for one of the nodes that write to it beside each other.
-pub(crate) fn claim_as(address: &DatabaseAddress, node: &str) -> Result<Claimed, OpenError> {
+pub(crate) fn claim_as(address: &DatabaseAddress, node: &NodeName) -> Result<Claimed, OpenError> {
     let unreachable = |source| OpenError::Unreachable { address: address.clone(), source };
     let session = RandomState::new().hash_one(std::process::id());
-    let name = format!("folkmoot {node} {session:016x}");
+    let name = format!("folkmoot {} {session:016x}", node.node);
     let connection = connect(address, &name).map_err(unreachable)?;
     let began = Instant::now();
     while !try_lock_as(&connection, node)? {
         if began.elapsed() > LOCK_PATIENCE {
-            let holder = holder(&connection)?;
-            return Err(OpenError::DatabaseInUse { address: address.clone(), holder });
+            let (address, cluster) = (address.clone(), node.cluster.clone());
+            return Err(match stranger(&connection, &cluster)? {
+                Some(holder) => OpenError::OtherCluster { address, holder, cluster },
+                None => OpenError::DatabaseInUse { address, holder: holder(&connection)? },
+            });
         }
         std::thread::sleep(LOCK_PAUSE);
     }
@@ -132,11 +139,11 @@ pub(crate) fn claim_as(address: &DatabaseAddress, node: &str) -> Result<Claimed,
                ON CONFLICT (node) DO UPDATE SET number = writers.number + 1 \
                RETURNING number, batch";
     let (number, batch) =
-        connection.query_row(sql, [node], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        connection.query_row(sql, [&node.node], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let sql = "SELECT writer, applied_lsn, epoch FROM store";
     let (writer, applied, stream_epoch) = connection
         .query_row(sql, [], |row| Ok((row.get(0)?, Lsn(from_sql(row.get(1)?)), row.get(2)?)))?;
-    let node = Some(NodeClaim { name: node.to_owned(), number });
+    let node = Some(NodeClaim { name: node.clone(), number });
     let claim = Claim { address: address.clone(), name, writer, node };
     let standing = Standing { applied, batch };
     Ok(Claimed { claim, connection, standing, stream_epoch })
@@ -158,7 +165,7 @@ impl Claim {
     pub(super) fn enter(&self, transaction: &Connection) -> Result<Option<Lsn>, SqlError> {
         let Some(node) = &self.node else { return Ok(None) };
         let sql = "SELECT enter_shared(?1, ?2, ?3)";
-        let of = params![self.writer, node.name, node.number];
+        let of = params![self.writer, node.name.node, node.number];
         let last = transaction.prepare_cached(sql)?.query_row(of, |row| row.get(0))?;
         Ok(Some(Lsn(from_sql(last))))
     }
@@ -171,7 +178,7 @@ impl Claim {
             }
             Some(node) => transaction
                 .prepare_cached("SELECT count_shared(?1, ?2)")?
-                .execute_later(params![node.name, node.number]),
+                .execute_later(params![node.name.node, node.number]),
         }
     }
 
@@ -213,27 +220,45 @@ impl Claim {
             Some(node) => {
                 let sql = "SELECT s.applied_lsn, w.batch FROM store s, writers w \
                            WHERE s.writer = ?1 AND w.node = ?2 AND w.number = ?3";
-                connection.query_row(sql, params![self.writer, node.name, node.number], read)
+                connection.query_row(sql, params![self.writer, node.name.node, node.number], read)
             }
         };
         found.optional()
     }
 }
 
-/// Takes the lock that nodes share, and the node's own.
-fn try_lock_as(connection: &Connection, node: &str) -> Result<bool, SqlError> {
+/// Takes the locks that nodes share, and the node's own.
+fn try_lock_as(connection: &Connection, node: &NodeName) -> Result<bool, SqlError> {
     let shared = format!("SELECT pg_try_advisory_lock_shared({LOCK})");
     if !connection.query_row(&shared, [], |row| row.get(0))? {
         return Ok(false);
     }
     let own = format!("SELECT pg_try_advisory_lock({NODE_LOCKS}, hashtext(?1))");
-    let is_ours: bool = connection.query_row(&own, [node], |row| row.get(0))?;
-    if !is_ours {
-        // Taken again with the next try; the database counts how often a session has it.
-        let give_back = format!("SELECT pg_advisory_unlock_shared({LOCK})");
-        connection.query_row(&give_back, [], |_| Ok(()))?;
+    let is_ours: bool = connection.query_row(&own, [&node.node], |row| row.get(0))?;
+    if is_ours {
+        if try_lock_cluster(connection, &node.cluster)? {
+            return Ok(true);
+        }
+        let give_back = format!("SELECT pg_advisory_unlock({NODE_LOCKS}, hashtext(?1))");
+        connection.query_row(&give_back, [&node.node], |_| Ok(()))?;
     }
-    Ok(is_ours)
+    // Taken again with the next try; the database counts how often a session has it.
+    let give_back = format!("SELECT pg_advisory_unlock_shared({LOCK})");
+    connection.query_row(&give_back, [], |_| Ok(()))?;
+    Ok(false)
+}
+
+/// Takes the lock that nodes of one cluster share, unless nodes of another one have theirs. Taken
+/// first and looked for then: of two that come at once, one sees the other at least.
+fn try_lock_cluster(connection: &Connection, cluster: &str) -> Result<bool, SqlError> {
+    let take = format!("SELECT pg_advisory_lock_shared({CLUSTER_LOCKS}, hashtext(?1))");
+    connection.query_row(&take, [cluster], |_| Ok(()))?;
+    if stranger(connection, cluster)?.is_none() {
+        return Ok(true);
+    }
+    let give_back = format!("SELECT pg_advisory_unlock_shared({CLUSTER_LOCKS}, hashtext(?1))");
+    connection.query_row(&give_back, [cluster], |_| Ok(()))?;
+    Ok(false)
 }
 
 fn try_lock(connection: &Connection) -> Result<bool, SqlError> {
@@ -243,17 +268,32 @@ fn try_lock(connection: &Connection) -> Result<bool, SqlError> {
 
 /// Who holds the lock, as far as PostgreSQL tells us.
 fn holder(connection: &Connection) -> Result<String, SqlError> {
-    let sql = "SELECT a.application_name, host(a.client_addr) FROM pg_locks l \
-               JOIN pg_stat_activity a ON a.pid = l.pid \
-               WHERE l.locktype = 'advisory' AND l.classid::bigint = 1718578283 \
-               AND l.objid::bigint = 1836019572 AND l.granted \
-               AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-    let found = connection.query_row(sql, [], |row| {
+    let is_it = "l.classid::bigint = 1718578283 AND l.objid::bigint = 1836019572";
+    Ok(holder_of(connection, is_it)?.unwrap_or_else(|| "another server".to_owned()))
+}
+
+/// A node of another cluster that is there.
+fn stranger(connection: &Connection, cluster: &str) -> Result<Option<String>, SqlError> {
+    let number = "SELECT hashtext(?1)::bigint & 4294967295";
+    let own: i64 = connection.query_row(number, [cluster], |row| row.get(0))?;
+    let is_it = format!("l.classid::bigint = {CLUSTER_LOCKS} AND l.objid::bigint <> {own}");
+    holder_of(connection, &is_it)
+}
+
+/// A session that holds such a lock.
+fn holder_of(connection: &Connection, is_it: &str) -> Result<Option<String>, SqlError> {
+    let sql = format!(
+        "SELECT a.application_name, host(a.client_addr) FROM pg_locks l \
+         JOIN pg_stat_activity a ON a.pid = l.pid \
+         WHERE l.locktype = 'advisory' AND {is_it} AND l.granted \
+         AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    );
+    let found = connection.query_row(&sql, [], |row| {
         let (name, host): (Option<String>, Option<String>) = (row.get(0)?, row.get(1)?);
         let host = host.unwrap_or_else(|| "the database's machine".to_owned());
         Ok(format!("{} on {host}", name.unwrap_or_else(|| "another server".to_owned())))
     });
-    Ok(found.optional()?.unwrap_or_else(|| "another server".to_owned()))
+    found.optional()
 }
 
 /// Begins a new epoch if this is another database than at the last start, made from a copy of it:
