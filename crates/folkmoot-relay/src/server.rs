@@ -451,6 +451,7 @@ pub(crate) fn not_published(refused: &Refused) -> RpcError {
     match refused {
         Refused::Asking(error) => unavailable(error),
         Refused::Disk => ErrorCode::StoreUnavailable.into(),
+        Refused::TooLarge(_) => RpcError::new(ErrorCode::TooLarge, refused.to_string()),
     }
 }
 
