@@ -252,6 +252,7 @@ impl Relay {
 
 impl Server {
     async fn new(settings: Settings, member: Option<Arc<Member>>) -> Result<Self, StartError> {
+        settings.check()?;
         let trust = Trust::new(settings.tls.ca.clone());
         let (proxies, rpc) = (Proxies::new(&settings, &trust)?, Calls::new(&settings.rpc));
         let Settings { uni_websocket, uni_http_stream, uni_sse, .. } = settings;
