@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use folkmoot_protocol::rpc::RpcError;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
@@ -58,6 +59,8 @@ enum CdcError {
          delete its row in folkmoot_relay_slots to begin with a new slot"
     )]
     SlotGone(String),
+    #[error("the slot `{0}` is read by another process, or by a connection that was lost just now")]
+    Taken(String),
     #[error("nothing came from the database for {} s", SILENCE_MAX.as_secs())]
     Silent,
 }
@@ -84,16 +87,9 @@ impl Cdc {
         Ok(Self { name: name.into(), settings, database, table })
     }
 
-    /// Publishes until the server stops.
-    pub(crate) fn start(self, server: &Arc<Server>) {
-        let mut stopping = server.stopping();
-        let reader = Reader::new(self, server.clone());
-        tokio::spawn(async move {
-            tokio::select! {
-                () = reader.run() => {}
-                _ = stopping.wait_for(|stops| *stops) => {}
-            }
-        });
+    /// Publishes until the server stops, by a task among `tasks`.
+    pub(crate) fn start(self, server: &Arc<Server>, tasks: &mut JoinSet<()>) {
+        tasks.spawn(Reader::new(self, server.clone()).run());
     }
 
     async fn client(&self) -> Result<Client, CdcError> {
@@ -105,6 +101,8 @@ impl Cdc {
     /// Makes table, publication and slot, as far as they are missing; returns which slot it is.
     async fn prepare(&self) -> Result<Arc<str>, CdcError> {
         let client = self.client().await?;
+        // Nodes that start together would meet what one of them is making. Ends with the connection.
+        client.batch_execute("SELECT pg_advisory_lock(hashtext('folkmoot relay'), 1)").await?;
         self.table.prepare(&client).await?;
         let level: String = client.query_one("SHOW wal_level", &[]).await?.get(0);
         if level != "logical" {
@@ -124,11 +122,14 @@ impl Cdc {
                      slot text PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())",
             )
             .await?;
-        let state = "SELECT wal_status FROM pg_replication_slots WHERE slot_name = $1";
+        let state = "SELECT wal_status, active FROM pg_replication_slots WHERE slot_name = $1";
         let state = client.query_opt(state, &[slot]).await?;
         let is_lost =
             state.as_ref().is_some_and(|row| row.get::<_, Option<&str>>(0) == Some("lost"));
         let note = "INSERT INTO folkmoot_relay_slots (slot) VALUES ($1) ON CONFLICT DO NOTHING";
+        if state.as_ref().is_some_and(|row| row.get(1)) {
+            return Err(CdcError::Taken(slot.clone()));
+        }
         if state.is_some() && !is_lost {
             // Also one that somebody else made, or a relay that was killed just then.
             client.execute(note, &[slot]).await?;

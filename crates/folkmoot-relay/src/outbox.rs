@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use althing_postgres::Connection;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio_postgres::{AsyncMessage, Client};
 
 use crate::server::Server;
@@ -73,13 +74,13 @@ impl Outbox {
         Ok(Self { name: name.into(), source, settings, database, table })
     }
 
-    /// Publishes until the server stops, each partition by a task of its own.
-    pub(crate) fn start(self, server: &Arc<Server>) {
+    /// Publishes until the server stops, each partition by a task of its own among `tasks`.
+    pub(crate) fn start(self, server: &Arc<Server>, tasks: &mut JoinSet<()>) {
         let outbox = Arc::new(self);
-        tokio::spawn(backlog::watch(outbox.clone(), server.clone()));
+        tasks.spawn(backlog::watch(outbox.clone(), server.clone()));
         for number in 0..outbox.settings.num_partitions {
             let partition = Partition::new(outbox.clone(), server.clone(), number);
-            tokio::spawn(partition.run());
+            tasks.spawn(partition.run());
         }
     }
 

@@ -23,7 +23,7 @@ use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{ErrorCode, Format};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::api;
 use crate::api::grpc::Grpc;
@@ -119,6 +119,8 @@ pub struct Relay {
     accepting: JoinHandle<()>,
     /// Where backends call by gRPC, if they may.
     grpc: Option<(SocketAddr, JoinHandle<()>)>,
+    /// What reads rows of backends.
+    consuming: JoinSet<()>,
 }
 
 /// Listens and serves.
@@ -159,10 +161,11 @@ async fn start_with(
     if let Some(nodes) = server.hub.nodes() {
         several::join(&server, nodes).await?;
     }
+    let mut consuming = JoinSet::new();
     for consumer in consumers {
         match consumer {
-            Consumer::Outbox(outbox) => outbox.start(&server),
-            Consumer::Cdc(cdc) => cdc.start(&server),
+            Consumer::Outbox(outbox) => outbox.start(&server, &mut consuming),
+            Consumer::Cdc(cdc) => cdc.start(&server, &mut consuming),
         }
     }
     let possible = raise_descriptors();
@@ -179,7 +182,7 @@ async fn start_with(
     let door = Door { doorman, header_timeout: HEADER_TIMEOUT, tls, stopping };
     let accepting = tokio::spawn(accept_until_stopped(door, listener, routes(server.clone())));
     let grpc = grpc.map(|grpc| (grpc.address(), grpc.start(server.clone())));
-    Ok(Relay { address, is_encrypted, server, accepting, grpc })
+    Ok(Relay { address, is_encrypted, server, accepting, grpc, consuming })
 }
 
 /// Where publications come from beside the API.
@@ -228,7 +231,7 @@ impl Relay {
     }
 
     /// Tells all clients to come back later, and ends.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.server.stopping.send_replace(true);
         let calls = async {
             if let Some((_, calls)) = self.grpc {
@@ -236,10 +239,14 @@ impl Relay {
                 let _ = calls.await;
             }
         };
-        let ended = async { tokio::join!(self.accepting, calls) };
+        // Rows that are being published are finished while their channels are still here.
+        let consumed = async { while self.consuming.join_next().await.is_some() {} };
+        let ended = async { tokio::join!(self.accepting, calls, consumed) };
         if tokio::time::timeout(GOODBYE_TIMEOUT, ended).await.is_err() {
             tracing::warn!("some connections did not end in time");
         }
+        // What still reads rows then has nowhere to publish them.
+        self.consuming.abort_all();
         match self.server.hub.nodes() {
             None => drop(self.server.node.shutdown(GOODBYE_TIMEOUT).await),
             Some(nodes) => nodes.leave(LEAVE_TIMEOUT).await,
@@ -252,6 +259,7 @@ impl Relay {
 
 impl Server {
     async fn new(settings: Settings, member: Option<Arc<Member>>) -> Result<Self, StartError> {
+        settings.check()?;
         let trust = Trust::new(settings.tls.ca.clone());
         let (proxies, rpc) = (Proxies::new(&settings, &trust)?, Calls::new(&settings.rpc));
         let Settings { uni_websocket, uni_http_stream, uni_sse, .. } = settings;
@@ -451,6 +459,7 @@ pub(crate) fn not_published(refused: &Refused) -> RpcError {
     match refused {
         Refused::Asking(error) => unavailable(error),
         Refused::Disk => ErrorCode::StoreUnavailable.into(),
+        Refused::TooLarge(_) => RpcError::new(ErrorCode::TooLarge, refused.to_string()),
     }
 }
 

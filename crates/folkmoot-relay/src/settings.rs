@@ -3,6 +3,7 @@
 //! pass silently.
 
 mod api;
+mod bounds;
 mod encryption;
 mod grpc;
 mod keys;
@@ -382,7 +383,8 @@ impl std::str::FromStr for Span {
                 "d" => Duration::from_secs(86_400),
                 _ => return Err(wrong()),
             };
-            total += unit.checked_mul(number).ok_or_else(wrong)?;
+            let part = unit.checked_mul(number).ok_or_else(wrong)?;
+            total = total.checked_add(part).ok_or_else(wrong)?;
             rest = &rest[unit_end..];
         }
         Ok(Self(total))
@@ -409,6 +411,7 @@ mod tests {
         for wrong in ["300", "s", "1w", "1.5s", "-1s", "99999999999h"] {
             assert!(wrong.parse::<Span>().is_err(), "{wrong}");
         }
+        assert!("4294967295d".repeat(60_000).parse::<Span>().is_err(), "no clock counts so far");
     }
 
     #[test]

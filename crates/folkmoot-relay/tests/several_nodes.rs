@@ -22,6 +22,7 @@ const LEASE: Duration = Duration::from_secs(10);
 const SETTINGS: &str = "
 [client]
 allow_anonymous_connect_without_token = true
+queue_max_size = 67108864
 [client.token]
 hmac_secret_key = 'secret'
 [http_api]
@@ -484,5 +485,89 @@ async fn settings_that_several_nodes_cannot_keep_are_named_at_the_start() {
         assert!(matches!(error, StartError::Settings(_)), "{error}");
         assert!(error.to_string().contains(setting), "{error}");
     }
+    cluster.end().await;
+}
+
+/// Many of them are far more than a frame between these nodes, which has four megabytes.
+const LARGE: usize = 400_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_large_publications_at_once_are_heard_on_all_nodes_once_and_in_order() {
+    let cluster = Cluster::start(2).await;
+    let mut listeners = Vec::new();
+    for node in &cluster.nodes {
+        listeners.push(Listener::subscribe(node, &["news"]).await);
+    }
+    let word = "x".repeat(LARGE);
+    let publishing = async {
+        let posts = (0..40).map(|_| {
+            call(&cluster.nodes[0], "publish", json!({ "channel": "news", "data": word }))
+        });
+        futures_util::future::join_all(posts).await;
+    };
+    let hearing = async {
+        for _ in 0..40 {
+            for listener in &mut listeners {
+                let (_, data) = listener.publication().await;
+                assert_eq!(data.as_str().map(str::len), Some(LARGE));
+            }
+        }
+    };
+    tokio::join!(publishing, hearing);
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_larger_than_a_frame_moves_with_its_owner() {
+    let mut cluster = Cluster::start(1).await;
+    let names: Vec<String> = (0..8).map(|number| format!("large{number}")).collect();
+    let mut before = Vec::new();
+    for name in &names {
+        for number in 0..15 {
+            let data = format!("{number} {}", "x".repeat(LARGE));
+            call(&cluster.nodes[0], "publish", json!({ "channel": name, "data": data })).await;
+        }
+        before.push(call(&cluster.nodes[0], "history", json!({ "channel": name })).await);
+    }
+    cluster.join().await;
+    // All of them move.
+    cluster.nodes.remove(0).stop().await;
+    for (name, before) in names.iter().zip(before) {
+        let after = call(&cluster.nodes[0], "history", json!({ "channel": name })).await;
+        assert_eq!((&after["epoch"], &after["offset"]), (&before["epoch"], &before["offset"]));
+        let one = json!({ "channel": name, "limit": 1 });
+        let first = call(&cluster.nodes[0], "history", one).await;
+        assert!(
+            first["publications"][0]["data"].as_str().is_some_and(|data| data.starts_with("0 "))
+        );
+    }
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_no_frame_holds_is_set_aside_and_holds_nobody_up() {
+    let server = tokio::task::block_in_place(PostgresServer::start);
+    let consumer = format!(
+        "[[consumers]]\nname = 'outbox'\ntype = 'postgresql'\n[consumers.postgresql]\ndsn = '{}'\n",
+        server.url()
+    );
+    let cluster = Cluster::start_with(2, &consumer).await;
+    let mut listener = Listener::subscribe(&cluster.nodes[0], &["news"]).await;
+    let client = support::database(&server.url()).await.expect("it connects");
+    let known = "SELECT 1 FROM pg_tables WHERE tablename = 'centrifugo_outbox'";
+    while client.query_opt(known, &[]).await.unwrap().is_none() {}
+    let insert = "INSERT INTO centrifugo_outbox (method, payload) SELECT 'publish',
+                  jsonb_build_object('channel', 'news', 'data', repeat('x', $1))";
+    for len in [34_000_000, 1] {
+        client.execute(insert, &[&len]).await.unwrap();
+    }
+    assert_eq!(listener.publication().await.1, "x");
+    let failed = "SELECT error FROM centrifugo_outbox_failed";
+    let mut rows = Vec::new();
+    while rows.is_empty() {
+        rows = client.query(failed, &[]).await.unwrap();
+    }
+    let error: &str = rows[0].get(0);
+    assert!(error.contains("34000002 bytes is over the limit of 33554432"), "{error}");
     cluster.end().await;
 }

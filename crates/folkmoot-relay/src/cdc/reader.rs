@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::pgoutput::{self, Change, Lsn, Relation, Unreadable};
@@ -90,21 +91,68 @@ impl Reader {
         }
     }
 
-    /// Publishes for ever.
+    /// Publishes until the server stops. The database hears then how far that is: otherwise whoever
+    /// reads the slot next would publish again what it has not heard of.
     pub(super) async fn run(mut self) {
-        loop {
-            let Err(error) = self.follow().await;
-            if !self.is_down {
-                tracing::error!(%error, consumer = %self.cdc.name, "the changes cannot be read");
-            }
+        let mut stopping = self.server.stopping();
+        while let Err(error) = self.follow(&mut stopping).await {
+            let consumer = &self.cdc.name;
             self.metrics.is_up.store(false, Ordering::Relaxed);
-            self.is_down = true;
-            sleep(RETRY_AFTER).await;
+            if let CdcError::Taken(_) = error {
+                // Of several nodes all but one wait so.
+                tracing::debug!(%error, %consumer, "the changes are not read here");
+            } else if !self.is_down {
+                tracing::error!(%error, %consumer, "the changes cannot be read");
+                self.is_down = true;
+            }
+            let _ = timeout(RETRY_AFTER, stopping.wait_for(|stops| *stops)).await;
         }
     }
 
-    /// Publishes as long as one connection lasts.
-    async fn follow(&mut self) -> Result<std::convert::Infallible, CdcError> {
+    /// Publishes as long as one connection lasts, or until the server stops.
+    async fn follow(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), CdcError> {
+        let mut wire = tokio::select! {
+            opened = self.open() => opened?,
+            _ = stopping.wait_for(|stops| *stops) => return Ok(()),
+        };
+        let (mut confirmed, mut confirm_at) = (0, Instant::now());
+        let (mut heard, mut is_asked, mut ends) = (Instant::now(), false, false);
+        while !ends || self.is_amid() {
+            let is_idle = confirmed == self.done;
+            let until = if is_idle { heard + SILENCE_MAX } else { confirm_at };
+            let next = tokio::select! {
+                next = timeout_at(until, wire.next()) => next,
+                _ = stopping.wait_for(|stops| *stops), if !ends => {
+                    ends = true;
+                    continue;
+                }
+            };
+            match next {
+                Ok(streamed) => {
+                    heard = Instant::now();
+                    is_asked |= self.hear(streamed?).await?;
+                }
+                Err(_) if is_idle => return Err(CdcError::Silent),
+                Err(_) => {}
+            }
+            if !wire.has_more() || self.is_full() || ends {
+                self.publish().await;
+            }
+            if is_asked || confirmed != self.done && Instant::now() >= confirm_at {
+                self.confirm(&mut wire).await?;
+                (confirmed, is_asked) = (self.done, false);
+                confirm_at = Instant::now() + CONFIRM_EVERY;
+            }
+        }
+        self.confirm(&mut wire).await?;
+        if let Err(error) = wire.end().await {
+            tracing::debug!(%error, consumer = %self.cdc.name, "the stream has no end");
+        }
+        Ok(())
+    }
+
+    /// A connection on which the slot is read from where it was left.
+    async fn open(&mut self) -> Result<Wire, CdcError> {
         let prepared = timeout(STATEMENT_TIMEOUT, self.cdc.prepare()).await;
         let source = prepared.unwrap_or(Err(OutboxError::Timeout.into()))?;
         self.follow_slot(source);
@@ -118,49 +166,46 @@ impl Reader {
         // A transaction that was cut off begins anew, and what was not published comes again.
         (self.now, self.waiting_bytes) = (None, 0);
         self.waiting.clear();
-        let (mut confirmed, mut confirm_at) = (0, Instant::now());
-        let (mut heard, mut is_asked) = (Instant::now(), false);
-        loop {
-            let is_idle = confirmed == self.done;
-            let until = if is_idle { heard + SILENCE_MAX } else { confirm_at };
-            match timeout_at(until, wire.next()).await {
-                Ok(streamed) => {
-                    heard = Instant::now();
-                    match streamed? {
-                        Streamed::Change { end, message } => {
-                            self.server_end = self.server_end.max(end);
-                            self.take(pgoutput::read(message)?)?;
-                        }
-                        Streamed::CutChange { end, head, len } => {
-                            self.server_end = self.server_end.max(end);
-                            self.pass_over(head, len).await?;
-                        }
-                        Streamed::Keepalive { end, wants_reply } => {
-                            self.server_end = self.server_end.max(end);
-                            // Between two transactions: nothing of ours is in between.
-                            if self.now.is_none() {
-                                self.done = self.done.max(end);
-                                self.publish().await;
-                            }
-                            is_asked |= wants_reply;
-                        }
-                    }
-                }
-                Err(_) if is_idle => return Err(CdcError::Silent),
-                Err(_) => {}
+        Ok(wire)
+    }
+
+    /// Takes in what was sent; says whether the database wants to hear how far we are.
+    async fn hear(&mut self, streamed: Streamed) -> Result<bool, CdcError> {
+        match streamed {
+            Streamed::Change { end, message } => {
+                self.server_end = self.server_end.max(end);
+                self.take(pgoutput::read(message)?)?;
+                Ok(false)
             }
-            if !wire.has_more() || self.is_full() {
-                self.publish().await;
+            Streamed::CutChange { end, head, len } => {
+                self.server_end = self.server_end.max(end);
+                self.pass_over(head, len).await?;
+                Ok(false)
             }
-            if is_asked || confirmed != self.done && Instant::now() >= confirm_at {
-                if let Some(ledger) = &self.server.ledger {
-                    ledger.advance(&self.source, self.done);
+            Streamed::Keepalive { end, wants_reply } => {
+                self.server_end = self.server_end.max(end);
+                // Between two transactions: nothing of ours is in between.
+                if self.now.is_none() {
+                    self.done = self.done.max(end);
+                    self.publish().await;
                 }
-                wire.confirm(self.done).await?;
-                (confirmed, is_asked) = (self.done, false);
-                confirm_at = Instant::now() + CONFIRM_EVERY;
+                Ok(wants_reply)
             }
         }
+    }
+
+    /// Whether some rows of the transaction that is read are published: nobody else would know which.
+    fn is_amid(&self) -> bool {
+        let partial = self.partial.map(|(commit, _)| commit);
+        partial.is_some_and(|commit| self.now.is_some_and(|now| now.commit == commit))
+    }
+
+    /// Tells the database that what is published need not be kept.
+    async fn confirm(&mut self, wire: &mut Wire) -> Result<(), CdcError> {
+        if let Some(ledger) = &self.server.ledger {
+            ledger.advance(&self.source, self.done);
+        }
+        Ok(wire.confirm(self.done).await?)
     }
 
     fn take(&mut self, change: Change) -> Result<(), CdcError> {
@@ -257,8 +302,9 @@ impl Reader {
             self.waiting.drain(..done);
         }
         self.waiting_bytes = 0;
+        // Also while the next transaction is being read: all rows of the ones before it are out.
+        self.done = self.done.max(self.read_to);
         if self.now.is_none() {
-            self.done = self.done.max(self.read_to);
             self.metrics.committed_ms.store(0, Ordering::Relaxed);
         }
         let behind = self.server_end.saturating_sub(self.done);

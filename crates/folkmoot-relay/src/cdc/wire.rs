@@ -27,6 +27,8 @@ const LENGTH_MAX: usize = 2 << 30;
 /// Taken from the socket at once, at most.
 const READ_BYTES: usize = 64 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// For the server's last word in a stream that we end.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why there is no stream.
 #[derive(Debug, thiserror::Error)]
@@ -226,6 +228,20 @@ impl Wire {
         status.put_u64(0);
         status.put_u8(0);
         self.send(b'd', &status).await
+    }
+
+    /// Ends the stream, once the server has taken in what it was told: it answers in order.
+    pub(super) async fn end(mut self) -> Result<(), WireError> {
+        self.send(b'c', &[]).await?;
+        let answered = async {
+            loop {
+                if let Received::Whole(b'c', _) = self.receive().await? {
+                    return Ok(());
+                }
+            }
+        };
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "the stream does not end");
+        timeout(END_TIMEOUT, answered).await.unwrap_or_else(|_| Err(late().into()))
     }
 
     /// Whether a whole message was received and not looked at.

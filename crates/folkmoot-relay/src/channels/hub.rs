@@ -27,6 +27,10 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(20);
 /// Between two questions to an owner that has just been lost.
 const ATTACH_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// The longest publication where there are several nodes: half of a frame between them, which holds
+/// names, tags and keys, too.
+const PUBLICATION_BYTES_MAX: usize = 32 << 20;
+
 /// Why nothing was published.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Refused {
@@ -36,6 +40,17 @@ pub(crate) enum Refused {
     /// Its history cannot be written.
     #[error("the disk takes no histories")]
     Disk,
+    /// With several nodes: a frame between them would not hold it.
+    #[error("a publication of {0} bytes is over the limit of {max} between nodes", max = PUBLICATION_BYTES_MAX)]
+    TooLarge(usize),
+}
+
+/// Whether a frame between nodes holds a publication.
+fn fits(post: &Post) -> Result<(), Refused> {
+    match post.payload.data.len() {
+        len if len > PUBLICATION_BYTES_MAX => Err(Refused::TooLarge(len)),
+        _ => Ok(()),
+    }
 }
 
 /// Publishes into durable channels of one owner.
@@ -158,6 +173,7 @@ impl Hub {
     pub(crate) async fn publish(&self, channel: Arc<str>, post: Post) -> Result<Position, Refused> {
         if let Some(nodes) = &self.nodes {
             let owner = nodes.owner(Self::shard(&channel));
+            fits(&post)?;
             let positions = owner.publish_all(Shipment(vec![(channel, post)])).await?;
             return Ok(positions.first().copied().unwrap_or_default());
         }
@@ -177,6 +193,12 @@ impl Hub {
         let mut shards: BTreeMap<(usize, bool), (Vec<usize>, Posts)> = BTreeMap::new();
         let mut outcomes = vec![Ok(Position::default()); posts.len()];
         for (place, (channel, post)) in posts.into_iter().enumerate() {
+            if self.nodes.is_some()
+                && let Err(refused) = fits(&post)
+            {
+                outcomes[place] = Err(refused);
+                continue;
+            }
             let shard = shards.entry((Self::shard(&channel), post.is_durable())).or_default();
             shard.0.push(place);
             shard.1.push((channel, post));

@@ -162,7 +162,7 @@ impl Owner {
         let epochs = self.channels.epochs.current().number();
         let channels = std::mem::take(&mut self.channels.channels);
         let moved = channels.into_iter().map(|(name, channel)| channel.leave(name));
-        let mut pages = Pages { moved, life: self.life, epochs };
+        let mut pages = Pages { moved, rest: None, life: self.life, epochs };
         let mut number = 0;
         loop {
             let (page, is_last) = pages.next(number);
@@ -195,25 +195,46 @@ fn since(stream: &Stream, was: Position) -> Vec<What> {
 /// What an owner keeps, in parts.
 struct Pages<I> {
     moved: I,
+    /// Of a channel whose history did not fit into the last one.
+    rest: Option<MovedChannel>,
     life: u64,
     epochs: u64,
 }
 
 impl<I: Iterator<Item = MovedChannel>> Pages<I> {
     fn next(&mut self, number: u32) -> (Page, bool) {
-        let (mut channels, mut len, mut is_last) = (Vec::new(), 0, true);
-        for moved in self.moved.by_ref() {
-            len += moved.name.len() + moved.keys.len() * 64;
-            len += moved.history.iter().map(|one| one.data.len() + 64).sum::<usize>();
-            channels.push(moved);
-            if len > PAGE_BYTES {
-                is_last = false;
+        let (mut channels, mut len, mut is_last) = (Vec::new(), 0, false);
+        while len <= PAGE_BYTES {
+            let Some(mut moved) = self.rest.take().or_else(|| self.moved.next()) else {
+                is_last = true;
                 break;
-            }
+            };
+            len += moved.name.len();
+            len += moved.keys.iter().map(|one| one.key.len() + 64).sum::<usize>();
+            self.rest = cut(&mut moved, &mut len);
+            channels.push(moved);
         }
         let (life, epochs) = (self.life, self.epochs);
         (Page { number, is_last, life, epochs, channels }, is_last)
     }
+}
+
+/// Takes away from a channel's history what does not fit into a page any more; all else of the
+/// channel comes with the first part.
+fn cut(moved: &mut MovedChannel, len: &mut usize) -> Option<MovedChannel> {
+    let mut fits = 0;
+    while *len <= PAGE_BYTES && fits < moved.history.len() {
+        *len += moved.history[fits].data.len() + 64;
+        fits += 1;
+    }
+    if fits == moved.history.len() {
+        return None;
+    }
+    let history = moved.history.split_off(fits);
+    let (name, position, version) = (moved.name.clone(), moved.position, None);
+    let MovedChannel { history_until, numbers_until, .. } = *moved;
+    let keys = Vec::new();
+    Some(MovedChannel { name, position, history, history_until, numbers_until, keys, version })
 }
 
 #[actor(name = "relay.owner", wire, options = options)]

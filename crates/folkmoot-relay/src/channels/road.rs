@@ -1,6 +1,7 @@
 //! The way from the owner of channels to a node with subscribers: news wait here for their turn, so
 //! that a node that is slow holds up neither the owner nor the other nodes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,14 +10,17 @@ use althing::{ActorRef, SendError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Bulletin, News};
+use super::{Bulletin, Heard, News, What};
 use crate::nodes::{Nodes, Site, SiteCalls, node_of};
 
 /// News that wait for one node. One that is further behind is asked where it is once it has read
 /// them. In tests of this crate a node is soon that far behind.
 const WAITING_LEN_MAX: usize = if cfg!(test) { 256 } else { 65_536 };
-/// News in one message, unless one turn of the owner has more.
+/// News in one message.
 const BULLETIN_LEN: usize = 1_024;
+/// Payloads in one message, in bytes, and the one that exceeds them: a frame between nodes has to
+/// hold it, and what is longer than that is lost.
+const BULLETIN_BYTES: usize = 1 << 20;
 /// How long a node may take to read what was told before its owner ends.
 const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -71,16 +75,21 @@ struct Drive {
 
 impl Drive {
     async fn run(self, mut coming: mpsc::UnboundedReceiver<Vec<News>>) {
-        while let Some(mut news) = coming.recv().await {
-            while news.len() < BULLETIN_LEN {
-                let Ok(more) = coming.try_recv() else { break };
-                news.extend(more);
+        let mut waiting = VecDeque::new();
+        while let Some(news) = coming.recv().await {
+            waiting.extend(news);
+            while !waiting.is_empty() {
+                while waiting.len() < BULLETIN_LEN {
+                    let Ok(more) = coming.try_recv() else { break };
+                    waiting.extend(more);
+                }
+                let news = take_bulletin(&mut waiting);
+                let len = news.len();
+                if !self.tell(news).await {
+                    return;
+                }
+                self.waiting.fetch_sub(len, Ordering::Relaxed);
             }
-            let len = news.len();
-            if !self.tell(news).await {
-                return;
-            }
-            self.waiting.fetch_sub(len, Ordering::Relaxed);
         }
         if self.nodes.has(node_of(&self.site)) {
             // What was told before has been read when this is answered.
@@ -102,5 +111,55 @@ impl Drive {
                 Err(_) => return false,
             }
         }
+    }
+}
+
+/// The first of what waits, as far as it fits into a message. Neighbours that share a payload have
+/// it once.
+fn take_bulletin(waiting: &mut VecDeque<News>) -> Vec<News> {
+    let (mut news, mut bytes, mut last) = (Vec::new(), 0, None);
+    while bytes < BULLETIN_BYTES && news.len() < BULLETIN_LEN {
+        let Some(next) = waiting.pop_front() else { break };
+        if let What::Published(Heard { payload, .. }) = &next.what
+            && last != Some(Arc::as_ptr(payload))
+        {
+            bytes += payload.data.len();
+            last = Some(Arc::as_ptr(payload));
+        }
+        news.push(next);
+    }
+    news
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::payload::Payload;
+
+    fn published(payload: &Arc<Payload>) -> News {
+        let heard = Heard { payload: payload.clone(), offset: 1, may_be_delta: false };
+        News { channel: "c".into(), what: What::Published(heard) }
+    }
+
+    fn payload(len: usize) -> Arc<Payload> {
+        Arc::new(Payload { data: Bytes::from(vec![b'7'; len]), ..Payload::default() })
+    }
+
+    #[test]
+    fn a_message_has_a_bound_of_bytes_and_what_is_shared_counts_once() {
+        let lengths = |waiting: &mut VecDeque<News>| -> Vec<usize> {
+            std::iter::from_fn(|| Some(take_bulletin(waiting).len()).filter(|len| *len > 0))
+                .collect()
+        };
+        let third = BULLETIN_BYTES / 3;
+        let mut each: VecDeque<_> = (0..10).map(|_| published(&payload(third + 1))).collect();
+        assert_eq!(lengths(&mut each), [3, 3, 3, 1]);
+        let shared = payload(third);
+        let mut all: VecDeque<_> = (0..2_000).map(|_| published(&shared)).collect();
+        assert_eq!(lengths(&mut all), [BULLETIN_LEN, 2_000 - BULLETIN_LEN]);
+        let mut long: VecDeque<_> = (0..2).map(|_| published(&payload(9 * third))).collect();
+        assert_eq!(lengths(&mut long), [1, 1]);
     }
 }

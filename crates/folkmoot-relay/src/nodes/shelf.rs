@@ -55,7 +55,13 @@ impl Shelf {
         };
         incoming.pages += 1;
         incoming.is_whole = page.is_last;
-        incoming.moved.channels.extend(page.channels);
+        for part in page.channels {
+            // The history of one that does not fit into a page goes on in the next.
+            match incoming.moved.channels.last_mut().filter(|last| last.name == part.name) {
+                Some(last) => last.history.extend(part.history),
+                None => incoming.moved.channels.push(part),
+            }
+        }
     }
 
     /// Forgets what comes from a life before that one.

@@ -1,12 +1,16 @@
 //! One partition of an outbox: reads its rows in order, publishes them, deletes them.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
-use tokio::sync::Notify;
+use futures_util::TryStreamExt;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement, Transaction};
 
 use super::{Outbox, OutboxError, RETRY_AFTER, STATEMENT_TIMEOUT};
@@ -15,6 +19,11 @@ use crate::feed::{self, Row};
 use crate::metrics::ConsumerMetrics;
 use crate::server::Server;
 
+/// Payloads that are held at once; the row with which they exceed it is held, too.
+const HELD_BYTES_MAX: usize = 4 << 20;
+/// The longest payload that is read, as of a row that comes by change data capture.
+const ROW_BYTES_MAX: i32 = 64 << 20;
+
 pub(super) struct Partition {
     outbox: Arc<Outbox>,
     server: Arc<Server>,
@@ -22,6 +31,9 @@ pub(super) struct Partition {
     metrics: Arc<ConsumerMetrics>,
     /// Published, and perhaps not deleted: the connection was lost in between.
     published: HashSet<i64>,
+    /// Rows that are asked for next: fewer after some that were long, so that the database does not
+    /// send what is not held.
+    rows_next: u32,
     /// Said already: it is said once, not at each attempt.
     is_down: bool,
 }
@@ -47,43 +59,55 @@ struct Statements {
 impl Partition {
     pub(super) fn new(outbox: Arc<Outbox>, server: Arc<Server>, number: u32) -> Self {
         let metrics = server.metrics.consumer(&outbox.name);
-        Self { outbox, server, number, metrics, published: HashSet::new(), is_down: false }
+        let (published, rows_next) = (HashSet::new(), outbox.settings.partition_select_limit);
+        Self { outbox, server, number, metrics, published, rows_next, is_down: false }
     }
 
-    /// Publishes until the server stops, whatever happens to the database meanwhile.
+    /// Publishes until the server stops, whatever happens to the database meanwhile. What is being
+    /// published then is deleted first: otherwise whoever reads the table next would publish it
+    /// again.
     pub(super) async fn run(mut self) {
         let mut stopping = self.server.stopping();
-        loop {
-            let ended = tokio::select! {
-                ended = self.follow() => ended,
-                _ = stopping.wait_for(|stops| *stops) => return,
-            };
+        while !*stopping.borrow() {
+            let ended = self.follow(&mut stopping).await;
             let (outbox, partition) = (&self.outbox.name, self.number);
             let Err(error) = ended else { return };
             if !self.is_down {
                 tracing::error!(%error, %outbox, partition, "the outbox cannot be read");
             }
             self.is_down = true;
-            tokio::time::sleep(RETRY_AFTER).await;
+            let _ = timeout(RETRY_AFTER, stopping.wait_for(|stops| *stops)).await;
         }
     }
 
-    /// Publishes as long as one connection lasts.
-    async fn follow(&mut self) -> Result<(), OutboxError> {
-        let (mut client, told) = self.outbox.connect().await?;
-        let statements = within(self.prepare(&client)).await?;
-        loop {
+    /// Publishes as long as one connection lasts, or until the server stops.
+    async fn follow(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), OutboxError> {
+        let connecting = async {
+            let (client, told) = self.outbox.connect().await?;
+            let statements = within(self.prepare(&client)).await?;
+            Ok::<_, OutboxError>((client, told, statements))
+        };
+        let (mut client, told, statements) = tokio::select! {
+            connected = connecting => connected?,
+            _ = stopping.wait_for(|stops| *stops) => return Ok(()),
+        };
+        while !*stopping.borrow() {
             let found = self.look(&mut client, &statements).await?;
             if std::mem::take(&mut self.is_down) {
                 tracing::info!(outbox = %self.outbox.name, "the outbox is read again");
             }
             let pause = self.outbox.settings.partition_poll_interval.0;
-            match found {
-                Found::Rows => {}
-                Found::Nothing => wait(&told, pause).await,
-                Found::Busy => tokio::time::sleep(pause.min(RETRY_AFTER)).await,
+            let (told, pause) = match found {
+                Found::Rows => continue,
+                Found::Nothing => (Some(&*told), pause),
+                Found::Busy => (None, pause.min(RETRY_AFTER)),
+            };
+            tokio::select! {
+                () = wait(told, pause) => {}
+                _ = stopping.wait_for(|stops| *stops) => {}
             }
         }
+        Ok(())
     }
 
     async fn prepare(&self, client: &Client) -> Result<Statements, OutboxError> {
@@ -110,20 +134,21 @@ impl Partition {
         if !locked.get::<_, bool>(0) {
             return Ok(Found::Busy);
         }
-        let limit = i64::from(self.outbox.settings.partition_select_limit);
-        let rows = within(transaction.query(&statements.select, &[&number, &limit])).await?;
+        let rows = within(self.read(&transaction, &statements.select)).await?;
         if rows.is_empty() {
             self.published.clear();
             return Ok(Found::Nothing);
         }
-        let rows: Vec<Row<'_>> = rows.iter().map(|row| self.row(row)).collect();
+        let mut refused: Vec<(i64, RpcError)> = rows.iter().filter_map(too_long).collect();
+        refused.iter().for_each(|(_, error)| self.metrics.rows.count::<()>(&Err(error.clone())));
+        let mut ids: Vec<i64> = refused.iter().map(|(id, _)| *id).collect();
+        let rows: Vec<Row<'_>> = rows.iter().filter_map(|row| self.row(row)).collect();
         let id = |row: &Row<'_>| row.key.id.cast_signed();
         let is_new = |row: &Row<'_>| !self.published.contains(&id(row));
         let (new, mut done): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_new);
         // Without a limit of time: what is given up here in the middle would be published again.
         let outcomes = feed::publish(&self.server, &self.metrics, &new).await;
         let mut found = Found::Rows;
-        let mut refused = Vec::new();
         for (row, outcome) in new.into_iter().zip(outcomes) {
             match outcome {
                 Ok(()) => drop(self.published.insert(id(&row))),
@@ -139,7 +164,7 @@ impl Partition {
         for (id, error) in refused {
             within(self.set_aside(&transaction, statements, id, &error)).await?;
         }
-        let ids: Vec<i64> = done.iter().map(id).collect();
+        ids.extend(done.iter().map(id));
         within(transaction.execute(&statements.delete, &[&ids])).await?;
         within(transaction.commit()).await?;
         // Only now is it known that these do not come again. Others may: rows with smaller ids that
@@ -153,13 +178,38 @@ impl Partition {
         Ok(found)
     }
 
-    fn row<'a>(&self, row: &'a tokio_postgres::Row) -> Row<'a> {
-        let (id, method, payload): (i64, &str, &str) = (row.get(0), row.get(1), row.get(2));
-        let payload = payload.as_bytes();
+    /// The next rows, as far as they are held at once.
+    async fn read(
+        &mut self,
+        transaction: &Transaction<'_>,
+        select: &Statement,
+    ) -> Result<Vec<tokio_postgres::Row>, OutboxError> {
+        let (number, limit) =
+            (i32::try_from(self.number).unwrap_or(i32::MAX), i64::from(self.rows_next));
+        let asked: [&(dyn ToSql + Sync); 3] = [&number, &limit, &ROW_BYTES_MAX];
+        let mut coming = pin!(transaction.query_raw(select, asked).await?);
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = coming.try_next().await? {
+            bytes += row.get::<_, Option<&str>>(2).map_or(0, str::len);
+            rows.push(row);
+            if bytes >= HELD_BYTES_MAX {
+                self.rows_next = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+                return Ok(rows);
+            }
+        }
+        let most = self.outbox.settings.partition_select_limit;
+        self.rows_next = self.rows_next.saturating_mul(2).min(most);
+        Ok(rows)
+    }
+
+    /// `None`: it was too long to be read.
+    fn row<'a>(&self, row: &'a tokio_postgres::Row) -> Option<Row<'a>> {
+        let (id, method): (i64, &str) = (row.get(0), row.get(1));
+        let payload = row.get::<_, Option<&str>>(2)?.as_bytes();
         // The content too: a table that was emptied may give the same ids again.
         let part = fingerprint(&[method.as_bytes(), payload]);
         let key = RowKey { source: self.outbox.source.clone(), id: id.cast_unsigned(), part };
-        Row { key, method, payload }
+        Some(Row { key, method, payload })
     }
 
     async fn set_aside(
@@ -176,6 +226,16 @@ impl Partition {
     }
 }
 
+/// The id of a row that is too long to be read, and that this is the reason.
+fn too_long(row: &tokio_postgres::Row) -> Option<(i64, RpcError)> {
+    if row.get::<_, Option<&str>>(2).is_some() {
+        return None;
+    }
+    let len: i32 = row.get(3);
+    let text = format!("a payload of {len} bytes is over the limit of {ROW_BYTES_MAX}");
+    Some((row.get(0), RpcError::new(ErrorCode::TooLarge, text)))
+}
+
 /// Gives a database that does not answer up.
 async fn within<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T, OutboxError>
 where
@@ -186,6 +246,11 @@ where
 }
 
 /// Waits until somebody says that there are rows, or the table is due to be looked at.
-async fn wait(told: &Notify, pause: Duration) {
-    let _ = timeout(pause, told.notified()).await;
+async fn wait(told: Option<&Notify>, pause: Duration) {
+    match told {
+        Some(told) => {
+            let _ = timeout(pause, told.notified()).await;
+        }
+        None => tokio::time::sleep(pause).await,
+    }
 }

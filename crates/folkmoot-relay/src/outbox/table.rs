@@ -84,9 +84,15 @@ impl Table {
         &self.outbox
     }
 
+    /// The next rows, each with the length of its payload, and without the payload if that is
+    /// longer than `$3`. The text is made once for each row, when the row is sent.
     pub(super) fn select(&self) -> String {
         format!(
-            "SELECT id, method, payload::text FROM {} WHERE partition = $1 ORDER BY id LIMIT $2",
+            "SELECT id, method, CASE WHEN octet_length(payload) <= $3 THEN payload END,
+                 octet_length(payload)
+             FROM (SELECT id, method, payload::text FROM {} WHERE partition = $1
+                   ORDER BY id LIMIT $2) AS next
+             ORDER BY id",
             self.outbox
         )
     }

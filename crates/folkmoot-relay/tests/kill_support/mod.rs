@@ -1,5 +1,7 @@
 //! A relay as a process that can be killed, and a subscriber that comes back.
 
+#![allow(dead_code)] // Not every test uses all of it.
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -38,6 +40,15 @@ impl Process {
 
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The most memory that it has had.
+    pub(crate) fn memory_peak_kib(&self) -> u64 {
+        let id = self.child.as_ref().expect("it runs").id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it is Linux");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
+        peak.and_then(|peak| peak.parse().ok()).expect("the kernel tells it")
     }
 
     pub(crate) fn kill(&mut self) {

@@ -78,9 +78,17 @@ impl PasswordPool {
     fn enter(&self, from: IpAddr) -> Result<Visitor<'_>, RpcError> {
         let mut inside = self.inside.lock();
         let of_address = inside.by_address.get(&from).copied().unwrap_or_default();
-        if inside.all >= AT_ONCE + WAITING_MAX || of_address >= OF_ADDRESS_MAX {
-            let text = "too many attempts to sign in at once; try again in a moment";
-            return Err(RpcError::new(ErrorCode::TooManyRequests, text));
+        for (count, limit, whose) in [
+            (of_address, OF_ADDRESS_MAX, "from your address"),
+            (inside.all, AT_ONCE + WAITING_MAX, "in all"),
+        ] {
+            if count >= limit {
+                let text = format!(
+                    "too many attempts to sign in at once: the limit is {limit} {whose}; try again \
+                     in a moment"
+                );
+                return Err(RpcError::new(ErrorCode::TooManyRequests, text));
+            }
         }
         inside.all += 1;
         inside.by_address.insert(from, of_address + 1);
@@ -117,6 +125,8 @@ mod tests {
         let pool = PasswordPool::default();
         let visitors: Vec<_> = (0..200).filter_map(|_| pool.enter(address(1)).ok()).collect();
         assert_eq!(visitors.len(), OF_ADDRESS_MAX);
+        let refused = pool.enter(address(1)).err().unwrap();
+        assert!(refused.message.contains("66 from your address"), "{refused:?}");
         assert!(pool.enter(address(2)).is_ok());
         drop(visitors);
         assert!(pool.inside.lock().by_address.is_empty());

@@ -288,7 +288,7 @@ impl Stands for Standing {
 
 /// A member with these rights.
 pub(crate) fn member(user: UserId, name: String, display_name: String, rights: Rights) -> Standing {
-    Standing { user, name, display_name, rights: Some(rights), is_banned: false }
+    Standing { user, name, display_name, rights: Some(rights), is_banned: false, kept_mute: None }
 }
 
 #[cfg(test)]
@@ -298,7 +298,8 @@ mod tests {
     fn outsider(user: u64) -> Standing {
         let user = UserId::from_u64(user);
         let (name, display_name) = (format!("u{user}"), String::new());
-        Standing { user, name, display_name, rights: None, is_banned: false }
+        let (rights, is_banned, kept_mute) = (None, false, None);
+        Standing { user, name, display_name, rights, is_banned, kept_mute }
     }
 
     fn facts(as_of: AsOf, user: u64) -> Facts {

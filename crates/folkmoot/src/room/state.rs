@@ -150,7 +150,10 @@ impl RoomState {
             RoomEvent::Joined { user, name, display_name, role } => {
                 self.members += 1;
                 self.owners += u64::from(*role == Role::Owner);
-                let rights = Rights { role: *role, muted_until: None };
+                // Whoever is muted stays so, though they leave and come back.
+                let kept = self.people.standing(*user).and_then(|standing| standing.kept_mute);
+                let muted_until = kept.filter(|until| *until > record.at);
+                let rights = Rights { role: *role, muted_until };
                 let (name, display_name) = (name.clone(), display_name.clone());
                 self.people.set(member(*user, name, display_name, rights));
             }
@@ -160,7 +163,10 @@ impl RoomState {
                 self.owners = self.owners.saturating_sub(u64::from(was_owner));
                 let is_banned = *reason == LeaveReason::Banned;
                 self.people.change(*user, |standing| {
-                    (standing.rights, standing.is_banned) = (None, is_banned);
+                    let rights = standing.rights.take();
+                    let muted_until = rights.and_then(|rights| rights.muted_until);
+                    standing.kept_mute = muted_until.filter(|until| *until > record.at);
+                    standing.is_banned = is_banned;
                 });
             }
             RoomEvent::RoleSet { user, role, muted_until, .. } => {

@@ -40,6 +40,7 @@ fn judge(room: &mut RoomState, request: &Request, now: UnixMillis) -> Result<Dec
                 display_name: String::new(),
                 rights: None,
                 is_banned: false,
+                kept_mute: None,
             });
             let keys = missing.keys_of.map(|sender| (sender, Vec::new()));
             let people = people.collect();

@@ -84,6 +84,16 @@ impl Session {
         }
     }
 
+    /// What came behind one's own removal, or the end of the room, is nobody's here any more.
+    fn send_held(&mut self, channel: Channel, held: &[Arc<Publication>]) {
+        for publication in held {
+            if !self.channels.has(channel) {
+                return;
+            }
+            self.send(publication);
+        }
+    }
+
     /// Ends a subscription that the user may not keep.
     pub(super) fn remove(&mut self, channel: Channel, reason: &str) {
         if self.channels.remove(channel).is_none() {
@@ -144,7 +154,7 @@ impl Session {
     ) {
         let Some(joined) = self.channels.get_mut(channel) else { return };
         match joined.cursor.go_live(position) {
-            Ok(held) => held.iter().for_each(|publication| self.send(publication)),
+            Ok(held) => self.send_held(channel, &held),
             Err(Gap) => self.outbox.close(DisconnectCode::InsufficientState),
         }
         self.catch_up(channel, ctx);
@@ -239,3 +249,6 @@ impl Handler<Presence> for Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

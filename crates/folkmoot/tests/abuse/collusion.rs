@@ -122,3 +122,123 @@ async fn two_accounts_together_do_not_keep_a_third_from_anything() {
     assert_eq!(gone.status, 204);
     server.erased().await;
 }
+
+/// Calls of one method until it must have met its limit: more than the highest there is.
+const CALLS_MAX: usize = 1_300;
+/// The methods that cost most or whose content others see.
+const METHODS: [&str; 21] = [
+    "message.send",
+    "message.edit",
+    "message.react",
+    "message.pin",
+    "message.save",
+    "room.create",
+    "room.update",
+    "room.mute",
+    "user.block",
+    "direct.open",
+    "invite.create",
+    "profile.update",
+    "status.set",
+    "search",
+    "users.find",
+    "presence.watch",
+    "history.get",
+    "room.members",
+    "invite.list",
+    "typing.set",
+    "read.set",
+];
+
+/// The largest request of a method; another one each time, so that it changes something.
+fn largest(method: &str, room: &str, target: &str, n: usize) -> Value {
+    let toggled = n.is_multiple_of(2);
+    let text = |chars: usize| format!("{n}{}", longest(chars - n.to_string().len()));
+    let seq = 1 + n / 2 % 20;
+    match method {
+        "message.send" => json!({"room": room, "key": text(64), "body": text(8_000)}),
+        "message.edit" => json!({"room": room, "seq": 1, "body": text(8_000)}),
+        "message.react" => json!({"room": room, "seq": 1, "emoji": longest(16), "on": toggled}),
+        "message.pin" | "message.save" => json!({"room": room, "seq": seq, "on": toggled}),
+        "room.create" => json!({"name": text(64), "topic": text(512)}),
+        "room.update" => json!({"room": room, "name": text(64), "topic": text(512)}),
+        "direct.open" => json!({"user": target}),
+        "room.mute" => json!({"room": room, "user": target, "until": 1 + n}),
+        "user.block" => json!({"user": target, "on": toggled}),
+        "profile.update" => json!({"display_name": text(64)}),
+        "status.set" => json!({"emoji": longest(1), "text": text(80)}),
+        "search" => json!({"query": text(256), "limit": 100}),
+        "users.find" => json!({"prefix": "a", "limit": 50}),
+        "presence.watch" => json!({"room": room, "users": vec![target; 200]}),
+        "typing.set" => json!({"room": room, "on": toggled}),
+        "read.set" => json!({"room": room, "seq": seq}),
+        _ => json!({"room": room}),
+    }
+}
+
+/// Repeats each method until a limit names itself; says which did not.
+async fn exhaust(mut attacker: Client, room: String, target: String) -> Vec<&'static str> {
+    let mut unlimited = Vec::new();
+    for method in METHODS {
+        let mut is_limited = false;
+        for n in 0..CALLS_MAX {
+            let called = attacker.rpc(method, largest(method, &room, &target, n)).await;
+            // Other refusals are of what cannot be any more, as of more pins.
+            let Err(refused) = called else { continue };
+            if refused.code == 429 {
+                let names_it = refused.message.contains("the limit is");
+                assert!(names_it && refused.message.contains("try again in"), "{refused:?}");
+                is_limited = true;
+                break;
+            }
+        }
+        if !is_limited {
+            unlimited.push(method);
+        }
+    }
+    unlimited
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_of_each_method_ends_at_a_limit_that_is_named_and_a_third_goes_on_meanwhile() {
+    // As they are by default, but for one: each question is answered with a page of the longest.
+    let limits = "[limits]\naccounts_per_minute = 0\nquestions_per_minute = 100\n";
+    let server = Server::with(&format!("{limits}{PATIENT}")).await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let (mut attacks, mut rooms) = (Vec::new(), Vec::new());
+    for name in ["eve", "mallory"] {
+        let mut attacker = server.join(name).await;
+        let room = attacker.create_room(&longest(64)).await;
+        attacker.call("room.add", json!({"room": room, "user": account.id})).await;
+        rooms.push(room.clone());
+        attacks.push(tokio::spawn(exhaust(attacker, room, account.id.clone())));
+    }
+    let own = anna.create_room("Mine").await;
+    let mut said = 0;
+    while !attacks.iter().all(tokio::task::JoinHandle::is_finished) {
+        let message = json!({"room": own, "key": said.to_string(), "body": "still here"});
+        // As fast as she may.
+        match anna.rpc("message.send", message).await {
+            Ok(sent) => {
+                said += 1;
+                assert_eq!(sent["seq"], said);
+            }
+            Err(refused) => assert_eq!(refused.code, 429, "{refused:?}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(said > 0, "she said something meanwhile");
+    for attack in attacks {
+        assert_eq!(attack.await.expect("it ends"), Vec::<&str>::new(), "have no limit");
+    }
+    anna = server.connect(&account).await;
+    // Hers, the attackers' two, and perhaps a conversation with each of them.
+    let listed = all(&mut anna, "rooms.list", "rooms", json!({})).await.len();
+    assert!((3..=5).contains(&listed), "{listed} rooms");
+    for room in rooms {
+        let page = anna.call("history.get", json!({"room": room, "limit": 100})).await;
+        assert!(!page["messages"].as_array().expect("a list").is_empty());
+        anna.call("room.leave", json!({"room": room})).await;
+    }
+}

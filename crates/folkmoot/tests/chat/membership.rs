@@ -119,6 +119,46 @@ async fn a_ban_outlives_a_restart_until_it_is_lifted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_muted_stays_so_though_they_leave_and_come_back() {
+    let mut server = Server::start().await;
+    let anna_account = server.sign_up("anna").await;
+    let mut anna = server.connect(&anna_account).await;
+    let bob_account = server.sign_up("bob").await;
+    let mut bob = server.connect(&bob_account).await;
+    let room = anna.create_room("Tea").await;
+    let the_room = json!({"room": room});
+    anna.call("room.set_access", json!({"room": room, "access": "open"})).await;
+    let far = 32_503_680_000_000_u64;
+    let about_bob = |more: Value| {
+        let mut request = json!({"room": room, "user": bob_account.id});
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request
+    };
+    let message = json!({"room": room, "key": "k", "body": "x"});
+    bob.call("room.join", the_room.clone()).await;
+    anna.call("room.mute", about_bob(json!({"until": far}))).await;
+    // By whichever way they go, and whether or not the room was in memory all the while.
+    bob.call("room.leave", the_room.clone()).await;
+    assert_eq!(bob.call("room.join", the_room.clone()).await["muted_until"], far);
+    assert_eq!(bob.fail("message.send", message.clone()).await.code, 103);
+    anna.call("room.kick", about_bob(json!({}))).await;
+    server.restart().await;
+    anna = server.connect(&anna_account).await;
+    bob = server.connect(&bob_account).await;
+    assert_eq!(bob.call("room.join", the_room.clone()).await["muted_until"], far);
+    anna.call("room.ban", about_bob(json!({"on": true}))).await;
+    anna.call("room.ban", about_bob(json!({"on": false}))).await;
+    bob.call("room.join", the_room.clone()).await;
+    let refused = bob.fail("message.send", message.clone()).await;
+    assert!(refused.code == 103 && refused.message.contains("muted"), "{refused:?}");
+    // What a moderator lifts is over, also for the next time.
+    anna.call("room.mute", about_bob(json!({}))).await;
+    bob.call("room.leave", the_room.clone()).await;
+    assert!(bob.call("room.join", the_room).await["muted_until"].is_null());
+    bob.call("message.send", message).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn roles_and_mutes_are_told_and_hold() {
     let server = Server::start().await;
     let mut anna = server.join("anna").await;

@@ -80,6 +80,7 @@ on_each_store! {
         loading_covers_what_is_in_flight,
         a_stale_epoch_is_known_by_the_snapshot,
         standings_follow_joins_roles_departures_and_bans,
+        a_mute_outlasts_a_departure_until_its_end,
         keys_are_found_again_by_their_sender,
         members_come_by_name_and_are_found_by_any_word,
         read_cursors_merge_by_maximum,

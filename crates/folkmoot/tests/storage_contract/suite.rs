@@ -143,6 +143,36 @@ pub(crate) async fn standings_follow_joins_roles_departures_and_bans(
     assert!(!standings[0].is_banned && standings[1].name.is_empty(), "{standings:?}");
 }
 
+pub(crate) async fn a_mute_outlasts_a_departure_until_its_end(store: impl RoomLog + Directory) {
+    populate(&store).await;
+    let epoch = epoch(&store).await;
+    let until = UnixMillis::from_u64(NOW.as_u64() + 1);
+    let mute = |offset, muted_until| {
+        record(offset, RoomEvent::RoleSet { user: BO, role: Role::Member, muted_until, by: ANA })
+    };
+    let leave =
+        |offset| record(offset, RoomEvent::Left { user: BO, by: None, reason: LeaveReason::Left });
+    let of_bo = async || {
+        let standings = store.standings(HALL, vec![BO]).await.expect("it can be read");
+        (standings[0].kept_mute, standings[0].rights.map(|rights| rights.muted_until))
+    };
+    let _joined = store.append_room(epoch, joined(2, BO, "bo"));
+    let _muted = store.append_room(epoch, mute(3, Some(until)));
+    let _left = store.append_room(epoch, leave(4));
+    assert_eq!(of_bo().await, (Some(until), None));
+    let _joined = store.append_room(epoch, joined(5, BO, "bo"));
+    assert_eq!(of_bo().await, (None, Some(Some(until))));
+    let late = RoomRecord { at: until, ..leave(6) };
+    let _left = store.append_room(epoch, late);
+    assert_eq!(of_bo().await, (None, None), "it is over");
+    let _joined = store.append_room(epoch, joined(7, BO, "bo"));
+    let _muted = store.append_room(epoch, mute(8, Some(until)));
+    let _left = store.append_room(epoch, leave(9));
+    let back = RoomRecord { at: until, ..joined(10, BO, "bo") };
+    let _joined = store.append_room(epoch, back);
+    assert_eq!(of_bo().await, (None, Some(None)), "it ended while they were away");
+}
+
 pub(crate) async fn keys_are_found_again_by_their_sender(store: impl RoomLog + Directory) {
     populate(&store).await;
     let epoch = epoch(&store).await;

@@ -37,6 +37,8 @@ pub(super) struct Message {
 pub(super) struct Model {
     pub(super) members: BTreeMap<usize, Member>,
     banned: BTreeSet<usize>,
+    /// Who was muted when they left the last time.
+    muted: BTreeSet<usize>,
     pub(super) messages: Vec<Message>,
     /// What was sent first under a key of somebody.
     keys: BTreeMap<(usize, u8), (String, Option<u64>)>,
@@ -55,6 +57,7 @@ impl Model {
         Self {
             members: BTreeMap::from([(0, owner)]),
             banned: BTreeSet::new(),
+            muted: BTreeSet::new(),
             messages: Vec::new(),
             keys: BTreeMap::new(),
             name,
@@ -144,17 +147,18 @@ impl Model {
                 if self.is_archived {
                     return DENIED;
                 }
-                self.members.insert(*user, Member { rank: Rank::Member, is_muted: false });
+                let is_muted = self.muted.remove(user);
+                self.members.insert(*user, Member { rank: Rank::Member, is_muted });
             }
             Step::Leave { by } => {
                 if self.rank(*by)? == Rank::Owner && self.owners() == 1 && self.members.len() > 1 {
                     return DENIED;
                 }
-                self.members.remove(by);
+                self.remove(*by);
             }
             Step::Kick { by, user } => {
                 self.stands_above(*by, *user)?;
-                self.members.remove(user);
+                self.remove(*user);
             }
             Step::Ban { by, user, on } => {
                 if !is_above_members(self.rank(*by)?) {
@@ -173,7 +177,7 @@ impl Model {
                 }
                 self.stands_above(*by, *user)?;
                 self.banned.insert(*user);
-                self.members.remove(user);
+                self.remove(*user);
             }
             Step::Mute { by, user, on } => {
                 self.stands_above(*by, *user)?;
@@ -201,6 +205,13 @@ impl Model {
         }
         self.events += 1;
         Ok(())
+    }
+
+    /// Whoever leaves takes a mute along.
+    fn remove(&mut self, user: usize) {
+        if self.members.remove(&user).is_some_and(|member| member.is_muted) {
+            self.muted.insert(user);
+        }
     }
 
     fn send(&mut self, by: usize, key: Option<u8>, body: &str, reply_to: Option<u64>) -> Expected {

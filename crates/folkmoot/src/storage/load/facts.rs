@@ -32,6 +32,8 @@ pub struct Standing {
     pub rights: Option<Rights>,
     /// Kept out.
     pub is_banned: bool,
+    /// Of somebody who has left while they were muted: until when they are so if they come back.
+    pub kept_mute: Option<UnixMillis>,
 }
 
 /// What a member may do.
@@ -132,20 +134,25 @@ fn standing(connection: &Connection, room: RoomId, user: UserId) -> Result<Stand
     // Whoever has no account has a row, too.
     let mut statement = connection.prepare_cached(
         "SELECT coalesce(u.name, ''), coalesce(u.display_name, ''), m.role, m.muted_until, \
-                EXISTS (SELECT 1 FROM bans b WHERE b.room = ?1 AND b.user = ?2) \
+                EXISTS (SELECT 1 FROM bans b WHERE b.room = ?1 AND b.user = ?2), k.until \
          FROM (SELECT 1) AS one \
          LEFT JOIN users u ON u.id = ?2 \
-         LEFT JOIN members m ON m.room = ?1 AND m.user = ?2",
+         LEFT JOIN members m ON m.room = ?1 AND m.user = ?2 \
+         LEFT JOIN mutes k ON k.room = ?1 AND k.user = ?2",
     )?;
     let mut rows = statement.query([to_sql(room.as_u64()), to_sql(user.as_u64())])?;
     let row = rows.next()?.ok_or(SqlError::NoRow)?;
-    let muted_until = row.get::<Option<i64>>(3)?.map(|at| UnixMillis::from_u64(from_sql(at)));
+    let time = |column: usize| -> Result<_, SqlError> {
+        let at = row.get::<Option<i64>>(column)?;
+        Ok(at.map(|at| UnixMillis::from_u64(from_sql(at))))
+    };
+    let (muted_until, kept_mute) = (time(3)?, time(5)?);
     let rights = match row.get::<Option<u32>>(2)? {
         None => None,
         Some(role) => Some(Rights { role: Role::from_number(role)?, muted_until }),
     };
     let (name, display_name) = (row.get(0)?, row.get(1)?);
-    Ok(Standing { user, name, display_name, rights, is_banned: row.get(4)? })
+    Ok(Standing { user, name, display_name, rights, is_banned: row.get(4)?, kept_mute })
 }
 
 /// Walks back from the sender's last message until both bounds are passed.

@@ -10,8 +10,11 @@ use crate::storage::error::OpenError;
 use crate::storage::sql::{Connection, SqlError};
 
 /// All steps, oldest first. A step of the embedded store's schema has its like here.
-const STEPS: &[&str] =
-    &[include_str!("migrations/0001_base.sql"), include_str!("migrations/0002_nodes.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/0001_base.sql"),
+    include_str!("migrations/0002_nodes.sql"),
+    include_str!("migrations/0003_mutes.sql"),
+];
 
 /// Whether a database has our tables.
 pub(crate) fn is_there(connection: &Connection) -> Result<bool, SqlError> {

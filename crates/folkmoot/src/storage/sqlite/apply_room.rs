@@ -8,7 +8,9 @@ use super::apply_expired;
 use super::apply_moderation;
 use super::apply_user::{self, read};
 use crate::storage::ids::{Lsn, RoomId, Seq, UserId};
-use crate::storage::record::{LeaveReason, Message, MessageDetails, Record, RoomEvent, RoomRecord};
+use crate::storage::record::{
+    LeaveReason, Message, MessageDetails, Record, Role, RoomEvent, RoomRecord,
+};
 use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 
 /// The columns of `rooms` that events change.
@@ -166,31 +168,13 @@ fn apply_event(
             react(transaction, record, (*seq, *user), emoji, *on)
         }
         RoomEvent::Joined { user, name, role, .. } => {
-            let added = transaction
-                .prepare_cached(
-                    "INSERT OR IGNORE INTO members (room, user, role, joined_at, name) \
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
-                )?
-                .execute(params![room, to_sql(user.as_u64()), role.number(), at, name])?;
-            row.member_count += i64::from(added > 0);
+            row.member_count += i64::from(join(transaction, record, *user, name, *role)?);
             // Who joins has not to catch up with what was said before. With the membership, because
             // the user's own record of it may be lost with the process.
             read(transaction, *user, record.room, Seq::from_u64(row.last_seq))
         }
         RoomEvent::Left { user, by, reason } => {
-            let user_id = to_sql(user.as_u64());
-            let removed = transaction
-                .prepare_cached("DELETE FROM members WHERE room = ?1 AND user = ?2")?
-                .execute([room, user_id])?;
-            row.member_count -= i64::from(removed > 0);
-            if *reason == LeaveReason::Banned {
-                transaction
-                    .prepare_cached(
-                        "INSERT INTO bans VALUES (?1, ?2, ?3, ?4) \
- ON CONFLICT (room, user) DO UPDATE SET by = excluded.by, at = excluded.at",
-                    )?
-                    .execute([room, user_id, to_sql(by.unwrap_or(*user).as_u64()), at])?;
-            }
+            row.member_count -= i64::from(leave(transaction, record, *user, *by, *reason)?);
             Ok(())
         }
         RoomEvent::RoleSet { user, role, muted_until, .. } => {
@@ -214,6 +198,74 @@ fn apply_event(
         RoomEvent::Archived { on, .. } => archive(transaction, room, on.then_some(at)),
         RoomEvent::Described { name, topic, .. } => describe(transaction, room, name, topic),
     }
+}
+
+/// Whether there is one member more.
+fn join(
+    transaction: &Connection,
+    record: &RoomRecord,
+    user: UserId,
+    name: &str,
+    role: Role,
+) -> sql::Result<bool> {
+    let (room, user) = (to_sql(record.room.as_u64()), to_sql(user.as_u64()));
+    let at = to_sql(record.at.as_u64());
+    // Whoever left while they were muted is so again until the same time.
+    let muted_until = take_mute(transaction, room, user)?.filter(|until| *until > at);
+    let added = transaction
+        .prepare_cached(
+            "INSERT OR IGNORE INTO members (room, user, role, joined_at, name, muted_until) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![room, user, role.number(), at, name, muted_until])?;
+    Ok(added > 0)
+}
+
+/// Whether there is one member less.
+fn leave(
+    transaction: &Connection,
+    record: &RoomRecord,
+    user: UserId,
+    by: Option<UserId>,
+    reason: LeaveReason,
+) -> sql::Result<bool> {
+    let (room, by) = (to_sql(record.room.as_u64()), to_sql(by.unwrap_or(user).as_u64()));
+    let (user, at) = (to_sql(user.as_u64()), to_sql(record.at.as_u64()));
+    if reason != LeaveReason::Deleted {
+        keep_mute(transaction, room, user, at)?;
+    }
+    let removed = transaction
+        .prepare_cached("DELETE FROM members WHERE room = ?1 AND user = ?2")?
+        .execute([room, user])?;
+    if reason == LeaveReason::Banned {
+        transaction
+            .prepare_cached(
+                "INSERT INTO bans VALUES (?1, ?2, ?3, ?4) \
+ ON CONFLICT (room, user) DO UPDATE SET by = excluded.by, at = excluded.at",
+            )?
+            .execute([room, user, by, at])?;
+    }
+    Ok(removed > 0)
+}
+
+/// Keeps the mute of a member who leaves, if it goes on.
+fn keep_mute(transaction: &Connection, room: i64, user: i64, at: i64) -> sql::Result<()> {
+    let sql = "INSERT INTO mutes SELECT room, user, muted_until FROM members \
+ WHERE room = ?1 AND user = ?2 AND muted_until > ?3 \
+ ON CONFLICT (room, user) DO UPDATE SET until = excluded.until";
+    transaction.prepare_cached(sql)?.execute([room, user, at]).map(drop)
+}
+
+/// The mute that somebody has left with, which is theirs again from now on.
+fn take_mute(transaction: &Connection, room: i64, user: i64) -> sql::Result<Option<i64>> {
+    let sql = "SELECT until FROM mutes WHERE room = ?1 AND user = ?2";
+    let until =
+        transaction.prepare_cached(sql)?.query_row([room, user], |row| row.get(0)).optional()?;
+    if until.is_some() {
+        let sql = "DELETE FROM mutes WHERE room = ?1 AND user = ?2";
+        transaction.prepare_cached(sql)?.execute([room, user])?;
+    }
+    Ok(until)
 }
 
 fn react(

@@ -25,6 +25,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0010_directory.sql"),
     include_str!("migrations/0011_retention.sql"),
     include_str!("migrations/0012_pins.sql"),
+    include_str!("migrations/0013_mutes.sql"),
 ];
 
 /// The step that brings the table of quotes, which are in the details of messages until then.
