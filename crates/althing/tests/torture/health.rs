@@ -175,7 +175,7 @@ async fn check_names(world: &Arc<World>) {
             continue;
         };
         let may_refuse = world.program.nodes[plan.node].passivates
-            || world.causes(slot) & SHUT_DOWN != 0
+            || world.causes(slot) & (SHUT_DOWN | TIED) != 0
             || world.drop_panicked.load(SeqCst);
         if plan.birth != Birth::Named || may_refuse || !answers(world, slot).await {
             continue;

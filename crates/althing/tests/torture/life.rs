@@ -10,7 +10,7 @@ use althing::{ActorError, Blocked, Context, Start};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
-use crate::perform::{Own, awaiting, calling};
+use crate::perform::{Own, awaiting, calling, calling_with};
 use crate::program::{Birth, Flavour, Op};
 use crate::puppet::Puppet;
 use crate::records::{Entry, KILLED, SHUT_DOWN, STOPPED, TIED};
@@ -122,7 +122,10 @@ fn spawn_named(world: &Arc<World>, slot: usize) {
     // A state that is refused counts as one that was made.
     world.log(Entry::Poked { who: slot });
     let state = Puppet::new(world, slot);
-    let spawned = calling(world, "spawn_named", || node.spawn_named(key(slot), state));
+    // A state that is refused is dropped here.
+    let own = Own::of(&plan.dropped);
+    let spawned =
+        calling_with(world, "spawn_named", own, || node.spawn_named(key(slot), state));
     let Some(Ok(actor)) = spawned else { return };
     let may_be_another = plan.birth != Birth::Named || world.causes(slot) & SHUT_DOWN != 0;
     if actor != known && !may_be_another {
