@@ -24,6 +24,16 @@ use crate::world::{Draft, World};
 /// The name of each node's ledger.
 pub(crate) const NAME: &str = "ledger";
 
+/// One turn of some ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TurnId(u32);
+
+impl TurnId {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What is known of all ledgers and their turns.
 pub(crate) struct Books {
     nodes: Vec<Book>,
@@ -54,17 +64,17 @@ impl Books {
         Self { nodes, turns: Mutex::default(), unlogged: Mutex::default() }
     }
 
-    fn begin(&self, node: usize) -> usize {
+    fn begin(&self, node: usize) -> TurnId {
         let mut turns = self.turns.lock();
         turns.push(Turn { node, ran: None, is_written: false, told: None });
-        turns.len() - 1
+        TurnId(u32::try_from(turns.len() - 1).expect("few turns"))
     }
 }
 
 /// Something that a turn let out is seen.
-pub(crate) fn check_out(world: &World, turn: usize, what: &str) {
+pub(crate) fn check_out(world: &World, turn: TurnId, what: &str) {
     let turns = world.books.turns.lock();
-    let seen = &turns[turn];
+    let seen = &turns[turn.index()];
     let is_before = |other: &Turn| match (other.ran, seen.ran) {
         (Some((life, place)), Some((own, own_place))) => {
             other.node == seen.node && life == own && place <= own_place
@@ -75,7 +85,7 @@ pub(crate) fn check_out(world: &World, turn: usize, what: &str) {
         seen.is_written && turns.iter().all(|other| !is_before(other) || other.is_written);
     drop(turns);
     if !is_whole {
-        world.broken("what a turn lets out waits for its commit", format!("{what} of turn {turn}"));
+        world.broken("what a turn lets out waits for its commit", format!("{what} of {turn:?}"));
     }
 }
 
@@ -83,7 +93,7 @@ pub(crate) struct Ledger {
     world: Arc<World>,
     life: u32,
     turns: u32,
-    change: Option<(usize, u16, bool)>,
+    change: Option<(TurnId, u16, bool)>,
 }
 
 impl Ledger {
@@ -92,14 +102,14 @@ impl Ledger {
         Self { world, life, turns: 0, change: None }
     }
 
-    fn tell(&self, to: usize, turn: usize) {
+    fn tell(&self, to: usize, turn: TurnId) {
         let Some(actor) = self.world.actor(to) else { return };
         let mail = self.world.mail(Draft::loose(to));
         let known = Arc::new(Known::nothing(self.world.slots.len()));
         let mut message = Message::new(&self.world, mail.clone(), known, Arc::new([]));
         message.turn = Some(turn);
         match actor.send(message).try_tell() {
-            Ok(()) => self.world.books.turns.lock()[turn].told = Some(mail),
+            Ok(()) => self.world.books.turns.lock()[turn.index()].told = Some(mail),
             refused => _ = self.world.settle_tell(&mail, refused),
         }
     }
@@ -117,23 +127,23 @@ impl Actor for Ledger {
             if fails {
                 return Err(ActorError::new("on purpose"));
             }
-            world.books.turns.lock()[turn].is_written = true;
+            world.books.turns.lock()[turn.index()].is_written = true;
             Ok(())
         })
     }
 }
 
 struct Enter {
-    turn: usize,
+    turn: TurnId,
     plan: TurnPlan,
 }
 
 impl Handler<Enter> for Ledger {
-    type Reply = usize;
+    type Reply = TurnId;
 
-    async fn handle(&mut self, Enter { turn, plan }: Enter, ctx: &mut Context<Self>) -> usize {
+    async fn handle(&mut self, Enter { turn, plan }: Enter, ctx: &mut Context<Self>) -> TurnId {
         let world = self.world.clone();
-        world.books.turns.lock()[turn].ran = Some((self.life, self.turns));
+        world.books.turns.lock()[turn.index()].ran = Some((self.life, self.turns));
         self.turns += 1;
         self.change = Some((turn, plan.commits, plan.fails));
         if let Some(to) = plan.tells {
@@ -196,22 +206,22 @@ fn end(world: &World, node: &Node, ledger: &ActorRef<Ledger>, then: Then) {
     });
 }
 
-fn judge(world: &World, plan: &TurnPlan, turn: usize, outcome: Result<usize, AskError>) {
+fn judge(world: &World, plan: &TurnPlan, turn: TurnId, outcome: Result<TurnId, AskError>) {
     match outcome {
         Ok(reply) => {
             if reply != turn {
-                world.broken("a reply reaches its own ask", format!("{reply} to turn {turn}"));
+                world.broken("a reply reaches its own ask", format!("{reply:?} to {turn:?}"));
             }
             check_out(world, turn, "a reply");
             // It left before the reply.
-            let told = world.books.turns.lock()[turn].told.take();
+            let told = world.books.turns.lock()[turn.index()].told.take();
             told.inspect(|mail| _ = mail.set(ACCEPTED));
         }
         Err(error) => {
             let is_explained = world.books.nodes[plan.node].has_trouble.load(SeqCst)
                 || world.shut.lock().contains(&plan.node);
             if !is_explained {
-                world.broken("a turn fails for a reason", format!("turn {turn}: {error:?}"));
+                world.broken("a turn fails for a reason", format!("{turn:?}: {error:?}"));
             }
         }
     }

@@ -124,8 +124,7 @@ fn spawn_named(world: &Arc<World>, slot: usize) {
     let state = Puppet::new(world, slot);
     // A state that is refused is dropped here.
     let own = Own::of(&plan.dropped);
-    let spawned =
-        calling_with(world, "spawn_named", own, || node.spawn_named(key(slot), state));
+    let spawned = calling_with(world, "spawn_named", own, || node.spawn_named(key(slot), state));
     let Some(Ok(actor)) = spawned else { return };
     let may_be_another = plan.birth != Birth::Named || world.causes(slot) & SHUT_DOWN != 0;
     if actor != known && !may_be_another {

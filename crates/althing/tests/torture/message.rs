@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use althing::{ActorRef, Sequence};
 
 use crate::alarm::panic_on_purpose;
+use crate::ledger::TurnId;
 use crate::perform::calling;
 use crate::program::{DropOp, Op, ReplyPlan};
 use crate::puppet::Puppet;
@@ -24,7 +25,7 @@ pub(crate) struct Message {
     pub(crate) reply: ReplyPlan,
     pub(crate) dropped: Vec<DropOp>,
     /// The turn that let it out, if that was held.
-    pub(crate) turn: Option<usize>,
+    pub(crate) turn: Option<TurnId>,
 }
 
 /// A message that is read: handlers of this one may overlap.
@@ -137,7 +138,7 @@ pub(crate) struct Event {
     pub(crate) known: Arc<Known>,
     pub(crate) dropped: Vec<DropOp>,
     /// As that of a message.
-    pub(crate) turn: Option<usize>,
+    pub(crate) turn: Option<TurnId>,
     mark: AtomicU64,
 }
 

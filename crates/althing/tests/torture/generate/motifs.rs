@@ -7,10 +7,11 @@ use crate::program::{DropOp, Lane, Op, Patience, ReplyPlan, Send, Way};
 impl Generator {
     pub(super) fn motif(&mut self, by: Option<usize>) -> Vec<Op> {
         let to = self.anyone();
-        match self.random.below(4) {
+        match self.random.below(5) {
             0 => self.amid_unloading(to),
             1 => self.ticks_amid_stopping(to),
             2 => self.refused_burst(to),
+            3 => self.ends_while_it_is_told(to, by),
             _ => self.told_and_ended(to, by),
         }
     }
@@ -64,12 +65,23 @@ impl Generator {
         vec![burst.clone(), end, burst, again]
     }
 
+    /// An actor ends by the first of many tells of a handler, which then blocks its thread for a
+    /// moment; what it is told after its end comes back, and its drop tells somebody else.
+    fn ends_while_it_is_told(&mut self, to: usize, by: Option<usize>) -> Vec<Op> {
+        let teller = by.unwrap_or_else(|| self.anyone());
+        let (other, third) = (self.anyone(), self.anyone());
+        let mut send = Self::plain(to, vec![Op::StopSelf]);
+        if !self.drops.is_empty() {
+            send.dropped = vec![DropOp::Tell(other)];
+        }
+        let tells = Op::Tell(send, Patience::Try, 6);
+        let then = Op::Tell(Self::plain(third, Vec::new()), Patience::Try, 3);
+        vec![Self::told(teller, vec![tells, Op::Block, then])]
+    }
+
     /// An actor is told by a handler, and ended by somebody else at the same time.
     fn told_and_ended(&mut self, to: usize, by: Option<usize>) -> Vec<Op> {
-        let teller = match by {
-            Some(by) => by,
-            None => self.anyone(),
-        };
+        let teller = by.unwrap_or_else(|| self.anyone());
         let tells = Op::Tell(Self::plain(to, Vec::new()), Patience::Try, 20);
         let end = if self.random.once_in(2) { Op::Stop(to) } else { Op::Kill(to) };
         vec![Self::told(teller, vec![tells.clone(), tells]), end]
