@@ -152,6 +152,9 @@ fn share_out(
     if keeps == Keeps::Nothing || !leaves_a_next_life(reason) {
         let mut refused = waiting;
         refused.append(&mut inner.take_queue());
+        if *reason == StopReason::Passivated {
+            inner.keep_waking(&mut refused);
+        }
         inner.hold(0, header.mailbox.tally());
         return (refused, inner.call_up(header.kind.len_max));
     }

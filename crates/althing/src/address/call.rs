@@ -89,6 +89,18 @@ struct Slot<R> {
     waiting: Option<Waiting>,
 }
 
+impl<R> Slot<R> {
+    /// Why the ask was failed before it was sent: it turned out to be part of a cycle. If it was
+    /// not, whoever finds that out wakes the asker, who would look again only after a while.
+    fn refusal(&self, waker: &Waker) -> Option<AskError> {
+        self.waiting.as_ref()?;
+        match self.receiver.poll(waker) {
+            Poll::Ready(Err(why)) => why,
+            Poll::Ready(Ok(_)) | Poll::Pending => None,
+        }
+    }
+}
+
 impl<A: Actor> ActorRef<A> {
     /// Addresses a message. Await it to ask; see `Call` for telling.
     #[inline]
@@ -298,8 +310,11 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
             Shipped::LocalOnly => Poll::Ready(Err(local_only::<M>(self.target.id()))),
             Shipped::NoRoom => {
                 let reply = reply.expect("nothing was sent");
-                let line = Line::new(&place.header().mailbox);
-                self.wait = Wait::ForRoom(line, Some(Slot { reply, receiver, waiting }));
+                let slot = Slot { reply, receiver, waiting };
+                if let Some(why) = slot.refusal(cx.waker()) {
+                    return Poll::Ready(Err(why));
+                }
+                self.wait = Wait::ForRoom(Line::new(&place.header().mailbox), Some(slot));
                 self.poll_room(cx)
             }
         }
@@ -324,6 +339,9 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
         slot: Slot<D::Reply>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<D::Reply, AskError>> {
+        if let Some(why) = slot.refusal(cx.waker()) {
+            return Poll::Ready(Err(why));
+        }
         let header = self.target.place().header();
         let before = std::mem::replace(&mut self.wait, Wait::New);
         let line = match before {

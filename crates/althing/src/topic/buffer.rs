@@ -83,6 +83,14 @@ impl<T> Buffer<T> {
     }
 }
 
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        for event in self.inner.get_mut().events.drain(..) {
+            discard("the drop of an event", event);
+        }
+    }
+}
+
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         shielded("the waker of a stream", || waker.wake());

@@ -113,6 +113,10 @@ impl<T: Send + Sync + 'static> Drop for EventStream<T> {
         if let Some(place) = self.place.take() {
             place.leave();
         }
+        // They are somebody else's: a drop that panics is not the reader's failure.
+        for event in self.ready.drain(..) {
+            discard("the drop of an event", event);
+        }
     }
 }
 

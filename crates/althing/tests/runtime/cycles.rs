@@ -10,6 +10,7 @@ use crate::support::{Do, Flex, On, act, flex, later, node, nothing, settle, soon
 use althing::{Actor, ActorOptions, ActorRef, AskError, Context, Handler, MailboxKind, Node};
 use futures_util::poll;
 use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 /// `Cycle` says that the message did not run. Run in place, the other's handler is at work already
@@ -273,16 +274,26 @@ fn an_actor_that_is_asked_back_in_place_waits_for_nobody_yet() {
     });
 }
 
-/// Nobody waits yet when the second ask is sent: the cycle is seen when the handlers are suspended.
-#[test]
-fn a_cycle_that_closes_before_its_handlers_wait_fails_too() {
-    within(On::Workers(4), async {
-        let node = node();
-        let (left, right) = (flex(&node), flex(&node));
+/// Nobody waits yet when the second ask is sent, by an actor of the runtime `of_right` if there is
+/// one, once the mailbox it goes to is as `before` leaves it: the cycle is seen when the handlers
+/// are suspended.
+fn a_cycle_closes_before_its_handlers_wait(
+    mailbox: MailboxKind,
+    of_right: Option<Handle>,
+    before: fn(&ActorRef<Flex>),
+) {
+    within(On::Workers(4), async move {
+        let options = ActorOptions::default().mailbox(mailbox);
+        let left = flex(&Node::builder("left").options::<Flex>(options).build());
+        let right = {
+            let _entered = of_right.as_ref().map(Handle::enter);
+            flex(&node())
+        };
         let (asks, asked) = std::sync::mpsc::channel();
         let (tell, told) = oneshot::channel();
         let back = left.clone();
         let asks_back = later(async move {
+            before(&back);
             let mut ask = Box::pin(back.send(nothing()).into_future());
             assert!(poll!(&mut ask).is_pending(), "the handler of the other is at work");
             asks.send(()).expect("the handler waits");
@@ -301,6 +312,28 @@ fn a_cycle_that_closes_before_its_handlers_wait_fails_too() {
         let path = vec![right_id.clone(), left_id, right_id];
         assert_eq!(told.await.unwrap(), Err(AskError::Cycle(path)));
     });
+}
+
+#[test]
+fn a_cycle_that_closes_before_its_handlers_wait_fails_too() {
+    a_cycle_closes_before_its_handlers_wait(MailboxKind::Unbounded, None, |_| {});
+}
+
+/// The ask that fails has not been sent: it waits for room, and looks again by itself after a
+/// while. Here its clock stands, because somebody is at work in its runtime.
+#[test]
+fn a_cycle_that_closes_while_one_waits_for_room_fails_at_once_too() {
+    let still = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let handle = still.handle().clone();
+    let thread = std::thread::spawn(move || {
+        still.block_on(async { tokio::task::spawn_blocking(move || ended.recv()).await })
+    });
+    a_cycle_closes_before_its_handlers_wait(MailboxKind::Bounded(4), Some(handle), |full| {
+        while full.send(nothing()).try_tell().is_ok() {}
+    });
+    drop(end);
+    thread.join().unwrap().unwrap().unwrap_err();
 }
 
 mod a_failed_handler {

@@ -274,12 +274,13 @@ impl Handler<Touch> for FailsOnce {
     }
 }
 
-#[test]
-fn a_start_that_failed_takes_nothing_from_the_lives_after_it() {
-    within(On::PausedTime, async {
+/// Messages that come after a stop which follows a start that failed.
+fn after_a_start_that_failed(supervision: Supervision) {
+    within(On::PausedTime, async move {
         let FailsOnce { lives, handled, gate } = FailsOnce::default();
         let each = FailsOnce { lives, handled: handled.clone(), gate: gate.clone() };
         let node = Node::builder("test")
+            .options::<FailsOnce>(ActorOptions::default().supervision(supervision))
             .actor(move |_| {
                 let actor = each.clone();
                 async move { Ok(actor) }
@@ -299,4 +300,14 @@ fn a_start_that_failed_takes_nothing_from_the_lives_after_it() {
         settle().await;
         assert_eq!(handled.load(SeqCst), 1, "it comes after the stop: the next life runs it");
     });
+}
+
+#[test]
+fn a_start_that_failed_takes_nothing_from_the_lives_after_it() {
+    after_a_start_that_failed(Supervision::default());
+}
+
+#[test]
+fn a_start_that_failed_takes_nothing_from_the_life_that_goes_on() {
+    after_a_start_that_failed(Supervision::Resume);
 }

@@ -18,6 +18,8 @@ struct Parent<const STRATEGY: u8> {
 struct Child {
     name: usize,
     news: News,
+    /// Whether its last hook panics when it is restarted with a sibling.
+    panics: bool,
 }
 
 struct Children;
@@ -27,7 +29,7 @@ struct Ping;
 fn strategy(code: u8) -> ChildStrategy {
     match code {
         0 => ChildStrategy::OneForOne,
-        1 => ChildStrategy::AllForOne,
+        1 | 3 => ChildStrategy::AllForOne,
         _ => ChildStrategy::RestForOne,
     }
 }
@@ -45,7 +47,7 @@ impl<const STRATEGY: u8> Actor for Parent<STRATEGY> {
             let news = self.news.clone();
             self.children.push(ctx.spawn(move |_| {
                 let news = news.clone();
-                async move { Ok(Child { name, news }) }
+                async move { Ok(Child { name, news, panics: STRATEGY == 3 }) }
             }));
         }
         Ok(())
@@ -66,6 +68,10 @@ impl Actor for Child {
     async fn started(&mut self, _ctx: &mut Context<Self>) -> Result<(), ActorError> {
         self.news.send(format!("child {}", self.name))?;
         Ok(())
+    }
+
+    async fn stopping(&mut self, _ctx: &mut Context<Self>, reason: StopReason) {
+        assert!(!self.panics || reason != StopReason::Restarting, "on purpose");
     }
 }
 
@@ -111,6 +117,11 @@ async fn one_for_one_restarts_the_child_that_failed() {
 #[tokio::test]
 async fn all_for_one_restarts_every_child() {
     assert_eq!(restarted_with::<1>().await, ["child 0", "child 1", "child 2"]);
+}
+
+#[tokio::test]
+async fn a_child_whose_last_hook_panics_restarts_with_its_siblings_all_the_same() {
+    assert_eq!(restarted_with::<3>().await, ["child 0", "child 1", "child 2"]);
 }
 
 #[tokio::test]

@@ -150,3 +150,52 @@ fn a_periodic_timer_goes_on_with_an_actor_that_survives_its_clone() {
         assert_eq!(lines(&log).len(), 4, "of five ticks one failed");
     });
 }
+
+/// Unloads as its first life starts, once it has asked to be woken; that is due before it is gone.
+struct Dozing {
+    lives: Arc<AtomicU32>,
+    woken: Arc<AtomicU32>,
+}
+
+struct Wake;
+
+impl Actor for Dozing {
+    const NAME: &'static str = "test.dozing";
+
+    async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
+        if self.lives.fetch_add(1, SeqCst) == 0 {
+            ctx.wake_after(Duration::ZERO, Wake);
+            ctx.passivate();
+        }
+        Ok(())
+    }
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+impl Handler<Wake> for Dozing {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Wake, _: &mut Context<Self>) {
+        self.woken.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_waking_timer_brings_back_an_actor_that_unloads_as_it_starts() {
+    within(On::PausedTime, async {
+        let (lives, woken) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let counts = (lives.clone(), woken.clone());
+        let node = Node::builder("test")
+            .actor(move |_: Start<Dozing>| {
+                let (lives, woken) = counts.clone();
+                async move { Ok(Dozing { lives, woken }) }
+            })
+            .build();
+        node.get::<Dozing>("a").activate();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!((lives.load(SeqCst), woken.load(SeqCst)), (2, 1));
+    });
+}

@@ -1,9 +1,11 @@
 //! What a topic's streams promise: everything in order and once, and a gap where something is gone.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::Charge;
 use althing::{EventStream, Gap, Node, Published, Sequence, Topic, TopicOptions};
 use futures_util::StreamExt;
 
@@ -170,4 +172,23 @@ async fn a_stream_is_a_stream_to_others() {
     let boxed: BoxedStream = Box::pin(topic.stream(Sequence(0)));
     let payloads: Vec<_> = boxed.take(1).map(|item| item.unwrap().payload).collect().await;
     assert_eq!(payloads, [1]);
+}
+
+/// Some were taken over to be read, and one waits still.
+#[tokio::test]
+async fn who_drops_a_stream_is_not_failed_by_an_event_whose_drop_panics() {
+    let node = node();
+    let topic = node.topic::<Charge>("t", TopicOptions { replay: 0 });
+    let mut stream = topic.stream(Sequence(0));
+    for _ in 0..2 {
+        topic.publish(Charge).expect("nobody owns it");
+    }
+    settled(&topic).await;
+    let read = stream.next().await.expect("the node runs").expect("nothing is gone");
+    topic.publish(Charge).expect("nobody owns it");
+    settled(&topic).await;
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(stream)));
+    dropped.expect("the reader goes on");
+    // What it has read is its own.
+    catch_unwind(AssertUnwindSafe(|| drop(read))).expect_err("it was the last one");
 }

@@ -8,12 +8,12 @@ use althing::Sequence;
 
 use crate::program::Birth;
 use crate::records::{
-    ACCEPTED, CANCELLED, DID_NOT_RUN, DROPPED, Entry, HANDLED, IDLED, KILLED, LAST_WORD, Mail,
-    NOT_STARTED, PANICKED, PASSIVATED, Purpose, RETURNED, SENDERS_MAX, SHUT_DOWN, STOPPED,
-    STOPPED_ITSELF, TIED,
+    ACCEPTED, CANCELLED, DID_NOT_RUN, DROPPED, Entry, FENCED, HANDED_ON, HANDLED, IDLED, KILLED,
+    LAST_WORD, MOVED, Mail, NOT_STARTED, PANICKED, PASSIVATED, Purpose, RETURNED, SENDERS_MAX,
+    SHUT_DOWN, STOPPED, STOPPED_ITSELF, TIED,
 };
-use crate::wakings;
 use crate::world::{ANYONE, World};
+use crate::{streams, wakings};
 
 pub(crate) fn judge(world: &World) {
     let mails = world.mails.lock().clone();
@@ -51,12 +51,17 @@ fn each_message_has_one_fate(world: &World, mails: &[Arc<Mail>]) {
         let plan = &world.program.actors[mail.target];
         let is_bounded = world.program.nodes[plan.node].mailbox.is_some();
         let was_stashed = mail.arrived.load(SeqCst) != 0;
-        // Neither a pipe nor a timer that comes once lets its actor be unloaded for being idle, and
+        // Neither a pipe, a stream nor a timer that comes once lets its actor be unloaded for being idle, and
         // messages outlive that.
-        let keeps_awake =
-            matches!(mail.purpose, Purpose::After | Purpose::Pipe) && !mail.has(LAST_WORD);
-        let outlives_idleness = keeps_awake || plan.birth == Birth::Named;
-        let passing = if outlives_idleness && !mail.has(LAST_WORD) { IDLED } else { 0 };
+        let keeps_awake = matches!(mail.purpose, Purpose::After | Purpose::Pipe | Purpose::Item);
+        let is_named = plan.birth == Birth::Named;
+        let passing = match mail.purpose {
+            _ if mail.has(LAST_WORD) => 0,
+            // It wakes whom it does not keep awake.
+            Purpose::Wake if is_named => IDLED | PASSIVATED,
+            _ if keeps_awake || is_named => IDLED,
+            _ => 0,
+        };
         let is_excused = world.causes(mail.target) & !passing != 0
             || world.drop_panicked.load(SeqCst)
             || (is_bounded && was_stashed)
@@ -65,7 +70,8 @@ fn each_message_has_one_fate(world: &World, mails: &[Arc<Mail>]) {
             continue;
         }
         match mail.purpose {
-            Purpose::After => broken("a timer fires"),
+            Purpose::After | Purpose::Wake => broken("a timer fires"),
+            Purpose::Item => broken("an item of a stream comes"),
             Purpose::Pipe => broken("what is piped comes back"),
             Purpose::Tell | Purpose::Loose if mail.has(ACCEPTED) => {
                 broken("a tell that is taken runs")
@@ -144,9 +150,10 @@ fn stop_handles_what_waited(world: &World, mails: &[Arc<Mail>], log: &[Entry]) {
             let plan = &world.program.actors[*on];
             let may_overflow = world.program.nodes[plan.node].mailbox.is_some();
             let was_stashed = mail.arrived.load(SeqCst) != 0;
+            // What is handed on after the stop is refused, and its sender does not hear of it.
             if is_before
                 && mail.has(ACCEPTED)
-                && !mail.has(HANDLED)
+                && !mail.has(HANDLED | HANDED_ON)
                 && !(may_overflow || was_stashed)
             {
                 world.broken("a stop comes after what waits", format!("{mail:?}"));
@@ -215,7 +222,8 @@ fn ties_hold(world: &World, log: &[Entry]) {
 fn killed_actors_run_no_hook(world: &World, log: &[Entry]) {
     for entry in log {
         if let Entry::Stopping { who } = entry
-            && world.causes(*who) == KILLED
+            && world.causes(*who) & !(KILLED | FENCED) == 0
+            && world.causes(*who) != 0
         {
             world.broken("a kill runs no hook", format!("actor {who}"));
         }
@@ -255,6 +263,7 @@ fn events_come_in_order(world: &World, topic: usize, log: &[Entry]) {
     if published.windows(2).any(|pair| pair[0] == pair[1]) {
         world.broken("a topic numbers each event once", format!("topic {topic}"));
     }
+    streams::judge(world, topic, &published, log);
     for (who, listening) in listeners {
         judge_listener(world, (topic, who), &listening, &published);
     }
@@ -269,6 +278,7 @@ fn judge_listener(
     let broken = |promise, details: String| {
         world.broken(promise, format!("topic {topic}, actor {who}: {details}"));
     };
+    let is_unlogged = world.books.unlogged.lock().contains(&topic);
     let last_since = listening.since.iter().max().copied().unwrap_or_default();
     for pair in listening.heard.windows(2) {
         let ((first, _), (second, _)) = (pair[0], pair[1]);
@@ -281,7 +291,7 @@ fn judge_listener(
     for (sequence, previous) in &listening.heard {
         let before = published.partition_point(|other| other < sequence);
         let truly = before.checked_sub(1).map(|before| published[before]).unwrap_or_default();
-        if truly != *previous && published.contains(sequence) {
+        if truly != *previous && published.contains(sequence) && !is_unlogged {
             broken(
                 "an event names the one before",
                 format!("{sequence:?}: {previous:?}, not {truly:?}"),
@@ -298,7 +308,8 @@ fn judge_listener(
     let causes = world.causes(who);
     let plan = &world.program.actors[who];
     let is_unbounded = world.program.nodes[plan.node].mailbox.is_none();
-    let ends = STOPPED | KILLED | STOPPED_ITSELF | TIED | SHUT_DOWN | NOT_STARTED | PANICKED;
+    let asked = STOPPED | KILLED | STOPPED_ITSELF | SHUT_DOWN | MOVED | FENCED;
+    let ends = asked | TIED | NOT_STARTED | PANICKED;
     let is_named = plan.birth == Birth::Named;
     let may_have_ended = if is_named { causes & ends != 0 } else { causes != 0 };
     if listening.ended.is_some() || may_have_ended || world.drop_panicked.load(SeqCst) {

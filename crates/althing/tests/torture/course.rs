@@ -13,18 +13,19 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::checks;
 use crate::events;
 use crate::health::{self, Witness};
+use crate::ledger::Ledger;
 use crate::life::{self, spawn_in_slot};
 use crate::perform::{awaiting, calling, perform};
+use crate::probes::Check;
 use crate::program::{AfterPanic, Birth, ClientPlace, NodePlan, Siblings};
-use crate::puppet::{Check, Puppet};
+use crate::puppet::Puppet;
 use crate::records::{Known, SHUT_DOWN};
 use crate::runtimes::DEADLINE_TICKS;
 use crate::scope::Scope;
-use crate::wakings;
 use crate::world::World;
+use crate::{checks, streams, wakings};
 
 /// How long clients and actors may take before they are given nothing more to do.
 const PATIENCE_TICKS: u32 = 5_000;
@@ -42,9 +43,12 @@ pub(crate) async fn course(world: Arc<World>, handles: Vec<Handle>) {
     world.settles.store(true, SeqCst);
     settle(&world).await;
     world.is_over.store(true, SeqCst);
+    // A drop may have begun at that moment.
+    until(&world, || world.alive.tasks.load(SeqCst) == 0).await;
     health::check(&world).await;
     world.enter_stage("shutdown");
     shut_down(&world).await;
+    streams::read_to_the_end(&world);
     world.enter_stage("clearing");
     clear(&world).await;
     checks::judge(&world);
@@ -70,6 +74,11 @@ fn build(world: &Arc<World>, handles: &[Handle]) {
         let mut builder = Node::builder(format!("torture-{index}"))
             .options::<Puppet>(options(world, plan))
             .metrics(if plan.counts { Metrics::On } else { Metrics::Off });
+        let weak = Arc::downgrade(world);
+        builder = builder.actor(move |_: Start<Ledger>| {
+            let world = weak.upgrade().ok_or_else(|| althing::ActorError::new("it is over"));
+            std::future::ready(world.map(|world| Ledger::new(world, index)))
+        });
         if plan.has_factory {
             let weak = Arc::downgrade(world);
             builder = builder.actor(move |start: Start<Puppet>| {
@@ -239,12 +248,13 @@ async fn clear(world: &Arc<World>) {
         (std::mem::take(&mut *world.topics.lock()), std::mem::take(&mut *world.nodes.lock()));
     calling(world, "drop", || drop((topics, nodes)));
     let alive = &world.alive;
-    let counts: [(&str, &AtomicI64); 5] = [
+    let counts: [(&str, &AtomicI64); 6] = [
         ("states", &alive.states),
         ("messages", &alive.messages),
         ("events", &alive.events),
         ("replies", &alive.replies),
         ("ticks", &alive.ticks),
+        ("attached streams", &alive.streams),
     ];
     let cells = || {
         let is_there = |slot: &&crate::world::Slot| {

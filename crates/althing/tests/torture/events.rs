@@ -8,6 +8,7 @@ use althing::Sequence;
 use crate::message::Event;
 use crate::perform::{Own, calling, calling_with};
 use crate::program::{DropOp, Op};
+use crate::publishing::check_refusal;
 use crate::records::Entry;
 use crate::scope::Scope;
 use crate::world::World;
@@ -56,10 +57,10 @@ fn publish(scope: &Scope<'_>, index: usize, ops: &[Op], dropped: &[DropOp]) {
     let Some(topic) = world.topic(index) else { return };
     let mut event = Event::new(world, index, Arc::new(scope.known()), ops.into());
     event.dropped = dropped.to_vec();
-    if let Some(Ok(sequence)) =
-        calling_with(world, "publish", Own::of(dropped), || topic.publish(event))
-    {
-        world.log(Entry::Published { topic: index, sequence });
+    match calling_with(world, "publish", Own::of(dropped), || topic.publish(event)) {
+        Some(Ok(sequence)) => world.log(Entry::Published { topic: index, sequence }),
+        Some(Err(error)) => check_refusal(world, &error),
+        None => {}
     }
 }
 

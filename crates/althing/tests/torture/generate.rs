@@ -5,9 +5,13 @@
 //! anything. Asks of actors lead from lower to higher numbers in most programs, so that a cycle
 //! which is reported there is a lie.
 
+mod lives;
+mod motifs;
+mod topics;
+
 use crate::program::{
-    ActorPlan, AfterPanic, Birth, ClientPlace, ClientPlan, DropOp, Flavour, Lane, NodePlan, Op,
-    Patience, Program, ReplyPlan, Send, Siblings, TopicPlan, Way,
+    ActorPlan, AfterPanic, Birth, ClientPlace, ClientPlan, DropOp, Flavour, Items, Lane, NodePlan,
+    Op, Patience, Program, ReplyPlan, Send, Siblings, TopicPlan, Way,
 };
 use crate::random::Random;
 
@@ -26,23 +30,32 @@ enum Kind {
     Replies,
     Detach,
     Timer,
+    Attach,
     Subscribe,
     Publish,
+    PublishOddly,
+    Stream,
     Watch,
     Link,
     Stop,
     StopAndWait,
     Kill,
     End,
+    Fail,
     Passivate,
     Activate,
     Spawn,
+    Name,
     Gate,
+    Hold,
+    Turn,
+    /// Several instructions that together come to moments which single ones seldom meet.
+    Motif,
     Shutdown,
 }
 
 /// With how often a program has them at all, in sixteenths.
-const KINDS: [(Kind, usize); 22] = [
+const KINDS: [(Kind, usize); 30] = [
     (Kind::Tell, 15),
     (Kind::Ask, 13),
     (Kind::AskOddly, 5),
@@ -52,18 +65,26 @@ const KINDS: [(Kind, usize); 22] = [
     (Kind::Replies, 5),
     (Kind::Detach, 6),
     (Kind::Timer, 5),
+    (Kind::Attach, 3),
     (Kind::Subscribe, 8),
     (Kind::Publish, 8),
+    (Kind::PublishOddly, 3),
+    (Kind::Stream, 4),
     (Kind::Watch, 5),
     (Kind::Link, 2),
     (Kind::Stop, 6),
     (Kind::StopAndWait, 4),
     (Kind::Kill, 5),
     (Kind::End, 4),
+    (Kind::Fail, 3),
     (Kind::Passivate, 5),
     (Kind::Activate, 2),
     (Kind::Spawn, 6),
+    (Kind::Name, 3),
     (Kind::Gate, 4),
+    (Kind::Hold, 3),
+    (Kind::Turn, 3),
+    (Kind::Motif, 5),
     (Kind::Shutdown, 1),
 ];
 
@@ -88,6 +109,7 @@ enum DropKind {
     Tell,
     Topic,
     Spawn,
+    End,
     Panic,
 }
 
@@ -137,7 +159,7 @@ fn drops(random: &mut Random) -> Vec<DropKind> {
     if !random.once_in(3) {
         return Vec::new();
     }
-    let all = [DropKind::Tell, DropKind::Topic, DropKind::Spawn, DropKind::Panic];
+    let all = [DropKind::Tell, DropKind::Topic, DropKind::Spawn, DropKind::End, DropKind::Panic];
     all.into_iter().filter(|_| random.once_in(2)).collect()
 }
 
@@ -199,7 +221,12 @@ impl Generator {
     }
 
     fn hook(&mut self, index: usize) -> Vec<Op> {
-        if self.random.once_in(3) { self.ops(2, 1, Some(index)) } else { Vec::new() }
+        let mut ops = if self.random.once_in(3) { self.ops(2, 1, Some(index)) } else { Vec::new() };
+        if self.random.once_in(4) {
+            // Others come in while it waits.
+            ops.push(Op::Sleep(self.random.pick(&[1, 2, 4])));
+        }
+        ops
     }
 
     fn topic(&mut self) -> TopicPlan {
@@ -217,7 +244,14 @@ impl Generator {
 
     /// Up to `len_max` instructions for the actor `by`, or for somebody outside.
     fn ops(&mut self, len_max: usize, depth: usize, by: Option<usize>) -> Vec<Op> {
-        (0..self.random.within(1, len_max)).map(|_| self.op(depth, by)).collect()
+        let mut ops: Vec<_> =
+            (0..self.random.within(1, len_max)).map(|_| self.op(depth, by)).collect();
+        if self.has(Kind::Motif) && self.random.once_in(3) {
+            let motif = self.motif(by);
+            let at = self.random.below(ops.len() + 1);
+            ops.splice(at..at, motif);
+        }
+        ops
     }
 
     fn inner(&mut self, depth: usize, by: Option<usize>) -> Vec<Op> {
@@ -258,23 +292,33 @@ impl Generator {
             Kind::Replies => Op::SettleReplies,
             Kind::Detach => self.detach(depth, by),
             Kind::Timer => self.timer(depth, by),
-            Kind::Subscribe | Kind::Publish => self.topic_op(kind, depth),
+            Kind::Attach => self.attach(depth, by),
+            Kind::Subscribe | Kind::Publish | Kind::PublishOddly | Kind::Stream => {
+                self.topic_op(kind, depth)
+            }
             Kind::Watch if self.random.once_in(4) => Op::Unwatch(self.anyone()),
             Kind::Watch => Op::Watch(self.anyone()),
             Kind::Link => Op::Link(self.anyone()),
             Kind::Stop => Op::Stop(self.anyone()),
             Kind::StopAndWait => self.stop_and_wait(by),
+            Kind::Kill if self.random.once_in(4) => Op::Fence(self.anyone()),
             Kind::Kill => Op::Kill(self.anyone()),
             Kind::End => Op::StopSelf,
+            Kind::Fail => Op::FailSelf,
             Kind::Passivate => Op::Passivate,
             Kind::Activate => Op::Activate(self.anyone()),
             Kind::Spawn => Op::Spawn(self.anyone()),
+            Kind::Name if self.random.once_in(2) => Op::Upgrade(self.anyone()),
+            Kind::Name => Op::SpawnNamed(self.anyone()),
+            Kind::Hold => self.hold(by),
+            Kind::Turn => self.turn(),
             Kind::Gate if self.random.once_in(2) => Op::ShutGate,
             Kind::Gate => Op::OpenGate,
             Kind::Shutdown if self.random.once_in(4) => {
-                Op::Shutdown { node: self.random.below(self.nodes) }
+                let node = self.random.below(self.nodes);
+                if self.random.once_in(2) { Op::KillNode { node } } else { Op::Shutdown { node } }
             }
-            Kind::Panic | Kind::Shutdown => Op::Yield,
+            Kind::Panic | Kind::Shutdown | Kind::Motif => Op::Yield,
         }
     }
 
@@ -296,6 +340,7 @@ impl Generator {
             ReplyPlan::Keep,
             ReplyPlan::Detach(u16::try_from(self.random.below(5)).expect("a small number")),
             ReplyPlan::Drop,
+            ReplyPlan::HandOn(self.higher(Some(to)).unwrap_or(to)),
         ];
         Send {
             to,
@@ -357,11 +402,12 @@ impl Generator {
     }
 
     fn timer(&mut self, depth: usize, by: Option<usize>) -> Op {
-        match self.random.below(8) {
-            0..=2 => {
+        match self.random.below(9) {
+            kind @ (0..=2 | 8) => {
                 let ticks = self.random.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 45]);
                 let by = by.map(|_| self.actors - 1);
-                Op::After(ticks, self.inner(depth, by))
+                let ops = self.inner(depth, by);
+                if kind == 8 { Op::WakeAfter(ticks, ops) } else { Op::After(ticks, ops) }
             }
             3 => Op::AfterForever,
             4 | 5 => {
@@ -372,41 +418,13 @@ impl Generator {
         }
     }
 
-    fn topic_op(&mut self, kind: Kind, depth: usize) -> Op {
-        if self.topics == 0 {
-            return Op::Yield;
+    fn attach(&mut self, depth: usize, by: Option<usize>) -> Op {
+        if self.random.once_in(5) {
+            return Op::Attach { items: Items::Never, ticks: 0, ops: Vec::new() };
         }
-        let topic = self.random.below(self.topics);
-        let who = self.anyone();
-        if kind == Kind::Subscribe {
-            let ends = self.random.once_in(3);
-            return if ends {
-                Op::Unsubscribe { who, topic }
-            } else {
-                Op::Subscribe { who, topic }
-            };
-        }
-        match self.random.below(8) {
-            0 => Op::Replay { topic },
-            _ => {
-                // Every subscriber does it: the highest number may ask nobody in a layered program.
-                let ops = self.inner(depth.min(2), Some(self.actors - 1));
-                Op::Publish { topic, ops, dropped: self.dropped(4) }
-            }
-        }
-    }
-
-    fn stop_and_wait(&mut self, by: Option<usize>) -> Op {
-        let polls = u8::try_from(self.random.within(2, 60)).expect("few polls");
-        if self.random.once_in(4) {
-            return Op::PollStopped(self.anyone(), polls);
-        }
-        // Waiting for each other's end is a deadlock that nobody promises to see: upwards only.
-        match by {
-            None => Op::StopAndWait(self.anyone()),
-            // Of oneself it is ready at once.
-            Some(by) => Op::StopAndWait(self.random.within(by, self.actors - 1)),
-        }
+        let items = Items::Some(self.random.pick(&[0, 1, 3, 5]));
+        let by = by.map(|_| self.actors - 1);
+        Op::Attach { items, ticks: self.random.pick(&[0, 0, 1, 3]), ops: self.inner(depth, by) }
     }
 
     /// What a drop does, once in `times`.
@@ -421,6 +439,7 @@ impl Generator {
             DropKind::Topic if self.random.once_in(2) => DropOp::Publish(topic),
             DropKind::Topic => DropOp::AskTopic(topic),
             DropKind::Spawn => DropOp::Spawn(self.anyone()),
+            DropKind::End => self.ending_drop(topic),
             DropKind::Panic => DropOp::Panic,
         }]
     }

@@ -8,11 +8,12 @@ use althing::{Actor, AskError, Context, EventHandler, Published};
 use tokio::time::timeout;
 
 use crate::course::until;
-use crate::life::patience;
+use crate::life::{key, patience};
 use crate::message::{Event, publish_plainly};
 use crate::perform::{awaiting, calling};
+use crate::probes::{Check, FreshTimer};
 use crate::program::Birth;
-use crate::puppet::{Check, FreshTimer};
+use crate::puppet::Puppet;
 use crate::records::{
     IDLED, KILLED, NOT_STARTED, PANICKED, PASSIVATED, SHUT_DOWN, STOPPED_ITSELF, TIED,
 };
@@ -34,6 +35,8 @@ pub(crate) async fn check(world: &Arc<World>) {
     check_timers(world, &well).await;
     world.enter_stage("health: topics");
     check_topics(world).await;
+    world.enter_stage("health: names");
+    check_names(world).await;
     world.enter_stage("health: memory");
     check_cells(world).await;
 }
@@ -130,14 +133,18 @@ async fn check_topics(world: &Arc<World>) {
         if shut.contains(&plan.node) {
             continue;
         }
-        // What still waits would take the room of the event in a mailbox of one or two.
+        // What still waits would take the room of the event in a mailbox of one or two: events on
+        // their way, in that order, and what is there already.
         let has_room = |slot| world.actor(slot).is_none_or(|actor| actor.mailbox_depth() == 0);
-        until(world, || (0..world.slots.len()).all(has_room)).await;
+        let is_quiet = || topics_are_quiet(world) && (0..world.slots.len()).all(has_room);
+        let was_quiet = until(world, is_quiet).await;
         let heard = Arc::new(AtomicI64::new(0));
         let witness = node.spawn(Witness(heard.clone()));
         let subscription = topic.subscribe(&witness);
         let published = calling(world, "publish", || publish_plainly(world, index)).flatten();
-        world.quiet_events.lock().extend(published.map(|sequence| (index, sequence)));
+        if was_quiet {
+            world.quiet_events.lock().extend(published.map(|sequence| (index, sequence)));
+        }
         if !until(world, || heard.load(SeqCst) == 1).await {
             let pending = topic.pending();
             let details = format!("topic {index}: {} times, pending {pending}", heard.load(SeqCst));
@@ -153,6 +160,41 @@ async fn check_topics(world: &Arc<World>) {
     // What was queued at subscribers is handled before they answer.
     for slot in 0..world.slots.len() {
         answers(world, slot).await;
+    }
+}
+
+/// Whether no event is on its way to anybody, of whatever topic.
+fn topics_are_quiet(world: &World) -> bool {
+    world.topics.lock().iter().all(|topic| topic.pending() == 0)
+}
+
+/// A name is free once its actor has stopped, and old addresses lead to whoever is started under it.
+async fn check_names(world: &Arc<World>) {
+    for (slot, plan) in world.program.actors.iter().enumerate() {
+        let (Some(actor), Some(node)) = (world.actor(slot), world.node(plan.node)) else {
+            continue;
+        };
+        let may_refuse = world.program.nodes[plan.node].passivates
+            || world.causes(slot) & (SHUT_DOWN | TIED) != 0
+            || world.drop_panicked.load(SeqCst);
+        if plan.birth != Birth::Named || may_refuse || !answers(world, slot).await {
+            continue;
+        }
+        awaiting(world, "stop", actor.stop()).await;
+        let state = Puppet::new(world, slot);
+        let life = state.life;
+        let spawned = calling(world, "spawn_named", || node.spawn_named(key(slot), state));
+        if !matches!(&spawned, Some(Ok(spawned)) if *spawned == actor) {
+            let details = format!("actor {slot}: {spawned:?}");
+            world.broken("a name is free when its actor has stopped", details);
+            continue;
+        }
+        let asked = actor.send(Check).timeout(world.tick * 5_000);
+        let asked = awaiting(world, "ask", asked).await;
+        if asked != Some(Ok(life)) {
+            let details = format!("actor {slot}: {asked:?}, not {life}");
+            world.broken("old addresses of a name lead to its new actor", details);
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 //! Births, watches, links and ends.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use althing::{ActorError, Blocked, Context, Start};
 
-use crate::perform::{Own, awaiting, calling};
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
+
+use crate::perform::{Own, awaiting, calling, calling_with};
 use crate::program::{Birth, Flavour, Op};
 use crate::puppet::Puppet;
 use crate::records::{Entry, KILLED, SHUT_DOWN, STOPPED, TIED};
@@ -78,6 +82,8 @@ pub(crate) async fn perform(scope: &mut Scope<'_>, op: &Op) {
             }
             _ => spawn_in_slot(&world, slot, None),
         },
+        Op::SpawnNamed(slot) => spawn_named(&world, slot),
+        Op::Upgrade(slot) => upgrade(&world, slot),
         Op::Watch(on) | Op::Unwatch(on) | Op::Link(on) => tie(scope, op, on),
         Op::Stop(on) => stop(scope, on, false).await,
         Op::StopAndWait(on) => stop(scope, on, true).await,
@@ -101,7 +107,45 @@ pub(crate) async fn perform(scope: &mut Scope<'_>, op: &Op) {
         Op::Shutdown { node } if matches!(scope.place, Place::Outside) => {
             shutdown(&world, node).await;
         }
+        Op::KillNode { node } if matches!(scope.place, Place::Outside) => kill_node(&world, node),
         _ => {}
+    }
+}
+
+/// Starts an actor under a name, of which there must not be two.
+fn spawn_named(world: &Arc<World>, slot: usize) {
+    let plan = &world.program.actors[slot];
+    let (Some(node), Some(known)) = (world.node(plan.node), world.actor(slot)) else { return };
+    if world.is_anonymous(slot) {
+        return;
+    }
+    // A state that is refused counts as one that was made.
+    world.log(Entry::Poked { who: slot });
+    let state = Puppet::new(world, slot);
+    // A state that is refused is dropped here.
+    let own = Own::of(&plan.dropped);
+    let spawned = calling_with(world, "spawn_named", own, || node.spawn_named(key(slot), state));
+    let Some(Ok(actor)) = spawned else { return };
+    let may_be_another = plan.birth != Birth::Named || world.causes(slot) & SHUT_DOWN != 0;
+    if actor != known && !may_be_another {
+        world.broken("all addresses of a name lead to one actor", format!("actor {slot}"));
+    }
+    if actor != known {
+        world.settle_in(slot, actor);
+    }
+}
+
+/// The weak address of an actor that somebody knows leads to it.
+fn upgrade(world: &World, slot: usize) {
+    let Some(actor) = world.actor(slot) else { return };
+    let weak = world.slots[slot].weak.lock().clone();
+    let found = weak.and_then(|weak| calling(world, "upgrade", || weak.upgrade()).flatten());
+    // Which may be put there anew at this moment.
+    if world.birth(slot) != Birth::SpawnedByName
+        && world.causes(slot) & SHUT_DOWN == 0
+        && found.as_ref() != Some(&actor)
+    {
+        world.broken("a weak address leads to its actor", format!("actor {slot}: {found:?}"));
     }
 }
 
@@ -132,7 +176,7 @@ fn tie(scope: &mut Scope<'_>, op: &Op, on: usize) {
     }
 }
 
-/// How long an end may take, on the clock of the run.
+/// How long an end may take while nothing gets on, on the clock of the run.
 pub(crate) fn patience(world: &World) -> Duration {
     match world.program.flavour {
         Flavour::Paused => Duration::from_secs(3_600),
@@ -149,8 +193,7 @@ async fn stop(scope: &Scope<'_>, on: usize, waits: bool) {
     if !waits {
         return;
     }
-    let ended = tokio::time::timeout(patience(world), stopped);
-    match awaiting(world, "stopped", ended).await {
+    match awaiting(world, "stopped", while_others_get_on(world, stopped)).await {
         Some(Ok(())) => {
             // Of one's own knowledge too, whose lock must not be held twice.
             let known = world.slots[on].known_at_end.lock().clone();
@@ -171,6 +214,19 @@ async fn stop(scope: &Scope<'_>, on: usize, waits: bool) {
     }
 }
 
+/// Waits for an end for as long as anything gets on in this program: what waits before a stop may
+/// wait out deadline after deadline, which takes as long as the program has instructions.
+async fn while_others_get_on(world: &World, end: impl Future<Output = ()>) -> Result<(), Elapsed> {
+    let mut end = pin!(end);
+    loop {
+        let before = world.pulse();
+        match timeout(patience(world), end.as_mut()).await {
+            Err(_) if world.pulse() != before => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Whether somebody may wait for room in the mailbox of one who waits for the stop: then each waits
 /// for the other, as their program says.
 fn may_wait_for_room(world: &World, blocked: &[Vec<Blocked>]) -> bool {
@@ -180,13 +236,24 @@ fn may_wait_for_room(world: &World, blocked: &[Vec<Blocked>]) -> bool {
     })
 }
 
-pub(crate) async fn shutdown(world: &World, index: usize) {
-    let Some(node) = world.node(index) else { return };
+/// Writes down that a node ends now.
+fn node_ends(world: &World, index: usize) {
     for (slot, plan) in world.program.actors.iter().enumerate() {
         if plan.node == index {
             world.cause(slot, SHUT_DOWN);
         }
     }
     world.shut.lock().push(index);
+}
+
+fn kill_node(world: &World, index: usize) {
+    let Some(node) = world.node(index) else { return };
+    node_ends(world, index);
+    calling(world, "the kill of a node", || node.kill());
+}
+
+pub(crate) async fn shutdown(world: &World, index: usize) {
+    let Some(node) = world.node(index) else { return };
+    node_ends(world, index);
     awaiting(world, "shutdown", node.shutdown(world.tick * 50)).await;
 }

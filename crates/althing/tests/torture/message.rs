@@ -4,13 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-use althing::Sequence;
+use althing::{ActorRef, Sequence};
 
 use crate::alarm::panic_on_purpose;
-use crate::life;
+use crate::ledger::TurnId;
+use crate::perform::calling;
 use crate::program::{DropOp, Op, ReplyPlan};
-use crate::records::{DROPPED, Entry, HANDLED, Known, Mail, PANICKED};
+use crate::puppet::Puppet;
+use crate::records::{DROPPED, Entry, HANDLED, KILLED, Known, Mail, PANICKED, STOPPED};
 use crate::world::{ANYONE, Draft, World};
+use crate::{events, life};
 
 /// Carries instructions to a puppet.
 pub(crate) struct Message {
@@ -21,6 +24,8 @@ pub(crate) struct Message {
     pub(crate) gated: bool,
     pub(crate) reply: ReplyPlan,
     pub(crate) dropped: Vec<DropOp>,
+    /// The turn that let it out, if that was held.
+    pub(crate) turn: Option<TurnId>,
 }
 
 /// A message that is read: handlers of this one may overlap.
@@ -57,7 +62,7 @@ impl Message {
     ) -> Self {
         world.alive.messages.fetch_add(1, SeqCst);
         let (world, dropped) = (world.clone(), Vec::new());
-        Self { world, mail, ops, known, gated: false, reply: ReplyPlan::Now, dropped }
+        Self { world, mail, ops, known, gated: false, reply: ReplyPlan::Now, dropped, turn: None }
     }
 
     /// Has the drop do nothing more.
@@ -76,6 +81,8 @@ impl Clone for Message {
 
 impl Drop for Message {
     fn drop(&mut self) {
+        // Before it is seen to be dropped: what its drop does is waited for.
+        let _under_way = self.world.task();
         self.world.alive.messages.fetch_sub(1, SeqCst);
         if self.mail.set(DROPPED) {
             self.world.broken("a message is dropped once", format!("{:?}", self.mail));
@@ -130,6 +137,8 @@ pub(crate) struct Event {
     pub(crate) ops: Arc<[Op]>,
     pub(crate) known: Arc<Known>,
     pub(crate) dropped: Vec<DropOp>,
+    /// As that of a message.
+    pub(crate) turn: Option<TurnId>,
     mark: AtomicU64,
 }
 
@@ -137,7 +146,7 @@ impl Event {
     pub(crate) fn new(world: &Arc<World>, topic: usize, known: Arc<Known>, ops: Arc<[Op]>) -> Self {
         world.alive.events.fetch_add(1, SeqCst);
         let (world, mark) = (world.clone(), AtomicU64::new(ALIVE));
-        Self { world, topic, ops, known, dropped: Vec::new(), mark }
+        Self { world, topic, ops, known, dropped: Vec::new(), turn: None, mark }
     }
 
     /// Whether it has not been dropped. Asked of an event that is gone, it reads memory that was
@@ -149,6 +158,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
+        let _under_way = self.world.task();
         self.mark.store(0, SeqCst);
         self.world.alive.events.fetch_sub(1, SeqCst);
         run_drops(&self.world, &self.dropped, None);
@@ -201,6 +211,9 @@ pub(crate) fn run_drops(world: &Arc<World>, ops: &[DropOp], blamed: Option<usize
                 }
             }
             DropOp::Spawn(slot) => life::spawn_in_slot(world, slot, None),
+            DropOp::Stop(slot) => end_in_drop(world, slot, STOPPED, |actor| drop(actor.stop())),
+            DropOp::Kill(slot) => end_in_drop(world, slot, KILLED, ActorRef::kill),
+            DropOp::Unsubscribe { who, topic } => events::subscribe(world, who, topic, false),
             DropOp::Panic => {
                 world.drop_panicked.store(true, SeqCst);
                 if let Some(slot) = blamed {
@@ -210,6 +223,16 @@ pub(crate) fn run_drops(world: &Arc<World>, ops: &[DropOp], blamed: Option<usize
             }
         }
     }
+}
+
+fn end_in_drop(world: &World, slot: usize, cause: u32, end: impl FnOnce(&ActorRef<Puppet>)) {
+    let Some(actor) = world.actor(slot) else { return };
+    world.cause(slot, cause);
+    if cause == STOPPED {
+        let before = Known::nothing(world.slots.len()).sent_to(slot);
+        world.log(Entry::StopRequested { on: slot, before });
+    }
+    calling(world, "the end of an actor in a drop", || end(&actor));
 }
 
 /// Publishes an event that tells its subscribers nothing; returns its number.

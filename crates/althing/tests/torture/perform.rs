@@ -11,16 +11,16 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use althing::ActorError;
 
 use crate::alarm::{is_on_purpose, panic_on_purpose};
-use crate::message::{Message, Tick};
+use crate::message::Tick;
 use crate::program::{DropOp, Op};
 use crate::puppet::{Alarm, answer, blame_panic};
-use crate::records::{CANCELLED, HANDLED, LAST_WORD, PASSIVATED, Purpose, STOPPED_ITSELF};
+use crate::records::{CANCELLED, HANDLED, PASSIVATED, Purpose, STOPPED_ITSELF};
 use crate::scope::{Place, Scope};
-use crate::world::{Draft, World};
-use crate::{events, life, sending};
+use crate::world::World;
+use crate::{events, holds, ledger, life, publishing, sending, streams, to_self};
 
 /// Calls the runtime, which must not panic.
 pub(crate) fn calling<T>(world: &World, what: &'static str, call: impl FnOnce() -> T) -> Option<T> {
@@ -109,6 +109,10 @@ async fn perform_one(scope: &mut Scope<'_>, op: &Op) {
         Op::Subscribe { .. } | Op::Unsubscribe { .. } | Op::Publish { .. } | Op::Replay { .. } => {
             events::perform(scope, op)
         }
+        Op::Own { .. } | Op::PublishOnThreads { .. } => publishing::perform(scope, op),
+        Op::Stream { .. } | Op::KeepStream { .. } => streams::perform(scope, op).await,
+        Op::Seal { .. } | Op::Freeze { .. } | Op::Fence(_) => holds::perform(scope, op).await,
+        Op::Turn(plan) => ledger::turn(scope, plan).await,
         Op::Watch(_)
         | Op::Unwatch(_)
         | Op::Link(_)
@@ -118,6 +122,9 @@ async fn perform_one(scope: &mut Scope<'_>, op: &Op) {
         | Op::Kill(_)
         | Op::Activate(_)
         | Op::Spawn(_)
+        | Op::SpawnNamed(_)
+        | Op::Upgrade(_)
+        | Op::KillNode { .. }
         | Op::Shutdown { .. } => life::perform(scope, op).await,
         Op::Yield => tokio::task::yield_now().await,
         Op::Sleep(ticks) => sleep(scope, *ticks).await,
@@ -163,8 +170,10 @@ fn detach(scope: &mut Scope<'_>, ops: &[Op]) {
 /// What needs exclusive access; elsewhere it is passed over.
 fn perform_on_self(scope: &mut Scope<'_>, op: &Op) {
     match op {
-        Op::Pipe(ticks, ops) => pipe(scope, *ticks, ops),
-        Op::After(ticks, ops) => after(scope, *ticks, ops),
+        Op::Pipe(ticks, ops) => to_self::pipe(scope, *ticks, ops),
+        Op::After(ticks, ops) => to_self::after(scope, Purpose::After, *ticks, ops),
+        Op::WakeAfter(ticks, ops) => to_self::after(scope, Purpose::Wake, *ticks, ops),
+        Op::Attach { items, ticks, ops } => to_self::attach(scope, (*items, *ticks), ops),
         _ => {}
     }
     let world = scope.world.clone();
@@ -206,7 +215,11 @@ fn perform_on_self(scope: &mut Scope<'_>, op: &Op) {
             _ => {}
         },
         // An actor that ends in each `started` would be started by its waiting message for ever.
-        Op::StopSelf | Op::Passivate if !puppet.serves && puppet.life > 0 => {}
+        Op::StopSelf | Op::FailSelf | Op::Passivate if !puppet.serves && puppet.life > 0 => {}
+        Op::FailSelf => {
+            blame_panic(&world, puppet.slot);
+            ctx.fail(ActorError::new("on purpose"));
+        }
         Op::StopSelf => {
             world.cause(puppet.slot, STOPPED_ITSELF);
             ctx.stop();
@@ -222,58 +235,4 @@ fn perform_on_self(scope: &mut Scope<'_>, op: &Op) {
         }
         _ => {}
     }
-}
-
-fn pipe(scope: &mut Scope<'_>, ticks: u16, ops: &[Op]) {
-    let (sender, known) = scope.fork();
-    let world = scope.world.clone();
-    let pause = scope.world.tick * u32::from(ticks);
-    let ops: Arc<[Op]> = ops.into();
-    let Place::Exclusive(puppet, ctx) = &mut scope.place else { return };
-    let (slot, life, is_last) = (puppet.slot, puppet.life, puppet.stops);
-    let node = ctx.node();
-    let under_way = world.task();
-    ctx.pipe(
-        async move {
-            node.sleep(pause).await;
-        },
-        move |()| {
-            let task = Scope::outside(&world, sender, known);
-            let (number, before) = task.count(slot);
-            let mail = world.mail(Draft {
-                target: slot,
-                purpose: Purpose::Pipe,
-                number,
-                before: Some(before),
-                due: Some((Instant::now(), life)),
-            });
-            if is_last {
-                mail.set(LAST_WORD);
-            }
-            let message = Message::new(&world, mail, Arc::new(task.known()), ops);
-            // From here on the message is followed by itself.
-            drop(under_way);
-            message
-        },
-    );
-}
-
-fn after(scope: &mut Scope<'_>, ticks: u16, ops: &[Op]) {
-    let world = scope.world.clone();
-    let delay = world.tick * u32::from(ticks);
-    let known = Arc::new(scope.known());
-    let Place::Exclusive(puppet, ctx) = &mut scope.place else { return };
-    let mail = world.mail(Draft {
-        target: puppet.slot,
-        purpose: Purpose::After,
-        number: None,
-        before: Some(known.sent_to(puppet.slot)),
-        due: Some((Instant::now() + delay, puppet.life)),
-    });
-    if puppet.stops {
-        mail.set(LAST_WORD);
-    }
-    let message = Message::new(&world, mail.clone(), known, ops.into());
-    let id = ctx.after(delay, message);
-    puppet.alarms.push(Alarm::Once(id, mail));
 }

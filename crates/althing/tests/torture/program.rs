@@ -142,6 +142,8 @@ pub(crate) enum ReplyPlan {
     /// Sent by a detached task after some ticks.
     Detach(u16),
     Drop,
+    /// Handed on to another actor, whose reply it is then.
+    HandOn(usize),
 }
 
 /// How a tell meets a full mailbox.
@@ -179,7 +181,15 @@ pub(crate) enum Op {
     Detach(Vec<Op>),
     Pipe(u16, Vec<Op>),
     After(u16, Vec<Op>),
+    /// As `After`, and outlives unloading.
+    WakeAfter(u16, Vec<Op>),
     AfterForever,
+    /// Sends itself the items of a stream, which come after so many ticks each.
+    Attach {
+        items: Items,
+        ticks: u16,
+        ops: Vec<Op>,
+    },
     Every {
         period: u16,
         clone_panics: bool,
@@ -201,6 +211,27 @@ pub(crate) enum Op {
     Replay {
         topic: usize,
     },
+    /// Publishes as the topic's owner.
+    Own {
+        topic: usize,
+        events: u8,
+    },
+    /// Publishes on threads of their own, in no runtime.
+    PublishOnThreads {
+        topic: usize,
+        threads: u8,
+        ops: Vec<Op>,
+    },
+    /// Reads so many events, beginning with some that have come already.
+    Stream {
+        topic: usize,
+        back: u8,
+        events: u8,
+    },
+    /// Begins to read; what came is looked at in the end.
+    KeepStream {
+        topic: usize,
+    },
     Watch(usize),
     Unwatch(usize),
     Link(usize),
@@ -209,16 +240,70 @@ pub(crate) enum Op {
     /// Polls `stopped` a number of times and drops it.
     PollStopped(usize, u8),
     Kill(usize),
+    /// Ends a life as if another node owned the actor.
+    Fence(usize),
+    /// Holds an actor between two messages for some ticks; then it goes on, or is sent away.
+    Seal {
+        who: usize,
+        ticks: u16,
+        departs: bool,
+    },
+    /// Holds all actors of a node for some ticks.
+    Freeze {
+        node: usize,
+        ticks: u16,
+    },
     StopSelf,
+    FailSelf,
     Passivate,
     Activate(usize),
     Spawn(usize),
+    /// Starts an actor under its name, if that is free.
+    SpawnNamed(usize),
+    /// Finds an actor by its weak address.
+    Upgrade(usize),
+    /// A turn of a node's ledger, which is held until it is durable.
+    Turn(TurnPlan),
     ShutGate,
     OpenGate,
     Blocking,
     Shutdown {
         node: usize,
     },
+    KillNode {
+        node: usize,
+    },
+}
+
+/// A turn that is held, what it lets out, and what becomes of it.
+#[derive(Clone, Debug)]
+pub(crate) struct TurnPlan {
+    pub(crate) node: usize,
+    /// How long its handler waits, in ticks.
+    pub(crate) waits: u16,
+    /// How long its commit takes, in ticks.
+    pub(crate) commits: u16,
+    pub(crate) fails: bool,
+    pub(crate) tells: Option<usize>,
+    pub(crate) publishes: Option<usize>,
+    pub(crate) then: Then,
+}
+
+/// What is done to the ledger once it was asked for a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    Nothing,
+    Fence,
+    Stop,
+    Kill,
+}
+
+/// The items of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Items {
+    Some(u8),
+    /// It never has one, and never ends.
+    Never,
 }
 
 /// What a drop does.
@@ -229,6 +314,12 @@ pub(crate) enum DropOp {
     Publish(usize),
     AskTopic(usize),
     Spawn(usize),
+    Stop(usize),
+    Kill(usize),
+    Unsubscribe {
+        who: usize,
+        topic: usize,
+    },
     Panic,
 }
 
@@ -272,6 +363,9 @@ impl Op {
             Self::Detach(ops)
             | Self::Pipe(_, ops)
             | Self::After(_, ops)
+            | Self::WakeAfter(_, ops)
+            | Self::Attach { ops, .. }
+            | Self::PublishOnThreads { ops, .. }
             | Self::Publish { ops, .. } => vec![ops],
             _ => Vec::new(),
         }

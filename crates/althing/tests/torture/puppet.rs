@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{self, Poll};
 
 use althing::{
@@ -12,15 +12,16 @@ use althing::{
 };
 use tokio::time::Instant;
 
-use crate::events;
 use crate::message::{Deferring, Event, Message, Reading, Reply, Tick, run_drops};
-use crate::perform::perform;
+use crate::perform::{calling, perform};
 use crate::program::{Birth, DropOp, ReplyPlan};
 use crate::records::{
-    Entry, HANDLED, IDLED, Known, Mail, PANICKED, Purpose, REPLIED, REPLY_WITHHELD, TIED,
+    ACCEPTED, ENDED, Entry, HANDED_ON, HANDLED, IDLED, Known, Mail, PANICKED, PASSIVATED, Purpose,
+    REPLIED, REPLY_WITHHELD, TIED,
 };
 use crate::scope::{Access, Scope};
-use crate::world::{ANYONE, World};
+use crate::world::{ANYONE, Draft, Task, World};
+use crate::{events, holds, ledger};
 
 /// A timer that a puppet has set.
 pub(crate) enum Alarm {
@@ -83,16 +84,22 @@ impl Puppet {
     }
 
     /// A handler begins with a message.
-    fn take(&self, mail: &Mail) {
-        let world = &self.world;
+    fn take(&self, message: &Message) {
+        let (world, mail) = (&self.world, &message.mail);
+        if let Some(turn) = message.turn {
+            ledger::check_out(world, turn, "a tell");
+        }
         if mail.set(HANDLED) {
             world.broken("a message is handled once", format!("{mail:?}"));
         }
         let Some((due, life)) = mail.due else { return };
-        if mail.purpose == Purpose::After && Instant::now() < due {
+        let is_timer = matches!(mail.purpose, Purpose::After | Purpose::Wake);
+        if is_timer && Instant::now() < due {
             world.broken("a timer never fires early", format!("{mail:?}"));
         }
-        if life != self.life {
+        let outlives =
+            mail.purpose == Purpose::Wake && world.causes(self.slot) & (PASSIVATED | IDLED) != 0;
+        if life != self.life && !outlives {
             let details = format!("{mail:?} of life {life} in life {}", self.life);
             world.broken("what belongs to one life does not reach another", details);
         }
@@ -116,7 +123,8 @@ impl Puppet {
         }
     }
 
-    fn check_stage(&self, what: &str) {
+    pub(crate) fn check_stage(&self, what: &str) {
+        holds::check_free(&self.world, self.slot, what);
         if !self.has_started || self.stops {
             let details = format!(
                 "{what} of {}: started {}, stops {}",
@@ -160,7 +168,33 @@ impl Puppet {
                 mail.set(REPLY_WITHHELD);
                 drop(reply);
             }
+            ReplyPlan::HandOn(to) => self.hand_on(&mail, to, reply),
         }
+    }
+
+    /// Has another actor reply.
+    fn hand_on(&self, mail: &Arc<Mail>, to: usize, reply: ReplyTo<Reply>) {
+        let world = &self.world;
+        mail.set(REPLY_WITHHELD);
+        let Some(actor) = world.actor(to) else { return };
+        world.hands_on.store(true, SeqCst);
+        let (before, number, known) = {
+            let mut known = world.slots[self.slot].known.lock();
+            let before = Some(known.sent_to(to));
+            let number = Some((self.slot, known.count(to, self.slot)));
+            (before, number, Arc::new(known.clone()))
+        };
+        let purpose = mail.purpose;
+        let next = world.mail(Draft { target: to, purpose, number, before, due: None });
+        next.set(HANDED_ON);
+        let is_bounded = world.program.nodes[world.program.actors[to].node].mailbox.is_some();
+        if purpose == Purpose::Tell && !is_bounded {
+            // Nobody can have taken it back.
+            next.set(ACCEPTED);
+        }
+        mail.next.set(next.clone()).expect("it is handed on once");
+        let message = Message::new(world, next, known, Arc::new([]));
+        calling(world, "reply_to", || actor.send(message).reply_to(reply));
     }
 }
 
@@ -178,6 +212,8 @@ fn answer_with(world: &Arc<World>, known: Known, mail: &Mail, reply: ReplyTo<Rep
 
 impl Drop for Puppet {
     fn drop(&mut self) {
+        // What its drop does is waited for.
+        let _under_way = self.world.task();
         let slot = &self.world.slots[self.slot];
         let busy = slot.busy.load(SeqCst);
         if self.has_started {
@@ -254,19 +290,75 @@ impl Handler<Message> for Puppet {
         Puppet::admit(self, message, Access::Exclusive)
     }
 
-    async fn handle(&mut self, message: Message, ctx: &mut Context<Self>) -> Reply {
-        self.check_stage("a handler");
-        self.take(&message.mail);
-        let mut scope = Scope::exclusive(self, ctx);
-        scope.learn(&message.known);
-        perform(&mut scope, &message.ops).await;
-        let known = scope.known();
-        drop(scope);
-        let (world, mail) = (message.world.clone(), message.mail.clone());
-        // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile
-        // (rust-lang/rust#47949).
-        drop(message);
-        Reply::new(&world, &mail, known)
+    fn handle(
+        &mut self,
+        mut message: Message,
+        ctx: &mut Context<Self>,
+    ) -> impl Future<Output = Reply> + Send {
+        let (last, mail) = (LastUse::of(&mut message), message.mail.clone());
+        let future = Box::pin(async move {
+            self.check_stage("a handler");
+            self.take(&message);
+            let mut scope = Scope::exclusive(self, ctx);
+            scope.learn(&message.known);
+            perform(&mut scope, &message.ops).await;
+            let known = scope.known();
+            drop(scope);
+            let (world, mail) = (message.world.clone(), message.mail.clone());
+            // Before the reply is made: a value that is being returned leaks if a drop panics
+            // meanwhile (rust-lang/rust#47949).
+            drop(message);
+            Reply::new(&world, &mail, known)
+        });
+        Carrying { future, last, mail }
+    }
+}
+
+/// What the drop of a message does, in a handler's future. Unlike a variable of the handler it is
+/// still there after a panic, until the runtime drops it.
+struct LastUse {
+    world: Arc<World>,
+    slot: usize,
+    ops: Vec<DropOp>,
+    _under_way: Task,
+}
+
+impl LastUse {
+    /// Takes it over from the message; none if that does nothing.
+    fn of(message: &mut Message) -> Option<Self> {
+        let ops = std::mem::take(&mut message.dropped);
+        let world = message.world.clone();
+        let (slot, under_way) = (message.mail.target, world.task());
+        (!ops.is_empty()).then(|| Self { world, slot, ops, _under_way: under_way })
+    }
+}
+
+impl Drop for LastUse {
+    fn drop(&mut self) {
+        let blamed = (self.slot != ANYONE).then_some(self.slot);
+        run_drops(&self.world, &self.ops, blamed);
+    }
+}
+
+struct Carrying<F> {
+    future: Pin<Box<F>>,
+    last: Option<LastUse>,
+    mail: Arc<Mail>,
+}
+
+impl<F: Future> Future for Carrying<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<F::Output> {
+        let this = self.get_mut();
+        let poll = this.future.as_mut().poll(cx);
+        if poll.is_pending() {
+            return poll;
+        }
+        // Here, as in the message's own place.
+        drop(this.last.take());
+        this.mail.set(ENDED);
+        poll
     }
 }
 
@@ -284,7 +376,7 @@ impl ReadHandler<Reading> for Puppet {
 
     async fn read(&self, Reading(message): Reading, ctx: &Context<Self>) -> Reply {
         self.check_stage("a read");
-        self.take(&message.mail);
+        self.take(&message);
         let mut scope = Scope::shared(self, ctx);
         scope.learn(&message.known);
         perform(&mut scope, &message.ops).await;
@@ -294,6 +386,7 @@ impl ReadHandler<Reading> for Puppet {
         // Before the reply is made: a value that is being returned leaks if a drop panics meanwhile
         // (rust-lang/rust#47949).
         drop(message);
+        mail.set(ENDED);
         Reply::new(&world, &mail, known)
     }
 }
@@ -317,7 +410,7 @@ impl DelayedHandler<Deferring> for Puppet {
         ctx: &mut Context<Self>,
     ) {
         self.check_stage("a delayed handler");
-        self.take(&message.mail);
+        self.take(&message);
         let mut scope = Scope::exclusive(self, ctx);
         scope.learn(&message.known);
         perform(&mut scope, &message.ops).await;
@@ -385,6 +478,9 @@ impl Puppet {
         let mut scope = Scope::exclusive(self, ctx);
         let payload = &event.payload;
         let who = scope.by().expect("an actor's");
+        if let Some(turn) = payload.turn {
+            ledger::check_out(&payload.world, turn, "an event");
+        }
         payload.world.log(Entry::Heard {
             who,
             topic: payload.topic,
@@ -395,58 +491,6 @@ impl Puppet {
         });
         scope.learn(&payload.known);
         perform(&mut scope, &payload.ops).await;
-    }
-}
-
-/// Asked at the end: answers, opens its gate, lets go of replies and timers.
-pub(crate) struct Check;
-
-impl Handler<Check> for Puppet {
-    type Reply = u32;
-
-    async fn handle(&mut self, _: Check, ctx: &mut Context<Self>) -> u32 {
-        self.check_stage("the last check");
-        self.gate_is_shut = false;
-        ctx.unstash_all();
-        self.replies.clear();
-        for alarm in self.alarms.drain(..) {
-            if let Alarm::Periodic { id, .. } = alarm {
-                ctx.cancel(id);
-            }
-        }
-        self.life
-    }
-}
-
-/// Asked again and again: does nothing.
-pub(crate) struct Poke;
-
-impl Handler<Poke> for Puppet {
-    type Reply = ();
-
-    async fn handle(&mut self, _: Poke, _: &mut Context<Self>) {
-        self.check_stage("a poke");
-    }
-}
-
-/// Asks for a message after a tick, and counts it.
-pub(crate) struct FreshTimer(pub(crate) Arc<AtomicI64>);
-
-impl Handler<FreshTimer> for Puppet {
-    type Reply = ();
-
-    async fn handle(&mut self, FreshTimer(count): FreshTimer, ctx: &mut Context<Self>) {
-        ctx.after(self.world.tick, Ring(count));
-    }
-}
-
-pub(crate) struct Ring(Arc<AtomicI64>);
-
-impl Handler<Ring> for Puppet {
-    type Reply = ();
-
-    async fn handle(&mut self, Ring(count): Ring, _: &mut Context<Self>) {
-        count.fetch_add(1, SeqCst);
     }
 }
 

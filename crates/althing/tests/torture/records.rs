@@ -4,6 +4,7 @@
 //! A record is an atomic word or a line in a list; nothing here waits for anything of the runtime.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 
 use althing::Sequence;
 use tokio::time::Instant;
@@ -27,6 +28,10 @@ pub(crate) const ASK_OVER: u32 = 128;
 pub(crate) const REPLY_WITHHELD: u32 = 256;
 /// It was made in a `stopping` hook, and ends with that life.
 pub(crate) const LAST_WORD: u32 = 512;
+/// Its handler has ended with a reply.
+pub(crate) const ENDED: u32 = 1_024;
+/// It was handed on to its target, which was not asked whether it has room.
+pub(crate) const HANDED_ON: u32 = 2_048;
 
 /// Why a message was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +39,11 @@ pub(crate) enum Purpose {
     Tell,
     Ask,
     After,
+    /// By a timer that wakes its actor.
+    Wake,
     Pipe,
+    /// Of a stream.
+    Item,
     /// A copy for a group, or what a drop sends: without a number.
     Loose,
 }
@@ -90,11 +99,13 @@ pub(crate) struct Mail {
     pub(crate) arrived: AtomicU64,
     /// Not to be handled before, and only in this life.
     pub(crate) due: Option<(Instant, u32)>,
+    /// The message whose handler replies in place of this one's.
+    pub(crate) next: OnceLock<Arc<Mail>>,
 }
 
 impl std::fmt::Debug for Mail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [&str; 10] = [
+        const NAMES: [&str; 12] = [
             "handled",
             "dropped",
             "returned",
@@ -105,6 +116,8 @@ impl std::fmt::Debug for Mail {
             "ask over",
             "reply withheld",
             "last word",
+            "ended",
+            "handed on",
         ];
         write!(f, "{:?} {} to {}", self.purpose, self.id, self.target)?;
         if let Some((sender, number)) = self.number {
@@ -120,6 +133,15 @@ impl std::fmt::Debug for Mail {
 impl Mail {
     pub(crate) fn has(&self, flag: u32) -> bool {
         self.flags.load(SeqCst) & flag != 0
+    }
+
+    /// The message whose handler replies in the end.
+    pub(crate) fn last(self: &Arc<Self>) -> Arc<Self> {
+        let mut last = self.clone();
+        while let Some(next) = last.next.get().cloned() {
+            last = next;
+        }
+        last
     }
 
     /// Sets a flag; returns whether it was set before.
@@ -139,12 +161,18 @@ pub(crate) const SHUT_DOWN: u32 = 64;
 pub(crate) const NOT_STARTED: u32 = 128;
 /// Its idle time may have run out.
 pub(crate) const IDLED: u32 = 256;
+/// Sent away, though no other node is there.
+pub(crate) const MOVED: u32 = 512;
+pub(crate) const FENCED: u32 = 1_024;
 
 /// An ask made by an actor's handler.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) from: usize,
     pub(crate) to: usize,
+    pub(crate) began: Instant,
+    /// Whether its handler lets nothing else of its actor run meanwhile.
+    pub(crate) is_alone: bool,
     pub(crate) ended: Option<u64>,
 }
 
@@ -217,10 +245,26 @@ pub(crate) enum Entry {
     Activated {
         who: usize,
     },
-    /// About to be asked by a message that is not followed.
+    /// About to be asked by a message that is not followed, or given a state.
     Poked {
         who: usize,
     },
+    /// A stream that began after `began` had read up to `after`: then it gave an event or a gap.
+    Read {
+        topic: usize,
+        after: Sequence,
+        what: Reading,
+        /// Whether it has just begun, and how many events had come after its beginning by then.
+        began_behind: Option<u64>,
+    },
+}
+
+/// What a stream gave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reading {
+    Event(Sequence),
+    /// Nothing is kept up to that one.
+    Gap(Sequence, Sequence),
 }
 
 /// A broken promise.

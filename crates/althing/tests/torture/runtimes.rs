@@ -3,6 +3,7 @@
 //! Programs of one batch share the runtimes, so that they disturb each other. A batch in which
 //! somebody hung leaves its runtimes behind: nothing that runs there can be trusted any more.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
@@ -22,7 +23,7 @@ pub(crate) const DEADLINE_TICKS: u32 = 150;
 pub(crate) const LOOKS_MANY: u32 = 500;
 /// For a program that has failed already.
 pub(crate) const LOOKS_FEW: u32 = 150;
-/// How long a program may run: its own stages give up before.
+/// How long a program may run while nothing gets on: its own stages give up before.
 const RUN_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) struct Runtimes {
@@ -82,7 +83,10 @@ fn workers(workers: usize) -> Runtime {
 pub(crate) struct Run {
     pub(crate) world: Arc<World>,
     ended: Receiver<()>,
-    over_at: Instant,
+    run_max: Duration,
+    over_at: Cell<Instant>,
+    /// How far it was when `over_at` was set.
+    seen: Cell<(&'static str, (i64, u64))>,
 }
 
 impl Run {
@@ -113,7 +117,18 @@ impl Run {
                 end.send(()).ok();
             });
         }
-        Self { world, ended, over_at: Instant::now() + run_max }
+        let (over_at, seen) = (Cell::new(Instant::now() + run_max), Cell::new(("", (0, 0))));
+        Self { world, ended, run_max, over_at, seen }
+    }
+
+    /// Whether its time is over. On a busy machine it has more, as long as it gets on.
+    fn is_late(&self) -> bool {
+        if Instant::now() <= self.over_at.get() {
+            return false;
+        }
+        let now = (*self.world.stage.lock(), self.world.pulse());
+        self.over_at.set(Instant::now() + self.run_max);
+        self.seen.replace(now) == now
     }
 
     /// Whether it is still at work, and not only waiting for memory to go.
@@ -123,13 +138,20 @@ impl Run {
 
     /// Whether `end` need not wait.
     pub(crate) fn has_ended(&self) -> bool {
-        *self.world.stage.lock() == "over" || Instant::now() > self.over_at
+        *self.world.stage.lock() == "over" || self.is_late()
+    }
+
+    fn has_come_to_its_end(&self) -> bool {
+        let left = self.over_at.get().saturating_duration_since(Instant::now());
+        self.ended.recv_timeout(left).is_ok()
     }
 
     /// Waits for the end; returns what was broken, and whether it hung.
     pub(crate) fn end(self) -> (Vec<Violation>, bool) {
-        let left = self.over_at.saturating_duration_since(Instant::now());
-        let is_over = self.ended.recv_timeout(left).is_ok();
+        let mut is_over = self.has_come_to_its_end();
+        while !is_over && !self.is_late() {
+            is_over = self.has_come_to_its_end();
+        }
         let mut violations = self.world.violations.lock().clone();
         let has_ended = *self.world.stage.lock() == "over";
         if !is_over || !has_ended {

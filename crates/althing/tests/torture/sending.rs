@@ -14,11 +14,12 @@ use tokio::time::Instant;
 
 use crate::message::{Deferring, Message, Reading, Reply};
 use crate::perform::{Own, awaiting, awaiting_with, calling, calling_with};
+use crate::probes::Poke;
 use crate::program::{Lane, Op, Patience, Send, Way};
-use crate::puppet::{Poke, Puppet};
+use crate::puppet::Puppet;
 use crate::records::{
-    ACCEPTED, ASK_OVER, DID_NOT_RUN, DROPPED, Entry, HANDLED, Mail, NOT_STARTED, PANICKED, Purpose,
-    REPLIED, REPLY_WITHHELD, RETURNED, Wait,
+    ACCEPTED, ASK_OVER, DID_NOT_RUN, DROPPED, ENDED, Entry, HANDED_ON, HANDLED, Mail, NOT_STARTED,
+    PANICKED, Purpose, REPLIED, REPLY_WITHHELD, RETURNED, Wait,
 };
 use crate::runtimes::DEADLINE_TICKS;
 use crate::scope::{Place, Scope};
@@ -101,8 +102,37 @@ impl World {
 
     pub(crate) fn begin_wait(&self, from: usize, to: usize) -> usize {
         let mut waits = self.waits.lock();
-        waits.push(Wait { from, to, ended: None });
+        waits.push(Wait { from, to, began: Instant::now(), is_alone: false, ended: None });
         waits.len() - 1
+    }
+
+    /// Says that the handler of a wait does nothing else until that ends, and nobody else in its
+    /// actor does anything.
+    fn wait_alone(&self, wait: usize) {
+        self.waits.lock()[wait].is_alone = true;
+    }
+
+    /// Whether those who wait for each other have done so for so long that the runtime has seen it.
+    fn is_in_cycle(&self, wait: usize) -> bool {
+        let waits = self.waits.lock();
+        let long = self.tick * (DEADLINE_TICKS / 3);
+        let is_long =
+            |wait: &Wait| wait.is_alone && wait.ended.is_none() && wait.began.elapsed() > long;
+        let first = waits[wait];
+        if !is_long(&first) || self.hands_on.load(SeqCst) {
+            return false;
+        }
+        let mut at = first.to;
+        for _ in 0..self.slots.len() {
+            if at == first.from {
+                return true;
+            }
+            match waits.iter().find(|wait| wait.from == at && is_long(wait)) {
+                Some(next) => at = next.to,
+                None => return false,
+            }
+        }
+        false
     }
 
     pub(crate) fn end_wait(&self, wait: usize) {
@@ -208,6 +238,9 @@ async fn ask(scope: &Scope<'_>, send: &Send, timeout: Option<u16>) {
     let mail = message.mail.clone();
     let timeout = timeout.map(|ticks| world.tick * u32::from(ticks));
     let wait = scope.by().map(|by| world.begin_wait(by, send.to));
+    if matches!(scope.place, Place::Exclusive(..)) {
+        wait.inspect(|wait| world.wait_alone(*wait));
+    }
     let asked =
         Asking { mail, limit: timeout.unwrap_or(deadline(&world)), began: Begin::now(&world) };
     let outcome = awaiting_with(
@@ -218,6 +251,9 @@ async fn ask(scope: &Scope<'_>, send: &Send, timeout: Option<u16>) {
     )
     .await;
     let waits = matches!(outcome, Some(Err(AskError::Timeout(_) | AskError::Overloaded(_))));
+    if waits && wait.is_some_and(|wait| world.is_in_cycle(wait)) {
+        world.broken("a cycle of asks fails before its deadlines", format!("{:?}", asked.mail));
+    }
     if waits && scope.is_in(&actor.id()) {
         world.broken("an ask of oneself does not wait", format!("{:?}", asked.mail));
     }
@@ -259,8 +295,9 @@ impl Asking {
         }
         match outcome {
             Ok(reply) => {
-                if reply.to != self.mail.id || !self.mail.has(HANDLED) {
-                    let details = format!("reply to {}: {:?}", reply.to, self.mail);
+                let mail = self.mail.last();
+                if reply.to != mail.id || !mail.has(HANDLED) {
+                    let details = format!("reply to {}: {mail:?}", reply.to);
                     world.broken("a reply reaches its own ask", details);
                 }
                 scope.learn(&reply.known);
@@ -270,7 +307,7 @@ impl Asking {
     }
 
     fn judge_error(&self, world: &World, error: &AskError, took: Duration) {
-        let mail = &self.mail;
+        let mail = &self.mail.last();
         let causes = world.causes(mail.target);
         let may_be_any = world.drop_panicked.load(SeqCst);
         let in_time = took >= self.limit;
@@ -279,8 +316,9 @@ impl Asking {
             AskError::Overloaded(_) => {
                 let plan = &world.program.actors[mail.target];
                 let is_bounded = world.program.nodes[plan.node].mailbox.is_some();
-                // A full stash refuses at once.
-                is_bounded && (in_time || mail.arrived.load(SeqCst) != 0)
+                // A full stash refuses at once, and so does a full mailbox what is handed on.
+                let at_once = mail.arrived.load(SeqCst) != 0 || mail.has(HANDED_ON);
+                is_bounded && (in_time || at_once)
             }
             AskError::Stopped(_) => causes != 0 || may_be_any,
             AskError::NotStarted(..) => causes & (NOT_STARTED | PANICKED) != 0 || may_be_any,
@@ -300,6 +338,10 @@ impl Asking {
         if matches!(error, AskError::NoReply(_)) && mail.has(REPLIED) {
             world.broken("a reply that was taken arrives", format!("{mail:?}"));
         }
+        if !matches!(error, AskError::Timeout(_)) && mail.has(ENDED) {
+            let details = format!("{error:?}: {mail:?}");
+            world.broken("a handler that has ended replies", details);
+        }
         if !matches!(
             error,
             AskError::Timeout(_) | AskError::NoReply(_) | AskError::HandlerPanicked(_)
@@ -310,6 +352,9 @@ impl Asking {
 
     /// Whether each step of a path was an ask of a handler at some moment of this one.
     fn is_real(&self, world: &World, path: &[althing::ActorId]) -> bool {
+        if world.hands_on.load(SeqCst) {
+            return true;
+        }
         let waits = world.waits.lock();
         let slots: Vec<_> = path.iter().map(|id| world.slot_of(id)).collect();
         slots.windows(2).all(|step| {

@@ -5,16 +5,17 @@
 //! finds the cause.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst,
 };
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use althing::{ActorError, ActorId, ActorRef, Group, Node, Sequence, Subscription, Topic, WeakRef};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::ledger::Books;
 use crate::message::Event;
 use crate::program::{Birth, Flavour, Program};
 use crate::puppet::Puppet;
@@ -23,6 +24,7 @@ use crate::records::{
     Wait,
 };
 use crate::sending::CountWakes;
+use crate::streams::KeptStream;
 
 /// The target of a message that a group hands to whom it likes.
 pub(crate) const ANYONE: usize = usize::MAX;
@@ -47,6 +49,8 @@ pub(crate) struct Slot {
     /// States that have started and are not dropped.
     pub(crate) active: AtomicI32,
     pub(crate) subscriptions: Vec<SubscriptionPlace>,
+    /// How many hold it between two messages.
+    pub(crate) holds: AtomicU32,
 }
 
 /// One actor's subscription to one topic; whoever finds it busy leaves it alone.
@@ -65,6 +69,8 @@ pub(crate) struct Alive {
     pub(crate) replies: AtomicI64,
     pub(crate) ticks: AtomicI64,
     pub(crate) tasks: AtomicI64,
+    /// Streams that are attached to actors.
+    pub(crate) streams: AtomicI64,
 }
 
 pub(crate) struct World {
@@ -86,6 +92,15 @@ pub(crate) struct World {
     /// Whether some drop has panicked on purpose; who suffers from it is not followed.
     pub(crate) drop_panicked: AtomicBool,
     pub(crate) stage: Mutex<&'static str>,
+    /// Streams that are read in the end.
+    pub(crate) kept_streams: Mutex<Vec<KeptStream>>,
+    /// Epochs of topics' owners.
+    pub(crate) epochs: AtomicU64,
+    /// Whether an ask was handed on: who waits for whom is not followed then.
+    pub(crate) hands_on: AtomicBool,
+    /// Nodes that somebody has frozen, and will let go on.
+    pub(crate) freezes: Vec<AtomicBool>,
+    pub(crate) books: Books,
     /// Nodes that were shut down by an instruction.
     pub(crate) shut: Mutex<Vec<usize>>,
     /// Actors that had ended for good when all was quiet.
@@ -118,6 +133,7 @@ impl World {
                 causes: AtomicU32::new(if passivates { IDLED } else { 0 }),
                 lives: AtomicU32::new(0),
                 active: AtomicI32::new(0),
+                holds: AtomicU32::new(0),
                 subscriptions: (0..topics).map(|_| SubscriptionPlace::default()).collect(),
             }
         });
@@ -137,6 +153,11 @@ impl World {
             quiet_events: Mutex::default(),
             drop_panicked: AtomicBool::new(false),
             stage: Mutex::new("building"),
+            kept_streams: Mutex::default(),
+            epochs: AtomicU64::new(0),
+            hands_on: AtomicBool::new(false),
+            freezes: program.nodes.iter().map(|_| AtomicBool::new(false)).collect(),
+            books: Books::new(program.nodes.len()),
             shut: Mutex::default(),
             ended: Mutex::default(),
             settles: AtomicBool::new(false),
@@ -171,6 +192,11 @@ impl World {
     /// Whether there is fuel for one more instruction.
     pub(crate) fn burn(&self) -> bool {
         !self.is_over.load(SeqCst) && self.fuel.fetch_sub(1, SeqCst) > 0
+    }
+
+    /// Changes whenever an instruction is performed or a message arrives.
+    pub(crate) fn pulse(&self) -> (i64, u64) {
+        (self.fuel.load(SeqCst), self.stamp.load(SeqCst))
     }
 
     pub(crate) fn stamp(&self) -> u64 {
@@ -241,7 +267,9 @@ impl World {
         let id = u32::try_from(mails.len()).expect("few messages");
         let Draft { target, purpose, number, before, due } = mail;
         let (flags, arrived) = (AtomicU32::new(0), AtomicU64::new(0));
-        let mail = Arc::new(Mail { id, target, purpose, number, before, flags, arrived, due });
+        let next = OnceLock::new();
+        let mail =
+            Arc::new(Mail { id, target, purpose, number, before, flags, arrived, due, next });
         mails.push(mail.clone());
         mail
     }

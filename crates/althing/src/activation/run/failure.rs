@@ -50,6 +50,11 @@ impl Run {
             Stage::Starting(_) | Stage::Begin if !self.place.is_rebuildable() => {
                 self.finish(&StopReason::NotStarted(error))
             }
+            // The life that restarts with a sibling has ended, however that went.
+            Stage::Stopping(_, StopReason::Restarting) => {
+                self.rebuild(Duration::ZERO);
+                ControlFlow::Continue(())
+            }
             Stage::Stopping(_, reason) => {
                 let reason = reason.clone();
                 self.finish(&reason)
@@ -97,6 +102,8 @@ impl Run {
         match verdict {
             Verdict::Resume if header.mailbox.lock().is_active() => {
                 self.drop_handler();
+                // It may have failed as it started: now it serves.
+                self.refuses_waiting = false;
                 self.stage = Stage::Serving;
                 ControlFlow::Continue(())
             }

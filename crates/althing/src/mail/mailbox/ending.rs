@@ -10,6 +10,7 @@ use super::{Inner, Phase};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::{Extras, System};
 use crate::stop_reason::StopReason;
+use crate::timer::pending::PendingTimer;
 
 /// One life of an actor, from a start to the end or restart after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -176,6 +177,18 @@ impl Inner {
                 .is_some_and(|timer| timers.is_none_or(|timers| !timers.contains_key(&timer)))
         };
         self.queue.as_vec().extract_if(.., |envelope| is_stale(envelope)).collect()
+    }
+
+    /// Queues those of the messages again that are ticks of timers which outlive passivation: the
+    /// wheel has them no longer.
+    pub(crate) fn keep_waking(&mut self, taken: &mut Vec<Envelope>) {
+        let Some(extras) = &self.extras else { return };
+        let wakes = |envelope: &mut Envelope| {
+            let timer = envelope.timer().and_then(|timer| extras.timers.get(&timer));
+            timer.is_some_and(PendingTimer::survives_passivation)
+        };
+        let kept: Vec<_> = taken.extract_if(.., wakes).collect();
+        self.queue.as_vec().extend(kept);
     }
 
     /// Takes everything that waits, in whatever lane.
