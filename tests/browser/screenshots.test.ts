@@ -62,6 +62,10 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await page.getByText('@chidi').waitFor();
     await picture('members');
     await page.getByRole('complementary').getByRole('button', { name: 'Close' }).click();
+    await astrid.act('into the reminder', 'Show thread');
+    await page.getByRole('complementary', { name: 'Thread' }).getByText('1 reply').waitFor();
+    await picture('thread');
+    await page.keyboard.press('Escape');
     for (const [button, name] of [[/^Jump to/, 'switcher'], [/Account:/, 'account']] as const) {
       await page.getByRole('button', { name: button }).first().click();
       await page.getByRole('dialog').waitFor();
