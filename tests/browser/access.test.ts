@@ -57,6 +57,14 @@ describe('axe-core finds nothing', () => {
     expect(await violations(astrid.page)).toEqual([]);
   });
 
+  it('with_the_menu_of_a_message_open', async () => {
+    await astrid.message('Ahoy yourself').hover();
+    await astrid.message('Ahoy yourself').getByRole('button', { name: 'More', exact: true }).click();
+    await astrid.page.getByRole('menuitem', { name: 'Copy text' }).waitFor();
+    expect(await violations(astrid.page)).toEqual([]);
+    await closed();
+  });
+
   it('while_completing_a_name_and_picking_an_emoji', async () => {
     await astrid.composer.pressSequentially('@b');
     await astrid.page.getByRole('option').first().waitFor();

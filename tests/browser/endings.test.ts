@@ -34,8 +34,11 @@ describe('an archived room', () => {
     }
     // Nothing is offered that would be refused.
     await bo.message('It is over').hover();
-    await bo.page.getByRole('button', { name: 'Forward' }).waitFor();
+    await bo.message('It is over').getByRole('button', { name: 'More' }).click();
+    await bo.page.getByRole('menuitem', { name: 'Forward' }).waitFor();
+    expect(await bo.page.getByRole('menuitem', { name: 'Reply', exact: true }).count()).toBe(0);
     expect(await bo.page.getByRole('button', { name: 'Reply', exact: true }).count()).toBe(0);
+    await bo.page.keyboard.press('Escape');
     expect(await violations(astrid.page)).toEqual([]);
   });
 

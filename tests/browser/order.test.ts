@@ -202,6 +202,16 @@ describe('the palette', () => {
     await astrid.page.keyboard.press('Escape');
   });
 
+  it('does_not_stay_over_the_page_that_one_goes_back_to', async () => {
+    await astrid.open('Mast');
+    await astrid.open('Anchor');
+    await astrid.page.keyboard.press('Control+k');
+    await astrid.page.getByRole('dialog').waitFor();
+    await astrid.page.goBack();
+    await astrid.page.getByRole('heading', { name: 'Mast', level: 1 }).waitFor();
+    await astrid.page.getByRole('dialog').waitFor({ state: 'detached' });
+  });
+
   it('offers_where_one_was_last_first', async () => {
     await astrid.open('Mast');
     await astrid.open('Anchor');

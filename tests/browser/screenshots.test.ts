@@ -108,6 +108,12 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await admin.open('Code corner');
     await admin.message('port').first().waitFor();
     await shoot('demo');
+    await page.getByRole('button', { name: 'Show thread' }).last().click();
+    await page.locator('[data-thread-seq]').nth(1).waitFor();
+    await page.mouse.move(0, 0);
+    await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
+    await page.screenshot({ path: path.join(FOLDER, 'thread.png'), animations: 'disabled' });
+    await page.getByRole('complementary', { name: 'Thread' }).getByRole('button', { name: 'Close' }).click();
     await page.getByRole('link', { name: 'Administration' }).click();
     // Until half a minute is drawn: an empty curve shows nothing.
     await page.waitForFunction(() => (document.querySelector('polyline')?.points.length ?? 0) > 30, undefined, { timeout: 60_000 });

@@ -40,8 +40,11 @@ fn count(field: &'static str, count: usize, max: usize) -> Result<(), RpcError> 
     if count > max { Err(RpcError::too_large(field, max, "entries")) } else { Ok(()) }
 }
 
+/// Neither control characters nor those that turn the direction of what stands behind them: a name
+/// is shown in the sentences of others.
 fn no_controls(field: &'static str, text: &str) -> Result<(), RpcError> {
-    match text.chars().any(char::is_control) {
+    let is_turning = |char| matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    match text.chars().any(|char| char.is_control() || is_turning(char)) {
         true => Err(RpcError::invalid(field, "must not contain control characters")),
         false => Ok(()),
     }
@@ -237,6 +240,8 @@ mod tests {
         assert!(room_name("name", "Tea & talk ☕").is_ok());
         assert!(refusal(room_name("name", " tea")).1.contains("white space"));
         assert!(refusal(room_name("name", "te\u{7}a")).1.contains("control"));
+        assert!(refusal(display_name("name", "te\u{202e}a")).1.contains("control"));
+        assert!(display_name("name", "عمر \u{200f}(Omar)").is_ok());
         assert!(refusal(room_name("name", "")).1.contains("at least 1"));
     }
 

@@ -124,6 +124,9 @@ limits! {
     /// reply.
     REACTION_USERS_MAX: u32 = 50;
 
+    /// Messages of one thread: a long talk, and each is looked up when somebody asks for it.
+    THREAD_LEN_MAX: u32 = 1_000;
+
     /// Pinned messages of a room: what is worth being looked at by everybody, and a list that can
     /// be read.
     PINS_PER_ROOM_MAX: u32 = 50;

@@ -191,6 +191,7 @@ fn methods_read_and_write_as_committed() {
         MessageDelete,
         MessageReact,
         MessageReactions,
+        MessageThread,
         MessagePin,
         RoomPins,
         MessageSave,

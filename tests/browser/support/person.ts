@@ -26,6 +26,10 @@ async function slowDown(context: BrowserContext, page: Page): Promise<void> {
   await devtools.send('Emulation.setCPUThrottlingRate', { rate: SLOWDOWN });
 }
 
+/** What is done with a message most, and the rest, which is in its menu. */
+type InToolbar = 'React' | 'Reply' | 'Edit';
+type InMenu = 'Show thread' | 'Copy text' | 'Copy link' | 'Forward' | 'Save for later' | 'Pin for everybody' | 'Delete';
+
 export class Person {
   readonly name: string;
   readonly page: Page;
@@ -134,8 +138,9 @@ export class Person {
     return this.page.locator('article[data-seq]').filter({ hasText: text }).last();
   }
 
-  async act(text: string, action: 'React' | 'Reply' | 'Forward' | 'Save for later' | 'Pin for everybody' | 'Edit' | 'Delete'): Promise<void> {
-    const button = this.message(text).getByRole('button', { name: action, exact: true });
+  async act(text: string, action: InToolbar | InMenu): Promise<void> {
+    const isThere = action === 'React' || action === 'Reply' || action === 'Edit';
+    const button = this.message(text).getByRole('button', { name: isThere ? action : 'More', exact: true });
     // A message that comes in between moves the row away from under the pointer: then it is pointed at again.
     for (let attempt = 1; ; attempt += 1) {
       await this.message(text).hover();
@@ -144,8 +149,9 @@ export class Person {
         if (isLast) throw failure;
         return false;
       });
-      if (clicked) return;
+      if (clicked) break;
     }
+    if (!isThere) await this.page.getByRole('menuitem', { name: action, exact: true }).click();
   }
 
   /** Every acknowledged message, from the first to the last, gathered by scrolling through the room. */

@@ -1,6 +1,8 @@
 //! Everything of one signed-in person: rooms, conversations, connection, unsent messages. It wires what arrives to the
 //! models; what an event means is decided in `model/`, what a person can do is in `actions.ts`.
 
+import { flushSync } from 'svelte';
+
 import { Archive, ARCHIVED_MESSAGES_MAX, type ArchivedRoom } from '../net/archive';
 import type { Keep, KeptSession } from '../net/keep';
 import type { OutboxEntry, OutboxFile } from '../net/outbox';
@@ -67,7 +69,7 @@ export class Chat {
   #loadingUploads: Promise<Uploads> | undefined;
   readonly #archive: Archive;
   readonly #conversations = new Map<RoomId, Conversation>();
-  readonly #inbox = new Inbox((events) => this.#applyRoomEvents(events));
+  readonly #inbox = new Inbox((events) => flushSync(() => this.#applyRoomEvents(events)));
   readonly #changed = new Set<RoomId>();
   readonly #forgotten = new Set<RoomId>();
   /** When rooms came and went, in steps: an answer that was asked for before that is older than what is known here. */

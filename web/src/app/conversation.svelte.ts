@@ -7,7 +7,7 @@ import { Timeline, type SeqRange } from '../model/timeline';
 import { expired, noticed, NOBODY, type Typists } from '../model/typing';
 import type { RoomEvent } from '../protocol/events';
 import { HISTORY_PAGE_MAX } from '../protocol/generated/limits';
-import type { MemberView, MessageView, RoomId, RoomView, UserId } from '../protocol/generated/chat';
+import type { MemberView, MessageView, ReplyRef, RoomId, RoomView, UserId } from '../protocol/generated/chat';
 import type { Link } from './link.svelte';
 import type { Draft } from './uploads.svelte';
 
@@ -37,15 +37,23 @@ export class Conversation {
   newAfter = $state<number>();
   /** Rises when a pinned message may have come, gone or changed. */
   pinsVersion = $state(0);
+  /** The message whose thread is open beside the room, when that panel is. */
+  threadOf = $state<number>();
+  /** Rises when an answer may have come, gone or changed. */
+  threadVersion = $state(0);
+  /** What is being written in threads, by their first message. */
+  threadDrafts = $state.raw<ReadonlyMap<number, string>>(new Map());
   /** Events were lost and what is on screen was fetched again. */
   refetched = $state(false);
   loadFailed = $state(false);
   anchor: Anchor = 'end';
-  replyTo = $state.raw<MessageView>();
+  replyTo = $state.raw<ReplyRef>();
   /** Files attached to what is being written. */
   drafts = $state.raw<readonly Draft[]>([]);
   /** The number of the message that is being edited in place. */
   editing = $state<number>();
+  /** What it is being changed to. */
+  edit: { seq: number; body: string } | undefined;
   readonly #link: Link;
   readonly #me: UserId;
   #wanted: SeqRange | undefined;
@@ -63,6 +71,9 @@ export class Conversation {
   apply(event: RoomEvent): void {
     if (event.type === 'typing') return this.#applyTyping(event);
     this.#applyMembership(event);
+    if (concernsThreads(event)) this.threadVersion += 1;
+    // What is gone cannot be answered: the message would be refused.
+    if (event.type === 'deleted' && this.replyTo?.seq === event.seq) this.replyTo = undefined;
     if (event.type === 'pinned' || event.type === 'edited' || event.type === 'deleted' || event.type === 'expired') this.pinsVersion += 1;
     if (this.timeline.apply(event, this.#me)) this.version += 1;
     if (event.type === 'message' && this.typists.has(event.user)) {
@@ -92,6 +103,7 @@ export class Conversation {
     this.timeline.invalidate();
     this.refetched ||= hadSomething;
     this.pinsVersion += 1;
+    this.threadVersion += 1;
     this.version += 1;
   }
 
@@ -155,6 +167,11 @@ export class Conversation {
       this.#watchExpiry();
     }, Math.max(0, first - Date.now()) + 1);
   }
+}
+
+function concernsThreads(event: RoomEvent): boolean {
+  const isAnswer = event.type === 'message' && event.reply_to !== undefined;
+  return isAnswer || event.type === 'edited' || event.type === 'deleted' || event.type === 'expired';
 }
 
 function withRole(member: MemberView, { role, muted_until }: Extract<RoomEvent, { type: 'role' }>): MemberView {

@@ -46,7 +46,7 @@ export interface Card {
   anchor: Element;
 }
 
-export type Panel = 'none' | 'members' | 'search' | 'pins';
+export type Panel = 'none' | 'members' | 'search' | 'pins' | 'thread';
 
 const KEY = Symbol('folkmoot');
 const ENDPOINT = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/connection/websocket`;
@@ -80,6 +80,8 @@ export class Folkmoot {
     this.preferences = new Preferences(keep);
     this.brand = new Brand(keep);
     this.notifier = new Notifier((room, seq) => this.router.go({ name: 'room', room, seq }));
+    // Back and forward lead to another page: what lay over this one belonged to it.
+    window.addEventListener('popstate', () => ([this.overlay, this.card] = [undefined, undefined]));
     const session = keep.session();
     if (!session) return;
     this.#begin(session);

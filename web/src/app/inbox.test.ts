@@ -3,10 +3,16 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Inbox, type Arrival } from './inbox';
 
 const FRAME_MS = 16;
+/** So long after it was asked for a moment without work comes, and so long it lasts. */
+const IDLE_AFTER_MS = 4;
+const IDLE_MS = 5;
 
 let delivered: { at: number; seqs: number[] }[];
 let inbox: Inbox;
 let began: number;
+let eventCostMs: number;
+let isBusy: boolean;
+let spentMs: number;
 
 function arrive(seq: number): void {
   const event = { type: 'deleted', room: '1', seq, by: '1', at: 0 } as Arrival['event'];
@@ -15,16 +21,28 @@ function arrive(seq: number): void {
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  const clock = performance.now.bind(performance);
+  eventCostMs = 0;
+  spentMs = 0;
+  isBusy = false;
+  vi.spyOn(performance, 'now').mockImplementation(() => clock() + spentMs);
   vi.stubGlobal('requestAnimationFrame', (run: () => void) => setTimeout(run, FRAME_MS));
   vi.stubGlobal('cancelAnimationFrame', (frame: number) => clearTimeout(frame));
-  began = performance.now();
+  vi.stubGlobal('requestIdleCallback', (run: IdleRequestCallback, { timeout }: IdleRequestOptions) =>
+    setTimeout(() => run({ didTimeout: isBusy, timeRemaining: () => (isBusy ? 0 : IDLE_MS) }), isBusy ? timeout : IDLE_AFTER_MS));
+  vi.stubGlobal('cancelIdleCallback', (idle: number) => clearTimeout(idle));
+  began = clock();
   delivered = [];
-  inbox = new Inbox((batch) => delivered.push({ at: performance.now() - began, seqs: batch.map(({ offset }) => offset ?? 0) }));
+  inbox = new Inbox((batch) => {
+    delivered.push({ at: clock() - began, seqs: batch.map(({ offset }) => offset ?? 0) });
+    spentMs += eventCostMs * batch.length;
+  });
 });
 
 afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllGlobals();
+  vi.restoreAllMocks();
 });
 
 /** One event every 10 ms; a key every `keyMs`, if any. */
@@ -36,6 +54,8 @@ function burst(count: number, keyMs?: number): void {
   }
   vi.advanceTimersByTime(1_000);
 }
+
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
 describe('events that arrive', () => {
   it('are_shown_at_the_next_frame_when_there_are_few', () => {
@@ -51,26 +71,43 @@ describe('events that arrive', () => {
 
   it('are_shown_ten_times_a_second_in_order_when_they_come_by_the_hundred', () => {
     burst(100);
-    expect(delivered.flatMap(({ seqs }) => seqs)).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
+    expect(delivered.flatMap(({ seqs }) => seqs)).toEqual(upTo(100));
     expect(delivered.length).toBeLessThanOrEqual(11);
   });
 
-  it('come_right_after_a_key_is_painted_while_somebody_types', () => {
+  it('leave_the_frame_to_a_key_that_goes_down_before_it', () => {
+    arrive(1);
+    vi.advanceTimersByTime(1);
+    inbox.keyPressed();
+    vi.advanceTimersByTime(IDLE_AFTER_MS);
+    expect(delivered).toEqual([{ at: 1 + IDLE_AFTER_MS, seqs: [1] }]);
+    vi.advanceTimersByTime(1_000);
+    expect(delivered).toHaveLength(1);
+  });
+
+  it('come_in_slices_as_large_as_an_idle_moment_while_somebody_types', () => {
+    eventCostMs = 2;
     burst(100, 150);
-    // The first key goes down after 140 ms.
-    const later = delivered.filter(({ at }) => at > 140);
-    expect(later.length).toBeGreaterThan(3);
-    // A key went down at each 150 ms; a frame and no time later its paint is done.
-    for (const { at } of later.slice(0, -1)) expect([0, 1]).toContain((at + 10 - FRAME_MS) % 150);
-    expect(delivered.flatMap(({ seqs }) => seqs)).toHaveLength(100);
+    expect(delivered.flatMap(({ seqs }) => seqs)).toEqual(upTo(100));
+    // Before the first key nobody types; by the third slice what an event costs is known.
+    const typed = delivered.filter(({ at }) => at > 300);
+    expect(typed.length).toBeGreaterThan(20);
+    for (const { seqs } of typed) expect(seqs.length * eventCostMs).toBeLessThanOrEqual(IDLE_MS + eventCostMs);
+  });
+
+  it('come_all_at_once_where_the_page_is_never_idle', () => {
+    isBusy = true;
+    inbox.keyPressed();
+    burst(20, 50);
+    expect(delivered.map(({ seqs }) => seqs)).toEqual([upTo(20)]);
   });
 
   it('wait_for_no_key_that_does_not_come', () => {
     inbox.keyPressed();
     arrive(1);
-    vi.advanceTimersByTime(FRAME_MS);
+    vi.advanceTimersByTime(IDLE_AFTER_MS);
     arrive(2);
-    vi.advanceTimersByTime(100 + 250 + FRAME_MS);
+    vi.advanceTimersByTime(100 + IDLE_AFTER_MS);
     expect(delivered.map(({ seqs }) => seqs)).toEqual([[1], [2]]);
   });
 });

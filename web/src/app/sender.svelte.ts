@@ -3,6 +3,7 @@
 import { FILES_LOST, newKey, step, type Outbox, type OutboxEffect, type OutboxEntry, type OutboxEvent, type OutboxFile } from '../net/outbox';
 import type { Keep } from '../net/keep';
 import { ReplyError } from '../protocol/errors';
+import { ErrorCode } from '../protocol/generated/codes';
 import type { Reply } from '../protocol/generated/methods';
 import type { RoomId, UserId } from '../protocol/generated/chat';
 import type { Link } from './link.svelte';
@@ -92,6 +93,9 @@ export class Sender {
       this.dispatch({ type: 'acknowledged', key });
     } catch (failure) {
       const error = failure instanceof Error ? failure.message : String(failure);
+      // Files may be what is gone, too: then the person has to decide.
+      const isGone = failure instanceof ReplyError && failure.code === ErrorCode.NotFound && !attachments?.length;
+      if (isGone && reply_to !== undefined) return this.dispatch({ type: 'unquoted', key });
       const refused = failure instanceof ReplyError && !failure.temporary;
       this.dispatch({ type: refused ? 'refused' : 'deferred', key, error });
     }

@@ -19,6 +19,7 @@ export const SHEET = [
   { keys: ['↑', '↓'], text: 'shortcut_messages' },
   { keys: ['End'], text: 'shortcut_latest' },
   { keys: ['R'], text: 'shortcut_reply' },
+  { keys: ['T'], text: 'shortcut_thread' },
   { keys: ['E'], text: 'shortcut_edit' },
   { keys: ['+'], text: 'shortcut_react' },
   { keys: ['P'], text: 'shortcut_pin' },

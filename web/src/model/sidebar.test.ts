@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { RoomView } from '../protocol/generated/chat';
-import { arranged, moveTo, NO_LAYOUT, sectionOf, toggleClosed, togglePinned, visible, type Layout } from './sidebar';
+import { arranged, moveTo, NO_LAYOUT, sectionOf, SHOWN, toggleClosed, togglePinned, visible, type Layout } from './sidebar';
 
 const room = (id: string, name: string, more: Partial<RoomView> = {}): RoomView => ({
   id, name, topic: '', kind: 'room', role: 'member', members: 2, last_seq: 0, offset: 0, epoch: 'e', read_seq: 0, unread: 0,
@@ -43,5 +43,15 @@ describe('the list of rooms', () => {
     const rooms = arranged(ROOMS, layout, []).find(({ id }) => id === 'rooms');
     expect(rooms && visible(rooms, layout, undefined).map((view) => view.id)).toEqual(['3']);
     expect(rooms && visible(rooms, layout, '1').map((view) => view.id)).toEqual(['3', '1']);
+  });
+
+  it('shows_the_beginning_of_a_long_section_and_whatever_needs_attention', () => {
+    const many = Array.from({ length: 500 }, (_, index) => room(`${index}`, `Room ${index}`, { unread: index === 400 ? 1 : 0 }));
+    const rooms = arranged(new Map(many.map((view) => [view.id, view])), NO_LAYOUT, []).find(({ id }) => id === 'rooms');
+    if (!rooms) throw new Error('there are rooms');
+    const ids = (open: string, limit?: number) => visible(rooms, NO_LAYOUT, open, limit).map((view) => view.id);
+    expect(ids('450')).toEqual([...Array.from({ length: SHOWN }, (_, index) => `${index}`), '400', '450']);
+    expect(ids('0', 2 * SHOWN)).toHaveLength(2 * SHOWN + 1);
+    expect(ids('0', 500)).toHaveLength(500);
   });
 });

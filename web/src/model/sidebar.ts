@@ -54,14 +54,30 @@ export function arranged(rooms: Rooms, layout: Layout, directOrder: readonly Roo
   ];
 }
 
-/** What a section shows: all of it, or when folded up what needs attention and the open room. */
-export function visible(section: Section, layout: Layout, open: RoomId | undefined): readonly RoomView[] {
-  if (!layout.closed.includes(section.id)) return section.rooms;
-  return section.rooms.filter((view) => view.id === open || (view.notify === 'none' ? view.mentions > 0 : view.unread > 0));
+/** So many rooms of a section are shown, and again so many each time that somebody asks for more: a page of thousands
+ * would be slow, and nobody reads it. */
+export const SHOWN = 200;
+
+/** What a section shows: its first `limit` rooms, or none when folded up; and what needs attention, and the open room. */
+export function visible(section: Section, layout: Layout, open: RoomId | undefined, limit = SHOWN): readonly RoomView[] {
+  const first = layout.closed.includes(section.id) ? 0 : limit;
+  if (section.rooms.length <= first) return section.rooms;
+  const isWanted = (view: RoomView) => view.id === open || (view.notify === 'none' ? view.mentions > 0 : view.unread > 0);
+  return section.rooms.filter((view, index) => index < first || isWanted(view));
 }
 
+/** Built once: with thousands of rooms a list is compared tens of thousands of times. */
+const NAMES = new Intl.Collator(undefined, { numeric: true });
+const folded = new WeakMap<RoomView, string>();
+
 export function byName(a: RoomView, b: RoomView): number {
-  return fold(titleOf(a)).localeCompare(fold(titleOf(b)), undefined, { numeric: true });
+  return NAMES.compare(nameOf(a), nameOf(b));
+}
+
+function nameOf(view: RoomView): string {
+  let name = folded.get(view);
+  if (name === undefined) folded.set(view, (name = fold(titleOf(view))));
+  return name;
 }
 
 export function togglePinned(layout: Layout, room: RoomId): Layout {

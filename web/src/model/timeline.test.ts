@@ -104,4 +104,16 @@ describe('timeline', () => {
     timeline.addPage([message(2), message(4), message(5)]);
     expect(timeline.newest(10).map(({ seq }) => seq)).toEqual([4, 5]);
   });
+
+  it('knows_which_messages_are_answered_and_where_a_thread_begins', () => {
+    const answer = (seq: number, to: number) => message(seq, { reply_to: { seq: to, user: 'u', name: 'u', body: '' } });
+    const timeline = new Timeline('r', 9);
+    timeline.addPage([message(1), answer(3, 1), answer(5, 3), answer(8, 2), answer(9, 5)]);
+    expect([1, 2, 3, 4, 5, 9].map((seq) => timeline.isAnswered(seq))).toEqual([true, true, true, false, true, false]);
+    expect([1, 5, 9, 4].map((seq) => timeline.rootOf(seq))).toEqual([1, 1, 1, 4]);
+    // Not held: it may have been an answer itself.
+    expect(timeline.rootOf(8)).toBe(2);
+    timeline.apply({ type: 'deleted', room: 'r', seq: 3, by: 'u', at: 1 }, ME);
+    expect(timeline.rootOf(9)).toBe(5);
+  });
 });

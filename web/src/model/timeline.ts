@@ -22,6 +22,8 @@ export class Timeline {
   #lastSeq: number;
   #generation = 1;
   readonly #held = new Map<number, Held>();
+  /** Messages that others, which were seen here, answer. */
+  readonly #answered = new Set<number>();
 
   constructor(room: RoomId, lastSeq: number) {
     this.room = room;
@@ -45,6 +47,21 @@ export class Timeline {
     return this.#held.get(seq)?.message;
   }
 
+  isAnswered(seq: number): boolean {
+    return this.#answered.has(seq);
+  }
+
+  /** The first message of what this one belongs to, as far as the answers between them are held. */
+  rootOf(seq: number): number {
+    let root = seq;
+    for (;;) {
+      const quoted = this.at(root)?.reply_to?.seq;
+      // A quote is older than its answer; with a deleted message goes what led to it.
+      if (quoted === undefined || quoted >= root || this.at(quoted)?.deleted === true) return root;
+      root = quoted;
+    }
+  }
+
   /** The room is known to reach this far; it never shrinks. */
   extendTo(lastSeq: number): void {
     this.#lastSeq = Math.max(this.#lastSeq, lastSeq);
@@ -66,7 +83,7 @@ export class Timeline {
   /** Messages that may be out of date: shown at once, fetched again as soon as there is a connection. */
   addArchived(messages: readonly MessageView[]): void {
     for (const message of messages) {
-      if (message.seq >= this.#firstSeq && !this.#held.has(message.seq)) this.#held.set(message.seq, { message, generation: this.#generation - 1 });
+      if (message.seq >= this.#firstSeq && !this.#held.has(message.seq)) this.#hold(message, this.#generation - 1);
       this.extendTo(message.seq);
     }
   }
@@ -76,7 +93,7 @@ export class Timeline {
       if (message.seq < this.#firstSeq) continue;
       const held = this.#held.get(message.seq);
       const newer = held && held.generation === this.#generation && isNewer(held.message, message);
-      if (!newer) this.#held.set(message.seq, { message, generation: this.#generation });
+      if (!newer) this.#hold(message, this.#generation);
       this.extendTo(message.seq);
     }
   }
@@ -138,8 +155,13 @@ export class Timeline {
   #addMessage(message: MessageView): boolean {
     this.extendTo(message.seq);
     if (this.#isFresh(message.seq)) return false;
-    this.#held.set(message.seq, { message, generation: this.#generation });
+    this.#hold(message, this.#generation);
     return true;
+  }
+
+  #hold(message: MessageView, generation: number): void {
+    this.#held.set(message.seq, { message, generation });
+    if (message.reply_to && !message.deleted) this.#answered.add(message.reply_to.seq);
   }
 
   #change(seq: number, change: (message: MessageView) => MessageView): boolean {

@@ -1,7 +1,7 @@
 //! What must survive a closed tab and is small: the session, unsent messages, drafts, preferences. One key per thing, so
 //! that two tabs never overwrite each other's entries. A browser that refuses storage costs persistence, never the session.
 
-import type { Branding, RoomId, UserId, UserView } from '../protocol/generated/chat';
+import type { Branding, ReplyRef, RoomId, UserId, UserView } from '../protocol/generated/chat';
 import type { Layout } from '../model/sidebar';
 import type { OutboxEntry } from './outbox';
 
@@ -14,6 +14,11 @@ export interface KeptSession {
 /** The name of the database in which a user's rooms are kept. */
 export function archiveOf(user: UserId): string {
   return `folkmoot.${user}`;
+}
+
+/** The key under which a room's draft is kept; other tabs hear of it by this name. */
+export function draftOf(user: UserId, room: RoomId): string {
+  return `folkmoot.draft.${user}.${room}`;
 }
 
 /** The part of `Storage` in use, so that tests can bring their own. */
@@ -55,11 +60,21 @@ export class Keep {
   }
 
   draft(user: UserId, room: RoomId): string {
-    return this.#read<string>(`folkmoot.draft.${user}.${room}`) ?? '';
+    return this.#read<string>(draftOf(user, room)) ?? '';
   }
 
   setDraft(user: UserId, room: RoomId, draft: string): void {
-    this.#write(`folkmoot.draft.${user}.${room}`, draft === '' ? undefined : draft);
+    this.#write(draftOf(user, room), draft === '' ? undefined : draft);
+  }
+
+  /** The message that a draft answers. */
+  answering(user: UserId, room: RoomId): ReplyRef | undefined {
+    return this.#read<ReplyRef>(`folkmoot.answering.${user}.${room}`);
+  }
+
+  setAnswering(user: UserId, room: RoomId, message: ReplyRef | undefined): void {
+    const kept = message && { seq: message.seq, user: message.user, name: message.name, body: message.body };
+    this.#write(`folkmoot.answering.${user}.${room}`, kept);
   }
 
   /** The rooms opened last, the latest first. */

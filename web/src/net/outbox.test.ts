@@ -58,6 +58,13 @@ describe('outbox', () => {
     expect(sent(run([{ type: 'acknowledged', key: 'b' }, { type: 'retry', key: 'a' }], true, outbox).effects)).toEqual(['a']);
   });
 
+  it('says_without_a_quote_what_answers_a_message_that_is_gone', () => {
+    const answer: OutboxEvent = { type: 'enqueue', entry: { key: 'a', room: 'r1', body: 'a', created_at: 1, reply_to: 7 } };
+    const { outbox, effects } = run([answer, write('b'), { type: 'unquoted', key: 'a' }]);
+    expect(sent(effects)).toEqual(['a', 'a']);
+    expect(outbox[0]).not.toHaveProperty('reply_to');
+  });
+
   it('erases_what_is_acknowledged_or_discarded_and_ignores_a_second_acknowledgement', () => {
     const { outbox, effects } = run([write('a'), { type: 'acknowledged', key: 'a' }, { type: 'acknowledged', key: 'a' }]);
     expect(outbox).toEqual([]);

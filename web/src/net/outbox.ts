@@ -49,6 +49,8 @@ export type OutboxEvent =
   | { type: 'upload_failed'; file: string; error: string }
   /** The server refused it for good. */
   | { type: 'refused'; key: string; error: string }
+  /** What it answers is gone: it is said without that. */
+  | { type: 'unquoted'; key: string }
   /** No answer, or one that time may cure: it goes back to the queue until `wake`. */
   | { type: 'deferred'; key: string; error: string }
   | { type: 'wake' }
@@ -103,6 +105,8 @@ export function step(outbox: Outbox, event: OutboxEvent, online: boolean): Outbo
       return remove(outbox, event.key, online);
     case 'refused':
       return change(outbox, event.key, () => ({ state: 'failed', error: event.error }), online, []);
+    case 'unquoted':
+      return change(outbox, event.key, () => ({ state: 'queued' }), online, [], withoutReply);
     case 'deferred': {
       const attempts = outbox.find((entry) => entry.key === event.key)?.attempts ?? 1;
       const ms = Math.min(DEFER_MS_MAX, DEFER_MS_MIN * 2 ** Math.max(0, attempts - 1));
@@ -141,14 +145,19 @@ function change(
   changes: (entry: OutboxEntry) => Partial<OutboxEntry>,
   online: boolean,
   effects: OutboxEffect[],
+  of: (entry: OutboxEntry) => OutboxEntry = (entry) => entry,
 ): OutboxStep {
   const next = outbox.map((entry) => {
     if (entry.key !== key) return entry;
-    const changed = { ...entry, ...changes(entry) };
+    const changed = { ...of(entry), ...changes(entry) };
     effects.push({ type: 'store', entry: changed });
     return changed;
   });
   return pump(next, effects, online);
+}
+
+function withoutReply({ reply_to: _gone, ...rest }: OutboxEntry): OutboxEntry {
+  return rest;
 }
 
 /** Whether some of its files are not on the server yet. */

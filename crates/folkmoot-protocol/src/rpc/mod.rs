@@ -10,6 +10,7 @@ mod pin;
 mod room;
 mod saved;
 mod search;
+mod thread;
 mod user;
 
 pub use directory::{
@@ -33,6 +34,7 @@ pub use room::{
 };
 pub use saved::{MessageSave, SavedList, SavedMarks, SavedMessage, SavedNumbers, SavedPage};
 pub use search::{Search, SearchHit, SearchHits};
+pub use thread::{MessageThread, ThreadPage};
 pub use user::{
     DevicesList, DevicesPage, DevicesRevoke, ProfileUpdate, StatusSet, UserBlock, UserGet,
     UsersBlocked, UsersFind, UsersFound,
@@ -165,6 +167,7 @@ methods! {
     MessageDelete = "message.delete" => Empty;
     MessageReact = "message.react" => Empty;
     MessageReactions = "message.reactions" => ReactionsPage;
+    MessageThread = "message.thread" => ThreadPage;
     MessagePin = "message.pin" => Empty;
     RoomPins = "room.pins" => PinsPage;
     MessageSave = "message.save" => Empty;

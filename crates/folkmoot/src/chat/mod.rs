@@ -17,6 +17,7 @@ pub(crate) mod saved;
 pub(crate) mod search;
 mod sends;
 pub(crate) mod stream;
+pub(crate) mod threads;
 pub(crate) mod users;
 
 use bytes::Bytes;
@@ -50,6 +51,7 @@ fn count(by: &Identity, method: &Rpc) -> Result<(), RpcError> {
         Rpc::ReadSet(_) => by.count(|limits| &limits.cursors),
         Rpc::HistoryGet(_)
         | Rpc::MessageReactions(_)
+        | Rpc::MessageThread(_)
         | Rpc::RoomPins(_)
         | Rpc::SavedList(_)
         | Rpc::SavedMarks(_)
@@ -102,6 +104,7 @@ async fn call_any(by: &Identity, method: Rpc) -> Result<Bytes, RpcError> {
         Rpc::MessageDelete(request) => empty(messages::delete(by, request).await),
         Rpc::MessageReact(request) => empty(messages::react(by, request).await),
         Rpc::MessageReactions(request) => reply(messages::reactions(by, request).await),
+        Rpc::MessageThread(request) => reply(threads::thread(by, request).await),
         Rpc::MessagePin(request) => empty(pins::pin(by, request).await),
         Rpc::RoomPins(request) => reply(pins::list(by, request).await),
         Rpc::MessageSave(request) => empty(saved::save(by, request).await),

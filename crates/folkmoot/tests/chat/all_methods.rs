@@ -92,6 +92,7 @@ fn listed(method: &str, room: &str) -> Listed {
         "room.members" => pages("members", json!({"room": room, "limit": 1}), "next"),
         "invite.list" => pages("invites", json!({"room": room, "limit": 1}), "next"),
         "search" => pages("hits", json!({"query": "tea", "limit": 1}), "next"),
+        "message.thread" => pages("messages", json!({"room": room, "seq": 1, "limit": 1}), "next"),
         "room.pins" => pages("pins", json!({"room": room, "limit": 1}), "next"),
         "saved.list" => pages("saved", json!({"limit": 1}), "next"),
         // The numbers of the room's first and last message say whether there is more.
@@ -127,6 +128,8 @@ async fn every_list_comes_in_pages_or_ends() {
     for key in ["1", "2"] {
         anna.say(&room, key, "tea").await;
     }
+    let answer = json!({"room": room, "key": "3", "body": "yes", "reply_to": 1});
+    anna.call("message.send", answer).await;
     for method in ["message.pin", "message.save"] {
         for seq in [1, 2] {
             anna.call(method, json!({"room": room, "seq": seq, "on": true})).await;

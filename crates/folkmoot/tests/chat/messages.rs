@@ -246,3 +246,31 @@ async fn a_member_learns_who_reacted_in_the_order_of_the_reactions() {
     assert_eq!((&page["reactions"][1]["emoji"], names(1)), (&json!("👍"), vec!["anna".into()]));
     assert_eq!(cara.fail("message.reactions", message).await.code, 103);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_is_read_by_members_in_pages() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let mut cara = server.join("cara").await;
+    let room = anna.create_room("Tea").await;
+    anna.say(&room, "k1", "Tea?").await;
+    anna.say(&room, "k2", "Something else").await;
+    for (key, seq) in [("k3", 1), ("k4", 3), ("k5", 1)] {
+        let answer = json!({"room": room, "key": key, "body": key, "reply_to": seq});
+        anna.call("message.send", answer).await;
+    }
+    let seqs = |page: &Value| -> Vec<u64> {
+        let messages = page["messages"].as_array().expect("messages");
+        messages.iter().map(|message| message["seq"].as_u64().expect("a number")).collect()
+    };
+    let thread = |after: Option<u64>| json!({"room": room, "seq": 1, "after": after, "limit": 2});
+    let first = anna.call("message.thread", thread(None)).await;
+    assert_eq!((seqs(&first), &first["next"]), (vec![1, 3], &json!(3)));
+    let second = anna.call("message.thread", thread(Some(3))).await;
+    assert_eq!((seqs(&second), &second["next"]), (vec![4, 5], &Value::Null));
+    assert_eq!(second["messages"][0]["reply_to"]["seq"], 3);
+    assert_eq!(cara.fail("message.thread", thread(None)).await.code, 103);
+    let much = json!({"room": room, "seq": 1, "limit": 101});
+    let refused = anna.fail("message.thread", much).await;
+    assert!(refused.message.contains("limit"), "{refused:?}");
+}

@@ -2,7 +2,8 @@
 
 use folkmoot::storage::contract::{Directory, RoomLog, UserLog};
 use folkmoot::storage::{
-    ControlError, LeaveReason, NewSaved, Offset, PageAnchor, Role, RoomEvent, Saving, UserId,
+    ControlError, LeaveReason, Message, NewSaved, Offset, PageAnchor, Quote, Role, RoomEvent,
+    Saving, UserId,
 };
 
 use crate::suite::{ANA, BO, HALL, NOW, epoch, message, populate, record, seq};
@@ -54,6 +55,38 @@ pub(crate) async fn pins_come_last_first_and_go_with_their_messages(
     assert_eq!(pins(&store).await, (vec![3], vec![3], vec![3]));
     let beyond = store.pins(HALL, Some(Offset::from_u64(u64::MAX)), 50, ANA).await;
     assert_eq!(beyond.expect("any number may be asked for").len(), 1);
+}
+
+/// A message that answers another one.
+fn answer(number: u64, quoted: u64) -> RoomEvent {
+    let quote = Quote { seq: seq(quoted), user: ANA, name: "Ana".into(), body: "…".into() };
+    RoomEvent::Message(Message { reply_to: Some(quote), ..message(number, BO) })
+}
+
+pub(crate) async fn a_thread_is_a_message_and_all_that_grew_out_of_it(
+    store: impl RoomLog + Directory,
+) {
+    async fn thread(store: &impl RoomLog, of: u64, after: Option<u64>, limit: u32) -> Vec<u64> {
+        let found = store.thread(HALL, seq(of), after.map(seq), limit, ANA).await;
+        let found = found.expect("it can be read");
+        found.iter().map(|stored| stored.message.seq.as_u64()).collect()
+    }
+    populate(&store).await;
+    let said = [1, 2].map(|number| RoomEvent::Message(message(number, ANA)));
+    append(&store, said).await;
+    // 3 and 6 answer 1, 5 answers 3, 7 answers 5; 4 answers 2.
+    append(&store, [(3, 1), (4, 2), (5, 3), (6, 1), (7, 5)].map(|(n, to)| answer(n, to))).await;
+    assert_eq!(thread(&store, 1, None, 50).await, [1, 3, 5, 6, 7]);
+    assert_eq!(thread(&store, 3, None, 50).await, [3, 5, 7]);
+    assert_eq!(thread(&store, 7, None, 50).await, [7]);
+    assert_eq!(thread(&store, 1, None, 2).await, [1, 3]);
+    assert_eq!(thread(&store, 1, Some(3), 2).await, [5, 6]);
+    assert_eq!(thread(&store, 9, None, 50).await, [0; 0]);
+    assert_eq!(thread(&store, u64::MAX, None, 50).await, [0; 0]);
+    append(&store, [RoomEvent::Deleted { seq: seq(3), by: ANA }]).await;
+    // Its answers have lost what they quote, and with that their place; they stay in the history.
+    assert_eq!(thread(&store, 1, None, 50).await, [1, 3, 6]);
+    assert_eq!(thread(&store, 5, None, 50).await, [5, 7]);
 }
 
 async fn save(store: &impl Directory, number: u64) -> Result<Saving, ControlError> {

@@ -98,6 +98,7 @@ on_each_store! {
     }
     kept {
         pins_come_last_first_and_go_with_their_messages,
+        a_thread_is_a_message_and_all_that_grew_out_of_it,
         saved_messages_are_shown_to_members_and_end_at_a_number,
     }
 }

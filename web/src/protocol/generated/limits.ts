@@ -102,6 +102,9 @@ export const REACTIONS_PER_MESSAGE_MAX = 20;
 /** Users named for one emoji in an answer of `message.reactions`: all of them fit into one reply. */
 export const REACTION_USERS_MAX = 50;
 
+/** Messages of one thread: a long talk, and each is looked up when somebody asks for it. */
+export const THREAD_LEN_MAX = 1000;
+
 /** Pinned messages of a room: what is worth being looked at by everybody, and a list that can be read. */
 export const PINS_PER_ROOM_MAX = 50;
 

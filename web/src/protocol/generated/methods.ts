@@ -256,6 +256,18 @@ export type MessageSent = {
   duplicate?: boolean,
 };
 
+/** Asks for a message and all that answers it, directly or by way of other answers. */
+export type MessageThread = {
+  /** The room. */
+  room: RoomId,
+  /** The message. */
+  seq: Seq,
+  /** Only newer ones than this. */
+  after?: Seq,
+  /** Length of the page; absent: 50. */
+  limit?: number,
+};
+
 /** A pinned message as it is now. */
 export type PinnedMessage = {
   /** The message. */
@@ -601,6 +613,14 @@ export type Sync = {
   after?: RoomId,
 };
 
+/** A page of a thread. */
+export type ThreadPage = {
+  /** The messages, oldest first; the first of the first page is the one that was asked for. */
+  messages: Array<MessageView>,
+  /** `after` of the next page, if there is one. */
+  next?: Seq,
+};
+
 /** Tells the room that the caller writes or has stopped. */
 export type TypingSet = {
   /** The room. */
@@ -673,6 +693,7 @@ export interface Methods {
   'message.delete': { request: MessageDelete; reply: Empty };
   'message.react': { request: MessageReact; reply: Empty };
   'message.reactions': { request: MessageReactions; reply: ReactionsPage };
+  'message.thread': { request: MessageThread; reply: ThreadPage };
   'message.pin': { request: MessagePin; reply: Empty };
   'room.pins': { request: RoomPins; reply: PinsPage };
   'message.save': { request: MessageSave; reply: Empty };

@@ -5,11 +5,13 @@ import type { Conversation } from '../../app/conversation.svelte';
 import type { Folkmoot } from '../../app/folkmoot.svelte';
 import { continueList, format, inOpenBlock, pasteAddress, type Mark } from '../../model/formatting';
 import type { Completion } from './completion.svelte';
-import { enterSends, formatKey } from './keys';
+import { enterSends, formatKey, isComposing } from './keys';
 import type { Writing } from './writing.svelte';
 
 /** So far back one's last message is looked for. */
 const EDIT_LOOK_BACK = 50;
+/** A text that is too long for a message goes as a file of this name. */
+const LONG_TEXT_NAME = 'message.txt';
 
 interface Parts {
   folkmoot: Folkmoot;
@@ -50,7 +52,14 @@ export class Composing {
     const { writing } = this.#parts;
     const data = event.clipboardData;
     if (!data) return;
-    const linked = pasteAddress(writing.selected, data.getData('text/plain'));
+    const text = data.getData('text/plain');
+    const { from, to } = writing.selected;
+    if (text.length - (to - from) > writing.left) {
+      // More than a message holds: nobody reads it in a line of text, and a field of a megabyte takes seconds a key.
+      event.preventDefault();
+      return this.attach([new File([text], LONG_TEXT_NAME, { type: 'text/plain' })]);
+    }
+    const linked = pasteAddress(writing.selected, text);
     if (linked) {
       event.preventDefault();
       return void writing.put(linked);
@@ -65,7 +74,7 @@ export class Composing {
 
   onKeydown(event: KeyboardEvent): void {
     const { chat, conversation, writing, completion } = this.#parts;
-    if (event.isComposing || completion.key(event)) return;
+    if (isComposing(event) || completion.key(event)) return;
     const kind = formatKey(event);
     if (kind) {
       event.preventDefault();

@@ -13,6 +13,13 @@ export function formatKey({ key, code, ctrlKey, metaKey, altKey, shiftKey }: Pre
   return shiftKey ? (SHIFTED[key.toLowerCase()] ?? SHIFTED[code]) : FORMATS[key.toLowerCase()];
 }
 
+/** A key that belongs to a word being composed, as of Japanese: Safari says so only by this code when Enter ends it. */
+const COMPOSING = 229;
+
+export function isComposing(event: Pick<KeyboardEvent, 'isComposing' | 'keyCode'>): boolean {
+  return event.isComposing || event.keyCode === COMPOSING;
+}
+
 /** On a keyboard of glass there is no Shift+Enter: Enter starts a line there, and a button sends. */
 export function enterSends(): boolean {
   return !matchMedia('(pointer: coarse)').matches;

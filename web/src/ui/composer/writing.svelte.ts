@@ -7,6 +7,7 @@ import type { Chat } from '../../app/chat.svelte';
 import type { Conversation } from '../../app/conversation.svelte';
 import type { Folkmoot } from '../../app/folkmoot.svelte';
 import type { Selected } from '../../model/formatting';
+import { draftOf } from '../../net/keep';
 import { TYPING_REPEAT_MS } from '../../model/typing';
 import { BODY_CHARS_MAX } from '../../protocol/generated/limits';
 
@@ -19,6 +20,8 @@ export class Writing {
   readonly #folkmoot: Folkmoot;
   readonly #chat: Chat;
   readonly #conversation: Conversation;
+  /** The draft as this tab last saved or read it. */
+  #kept: string;
   #typingSince = 0;
   #saving: ReturnType<typeof setTimeout> | undefined;
 
@@ -26,7 +29,8 @@ export class Writing {
     this.#folkmoot = folkmoot;
     this.#chat = chat;
     this.#conversation = conversation;
-    this.body = folkmoot.keep.draft(chat.me.id, conversation.room);
+    this.body = this.#kept = folkmoot.keep.draft(chat.me.id, conversation.room);
+    conversation.replyTo ??= folkmoot.keep.answering(chat.me.id, conversation.room);
   }
 
   get left(): number {
@@ -44,8 +48,33 @@ export class Writing {
     return { text: body, from: field?.selectionStart ?? body.length, to: field?.selectionEnd ?? body.length };
   }
 
+  /** To be called from an effect: what is answered is kept with the draft. */
+  keepAnswer(): void {
+    const { room, replyTo } = this.#conversation;
+    this.#folkmoot.keep.setAnswering(this.#chat.me.id, room, replyTo);
+  }
+
+  /** To be called from an effect: saves the draft when the room is left, and when the page is; and follows what another
+   * tab did to it, unless one goes on writing in this one. */
+  keepDraft(): () => void {
+    const stop = new AbortController();
+    const { signal } = stop;
+    const key = draftOf(this.#chat.me.id, this.#conversation.room);
+    window.addEventListener('pagehide', () => this.saveDraft(), { signal });
+    window.addEventListener('storage', (event) => {
+      if (event.key !== key || this.body !== this.#kept) return;
+      this.body = this.#kept = this.#folkmoot.keep.draft(this.#chat.me.id, this.#conversation.room);
+    }, { signal });
+    return () => {
+      stop.abort();
+      this.saveDraft();
+    };
+  }
+
   saveDraft(): void {
     clearTimeout(this.#saving);
+    if (this.body === this.#kept) return;
+    this.#kept = this.body;
     this.#folkmoot.keep.setDraft(this.#chat.me.id, this.#conversation.room, this.body);
   }
 

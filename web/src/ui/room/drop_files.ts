@@ -3,9 +3,11 @@
 export interface FileTarget {
   hover: (over: boolean) => void;
   files: (files: File[]) => void;
+  /** A folder was among them. */
+  folder: () => void;
 }
 
-export function dropFiles({ hover, files }: FileTarget) {
+export function dropFiles({ hover, files, folder }: FileTarget) {
   return (element: HTMLElement): (() => void) => {
     const stop = new AbortController();
     const { signal } = stop;
@@ -26,7 +28,12 @@ export function dropFiles({ hover, files }: FileTarget) {
       event.preventDefault();
       depth = 0;
       hover(false);
-      files([...(event.dataTransfer?.files ?? [])]);
+      const items = [...(event.dataTransfer?.items ?? [])].filter(({ kind }) => kind === 'file');
+      // A folder looks like a file without content until one reads it.
+      const isFolder = items.map((item) => item.webkitGetAsEntry()?.isDirectory === true);
+      const dropped = items.flatMap((item, index) => (isFolder[index] ? [] : (item.getAsFile() ?? [])));
+      if (isFolder.includes(true)) folder();
+      if (dropped.length > 0) files(dropped);
     }, { signal });
     // Dropped beside it, a file would be opened in place of the page, and everything unsent with it.
     for (const kind of ['dragover', 'drop'] as const) {

@@ -172,7 +172,8 @@ export class Placing {
     if (!scroller) return;
     const { heights, anchor } = this.#conversation;
     space.style.height = `${heights.total}px`;
-    this.rowsBox.style.transform = `translateY(${heights.offsetOf(this.first)}px)`;
+    // Not by a transform: rows that stay where they were on the page are not painted again.
+    this.rowsBox.style.top = `${heights.offsetOf(this.first)}px`;
     const end = scroller.scrollHeight - scroller.clientHeight;
     const wanted = anchor === 'end' ? end : space.offsetTop + heights.offsetOf(anchor.seq - 1) - anchor.delta;
     const target = Math.max(0, Math.min(end, wanted));

@@ -1,7 +1,8 @@
 //! One stop for Tab in a list of many rows: the links and buttons inside a row are stops only while the row holds the focus.
 //! Without it, the way from the heading to the text field leads through every link of every message on screen.
 
-const STOPS = 'a[href], button, input, textarea, select, summary, [tabindex="0"]:not(article)';
+/** What is there for the pointer alone, as the face beside a name that does the same, is no stop. */
+const STOPS = 'a[href], button:not([aria-hidden]), input, textarea, select, summary, [tabindex="0"]:not(article)';
 
 /** For the element that holds the rows, each an `article`. */
 export function rovingRows(rows: HTMLElement): () => void {

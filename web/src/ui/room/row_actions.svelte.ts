@@ -44,6 +44,14 @@ export class RowActions {
     return this.#writable((message, { conversation }) => (conversation.replyTo = message));
   }
 
+  /** Opens what it belongs to beside the room. */
+  get thread(): (() => void) | undefined {
+    return this.#standing(({ seq }, { conversation }) => {
+      conversation.threadOf = conversation.timeline.rootOf(seq);
+      this.#folkmoot.panel = 'thread';
+    });
+  }
+
   get edit(): (() => void) | undefined {
     return this.mine ? this.#writable((message, { conversation }) => (conversation.editing = message.seq)) : undefined;
   }
@@ -78,6 +86,8 @@ export class RowActions {
     switch (key) {
       case 'r':
         return this.reply;
+      case 't':
+        return this.thread;
       case 'e':
         return this.edit;
       case '+':

@@ -86,6 +86,17 @@ pub trait RoomLog: Clone + Send + Sync + 'static {
         viewer: UserId,
     ) -> impl Future<Output = Result<Option<StoredMessage>, ReadError>> + Send;
 
+    /// A message and all that answers it, directly or by way of other answers, as they are now,
+    /// oldest first: those behind a number.
+    fn thread(
+        &self,
+        room: RoomId,
+        seq: Seq,
+        after: Option<Seq>,
+        limit: u32,
+        viewer: UserId,
+    ) -> impl Future<Output = Result<Vec<StoredMessage>, ReadError>> + Send;
+
     /// A page of the pinned messages as they are now, the one pinned last first: those pinned before
     /// an event.
     fn pins(
@@ -181,6 +192,17 @@ impl RoomLog for Store {
         viewer: UserId,
     ) -> Result<Option<StoredMessage>, ReadError> {
         Self::message(self, room, seq, viewer).await
+    }
+
+    async fn thread(
+        &self,
+        room: RoomId,
+        seq: Seq,
+        after: Option<Seq>,
+        limit: u32,
+        viewer: UserId,
+    ) -> Result<Vec<StoredMessage>, ReadError> {
+        Self::thread(self, room, seq, after, limit, viewer).await
     }
 
     async fn pins(

@@ -167,6 +167,22 @@ pub(super) fn newest(
     Ok(before(connection, room, last.next(), 1)?.pop())
 }
 
+/// One message as `viewer` sees it.
+pub(super) fn one(
+    connection: &Connection,
+    room: RoomId,
+    seq: Seq,
+    viewer: UserId,
+) -> Result<Option<StoredMessage>, ReadError> {
+    let before = Seq::from_u64(seq.as_u64().saturating_sub(1));
+    let found = after(connection, room, before, 1)?.pop();
+    let Some(mut stored) = found.filter(|stored| stored.message.seq == seq) else {
+        return Ok(None);
+    };
+    stored.reactions = reactions(connection, room, seq, viewer)?;
+    Ok(Some(stored))
+}
+
 fn before(
     connection: &Connection,
     room: RoomId,

@@ -14,6 +14,7 @@ mod members;
 mod pins;
 mod room;
 mod saved;
+mod thread;
 mod user;
 
 pub use administration::{RoomRow, Totals, UserRow};

@@ -1,0 +1,161 @@
+//! What one has begun and not sent is not lost, whatever comes between: a reload, another room, a word that is still being
+//! composed, a mute. And what cannot be sent at all says so.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+import { beforeAll, describe, expect, it } from 'vitest';
+
+import { call, openRoomOf } from './support/call';
+import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
+
+const MUTE_MS = 3_000;
+
+withAstridAndBo();
+beforeAll(async () => {
+  await meetIn('Harbour');
+  await bo.say('Who has the keys?');
+  await astrid.say('A typo of mine.');
+  await astrid.message('A typo').waitFor();
+  await astrid.createRoom('Workshop');
+  await astrid.open('Harbour');
+});
+
+describe('a message that is being written', () => {
+  it('keeps_its_last_letters_through_a_reload', async () => {
+    await astrid.composer.fill('Half a sentence');
+    // At once: sooner than what is typed is saved by and by.
+    await astrid.page.reload();
+    await astrid.composer.waitFor();
+    expect(await astrid.composer.inputValue()).toBe('Half a sentence');
+  });
+
+  it('keeps_what_it_answers_through_a_reload', async () => {
+    await astrid.act('Who has the keys', 'Reply');
+    await astrid.composer.fill('I do.');
+    await astrid.page.reload();
+    await astrid.page.getByText('Replying to Bo Lind').waitFor();
+    await astrid.composer.press('Enter');
+    await bo.message('I do.').getByRole('button', { name: /Go to the message by Bo Lind/ }).waitFor();
+    await astrid.page.reload();
+    await astrid.message('I do.').waitFor();
+    expect(await astrid.page.getByText('Replying to').count()).toBe(0);
+  });
+
+  it('is_gone_from_another_tab_once_it_is_sent', async () => {
+    await astrid.composer.fill('Said in one tab.');
+    const other = await astrid.context.newPage();
+    // As soon as it is saved, the other tab has it.
+    await expect.poll(async () => {
+      await other.goto(astrid.page.url());
+      await other.locator('#composer').waitFor();
+      return other.locator('#composer').inputValue();
+    }).toBe('Said in one tab.');
+    await other.locator('#composer').press('Enter');
+    await bo.message('Said in one tab').waitFor();
+    await expect.poll(() => astrid.composer.inputValue()).toBe('');
+    await astrid.page.reload();
+    await astrid.composer.waitFor();
+    expect(await astrid.composer.inputValue()).toBe('');
+    await other.close();
+  });
+
+  it('is_not_sent_by_the_enter_that_ends_a_word_being_composed', async () => {
+    await astrid.composer.fill('こんにちは');
+    // As Safari tells it: the composition has ended already, and only the code says whose key it was.
+    await astrid.composer.evaluate((field) => {
+      field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', keyCode: 229, bubbles: true, cancelable: true }));
+    });
+    expect(await astrid.composer.inputValue()).toBe('こんにちは');
+    await astrid.composer.press('Enter');
+    await bo.message('こんにちは').waitFor();
+    expect(await astrid.composer.inputValue()).toBe('');
+  });
+});
+
+describe('an answer to a message that is deleted meanwhile', () => {
+  it('is_said_without_quoting_it', async () => {
+    await astrid.say('Ask me anything.');
+    await bo.message('Ask me anything').waitFor();
+    await bo.act('Ask me anything', 'Reply');
+    await bo.context.setOffline(true);
+    await bo.page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
+    await bo.say('Why is the sea salty?');
+    await astrid.act('Ask me anything', 'Delete');
+    await astrid.message('This message was deleted').waitFor();
+    // Not only hidden for the moment in which it can be undone.
+    await astrid.page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
+    await bo.context.setOffline(false);
+    await bo.allSent();
+    await astrid.message('Why is the sea salty').waitFor();
+    expect(await bo.page.getByText('Not sent').count()).toBe(0);
+  });
+});
+
+describe('an edit that is being made', () => {
+  it('is_there_when_one_comes_back_from_another_room', async () => {
+    await astrid.act('A typo', 'Edit');
+    const field = astrid.page.getByRole('textbox', { name: 'Edit message' });
+    await field.fill('No typo in here any more.');
+    await astrid.open('Workshop');
+    await astrid.open('Harbour');
+    expect(await field.inputValue()).toBe('No typo in here any more.');
+    await field.press('Enter');
+    await bo.message('No typo in here').waitFor();
+    // It is over: the next one begins with what the message says.
+    await astrid.act('No typo in here', 'Edit');
+    expect(await field.inputValue()).toBe('No typo in here any more.');
+    await field.press('Escape');
+  });
+});
+
+describe('who is muted', () => {
+  it('writes_again_when_that_ends_without_doing_anything', async () => {
+    const room = openRoomOf(astrid.page);
+    const user = await bo.page.evaluate(() => (JSON.parse(localStorage.getItem('folkmoot.session') ?? '{}') as { user: { id: string } }).user.id);
+    await bo.composer.waitFor();
+    await call(astrid.page, [['room.mute', { room, user, until: Date.now() + MUTE_MS }]]);
+    await bo.page.getByText('You are muted in this room until').waitFor();
+    await bo.composer.waitFor({ timeout: MUTE_MS + 10_000 });
+    await bo.say('May I?');
+    await astrid.message('May I?').waitFor();
+  });
+});
+
+describe('a text that is too long for a message', () => {
+  it('goes_as_a_file_when_it_is_pasted_and_the_field_stays_quick', async () => {
+    const took = await astrid.composer.evaluate((field: HTMLTextAreaElement) => {
+      field.focus();
+      const data = new DataTransfer();
+      data.setData('text/plain', 'The tide comes in. '.repeat(55_000));
+      const begin = performance.now();
+      field.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+      return performance.now() - begin;
+    });
+    const tray = astrid.page.locator('form').getByRole('list', { name: 'Attachments' });
+    await tray.getByText('message.txt').waitFor();
+    expect(took).toBeLessThan(1_000);
+    expect(await astrid.composer.inputValue()).toBe('');
+    await astrid.page.getByText('Ready to send').waitFor();
+    await astrid.composer.press('Enter');
+    await bo.page.getByRole('button', { name: /message\.txt/ }).waitFor();
+  });
+});
+
+describe('a folder', () => {
+  it('is_refused_in_words_and_its_neighbours_are_taken', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'folkmoot-folder-'));
+    const devtools = await astrid.context.newCDPSession(astrid.page);
+    const box = await astrid.composer.boundingBox();
+    const [x, y] = [(box?.x ?? 0) + 40, (box?.y ?? 0) - 100];
+    const data = { items: [], files: [folder, import.meta.filename], dragOperationsMask: 1 };
+    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) await devtools.send('Input.dispatchDragEvent', { type, x, y, data });
+    await astrid.page.getByText('A folder cannot be attached').waitFor();
+    const tray = astrid.page.locator('form').getByRole('list', { name: 'Attachments' });
+    await tray.getByText(path.basename(import.meta.filename)).waitFor();
+    expect(await tray.getByRole('listitem').count()).toBe(1);
+    await rm(folder, { recursive: true });
+    expect([...astrid.errors, ...bo.errors]).toEqual([]);
+  });
+});
