@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use althing_testkit::servers::CassandraServer;
 use folkmoot::storage::{
-    AppendError, CassandraAddress, ControlError, OpenError, PageAnchor, Record, RoomEvent, Seq,
-    Store, StoreOptions, UserId,
+    AppendError, CassandraAddress, ControlError, NodeName, OpenError, PageAnchor, Record,
+    RoomEvent, Seq, Store, StoreOptions, UserId,
 };
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -118,7 +118,8 @@ async fn what_cannot_be_opened_is_refused_with_the_reason() {
     let keyspace = new_keyspace().await;
     let directory = TestDirectory::new("cassandra-refused");
     let options = directory.options_on(&keyspace);
-    let of_several = StoreOptions { node: Some("one".into()), ..options.clone() };
+    let node = Some(NodeName { cluster: "moot".into(), node: "one".into() });
+    let of_several = StoreOptions { node, ..options.clone() };
     let refused = Store::open(&of_several).unwrap_err();
     assert!(matches!(refused, OpenError::OneNode { .. }), "{refused}");
     let store = Store::open(&options).unwrap();

@@ -144,7 +144,7 @@ async fn map(Shared(realm): Shared<Arc<Realm>>, Path(region): Path<u16>) -> Resp
 async fn status(Shared(realm): Shared<Arc<Realm>>) -> axum::Json<Value> {
     let counters = &realm.counters;
     let kinds = realm.node().metrics().kinds;
-    let players = kinds.iter().find(|kind| kind.name.to_string() == "hunt.player");
+    let players = kinds.iter().find(|kind| kind.name == "hunt.player");
     let players = players.map_or(0, |kind| kind.live());
     let actors: Vec<_> = kinds
         .iter()
