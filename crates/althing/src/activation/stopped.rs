@@ -50,7 +50,7 @@ impl Future for Stopped {
         let waker = cx.waker().clone();
         let mut inner = header.mailbox.lock();
         let is_elsewhere = inner.is_elsewhere();
-        let is_asleep = inner.is_asleep() && !is_elsewhere;
+        let is_asleep = inner.sleeps_now() && !is_elsewhere;
         if inner.lives() != this.life || inner.has_ended() || is_asleep {
             return Poll::Ready(());
         }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::support::{Do, Log, Note, On, act, flex, lines, logging, node, settle, soon, within};
+use crate::support::{
+    Do, Log, Note, On, act, flex, later, lines, logging, node, settle, soon, within,
+};
 use althing::{
     Actor, ActorError, ActorRef, AskError, Context, Handler, Node, Priority, StopReason,
 };
@@ -94,6 +96,53 @@ fn the_end_of_an_actor_that_sleeps_is_not_that_of_the_life_after_it() {
         soon("the stop", stop).await;
         soon("the end", stopped).await;
         assert!(sleeper.is_active());
+    });
+}
+
+/// Unloads itself.
+struct Nap(Arc<AtomicU32>);
+
+impl Handler<Nap> for Sleeper {
+    type Reply = ();
+
+    async fn handle(&mut self, Nap(naps): Nap, ctx: &mut Context<Self>) {
+        naps.fetch_add(1, SeqCst);
+        ctx.passivate();
+    }
+}
+
+/// The bundle in which a handler tells is still open, and nothing more is in it.
+#[test]
+fn whoever_has_told_an_actor_does_not_wait_for_the_end_of_a_life_that_is_over() {
+    within(On::Workers(2), async {
+        let lives = Arc::new(AtomicU32::new(0));
+        let counted = lives.clone();
+        let node = Node::builder("test")
+            .actor(move |_| {
+                let lives = counted.clone();
+                async { Ok(Sleeper(lives)) }
+            })
+            .build();
+        let sleeper = node.get::<Sleeper>("told");
+        let telling = later(async move {
+            let naps = Arc::new(AtomicU32::new(0));
+            for _ in 0..2 {
+                sleeper.send(Nap(naps.clone())).try_tell().unwrap();
+            }
+            tokio::task::block_in_place(|| {
+                while naps.load(SeqCst) < 2 || sleeper.is_active() {
+                    std::thread::yield_now();
+                }
+            });
+            // Without a deadline here, at which they would look again.
+            sleeper.stopped().await;
+            sleeper.stop().await;
+            0
+        });
+        let teller = flex(&node);
+        let telling = teller.send(telling).timeout(Duration::from_secs(60));
+        soon("the teller", telling).await.expect("nothing is wrong");
+        assert_eq!(lives.load(SeqCst), 2, "nobody is started to be stopped");
     });
 }
 

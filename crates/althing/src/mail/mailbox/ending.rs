@@ -80,8 +80,8 @@ impl Inner {
     /// The number of the life that is there, for who waits for its end. Of an actor that sleeps it
     /// is the last one that ended: somebody may wake it before the waiter looks, and nobody has
     /// asked that life to end.
-    pub(crate) fn life_to_await(&self) -> u32 {
-        let sleeps_here = self.is_asleep() && !self.is_elsewhere();
+    pub(crate) fn life_to_await(&mut self) -> u32 {
+        let sleeps_here = self.sleeps_now() && !self.is_elsewhere();
         self.lives.wrapping_sub(u32::from(sleeps_here))
     }
 
@@ -113,6 +113,12 @@ impl Inner {
             && self.is_empty()
             && self.lanes.is_empty()
             && !self.has_system()
+    }
+
+    /// As `is_asleep`, whoever has a lane open: what has not been written yet is for another life.
+    pub(crate) fn sleeps_now(&mut self) -> bool {
+        self.absorb();
+        !self.is_active() && self.phase == Phase::Idle && self.is_empty() && !self.has_system()
     }
 
     /// Whether nobody lives here, and nobody who was unloaded is to come back.

@@ -28,7 +28,7 @@ impl Mailbox {
         if is_for_another_node && message.travels() {
             return SystemPush::Elsewhere(message);
         }
-        if inner.is_asleep() && (is_for_another_node || !message.starts_a_sleeper()) {
+        if inner.sleeps_now() && (is_for_another_node || !message.starts_a_sleeper()) {
             // Nobody is there whom it could reach. Released before dropping: a cause of an end may
             // be foreign.
             drop(inner);
