@@ -158,7 +158,7 @@ async fn a_migration_into_a_keyspace_that_is_killed_goes_on_and_nothing_is_there
     done(&task(&place("first"), "embedded", &seed));
     let (from, keyspace, files) = (text("first"), keyspace().await, place("files"));
     let killed = |is_last: fn(&str) -> bool| migrate_killed_at(&files, &from, &keyspace, is_last);
-    killed(|line| line.starts_with("users"));
+    killed(|line| line.starts_with("members"));
     for _ in 0..2 {
         let said = killed(|line| line.starts_with("messages ") && line.contains('█'));
         assert!(said.contains("going on in table"), "{said}");

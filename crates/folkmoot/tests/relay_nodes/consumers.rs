@@ -98,6 +98,24 @@ async fn reader(cluster: &Cluster) -> usize {
     timeout(PATIENCE, looking).await.expect("nobody reads the slot")
 }
 
+/// Waits until the slot says that all that is committed was read: what was not would come twice from
+/// whoever reads it next.
+async fn all_is_confirmed(client: &Client) {
+    let written = client.query_one("SELECT pg_current_wal_lsn()::text", &[]).await;
+    let written: String = written.expect("the server is up").get(0);
+    let sql = "SELECT bool_and(confirmed_flush_lsn >= $1::text::pg_lsn) FROM pg_replication_slots";
+    let looking = async {
+        loop {
+            let row = client.query_one(sql, &[&written]).await.expect("the server is up");
+            if row.get(0) {
+                break;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.expect("the slot is not confirmed");
+}
+
 /// A node that can be stopped, and reads the slot; whoever reads it otherwise is cut off.
 async fn reader_but_first(cluster: &Cluster, client: &Client) -> usize {
     let cut = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active";
@@ -136,6 +154,9 @@ async fn nodes_come_and_go(mut cluster: Cluster, has_slot: bool) {
         writing.await.expect("all is committed");
         if keys == Keys::None {
             victim.stopped().await;
+            if has_slot {
+                all_is_confirmed(&client).await;
+            }
         }
     }
     // Behind all that would come twice.
