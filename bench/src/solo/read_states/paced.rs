@@ -1,5 +1,5 @@
-//! `read-states-paced`: 200,000 operations a second for `--seconds`, 300 by default, with the log on
-//! and changed rows on their way to SQLite within 30 s.
+//! `read-states-paced`: 200,000 operations a second for `--seconds` (300 for figures that are kept),
+//! with the log on and changed rows on their way to SQLite within 30 s.
 //!
 //! One thread makes all operations and looks at the clock until the next one is due, 5 µs after the
 //! one before. The time of an operation runs from that moment, so those that wait behind a stall
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const RATE: u64 = 200_000;
 const EVERY_NS: u64 = 1_000_000_000 / RATE;
-/// Operations on other users and rooms than those before.
+/// The first message that is acknowledged; the next ones are above it, so that each is a change.
 const MESSAGE_FIRST: u64 = 1 << 20;
 /// Of a run that is drawn.
 const DRAWN_MIN: u64 = 60;
