@@ -1,4 +1,4 @@
-//! `read-states-paced`: 200,000 operations a second for `--seconds` (300 for figures that are kept),
+//! `read-states-paced`: 200,000 operations a second for `--seconds`, 300 for figures that are kept,
 //! with the log on and changed rows on their way to SQLite within 30 s.
 //!
 //! One thread makes all operations and looks at the clock until the next one is due, 5 µs after the
