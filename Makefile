@@ -103,7 +103,8 @@ packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, etc
 test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load
 	CHAOS_SECONDS=$(CHAOS_SECONDS) .ci/test-rust
 
-# Not among `make test`: three nodes take a minute to start, and 2 GB. The build has no limit, the tests have ten minutes.
+# Not among `make test`: three nodes take a minute to start, and 2 GB. The build has no limit, the
+# tests have ten minutes.
 CASSANDRA3 = cargo test --workspace --quiet --test cassandra3 --test storage_contract
 test-cassandra3: ## the stores on three real nodes of Cassandra, killed one after the other (ten minutes at most)
 	$(CASSANDRA3) --no-run

@@ -54,8 +54,9 @@ pub(crate) fn build_directory() -> anyhow::Result<PathBuf> {
 }
 
 /// Brings a program of this workspace up to date, the package's own or what flags name beside it,
-/// in the profile and directory of this one, which is `release`. It says so first, and cargo what it does: what was built together with other
-/// packages has other features, and cargo builds it anew, for minutes.
+/// in the profile and directory of this one, which is `release`. It says so first, and cargo what
+/// it does: what was built together with other packages has other features, and cargo builds it
+/// anew, for minutes.
 pub(crate) fn up_to_date(package: &str, what: &[&str], release: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(release.ends_with("release"), "measure a release build: cargo run --release");
     let target = release.parent().context("a release build lies in a target directory")?;

@@ -1,6 +1,7 @@
 // Read states in Go: golang-lru in shards, a mutex each, values behind pointers so that an update is
 // one look-up; or a slab without pointers behind a map of numbers, which the collector need not scan.
-// Arguments: lru or slab, seconds, operations a thread; or lru or slab, "paced", seconds. Prints one "name value" a line.
+// Arguments: lru or slab, seconds, operations a thread; or lru or slab, "paced", seconds.
+// Prints one "name value" a line.
 package main
 
 import (

@@ -4,14 +4,14 @@
 //! process, and fails unless the recount of the log says that nothing acknowledged was lost. The
 //! load generator measures; this only runs it.
 
-use crate::build::up_to_date;
+use crate::build::{build_directory, up_to_date};
 use althing_bench_workloads::{Budget, Sample};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::{env, fs, process};
+use std::{fs, process};
 
 /// What the server prints before its address.
 const GREETING: &str = "treasure hunt: open http://";
@@ -56,10 +56,9 @@ pub(super) fn run(play: &Play, budget: Budget) -> Result<Vec<Sample>, String> {
 }
 
 fn measure(play: &Play, budget: Budget) -> Result<Vec<Sample>> {
-    let own = env::current_exe()?;
-    let release = own.parent().context("the program lies in a directory")?;
-    up_to_date("treasure-hunt", &[], release)?;
-    let server = Server::start(release)?;
+    let release = build_directory()?;
+    up_to_date("treasure-hunt", &[], &release)?;
+    let server = Server::start(&release)?;
     let seconds = budget.seconds.max(SECONDS_MIN).to_string();
     let load = Command::new(release.join("treasure-hunt"))
         .args(["load", "--json", "--address", &server.address, "--seconds", &seconds])

@@ -1,9 +1,8 @@
 //! Processes under test: they print `map on http://ADDRESS`, and end with their handle.
 
 use super::{Health, Report};
-use crate::build::{bench_directory, go_program, up_to_date};
+use crate::build::{bench_directory, build_directory, go_program, up_to_date};
 use anyhow::{Context, Result, ensure};
-use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -76,9 +75,8 @@ impl Drop for Server {
 impl Map {
     /// Builds and starts the map without simulated vehicles.
     pub(super) fn start(arguments: &[&str]) -> Result<Self> {
-        let own = env::current_exe()?;
-        let release = own.parent().context("the program lies in a directory")?;
-        up_to_date("realtime-map", &[], release)?;
+        let release = build_directory()?;
+        up_to_date("realtime-map", &[], &release)?;
         let program = release.join("realtime-map");
         let directory = release.join(format!("map-{}", std::process::id()));
         fs::remove_dir_all(&directory).ok();
