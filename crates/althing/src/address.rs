@@ -22,6 +22,7 @@ mod slots;
 pub(crate) mod start;
 pub(crate) mod storage;
 pub(crate) mod tell;
+pub(crate) mod tie;
 pub(crate) mod typed;
 pub(crate) mod watching;
 pub(crate) mod weak_ref;

@@ -17,6 +17,7 @@ use crate::address::actor_id::Incarnation;
 use crate::address::place::AnyPlace;
 use crate::address::refusal::refuse_one;
 use crate::address::signal::{send_system, send_system_from};
+use crate::address::tie::Ties;
 use crate::address::watching::{forget_link, forget_watcher, leave_parent};
 use crate::error::AskError;
 use crate::mail::envelope::Envelope;
@@ -232,9 +233,10 @@ fn is_remembered(reason: &StopReason) -> bool {
 /// Those who must hear of an end, and what must be dropped after the lock.
 struct Farewell {
     wakers: BTreeMap<u64, Waker>,
-    watchers: BTreeMap<u64, Arc<dyn AnyPlace>>,
-    watched: BTreeMap<u64, Weak<dyn AnyPlace>>,
-    fellows: Vec<Arc<dyn AnyPlace>>,
+    watchers: Ties<Arc<dyn AnyPlace>>,
+    watched: Ties<Weak<dyn AnyPlace>>,
+    linked: Ties<Arc<dyn AnyPlace>>,
+    children: BTreeMap<u64, Arc<dyn AnyPlace>>,
     stash: Vec<Envelope>,
     timers: BTreeMap<TimerId, PendingTimer>,
     nodes: Vec<Incarnation>,
@@ -263,8 +265,8 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         _ => false,
     });
     extras.system = VecDeque::from(kept);
-    let mut fellows: Vec<_> = std::mem::take(&mut extras.children).into_values().collect();
     let (mut watchers, mut watched) = (BTreeMap::new(), BTreeMap::new());
+    let mut linked = BTreeMap::new();
     let mut timers = std::mem::take(&mut extras.timers);
     if passivated {
         if *reason == StopReason::Passivated {
@@ -274,7 +276,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
             timers = ends;
         }
     } else {
-        fellows.extend(std::mem::take(&mut extras.linked).into_values());
+        linked = std::mem::take(&mut extras.linked);
         watchers = std::mem::take(&mut extras.watchers);
         watched = std::mem::take(&mut extras.watched);
     }
@@ -289,7 +291,8 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         wakers: std::mem::take(&mut extras.stop_waiters),
         watchers,
         watched,
-        fellows,
+        linked,
+        children: std::mem::take(&mut extras.children),
         stash: extras.unstashed.drain(..).chain(extras.stash.drain(..)).collect(),
         timers,
         nodes,
@@ -306,10 +309,13 @@ impl Farewell {
         leave_watched(place, &self.watched);
         for watcher in self.watchers.into_values() {
             let news = Terminated { id: id.clone(), reason: reason.clone() };
-            send_system(&watcher, System::Terminated(news, place.header().serial()));
+            send_system(&watcher.other, System::Terminated(news, place.header().serial()));
         }
-        for fellow in self.fellows {
-            forget_link(&fellow, place.header().serial());
+        for link in self.linked.values() {
+            forget_link(&link.other, place.header().serial(), link.number);
+        }
+        let linked = self.linked.into_values().map(|link| link.other);
+        for fellow in self.children.into_values().chain(linked) {
             send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
         }
         wake_all(self.wakers.into_values());
@@ -325,19 +331,21 @@ impl Farewell {
 impl Farewell {
     /// Takes the actor off the lists of others, and tells nobody.
     fn fall_silent(self, place: &Arc<dyn AnyPlace>) {
-        let Self { watched, fellows, timers, before, .. } = self;
+        let Self { watched, linked, timers, before, .. } = self;
         leave_watched(place, &watched);
-        for fellow in fellows {
-            forget_link(&fellow, place.header().serial());
+        for link in linked.into_values() {
+            forget_link(&link.other, place.header().serial(), link.number);
         }
         end_timers(place, timers);
         discard_some("dropping why an earlier life had ended", before);
     }
 }
 
-fn leave_watched(place: &Arc<dyn AnyPlace>, watched: &BTreeMap<u64, Weak<dyn AnyPlace>>) {
-    for watched in watched.values().filter_map(Weak::upgrade) {
-        forget_watcher(&watched, place.header().serial());
+fn leave_watched(place: &Arc<dyn AnyPlace>, watched: &Ties<Weak<dyn AnyPlace>>) {
+    for watch in watched.values() {
+        if let Some(watched) = watch.other.upgrade() {
+            forget_watcher(&watched, place.header().serial(), watch.number);
+        }
     }
 }
 

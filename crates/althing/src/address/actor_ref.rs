@@ -13,6 +13,7 @@ use crate::actor::Actor;
 use crate::address::actor_id::{ActorId, Key};
 use crate::address::place::{AnyPlace, AsAnyPlace};
 use crate::address::signal::send_system;
+use crate::address::tie::{self, Tie};
 use crate::address::typed::Place;
 use crate::address::watching::forget_link;
 use crate::mail::extras::System;
@@ -142,11 +143,10 @@ impl<A: Actor> ActorRef<A> {
     }
 
     /// Adds a watcher, once.
-    pub(crate) fn add_watcher(&self, watcher: &Arc<dyn AnyPlace>) {
-        let serial = watcher.header().serial();
+    pub(crate) fn add_watcher(&self, watch: Tie<Arc<dyn AnyPlace>>) {
         let mut inner = self.place.header().mailbox.lock();
         if !inner.has_ended() {
-            inner.extras().watchers.insert(serial, watcher.clone());
+            tie::add(&mut inner.extras().watchers, watch.other.header().serial(), watch);
             let is_elsewhere = inner.is_elsewhere();
             drop(inner);
             if is_elsewhere {
@@ -158,13 +158,13 @@ impl<A: Actor> ActorRef<A> {
         // Released before telling: the watcher may be us.
         drop(inner);
         let news = Terminated { id: self.id(), reason };
-        send_system(watcher, System::Terminated(news, self.place.header().serial()));
+        send_system(&watch.other, System::Terminated(news, self.place.header().serial()));
     }
 
-    pub(crate) fn add_link(&self, other: Arc<dyn AnyPlace>) {
+    pub(crate) fn add_link(&self, link: Tie<Arc<dyn AnyPlace>>) {
         let mut inner = self.place.header().mailbox.lock();
         if !inner.has_ended() {
-            inner.extras().linked.insert(other.header().serial(), other);
+            tie::add(&mut inner.extras().linked, link.other.header().serial(), link);
             let is_elsewhere = inner.is_elsewhere();
             drop(inner);
             if is_elsewhere {
@@ -176,8 +176,8 @@ impl<A: Actor> ActorRef<A> {
         drop(inner);
         // Nobody else takes that back: this one's end is over. And if the other is being unloaded,
         // it does not hear of it.
-        forget_link(&other, self.place.header().serial());
-        send_system(&other, System::Fail(StopReason::Linked(self.id())));
+        forget_link(&link.other, self.place.header().serial(), link.number);
+        send_system(&link.other, System::Fail(StopReason::Linked(self.id())));
     }
 
     /// The default deadline of asks and waiting tells.

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use crate::address::place::AnyPlace;
+use crate::address::tie::{TieNumber, remove_until};
 
-/// Takes a watcher off an actor's list.
-pub(crate) fn forget_watcher(place: &Arc<dyn AnyPlace>, watcher: u64) {
+/// Takes a watcher off an actor's list, unless it has begun to watch later.
+pub(crate) fn forget_watcher(place: &Arc<dyn AnyPlace>, watcher: u64, number: TieNumber) {
     let mut inner = place.header().mailbox.lock();
-    let gone = inner.extras.as_mut().and_then(|extras| extras.watchers.remove(&watcher));
+    let extras = inner.extras.as_mut();
+    let gone = extras.and_then(|extras| remove_until(&mut extras.watchers, watcher, number));
     // Released before dropping: the last reference to an actor may go.
     drop(inner);
     drop(gone);
@@ -20,7 +22,7 @@ pub(crate) fn forget_watcher(place: &Arc<dyn AnyPlace>, watcher: u64) {
 pub(crate) fn end_watch(watcher: &Arc<dyn AnyPlace>, ended: u64) {
     let header = watcher.header();
     let watched = header.mailbox.lock().extras().watched.get(&ended).cloned();
-    let watches_on = watched.and_then(|watched| watched.upgrade()).is_some_and(|place| {
+    let watches_on = watched.and_then(|watched| watched.other.upgrade()).is_some_and(|place| {
         let inner = place.header().mailbox.lock();
         inner.extras.as_ref().is_some_and(|extras| extras.watchers.contains_key(&header.serial()))
     });
@@ -30,10 +32,12 @@ pub(crate) fn end_watch(watcher: &Arc<dyn AnyPlace>, ended: u64) {
     }
 }
 
-/// Takes an actor whose life has ended off the list of those that another one is linked to.
-pub(crate) fn forget_link(place: &Arc<dyn AnyPlace>, ended: u64) {
+/// Takes an actor whose life has ended off the list of those that another one is linked to, unless
+/// the link is later.
+pub(crate) fn forget_link(place: &Arc<dyn AnyPlace>, ended: u64, number: TieNumber) {
     let mut inner = place.header().mailbox.lock();
-    let gone = inner.extras.as_mut().and_then(|extras| extras.linked.remove(&ended));
+    let extras = inner.extras.as_mut();
+    let gone = extras.and_then(|extras| remove_until(&mut extras.linked, ended, number));
     // Released before dropping, as above.
     drop(inner);
     drop(gone);

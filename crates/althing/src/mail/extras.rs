@@ -13,6 +13,7 @@ use crate::activation::guard::Bucket;
 use crate::activation::supervision::Restarts;
 use crate::address::actor_id::Incarnation;
 use crate::address::place::AnyPlace;
+use crate::address::tie::Ties;
 use crate::epoch::Epoch;
 use crate::error::{ActorError, ChildFailed};
 use crate::mail::envelope::Envelope;
@@ -41,10 +42,10 @@ pub(crate) struct Extras {
     /// Those who wait for the end of this life, by a number of their own.
     pub(crate) stop_waiters: BTreeMap<u64, Waker>,
     /// By serial, as all that follow.
-    pub(crate) watchers: BTreeMap<u64, Arc<dyn AnyPlace>>,
+    pub(crate) watchers: Ties<Arc<dyn AnyPlace>>,
     /// Whom this actor watches, so that it can leave them when its own life ends.
-    pub(crate) watched: BTreeMap<u64, Weak<dyn AnyPlace>>,
-    pub(crate) linked: BTreeMap<u64, Arc<dyn AnyPlace>>,
+    pub(crate) watched: Ties<Weak<dyn AnyPlace>>,
+    pub(crate) linked: Ties<Arc<dyn AnyPlace>>,
     /// By serial, which is the order in which they were started.
     pub(crate) children: BTreeMap<u64, Arc<dyn AnyPlace>>,
     pub(crate) parent: Option<Arc<dyn AnyPlace>>,
@@ -79,7 +80,7 @@ impl Extras {
     pub(crate) fn is_forgettable(&self) -> bool {
         self.watchers.is_empty()
             && self.nodes_watching.is_empty()
-            && self.watched.values().all(|watched| watched.strong_count() == 0)
+            && self.watched.values().all(|watched| watched.other.strong_count() == 0)
             && self.linked.is_empty()
             && self.timers.is_empty()
             && self.stash.is_empty()

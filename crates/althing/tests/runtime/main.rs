@@ -4,6 +4,7 @@
 
 mod causal_order;
 mod children;
+mod close_lives;
 mod cycles;
 mod drop_bombs;
 mod drops;

@@ -12,6 +12,7 @@ use crate::address::key::{self, KeyError};
 use crate::address::parent::Parent;
 use crate::address::place::{AsAnyPlace, Debt};
 use crate::address::start::{Start, boxed_factory};
+use crate::address::tie::{self, Tie, TieNumber};
 use crate::address::typed::Place;
 use crate::address::watching::forget_watcher;
 use crate::error::ActorError;
@@ -62,17 +63,20 @@ impl<A: Actor> Context<A> {
             // It cannot hear of its own end.
             return;
         }
+        let number = TieNumber::next();
+        let watch = Tie { number, other: Arc::downgrade(&them) };
         let mut inner = self.core.header().mailbox.lock();
-        inner.extras().watched.insert(them.header().serial(), Arc::downgrade(&them));
+        tie::add(&mut inner.extras().watched, them.header().serial(), watch);
         drop(inner);
-        other.add_watcher(&me);
+        other.add_watcher(Tie { number, other: me });
     }
 
     /// Takes `watch` back: the hook hears no more of an end that has been told by now.
     pub fn unwatch<B: Actor>(&mut self, other: &ActorRef<B>) {
         let them = other.place().as_any_place();
         let serial = them.header().serial();
-        forget_watcher(&them, self.core.header().serial());
+        // Whoever runs this holds the claim: no later watch is there.
+        forget_watcher(&them, self.core.header().serial(), TieNumber::next());
         let mut inner = self.core.header().mailbox.lock();
         let unheard = inner.extras.as_mut().map(|extras| {
             extras.watched.remove(&serial);
@@ -90,9 +94,10 @@ impl<A: Actor> Context<A> {
         if Arc::ptr_eq(&me, &them) {
             return;
         }
-        let entry = (them.header().serial(), them);
-        self.core.header().mailbox.lock().extras().linked.extend([entry]);
-        other.add_link(me);
+        let number = TieNumber::next();
+        let (serial, link) = (them.header().serial(), Tie { number, other: them });
+        tie::add(&mut self.core.header().mailbox.lock().extras().linked, serial, link);
+        other.add_link(Tie { number, other: me });
     }
 
     /// Runs `future` beside the actor; its output comes back as a message, exempt from the
