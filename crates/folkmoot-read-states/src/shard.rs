@@ -7,7 +7,7 @@
 //!
 //! Nothing here waits or does input or output: [`crate::ReadStates`] does, without the lock.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
@@ -46,6 +46,8 @@ pub(crate) struct Shard {
     /// Users with changes, once each, with the time of the first one.
     dirty: VecDeque<(u64, u64)>,
     leaving: HashMap<u64, Block>,
+    /// Those of them of whom no write is under way.
+    leaving_due: BTreeSet<u64>,
     deltas: HashMap<u64, Deltas>,
     /// Changes in `deltas`.
     deltas_len: usize,
@@ -80,6 +82,7 @@ impl Shard {
             version,
             dirty: VecDeque::new(),
             leaving: HashMap::new(),
+            leaving_due: BTreeSet::new(),
             deltas: HashMap::new(),
             deltas_len: 0,
             loading: HashMap::new(),
@@ -148,6 +151,7 @@ impl Shard {
     /// Takes back a user who was about to leave.
     fn come_back(&mut self, user: u64, clock: &Clock) -> bool {
         let Some(mut block) = self.leaving.remove(&user) else { return false };
+        self.leaving_due.remove(&user);
         block.set(Flag::Referenced, true);
         self.bytes += block.bytes();
         self.dirty.push_back((user, clock.now_ms()));
@@ -235,6 +239,9 @@ impl Shard {
             let Some(block) = self.table.remove(user) else { break };
             self.bytes -= block.bytes();
             if block.has(Flag::Dirty) {
+                if !block.has(Flag::Writing) {
+                    self.leaving_due.insert(user);
+                }
                 self.leaving.insert(user, block);
             }
         }
@@ -269,11 +276,11 @@ impl Shard {
     /// Each must be answered with `stored` or `not_stored`.
     pub(crate) fn take_due(&mut self, before_ms: u64, max: usize) -> Vec<Row> {
         let mut rows = Vec::new();
-        for (user, block) in &mut self.leaving {
-            if rows.len() < max && !block.has(Flag::Writing) {
-                block.set(Flag::Writing, true);
-                rows.push(row(*user, block));
-            }
+        while rows.len() < max {
+            let Some(user) = self.leaving_due.pop_first() else { break };
+            let Some(block) = self.leaving.get_mut(&user) else { continue };
+            block.set(Flag::Writing, true);
+            rows.push(row(user, block));
         }
         while rows.len() < max && self.dirty.front().is_some_and(|(_, since)| *since < before_ms) {
             let Some((user, _)) = self.dirty.pop_front() else { break };
@@ -306,6 +313,8 @@ impl Shard {
             block.set(Flag::Writing, false);
             if block.version() == version {
                 self.leaving.remove(&user);
+            } else {
+                self.leaving_due.insert(user);
             }
         }
     }
@@ -317,6 +326,7 @@ impl Shard {
             self.dirty.push_front((user, now_ms));
         } else if let Some(block) = self.leaving.get_mut(&user) {
             block.set(Flag::Writing, false);
+            self.leaving_due.insert(user);
         }
     }
 

@@ -28,6 +28,7 @@ mod runtimes;
 mod scope;
 mod sending;
 mod shrink;
+mod stalls;
 mod streams;
 mod to_self;
 mod wakings;
@@ -62,6 +63,7 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 fn random_programs_find_every_promise_kept() {
     alarm::listen();
+    stalls::watch();
     let mut session = Session::default();
     if let Some(seed) = number("TORTURE_SEED") {
         session.repeat(seed);

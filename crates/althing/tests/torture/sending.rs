@@ -23,6 +23,7 @@ use crate::records::{
 };
 use crate::runtimes::DEADLINE_TICKS;
 use crate::scope::{Place, Scope};
+use crate::stalls;
 use crate::world::{ANYONE, Draft, World};
 
 /// How much later than its deadline an ask may end on a busy machine.
@@ -112,14 +113,18 @@ impl World {
         self.waits.lock()[wait].is_alone = true;
     }
 
-    /// Whether those who wait for each other have done so for so long that the runtime has seen it.
+    /// Whether those who wait for each other have done so for so long that the runtime has seen it,
+    /// if the machine let it run.
     fn is_in_cycle(&self, wait: usize) -> bool {
         let waits = self.waits.lock();
         let long = self.tick * (DEADLINE_TICKS / 3);
         let is_long =
             |wait: &Wait| wait.is_alone && wait.ended.is_none() && wait.began.elapsed() > long;
         let first = waits[wait];
-        if !is_long(&first) || self.hands_on.load(SeqCst) {
+        if !is_long(&first)
+            || self.hands_on.load(SeqCst)
+            || stalls::any_since(first.began.into_std())
+        {
             return false;
         }
         let mut at = first.to;

@@ -1,0 +1,43 @@
+//! When the machine did not let this process run: a promise with a time in it is not judged across
+//! such a moment, as nobody can keep it.
+
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{LazyLock, Once};
+use std::time::{Duration, Instant};
+
+/// Between two looks at the clock.
+const EVERY: Duration = Duration::from_millis(5);
+/// How late a look is when the process was held up; others may have been held up for longer.
+const LATE: Duration = Duration::from_millis(10);
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// The end of the last moment, in microseconds since the start.
+static LAST_US: AtomicU64 = AtomicU64::new(0);
+
+/// Starts the thread that looks at the clock, once for the process.
+pub(crate) fn watch() {
+    static THREAD: Once = Once::new();
+    THREAD.call_once(|| {
+        LazyLock::force(&START);
+        std::thread::spawn(|| {
+            let mut last = Instant::now();
+            loop {
+                std::thread::sleep(EVERY);
+                let now = Instant::now();
+                if now - last > EVERY + LATE {
+                    LAST_US.store(micros(now), SeqCst);
+                }
+                last = now;
+            }
+        });
+    });
+}
+
+fn micros(at: Instant) -> u64 {
+    u64::try_from(at.saturating_duration_since(*START).as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Whether the process was held up at some moment since then.
+pub(crate) fn any_since(at: Instant) -> bool {
+    LAST_US.load(SeqCst) >= micros(at)
+}
