@@ -121,6 +121,7 @@ test-sdk-go: ## the official Go SDK's conversation with the real server; needs g
 test-browser: $(if $(BUILT),,web) ## people in a real browser against the real server
 	$(if $(BUILT),@true,touch crates/folkmoot/src/http/assets.rs)
 	$(BUILD) folkmoot
+	$(BUILD) althing-testkit --features servers --example database
 	cd tests/browser && npm ci --silent && npm run --silent test
 
 screenshots: web ## take the pictures of docs/images anew

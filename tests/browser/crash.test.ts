@@ -3,49 +3,17 @@
 
 import { beforeAll, describe, expect, it } from 'vitest';
 
-import type { Person } from './support/person';
 import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
+import { loseNothing } from './support/storm';
 
 const KILLS = 3;
-const MESSAGES_PER_ROUND = 12;
 
 withAstridAndBo();
 beforeAll(() => meetIn('Storm'));
 
-async function write(person: Person, round: number): Promise<string[]> {
-  const texts: string[] = [];
-  for (let index = 0; index < MESSAGES_PER_ROUND; index += 1) {
-    const text = `${person.name} ${round}.${index}`;
-    await person.say(text);
-    texts.push(text);
-  }
-  return texts;
-}
-
 describe('a killed server', () => {
   it('loses_no_acknowledged_message_and_doubles_none', async () => {
-    const written = { astrid: [] as string[], bo: [] as string[] };
-    for (let round = 0; round < KILLS; round += 1) {
-      const writing = Promise.all([write(astrid, round), write(bo, round)]);
-      // The kill falls among the messages: the first of this round is acknowledged, the last is not yet written.
-      await astrid.message(`astrid ${round}.0`).waitFor();
-      await server.kill();
-      const [ofAstrid, ofBo] = await writing;
-      written.astrid.push(...ofAstrid);
-      written.bo.push(...ofBo);
-      await server.run();
-      await Promise.all([astrid.allSent(), bo.allSent()]);
-    }
-    const last = `astrid ${KILLS - 1}.${MESSAGES_PER_ROUND - 1}`;
-    await bo.message(last).waitFor();
-
-    const [seenByAstrid, seenByBo] = [await astrid.everything(), await bo.everything()];
-    expect(seenByBo).toEqual(seenByAstrid);
-    expect(seenByAstrid.map(({ seq }) => seq)).toEqual(seenByAstrid.map((_, index) => index + 1));
-    for (const person of [astrid, bo] as const) {
-      const own = seenByAstrid.map(({ text }) => text).filter((text) => text.startsWith(person.name));
-      expect(own).toEqual(written[person.name as 'astrid' | 'bo']);
-    }
+    await loseNothing(server, astrid, bo, KILLS);
   });
 
   it('tells_the_truth_about_the_connection_and_comes_back_by_itself', async () => {
