@@ -12,6 +12,12 @@
 //! origin, only when its own marker has come back. One that was passed on is answered at once: who
 //! passed it on has waited already, and may be waited for.
 //!
+//! A node that was stopped for a while may know of none of that: it goes on sending to an owner of
+//! before, who has the bucket again. What it sent earlier may be on its way back as well. So what
+//! comes from a node that did not know yet waits for this node's own marker, markers too. That
+//! closes no circle: a marker is passed on by nodes that know at least the record that made its
+//! origin send it, so one that waits so belongs to an older record than what it waits for.
+//!
 //! A node that leaves stays until the markers that went to it have been answered: what it passed on
 //! may still be with another former owner, and only its markers say when it no longer is.
 //!
@@ -37,6 +43,13 @@ pub(crate) enum Load<P> {
     Parcel(u64, P),
     /// Behind what `origin` has sent in that epoch and before it.
     Marker { origin: u64, token: u64, epoch: u64 },
+}
+
+/// Who has handed something over, and the record that it knew then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hop {
+    pub(crate) node: u64,
+    pub(crate) view: u64,
 }
 
 /// A marker without an answer.
@@ -95,8 +108,11 @@ pub(crate) struct Router<P> {
 
 struct Unsettled<P> {
     barrier: Option<Barrier>,
-    /// Markers of others that wait for this node's own.
+    /// What waits for this node's own marker: others' markers, and all from those who did not know
+    /// yet that the bucket is here.
     asked: Vec<Load<P>>,
+    /// The last record before the bucket came here.
+    before_view: u64,
     /// This node stops its actors. Never together with a barrier.
     is_leaving: bool,
     /// They have stopped, and the record does not say yet whose it is now.
@@ -112,6 +128,7 @@ impl<P> Default for Unsettled<P> {
         Self {
             barrier: None,
             asked: Vec::new(),
+            before_view: 0,
             is_leaving: false,
             has_stopped: false,
             left: VecDeque::new(),
@@ -124,7 +141,8 @@ impl<P> Default for Unsettled<P> {
 
 impl<P> Unsettled<P> {
     fn len(&self) -> usize {
-        self.left.len() + self.beside.len() + self.transit.len() + self.held.len()
+        let earlier = self.left.len() + self.beside.len() + self.transit.len();
+        earlier + self.asked.len() + self.held.len()
     }
 
     /// What goes before `held`, in its order.
@@ -240,37 +258,33 @@ impl<P> Router<P> {
     }
 
     /// Something that the node `from` sent here.
-    pub(crate) fn receive(&mut self, from: u64, bucket: u16, load: Load<P>) -> Vec<Effect<P>> {
-        let Holding { owner, arrived, lost_before, .. } = self.record.holding(bucket);
-        if let Load::Marker { origin, token, epoch } = load {
-            if origin == self.me {
-                // All that went before it has come back, and is in `transit` or delivered.
-                return self.flushed(bucket, token);
-            }
-            if owner == Some(self.me)
-                && let Some(route) = self.unsettled.get_mut(&bucket)
-                && route.barrier.is_some()
-            {
-                if from == origin && epoch < arrived {
-                    route.asked.push(load);
-                    return Vec::new();
-                }
-                return vec![Effect::Flushed { to: origin, bucket, token }];
-            }
-        }
+    pub(crate) fn receive(&mut self, from: Hop, bucket: u16, load: Load<P>) -> Vec<Effect<P>> {
+        let Holding { owner, lost_before, .. } = self.record.holding(bucket);
         let load = match load {
             Load::Parcel(epoch, parcel) if epoch < lost_before => {
                 return vec![Effect::Lose { parcel }];
             }
+            // All that went before it has come back, and is in `transit` or delivered.
+            Load::Marker { origin, token, .. } if origin == self.me => {
+                return self.flushed(bucket, token);
+            }
             load => load,
         };
+        if self.waits_for_my_marker(from, bucket, &load) {
+            self.unsettled.entry(bucket).or_default().asked.push(load);
+            return Vec::new();
+        }
         let is_mine = owner == Some(self.me);
         match (self.unsettled.get_mut(&bucket), owner) {
             (None, Some(_)) if is_mine => vec![arrive(bucket, load)],
             (None, Some(to)) => vec![self.transmit(to, bucket, load)],
             // A bucket that is arriving takes from others what they send; only its own senders
             // wait.
-            (Some(route), _) if is_mine && route.barrier.is_some() && route.transit.is_empty() => {
+            (Some(route), _)
+                if is_mine
+                    && route.barrier.is_some()
+                    && (route.transit.is_empty() || matches!(load, Load::Marker { .. })) =>
+            {
                 vec![arrive(bucket, load)]
             }
             _ => {
@@ -280,6 +294,21 @@ impl<P> Router<P> {
         }
     }
 
+    /// Whether something for a bucket that is arriving here is to come behind what this node has
+    /// passed on, which may be on its way back.
+    fn waits_for_my_marker(&self, from: Hop, bucket: u16, load: &Load<P>) -> bool {
+        let Holding { owner, arrived, .. } = self.record.holding(bucket);
+        let Some(route) = self.unsettled.get(&bucket) else { return false };
+        let Some(barrier) = route.barrier.filter(|_| owner == Some(self.me)) else { return false };
+        // What comes from where the marker went comes back.
+        let does_not_know = from.view <= route.before_view && from.node != barrier.at;
+        let was_sent_before = match load {
+            Load::Marker { origin, epoch, .. } => from.node == *origin && *epoch < arrived,
+            Load::Parcel(..) => false,
+        };
+        does_not_know || was_sent_before
+    }
+
     /// A marker of this node has arrived. One of an older owner's time means nothing any more.
     pub(crate) fn flushed(&mut self, bucket: u16, token: u64) -> Vec<Effect<P>> {
         let Some(route) = self.unsettled.get_mut(&bucket) else { return Vec::new() };
@@ -287,8 +316,11 @@ impl<P> Router<P> {
             return Vec::new();
         }
         route.barrier = None;
-        let asked = std::mem::take(&mut route.asked).into_iter();
-        let mut effects: Vec<_> = asked.map(|marker| arrive(bucket, marker)).collect();
+        let mut asked = std::mem::take(&mut route.asked);
+        if !route.transit.is_empty() {
+            route.transit.extend(asked.drain(..));
+        }
+        let mut effects: Vec<_> = asked.into_iter().map(|load| arrive(bucket, load)).collect();
         effects.extend(self.release(&[bucket]));
         effects.extend(self.close());
         effects
@@ -368,7 +400,7 @@ impl<P> Router<P> {
             let (before, after) = (old.holding(bucket), record.holding(bucket));
             let leaves = after.owner == Some(self.me) && after.going_to.is_some();
             if before.epoch != after.epoch || before.owner != after.owner {
-                if self.change(bucket, before, &mut effects) {
+                if self.change(bucket, before, old.view, &mut effects) {
                     changed.push(bucket);
                 }
             } else if leaves && !self.unsettled.contains_key(&bucket) {
@@ -380,8 +412,8 @@ impl<P> Router<P> {
                 && let Some(Barrier { at, epoch, .. }) = route.barrier.take()
             {
                 // The marker may have ended with a node that is gone.
-                route.transit.extend(route.asked.drain(..));
                 self.mark(bucket, Some((at, epoch)), &mut effects);
+                self.ask_no_more(bucket);
                 changed.push(bucket);
             }
         }
@@ -395,17 +427,26 @@ impl<P> Router<P> {
     }
 
     /// A bucket has a new owner, or its owner a new epoch. Returns whether it may be released.
-    fn change(&mut self, bucket: u16, before: Holding, effects: &mut Vec<Effect<P>>) -> bool {
+    fn change(
+        &mut self,
+        bucket: u16,
+        before: Holding,
+        before_view: u64,
+        effects: &mut Vec<Effect<P>>,
+    ) -> bool {
         let after = self.record.holding(bucket);
         let route = self.unsettled.entry(bucket).or_default();
+        if before.owner != after.owner || before.arrived != after.arrived {
+            route.before_view = before_view;
+        }
         if route.is_leaving && !route.has_stopped && after.owner == Some(self.me) {
             // The move came to nothing; its actors still stop.
             return false;
         }
         let waited = route.barrier.take().map(|barrier| (barrier.at, barrier.epoch));
         (route.is_leaving, route.has_stopped) = (false, false);
-        route.transit.extend(route.asked.drain(..));
         if after.lost_before > before.epoch {
+            route.transit.extend(route.asked.drain(..));
             let is_lost = |load: &Load<P>| matches!(load, Load::Parcel(..));
             let (lost, rest): (Vec<_>, Vec<_>) =
                 route.take_earlier().into_iter().partition(is_lost);
@@ -419,8 +460,20 @@ impl<P> Router<P> {
             let former = former.map(|at| (at, before.epoch));
             let waited = waited.filter(|(at, _)| self.record.member(*at).is_some());
             self.mark(bucket, waited.or(former), effects);
+            self.ask_no_more(bucket);
         }
         true
+    }
+
+    /// Where this node waits for no marker of its own, or owns the bucket no longer, what waited
+    /// for that goes with all else.
+    fn ask_no_more(&mut self, bucket: u16) {
+        let is_mine = self.record.holding(bucket).owner == Some(self.me);
+        if let Some(route) = self.unsettled.get_mut(&bucket)
+            && (!is_mine || route.barrier.is_none())
+        {
+            route.transit.extend(route.asked.drain(..));
+        }
     }
 
     /// Sends a marker to a node; not to one that is gone, from which nothing comes any more.

@@ -267,7 +267,8 @@ impl<T: Asks> Candidate<T> {
     }
 
     fn elsewhere(&self, to: T) -> Effect<T> {
-        let leader = self.leader.as_ref().filter(|leader| **leader != self.me);
+        // An earlier life of this one had the same address, and does not lead either.
+        let leader = self.leader.as_ref().filter(|leader| leader.address != self.me.address);
         let leader = leader.map(|leader| leader.address.clone());
         Effect::Answer { to, answer: Answer::Elsewhere { leader } }
     }

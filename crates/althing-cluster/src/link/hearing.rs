@@ -21,6 +21,7 @@ use super::inbox::Inbox;
 use crate::member::Shared;
 use crate::member::inward::{Inlets, Run};
 use crate::protocol::{Broken, Forth, Item};
+use crate::router::Hop;
 use crate::transport::Reader;
 
 /// Frames that are read before the first of them is handled.
@@ -151,8 +152,8 @@ impl Hearing {
                 return Ok(Turn::Over);
             }
             match self.ready.pop_front() {
-                Some(Ready::Item { number, item, .. }) => {
-                    self.handle_item(number, *item)?;
+                Some(Ready::Item { number, view, item }) => {
+                    self.handle_item(number, view, *item)?;
                     left = left.saturating_sub(TURN_LEN / TURN_ITEMS);
                 }
                 Some(Ready::Tells(mut bundle)) => {
@@ -167,7 +168,7 @@ impl Hearing {
         Ok(Turn::Done)
     }
 
-    fn handle_item(&mut self, number: u64, item: Item) -> Result<(), Broken> {
+    fn handle_item(&mut self, number: u64, view: u64, item: Item) -> Result<(), Broken> {
         let arrival = self.peer.incoming.lock().arrive(self.connection, number);
         match (arrival, item) {
             (Arrival::Next, Item::Route { route, to, name, epoch }) => {
@@ -176,7 +177,8 @@ impl Hearing {
                 self.peer.took(1);
             }
             (Arrival::Next, item) => {
-                self.shared.handle(self.who, item, Ticket(self.peer.clone()));
+                let from = Hop { node: self.who, view };
+                self.shared.handle(from, item, Ticket(self.peer.clone()));
             }
             (Arrival::Again, _) => {}
             (Arrival::Wrong, _) => return Err(out_of_order()),
@@ -199,7 +201,8 @@ impl Hearing {
                 let route = self.peer.routes.lock().get(route)?;
                 let run =
                     Run { route: &route, tells: rest.skip_tells(again), count: count - again };
-                self.shared.take_run(self.who, &self.peer, &mut self.inlets, &run);
+                let from = Hop { node: self.who, view: bundle.view };
+                self.shared.take_run(from, &self.peer, &mut self.inlets, &run);
             }
         }
         Ok(())

@@ -14,6 +14,7 @@ use crate::bucket::bucket_of;
 use crate::link::accept::{Peer, Ticket};
 use crate::link::bundle::Tells;
 use crate::protocol::{Broken, Packed};
+use crate::router::Hop;
 
 /// Inlets that are remembered within one turn; to look through more takes longer than to find one.
 const INLETS_MAX: usize = 16;
@@ -95,7 +96,7 @@ impl Shared {
     /// Takes a run that the node `from` has sent. The caller has the turn.
     pub(crate) fn take_run(
         self: &Arc<Self>,
-        from: u64,
+        from: Hop,
         peer: &Arc<Peer>,
         inlets: &mut Inlets,
         run: &Run<'_>,

@@ -21,7 +21,7 @@ use crate::protocol::{Item, Outcome, Packed};
 use crate::record::{Member, Record};
 use crate::relay::Relay;
 use crate::roster::{Key, Roster};
-use crate::router::{Effect, Load, Router};
+use crate::router::{Effect, Hop, Load, Router};
 
 /// The part of a member that is behind one lock.
 pub(super) struct Core {
@@ -268,10 +268,10 @@ impl Shared {
     }
 
     /// Handles what another node sent.
-    pub(crate) fn handle(self: &Arc<Self>, from: u64, item: Item, ticket: Ticket) {
+    pub(crate) fn handle(self: &Arc<Self>, from: Hop, item: Item, ticket: Ticket) {
         match item {
             Item::Parcel(packed) => self.take(from, packed, ticket),
-            Item::Reply { ask, outcome } => self.answer(from, ask, outcome),
+            Item::Reply { ask, outcome } => self.answer(from.node, ask, outcome),
             Item::Marker { bucket, .. } | Item::Flushed { bucket, .. }
                 if bucket >= crate::bucket::BUCKETS => {}
             Item::Marker { bucket, origin, token, epoch } => {
@@ -281,19 +281,19 @@ impl Shared {
             Item::Flushed { bucket, token } => {
                 self.step(|core| core.router.flushed(bucket, token));
             }
-            Item::Closing => self.step(|core| core.router.closing(from)),
-            Item::Closed => self.farewell.lock().closed(from),
-            Item::Group(entry) => self.hear_of_group(from, &entry),
-            item => self.handle_topic(from, item),
+            Item::Closing => self.step(|core| core.router.closing(from.node)),
+            Item::Closed => self.farewell.lock().closed(from.node),
+            Item::Group(entry) => self.hear_of_group(from.node, &entry),
+            item => self.handle_topic(from.node, item),
         }
     }
 
-    pub(super) fn take(self: &Arc<Self>, from: u64, packed: Packed, ticket: Ticket) {
+    pub(super) fn take(self: &Arc<Self>, from: Hop, packed: Packed, ticket: Ticket) {
         let (shared, epoch) = (self.clone(), packed.epoch);
         let parcel = unpack(packed, |ask| {
             let owed = Owed::new(&self.owed);
             Box::new(move |outcome| {
-                shared.reply(from, ask, outcome);
+                shared.reply(from.node, ask, outcome);
                 drop(owed);
             })
         });

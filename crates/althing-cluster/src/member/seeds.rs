@@ -1,8 +1,9 @@
 //! Which candidate a member asks next, as a step function.
 //!
 //! A member knows some candidates from the beginning. One of them that does not lead names the one
-//! that does; but it may be the last to hear that this one hangs. So who was silent is not
-//! asked on somebody's word for a while.
+//! that does; but it may be the last to hear that this one hangs or leads no more. So who was silent
+//! is not asked on somebody's word for a while, and of one who was asked on somebody's word no
+//! further word counts: two who name each other would be asked for ever.
 
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ pub(crate) struct Seeds {
     next: usize,
     /// Who leads, as the last one said.
     named: Option<String>,
+    /// Whether the one that is asked, or is next, was named by one that does not lead.
+    is_on_word: bool,
     /// Who did not answer, and until when nobody's word for it counts.
     silent: Option<(String, Duration)>,
 }
@@ -20,7 +23,7 @@ pub(crate) struct Seeds {
 impl Seeds {
     /// `known` are asked in turn, from the first one on.
     pub(crate) fn new(known: Vec<String>) -> Self {
-        Self { known, next: 0, named: None, silent: None }
+        Self { known, next: 0, named: None, is_on_word: false, silent: None }
     }
 
     /// Whom to ask now.
@@ -28,6 +31,7 @@ impl Seeds {
         if let Some(named) = self.named.take() {
             return Some(named);
         }
+        self.is_on_word = false;
         let next = self.known.get(self.next % self.known.len().max(1)).cloned();
         self.next = self.next.wrapping_add(1);
         next
@@ -36,6 +40,7 @@ impl Seeds {
     /// It leads: whoever is asked next is the same.
     pub(crate) fn leads(&mut self, address: &str) {
         self.named = Some(address.to_owned());
+        self.is_on_word = false;
         self.silent = None;
     }
 
@@ -44,7 +49,8 @@ impl Seeds {
         let is_silent = |leader: &String| {
             self.silent.as_ref().is_some_and(|(silent, until)| silent == leader && now < *until)
         };
-        self.named = leader.filter(|leader| !is_silent(leader));
+        self.named = leader.filter(|leader| !self.is_on_word && !is_silent(leader));
+        self.is_on_word = self.named.is_some();
     }
 
     /// It did not answer, or could not be reached.
@@ -85,6 +91,20 @@ mod tests {
         seeds.silent("b", LATER);
         seeds.elsewhere(LATER, Some("b".to_owned()));
         assert_eq!(next(&mut seeds), "b", "it may be back");
+    }
+
+    #[test]
+    fn of_two_who_name_each_other_neither_is_asked_for_ever() {
+        let mut seeds = Seeds::new(["a", "b", "c"].map(str::to_owned).to_vec());
+        assert_eq!(next(&mut seeds), "a");
+        seeds.elsewhere(NOW, Some("b".to_owned()));
+        assert_eq!(next(&mut seeds), "b");
+        seeds.elsewhere(NOW, Some("a".to_owned()));
+        assert_eq!(next(&mut seeds), "b");
+        seeds.elsewhere(NOW, Some("b".to_owned()));
+        assert_eq!(next(&mut seeds), "b", "it names itself");
+        seeds.elsewhere(NOW, Some("b".to_owned()));
+        assert_eq!(next(&mut seeds), "c");
     }
 
     #[test]

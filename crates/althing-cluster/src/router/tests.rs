@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Effect, Load, Router, Standing, Waited};
+use super::{Effect, Hop, Load, Router, Standing, Waited};
 use crate::record::{Holding, Member, Record, Stage};
 
 const BUCKET: u16 = 0;
@@ -38,6 +38,11 @@ fn transmitted(effects: Vec<Effect<char>>) -> Vec<(u64, Load<char>)> {
     effects.into_iter().filter_map(load).collect()
 }
 
+/// Of a node that knows the latest record.
+fn knows(node: u64) -> Hop {
+    Hop { node, view: u64::MAX }
+}
+
 fn marker(to: u64, token: u64, epoch: u64) -> (u64, Load<char>) {
     (to, Load::Marker { origin: 1, token, epoch })
 }
@@ -50,7 +55,7 @@ fn what_waited_for_an_actor_that_leaves_goes_before_what_came_later() {
     assert_eq!(router.standing(BUCKET), Standing::Here(1));
     router.follow(record(2, &[1, 2], 1, 1, Some(2)));
     assert_eq!(router.send(BUCKET, 'd'), None);
-    assert_eq!(router.receive(2, BUCKET, Load::Parcel(1, 'c')), []);
+    assert_eq!(router.receive(knows(2), BUCKET, Load::Parcel(1, 'c')), []);
     assert_eq!(router.send_on(BUCKET, 'b', Waited::Beside), None);
     assert_eq!(router.send_on(BUCKET, 'a', Waited::Inside), None);
     router.departed(&[(BUCKET, 1)]);
@@ -108,8 +113,11 @@ fn what_was_under_way_to_an_owner_that_died_goes_no_further() {
     let mut died = (*record(2, &[1, 3], 3, 2, None)).clone();
     died.buckets[usize::from(BUCKET)].lost_before = 2;
     assert_eq!(transmitted(router.follow(Arc::new(died))), [], "nobody waits");
-    assert_eq!(router.receive(2, BUCKET, Load::Parcel(1, 'b')), [Effect::Lose { parcel: 'b' }]);
-    let later = router.receive(2, BUCKET, Load::Parcel(2, 'c'));
+    assert_eq!(
+        router.receive(knows(2), BUCKET, Load::Parcel(1, 'b')),
+        [Effect::Lose { parcel: 'b' }]
+    );
+    let later = router.receive(knows(2), BUCKET, Load::Parcel(2, 'c'));
     assert_eq!(transmitted(later), [(3, Load::Parcel(2, 'c'))]);
 }
 
@@ -157,16 +165,16 @@ fn an_owner_that_had_the_bucket_before_answers_once_what_it_sent_on_has_come_bac
     router.departed(&[(BUCKET, 1)]);
     router.follow(record(3, &[1, 2, 3], 3, 2, None));
     // 2 sent it when this node was the owner.
-    let passed_on = transmitted(router.receive(2, BUCKET, Load::Parcel(1, 'a')));
+    let passed_on = transmitted(router.receive(knows(2), BUCKET, Load::Parcel(1, 'a')));
     assert_eq!(passed_on, [(3, Load::Parcel(1, 'a'))]);
     let back = router.follow(record(4, &[1, 2, 3], 1, 3, None));
     assert_eq!(transmitted(back), [marker(3, 1, 2)]);
     let asked = |token, epoch| Load::Marker { origin: 2, token, epoch };
-    assert_eq!(router.receive(2, BUCKET, asked(7, 1)), [], "`a` is not back");
+    assert_eq!(router.receive(knows(2), BUCKET, asked(7, 1)), [], "`a` is not back");
     let flushed = |token| Effect::Flushed { to: 2, bucket: BUCKET, token };
-    assert_eq!(router.receive(3, BUCKET, asked(6, 1)), [flushed(6)], "3 has waited");
-    assert_eq!(router.receive(2, BUCKET, asked(8, 3)), [flushed(8)], "it is of this time");
-    let effects = router.receive(3, BUCKET, Load::Marker { origin: 1, token: 1, epoch: 2 });
+    assert_eq!(router.receive(knows(3), BUCKET, asked(6, 1)), [flushed(6)], "3 has waited");
+    assert_eq!(router.receive(knows(2), BUCKET, asked(8, 3)), [flushed(8)], "it is of this time");
+    let effects = router.receive(knows(3), BUCKET, Load::Marker { origin: 1, token: 1, epoch: 2 });
     assert_eq!(effects, [flushed(7), Effect::Settle { buckets: vec![BUCKET] }]);
 }
 
@@ -180,4 +188,32 @@ fn nobody_waits_for_an_owner_whose_move_came_to_nothing() {
     assert_eq!(transmitted(router.follow(Arc::new(stays))), []);
     let sent = transmitted(router.send(BUCKET, 'b').into_iter().collect());
     assert_eq!(sent, [(2, Load::Parcel(2, 'b'))]);
+}
+
+#[test]
+fn what_comes_from_a_node_that_knows_no_better_waits_for_what_comes_back() {
+    let mut router = Router::<char>::new(1);
+    router.follow(record(1, &[1, 2, 3], 1, 1, None));
+    router.settle(BUCKET);
+    router.follow(record(2, &[1, 2, 3], 1, 1, Some(3)));
+    router.departed(&[(BUCKET, 1)]);
+    router.follow(record(3, &[1, 2, 3], 3, 2, None));
+    // 2 was stopped before all this, and sends it when it goes on.
+    let stopped = Hop { node: 2, view: 1 };
+    let passed_on = transmitted(router.receive(stopped, BUCKET, Load::Parcel(1, 'a')));
+    assert_eq!(passed_on, [(3, Load::Parcel(1, 'a'))]);
+    let back = router.follow(record(4, &[1, 2, 3], 1, 3, None));
+    assert_eq!(transmitted(back), [marker(3, 1, 2)]);
+    assert_eq!(router.receive(stopped, BUCKET, Load::Parcel(1, 'b')), [], "`a` is not back");
+    let passed_by_it = Load::Marker { origin: 4, token: 9, epoch: 1 };
+    assert_eq!(router.receive(stopped, BUCKET, passed_by_it), []);
+    let back = router.receive(knows(3), BUCKET, Load::Parcel(1, 'a'));
+    assert_eq!(back, [Effect::Deliver { parcel: 'a' }]);
+    let effects = router.receive(knows(3), BUCKET, Load::Marker { origin: 1, token: 1, epoch: 2 });
+    let in_order = [
+        Effect::Deliver { parcel: 'b' },
+        Effect::Flushed { to: 4, bucket: BUCKET, token: 9 },
+        Effect::Settle { buckets: vec![BUCKET] },
+    ];
+    assert_eq!(effects, in_order);
 }

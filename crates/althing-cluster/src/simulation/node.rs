@@ -10,7 +10,7 @@ use crate::lease::{Lease, Timing};
 use crate::link::{Incoming, Outgoing};
 use crate::member::seeds::Seeds;
 use crate::record::Record;
-use crate::router::{Effect, Load, Router, Standing, Waited};
+use crate::router::{Effect, Hop, Load, Router, Standing, Waited};
 
 /// Messages in a mailbox; few, so that it is full now and then.
 const MAILBOX_MAX: usize = 3;
@@ -180,12 +180,12 @@ impl Node {
         self.places.entry(bucket).or_insert_with(|| Place { is_away, ..Place::default() })
     }
 
-    pub(super) fn handle(&mut self, from: u64, item: Item) {
+    pub(super) fn handle(&mut self, from: Hop, item: Item) {
         let effects = match item {
             Item::Load(bucket, load) => self.router.receive(from, bucket, load),
             Item::Flushed { bucket, token } => self.router.flushed(bucket, token),
-            Item::Closing => self.router.closing(from),
-            Item::Closed => return self.farewell.closed(from),
+            Item::Closing => self.router.closing(from.node),
+            Item::Closed => return self.farewell.closed(from.node),
         };
         self.obey(effects);
     }

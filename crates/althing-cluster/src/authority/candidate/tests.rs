@@ -147,6 +147,16 @@ fn one_who_hears_that_another_leads_names_it() {
 }
 
 #[test]
+fn one_who_hears_of_an_earlier_life_of_its_own_names_nobody() {
+    let (mut candidate, _) = leading();
+    candidate.tick(at(1_000));
+    let earlier = Claimant { id: 77, ..claimant(1) };
+    candidate.done(at(1_000), Done::Claimed(Some(Lead { leader: earlier, term: 2 })));
+    let told = candidate.asked(at(1_100), 1, renew(7, 1));
+    assert_eq!(answers(&told), [(1, &Answer::Elsewhere { leader: None })]);
+}
+
+#[test]
 fn a_lead_of_another_term_is_another_lead() {
     let (mut candidate, _) = leading();
     candidate.tick(at(1_000));

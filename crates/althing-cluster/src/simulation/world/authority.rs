@@ -160,6 +160,8 @@ impl World {
         }
         let next = node.seeds.next().expect("some are known");
         (node.asks, node.heard) = (next.parse().expect("a number"), now);
+        let asks = node.asks;
+        self.note(|| format!("{me} asks candidate {asks} from now on"));
     }
 
     pub(super) fn renew(&mut self, me: u64) {

@@ -2,6 +2,7 @@
 
 use super::{Event, World};
 use crate::link::Arrival;
+use crate::router::Hop;
 use crate::simulation::node::Frame;
 
 /// How soon a node looks again at a frame that it may not handle yet.
@@ -85,7 +86,7 @@ impl World {
         match node.into.entry(from).or_default().arrive(connection, frame.number) {
             Arrival::Next => {
                 let item = frame.item.clone();
-                node.handle(from, frame.item);
+                node.handle(Hop { node: from, view: frame.view }, frame.item);
                 self.note(|| format!("{to} has of {from} {item:?}"));
             }
             Arrival::Again => {}
