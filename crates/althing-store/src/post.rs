@@ -132,10 +132,10 @@ impl Post {
     /// Leaves a message that is written with this turn, and sent until it was taken, also after a
     /// crash: at least once. Its handler makes that once, by the id of the request.
     ///
-    /// Letters of one actor to another arrive in their order, also when the actor moves in between or
-    /// its node dies: what its former node has not delivered comes before the next one that it leaves,
-    /// and within half a minute if it leaves none. One that its former node has sent may come twice.
-    /// The reply is dropped.
+    /// Letters of one actor to another arrive in their order, also when the actor moves in between
+    /// or its node dies: what its former node has not delivered comes before the next one that it
+    /// leaves, and within half a minute if it leaves none. One that its former node has sent may
+    /// come twice. The reply is dropped.
     ///
     /// # Errors
     /// The message does not travel, or nobody delivers.

@@ -1,5 +1,5 @@
-//! Letters of actors that have moved: what a former node has not delivered goes before what the next
-//! life leaves, however little time there is between them.
+//! Letters of actors that have moved: what a former node has not delivered goes before what the
+//! next life leaves, however little time there is between them.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! What is to be sent in the next minutes, and what is on its way: pure, without clock or input.
 //!
 //! Letters of one actor to another are in one lane, of which only the first is sent: the next one
-//! follows when it was taken. Lanes of an actor that is held do not go on. Reminders are sent whenever
-//! they are due.
+//! follows when it was taken. Lanes of an actor that is held do not go on. Reminders are sent
+//! whenever they are due.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -1,8 +1,10 @@
-//! Actors that leave the first letter of their life on this node, and whose older ones may be in the
-//! store from another node: they are read before any of theirs is sent. Pure, without clock or input.
+//! Actors that leave the first letter of their life on this node, and whose older ones may be in
+//! the store from another node: they are read before any of theirs is sent. Pure, without clock or
+//! input.
 //!
 //! An owner arrives before its first letter is committed, and is held from then on until a look at
-//! the store has found everything that it had left before. So nothing that it leaves here overtakes.
+//! the store has found everything that it had left before. So nothing that it leaves here
+//! overtakes.
 
 use std::collections::BTreeMap;
 

@@ -33,16 +33,17 @@ pub(super) struct Carrier {
     agenda: Agenda,
     reading: Reading,
     arrivals: Arrivals,
-    /// Owners of letters that lived elsewhere when one of them was read. Should one come here amid a
-    /// reading, none of the pages that follow puts its letters before those that were passed over.
+    /// Owners of letters that lived elsewhere when one of them was read. Should one come here amid
+    /// a reading, none of the pages that follow puts its letters before those that were passed
+    /// over.
     away: HashSet<ActorId>,
     /// What the store is still to be told.
     settled: Vec<Settled>,
     is_settling: bool,
     /// Nothing but many is taken down before.
     settle_at: Timestamp,
-    /// What was taken, and may be in a page that was read before the store knew, or in what was left
-    /// before.
+    /// What was taken, and may be in a page that was read before the store knew, or in what was
+    /// left before.
     taken: HashSet<Mark>,
     /// Those of them of which it knows; they are forgotten with the page that is on its way.
     known: Vec<Mark>,
