@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use althing::{ActorId, AskError, Node, actor};
+use althing::{ActorId, AskError, Node, SendError, actor};
 use althing_cluster::{
     Authority, Capability, CertificateAuthority, Certified, Client, ClientConfig, ClientError,
     Member, MemberConfig, State, Tls,
@@ -196,6 +196,8 @@ async fn a_client_tells_and_asks_actors_on_every_node_without_being_one() {
     let tally = client.get::<Tally>("1").expect("it may talk");
     let long = tally.echo(vec![0; 5 << 20]).await;
     assert!(matches!(long, Err(AskError::NotUnderstood(..))), "longer than a frame");
+    let long = tally.echo(vec![0; 5 << 20]).tell().await;
+    assert!(matches!(long, Err(SendError::TooLong(_))), "{long:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,7 +6,7 @@ mod support;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use althing::{ActorRef, AskError, Node, actor};
+use althing::{ActorRef, AskError, Node, SendError, actor};
 use althing_cluster::{Authority, JoinError, Member, MemberConfig, State, Tls};
 use support::proxy::Proxy;
 use support::{LEASE, any_port};
@@ -291,6 +291,15 @@ async fn a_message_that_is_too_long_fails_its_ask_and_no_other() {
     let refused = ear.grow(110_000).await;
     assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
     assert_eq!(ear.weigh(vec![1; 10]).await, Ok(10));
+    // Nobody would hear of a tell that was lost: its message comes back whole.
+    for _ in 0..3 {
+        let back = ear.weigh(vec![1; 110_000]).tell().await;
+        let Err(SendError::TooLong(message)) = back else { panic!("{back:?}") };
+        assert_eq!(message.load, vec![1; 110_000]);
+        let back = ear.weigh(vec![1; 110_000]).try_tell();
+        assert!(matches!(back, Err(SendError::TooLong(_))), "{back:?}");
+    }
+    ear.weigh(vec![1; 90_000]).tell().await.expect("it fits");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -305,6 +314,9 @@ async fn a_node_that_reads_shorter_frames_is_sent_no_longer_ones_and_goes_on() {
     let refused = ear.grow(20_000).await;
     assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
     assert_eq!(ear.grow(9_000).await, Ok(vec![7; 9_000]));
+    let back = ear.weigh(vec![1; 20_000]).tell().await;
+    assert!(matches!(back, Err(SendError::TooLong(_))), "{back:?}");
+    ear.weigh(vec![1; 9_000]).tell().await.expect("it fits");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -144,6 +144,9 @@ pub enum SendError<M> {
     /// The actor lives on another node, and messages of this type do not travel.
     #[error("actor lives on another node, and the message does not travel")]
     LocalOnly(M),
+    /// The actor lives on another node, and the message is longer than what can be sent there.
+    #[error("actor lives on another node, and the message is too long to be sent there")]
+    TooLong(M),
 }
 
 impl<M> SendError<M> {
@@ -153,7 +156,8 @@ impl<M> SendError<M> {
             Self::Full(message)
             | Self::Timeout(message)
             | Self::Stopped(message)
-            | Self::LocalOnly(message) => message,
+            | Self::LocalOnly(message)
+            | Self::TooLong(message) => message,
         }
     }
 }
@@ -165,6 +169,7 @@ impl<M> fmt::Debug for SendError<M> {
             Self::Timeout(_) => "Timeout(..)",
             Self::Stopped(_) => "Stopped(..)",
             Self::LocalOnly(_) => "LocalOnly(..)",
+            Self::TooLong(_) => "TooLong(..)",
         })
     }
 }

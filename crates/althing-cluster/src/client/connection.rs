@@ -144,6 +144,11 @@ impl Connection {
         self.capabilities.iter().any(|may| may.includes(capability))
     }
 
+    /// Bytes of the longest frame that is sent.
+    pub(super) fn frame_len_max(&self) -> usize {
+        self.frame_len_max
+    }
+
     /// Asks something that is answered once.
     pub(super) async fn ask(&self, question: Question) -> Result<Answer, ClientError> {
         let (sender, answer) = oneshot::channel();

@@ -18,7 +18,7 @@ const OWNERS_MAX: usize = 256;
 /// Letters that one look finds, at most.
 const FOUND_MAX: usize = 1_000;
 /// Owners that wait for a look, at most; beyond, the store is read as a whole.
-pub(super) const WAITING_MAX: usize = 131_072;
+const WAITING_MAX: usize = 131_072;
 
 /// Owners and the names of the first letters that they leave here.
 type Firsts = BTreeMap<ActorId, String>;
